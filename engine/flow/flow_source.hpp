@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which ports and addresses the frames have (RFC 4814 4.4, 4.5; RFC 2544 12). Values are a function of seed and frame number alone: the same
+// trial has the same frames whatever the burst or the number of cores. A burst's values are filled column by column, so that a field's mode
+// is looked at once a burst and the loops can be vectorised.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace dutperf {
+
+inline constexpr std::size_t kMaxBurst = 512;
+
+enum class FieldMode : std::uint8_t { fixed, increasing, decreasing, random };
+
+struct FieldSpec {
+    FieldMode mode = FieldMode::fixed;
+    std::uint16_t min = 0;  // both ends included; a fixed field holds `min`
+    std::uint16_t max = 0;
+
+    [[nodiscard]] std::uint32_t range() const { return std::uint32_t{max} - min + 1; }
+};
+
+// SplitMix64 of Steele, Lea and Flood (2014): 64 bits for frame `k` of the generator `seed`.
+inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t k) {
+    std::uint64_t z = seed + (k + 1) * 0x9E3779B97F4A7C15U;
+    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
+    return z ^ (z >> 31U);
+}
+
+// Uniform over 0 … range-1 from 32 random bits; with 16-bit ranges the bias is below 2^-16.
+inline std::uint16_t scale_to_range(std::uint32_t bits, std::uint32_t range) { return static_cast<std::uint16_t>((std::uint64_t{bits} * range) >> 32U); }
+
+using Column = std::array<std::uint16_t, kMaxBurst>;
+
+// Two fields of a frame that share one random word: the ports, or the addresses.
+class FieldPair {
+public:
+    FieldPair(const FieldSpec& first, const FieldSpec& second, std::uint64_t seed) : first_(first), second_(second), seed_(seed) {}
+
+    // Values of the frames k … k+count-1.
+    void fill(std::uint64_t k, std::size_t count, Column& first, Column& second) const;
+
+private:
+    FieldSpec first_, second_;
+    std::uint64_t seed_;
+};
+
+}  // namespace dutperf

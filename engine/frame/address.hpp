@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// MAC, IPv4 and IPv6 addresses as the bytes that stand in a frame.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace dutperf {
+
+using Mac = std::array<std::uint8_t, 6>;
+using Ipv4 = std::array<std::uint8_t, 4>;
+using Ipv6 = std::array<std::uint8_t, 16>;
+
+inline constexpr Mac kBroadcastMac{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
+
+std::optional<Mac> parse_mac(const std::string& text);
+std::optional<Ipv4> parse_ipv4(const std::string& text);
+std::optional<Ipv6> parse_ipv6(const std::string& text);
+std::string to_string(const Mac& mac);
+
+// The multicast address that Neighbour Solicitations for `address` go to (RFC 4291 2.7.1), and its MAC (RFC 2464 7).
+Ipv6 solicited_node(const Ipv6& address);
+Mac multicast_mac(const Ipv6& group);
+
+}  // namespace dutperf

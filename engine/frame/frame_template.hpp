@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// A test frame built once, with the places and checksum sums of what varies from frame to frame (RFC 2544 C.2.6.4, RFC 4814 4).
+// The sums cover everything but the varying fields, so that a frame's checksum is one addition of what was written, never a pass over the frame.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "frame/address.hpp"
+#include "frame/checksum.hpp"
+#include "frame/headers.hpp"
+#include "frame/tag.hpp"
+
+namespace dutperf {
+
+inline constexpr std::uint16_t kMinFrameSize = 64, kMinFrameSizeIpv6 = 84, kMaxFrameSize = 9216;
+inline constexpr std::uint8_t kTestTtl = 10;  // RFC 2544 C.2.6.4
+
+struct IpPair {
+    std::variant<Ipv4, Ipv6> source, destination;  // both of one version
+};
+
+struct FrameSpec {
+    std::uint16_t size = kMinFrameSize;  // bytes incl. FCS
+    IpPair addresses;
+
+    [[nodiscard]] bool is_ipv6() const { return std::holds_alternative<Ipv6>(addresses.source); }
+};
+
+// 16 bits of an address that vary: `fixed | (value & mask) << shift` stands there, so that a single varying byte is a case of it.
+struct AddressSlot {
+    std::uint16_t at = 0;  // bytes from the frame's start
+    std::uint16_t fixed = 0;
+    std::uint16_t mask = 0xFFFF;
+    std::uint8_t shift = 0;
+
+    [[nodiscard]] std::uint16_t word(std::uint16_t value) const { return swap16(static_cast<std::uint16_t>(fixed | ((value & mask) << shift))); }
+    [[nodiscard]] bool at_odd_offset() const { return (at & 1U) != 0; }
+};
+
+// Which part of the source and destination addresses varies. Offsets are bytes from the address' start.
+enum class AddressVariation : std::uint8_t { none, network, word };
+struct AddressVariations {
+    AddressVariation source = AddressVariation::none;
+    AddressVariation destination = AddressVariation::none;
+    std::uint8_t source_offset = 0;       // used for `word`
+    std::uint8_t destination_offset = 0;  // used for `word`
+};
+
+struct FrameIdentity {
+    std::uint16_t trial;
+    std::uint8_t stream;
+    std::uint16_t source_port;  // of the template; overwritten where ports vary
+    std::uint16_t destination_port;
+};
+
+class FrameTemplate {
+public:
+    FrameTemplate(const FrameSpec& spec, const Mac& source, const Mac& destination, const FrameIdentity& identity, const AddressVariations& vary);
+
+    [[nodiscard]] const std::uint8_t* data() const { return bytes_.data(); }
+    [[nodiscard]] std::uint16_t length() const { return static_cast<std::uint16_t>(bytes_.size()); }  // without FCS
+    [[nodiscard]] std::uint16_t udp_at() const { return udp_at_; }
+    [[nodiscard]] bool is_ipv6() const { return ipv6_; }
+    [[nodiscard]] const AddressSlot& source_slot() const { return source_; }
+    [[nodiscard]] const AddressSlot& destination_slot() const { return destination_; }
+
+    // Sums without the fields that vary: ports always, the tag's last ten bytes always, both address slots.
+    [[nodiscard]] std::uint32_t udp_sum() const { return udp_sum_; }
+    [[nodiscard]] std::uint32_t ip_sum() const { return ip_sum_; }
+    // What both address slots add to the UDP checksum as they stand in the template.
+    [[nodiscard]] std::uint32_t slots_sum() const { return slots_sum_; }
+    // The ports of the template as the 32 bits that stand in the UDP header.
+    [[nodiscard]] std::uint32_t ports() const { return load<std::uint32_t>(bytes_.data() + udp_at_); }
+
+private:
+    void write_ethernet(const Mac& source, const Mac& destination);
+    void write_ip(const IpPair& addresses);
+    void write_udp(const FrameIdentity& identity);
+    void write_payload(const FrameIdentity& identity);
+    void sum_up();
+    [[nodiscard]] AddressSlot slot(AddressVariation vary, std::size_t address_at, std::uint8_t offset) const;
+
+    std::vector<std::uint8_t> bytes_;
+    bool ipv6_;
+    std::uint16_t udp_at_;
+    AddressSlot source_, destination_;
+    std::uint32_t udp_sum_ = 0, ip_sum_ = 0, slots_sum_ = 0;
+};
+
+}  // namespace dutperf

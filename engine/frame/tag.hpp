@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The 18 bytes behind the UDP header by which a test frame is known again; the layout is documented in protocol/README.md.
+// They survive translation and stand where RFC 8219 7.2 wants a tag. Eighteen is the room that a 64-byte IPv4 frame leaves.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "frame/bytes.hpp"
+
+namespace dutperf {
+
+inline constexpr std::size_t kTagSize = 18;
+inline constexpr std::uint32_t kSignature = 0xD7545046;
+inline constexpr std::uint8_t kTagVersion = 1;
+inline constexpr std::uint64_t kMask40 = (std::uint64_t{1} << 40U) - 1;
+
+// Bits of the tag's stream byte.
+inline constexpr std::uint8_t kStreamReverse = 1, kStreamBackground = 2, kStreamStamped = 4;
+
+namespace tag {
+inline constexpr std::size_t kSignatureAt = 0, kTrialAt = 4, kStreamAt = 6, kVersionAt = 7, kHighAt = 8, kLowAt = 16;
+}
+
+// Sequence number and time stamp, 40 bits each, as the 8 and the 2 bytes that are written for each frame, in memory order.
+struct TagWords {
+    std::uint64_t high;
+    std::uint16_t low;
+};
+
+inline std::uint64_t tag_high(std::uint64_t sequence, std::uint64_t stamp) {
+    return __builtin_bswap64((sequence << 24U) | ((stamp & kMask40) >> 16U));
+}
+inline std::uint16_t tag_low(std::uint64_t stamp) { return swap16(static_cast<std::uint16_t>(stamp)); }
+
+struct Tag {
+    std::uint16_t trial;
+    std::uint8_t stream;
+    std::uint64_t sequence;
+    std::uint64_t stamp;
+};
+
+inline bool has_signature(const std::uint8_t* payload) { return load_be32(payload + tag::kSignatureAt) == kSignature && payload[tag::kVersionAt] == kTagVersion; }
+
+inline Tag read_tag(const std::uint8_t* payload) {
+    const std::uint64_t high = load_be64(payload + tag::kHighAt);
+    return {.trial = load_be16(payload + tag::kTrialAt),
+            .stream = payload[tag::kStreamAt],
+            .sequence = high >> 24U,
+            .stamp = ((high << 16U) & kMask40) | load_be16(payload + tag::kLowAt)};
+}
+
+}  // namespace dutperf

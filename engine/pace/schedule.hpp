@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// When each frame is due: frame k at start + floor(k * clock_hz / rate) ticks, in integers, so that no rounding adds up however long a trial is.
+// A late frame does not shift those after it (Lencse, IJATES2 9(3), 2020): what is due is sent at once, up to a burst a turn.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace dutperf {
+
+using Ticks = std::uint64_t;  // of the time stamp counter
+
+// Ticks from the start to the due time of frame k, by the definition itself; the class below must agree with it.
+inline Ticks due_after(std::uint64_t k, std::uint64_t clock_hz, std::uint64_t rate_fps) {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<Ticks>(static_cast<Wide>(k) * clock_hz / rate_fps);
+}
+
+class ConstantRate {
+public:
+    // `frames` in all at `rate_fps` (> 0); `burst` is the most that due() returns.
+    ConstantRate(std::uint64_t clock_hz, std::uint64_t rate_fps, std::uint64_t frames, std::uint32_t burst)
+        : clock_hz_(clock_hz),
+          rate_(rate_fps),
+          frames_(frames),
+          burst_(burst),
+          one_(step_of(1)),
+          to_last_of_burst_(step_of(burst - 1)),
+          whole_burst_(step_of(burst)) {}
+
+    void start(Ticks at) {
+        start_ = at;
+        next_ = {at, 0};
+        number_ = 0;
+    }
+
+    [[nodiscard]] std::uint64_t number() const { return number_; }  // of the frame that is next
+    [[nodiscard]] Ticks next_due() const { return next_.due; }
+    [[nodiscard]] bool finished() const { return number_ == frames_; }
+    [[nodiscard]] std::uint64_t frames() const { return frames_; }
+    [[nodiscard]] Ticks due_of(std::uint64_t k) const { return start_ + due_after(k, clock_hz_, rate_); }
+
+    // How many frames are due at `now`, at most a burst. Does not move the schedule.
+    [[nodiscard]] std::uint32_t due(Ticks now) const {
+        if (now < next_.due) return 0;
+        const std::uint64_t left = frames_ - number_;
+        if (left >= burst_ && after(next_, to_last_of_burst_).due <= now) return burst_;
+        const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, burst_));
+        std::uint32_t count = 0;
+        for (Point at = next_; count < most && at.due <= now; at = after(at, one_)) ++count;
+        return count;
+    }
+
+    // The next `count` (<= burst) frames have been taken.
+    void advance(std::uint32_t count) {
+        number_ += count;
+        if (count == burst_) {
+            next_ = after(next_, whole_burst_);
+            return;
+        }
+        for (; count > 0; --count) next_ = after(next_, one_);
+    }
+
+private:
+    struct Step {
+        Ticks whole;
+        std::uint64_t rest;  // in 1/rate ticks, < rate
+    };
+    struct Point {
+        Ticks due;
+        std::uint64_t rest;
+    };
+
+    [[nodiscard]] Step step_of(std::uint64_t count) const { return {count * clock_hz_ / rate_, count * clock_hz_ % rate_}; }
+
+    [[nodiscard]] Point after(Point at, Step step) const {
+        at.due += step.whole;
+        at.rest += step.rest;
+        const bool carry = at.rest >= rate_;
+        return {at.due + (carry ? 1 : 0), carry ? at.rest - rate_ : at.rest};
+    }
+
+    std::uint64_t clock_hz_, rate_, frames_;
+    std::uint32_t burst_;
+    Step one_, to_last_of_burst_, whole_burst_;
+    Ticks start_ = 0;
+    Point next_{0, 0};
+    std::uint64_t number_ = 0;
+};
+
+}  // namespace dutperf

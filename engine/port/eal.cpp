@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "port/eal.hpp"
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_log.h>
+#include <rte_version.h>
+#include <sched.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+
+#include "port/error.hpp"
+
+namespace dutperf {
+
+namespace {
+
+std::uint64_t free_megabytes(std::uint64_t page_kb) {
+    std::ifstream file("/sys/kernel/mm/hugepages/hugepages-" + std::to_string(page_kb) + "kB/free_hugepages");
+    std::uint64_t pages = 0;
+    file >> pages;
+    return pages * page_kb / 1024;
+}
+
+Memory choose_memory(const EalOptions& options) {
+    constexpr std::array<std::uint64_t, 2> kPageSizesKb{1048576, 2048};
+    if (options.memory != MemoryChoice::no_huge_pages) {
+        for (const std::uint64_t page_kb : kPageSizesKb) {
+            if (free_megabytes(page_kb) >= options.megabytes) return {.huge_pages = true, .page_kb = page_kb};
+        }
+    }
+    if (options.memory == MemoryChoice::huge_pages) {
+        throw Error("no_memory", "there are not enough free huge pages: " + std::to_string(options.megabytes) + " MB are needed; reserve them (vm.nr_hugepages) or set memory to auto",
+                    "memory");
+    }
+    return {};
+}
+
+int first_allowed_core() {
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+        if (CPU_ISSET(core, &allowed)) return core;
+    }
+    return 0;
+}
+
+std::vector<std::string> arguments(const EalOptions& options, const Memory& memory) {
+    // Either way no file is left behind, so that any number of engines can run at once and a killed one needs no cleaning up.
+    std::vector<std::string> all{"dutperf-engine", memory.huge_pages ? "--in-memory" : "--no-shconf", "--no-telemetry", "--iova-mode=va", "--log-level=*:error", "-l", std::to_string(first_allowed_core()),
+                                 "-m", std::to_string(options.megabytes)};
+    if (!memory.huge_pages) all.emplace_back("--no-huge");
+    if (options.pci_devices.empty()) all.emplace_back("--no-pci");
+    for (const std::string& device : options.pci_devices) {
+        all.emplace_back("-a");
+        all.push_back(device);
+    }
+    return all;
+}
+
+}  // namespace
+
+Memory start_eal(const EalOptions& options) {
+    const Memory memory = choose_memory(options);
+    cpu_set_t allowed;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    std::vector<std::string> all = arguments(options, memory);
+    std::vector<char*> argv;
+    argv.reserve(all.size());
+    for (std::string& one : all) argv.push_back(one.data());
+    rte_openlog_stream(stderr);
+    if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) {
+        const std::string reason = rte_strerror(rte_errno);
+        throw Error(rte_errno == ENOMEM ? "no_memory" : "internal", "DPDK did not start: " + reason);
+    }
+    sched_setaffinity(0, sizeof allowed, &allowed);  // DPDK pins the calling thread to a core that the hot loops may want
+    return memory;
+}
+
+std::string dpdk_version() {
+    const std::string text = rte_version();  // "DPDK 22.11.11"
+    const auto space = text.find(' ');
+    return space == std::string::npos ? text : text.substr(space + 1);
+}
+
+}  // namespace dutperf

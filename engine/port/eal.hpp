@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// DPDK's environment: started once in a process' life, with the memory that the ports will need.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dutperf {
+
+enum class MemoryChoice : std::uint8_t { automatic, huge_pages, no_huge_pages };
+
+struct EalOptions {
+    MemoryChoice memory = MemoryChoice::automatic;
+    std::uint64_t megabytes = 256;
+    std::vector<std::string> pci_devices;  // the only ones that DPDK may touch
+};
+
+struct Memory {
+    bool huge_pages = false;
+    std::uint64_t page_kb = 4;
+};
+
+// Throws Error "no_memory" or "internal".
+Memory start_eal(const EalOptions& options);
+
+std::string dpdk_version();
+
+}  // namespace dutperf

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "port/kernel_interface.hpp"
+
+#include <dirent.h>
+#include <linux/if_link.h>
+#include <linux/if_packet.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace dutperf {
+
+namespace {
+
+class Socket {
+public:
+    Socket() : fd_(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE)) {}
+    ~Socket() {
+        if (fd_ >= 0) close(fd_);
+    }
+    Socket(const Socket&) = delete;
+    Socket& operator=(const Socket&) = delete;
+    [[nodiscard]] int fd() const { return fd_; }
+
+private:
+    int fd_;
+};
+
+using Answer = std::array<char, 32768>;
+
+// Length of the answer to a request for one interface, 0 if the kernel did not give one.
+std::size_t ask(unsigned index, Answer& answer) {
+    const Socket netlink;
+    struct {
+        nlmsghdr header;
+        ifinfomsg body;
+    } request{};
+    request.header.nlmsg_len = sizeof request;
+    request.header.nlmsg_type = RTM_GETLINK;
+    request.header.nlmsg_flags = NLM_F_REQUEST;
+    request.body.ifi_index = static_cast<int>(index);
+    if (send(netlink.fd(), &request, sizeof request, 0) < 0) return 0;
+    const ssize_t length = recv(netlink.fd(), answer.data(), answer.size(), 0);
+    return length > 0 ? static_cast<std::size_t>(length) : 0;
+}
+
+template <class T>
+T value_of(const rtattr* attribute) {
+    T value{};
+    std::memcpy(&value, RTA_DATA(attribute), std::min(sizeof value, static_cast<std::size_t>(RTA_PAYLOAD(attribute))));
+    return value;
+}
+
+void read_kind(const rtattr* info, KernelInterface& into) {
+    auto length = static_cast<int>(RTA_PAYLOAD(info));
+    for (const auto* at = static_cast<const rtattr*>(RTA_DATA(info)); RTA_OK(at, length); at = RTA_NEXT(at, length)) {
+        if (at->rta_type == IFLA_INFO_KIND) into.kind = static_cast<const char*>(RTA_DATA(at));
+    }
+}
+
+void read_statistics(const rtnl_link_stats64& statistics, KernelInterface& into) {
+    into.rx_packets = statistics.rx_packets;
+    into.rx_dropped = statistics.rx_dropped + statistics.rx_missed_errors;
+    into.rx_errors = statistics.rx_errors;
+    into.tx_packets = statistics.tx_packets;
+    into.tx_dropped = statistics.tx_dropped;
+    into.tx_errors = statistics.tx_errors;
+}
+
+void read_attribute(const rtattr* attribute, KernelInterface& into) {
+    switch (attribute->rta_type & NLA_TYPE_MASK) {
+        case IFLA_MTU: into.mtu = value_of<std::uint32_t>(attribute); break;
+        case IFLA_CARRIER: into.carrier = value_of<std::uint8_t>(attribute) != 0; break;
+        case IFLA_CARRIER_CHANGES: into.carrier_changes = value_of<std::uint32_t>(attribute); break;
+        case IFLA_STATS64: read_statistics(value_of<rtnl_link_stats64>(attribute), into); break;
+        case IFLA_QDISC: into.qdisc = static_cast<const char*>(RTA_DATA(attribute)); break;
+        case IFLA_LINKINFO: read_kind(attribute, into); break;
+        default: break;
+    }
+}
+
+bool is_packet_socket_on(int fd, unsigned interface_index) {
+    sockaddr_ll address{};
+    socklen_t length = sizeof address;
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) return false;
+    return address.sll_family == AF_PACKET && address.sll_ifindex == static_cast<int>(interface_index);
+}
+
+// The driver keeps its sockets to itself, so they are found among the open files.
+std::vector<int> packet_sockets(unsigned interface_index) {
+    std::vector<int> found;
+    DIR* files = opendir("/proc/self/fd");
+    if (files == nullptr) return found;
+    while (const dirent* entry = readdir(files)) {
+        const int fd = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));
+        if (entry->d_name[0] != '.' && is_packet_socket_on(fd, interface_index)) found.push_back(fd);
+    }
+    closedir(files);
+    return found;
+}
+
+}  // namespace
+
+std::optional<KernelInterface> kernel_interface(const std::string& name) {
+    KernelInterface found;
+    found.index = if_nametoindex(name.c_str());
+    Answer answer{};
+    auto length = found.index != 0 ? static_cast<unsigned>(ask(found.index, answer)) : 0U;
+    const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data());
+    if (length == 0 || !NLMSG_OK(header, length) || header->nlmsg_type != RTM_NEWLINK) return std::nullopt;
+    const auto* body = static_cast<const ifinfomsg*>(NLMSG_DATA(header));
+    auto rest = static_cast<int>(IFLA_PAYLOAD(header));
+    for (const auto* at = IFLA_RTA(body); RTA_OK(at, rest); at = RTA_NEXT(at, rest)) read_attribute(at, found);
+    return found;
+}
+
+void widen_packet_sockets(unsigned interface_index) {
+    constexpr int kBytes = 256 * 1024 * 1024;
+    for (const int fd : packet_sockets(interface_index)) {
+        if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &kBytes, sizeof kBytes) != 0) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kBytes, sizeof kBytes);
+    }
+}
+
+std::uint64_t take_packet_socket_drops(unsigned interface_index) {
+    std::uint64_t drops = 0;
+    for (const int fd : packet_sockets(interface_index)) {
+        tpacket_stats statistics{};  // a TPACKET_V3 socket would fill one word more behind it
+        socklen_t size = sizeof statistics;
+        if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &statistics, &size) == 0) drops += statistics.tp_drops;
+    }
+    return drops;
+}
+
+}  // namespace dutperf

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernel knows of a network interface that a port uses (af_packet, af_xdp): its counters are the second witness of every trial.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace dutperf {
+
+struct KernelInterface {
+    unsigned index = 0;
+    unsigned mtu = 0;
+    std::string kind;   // "veth", "tun", ...; empty: no virtual device
+    std::string qdisc;  // "noqueue": none
+    bool carrier = false;
+    std::uint64_t carrier_changes = 0;
+    std::uint64_t rx_packets = 0, rx_dropped = 0, rx_errors = 0;
+    std::uint64_t tx_packets = 0, tx_dropped = 0, tx_errors = 0;
+};
+
+// Asks the kernel by rtnetlink, so the answer is of this process' network namespace whatever is mounted on /sys. Nothing if there is no such interface.
+std::optional<KernelInterface> kernel_interface(const std::string& name);
+
+// Lets the kernel hold as many of this process' frames as an overloaded DUT lets pile up. With the default limit the kernel would leave frames in the
+// transmit ring that the driver has reported as sent, and they would leave late or never.
+void widen_packet_sockets(unsigned interface_index);
+
+// Frames that the kernel dropped since the last call because this process' packet sockets on the interface were full (PACKET_STATISTICS).
+std::uint64_t take_packet_socket_drops(unsigned interface_index);
+
+}  // namespace dutperf

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "port/neighbour.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "frame/headers.hpp"
+
+namespace dutperf {
+
+namespace {
+
+constexpr std::size_t kMinLength = 60;  // smallest Ethernet frame without FCS
+
+namespace arp {
+constexpr std::size_t kAt = ethernet::kSize, kOperation = 6, kSenderMac = 8, kSenderIp = 14, kTargetMac = 18, kTargetIp = 24, kSize = 28;
+constexpr std::uint16_t kRequest = 1, kReply = 2;
+}  // namespace arp
+
+namespace ndp {
+constexpr std::size_t kIpAt = ethernet::kSize, kAt = ethernet::kSize + ipv6::kSize;
+constexpr std::size_t kFlags = 4, kTarget = 8, kOptions = 24, kSize = 32;  // with one link-layer address option
+constexpr std::uint8_t kSolicitation = 135, kAdvertisement = 136, kSourceOption = 1, kTargetOption = 2;
+constexpr std::uint8_t kHopLimit = 255;                            // RFC 4861 7.1: anything else was forwarded and is refused
+constexpr std::uint8_t kSolicitedFlag = 0x40, kOverrideFlag = 0x20;  // RFC 4861 4.4
+}  // namespace ndp
+
+FrameBytes ethernet_frame(const Mac& destination, const Mac& source, std::uint16_t type, std::size_t size) {
+    FrameBytes frame(std::max(size, kMinLength));
+    std::ranges::copy(destination, frame.begin() + ethernet::kDestination);
+    std::ranges::copy(source, frame.begin() + ethernet::kSource);
+    store_be16(&frame[ethernet::kType], type);
+    return frame;
+}
+
+template <class Address>
+bool stands_at(const Address& address, const std::uint8_t* at) {
+    return std::memcmp(address.data(), at, address.size()) == 0;
+}
+
+template <class Address>
+Address read(const std::uint8_t* at) {
+    Address address{};
+    std::memcpy(address.data(), at, address.size());
+    return address;
+}
+
+FrameBytes arp_frame(const Host& host, const Mac& destination, std::uint16_t operation, const Mac& target_mac, const Ipv4& target) {
+    FrameBytes frame = ethernet_frame(destination, host.mac, ethernet::kTypeArp, arp::kAt + arp::kSize);
+    std::uint8_t* at = &frame[arp::kAt];
+    store_be32(at, 0x00010800);      // Ethernet, IPv4
+    store_be16(at + 4, 0x0604);      // length of their addresses
+    store_be16(at + arp::kOperation, operation);
+    std::ranges::copy(host.mac, at + arp::kSenderMac);
+    std::ranges::copy(*host.ipv4, at + arp::kSenderIp);
+    std::ranges::copy(target_mac, at + arp::kTargetMac);
+    std::ranges::copy(target, at + arp::kTargetIp);
+    return frame;
+}
+
+struct NdpMessage {
+    std::uint8_t type, flags, option;
+    Ipv6 target;
+};
+
+FrameBytes ndp_frame(const Host& host, const Mac& destination_mac, const Ipv6& destination, const NdpMessage& message) {
+    FrameBytes frame = ethernet_frame(destination_mac, host.mac, ethernet::kTypeIpv6, ndp::kAt + ndp::kSize);
+    std::uint8_t* ip = &frame[ndp::kIpAt];
+    ip[0] = 0x60;
+    store_be16(ip + ipv6::kPayloadLength, ndp::kSize);
+    ip[ipv6::kNextHeader] = kProtocolIcmpv6;
+    ip[ipv6::kHopLimit] = ndp::kHopLimit;
+    std::ranges::copy(*host.ipv6, ip + ipv6::kSource);
+    std::ranges::copy(destination, ip + ipv6::kDestination);
+    std::uint8_t* icmp = &frame[ndp::kAt];
+    icmp[0] = message.type;
+    icmp[ndp::kFlags] = message.flags;
+    std::ranges::copy(message.target, icmp + ndp::kTarget);
+    icmp[ndp::kOptions] = message.option;
+    icmp[ndp::kOptions + 1] = 1;  // eight bytes
+    std::ranges::copy(host.mac, icmp + ndp::kOptions + 2);
+    const std::uint64_t sum = pseudo_header_sum(ip + ipv6::kSource, 2 * sizeof(Ipv6), ndp::kSize, kProtocolIcmpv6) + checksum_add(icmp, ndp::kSize);
+    store(icmp + 2, checksum_finish(sum));
+    return frame;
+}
+
+bool is_arp(const std::uint8_t* frame, std::size_t length, std::uint16_t operation) {
+    return length >= arp::kAt + arp::kSize && load_be16(frame + ethernet::kType) == ethernet::kTypeArp && load_be16(frame + arp::kAt + arp::kOperation) == operation;
+}
+
+bool is_ndp(const std::uint8_t* frame, std::size_t length, std::uint8_t type) {
+    const std::uint8_t* ip = frame + ndp::kIpAt;
+    return length >= ndp::kAt + ndp::kOptions && load_be16(frame + ethernet::kType) == ethernet::kTypeIpv6 && ip[ipv6::kNextHeader] == kProtocolIcmpv6 &&
+           ip[ipv6::kHopLimit] == ndp::kHopLimit && frame[ndp::kAt] == type;
+}
+
+std::optional<FrameBytes> answer_arp(const Host& host, const std::uint8_t* frame) {
+    const std::uint8_t* arp = frame + arp::kAt;
+    if (!host.ipv4 || !stands_at(*host.ipv4, arp + arp::kTargetIp)) return std::nullopt;
+    const auto asker = read<Mac>(arp + arp::kSenderMac);
+    return arp_frame(host, asker, arp::kReply, asker, read<Ipv4>(arp + arp::kSenderIp));
+}
+
+std::optional<FrameBytes> answer_ndp(const Host& host, const std::uint8_t* frame) {
+    const std::uint8_t* icmp = frame + ndp::kAt;
+    if (!host.ipv6 || !stands_at(*host.ipv6, icmp + ndp::kTarget)) return std::nullopt;
+    const auto asker = read<Ipv6>(frame + ndp::kIpAt + ipv6::kSource);
+    const auto asker_mac = read<Mac>(frame + ethernet::kSource);
+    const bool unspecified = asker == Ipv6{};  // duplicate address detection: the answer goes to all nodes (RFC 4861 7.2.4)
+    const Ipv6 all_nodes{0xFF, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    const auto flags = static_cast<std::uint8_t>(unspecified ? ndp::kOverrideFlag : ndp::kSolicitedFlag | ndp::kOverrideFlag);
+    const NdpMessage message{.type = ndp::kAdvertisement, .flags = flags, .option = ndp::kTargetOption, .target = *host.ipv6};
+    return unspecified ? ndp_frame(host, multicast_mac(all_nodes), all_nodes, message) : ndp_frame(host, asker_mac, asker, message);
+}
+
+}  // namespace
+
+std::optional<FrameBytes> answer(const Host& host, const std::uint8_t* frame, std::size_t length) {
+    if (is_arp(frame, length, arp::kRequest)) return answer_arp(host, frame);
+    if (is_ndp(frame, length, ndp::kSolicitation)) return answer_ndp(host, frame);
+    return std::nullopt;
+}
+
+FrameBytes arp_request(const Host& host, const Ipv4& wanted) { return arp_frame(host, kBroadcastMac, arp::kRequest, Mac{}, wanted); }
+
+FrameBytes neighbour_solicitation(const Host& host, const Ipv6& wanted) {
+    const Ipv6 group = solicited_node(wanted);
+    return ndp_frame(host, multicast_mac(group), group, {.type = ndp::kSolicitation, .flags = 0, .option = ndp::kSourceOption, .target = wanted});
+}
+
+std::optional<Mac> arp_answer(const Ipv4& wanted, const std::uint8_t* frame, std::size_t length) {
+    if (!is_arp(frame, length, arp::kReply) || !stands_at(wanted, frame + arp::kAt + arp::kSenderIp)) return std::nullopt;
+    return read<Mac>(frame + arp::kAt + arp::kSenderMac);
+}
+
+std::optional<Mac> neighbour_answer(const Ipv6& wanted, const std::uint8_t* frame, std::size_t length) {
+    if (!is_ndp(frame, length, ndp::kAdvertisement) || !stands_at(wanted, frame + ndp::kAt + ndp::kTarget)) return std::nullopt;
+    const std::uint8_t* option = frame + ndp::kAt + ndp::kOptions;
+    const bool has_option = length >= ndp::kAt + ndp::kSize && option[0] == ndp::kTargetOption && option[1] == 1;
+    return has_option ? read<Mac>(option + 2) : read<Mac>(frame + ethernet::kSource);
+}
+
+}  // namespace dutperf

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "port/port.hpp"
+
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <linux/if_ether.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "frame/headers.hpp"
+#include "port/error.hpp"
+
+namespace dutperf {
+
+namespace {
+
+constexpr std::uint16_t kOverheadOfMtu = 18;  // Ethernet header and FCS
+constexpr unsigned kPoolCache = 256;
+constexpr std::uint32_t kTransmitRing = 1024;
+
+[[noreturn]] void unavailable(const PortOptions& options, const std::string& message) { throw Error("port_unavailable", message, options.side + ".port"); }
+
+// Frames in the kernel's ring stand in slots of a power of two; 128 bytes of each are the kernel's.
+std::string af_packet_arguments(const PortOptions& options) {
+    const std::uint32_t slot = std::bit_ceil(std::uint32_t{options.max_frame_size} + 128U);
+    const std::uint32_t count = std::bit_ceil(options.receive_ring);
+    const std::uint32_t block = std::max(slot, std::min<std::uint32_t>(65536, slot * count));
+    // Straight to a NIC's driver, whose queue discipline might delay or reorder. But on a veth without one, the kernel would keep a frame that the other
+    // end has no room for and send it again later: only with a queue discipline is such a frame dropped, once and counted.
+    const bool virtual_link = kernel_interface(options.spec.argument)->kind == "veth";
+    return "iface=" + options.spec.argument + ",qpairs=1,qdisc_bypass=" + (virtual_link ? "0" : "1") + ",framesz=" + std::to_string(slot) + ",blocksz=" + std::to_string(block) +
+           ",framecnt=" + std::to_string(count);
+}
+
+struct Vdev {
+    std::string name, arguments;
+};
+
+Vdev vdev_of(const PortOptions& options) {
+    const std::string& argument = options.spec.argument;
+    switch (options.spec.kind) {
+        case PortSpec::Kind::af_packet: return {"net_af_packet_" + options.side, af_packet_arguments(options)};
+        case PortSpec::Kind::af_xdp: return {"net_af_xdp_" + options.side, "iface=" + argument + ",start_queue=0,queue_count=1"};
+        case PortSpec::Kind::null: return {"net_null_" + options.side, "no-rx=1"};
+        default: break;
+    }
+    const auto comma = argument.find(',');
+    return {argument.substr(0, comma), comma == std::string::npos ? "" : argument.substr(comma + 1)};
+}
+
+rte_ring* joining_ring(const std::string& name, std::uint32_t size) {
+    if (rte_ring* ring = rte_ring_lookup(name.c_str())) return ring;
+    rte_ring* ring = rte_ring_create(name.c_str(), std::bit_ceil(size), SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+    if (ring == nullptr) throw Error("no_memory", "no memory for a ring of " + std::to_string(size) + " frames");
+    return ring;
+}
+
+// Two ports joined in memory: what one sends the other receives. Whichever is opened first makes both rings.
+int make_ring_port(const PortOptions& options) {
+    rte_ring* to_right = joining_ring("dutperf_to_right", options.receive_ring);
+    rte_ring* to_left = joining_ring("dutperf_to_left", options.receive_ring);
+    const bool left = options.side == "left";
+    rte_ring* receive = left ? to_left : to_right;
+    rte_ring* transmit = left ? to_right : to_left;
+    return rte_eth_from_rings(("dutperf_" + options.side).c_str(), &receive, 1, &transmit, 1, SOCKET_ID_ANY);
+}
+
+void require_packet_privilege(const PortOptions& options) {
+    const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+    if (fd >= 0) {
+        close(fd);
+        return;
+    }
+    if (errno == EPERM || errno == EACCES) {
+        throw Error("no_privilege", "packet sockets on " + options.spec.argument + " need root (or the capability CAP_NET_RAW)", options.side + ".port");
+    }
+    unavailable(options, std::string("packet sockets do not work here: ") + std::strerror(errno));
+}
+
+}  // namespace
+
+Pool make_pool(const std::string& name, unsigned count, std::uint16_t max_frame_size) {
+    const auto room = static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + std::max<unsigned>(2048, RTE_ALIGN_CEIL(max_frame_size, 64U)));
+    Pool pool(rte_pktmbuf_pool_create(name.c_str(), count, kPoolCache, 0, room, SOCKET_ID_ANY));
+    if (!pool) throw Error("no_memory", "no memory for " + std::to_string(count) + " frames of " + std::to_string(room) + " bytes: " + rte_strerror(rte_errno));
+    return pool;
+}
+
+Port::Port(const PortOptions& options) : options_(options) {
+    if (options_.spec.uses_kernel_interface()) check_interface();
+    find_device();
+    configure();
+}
+
+Port::~Port() {
+    rte_eth_dev_stop(id_);
+    rte_eth_dev_close(id_);
+}
+
+void Port::check_interface() const {
+    const std::string& name = options_.spec.argument;
+    const auto interface = kernel_interface(name);
+    if (!interface) unavailable(options_, "there is no interface '" + name + "' in this network namespace");
+    require_packet_privilege(options_);
+    const unsigned needed = options_.max_frame_size - kOverheadOfMtu;
+    if (interface->mtu < needed) {
+        unavailable(options_, "the MTU of " + name + " is " + std::to_string(interface->mtu) + ", frames of " + std::to_string(options_.max_frame_size) + " bytes need " + std::to_string(needed));
+    }
+}
+
+void Port::find_device() {
+    const std::string& argument = options_.spec.argument;
+    if (options_.spec.kind == PortSpec::Kind::ring) {
+        const int port = make_ring_port(options_);
+        if (port < 0) unavailable(options_, "the ring port could not be made");
+        id_ = static_cast<std::uint16_t>(port);
+        return;
+    }
+    if (options_.spec.kind == PortSpec::Kind::pci) {
+        if (!std::filesystem::exists("/sys/bus/pci/devices/" + argument)) unavailable(options_, "there is no PCI device " + argument);
+        if (rte_eth_dev_get_port_by_name(argument.c_str(), &id_) != 0) {
+            unavailable(options_, "no DPDK driver took the PCI device " + argument + ": bind it to vfio-pci (dpdk-devbind.py), or use a driver that shares it with the kernel");
+        }
+        return;
+    }
+    const Vdev vdev = vdev_of(options_);
+    if (const int error = rte_eal_hotplug_add("vdev", vdev.name.c_str(), vdev.arguments.c_str()); error != 0) {
+        unavailable(options_, "the device " + vdev.name + " (" + vdev.arguments + ") could not be made: " + rte_strerror(-error));
+    }
+    if (rte_eth_dev_get_port_by_name(vdev.name.c_str(), &id_) != 0) unavailable(options_, "the device " + vdev.name + " is no network port");
+}
+
+void Port::configure() {
+    rte_eth_dev_info info{};
+    if (rte_eth_dev_info_get(id_, &info) != 0) unavailable(options_, "the driver tells nothing about the port");
+    rte_eth_conf conf{};
+    // virtual drivers name limits that they do not enforce: they get the most that they admit
+    const std::uint32_t largest = std::min<std::uint32_t>(info.max_mtu, info.max_rx_pktlen - kOverheadOfMtu);
+    conf.rxmode.mtu = std::clamp<std::uint32_t>(options_.max_frame_size - kOverheadOfMtu, std::min<std::uint32_t>(RTE_ETHER_MIN_MTU, largest), largest);
+    std::uint16_t receive = static_cast<std::uint16_t>(std::min<std::uint32_t>(std::bit_ceil(options_.receive_ring), 32768)), transmit = kTransmitRing;
+    const unsigned pool_size = options_.max_frame_size > 2048 ? 4095 : 8191;
+    receive_pool_ = make_pool("receive_" + options_.side, pool_size, options_.max_frame_size);
+    const auto check = [this](int status, const char* step) {
+        if (status < 0) unavailable(options_, std::string(step) + " failed: " + rte_strerror(-status));
+    };
+    check(rte_eth_dev_configure(id_, 1, 1, &conf), "configuring the port");
+    check(rte_eth_dev_adjust_nb_rx_tx_desc(id_, &receive, &transmit), "sizing the port's rings");
+    // a driver may not want more buffers in its ring than the pool has left for frames in flight
+    receive = static_cast<std::uint16_t>(std::min<unsigned>(receive, pool_size / 2 + 1));
+    check(rte_eth_rx_queue_setup(id_, 0, receive, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, receive_pool_.get()), "setting up the receive queue");
+    check(rte_eth_tx_queue_setup(id_, 0, transmit, static_cast<unsigned>(SOCKET_ID_ANY), nullptr), "setting up the transmit queue");
+    check(rte_eth_dev_start(id_), "starting the port");
+    if (options_.spec.kind == PortSpec::Kind::af_packet) widen_packet_sockets(kernel_interface(options_.spec.argument)->index);
+    rte_eth_promiscuous_enable(id_);  // the tester stands in for more than one host; drivers that cannot need not
+    const bool kernel_ring = options_.spec.kind == PortSpec::Kind::af_packet || options_.spec.kind == PortSpec::Kind::ring;
+    receive_ring_ = kernel_ring ? std::bit_ceil(options_.receive_ring) : receive;
+    transmit_ring_ = kernel_ring ? std::bit_ceil(options_.receive_ring) : transmit;
+    rte_ether_addr own{};
+    rte_eth_macaddr_get(id_, &own);
+    std::ranges::copy(own.addr_bytes, mac_.begin());
+    if (options_.mac) mac_ = *options_.mac;
+}
+
+std::string Port::driver() const {
+    rte_eth_dev_info info{};
+    rte_eth_dev_info_get(id_, &info);
+    return info.driver_name != nullptr ? info.driver_name : "unknown";
+}
+
+int Port::numa_node() const { return rte_eth_dev_socket_id(id_); }
+
+LinkStatus Port::link() const {
+    if (options_.spec.uses_kernel_interface()) {
+        const auto interface = kernel_interface(options_.spec.argument);
+        return {.up = interface && interface->carrier, .mbps = 0};
+    }
+    rte_eth_link link{};
+    if (rte_eth_link_get_nowait(id_, &link) < 0) return {};
+    const bool physical = options_.spec.kind == PortSpec::Kind::pci && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
+    return {.up = link.link_status != 0, .mbps = physical ? link.link_speed : 0};
+}
+
+PortCounters Port::counters() {
+    PortCounters now;
+    rte_eth_stats driver{};
+    if (rte_eth_stats_get(id_, &driver) == 0) {
+        now.nic_missed = driver.imissed;
+        now.no_buffer = driver.rx_nombuf;
+        now.receive_errors = driver.ierrors;
+    }
+    if (options_.spec.uses_kernel_interface()) read_kernel_counters(now);
+    return now;
+}
+
+void Port::read_kernel_counters(PortCounters& into) {
+    const auto interface = kernel_interface(options_.spec.argument);
+    if (!interface) return;
+    socket_drops_ += take_packet_socket_drops(interface->index);
+    into.kernel_socket = socket_drops_;
+    into.kernel_backlog = interface->rx_dropped;
+    into.interface_sent = interface->tx_packets;
+    into.carrier_changes = interface->carrier_changes;
+    into.counts_transmitted = true;
+    (interface->kind == "veth" ? into.link_input_drops : into.interface_transmit_drops) = interface->tx_dropped;
+}
+
+}  // namespace dutperf

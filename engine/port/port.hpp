@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// A port of the tester: a DPDK device with one queue each way, opened from a port spec, and what its driver and the kernel count.
+#pragma once
+
+#include <rte_mempool.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "frame/address.hpp"
+#include "port/kernel_interface.hpp"
+#include "port/port_spec.hpp"
+
+namespace dutperf {
+
+struct PortOptions {
+    std::string side;  // "left" or "right": the name in messages
+    PortSpec spec;
+    std::optional<Mac> mac;             // instead of the device's own
+    std::uint32_t receive_ring = 4096;  // frames
+    std::uint16_t max_frame_size = 1522;
+};
+
+struct LinkStatus {
+    bool up = false;
+    std::uint32_t mbps = 0;  // 0: unknown, or a virtual link
+};
+
+// Since the port was opened. Differences over a trial tell who lost what.
+struct PortCounters {
+    std::uint64_t nic_missed = 0, no_buffer = 0, receive_errors = 0;  // by the driver
+    std::uint64_t kernel_socket = 0, kernel_backlog = 0;              // by the kernel, before the driver
+    std::uint64_t interface_sent = 0;                                 // frames that left by the kernel's interface
+    std::uint64_t link_input_drops = 0;                               // ... that it could not hand over to the other end (virtual links)
+    std::uint64_t interface_transmit_drops = 0;                       // ... that it dropped (any other interface)
+    std::uint64_t carrier_changes = 0;
+    bool counts_transmitted = false;  // interface_sent means something
+};
+
+struct PoolDeleter {
+    void operator()(rte_mempool* pool) const { rte_mempool_free(pool); }
+};
+using Pool = std::unique_ptr<rte_mempool, PoolDeleter>;
+
+// A pool of `count` frames with room for `max_frame_size` bytes each. Throws Error "no_memory".
+Pool make_pool(const std::string& name, unsigned count, std::uint16_t max_frame_size);
+
+class Port {
+public:
+    // Throws Error "port_unavailable", "no_privilege" or "no_memory", its field "<side>.port".
+    explicit Port(const PortOptions& options);
+    ~Port();
+    Port(const Port&) = delete;
+    Port& operator=(const Port&) = delete;
+
+    [[nodiscard]] std::uint16_t id() const { return id_; }
+    [[nodiscard]] const std::string& side() const { return options_.side; }
+    [[nodiscard]] const Mac& mac() const { return mac_; }
+    [[nodiscard]] std::string driver() const;
+    [[nodiscard]] int numa_node() const;
+    [[nodiscard]] LinkStatus link() const;
+    [[nodiscard]] std::uint32_t transmit_ring() const { return transmit_ring_; }
+    [[nodiscard]] std::uint32_t receive_ring() const { return receive_ring_; }
+    PortCounters counters();
+
+private:
+    void check_interface() const;
+    void find_device();
+    void configure();
+    void read_kernel_counters(PortCounters& into);
+
+    PortOptions options_;
+    std::uint16_t id_ = 0;
+    Mac mac_{};
+    std::uint32_t transmit_ring_ = 0, receive_ring_ = 0;
+    std::uint64_t socket_drops_ = 0;
+    std::string created_device_;  // by name, to be removed again
+    Pool receive_pool_;
+};
+
+}  // namespace dutperf

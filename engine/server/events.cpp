@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/events.hpp"
+
+#include "trial/cores.hpp"
+
+namespace dutperf {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int kProtocol = 1;
+constexpr std::array<const char*, 2> kDirectionNames{"forward", "reverse"};
+
+json quantiles_us(const Histogram& histogram, std::uint64_t clock_hz) {
+    const auto us = [&](std::uint64_t ticks) { return static_cast<double>(ticks) / static_cast<double>(clock_hz) * 1e6; };
+    return {{"p50", us(histogram.quantile(0.5))}, {"p99", us(histogram.quantile(0.99))}, {"p999", us(histogram.quantile(0.999))}, {"max", us(histogram.max())}};
+}
+
+json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
+    json out{{"intended", result.intended},
+             {"sent", result.sent},
+             {"received", result.received},
+             {"foreground_sent", result.foreground_sent},
+             {"background_sent", result.background_sent},
+             {"foreground_received", result.foreground_received},
+             {"background_received", result.background_received},
+             {"duplicates", result.duplicates},
+             {"out_of_order", result.out_of_order},
+             {"stale", result.stale},
+             {"damaged", result.damaged},
+             {"send_time_s", result.send_time_s},
+             {"lateness_us", quantiles_us(result.lateness, clock_hz)},
+             {"away_us", {{"sender", result.sender_away_us}, {"receiver", result.receiver_away_us}}},
+             {"refused", result.refused},
+             {"tester_drops", result.tester_drops.empty() ? json::object() : json(result.tester_drops)},
+             {"dut_input_drops", result.dut_input_drops},
+             {"other_received", result.other_received.empty() ? json::object() : json(result.other_received)}};
+    if (result.delay) {
+        out["delay_us"] = quantiles_us(*result.delay, clock_hz);
+        out["delay_us"]["min"] = static_cast<double>(result.delay->min()) / static_cast<double>(clock_hz) * 1e6;
+    }
+    return out;
+}
+
+json port_json(const Port& port, const SideRequest& side, const Station& station, const Mac& direct) {
+    const LinkStatus link = port.link();
+    json out{{"port", side.port_text},
+             {"driver", port.driver()},
+             {"mac", to_string(port.mac())},
+             {"numa_node", port.numa_node()},
+             {"link_up", link.up},
+             {"link_mbps", link.mbps},
+             {"transmit_ring", port.transmit_ring()},
+             {"receive_ring", port.receive_ring()}};
+    if (side.host.ipv4) out["dut_mac4"] = to_string(station.dut_mac(false, direct));
+    if (side.host.ipv6) out["dut_mac6"] = to_string(station.dut_mac(true, direct));
+    return out;
+}
+
+template <class T>
+json sides_json(const std::array<T, 2>& values) {
+    return {{"left", values[0]}, {"right", values[1]}};
+}
+
+}  // namespace
+
+json hello_event() { return {{"event", "hello"}, {"protocol", kProtocol}, {"engine", DUTPERF_VERSION}, {"dpdk", dpdk_version()}, {"cores", allowed_cores()}}; }
+
+json opened_event(const Session& session) {
+    const TestBed bed = session.bed();
+    json out{{"event", "opened"},
+             {"roles",
+              {{"forward_send", bed.cores.send[0]}, {"forward_receive", bed.cores.receive[0]}, {"reverse_send", bed.cores.send[1]}, {"reverse_receive", bed.cores.receive[1]}}},
+             {"memory", {{"mode", session.memory().huge_pages ? "huge_pages" : "no_huge_pages"}, {"page_kb", session.memory().page_kb}}},
+             {"tsc_hz", bed.clock_hz},
+             {"tsc_skew_ns", nullptr},
+             {"warnings", session.warnings()}};
+    if (session.skew_ticks()) out["tsc_skew_ns"] = *session.skew_ticks() / static_cast<double>(bed.clock_hz) * 1e9;
+    for (std::size_t side = 0; side < 2; ++side) {
+        out[side == 0 ? "left" : "right"] = port_json(*bed.ports[side], session.request().sides[side], *bed.stations[side], bed.ports[1 - side]->mac());
+    }
+    return out;
+}
+
+json progress_event(const RunningTrial& trial) {
+    json out{{"event", "progress"}, {"elapsed_s", trial.elapsed_s()}};
+    for (const Direction direction : kDirections) {
+        if (!trial.spec().streams[index_of(direction)]) continue;
+        out[kDirectionNames[index_of(direction)]] = {{"sent", trial.sent(direction)}, {"received", trial.received(direction)}};
+    }
+    return out;
+}
+
+json result_event(const TrialResult& result, std::uint64_t clock_hz) {
+    json out{{"event", "result"},
+             {"trial", result.number},
+             {"outcome", result.stopped ? "stopped" : "completed"},
+             {"link_changes", sides_json(result.link_changes)},
+             {"link_up", sides_json(result.link_up)},
+             {"dut_answered", sides_json(result.dut_answered)}};
+    for (const Direction direction : kDirections) {
+        if (const auto& counted = result.directions[index_of(direction)]) out[kDirectionNames[index_of(direction)]] = direction_json(*counted, clock_hz);
+    }
+    return out;
+}
+
+json stopped_event() { return {{"event", "stopped"}}; }
+
+json error_event(const Error& error) {
+    json out{{"event", "error"}, {"code", error.code()}, {"message", error.what()}, {"field", nullptr}};
+    if (!error.field().empty()) out["field"] = error.field();
+    return out;
+}
+
+}  // namespace dutperf

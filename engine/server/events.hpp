@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what the engine knows to the JSON of an event (protocol/event.schema.json).
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "port/error.hpp"
+#include "server/session.hpp"
+#include "trial/run_trial.hpp"
+
+namespace dutperf {
+
+nlohmann::json hello_event();
+nlohmann::json opened_event(const Session& session);
+nlohmann::json progress_event(const RunningTrial& trial);
+nlohmann::json result_event(const TrialResult& result, std::uint64_t clock_hz);
+nlohmann::json stopped_event();
+nlohmann::json error_event(const Error& error);
+
+}  // namespace dutperf

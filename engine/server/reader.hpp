@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the members of a request, each with its range; what is missing, unknown or out of range is an Error "bad_request" that names it by path.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "frame/address.hpp"
+#include "port/error.hpp"
+
+namespace dutperf {
+
+class Reader {
+public:
+    // Throws unless `value` is an object.
+    Reader(const nlohmann::json& value, std::string path);
+
+    struct Range {
+        std::uint64_t min, max;
+    };
+
+    std::uint64_t integer(const std::string& name, Range range);
+    std::uint64_t integer(const std::string& name, Range range, std::uint64_t otherwise);
+    std::string text(const std::string& name);
+    std::string text(const std::string& name, const std::vector<std::string>& choices, const std::string& otherwise);
+    std::optional<Mac> mac(const std::string& name);
+    std::optional<Ipv4> ipv4(const std::string& name);
+    std::optional<Ipv6> ipv6(const std::string& name);
+    std::optional<std::vector<unsigned>> cores(const std::string& name);
+    Reader object(const std::string& name);
+    std::optional<Reader> optional_object(const std::string& name);
+    [[nodiscard]] bool has(const std::string& name) const { return value_.contains(name); }
+
+    // To be called when all members have been read: throws for any other that is there.
+    void finish() const;
+    [[noreturn]] void fail(const std::string& name, const std::string& message) const;
+    [[nodiscard]] std::string path_of(const std::string& name) const { return path_.empty() ? name : path_ + "." + name; }
+
+private:
+    const nlohmann::json& member(const std::string& name);
+    std::optional<std::string> optional_text(const std::string& name);
+
+    const nlohmann::json& value_;
+    std::string path_;
+    std::set<std::string> read_;
+};
+
+}  // namespace dutperf

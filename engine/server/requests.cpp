@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/requests.hpp"
+
+#include <map>
+
+namespace dutperf {
+
+namespace {
+
+constexpr std::uint64_t kLargestExact = (std::uint64_t{1} << 53U) - 1;  // of a JSON number
+constexpr std::uint64_t kMillion = 1'000'000;
+
+SideRequest read_side(Reader side, const std::string& name) {
+    SideRequest request;
+    request.port_text = side.text("port");
+    request.port = {.side = name,
+                    .spec = parse_port_spec(request.port_text, side.path_of("port")),
+                    .mac = side.mac("mac"),
+                    .receive_ring = static_cast<std::uint32_t>(side.integer("receive_ring", {8, 65536}, 4096)),
+                    .max_frame_size = 0};
+    request.host = {.mac = {}, .ipv4 = side.ipv4("ipv4"), .ipv6 = side.ipv6("ipv6")};
+    request.gateway = {.ipv4 = side.ipv4("gateway4"), .ipv6 = side.ipv6("gateway6"), .mac = side.mac("gateway_mac")};
+    if (request.gateway.ipv4 && !request.host.ipv4) side.fail("ipv4", "is missing: gateway4 is asked for its MAC address from there");
+    if (request.gateway.ipv6 && !request.host.ipv6) side.fail("ipv6", "is missing: gateway6 is asked for its MAC address from there");
+    side.finish();
+    return request;
+}
+
+MemoryChoice read_memory(Reader& params) {
+    static const std::map<std::string, MemoryChoice> choices{
+        {"auto", MemoryChoice::automatic}, {"huge_pages", MemoryChoice::huge_pages}, {"no_huge_pages", MemoryChoice::no_huge_pages}};
+    return choices.at(params.text("memory", {"auto", "huge_pages", "no_huge_pages"}, "auto"));
+}
+
+FieldSpec read_field_members(Reader& field) {
+    static const std::map<std::string, FieldMode> modes{
+        {"fixed", FieldMode::fixed}, {"increasing", FieldMode::increasing}, {"decreasing", FieldMode::decreasing}, {"random", FieldMode::random}};
+    const std::string mode = field.text("mode");
+    if (!modes.contains(mode)) field.fail("mode", "must be one of fixed, increasing, decreasing, random, not '" + mode + "'");
+    const FieldSpec spec{.mode = modes.at(mode),
+                         .min = static_cast<std::uint16_t>(field.integer("min", {0, 65535})),
+                         .max = static_cast<std::uint16_t>(field.integer("max", {0, 65535}))};
+    if (spec.min > spec.max) field.fail("min", "must not be greater than max");
+    return spec;
+}
+
+FieldSpec read_port_field(Reader& stream, const std::string& name, std::uint16_t otherwise) {
+    auto field = stream.optional_object(name);
+    if (!field) return {.mode = FieldMode::fixed, .min = otherwise, .max = otherwise};
+    const FieldSpec spec = read_field_members(*field);
+    field->finish();
+    return spec;
+}
+
+std::optional<AddressField> read_address_field(Reader& stream, const std::string& name) {
+    auto field = stream.optional_object(name);
+    if (!field) return std::nullopt;
+    AddressField address{.field = read_field_members(*field),
+                         .offset4 = static_cast<std::uint8_t>(field->integer("offset4", {0, 2}, 2)),
+                         .offset6 = static_cast<std::uint8_t>(field->integer("offset6", {0, 14}, 14))};
+    field->finish();
+    return address;
+}
+
+template <class Address>
+Address required(std::optional<Address> address, const Reader& frame, const std::string& name) {
+    if (!address) frame.fail(name, "is missing");
+    return *address;
+}
+
+FrameSpec read_frame(Reader frame, std::uint16_t max_frame_size) {
+    const std::uint64_t version = frame.integer("version", {4, 6});
+    if (version == 5) frame.fail("version", "must be 4 or 6");
+    FrameSpec spec;
+    spec.size = static_cast<std::uint16_t>(frame.integer("size", {version == 6 ? kMinFrameSizeIpv6 : kMinFrameSize, max_frame_size}));
+    if (version == 6) {
+        spec.addresses = {required(frame.ipv6("source"), frame, "source"), required(frame.ipv6("destination"), frame, "destination")};
+    } else {
+        spec.addresses = {required(frame.ipv4("source"), frame, "source"), required(frame.ipv4("destination"), frame, "destination")};
+    }
+    frame.finish();
+    return spec;
+}
+
+StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size) {
+    constexpr std::uint16_t kSourcePort = 0xC020, kDestinationPort = 7;  // RFC 2544 C.2.6.4
+    StreamSpec spec;
+    spec.rate_fps = stream.integer("rate_fps", {1, 1000 * kMillion});
+    spec.foreground = read_frame(stream.object("foreground"), max_frame_size);
+    if (auto background = stream.optional_object("background")) spec.background = read_frame(*background, max_frame_size);
+    spec.n = static_cast<std::uint32_t>(stream.integer("n", {1, kMillion}, 2));
+    spec.m = static_cast<std::uint32_t>(stream.integer("m", {0, kMillion}, 2));
+    if (spec.m > spec.n) stream.fail("m", "must not be greater than n");
+    if (spec.is_mixed() && !spec.background) stream.fail("background", "is missing: n and m leave frames for it");
+    spec.source_port = read_port_field(stream, "source_port", kSourcePort);
+    spec.destination_port = read_port_field(stream, "destination_port", kDestinationPort);
+    spec.networks = static_cast<std::uint32_t>(stream.integer("networks", {1, 256}, 1));
+    spec.source_address = read_address_field(stream, "source_address");
+    spec.destination_address = read_address_field(stream, "destination_address");
+    if (spec.networks > 1 && spec.destination_address) stream.fail("destination_address", "goes with one destination network only");
+    stream.finish();
+    return spec;
+}
+
+}  // namespace
+
+OpenRequest read_open(Reader params) {
+    OpenRequest request;
+    request.sides = {read_side(params.object("left"), "left"), read_side(params.object("right"), "right")};
+    request.cores = params.cores("cores");
+    if (request.cores && request.cores->empty()) params.fail("cores", "must name a core");
+    request.dut_cores = params.cores("dut_cores").value_or(std::vector<unsigned>{});
+    request.memory = read_memory(params);
+    request.max_frame_size = static_cast<std::uint16_t>(params.integer("max_frame_size", {kMinFrameSize, kMaxFrameSize}, 1522));
+    request.resolve_timeout = std::chrono::milliseconds(params.integer("resolve_timeout_ms", {1, 60000}, 3000));
+    params.finish();
+    const auto is_ring = [&](std::size_t side) { return request.sides[side].port.spec.kind == PortSpec::Kind::ring; };
+    if (is_ring(0) != is_ring(1)) params.fail(is_ring(0) ? "right.port" : "left.port", "must be ring as well: ring joins both ports");
+    for (SideRequest& side : request.sides) side.port.max_frame_size = request.max_frame_size;
+    return request;
+}
+
+TrialSpec read_trial(Reader params, std::uint16_t max_frame_size) {
+    TrialSpec spec;
+    spec.number = static_cast<std::uint16_t>(params.integer("trial", {0, 65535}));
+    spec.seed = params.integer("seed", {0, kLargestExact}, 0);
+    spec.duration_ns = params.integer("duration_ns", {kMillion, 86'400'000 * kMillion});
+    spec.drain_ns = params.integer("drain_ns", {0, 3'600'000 * kMillion});
+    spec.burst = static_cast<std::uint32_t>(params.integer("burst", {1, kMaxBurst}, 32));
+    spec.stamp_every_frame = params.text("stamping", {"none", "every"}, "none") == "every";
+    for (const Direction direction : kDirections) {
+        const std::string name = direction == Direction::forward ? "forward" : "reverse";
+        if (auto stream = params.optional_object(name)) spec.streams[index_of(direction)] = read_stream(*stream, max_frame_size);
+    }
+    if (!spec.streams[0] && !spec.streams[1]) params.fail("forward", "is missing, and so is reverse: a trial needs a direction");
+    params.finish();
+    return spec;
+}
+
+}  // namespace dutperf

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the JSON of a request (protocol/request.schema.json) to values that need no further check.
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "port/eal.hpp"
+#include "port/station.hpp"
+#include "server/reader.hpp"
+#include "trial/trial.hpp"
+
+namespace dutperf {
+
+struct SideRequest {
+    PortOptions port;
+    std::string port_text;
+    Host host;  // its MAC is the port's, known once that is open
+    Gateway gateway;
+};
+
+struct OpenRequest {
+    std::array<SideRequest, 2> sides;  // left, right
+    std::optional<std::vector<unsigned>> cores;
+    std::vector<unsigned> dut_cores;
+    MemoryChoice memory = MemoryChoice::automatic;
+    std::uint16_t max_frame_size = 1522;
+    std::chrono::milliseconds resolve_timeout{3000};
+};
+
+// Both throw Error "bad_request".
+OpenRequest read_open(Reader params);
+TrialSpec read_trial(Reader params, std::uint16_t max_frame_size);
+
+}  // namespace dutperf

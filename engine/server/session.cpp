@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/session.hpp"
+
+#include <rte_ring.h>
+#include <sched.h>
+
+#include <algorithm>
+
+namespace dutperf {
+
+namespace {
+
+// Enough for a driver's transmit ring, the pools' caches and a burst under way.
+unsigned frames_per_pool(std::uint16_t max_frame_size) { return max_frame_size > 2048 ? 4095 : 8191; }
+
+std::uint64_t megabytes_needed(std::uint16_t max_frame_size) {
+    constexpr std::uint64_t kPools = 6, kOverhead = 512, kOther = 128;
+    return kPools * frames_per_pool(max_frame_size) * (std::max<std::uint64_t>(2048, max_frame_size) + kOverhead) / (1024 * 1024) + kOther;
+}
+
+EalOptions eal_options(const OpenRequest& request) {
+    EalOptions options{.memory = request.memory, .megabytes = megabytes_needed(request.max_frame_size), .pci_devices = {}};
+    for (const SideRequest& side : request.sides) {
+        if (side.port.spec.kind == PortSpec::Kind::pci) options.pci_devices.push_back(side.port.spec.argument);
+    }
+    return options;
+}
+
+// The thread that reads requests keeps away from the hot loops' cores while there are others.
+void leave_cores(const std::vector<unsigned>& hot) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const unsigned core : allowed_cores()) {
+        if (std::ranges::find(hot, core) == hot.end()) CPU_SET(core, &set);
+    }
+    if (CPU_COUNT(&set) > 0) sched_setaffinity(0, sizeof set, &set);
+}
+
+}  // namespace
+
+Session::Session(const OpenRequest& request)
+    : request_(request), cores_(place_roles(allowed_cores(), request.cores, request.dut_cores)), memory_(start_eal(eal_options(request))) {
+    open_ports();
+    make_buffers();
+    place();
+    find_dut();
+    warn();
+}
+
+void Session::open_ports() {
+    for (std::size_t side = 0; side < 2; ++side) ports_[side] = std::make_unique<Port>(request_.sides[side].port);
+}
+
+void Session::make_buffers() {
+    const unsigned count = frames_per_pool(request_.max_frame_size);
+    for (std::size_t i = 0; i < frame_pools_.size(); ++i) frame_pools_[i] = make_pool("frames_" + std::to_string(i), count, request_.max_frame_size);
+    control_pool_ = make_pool("control", 1023, kMinFrameSize);
+    for (std::size_t side = 0; side < 2; ++side) {
+        control_rings_[side].reset(rte_ring_create(("control_" + ports_[side]->side()).c_str(), 256, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ));
+        if (!control_rings_[side]) throw Error("no_memory", "no memory for the ring of control frames");
+        Host host = request_.sides[side].host;
+        host.mac = ports_[side]->mac();
+        stations_[side] = std::make_unique<Station>(*ports_[side], host, request_.sides[side].gateway, control_pool_.get());
+    }
+}
+
+void Session::place() {
+    skew_ticks_ = counter_skew(cores_.distinct());
+    clock_hz_ = calibration_.hertz();
+    leave_cores(cores_.distinct());
+}
+
+void Session::find_dut() {
+    for (std::size_t side = 0; side < 2; ++side) {
+        if (stations_[side]->resolve(request_.resolve_timeout)) continue;
+        const bool arp = !stations_[side]->has_mac4();
+        const std::string what = arp ? "ARP for gateway4" : "Neighbour Discovery for gateway6";
+        throw Error("no_answer", "the DUT did not answer " + what + " on the " + ports_[side]->side() + " port within " + std::to_string(request_.resolve_timeout.count()) + " ms",
+                    ports_[side]->side() + (arp ? ".gateway4" : ".gateway6"));
+    }
+}
+
+void Session::warn() {
+    if (!memory_.huge_pages) {
+        warnings_.emplace_back("no huge pages: buffers lie in 4 kB pages, which costs translation misses at high rates and rules out most PCI devices");
+    }
+    for (const auto& port : ports_) {
+        if (!port->link().up) warnings_.push_back("the link of the " + port->side() + " port is down");
+    }
+    if (cores_.distinct().size() < 4) warnings_.push_back("the four roles share " + std::to_string(cores_.distinct().size()) + " core(s)");
+}
+
+void Session::serve() {
+    for (const auto& station : stations_) station->serve();
+}
+
+TestBed Session::bed() const {
+    TestBed bed{};
+    for (std::size_t side = 0; side < 2; ++side) {
+        bed.ports[side] = ports_[side].get();
+        bed.stations[side] = stations_[side].get();
+        bed.control_rings[side] = control_rings_[side].get();
+    }
+    for (std::size_t i = 0; i < frame_pools_.size(); ++i) bed.frame_pools[i] = frame_pools_[i].get();
+    bed.control_pool = control_pool_.get();
+    bed.cores = cores_;
+    bed.clock_hz = clock_hz_;
+    return bed;
+}
+
+}  // namespace dutperf

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `open` opens and what stays open between trials: memory, ports, the hosts that the tester plays, buffers, and the places of the roles.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "port/eal.hpp"
+#include "port/station.hpp"
+#include "server/requests.hpp"
+#include "trial/clock.hpp"
+#include "trial/cores.hpp"
+#include "trial/run_trial.hpp"
+
+namespace dutperf {
+
+struct RingDeleter {
+    void operator()(rte_ring* ring) const { rte_ring_free(ring); }
+};
+
+class Session {
+public:
+    // Starts DPDK, opens both ports and finds the DUT's MAC addresses. Throws Error.
+    explicit Session(const OpenRequest& request);
+
+    [[nodiscard]] TestBed bed() const;
+    [[nodiscard]] const OpenRequest& request() const { return request_; }
+    [[nodiscard]] const Memory& memory() const { return memory_; }
+    [[nodiscard]] std::optional<double> skew_ticks() const { return skew_ticks_; }
+    [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+
+    // Answers ARP and NDP between trials.
+    void serve();
+
+private:
+    void open_ports();
+    void make_buffers();
+    void find_dut();
+    void place();
+    void warn();
+
+    OpenRequest request_;
+    ClockCalibration calibration_;
+    RoleCores cores_;
+    Memory memory_;
+    std::array<std::unique_ptr<Port>, 2> ports_;
+    std::array<Pool, 4> frame_pools_;
+    Pool control_pool_;
+    std::array<std::unique_ptr<rte_ring, RingDeleter>, 2> control_rings_;
+    std::array<std::unique_ptr<Station>, 2> stations_;
+    std::optional<double> skew_ticks_;
+    std::uint64_t clock_hz_ = 0;
+    std::vector<std::string> warnings_;
+};
+
+}  // namespace dutperf

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frame/arrival.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "frame/frame_template.hpp"
+
+namespace dutperf {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+// A complete test frame, as the transmitter would send it.
+Bytes test_frame(bool ipv6, std::uint16_t size) {
+    const IpPair v4{*parse_ipv4("198.18.0.2"), *parse_ipv4("198.19.0.2")}, v6{*parse_ipv6("2001:2::2"), *parse_ipv6("2001:2:0:1000::2")};
+    const FrameTemplate frame({.size = size, .addresses = ipv6 ? v6 : v4}, Mac{}, Mac{}, {.trial = 9, .stream = 0, .source_port = 1, .destination_port = 2}, {});
+    Bytes bytes(frame.data(), frame.data() + frame.length());
+    std::uint8_t* tag_at = &bytes[frame.udp_at() + udp::kSize];
+    store(tag_at + tag::kHighAt, tag_high(0x123456789AU, 0xFEDCBA9876U));
+    store(tag_at + tag::kLowAt, tag_low(0xFEDCBA9876U));
+    const std::uint64_t sum = frame.udp_sum() + frame.slots_sum() + frame.ports() + checksum_add(tag_at + tag::kHighAt, 10);
+    store(&bytes[frame.udp_at() + udp::kChecksum], checksum_finish_udp(sum));
+    return bytes;
+}
+
+bool arrives_intact(const Bytes& bytes) {
+    const std::uint8_t* payload = find_tag(bytes.data(), bytes.size());
+    return payload != nullptr && is_intact(bytes.data(), bytes.size(), payload);
+}
+
+TEST(Arrival, FramesOfEverySizeAreKnownAgain) {
+    for (const bool ipv6 : {false, true}) {
+        for (const std::uint16_t size : {std::uint16_t{84}, std::uint16_t{85}, std::uint16_t{128}, std::uint16_t{1518}, std::uint16_t{9216}}) {
+            const Bytes bytes = test_frame(ipv6, size);
+            ASSERT_TRUE(arrives_intact(bytes)) << ipv6 << size;
+            const Tag tag = read_tag(find_tag(bytes.data(), bytes.size()));
+            EXPECT_EQ(tag.trial, 9);
+            EXPECT_EQ(tag.sequence, 0x123456789AU);
+            EXPECT_EQ(tag.stamp, 0xFEDCBA9876U);
+        }
+    }
+}
+
+TEST(Arrival, PaddingBehindTheFrameIsNoDamage) {
+    Bytes bytes = test_frame(false, 64);
+    bytes.resize(bytes.size() + 4, 0xEE);
+    EXPECT_TRUE(arrives_intact(bytes));
+}
+
+// Any single bit from the IP header on (but those that make it another kind of frame) is noticed.
+TEST(Arrival, EveryBitErrorIsNoticed) {
+    for (const bool ipv6 : {false, true}) {
+        const Bytes good = test_frame(ipv6, 90);
+        for (std::size_t bit = 8 * ethernet::kSize; bit < 8 * good.size(); ++bit) {
+            Bytes bad = good;
+            bad[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
+            const bool unprotected = ipv6 && bit >= 8 * 14 && bit < 8 * 22 && (bit / 8 < 18 || bit / 8 == 21) && bit / 8 != 14;  // flow label, hop limit
+            const bool traffic_class = ipv6 && bit / 8 == 14 && bit % 8 < 4;
+            if (!unprotected && !traffic_class) {
+                EXPECT_FALSE(arrives_intact(bad)) << "byte " << bit / 8 << " bit " << bit % 8;
+            }
+        }
+    }
+}
+
+TEST(Arrival, CutFramesAreNotRead) {
+    const Bytes good = test_frame(true, 84);
+    for (std::size_t length = 0; length < good.size(); ++length) {
+        const Bytes cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(length));
+        EXPECT_FALSE(arrives_intact(cut)) << length;
+        kind_of(cut.data(), cut.size());
+    }
+}
+
+TEST(Arrival, Ipv4MayDoWithoutAUdpChecksum) {
+    Bytes bytes = test_frame(false, 64);
+    store<std::uint16_t>(&bytes[ethernet::kSize + ipv4::kSize + udp::kChecksum], 0);
+    EXPECT_TRUE(arrives_intact(bytes));
+}
+
+Bytes frame_of(std::uint16_t type, Bytes payload) {
+    Bytes bytes(ethernet::kSize);
+    store_be16(&bytes[ethernet::kType], type);
+    payload.resize(std::max<std::size_t>(payload.size(), 46));
+    bytes.insert(bytes.end(), payload.begin(), payload.end());
+    return bytes;
+}
+
+Bytes ipv4_of(std::uint8_t protocol, std::uint8_t first) {
+    Bytes bytes(ipv4::kSize + 8);
+    bytes[0] = 0x45;
+    bytes[ipv4::kProtocol] = protocol;
+    bytes[ipv4::kSize] = first;
+    return frame_of(ethernet::kTypeIpv4, bytes);
+}
+
+Bytes ipv6_of(std::uint8_t next, std::uint8_t first) {
+    Bytes bytes(ipv6::kSize + 8);
+    bytes[0] = 0x60;
+    bytes[ipv6::kNextHeader] = next;
+    bytes[ipv6::kSize] = first;
+    return frame_of(ethernet::kTypeIpv6, bytes);
+}
+
+// A multicast listener report: hop-by-hop options come before ICMPv6.
+Bytes report() {
+    Bytes bytes = ipv6_of(0, kProtocolIcmpv6);
+    bytes[ethernet::kSize + ipv6::kSize + 8] = 143;
+    return bytes;
+}
+
+TEST(Arrival, KindsByTheTable) {
+    struct Row {
+        OtherKind kind;
+        Bytes frame;
+    };
+    const std::vector<Row> rows{
+        {OtherKind::arp_request, frame_of(0x0806, {0, 1, 8, 0, 6, 4, 0, 1})},
+        {OtherKind::arp_reply, frame_of(0x0806, {0, 1, 8, 0, 6, 4, 0, 2})},
+        {OtherKind::icmp_unreachable, ipv4_of(1, 3)},
+        {OtherKind::icmp_time_exceeded, ipv4_of(1, 11)},
+        {OtherKind::icmp_other, ipv4_of(1, 8)},
+        {OtherKind::udp, ipv4_of(17, 0)},
+        {OtherKind::tcp, ipv4_of(6, 0)},
+        {OtherKind::ipv4_other, ipv4_of(89, 0)},
+        {OtherKind::icmpv6_unreachable, ipv6_of(58, 1)},
+        {OtherKind::icmpv6_packet_too_big, ipv6_of(58, 2)},
+        {OtherKind::icmpv6_time_exceeded, ipv6_of(58, 3)},
+        {OtherKind::ndp_solicitation, ipv6_of(58, 135)},
+        {OtherKind::ndp_advertisement, ipv6_of(58, 136)},
+        {OtherKind::icmpv6_other, report()},
+        {OtherKind::udp, ipv6_of(17, 0)},
+        {OtherKind::ipv6_other, ipv6_of(44, 0)},
+        {OtherKind::not_ip, frame_of(0x88CC, {})},
+    };
+    for (const Row& row : rows) {
+        const auto kind = kind_of(row.frame.data(), row.frame.size());
+        EXPECT_EQ(kind, row.kind) << kOtherKindNames[static_cast<std::size_t>(row.kind)] << " read as " << kOtherKindNames[static_cast<std::size_t>(kind)];
+        EXPECT_EQ(find_tag(row.frame.data(), row.frame.size()), nullptr);
+    }
+}
+
+}  // namespace
+}  // namespace dutperf

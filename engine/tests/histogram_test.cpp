@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/histogram.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace dutperf {
+namespace {
+
+TEST(Histogram, EmptyHasNothingToSay) {
+    const Histogram histogram;
+    EXPECT_EQ(histogram.total(), 0U);
+    EXPECT_EQ(histogram.quantile(0.5), 0U);
+    EXPECT_EQ(histogram.min(), 0U);
+}
+
+TEST(Histogram, SmallValuesAreExact) {
+    Histogram histogram;
+    for (std::uint64_t value = 1; value <= 2000; ++value) histogram.record(value);
+    EXPECT_EQ(histogram.quantile(0.5), 1000U);
+    EXPECT_EQ(histogram.quantile(0.999), 1998U);
+    EXPECT_EQ(histogram.quantile(1.0), 2000U);
+}
+
+TEST(Histogram, QuantilesAreWithinATenthOfAPercentOfTheSortedSample) {
+    std::mt19937_64 random(3);
+    std::lognormal_distribution<double> distribution(12, 3);
+    Histogram histogram;
+    std::vector<std::uint64_t> sample(50'000);
+    for (auto& value : sample) {
+        value = static_cast<std::uint64_t>(distribution(random));
+        histogram.record(value);
+    }
+    std::ranges::sort(sample);
+    for (const double share : {0.001, 0.01, 0.5, 0.9, 0.99, 0.999, 0.9999, 1.0}) {
+        const auto exact = static_cast<double>(sample[static_cast<std::size_t>(std::ceil(share * static_cast<double>(sample.size()))) - 1]);
+        EXPECT_NEAR(static_cast<double>(histogram.quantile(share)), exact, exact * 0.001) << share;
+    }
+    EXPECT_EQ(histogram.min(), sample.front());
+    EXPECT_EQ(histogram.max(), sample.back());
+}
+
+TEST(Histogram, AWeightIsSoManyRecords) {
+    Histogram one, many;
+    one.record(123'456, 1000);
+    for (int i = 0; i < 1000; ++i) many.record(123'456);
+    EXPECT_EQ(one.total(), many.total());
+    EXPECT_EQ(one.quantile(0.99), many.quantile(0.99));
+}
+
+TEST(Histogram, HugeValuesKeepTheirMaximum) {
+    Histogram histogram;
+    histogram.record(std::uint64_t{1} << 50U);
+    EXPECT_EQ(histogram.max(), std::uint64_t{1} << 50U);
+}
+
+}  // namespace
+}  // namespace dutperf

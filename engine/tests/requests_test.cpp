@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/requests.hpp"
+
+#include <gtest/gtest.h>
+
+#include "port/port_spec.hpp"
+
+namespace dutperf {
+namespace {
+
+using nlohmann::json;
+
+json stream() { return {{"rate_fps", 1000}, {"foreground", {{"version", 4}, {"size", 64}, {"source", "198.18.0.2"}, {"destination", "198.19.0.2"}}}}; }
+json trial() { return {{"trial", 1}, {"duration_ns", 1'000'000'000}, {"drain_ns", 0}, {"forward", stream()}}; }
+
+// The field that a request is refused for; empty where it is accepted.
+std::string refused_field(const json& request) {
+    try {
+        read_trial(Reader(request, "params"), 1518);
+        return "";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), "bad_request");
+        EXPECT_NE(std::string(error.what()).find(error.field()), std::string::npos) << "the message names the member";
+        return error.field();
+    }
+}
+
+struct Row {
+    const char* pointer;
+    json value;
+    const char* field;
+};
+
+TEST(Requests, TrialsAreCheckedByTheTable) {
+    EXPECT_EQ(refused_field(trial()), "");
+    const json v6{{"version", 6}, {"size", 84}, {"source", "2001:2::2"}, {"destination", "2001:2:0:1000::2"}};
+    const std::vector<Row> rows{
+        {"/trial", 65535, ""},
+        {"/trial", 65536, "params.trial"},
+        {"/trial", -1, "params.trial"},
+        {"/trial", "1", "params.trial"},
+        {"/trial", 1.5, "params.trial"},
+        {"/duration_ns", 999'999, "params.duration_ns"},
+        {"/burst", 512, ""},
+        {"/burst", 513, "params.burst"},
+        {"/burst", 0, "params.burst"},
+        {"/stamping", "every", ""},
+        {"/stamping", "some", "params.stamping"},
+        {"/speed", 1, "params.speed"},
+        {"/forward/rate_fps", 0, "params.forward.rate_fps"},
+        {"/forward/rate_fps", 1'000'000'000, ""},
+        {"/forward/rate_fps", 1'000'000'001, "params.forward.rate_fps"},
+        {"/forward/n", 0, "params.forward.n"},
+        {"/forward/m", 3, "params.forward.m"},
+        {"/forward/m", 1, "params.forward.background"},
+        {"/forward/networks", 256, ""},
+        {"/forward/networks", 257, "params.forward.networks"},
+        {"/forward/source_port", {{"mode", "random"}, {"min", 1024}, {"max", 65535}}, ""},
+        {"/forward/source_port", {{"mode", "random"}, {"min", 2}, {"max", 1}}, "params.forward.source_port.min"},
+        {"/forward/source_port", {{"mode", "wild"}, {"min", 1}, {"max", 1}}, "params.forward.source_port.mode"},
+        {"/forward/source_port", {{"mode", "fixed"}, {"min", 1}}, "params.forward.source_port.max"},
+        {"/forward/source_port", {{"mode", "fixed"}, {"min", 1}, {"max", 65536}}, "params.forward.source_port.max"},
+        {"/forward/source_address", {{"mode", "random"}, {"min", 0}, {"max", 65535}, {"offset4", 1}, {"offset6", 6}}, ""},
+        {"/forward/source_address", {{"mode", "random"}, {"min", 0}, {"max", 65535}, {"offset4", 3}}, "params.forward.source_address.offset4"},
+        {"/forward/foreground", v6, ""},
+        {"/forward/foreground/size", 63, "params.forward.foreground.size"},
+        {"/forward/foreground/size", 1519, "params.forward.foreground.size"},
+        {"/forward/foreground/version", 5, "params.forward.foreground.version"},
+        {"/forward/foreground/source", "2001:2::2", "params.forward.foreground.source"},
+        {"/forward/foreground/colour", 1, "params.forward.foreground.colour"},
+        {"/forward", 7, "params.forward"},
+    };
+    for (const Row& row : rows) {
+        json request = trial();
+        request[json::json_pointer(row.pointer)] = row.value;
+        EXPECT_EQ(refused_field(request), row.field) << row.pointer << " = " << row.value;
+    }
+}
+
+TEST(Requests, ATrialNeedsADirection) {
+    json request = trial();
+    request.erase("forward");
+    EXPECT_EQ(refused_field(request), "params.forward");
+}
+
+TEST(Requests, NetworksAndVaryingDestinationsExcludeEachOther) {
+    json request = trial();
+    request["forward"]["networks"] = 2;
+    request["forward"]["destination_address"] = {{"mode", "random"}, {"min", 0}, {"max", 9}};
+    EXPECT_EQ(refused_field(request), "params.forward.destination_address");
+}
+
+TEST(Requests, PortSpecsByTheTable) {
+    using Kind = PortSpec::Kind;
+    struct Port {
+        const char* text;
+        Kind kind;
+        const char* argument;
+    };
+    for (const auto& [text, kind, argument] : {Port{"0000:01:00.0", Kind::pci, "0000:01:00.0"}, Port{"af_xdp:eth1", Kind::af_xdp, "eth1"}, Port{"af_packet:tl", Kind::af_packet, "tl"},
+                                               Port{"ring", Kind::ring, ""}, Port{"null", Kind::null, ""}, Port{"vdev:net_pcap0,tx_pcap=a", Kind::vdev, "net_pcap0,tx_pcap=a"}}) {
+        const PortSpec spec = parse_port_spec(text, "left.port");
+        EXPECT_EQ(spec.kind, kind) << text;
+        EXPECT_EQ(spec.argument, argument) << text;
+    }
+    for (const char* bad : {"", "eth0", "af_packet:", "00:01.0", "ring0", "vdev:"}) EXPECT_THROW(parse_port_spec(bad, "left.port"), Error) << bad;
+}
+
+TEST(Requests, BothPortsOrNoneAreRings) {
+    const json request{{"left", {{"port", "ring"}}}, {"right", {{"port", "null"}}}};
+    EXPECT_THROW(read_open(Reader(request, "params")), Error);
+}
+
+TEST(Requests, AGatewayNeedsAnAddressToAskFrom) {
+    const json request{{"left", {{"port", "null"}, {"gateway6", "2001:2::1"}}}, {"right", {{"port", "null"}}}};
+    try {
+        read_open(Reader(request, "params"));
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.field(), "params.left.ipv6");
+    }
+}
+
+}  // namespace
+}  // namespace dutperf

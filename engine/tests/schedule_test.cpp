@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pace/schedule.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace dutperf {
+namespace {
+
+constexpr std::uint64_t kHz = 2'596'122'131;  // odd on purpose: nothing divides it
+
+struct Case {
+    std::uint64_t rate;
+    std::uint32_t burst;
+};
+
+class ScheduleOf : public testing::TestWithParam<Case> {};
+
+// Steps that sum to the definition exactly, whatever the burst: no drift in an hour at any rate.
+TEST_P(ScheduleOf, EveryFrameIsDueWhenTheDefinitionSays) {
+    const auto [rate, burst] = GetParam();
+    constexpr Ticks kStart = 1'000'000'007;
+    ConstantRate schedule(kHz, rate, ~std::uint64_t{0}, burst);
+    schedule.start(kStart);
+    std::mt19937 random(7);
+    for (int i = 0; i < 20'000; ++i) {
+        ASSERT_EQ(schedule.next_due(), kStart + due_after(schedule.number(), kHz, rate)) << schedule.number();
+        ASSERT_EQ(schedule.next_due(), schedule.due_of(schedule.number()));
+        schedule.advance(1 + static_cast<std::uint32_t>(random() % burst));
+    }
+}
+
+// A frame is never early, and what is due is never held back.
+TEST_P(ScheduleOf, DueCountsExactlyTheFramesWhoseTimeHasCome) {
+    const auto [rate, burst] = GetParam();
+    ConstantRate schedule(kHz, rate, 5'000, burst);
+    schedule.start(0);
+    std::mt19937_64 random(11);
+    for (Ticks now = 0; !schedule.finished(); now += random() % (1 + 3 * kHz / rate)) {
+        std::uint64_t expected = 0;
+        while (expected < burst && schedule.number() + expected < 5'000 && due_after(schedule.number() + expected, kHz, rate) <= now) ++expected;
+        ASSERT_EQ(schedule.due(now), expected);
+        if (expected == 0) {
+            ASSERT_GT(schedule.next_due(), now);
+        }
+        schedule.advance(static_cast<std::uint32_t>(expected));
+    }
+    EXPECT_EQ(schedule.number(), 5'000U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rates, ScheduleOf,
+                         testing::Values(Case{1, 1}, Case{1, 32}, Case{3, 32}, Case{59'999, 32}, Case{60'000, 1}, Case{1'488'095, 32}, Case{14'880'952, 64},
+                                         Case{148'809'523, 512}, Case{1'000'000'000, 32}));
+
+TEST(Schedule, ExactAfterAnHourAtAnyRate) {
+    for (const std::uint64_t rate : {1UL, 7UL, 60'000UL, 14'880'952UL, 999'999'937UL}) {
+        EXPECT_EQ(due_after(rate * 3600, kHz, rate), kHz * 3600) << rate;  // frame number `rate * 3600` is due after 3600 s to the tick
+    }
+}
+
+}  // namespace
+}  // namespace dutperf

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/cores.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <string>
+
+#include "port/error.hpp"
+
+namespace dutperf {
+
+namespace {
+
+bool contains(const std::vector<unsigned>& cores, unsigned core) { return std::ranges::find(cores, core) != cores.end(); }
+
+std::vector<unsigned> free_cores(const std::vector<unsigned>& allowed, const std::vector<unsigned>& dut_cores) {
+    std::vector<unsigned> left;
+    std::ranges::copy_if(allowed, std::back_inserter(left), [&](unsigned core) { return !contains(dut_cores, core); });
+    if (left.empty()) left = allowed;
+    // the first core usually serves the system's interrupts: it is given up while more than enough others are left
+    if (left.size() > 4) left.erase(left.begin());
+    return left;
+}
+
+void check_exist(const std::vector<unsigned>& cores, const std::vector<unsigned>& allowed) {
+    for (const unsigned core : cores) {
+        if (!contains(allowed, core)) throw Error("cores", "core " + std::to_string(core) + " does not exist or may not be used", "cores");
+    }
+}
+
+}  // namespace
+
+std::vector<unsigned> RoleCores::distinct() const {
+    std::vector<unsigned> cores{send[0], send[1], receive[0], receive[1]};
+    std::ranges::sort(cores);
+    const auto repeated = std::ranges::unique(cores);
+    cores.erase(repeated.begin(), repeated.end());
+    return cores;
+}
+
+std::vector<unsigned> allowed_cores() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    std::vector<unsigned> cores;
+    for (unsigned core = 0; core < CPU_SETSIZE; ++core) {
+        if (CPU_ISSET(core, &set)) cores.push_back(core);
+    }
+    return cores;
+}
+
+RoleCores place_roles(const std::vector<unsigned>& allowed, const std::optional<std::vector<unsigned>>& wanted, const std::vector<unsigned>& dut_cores) {
+    if (wanted) check_exist(*wanted, allowed);
+    const std::vector<unsigned> cores = wanted ? *wanted : free_cores(allowed, dut_cores);
+    const std::size_t count = cores.size();
+    if (count >= 4) return {.send = {cores[0], cores[2]}, .receive = {cores[1], cores[3]}};
+    // two or three cores: a core for each port, which then owns both its rings
+    if (count >= 2) return {.send = {cores[0], cores[1]}, .receive = {cores[1], cores[0]}};
+    return {.send = {cores[0], cores[0]}, .receive = {cores[0], cores[0]}};
+}
+
+}  // namespace dutperf

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places the four roles on cores. Each gets a core of its own where the machine has them; otherwise one core runs several in turn, which loses
+// less than threads that fight for a core.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "trial/trial.hpp"
+
+namespace dutperf {
+
+struct RoleCores {
+    PerDirection<unsigned> send{}, receive{};
+
+    [[nodiscard]] std::vector<unsigned> distinct() const;
+};
+
+// Cores that this process may run on.
+std::vector<unsigned> allowed_cores();
+
+// `wanted`: the user's cores in order of preference; nothing: chosen among `allowed`, without `dut_cores` and leaving one for the rest of the system
+// as long as others are left. Throws Error "cores".
+RoleCores place_roles(const std::vector<unsigned>& allowed, const std::optional<std::vector<unsigned>>& wanted, const std::vector<unsigned>& dut_cores);
+
+}  // namespace dutperf

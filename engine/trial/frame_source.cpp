@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/frame_source.hpp"
+
+#include <cstring>
+#include <vector>
+
+namespace dutperf {
+
+void FramePool::write_template(rte_mbuf* buffer) {
+    std::memcpy(rte_pktmbuf_mtod(buffer, void*), frame_.data(), frame_.length());
+    buffer->hash.usr = generation_;
+}
+
+// Writes the template into every buffer that is at home, so that the loop need not. The order of the pool stays as it was.
+void FramePool::prefill() {
+    std::vector<rte_mbuf*> home(rte_mempool_avail_count(pool_));
+    std::size_t count = 0;
+    while (count < home.size() && rte_mempool_get(pool_, reinterpret_cast<void**>(&home[count])) == 0) {
+        prepare(home[count]);
+        ++count;
+    }
+    rte_mempool_put_bulk(pool_, reinterpret_cast<void* const*>(home.data()), static_cast<unsigned>(count));
+}
+
+}  // namespace dutperf

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/receiver.hpp"
+
+#include "port/station.hpp"
+
+namespace dutperf {
+
+void Receiver::take_other(const std::uint8_t* frame, std::size_t length) {
+    ++counts_.other[static_cast<std::size_t>(kind_of(frame, length))];
+    const auto reply = answer(host_, frame, length);
+    if (!reply) return;
+    rte_mbuf* buffer = make_frame(control_pool_, *reply);
+    if (buffer != nullptr && rte_ring_sp_enqueue(control_, buffer) != 0) rte_pktmbuf_free(buffer);
+}
+
+}  // namespace dutperf

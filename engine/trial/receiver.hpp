@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiving hot loop's body: poll, classify, account. Test frames of this trial are told from late ones of another (stale), duplicates from
+// originals, foreground from background, and damaged ones; ARP and NDP are answered; all else is counted by kind as evidence.
+#pragma once
+
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include <array>
+#include <atomic>
+#include <optional>
+
+#include "frame/arrival.hpp"
+#include "measure/histogram.hpp"
+#include "measure/sequence_window.hpp"
+#include "port/neighbour.hpp"
+#include "trial/transmitter.hpp"
+#include "trial/trial.hpp"
+
+namespace dutperf {
+
+// Written by the receiver's core alone; `received` may be read by others for progress.
+struct ReceiverCounts {
+    std::atomic<std::uint64_t> received{0};
+    std::uint64_t background = 0, duplicates = 0, out_of_order = 0, stale = 0, damaged = 0;
+    std::array<std::uint64_t, kOtherKinds> other{};
+};
+
+struct Expected {
+    std::uint16_t trial;
+    Direction direction;
+    std::uint64_t frames;  // sequence numbers are below it
+    bool stamped;
+};
+
+class Receiver final : public Role {
+public:
+    Receiver(std::uint16_t port, const Host& host, const Expected& expected, rte_mempool* control_pool, rte_ring* control)
+        : port_(port), host_(host), expected_(expected), control_pool_(control_pool), control_(control), window_(expected.frames) {
+        if (expected.stamped) delay_.emplace();
+    }
+
+    void turn(Ticks /*now*/) override {
+        const std::uint16_t count = receive_burst(port_, burst_.data(), kBurst);
+        if (count == 0) return;
+        const Ticks arrival = now_ticks();
+        for (std::uint16_t i = 0; i < count; ++i) {
+            if (i + kAhead < count) __builtin_prefetch(rte_pktmbuf_mtod(burst_[i + kAhead], const void*));
+            take(rte_pktmbuf_mtod(burst_[i], const std::uint8_t*), rte_pktmbuf_data_len(burst_[i]), arrival);
+        }
+        rte_pktmbuf_free_bulk(burst_.data(), count);
+    }
+
+    [[nodiscard]] const ReceiverCounts& counts() const { return counts_; }
+    [[nodiscard]] const std::optional<Histogram>& delay() const { return delay_; }
+
+private:
+    static constexpr std::uint16_t kBurst = 64, kAhead = 4;
+
+    void take(const std::uint8_t* frame, std::size_t length, Ticks arrival) {
+        const std::uint8_t* payload = find_tag(frame, length);
+        if (payload == nullptr) [[unlikely]] return take_other(frame, length);
+        if (!is_intact(frame, length, payload)) [[unlikely]] {
+            ++counts_.damaged;
+            return;
+        }
+        take_test_frame(read_tag(payload), arrival);
+    }
+
+    void take_test_frame(const Tag& tag, Ticks arrival) {
+        if (tag.trial != expected_.trial) [[unlikely]] {
+            ++counts_.stale;
+        } else if ((tag.stream & kStreamReverse) != (expected_.direction == Direction::reverse ? kStreamReverse : 0)) [[unlikely]] {
+            ++counts_.other[static_cast<std::size_t>(OtherKind::wrong_direction)];
+        } else if (tag.sequence >= expected_.frames) [[unlikely]] {
+            ++counts_.damaged;
+        } else {
+            account(tag, arrival);
+        }
+    }
+
+    void account(const Tag& tag, Ticks arrival) {
+        const auto how = window_.insert(tag.sequence);
+        if (how == SequenceWindow::Arrival::duplicate) [[unlikely]] {
+            ++counts_.duplicates;
+            return;
+        }
+        if (how == SequenceWindow::Arrival::overtaken) [[unlikely]] ++counts_.out_of_order;
+        counts_.received.store(counts_.received.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        counts_.background += (tag.stream & kStreamBackground) != 0 ? 1U : 0U;
+        if (delay_ && (tag.stream & kStreamStamped) != 0) delay_->record((arrival - tag.stamp) & kMask40);
+    }
+
+    void take_other(const std::uint8_t* frame, std::size_t length);
+
+    std::uint16_t port_;
+    Host host_;
+    Expected expected_;
+    rte_mempool* control_pool_;
+    rte_ring* control_;
+    SequenceWindow window_;
+    std::optional<Histogram> delay_;
+    ReceiverCounts counts_;
+    std::array<rte_mbuf*, kBurst> burst_{};
+};
+
+}  // namespace dutperf

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/run_trial.hpp"
+
+#include <rte_lcore.h>
+#include <rte_mempool.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+#include "port/error.hpp"
+
+namespace dutperf {
+
+namespace {
+
+constexpr std::chrono::milliseconds kAnswerTimeout{500};
+constexpr double kStartDelayS = 0.002;        // so that every loop is running when the first frame is due
+constexpr double kSendingGraceShare = 0.01;   // sending goes on this much longer before the rest is given up; the client judges far more strictly
+constexpr double kSendingGraceS = 0.05;
+constexpr Ticks kUnknown = std::numeric_limits<Ticks>::max();
+
+std::size_t sending_port(Direction direction) { return direction == Direction::forward ? 0 : 1; }
+std::size_t receiving_port(Direction direction) { return 1 - sending_port(direction); }
+
+// Each pair of fields of each direction has a generator of its own.
+std::uint64_t generator_seed(std::uint64_t seed, Direction direction, std::uint64_t pair) { return random_bits(seed, 4 * pair + index_of(direction)); }
+
+AddressVariation variation(bool varies) { return varies ? AddressVariation::word : AddressVariation::none; }
+
+AddressVariations variations(const StreamSpec& stream, bool ipv6, bool foreground) {
+    const auto offset = [ipv6](const std::optional<AddressField>& field) { return !field ? std::uint8_t{0} : ipv6 ? field->offset6 : field->offset4; };
+    AddressVariations vary{.source = variation(foreground && stream.source_address),
+                           .destination = variation(foreground && stream.destination_address),
+                           .source_offset = offset(stream.source_address),
+                           .destination_offset = offset(stream.destination_address)};
+    if (stream.networks > 1) vary.destination = AddressVariation::network;
+    return vary;
+}
+
+FieldPair address_fields(const StreamSpec& stream, std::uint64_t seed) {
+    const FieldSpec still{};
+    const FieldSpec network{.mode = FieldMode::random, .min = 0, .max = static_cast<std::uint16_t>(stream.networks - 1)};
+    const FieldSpec source = stream.source_address ? stream.source_address->field : still;
+    const FieldSpec destination = stream.networks > 1 ? network : stream.destination_address ? stream.destination_address->field : still;
+    return {source, destination, seed};
+}
+
+std::uint64_t foreground_among(std::uint64_t frames, const StreamSpec& stream) { return frames / stream.n * stream.m + std::min<std::uint64_t>(frames % stream.n, stream.m); }
+
+void add(std::map<std::string, std::uint64_t>& counts, const char* name, std::uint64_t count) {
+    if (count != 0) counts[name] = count;
+}
+
+}  // namespace
+
+// One core's loop. It runs its roles in turn until the trial's end and keeps the longest time that it was away.
+struct RunningTrial::Loop {
+    unsigned core = 0;
+    std::vector<Sender*> senders;
+    std::vector<Receiver*> receivers;
+    Ticks longest_turn_sending = 0, longest_turn = 0;  // up to the end of sending; up to the end of the trial
+    std::atomic<bool> ready{false}, done{false};
+    std::thread thread;
+
+    void run(RunningTrial& trial) {
+        pin_to_core(core);
+        setpriority(PRIO_PROCESS, 0, -20);  // may be refused: then the loop is merely away more often, which is measured
+        rte_thread_register();              // for the pools' cache of this core
+        ready.store(true);
+        while (!trial.go_.load(std::memory_order_acquire)) rte_pause();
+        turn_until_end(trial);
+        flush_caches(trial);
+        rte_thread_unregister();
+        done.store(true, std::memory_order_release);
+    }
+
+    void turn_until_end(RunningTrial& trial) {
+        std::size_t sending = static_cast<std::size_t>(std::ranges::count_if(senders, [](const Sender* sender) { return !sender->done(); }));
+        Ticks last = now_ticks();
+        for (Ticks now = last; now < trial.end_.load(std::memory_order_relaxed); now = now_ticks()) {
+            if (now - last > longest_turn && now >= trial.start_) [[unlikely]] longest_turn = now - last;
+            last = now;
+            for (Sender* sender : senders) sender->turn(now);
+            for (Receiver* receiver : receivers) receiver->turn(now);
+            if (sending != 0) [[likely]] sending = watch_sending(trial, sending);
+        }
+    }
+
+    // Counts the senders that still send; the last one of the trial sets its end.
+    std::size_t watch_sending(RunningTrial& trial, std::size_t sending) {
+        const auto still = static_cast<std::size_t>(std::ranges::count_if(senders, [](const Sender* sender) { return !sender->done(); }));
+        longest_turn_sending = longest_turn;
+        if (still == sending) [[likely]] return still;
+        const auto ended = static_cast<int>(sending - still);
+        if (trial.sending_.fetch_sub(ended) == ended) {
+            const double drain_s = trial.stopped_ ? 0 : static_cast<double>(trial.spec_.drain_ns) / 1e9;
+            trial.end_.store(now_ticks() + static_cast<Ticks>(drain_s * static_cast<double>(trial.bed_.clock_hz)));
+        }
+        return still;
+    }
+
+    static void flush_caches(const RunningTrial& trial) {
+        for (rte_mempool* pool : trial.bed_.frame_pools) rte_mempool_cache_flush(nullptr, pool);
+        rte_mempool_cache_flush(nullptr, trial.bed_.control_pool);
+    }
+};
+
+RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec) : bed_(bed), spec_(spec), end_(kUnknown), sending_(0) {
+    for (std::size_t side = 0; side < 2; ++side) answered_[side] = bed_.stations[side]->resolve(kAnswerTimeout);
+    for (const Direction direction : kDirections) {
+        make_sender(direction);
+        make_receiver(direction);
+    }
+    make_loops();
+    start();
+}
+
+RunningTrial::~RunningTrial() {
+    stop();
+    for (const auto& loop : loops_) {
+        if (loop->thread.joinable()) loop->thread.join();
+    }
+}
+
+void RunningTrial::make_sender(Direction direction) {
+    const std::size_t side = sending_port(direction);
+    const auto& stream = spec_.streams[index_of(direction)];
+    if (!stream) {
+        senders_[index_of(direction)] = make_silent_sender(bed_.ports[side]->id(), bed_.control_rings[side]);
+        return;
+    }
+    const auto direction_bit = direction == Direction::reverse ? kStreamReverse : std::uint8_t{0};
+    const auto make_frames = [&](const FrameSpec& frame, bool foreground) {
+        const auto stream_byte = static_cast<std::uint8_t>(direction_bit | (foreground ? 0 : kStreamBackground) | (spec_.stamp_every_frame ? kStreamStamped : 0));
+        const FrameIdentity identity{spec_.number, stream_byte, stream->source_port.min, stream->destination_port.min};
+        const Mac destination = bed_.stations[side]->dut_mac(frame.is_ipv6(), bed_.ports[1 - side]->mac());
+        const FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity, variations(*stream, frame.is_ipv6(), foreground));
+        static std::uint32_t generation = 0;
+        rte_mempool* pool = bed_.frame_pools[2 * index_of(direction) + (foreground ? 0 : 1)];
+        frame_pools_.push_back(std::make_unique<FramePool>(pool, made, ++generation));
+        return frame_pools_.back().get();
+    };
+    FramePool* foreground = make_frames(stream->foreground, true);
+    FramePool* background = stream->is_mixed() ? make_frames(*stream->background, false) : nullptr;
+    const FrameSourceParts parts{.foreground = foreground,
+                                 .background = background,
+                                 .ports = {stream->source_port, stream->destination_port, generator_seed(spec_.seed, direction, 0)},
+                                 .addresses = address_fields(*stream, generator_seed(spec_.seed, direction, 1)),
+                                 .n = stream->n,
+                                 .m = stream->m};
+    const ConstantRate schedule(bed_.clock_hz, stream->rate_fps, spec_.intended(direction), spec_.burst);
+    senders_[index_of(direction)] = make_transmitter(*stream, spec_.stamp_every_frame, bed_.ports[side]->id(), schedule, bed_.control_rings[side], parts);
+    sending_ += 1;
+}
+
+void RunningTrial::make_receiver(Direction direction) {
+    const std::size_t side = receiving_port(direction);
+    const Expected expected{spec_.number, direction, spec_.intended(direction), spec_.stamp_every_frame};
+    receivers_[index_of(direction)] =
+        std::make_unique<Receiver>(bed_.ports[side]->id(), bed_.stations[side]->host(), expected, bed_.control_pool, bed_.control_rings[side]);
+}
+
+void RunningTrial::make_loops() {
+    for (const unsigned core : bed_.cores.distinct()) {
+        auto loop = std::make_unique<Loop>();
+        loop->core = core;
+        for (const Direction direction : kDirections) {
+            if (bed_.cores.send[index_of(direction)] == core) loop->senders.push_back(senders_[index_of(direction)].get());
+            if (bed_.cores.receive[index_of(direction)] == core) loop->receivers.push_back(receivers_[index_of(direction)].get());
+        }
+        loops_.push_back(std::move(loop));
+    }
+}
+
+void RunningTrial::start() {
+    for (std::size_t side = 0; side < 2; ++side) before_[side] = bed_.ports[side]->counters();
+    for (const auto& loop : loops_) loop->thread = std::thread([this, one = loop.get()] { one->run(*this); });
+    for (const auto& loop : loops_) {
+        while (!loop->ready.load()) std::this_thread::yield();
+    }
+    const auto ticks = [this](double seconds) { return static_cast<Ticks>(seconds * static_cast<double>(bed_.clock_hz)); };
+    const double duration_s = static_cast<double>(spec_.duration_ns) / 1e9;
+    start_ = now_ticks() + ticks(kStartDelayS);
+    const Ticks deadline = start_ + ticks(duration_s + std::max(kSendingGraceS, kSendingGraceShare * duration_s));
+    for (const auto& sender : senders_) sender->start(start_, deadline);
+    go_.store(true, std::memory_order_release);
+}
+
+void RunningTrial::stop() {
+    if (done()) return;
+    stopped_ = true;
+    for (const auto& sender : senders_) sender->stop();
+    if (sending_.load() == 0) end_.store(0);  // already receiving only
+}
+
+bool RunningTrial::done() const {
+    return std::ranges::all_of(loops_, [](const auto& loop) { return loop->done.load(std::memory_order_acquire); });
+}
+
+double RunningTrial::elapsed_s() const {
+    const Ticks now = now_ticks();
+    return now > start_ ? static_cast<double>(now - start_) / static_cast<double>(bed_.clock_hz) : 0;
+}
+
+TrialResult RunningTrial::finish() {
+    for (const auto& loop : loops_) loop->thread.join();
+    TrialResult result;
+    result.number = spec_.number;
+    result.stopped = stopped_;
+    for (std::size_t side = 0; side < 2; ++side) {
+        after_[side] = bed_.ports[side]->counters();
+        result.link_changes[side] = after_[side].carrier_changes - before_[side].carrier_changes;
+        result.link_up[side] = bed_.ports[side]->link().up;
+    }
+    result.dut_answered = answered_;
+    for (const Direction direction : kDirections) {
+        if (spec_.streams[index_of(direction)]) result.directions[index_of(direction)] = gather(direction);
+    }
+    return result;
+}
+
+DirectionResult RunningTrial::gather(Direction direction) const {
+    const SenderCounts& sender = senders_[index_of(direction)]->counts();
+    const ReceiverCounts& receiver = receivers_[index_of(direction)]->counts();
+    const StreamSpec& stream = *spec_.streams[index_of(direction)];
+    DirectionResult result;
+    result.intended = spec_.intended(direction);
+    result.sent = sender.sent;
+    result.received = receiver.received;
+    result.foreground_sent = foreground_among(result.sent, stream);
+    result.background_sent = result.sent - result.foreground_sent;
+    result.background_received = receiver.background;
+    result.foreground_received = result.received - result.background_received;
+    result.duplicates = receiver.duplicates;
+    result.out_of_order = receiver.out_of_order;
+    result.stale = receiver.stale;
+    result.damaged = receiver.damaged;
+    result.refused = sender.refused;
+    result.lateness = sender.lateness;
+    result.delay = receivers_[index_of(direction)]->delay();
+    const double hz = static_cast<double>(bed_.clock_hz);
+    if (sender.last_call_end > start_) result.send_time_s = static_cast<double>(sender.last_call_end - start_) / hz;
+    for (const auto& loop : loops_) {
+        if (loop->core == bed_.cores.send[index_of(direction)]) result.sender_away_us = static_cast<double>(loop->longest_turn_sending) / hz * 1e6;
+        if (loop->core == bed_.cores.receive[index_of(direction)]) result.receiver_away_us = static_cast<double>(loop->longest_turn) / hz * 1e6;
+    }
+    for (std::size_t kind = 0; kind < kOtherKinds; ++kind) add(result.other_received, kOtherKindNames[kind], receiver.other[kind]);
+    gather_port_counters(direction, result);
+    return result;
+}
+
+// Frames that the tester itself lost: sent but never on the wire, or on the wire but never at the receiving loop.
+void RunningTrial::gather_port_counters(Direction direction, DirectionResult& into) const {
+    const std::size_t out = sending_port(direction), in = receiving_port(direction);
+    const PortCounters &out0 = before_[out], &out1 = after_[out], &in0 = before_[in], &in1 = after_[in];
+    into.dut_input_drops = out1.link_input_drops - out0.link_input_drops;
+    add(into.tester_drops, "interface_transmit", out1.interface_transmit_drops - out0.interface_transmit_drops);
+    add(into.tester_drops, "nic_missed", in1.nic_missed - in0.nic_missed);
+    add(into.tester_drops, "no_buffer", in1.no_buffer - in0.no_buffer);
+    add(into.tester_drops, "receive_errors", in1.receive_errors - in0.receive_errors);
+    add(into.tester_drops, "kernel_socket", in1.kernel_socket - in0.kernel_socket);
+    add(into.tester_drops, "kernel_backlog", in1.kernel_backlog - in0.kernel_backlog);
+    if (!out1.counts_transmitted) return;
+    const std::uint64_t handed_over = into.sent + senders_[index_of(direction)]->counts().control_sent;
+    const std::uint64_t seen = out1.interface_sent - out0.interface_sent + into.dut_input_drops + out1.interface_transmit_drops - out0.interface_transmit_drops;
+    if (seen < handed_over) add(into.tester_drops, "transmit_unaccounted", handed_over - seen);
+}
+
+}  // namespace dutperf

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one trial on opened ports: places the roles on threads, starts all of them at one instant, and gathers what they counted.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "port/station.hpp"
+#include "trial/cores.hpp"
+#include "trial/receiver.hpp"
+#include "trial/transmitter.hpp"
+#include "trial/trial.hpp"
+
+namespace dutperf {
+
+// Everything that stays open between trials. Index 0 is left, 1 is right.
+struct TestBed {
+    std::array<Port*, 2> ports;
+    std::array<Station*, 2> stations;
+    std::array<rte_mempool*, 4> frame_pools;  // forward foreground and background, reverse foreground and background
+    rte_mempool* control_pool;
+    std::array<rte_ring*, 2> control_rings;  // answers that the port's sender is to send
+    RoleCores cores;
+    std::uint64_t clock_hz;
+};
+
+class RunningTrial {
+public:
+    // Starts sending within milliseconds. Throws Error where the trial does not fit the ports.
+    RunningTrial(const TestBed& bed, const TrialSpec& spec);
+    ~RunningTrial();
+    RunningTrial(const RunningTrial&) = delete;
+    RunningTrial& operator=(const RunningTrial&) = delete;
+
+    void stop();
+    [[nodiscard]] bool done() const;
+    [[nodiscard]] double elapsed_s() const;
+    [[nodiscard]] std::uint64_t sent(Direction direction) const { return senders_[index_of(direction)]->counts().sent.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t received(Direction direction) const { return receivers_[index_of(direction)]->counts().received.load(std::memory_order_relaxed); }
+    [[nodiscard]] const TrialSpec& spec() const { return spec_; }
+
+    // Waits for the loops to end and gathers their counts.
+    TrialResult finish();
+
+private:
+    struct Loop;  // one thread with its roles
+
+    void make_sender(Direction direction);
+    void make_receiver(Direction direction);
+    void make_loops();
+    void start();
+    DirectionResult gather(Direction direction) const;
+    void gather_port_counters(Direction direction, DirectionResult& into) const;
+
+    TestBed bed_;
+    TrialSpec spec_;
+    std::vector<std::unique_ptr<FramePool>> frame_pools_;
+    PerDirection<std::unique_ptr<Sender>> senders_;
+    PerDirection<std::unique_ptr<Receiver>> receivers_;
+    std::vector<std::unique_ptr<Loop>> loops_;
+    std::array<PortCounters, 2> before_{}, after_{};
+    std::array<bool, 2> answered_{};
+    Ticks start_ = 0;
+    std::atomic<Ticks> end_;  // the loops end when it has passed; unknown until both directions have sent
+    std::atomic<int> sending_;      // directions that still send
+    std::atomic<bool> go_{false}, stopped_{false};
+};
+
+}  // namespace dutperf

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/transmitter.hpp"
+
+namespace dutperf {
+
+namespace {
+
+class SilentSender final : public Sender {
+public:
+    SilentSender(std::uint16_t port, rte_ring* control) : Sender(port, ConstantRate(1, 1, 0, 1), control) { done_.store(true); }
+
+    void turn(Ticks /*now*/) override {
+        if (rte_ring_empty(control_) == 0) send_control();
+    }
+};
+
+struct Making {
+    std::uint16_t port;
+    const ConstantRate& schedule;
+    rte_ring* control;
+    const FrameSourceParts& parts;
+};
+
+// Turns run-time choices into template arguments, one after the other.
+template <bool... Chosen>
+std::unique_ptr<Sender> choose(const Making& making) {
+    return std::make_unique<Transmitter<Varies<Chosen...>>>(making.port, making.schedule, making.control, making.parts);
+}
+template <bool... Chosen, class... Rest>
+std::unique_ptr<Sender> choose(const Making& making, bool next, Rest... rest) {
+    return next ? choose<Chosen..., true>(making, rest...) : choose<Chosen..., false>(making, rest...);
+}
+
+}  // namespace
+
+void Sender::send_control() {
+    void* frame = nullptr;
+    while (rte_ring_sc_dequeue(control_, &frame) == 0) {
+        auto* buffer = static_cast<rte_mbuf*>(frame);
+        if (transmit_burst(port_, &buffer, 1) == 1) {
+            ++counts_.control_sent;
+        } else {
+            rte_pktmbuf_free(buffer);  // the DUT will ask again
+        }
+    }
+}
+
+void Sender::retry() {
+    const Ticks oldest = oldest_due();
+    const std::uint32_t accepted = transmit_burst(port_, &burst_[pending_from_], static_cast<std::uint16_t>(pending_));
+    if (accepted != 0) account(accepted, oldest);
+    pending_ -= accepted;
+    pending_from_ += accepted;
+}
+
+void Sender::finish() {
+    rte_pktmbuf_free_bulk(&burst_[pending_from_], pending_);
+    pending_ = 0;
+    done_.store(true, std::memory_order_release);
+}
+
+std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, std::uint16_t port, const ConstantRate& schedule, rte_ring* control,
+                                         const FrameSourceParts& parts) {
+    const bool ports = stream.source_port.mode != FieldMode::fixed || stream.destination_port.mode != FieldMode::fixed;
+    return choose<>({port, schedule, control, parts}, ports, stream.varies_addresses(), stamps, stream.is_mixed());
+}
+
+std::unique_ptr<Sender> make_silent_sender(std::uint16_t port, rte_ring* control) { return std::make_unique<SilentSender>(port, control); }
+
+}  // namespace dutperf

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sending hot loop's body. Each turn sends what is due, at most a burst, in one call: a slow loop catches up at once, a fast one sends one by one.
+#pragma once
+
+#include <rte_ring.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+
+#include "measure/histogram.hpp"
+#include "pace/schedule.hpp"
+#include "port/burst.hpp"
+#include "trial/clock.hpp"
+#include "trial/frame_source.hpp"
+
+namespace dutperf {
+
+// What a sender counted. Written by its core alone; `sent` may be read by others for progress.
+struct SenderCounts {
+    std::atomic<std::uint64_t> sent{0};
+    std::uint64_t refused = 0;
+    std::uint64_t control_sent = 0;  // ARP and NDP answers
+    Ticks last_call_end = 0;
+    Histogram lateness;
+};
+
+// A role of a hot loop: one virtual call a turn, none a frame.
+class Role {
+public:
+    virtual ~Role() = default;
+    Role() = default;
+    Role(const Role&) = delete;
+    Role& operator=(const Role&) = delete;
+    virtual void turn(Ticks now) = 0;
+};
+
+class Sender : public Role {
+public:
+    // `control` holds frames that the receiver of this port wants sent (answers to ARP and NDP).
+    Sender(std::uint16_t port, const ConstantRate& schedule, rte_ring* control) : port_(port), schedule_(schedule), control_(control) {}
+
+    // Nothing leaves before `at`, and nothing new after `deadline`: an unsent frame is then the tester's fault.
+    void start(Ticks at, Ticks deadline) {
+        schedule_.start(at);
+        deadline_ = deadline;
+    }
+    void stop() { stopped_.store(true, std::memory_order_relaxed); }
+    [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
+    [[nodiscard]] const SenderCounts& counts() const { return counts_; }
+
+protected:
+    void send_control();
+    // The first frame that has not been accepted was due then.
+    [[nodiscard]] Ticks oldest_due() const { return pending_ != 0 ? schedule_.due_of(schedule_.number() - pending_) : schedule_.next_due(); }
+
+    void account(std::uint32_t accepted, Ticks oldest) {
+        const Ticks end = now_ticks();
+        counts_.lateness.record(end - oldest, accepted);
+        counts_.last_call_end = end;
+        counts_.sent.store(counts_.sent.load(std::memory_order_relaxed) + accepted, std::memory_order_relaxed);
+    }
+
+    void hand_over(std::uint32_t count, Ticks oldest);
+    void retry();
+    void finish();
+
+    std::uint16_t port_;
+    ConstantRate schedule_;
+    rte_ring* control_;
+    Ticks deadline_ = 0;
+    std::atomic<bool> stopped_{false}, done_{false};
+    SenderCounts counts_;
+    std::uint32_t pending_ = 0, pending_from_ = 0;  // frames that the driver refused, waiting in burst_
+    std::array<rte_mbuf*, kMaxBurst> burst_{};
+};
+
+template <class V>
+class Transmitter final : public Sender {
+public:
+    Transmitter(std::uint16_t port, const ConstantRate& schedule, rte_ring* control, const FrameSourceParts& parts) : Sender(port, schedule, control), source_(parts) {}
+
+    void turn(Ticks now) override {
+        if (rte_ring_empty(control_) == 0) [[unlikely]] send_control();
+        if (done_.load(std::memory_order_relaxed)) return;
+        if (pending_ != 0) [[unlikely]] retry();
+        const std::uint32_t count = pending_ != 0 ? 0 : schedule_.due(now);
+        if (count != 0) send(count);
+        if ((schedule_.finished() && pending_ == 0) || now > deadline_ || stopped_.load(std::memory_order_relaxed)) [[unlikely]] finish();
+    }
+
+private:
+    void send(std::uint32_t count) {
+        const Ticks oldest = schedule_.next_due();
+        if (!source_.make(schedule_.number(), count, now_ticks(), burst_.data())) {
+            ++counts_.refused;  // every buffer is with the driver
+            return;
+        }
+        schedule_.advance(count);
+        hand_over(count, oldest);
+    }
+
+    FrameSource<V> source_;
+};
+
+// A transmitter of the right composition for the stream.
+std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, std::uint16_t port, const ConstantRate& schedule, rte_ring* control,
+                                         const FrameSourceParts& parts);
+
+// For a port that sends no stream but must answer ARP and NDP.
+std::unique_ptr<Sender> make_silent_sender(std::uint16_t port, rte_ring* control);
+
+inline void Sender::hand_over(std::uint32_t count, Ticks oldest) {
+    const std::uint32_t accepted = transmit_burst(port_, burst_.data(), static_cast<std::uint16_t>(count));
+    if (accepted != 0) account(accepted, oldest);
+    if (accepted == count) [[likely]] return;
+    counts_.refused += count - accepted;
+    pending_ = count - accepted;
+    pending_from_ = accepted;
+}
+
+}  // namespace dutperf

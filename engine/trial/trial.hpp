@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// One elementary trial as a value (RFC 2544 section 23), and what was counted in it. protocol/README.md says which frame has which content.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "flow/flow_source.hpp"
+#include "frame/frame_template.hpp"
+#include "measure/histogram.hpp"
+
+namespace dutperf {
+
+enum class Direction : std::uint8_t { forward, reverse };  // forward: from the left port to the right one
+inline constexpr std::array<Direction, 2> kDirections{Direction::forward, Direction::reverse};
+
+inline std::size_t index_of(Direction direction) { return static_cast<std::size_t>(direction); }
+template <class T>
+using PerDirection = std::array<T, 2>;
+
+struct AddressField {
+    FieldSpec field;
+    std::uint8_t offset4 = 2, offset6 = 14;
+};
+
+struct StreamSpec {
+    std::uint64_t rate_fps = 1;
+    FrameSpec foreground;
+    std::optional<FrameSpec> background;
+    std::uint32_t n = 2, m = 2;  // frame k is foreground when k mod n < m
+    FieldSpec source_port, destination_port;
+    std::uint32_t networks = 1;
+    std::optional<AddressField> source_address, destination_address;
+
+    [[nodiscard]] bool is_mixed() const { return m < n; }
+    [[nodiscard]] bool varies_addresses() const { return networks > 1 || source_address || destination_address; }
+};
+
+struct TrialSpec {
+    std::uint16_t number = 0;
+    std::uint64_t seed = 0;
+    std::uint64_t duration_ns = 0, drain_ns = 0;
+    std::uint32_t burst = 32;
+    bool stamp_every_frame = false;
+    PerDirection<std::optional<StreamSpec>> streams;
+
+    // Frames due before the end of the sending time.
+    [[nodiscard]] std::uint64_t intended(Direction direction) const {
+        const auto& stream = streams[index_of(direction)];
+        if (!stream) return 0;
+        __extension__ using Wide = unsigned __int128;
+        return static_cast<std::uint64_t>((static_cast<Wide>(stream->rate_fps) * duration_ns + 999'999'999U) / 1'000'000'000U);
+    }
+};
+
+struct DirectionResult {
+    std::uint64_t intended = 0, sent = 0, received = 0;
+    std::uint64_t foreground_sent = 0, background_sent = 0, foreground_received = 0, background_received = 0;
+    std::uint64_t duplicates = 0, out_of_order = 0, stale = 0, damaged = 0, refused = 0, dut_input_drops = 0;
+    double send_time_s = 0, sender_away_us = 0, receiver_away_us = 0;
+    Histogram lateness;              // ticks
+    std::optional<Histogram> delay;  // ticks; where frames are stamped
+    std::map<std::string, std::uint64_t> tester_drops, other_received;
+};
+
+struct TrialResult {
+    std::uint16_t number = 0;
+    bool stopped = false;
+    PerDirection<std::optional<DirectionResult>> directions;
+    std::array<std::uint64_t, 2> link_changes{};  // left, right
+    std::array<bool, 2> link_up{}, dut_answered{};
+};
+
+}  // namespace dutperf

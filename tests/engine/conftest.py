@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real engine on ports that need no network: joined in memory (``ring``), or capturing to a file (``net_pcap``). No root, no namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dutperf.tester import TesterError
+from dutperf.tester.engine import EngineCommand, EngineTester
+
+OpenEngine = Callable[..., EngineTester]
+
+
+@pytest.fixture(scope="session")
+def command() -> EngineCommand:
+    """The engine that was built."""
+    try:
+        return EngineCommand.find()
+    except TesterError as error:
+        pytest.skip(f"no engine: {error}")
+
+
+@pytest.fixture
+def open_engine(command: EngineCommand) -> Iterator[OpenEngine]:
+    """Opens engines by the parameters of ``open``, and ends them with the test. They use no huge pages: the machine may have none."""
+    engines: list[EngineTester] = []
+
+    def open_one(left: str | dict[str, Any], right: str | dict[str, Any], **parameters: Any) -> EngineTester:
+        sides = {name: {"port": side} if isinstance(side, str) else side for name, side in (("left", left), ("right", right))}
+        engines.append(EngineTester(command, sides | {"memory": "no_huge_pages"} | parameters))
+        return engines[-1]
+
+    yield open_one
+    for engine in engines:
+        engine.close()
+
+
+@pytest.fixture
+def open_capture(open_engine: OpenEngine, tmp_path: Path) -> Callable[..., tuple[EngineTester, dict[str, Path]]]:
+    """An engine whose ports write what they send to files: the tester, and the file of each side."""
+
+    def open_one(**parameters: Any) -> tuple[EngineTester, dict[str, Path]]:
+        files = {side: tmp_path / f"{side}.pcap" for side in ("left", "right")}
+        sides = {side: {"port": f"vdev:net_pcap_{side},tx_pcap={file}", "mac": f"02:00:00:00:00:0{number}"} for number, (side, file) in enumerate(files.items(), 1)}
+        return open_engine(sides["left"], sides["right"], **parameters), files
+
+    return open_one

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 
 #include "port/error.hpp"
 
@@ -63,7 +64,10 @@ std::vector<std::string> arguments(const EalOptions& options, const Memory& memo
 
 }  // namespace
 
+// DPDK can be started once in a process: a later `open`, after one that failed, gets what was started then.
 Memory start_eal(const EalOptions& options) {
+    static std::optional<Memory> started;
+    if (started) return *started;
     const Memory memory = choose_memory(options);
     cpu_set_t allowed;
     sched_getaffinity(0, sizeof allowed, &allowed);
@@ -77,6 +81,7 @@ Memory start_eal(const EalOptions& options) {
         throw Error(rte_errno == ENOMEM ? "no_memory" : "internal", "DPDK did not start: " + reason);
     }
     sched_setaffinity(0, sizeof allowed, &allowed);  // DPDK pins the calling thread to a core that the hot loops may want
+    started = memory;
     return memory;
 }
 

@@ -33,7 +33,7 @@ constexpr std::uint32_t kTransmitRing = 1024;
 
 // Frames in the kernel's ring stand in slots of a power of two; 128 bytes of each are the kernel's.
 std::string af_packet_arguments(const PortOptions& options) {
-    const std::uint32_t slot = std::bit_ceil(std::uint32_t{options.max_frame_size} + 128U);
+    const std::uint32_t slot = receive_buffer_size(options.max_frame_size);
     const std::uint32_t count = std::bit_ceil(options.receive_ring);
     const std::uint32_t block = std::max(slot, std::min<std::uint32_t>(65536, slot * count));
     // Straight to a NIC's driver, whose queue discipline might delay or reorder. But on a veth without one, the kernel would keep a frame that the other
@@ -90,22 +90,49 @@ void require_packet_privilege(const PortOptions& options) {
 
 }  // namespace
 
-Pool make_pool(const std::string& name, unsigned count, std::uint16_t max_frame_size) {
-    const auto room = static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + std::max<unsigned>(2048, RTE_ALIGN_CEIL(max_frame_size, 64U)));
+std::uint32_t receive_buffer_size(std::uint16_t max_frame_size) { return std::bit_ceil(std::uint32_t{max_frame_size} + 128U); }
+
+Pool make_pool(const std::string& name, unsigned count, std::uint32_t frame_size) {
+    const auto room = static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + std::max<std::uint32_t>(2048, RTE_ALIGN_CEIL(frame_size, 64U)));
     Pool pool(rte_pktmbuf_pool_create(name.c_str(), count, kPoolCache, 0, room, SOCKET_ID_ANY));
     if (!pool) throw Error("no_memory", "no memory for " + std::to_string(count) + " frames of " + std::to_string(room) + " bytes: " + rte_strerror(rte_errno));
     return pool;
 }
 
-Port::Port(const PortOptions& options) : options_(options) {
-    if (options_.spec.uses_kernel_interface()) check_interface();
-    find_device();
-    configure();
+Device::Device(const PortOptions& options) {
+    const std::string& argument = options.spec.argument;
+    if (options.spec.kind == PortSpec::Kind::ring) {
+        const int port = make_ring_port(options);
+        if (port < 0) unavailable(options, "the ring port could not be made");
+        id_ = static_cast<std::uint16_t>(port);
+        made_ = "net_ring_dutperf_" + options.side;
+        return;
+    }
+    if (options.spec.kind == PortSpec::Kind::pci) {
+        if (!std::filesystem::exists("/sys/bus/pci/devices/" + argument)) unavailable(options, "there is no PCI device " + argument);
+        if (rte_eth_dev_get_port_by_name(argument.c_str(), &id_) != 0) {
+            unavailable(options, "no DPDK driver took the PCI device " + argument + ": bind it to vfio-pci (dpdk-devbind.py), or use a driver that shares it with the kernel");
+        }
+        return;
+    }
+    const Vdev vdev = vdev_of(options);
+    if (const int error = rte_eal_hotplug_add("vdev", vdev.name.c_str(), vdev.arguments.c_str()); error != 0) {
+        unavailable(options, "the device " + vdev.name + " (" + vdev.arguments + ") could not be made: " + rte_strerror(-error));
+    }
+    made_ = vdev.name;
+    if (rte_eth_dev_get_port_by_name(vdev.name.c_str(), &id_) != 0) unavailable(options, "the device " + vdev.name + " is no network port");
 }
 
-Port::~Port() {
+Device::~Device() {
     rte_eth_dev_stop(id_);
     rte_eth_dev_close(id_);
+    if (!made_.empty()) rte_eal_hotplug_remove("vdev", made_.c_str());
+}
+
+Port::Port(const PortOptions& options) : options_(options) {
+    if (options_.spec.uses_kernel_interface()) check_interface();
+    device_.emplace(options_);
+    configure();
 }
 
 void Port::check_interface() const {
@@ -119,66 +146,44 @@ void Port::check_interface() const {
     }
 }
 
-void Port::find_device() {
-    const std::string& argument = options_.spec.argument;
-    if (options_.spec.kind == PortSpec::Kind::ring) {
-        const int port = make_ring_port(options_);
-        if (port < 0) unavailable(options_, "the ring port could not be made");
-        id_ = static_cast<std::uint16_t>(port);
-        return;
-    }
-    if (options_.spec.kind == PortSpec::Kind::pci) {
-        if (!std::filesystem::exists("/sys/bus/pci/devices/" + argument)) unavailable(options_, "there is no PCI device " + argument);
-        if (rte_eth_dev_get_port_by_name(argument.c_str(), &id_) != 0) {
-            unavailable(options_, "no DPDK driver took the PCI device " + argument + ": bind it to vfio-pci (dpdk-devbind.py), or use a driver that shares it with the kernel");
-        }
-        return;
-    }
-    const Vdev vdev = vdev_of(options_);
-    if (const int error = rte_eal_hotplug_add("vdev", vdev.name.c_str(), vdev.arguments.c_str()); error != 0) {
-        unavailable(options_, "the device " + vdev.name + " (" + vdev.arguments + ") could not be made: " + rte_strerror(-error));
-    }
-    if (rte_eth_dev_get_port_by_name(vdev.name.c_str(), &id_) != 0) unavailable(options_, "the device " + vdev.name + " is no network port");
-}
-
 void Port::configure() {
     rte_eth_dev_info info{};
-    if (rte_eth_dev_info_get(id_, &info) != 0) unavailable(options_, "the driver tells nothing about the port");
+    if (rte_eth_dev_info_get(id(), &info) != 0) unavailable(options_, "the driver tells nothing about the port");
     rte_eth_conf conf{};
     // virtual drivers name limits that they do not enforce: they get the most that they admit
     const std::uint32_t largest = std::min<std::uint32_t>(info.max_mtu, info.max_rx_pktlen - kOverheadOfMtu);
     conf.rxmode.mtu = std::clamp<std::uint32_t>(options_.max_frame_size - kOverheadOfMtu, std::min<std::uint32_t>(RTE_ETHER_MIN_MTU, largest), largest);
     std::uint16_t receive = static_cast<std::uint16_t>(std::min<std::uint32_t>(std::bit_ceil(options_.receive_ring), 32768)), transmit = kTransmitRing;
     const unsigned pool_size = options_.max_frame_size > 2048 ? 4095 : 8191;
-    receive_pool_ = make_pool("receive_" + options_.side, pool_size, options_.max_frame_size);
+    receive_pool_ = make_pool("receive_" + options_.side, pool_size, receive_buffer_size(options_.max_frame_size));
     const auto check = [this](int status, const char* step) {
         if (status < 0) unavailable(options_, std::string(step) + " failed: " + rte_strerror(-status));
     };
-    check(rte_eth_dev_configure(id_, 1, 1, &conf), "configuring the port");
-    check(rte_eth_dev_adjust_nb_rx_tx_desc(id_, &receive, &transmit), "sizing the port's rings");
+    check(rte_eth_dev_configure(id(), 1, 1, &conf), "configuring the port");
+    check(rte_eth_dev_adjust_nb_rx_tx_desc(id(), &receive, &transmit), "sizing the port's rings");
     // a driver may not want more buffers in its ring than the pool has left for frames in flight
     receive = static_cast<std::uint16_t>(std::min<unsigned>(receive, pool_size / 2 + 1));
-    check(rte_eth_rx_queue_setup(id_, 0, receive, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, receive_pool_.get()), "setting up the receive queue");
-    check(rte_eth_tx_queue_setup(id_, 0, transmit, static_cast<unsigned>(SOCKET_ID_ANY), nullptr), "setting up the transmit queue");
-    check(rte_eth_dev_start(id_), "starting the port");
+    check(rte_eth_rx_queue_setup(id(), 0, receive, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, receive_pool_.get()), "setting up the receive queue");
+    check(rte_eth_tx_queue_setup(id(), 0, transmit, static_cast<unsigned>(SOCKET_ID_ANY), nullptr), "setting up the transmit queue");
+    check(rte_eth_dev_start(id()), "starting the port");
     if (options_.spec.kind == PortSpec::Kind::af_packet) widen_packet_sockets(kernel_interface(options_.spec.argument)->index);
-    rte_eth_promiscuous_enable(id_);  // the tester stands in for more than one host; drivers that cannot need not
+    rte_eth_promiscuous_enable(id());  // the tester stands in for more than one host; drivers that cannot need not
     const bool kernel_ring = options_.spec.kind == PortSpec::Kind::af_packet || options_.spec.kind == PortSpec::Kind::ring;
     receive_ring_ = kernel_ring ? std::bit_ceil(options_.receive_ring) : receive;
     transmit_ring_ = kernel_ring ? std::bit_ceil(options_.receive_ring) : transmit;
     rte_ether_addr own{};
-    rte_eth_macaddr_get(id_, &own);
+    rte_eth_macaddr_get(id(), &own);
     std::ranges::copy(own.addr_bytes, mac_.begin());
     if (options_.mac) mac_ = *options_.mac;
 }
 
 std::string Port::driver() const {
     rte_eth_dev_info info{};
-    rte_eth_dev_info_get(id_, &info);
+    rte_eth_dev_info_get(id(), &info);
     return info.driver_name != nullptr ? info.driver_name : "unknown";
 }
 
-int Port::numa_node() const { return rte_eth_dev_socket_id(id_); }
+int Port::numa_node() const { return rte_eth_dev_socket_id(id()); }
 
 LinkStatus Port::link() const {
     if (options_.spec.uses_kernel_interface()) {
@@ -186,7 +191,7 @@ LinkStatus Port::link() const {
         return {.up = interface && interface->carrier, .mbps = 0};
     }
     rte_eth_link link{};
-    if (rte_eth_link_get_nowait(id_, &link) < 0) return {};
+    if (rte_eth_link_get_nowait(id(), &link) < 0) return {};
     const bool physical = options_.spec.kind == PortSpec::Kind::pci && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
     return {.up = link.link_status != 0, .mbps = physical ? link.link_speed : 0};
 }
@@ -194,7 +199,7 @@ LinkStatus Port::link() const {
 PortCounters Port::counters() {
     PortCounters now;
     rte_eth_stats driver{};
-    if (rte_eth_stats_get(id_, &driver) == 0) {
+    if (rte_eth_stats_get(id(), &driver) == 0) {
         now.nic_missed = driver.imissed;
         now.no_buffer = driver.rx_nombuf;
         now.receive_errors = driver.ierrors;

@@ -44,18 +44,33 @@ struct PoolDeleter {
 };
 using Pool = std::unique_ptr<rte_mempool, PoolDeleter>;
 
-// A pool of `count` frames with room for `max_frame_size` bytes each. Throws Error "no_memory".
-Pool make_pool(const std::string& name, unsigned count, std::uint16_t max_frame_size);
+// A pool of `count` frames with room for `frame_size` bytes each. Throws Error "no_memory".
+Pool make_pool(const std::string& name, unsigned count, std::uint32_t frame_size);
+
+// Bytes that a received frame may need: af_packet hands over slots of a power of two.
+std::uint32_t receive_buffer_size(std::uint16_t max_frame_size);
+
+// A DPDK device; one that was made for the purpose is removed again.
+class Device {
+public:
+    // Throws Error "port_unavailable".
+    explicit Device(const PortOptions& options);
+    ~Device();
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+    [[nodiscard]] std::uint16_t id() const { return id_; }
+
+private:
+    std::uint16_t id_ = 0;
+    std::string made_;  // its name; empty where it was there before
+};
 
 class Port {
 public:
     // Throws Error "port_unavailable", "no_privilege" or "no_memory", its field "<side>.port".
     explicit Port(const PortOptions& options);
-    ~Port();
-    Port(const Port&) = delete;
-    Port& operator=(const Port&) = delete;
 
-    [[nodiscard]] std::uint16_t id() const { return id_; }
+    [[nodiscard]] std::uint16_t id() const { return device_->id(); }
     [[nodiscard]] const std::string& side() const { return options_.side; }
     [[nodiscard]] const Mac& mac() const { return mac_; }
     [[nodiscard]] std::string driver() const;
@@ -67,17 +82,15 @@ public:
 
 private:
     void check_interface() const;
-    void find_device();
     void configure();
     void read_kernel_counters(PortCounters& into);
 
     PortOptions options_;
-    std::uint16_t id_ = 0;
     Mac mac_{};
     std::uint32_t transmit_ring_ = 0, receive_ring_ = 0;
     std::uint64_t socket_drops_ = 0;
-    std::string created_device_;  // by name, to be removed again
-    Pool receive_pool_;
+    Pool receive_pool_;               // outlives the device, whose queue holds its frames
+    std::optional<Device> device_;
 };
 
 }  // namespace dutperf

@@ -14,8 +14,10 @@ namespace {
 unsigned frames_per_pool(std::uint16_t max_frame_size) { return max_frame_size > 2048 ? 4095 : 8191; }
 
 std::uint64_t megabytes_needed(std::uint16_t max_frame_size) {
-    constexpr std::uint64_t kPools = 6, kOverhead = 512, kOther = 128;
-    return kPools * frames_per_pool(max_frame_size) * (std::max<std::uint64_t>(2048, max_frame_size) + kOverhead) / (1024 * 1024) + kOther;
+    constexpr std::uint64_t kFramePools = 4, kReceivePools = 2, kOverhead = 512, kOtherMb = 128;
+    const std::uint64_t sent = std::max<std::uint64_t>(2048, max_frame_size) + kOverhead;
+    const std::uint64_t received = std::max<std::uint64_t>(2048, receive_buffer_size(max_frame_size)) + kOverhead;
+    return frames_per_pool(max_frame_size) * (kFramePools * sent + kReceivePools * received) / (1024 * 1024) + kOtherMb;
 }
 
 EalOptions eal_options(const OpenRequest& request) {

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m dutperf`` is ``dutperf``."""
+
+from dutperf.cli import main
+
+main()

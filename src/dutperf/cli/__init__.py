@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``dutperf``: one file for each command, what they share in ``options``, ``bench``, ``live`` and ``show``.
+
+Standard output carries results, with ``--json`` one JSON object and nothing else; progress, notes and errors go to standard error.
+Exit status: 0 a valid result, 1 the DUT yields no number, 2 wrong usage or configuration, 3 invalid, 4 aborted, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dutperf import __version__
+from dutperf.cli import doctor, lab, throughput, trial
+from dutperf.cli.errors import signals_interrupt
+
+app = typer.Typer(name="dutperf", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dutperf {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _dutperf(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and end.")] = False) -> None:
+    """Measures network devices by RFC 8219, 2544 and 4814, and proves that each measurement is valid."""
+
+
+app.command("trial")(trial.trial)
+app.command("throughput")(throughput.throughput)
+app.add_typer(lab.app, name="lab")
+app.command("doctor")(doctor.doctor)
+
+
+def main() -> None:
+    """Entry point of the command."""
+    with signals_interrupt():
+        app(prog_name="dutperf")

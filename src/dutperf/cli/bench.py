@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test bench of a command: the set-up (a file, or a lab that lives as long as the command) and the engine that runs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dutperf import config, lab, traffic
+from dutperf.cli import options
+from dutperf.conditions import Conditions
+from dutperf.config import ConfigError, Setup
+from dutperf.model import Trial
+from dutperf.tester.engine import EngineCommand, EngineTester
+
+USUAL_FRAME_SIZE = 1518
+"""What ports and cables are made for where no longer frames are asked for: an MTU of 1500, which every interface has."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the set-up comes from: exactly one of a lab's name and a file."""
+
+    lab: str | None
+    lab_options: dict[str, str]
+    file: Path | None
+
+    @classmethod
+    def of(cls, name: str | None, option_texts: Sequence[str] | None, file: Path | None) -> Source:
+        """From the options.
+
+        Raises:
+            ConfigError: both, neither, or options for a lab that there is not.
+        """
+        if (name is None) == (file is None):
+            raise ConfigError("give either --lab NAME or --config FILE" + (", not both" if name else ""), "")
+        if file is not None and option_texts:
+            raise ConfigError("has no effect with --config", "--lab-option")
+        return cls(name, options.lab_options(option_texts), file)
+
+    @contextmanager
+    def setup(self, max_frame_size: int) -> Iterator[Setup]:
+        """The set-up, with everything it needs in place; ``max_frame_size`` in bytes must pass a lab's cables."""
+        if self.file is not None:
+            yield config.load(self.file)
+            return
+        assert self.lab is not None
+        longer = {"max_frame_size": str(max_frame_size)} if max_frame_size > USUAL_FRAME_SIZE else {}
+        with lab.bring_up(self.lab, longer | self.lab_options) as mapping:
+            yield config.parse(mapping, origin=f"lab {self.lab}")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Ready to measure: the engine runs, its ports are open, the DUT has answered."""
+
+    setup: Setup
+    conditions: Conditions
+    tester: EngineTester
+
+    def make_trial(self, frame_size: int, rate_fps: int, number: int) -> Trial:
+        """See :func:`dutperf.traffic.make_trial`."""
+        return traffic.make_trial(self.setup, self.conditions, frame_size, rate_fps, number)
+
+    def maximum_fps(self, frame_size: int) -> int | None:
+        """See :func:`dutperf.traffic.maximum_fps`."""
+        return traffic.maximum_fps(self.setup, frame_size)
+
+
+@contextmanager
+def bench(source: Source, conditions: Conditions) -> Iterator[Bench]:
+    """A bench for ``conditions``; where they name no frame size it is the smallest that the traffic can have.
+
+    Raises:
+        ConfigError, LabError, TesterError: it cannot be had; nothing is left behind.
+    """
+    max_frame_size = max(USUAL_FRAME_SIZE, *conditions.frame_sizes)
+    with source.setup(max_frame_size) as setup:
+        sized = conditions if "frame_sizes" in conditions.model_fields_set else _smallest(setup, conditions)
+        traffic.check(setup, sized)
+        command = EngineCommand.find(setup.engine.command, setup.engine.netns)
+        with EngineTester(command, traffic.open_request(setup, max_frame_size)) as tester:
+            yield Bench(traffic.with_media(setup, tester.environment()), sized, tester)
+
+
+def _smallest(setup: Setup, conditions: Conditions) -> Conditions:
+    return conditions.model_copy(update={"frame_sizes": (traffic.smallest_frame_size(setup, conditions),)})

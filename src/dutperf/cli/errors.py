@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user or the world did wrong, told in one sentence on standard error, with the exit status for it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import typer
+
+from dutperf.campaign import PlanError
+from dutperf.config import ConfigError
+from dutperf.journal import JournalError
+from dutperf.lab import LabError
+from dutperf.tester import TesterError
+
+NO_NUMBER = 1
+WRONG_USAGE = 2
+INVALID = 3
+ABORTED = 4
+INTERRUPTED = 130
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Errors that a user can mend end the command with one sentence, an interruption without a word more than that."""
+    try:
+        yield
+    except (ConfigError, LabError, JournalError) as error:
+        raise _exit(str(error), WRONG_USAGE) from None
+    except PlanError as error:
+        raise _exit(f"--{error.option.replace('_', '-')}: {error}", WRONG_USAGE) from None
+    except TesterError as error:
+        raise _exit(f"{error.field}: {error}" if error.field else str(error), WRONG_USAGE) from None
+    except KeyboardInterrupt:
+        raise _exit("interrupted", INTERRUPTED) from None
+
+
+def say(text: str) -> None:
+    """One line for a person, on standard error."""
+    typer.echo(f"dutperf: {text}", err=True)
+
+
+@contextmanager
+def signals_interrupt() -> Iterator[None]:
+    """Within, SIGTERM and SIGHUP do what Ctrl-C does: labs, engine and journal are left in order."""
+    former = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _exit(text: str, status: int) -> typer.Exit:
+    say(text)
+    return typer.Exit(status)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf lab``: DUTs in network namespaces of this machine, for trying things out by hand."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from dutperf import lab
+from dutperf.cli import options, show
+from dutperf.cli.errors import NO_NUMBER, reported, say
+
+app = typer.Typer(no_args_is_help=True, help="DUTs in network namespaces of this machine.")
+Name = Annotated[str, typer.Argument(metavar="NAME")]
+
+
+@app.command("list")
+def list_labs() -> None:
+    """Say which labs there are, and their options."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("lab", "what it is", "options (--lab-option KEY=VALUE)"):
+        table.add_column(column)
+    for info in lab.list_labs():
+        table.add_row(info.name, info.summary, "\n".join(f"{name}: {text}" for name, text in info.options.items()))
+    show.output().print(table)
+
+
+@app.command()
+def up(name: Name, lab_option: options.LabOptions = None) -> None:
+    """Bring a lab up to stay; prints the configuration file to measure it with."""
+    with reported():
+        path = lab.up(name, options.lab_options(lab_option))
+        say(f"lab {name} is up; measure it with --config, take it down with: dutperf lab down {name}")
+        typer.echo(path)
+
+
+@app.command()
+def down(name: Name) -> None:
+    """Take down every lab of that name which is up."""
+    with reported():
+        if not lab.down(name):
+            say(f"lab {name} was not up")
+            raise typer.Exit(NO_NUMBER)

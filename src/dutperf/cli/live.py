@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person sees while a measurement runs, on standard error: a live line on a terminal, else one plain line for each trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from dutperf.campaign import Observer, Status
+from dutperf.model import Trial, TrialResult, Verdict
+from dutperf.tester import Progress, ProgressCallback
+
+
+def duration(seconds: float) -> str:
+    """A time for a person: ``62 s``, ``1 min 5 s``, ``3 h 20 min``."""
+    whole = round(seconds)
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if whole < 90:
+        return f"{whole} s"
+    minutes, hours = whole // 60, whole // 3600
+    return f"{minutes} min {whole % 60} s" if minutes < 90 else f"{hours} h {minutes % 60} min"
+
+
+@contextmanager
+def observer() -> Iterator[Observer]:
+    """Shows a procedure's course until the block is left."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield PlainObserver(console)
+        return
+    with Live(console=console, transient=True, refresh_per_second=4) as live:
+        yield LiveObserver(live)
+
+
+@contextmanager
+def trial_progress(trial: Trial) -> Iterator[ProgressCallback]:
+    """Shows one trial's course on a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _progress: None
+        return
+    whole_s = (trial.duration_ns + trial.drain_ns) / 1e9
+    with Live(console=console, transient=True) as live:
+        yield lambda progress: live.update(Text(f"{_progress_text(progress)}, {duration(max(0.0, whole_s - progress.elapsed_s))} left"))
+
+
+class PlainObserver:
+    """One line for each trial, for logs."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._last: TrialResult | None = None
+        self._note: str | None = None
+        self._begun = False
+
+    def update(self, status: Status) -> None:
+        """See :class:`dutperf.campaign.Observer`."""
+        if not self._begun:
+            self._begun = True
+            self._print(_estimate(status))
+        if status.note and status.note != self._note:
+            self._print(status.note)
+        self._note = status.note
+        if status.last is not None and status.last is not self._last:
+            self._last = status.last
+            self._print(_ended(status, status.last))
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+class LiveObserver:
+    """One line that changes in place; notes stay above it."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._note: str | None = None
+        self._begun = False
+
+    def update(self, status: Status) -> None:
+        """See :class:`dutperf.campaign.Observer`."""
+        if not self._begun:
+            self._begun = True
+            self._print(_estimate(status))
+        if status.note and status.note != self._note:
+            self._print(status.note)
+        self._note = status.note
+        self._live.update(Text(_running(status)))
+
+    def _print(self, text: str) -> None:
+        self._live.console.print(text, markup=False, highlight=False)
+
+
+def _estimate(status: Status) -> str:
+    return f"{status.procedure}: about {status.trials_left} trials, {duration(status.remaining_s)}; Ctrl-C ends it and keeps what was measured"
+
+
+def _place(status: Status) -> str:
+    return f"{status.frame_size} bytes, repetition {status.repetition} of {status.repetitions}"
+
+
+def _ended(status: Status, result: TrialResult) -> str:
+    left = f"about {status.trials_left} left, {duration(status.remaining_s)}"
+    return f"{_place(status)}, trial {status.trials_done}: {status.trying_fps:,} frames/s: {_outcome(result)}; {left}"
+
+
+def _running(status: Status) -> str:
+    lower = "-" if status.lower_fps is None else f"{status.lower_fps:,}"
+    upper = "-" if status.upper_fps is None else f"{status.upper_fps:,}"
+    course = f" ({_progress_text(status.progress)})" if status.progress else ""
+    tried = f"trying {status.trying_fps:,} frames/s (passed {lower}, not {upper})"
+    place = f"{status.frame_size} B, {status.repetition}/{status.repetitions}"
+    return f"{place}: {tried}; {status.trials_left} trials, {duration(status.remaining_s)} left{course}"
+
+
+def _progress_text(progress: Progress) -> str:
+    return f"{progress.elapsed_s:.0f} s: sent {progress.sent:,}, received {progress.received:,}"
+
+
+def _outcome(result: TrialResult) -> str:
+    if result.verdict is not Verdict.VALID:
+        return f"{result.verdict}: " + "; ".join(cause.text for cause in result.causes)
+    losses = [f"{direction} lost {counts.lost:,} of {counts.sent:,}" for direction, counts in result.directions().items() if counts.lost]
+    return ", ".join(losses) or "nothing lost"

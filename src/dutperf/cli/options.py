@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options that commands share, each declared once, and how they become :class:`~dutperf.conditions.Conditions`.
+
+What is not given keeps the default of the conditions, which are those that conform to the RFCs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from dutperf.conditions import Conditions, Directions, Rate
+from dutperf.config import ConfigError
+from dutperf.model import FieldMode
+
+DEFAULT = Conditions()
+
+LabName = Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Bring this lab up, measure it, take it down (see dutperf lab list).")]
+LabOptions = Annotated[list[str] | None, typer.Option("--lab-option", metavar="KEY=VALUE", help="An option for the lab; repeatable.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Measure the set-up that this file describes.")]
+FrameSizes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--frame-size",
+        metavar="BYTES",
+        help="With FCS; with any IPv6 traffic the IPv6 frame's, IPv4 frames are 20 bytes shorter. Repeatable, or a list: 84,128. [default: the smallest]",
+    ),
+]
+RateText = Annotated[str, typer.Option("--rate", metavar="RATE", help="Per direction: frames/s (60000, 60k, 1.5M) or % of the media's maximum.")]
+Duration = Annotated[float, typer.Option("--duration", metavar="S", help="Sending time of a trial (RFC 2544 section 24: 60).")]
+Drain = Annotated[float, typer.Option("--drain", metavar="S", help="Receiving time after it (RFC 2544 section 23: 2).")]
+DirectionsChoice = Annotated[Directions, typer.Option("--directions", help="Which directions send.")]
+Foreground = Annotated[
+    str, typer.Option("--foreground", metavar="N:M", help="Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground.")
+]
+Ports = Annotated[FieldMode, typer.Option("--ports", help="UDP ports over the ranges of RFC 4814; fixed: those of RFC 2544 C.2.6.4.")]
+Networks = Annotated[int, typer.Option("--networks", metavar="COUNT", help="Destination networks in each direction, 1-256.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of what is random; the same seed sends the same frames.")]
+Burst = Annotated[int, typer.Option("--burst", metavar="FRAMES", help="Most frames that are due handed to the driver at once, 1-512.")]
+LossTolerance = Annotated[float, typer.Option("--loss-tolerance", metavar="RATIO", help="Share of a direction's frames that may be lost (RFC 2544: 0).")]
+Repetitions = Annotated[int, typer.Option("--repetitions", metavar="COUNT", help="Searches for each frame size (RFC 8219: 20).")]
+MinRate = Annotated[str | None, typer.Option("--min-rate", metavar="RATE", help="Lowest rate of the search.")]
+MaxRate = Annotated[str | None, typer.Option("--max-rate", metavar="RATE", help="Highest rate. Without it the search finds its upper end by doubling.")]
+InitialRate = Annotated[str | None, typer.Option("--initial-rate", metavar="RATE", help="Rate to try first.")]
+Resolution = Annotated[str, typer.Option("--resolution", metavar="RATE", help="The search ends when it knows the rate so exactly.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are written.")]
+Json = Annotated[bool, typer.Option("--json", help="The result as one JSON object on standard output.")]
+
+_OPTIONS = {"frame_sizes": "--frame-size", "n": "--foreground", "m": "--foreground", "": "--foreground"}
+_RATES = ("min_rate", "max_rate", "initial_rate", "resolution")
+
+
+def conditions(frame_sizes: Sequence[str] | None, foreground: str, **chosen: Any) -> Conditions:
+    """The conditions that were chosen, ``chosen`` by the names that they have there; what is None keeps its default.
+
+    Raises:
+        ConfigError: an option with a value that is not possible, named as on the command line.
+    """
+    n, m = _foreground(foreground)
+    given = {name: parse_rate(option_of(name), value) if name in _RATES else value for name, value in chosen.items() if value is not None}
+    sizes = {"frame_sizes": _sizes(frame_sizes)} if frame_sizes else {}
+    try:
+        return Conditions(n=n, m=m, **sizes, **given)
+    except ValidationError as error:
+        details = error.errors(include_url=False)[0]
+        field = str(details["loc"][0]) if details["loc"] else ""
+        reason = details["msg"].removeprefix("Value error, ").replace("Input should", "should")
+        raise ConfigError(f"{reason} (it is {details['input']})" if field else reason, option_of(field)) from None
+
+
+def option_of(field: str) -> str:
+    """The option that sets a member of the conditions."""
+    return _OPTIONS.get(field, "--" + field.removesuffix("_s").replace("_", "-"))
+
+
+def parse_rate(option: str, text: str) -> Rate:
+    """A rate as given to ``option``.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        return Rate.parse(text)
+    except ValueError as error:
+        raise ConfigError(str(error), option) from None
+
+
+def lab_options(texts: Sequence[str] | None) -> dict[str, str]:
+    """``["loss=0.1"]`` to ``{"loss": "0.1"}``.
+
+    Raises:
+        ConfigError: one without a key or a value.
+    """
+    pairs = [text.partition("=") for text in texts or ()]
+    for text, (key, _, value) in zip(texts or (), pairs, strict=True):
+        if not key or not value:
+            raise ConfigError(f"'{text}' is not of the form KEY=VALUE", "--lab-option")
+    return {key: value for key, _, value in pairs}
+
+
+def _foreground(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+):(\d+)", text)
+    if not match:
+        raise ConfigError(f"'{text}' is not of the form N:M, as in 2:2 or 10:9", "--foreground")
+    return int(match[1]), int(match[2])
+
+
+def _sizes(texts: Sequence[str]) -> tuple[int, ...]:
+    words = [word.strip() for text in texts for word in text.split(",")]
+    for word in words:
+        if not re.fullmatch(r"[0-9]+", word):
+            raise ConfigError(f"'{word}' is no frame size in bytes", "--frame-size")
+    sizes = [int(word) for word in words]
+    if len(set(sizes)) < len(sizes):
+        raise ConfigError("the same size twice", "--frame-size")
+    return tuple(sizes)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results as tables for a person, on standard output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from dutperf.campaign import Summary
+from dutperf.model import DirectionCounts, LimitedBy, TrialResult, Verdict
+from dutperf.report.summary import Above
+
+_STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.ABORTED: "bold red"}
+_MEANING = {
+    Verdict.VALID: "the tester sent every frame within its limits of time and dropped none itself",
+    Verdict.INVALID: "this trial says nothing about the DUT",
+    Verdict.ABORTED: "this trial did not come to its end",
+}
+
+Row = tuple[str, Callable[[DirectionCounts], str]]
+
+_ALWAYS: tuple[Row, ...] = (
+    ("intended frames", lambda counts: f"{counts.intended:,}"),
+    ("sent", lambda counts: f"{counts.sent:,}"),
+    ("received", lambda counts: f"{counts.received:,}"),
+    ("lost", lambda counts: f"{counts.lost:,}"),
+    ("loss ratio", lambda counts: f"{counts.loss_ratio:.6%}"),
+    ("sending time, s", lambda counts: f"{counts.send_time_s:.6f}"),
+    ("lateness, µs: median", lambda counts: f"{counts.lateness_us.p50:,.1f}"),
+    ("    p99, p99.9", lambda counts: f"{counts.lateness_us.p99:,.1f}, {counts.lateness_us.p999:,.1f}"),
+    ("    largest", lambda counts: f"{counts.lateness_us.max:,.1f}"),
+    ("loop away at most, µs: sender", lambda counts: f"{counts.away_us.sender:,.1f}"),
+    ("    receiver", lambda counts: f"{counts.away_us.receiver:,.1f}"),
+)
+_WHERE_ANY: tuple[Row, ...] = (
+    ("background received", lambda counts: _number(counts.background_received)),
+    ("duplicates", lambda counts: _number(counts.duplicates)),
+    ("out of order", lambda counts: _number(counts.out_of_order)),
+    ("of another trial", lambda counts: _number(counts.stale)),
+    ("damaged", lambda counts: _number(counts.damaged)),
+    ("not taken at the first try", lambda counts: _number(counts.refused)),
+    ("dropped by the tester", lambda counts: _by_kind(counts.tester_drops)),
+    ("dropped before the DUT's input", lambda counts: _number(counts.dut_input_drops)),
+    ("other frames received", lambda counts: _by_kind(counts.other_received)),
+)
+
+
+def output() -> Console:
+    """Standard output, as it is now."""
+    return Console()
+
+
+def trial(report: dict[str, Any], result: TrialResult) -> None:
+    """One trial: counts of each direction, the verdict and its causes."""
+    console = output()
+    title = f"{report['frame_size']} byte frames" + (f" ({report['frame_size_ipv4']} IPv4)" if report["frame_size_ipv4"] != report["frame_size"] else "")
+    if result.directions():
+        console.print(_counts(title, result))
+    style = _STYLE[result.verdict]
+    console.print(f"[{style}]{result.verdict}[/]: {_MEANING[result.verdict]}")
+    for cause in result.causes:
+        console.print(f"  {cause.text}", markup=False, highlight=False)
+    if report["passed"] is not None:
+        console.print(f"{'passed' if report['passed'] else 'failed'} at a loss tolerance of {report['loss_tolerance']:g}")
+    for name in ("left", "right"):
+        if not getattr(result.link_up, name):
+            console.print(f"the link of port {name} was down at the end of the trial")
+        if not getattr(result.dut_answered, name):
+            console.print(f"the DUT did not answer ARP or NDP on port {name} before the trial")
+
+
+def _counts(title: str, result: TrialResult) -> Table:
+    directions = result.directions()
+    table = Table(title=title, title_justify="left")
+    table.add_column("")
+    for direction in directions:
+        table.add_column(direction.value, justify="right")
+    for name, cell in _ALWAYS:
+        table.add_row(name, *(cell(counts) for counts in directions.values()))
+    for name, cell in _WHERE_ANY:
+        cells = [cell(counts) for counts in directions.values()]
+        if any(cells):
+            table.add_row(name, *cells)
+    return table
+
+
+def _number(count: int) -> str:
+    return f"{count:,}" if count else ""
+
+
+def _by_kind(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+
+
+def throughput(summary: Summary, directory: Path) -> None:
+    """A row for each frame size, what stands above each value, the deviations from the RFCs, and where the files are."""
+    console = output()
+    console.print(_points(summary))
+    for point in summary.points:
+        warning = "[bold red]limited by the tester, not the DUT:[/] " if point.limited_by is LimitedBy.TESTER else ""
+        console.print(f"{point.frame_size} bytes: {warning}{escape(point.message)}{_above(point.above)}", highlight=False)
+    for deviation in summary.deviations:
+        console.print(f"deviates from {deviation.clause}: {deviation.text}", markup=False, highlight=False)
+    console.print(f"journal and summary are in {directory}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _points(summary: Summary) -> Table:
+    dut = " ".join(str(summary.dut[key]) for key in ("name", "version") if summary.dut.get(key))
+    table = Table(title=escape("throughput, frames/s per direction" + (f", of {dut}" if dut else "")), title_justify="left")
+    for column in ("frame size", "IPv4", "median", "p1", "p99", "dispersion", "limited by"):
+        table.add_column(column, justify="left" if column == "limited by" else "right")
+    for point in summary.points:
+        figures = point.throughput_fps
+        rates = (figures.median, figures.p1, figures.p99)
+        dispersion = "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %"
+        cells = ["-" if rate is None else f"{rate:,.0f}" for rate in rates]
+        table.add_row(str(point.frame_size), str(point.frame_size_ipv4), *cells, dispersion, point.limited_by or "-")
+    return table
+
+
+def _above(above: Above | None) -> str:
+    """What happened to the DUT's frames right above the value."""
+    if above is None:
+        return ""
+    losses = [f"{name} {loss.loss_ratio:.3%}" for name in ("forward", "reverse") if (loss := getattr(above, name)) is not None]
+    return f"; at {above.rate_fps:,} frames/s were lost: " + ", ".join(losses)

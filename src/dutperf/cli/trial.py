@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf trial``: one elementary trial (RFC 2544 section 23), judged and shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dutperf import config, traffic
+from dutperf.cli import live, options, show
+from dutperf.cli.bench import Bench, Source, bench
+from dutperf.cli.errors import ABORTED, INVALID, reported, say
+from dutperf.cli.options import DEFAULT
+from dutperf.conditions import Rate
+from dutperf.config import ConfigError
+from dutperf.model import Trial, TrialResult, Verdict, to_json
+
+TRIAL_FILE = "trial.json"
+STATUS = {Verdict.VALID: 0, Verdict.INVALID: INVALID, Verdict.ABORTED: ABORTED}
+
+
+def trial(
+    rate: options.RateText,
+    lab: options.LabName = None,
+    lab_option: options.LabOptions = None,
+    config_file: options.ConfigFile = None,
+    frame_size: options.FrameSizes = None,
+    duration: options.Duration = DEFAULT.duration_s,
+    drain: options.Drain = DEFAULT.drain_s,
+    directions: options.DirectionsChoice = DEFAULT.directions,
+    foreground: options.Foreground = f"{DEFAULT.n}:{DEFAULT.m}",
+    ports: options.Ports = DEFAULT.ports,
+    networks: options.Networks = DEFAULT.networks,
+    seed: options.Seed = DEFAULT.seed,
+    burst: options.Burst = DEFAULT.burst,
+    loss_tolerance: options.LossTolerance = DEFAULT.loss_tolerance,
+    out: options.Out = None,
+    as_json: options.Json = False,
+) -> None:
+    """Run one trial at a given rate and tell whether it is valid, and what the DUT lost."""
+    with reported():
+        source = Source.of(lab, lab_option, config_file)
+        conditions = options.conditions(
+            frame_size,
+            foreground,
+            duration_s=duration,
+            drain_s=drain,
+            directions=directions,
+            ports=ports,
+            networks=networks,
+            seed=seed,
+            burst=burst,
+            loss_tolerance=loss_tolerance,
+        )
+        if len(conditions.frame_sizes) > 1:
+            raise ConfigError("a trial has one frame size", "--frame-size")
+        intended = options.parse_rate("--rate", rate)
+        with bench(source, conditions) as ready:
+            planned, result = run_one(ready, intended)
+            report = as_report(ready, planned, result)
+        if out is not None:
+            _write(out, report)
+        typer.echo(json.dumps(report)) if as_json else show.trial(report, result)
+        raise typer.Exit(STATUS[result.verdict])
+
+
+def run_one(ready: Bench, rate: Rate) -> tuple[Trial, TrialResult]:
+    """The trial at ``rate`` and its result.
+
+    Raises:
+        ConfigError: a rate in % of a maximum that is not known.
+    """
+    frame_size = ready.conditions.frame_sizes[0]
+    try:
+        rate_fps = rate.fps(ready.maximum_fps(frame_size))
+    except ValueError as error:
+        raise ConfigError(str(error), "--rate") from None
+    planned = ready.make_trial(frame_size, rate_fps, 1)
+    say(f"one trial with {frame_size} byte frames at {rate_fps:,} frames/s per direction, {live.duration((planned.duration_ns + planned.drain_ns) / 1e9)}")
+    with live.trial_progress(planned) as on_progress:
+        return planned, ready.tester.run(planned, on_progress)
+
+
+def as_report(ready: Bench, planned: Trial, result: TrialResult) -> dict[str, Any]:
+    """The result with all that it was measured with. ``trial`` are the trial's parameters, ``passed`` is null where it is not valid."""
+    conditions = ready.conditions
+    frame_size = conditions.frame_sizes[0]
+    valid = result.verdict is Verdict.VALID
+    return to_json(result) | {
+        "passed": result.worst_loss_ratio <= conditions.loss_tolerance if valid else None,
+        "loss_tolerance": conditions.loss_tolerance,
+        "frame_size": frame_size,
+        "frame_size_ipv4": traffic.frame_size_ipv4(ready.setup, conditions, frame_size),
+        "trial": to_json(planned),
+        "dut": ready.setup.dut.model_dump(mode="json", exclude_none=True),
+        "config": config.as_json(ready.setup),
+        "environment": ready.tester.environment(),
+    }
+
+
+def _write(out: Path, report: dict[str, Any]) -> None:
+    path = out / TRIAL_FILE
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}", "--out") from None
+    say(f"the result is in {path}")

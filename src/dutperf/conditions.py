@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conditions under which a procedure measures: what the user chose, checked once, and what a summary states.
+
+RFC 2544 section 10 and RFC 8219 section 5 ask that every result names them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, FieldMode, Value
+
+Directions = Literal["both", "forward", "reverse"]
+
+RFC4814_SOURCE_PORTS = (1024, 65535)
+"""RFC 4814 4.5."""
+RFC4814_DESTINATION_PORTS = (1, 49151)
+RFC2544_SOURCE_PORT = 0xC020
+"""RFC 2544 C.2.6.4, where the ports are fixed."""
+RFC2544_DESTINATION_PORT = 7
+
+
+class Rate(Value):
+    """A rate per direction as the user gave it: frames per second, or a share of the media's maximum frame rate."""
+
+    value: Annotated[float, Field(gt=0)]
+    unit: Literal["fps", "percent"]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """``"60000"``, ``"60k"``, ``"1.5M"`` (frames/s) or ``"12.5%"`` (of the maximum).
+
+        Raises:
+            ValueError: the text is no rate.
+        """
+        match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kM%]?)\s*", text)
+        if not match or not (value := float(match[1].replace("_", ""))):
+            raise ValueError(f"'{text}' is no rate: give frames per second (60000, 60k, 1.5M) or a share of the maximum (12.5%)")
+        if match[2] == "%":
+            return cls(value=value, unit="percent")
+        return cls(value=value * {"": 1, "k": 1_000, "M": 1_000_000}[match[2]], unit="fps")
+
+    def fps(self, maximum_fps: int | None) -> int:
+        """In frames per second, at least 1.
+
+        Raises:
+            ValueError: a percentage, but the media's maximum is not known.
+        """
+        if self.unit == "fps":
+            return max(1, round(self.value))
+        if maximum_fps is None:
+            raise ValueError("a rate in % needs the media's speed: set media_mbps in the configuration")
+        return max(1, round(self.value / 100 * maximum_fps))
+
+    def __str__(self) -> str:
+        return f"{self.value:g} %" if self.unit == "percent" else f"{self.value:,.0f} frames/s"
+
+
+class Conditions(Value):
+    """Everything about a measurement that the user may choose, apart from the set-up itself. Rates are per direction."""
+
+    frame_sizes: Annotated[tuple[Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)], ...], Field(min_length=1)] = (84,)
+    """Bytes incl. FCS; with any IPv6 traffic the size of the IPv6 frame, the IPv4 one is 20 bytes shorter."""
+    duration_s: Annotated[float, Field(ge=0.001, le=86_400)] = 60.0
+    """Sending time of a trial (RFC 2544 section 24)."""
+    drain_s: Annotated[float, Field(ge=0, le=3_600)] = 2.0
+    """Receiving goes on for so long after the last frame (RFC 2544 section 23)."""
+    directions: Directions = "both"
+    n: Annotated[int, Field(ge=1, le=1_000_000)] = 2
+    m: Annotated[int, Field(ge=0, le=1_000_000)] = 2
+    ports: FieldMode = FieldMode.RANDOM
+    networks: Annotated[int, Field(ge=1, le=256)] = 1
+    seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
+    burst: Annotated[int, Field(ge=1, le=512)] = 32
+    loss_tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of the frames of a direction that may be lost in a trial that passes; RFC 2544 26.1 knows only 0."""
+    repetitions: Annotated[int, Field(ge=1, le=10_000)] = 20
+    min_rate: Rate | None = None
+    max_rate: Rate | None = None
+    initial_rate: Rate | None = None
+    resolution: Rate = Rate(value=0.5, unit="percent")
+    """Frames/s; or a share of the maximum rate, of the search's upper end where the media has no maximum."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.m > self.n:
+            raise ValueError(f"foreground n:m needs m <= n, not {self.n}:{self.m}")
+        return self
+
+    def active(self) -> tuple[Direction, ...]:
+        """The directions that send, forward first."""
+        return tuple(Direction) if self.directions == "both" else (Direction(self.directions),)

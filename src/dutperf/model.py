@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The values that the rest of the package passes around: a trial, what came of it, and what it was measured with.
+
+Everything here is immutable and checked when it is made, so nothing further in checks it again. Units stand in the names: ``_s`` seconds,
+``_us`` microseconds, ``_ns`` nanoseconds, ``_fps`` frames per second *per direction*. Frame sizes are bytes including the frame check sequence.
+The words are those of RFC 2544, RFC 8219 and RFC 9971.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, computed_field, model_validator
+
+MIN_FRAME_SIZE = 64
+"""Smallest Ethernet frame: 42 bytes of IPv4 and UDP, 18 of the test's own, 4 of frame check sequence."""
+MIN_FRAME_SIZE_IPV6 = 84
+"""Smallest test frame with an IPv6 header (RFC 8219 5.1.1): 20 bytes more."""
+MAX_FRAME_SIZE = 9216
+IPV6_HEADER_EXCESS = 20
+"""By how much an IPv6 frame is longer than its IPv4 translation, in bytes."""
+
+Count = Annotated[int, Field(ge=0)]
+Port16 = Annotated[int, Field(ge=0, le=65535)]
+
+
+class Value(BaseModel):
+    """Base of all values: immutable, unknown members are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Direction(StrEnum):
+    """Forward is from the tester's left port to its right one."""
+
+    FORWARD = "forward"
+    REVERSE = "reverse"
+
+
+class FieldMode(StrEnum):
+    """How a header field changes from frame to frame; see protocol/README.md."""
+
+    FIXED = "fixed"
+    INCREASING = "increasing"
+    DECREASING = "decreasing"
+    RANDOM = "random"
+
+
+class VaryingField(Value):
+    """16 bits of a header: a UDP port. Both ends of the range are included; a fixed field holds ``min``."""
+
+    mode: FieldMode
+    min: Port16
+    max: Port16
+
+    @model_validator(mode="after")
+    def _range_not_empty(self) -> Self:
+        if self.min > self.max:
+            raise ValueError(f"min ({self.min}) is greater than max ({self.max})")
+        return self
+
+
+class VaryingAddress(VaryingField):
+    """16 bits of an IP address that vary, at a byte offset for each IP version (RFC 4814 4.4)."""
+
+    offset4: Annotated[int, Field(ge=0, le=2)] = 2
+    offset6: Annotated[int, Field(ge=0, le=14)] = 14
+
+
+class FrameSpec(Value):
+    """One kind of test frame: UDP over IPv4 or IPv6.
+
+    ``size`` is this frame's own size in bytes including the FCS, never that of its translation.
+    """
+
+    version: Literal[4, 6]
+    size: Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)]
+    source: IPv4Address | IPv6Address
+    destination: IPv4Address | IPv6Address
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.version == 6 and self.size < MIN_FRAME_SIZE_IPV6:
+            raise ValueError(f"an IPv6 test frame has at least {MIN_FRAME_SIZE_IPV6} bytes, not {self.size}")
+        for address in (self.source, self.destination):
+            if ip_address(address).version != self.version:
+                raise ValueError(f"{address} is no IPv{self.version} address")
+        return self
+
+
+class Stream(Value):
+    """What one direction sends: foreground and background frames and how their fields vary.
+
+    Frame ``k`` is foreground when ``k mod n < m`` (RFC 8219 5.3's proportions of native traffic are the background's).
+    """
+
+    rate_fps: Annotated[int, Field(ge=1, le=1_000_000_000)]
+    foreground: FrameSpec
+    background: FrameSpec | None = None
+    n: Annotated[int, Field(ge=1, le=1_000_000)] = 2
+    m: Annotated[int, Field(ge=0, le=1_000_000)] = 2
+    source_port: VaryingField
+    destination_port: VaryingField
+    networks: Annotated[int, Field(ge=1, le=256)] = 1
+    source_address: VaryingAddress | None = None
+    destination_address: VaryingAddress | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.m > self.n:
+            raise ValueError(f"foreground n:m needs m <= n, not {self.n}:{self.m}")
+        if self.m < self.n and self.background is None:
+            raise ValueError(f"foreground {self.n}:{self.m} leaves frames for the background, but there is none")
+        if self.networks > 1 and self.destination_address is not None:
+            raise ValueError("varying destination addresses go with one destination network only")
+        return self
+
+
+class Stamping(StrEnum):
+    """Which frames carry the time of their sending."""
+
+    NONE = "none"
+    EVERY = "every"
+
+
+class Trial(Value):
+    """One elementary measurement (RFC 2544 section 23): the same trial always sends the same frames."""
+
+    trial: Annotated[int, Field(ge=0, le=65535)]
+    seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
+    duration_ns: Annotated[int, Field(ge=1_000_000, le=86_400_000_000_000)]
+    drain_ns: Annotated[int, Field(ge=0, le=3_600_000_000_000)]
+    burst: Annotated[int, Field(ge=1, le=512)] = 32
+    stamping: Stamping = Stamping.NONE
+    forward: Stream | None = None
+    reverse: Stream | None = None
+
+    @model_validator(mode="after")
+    def _some_direction(self) -> Self:
+        if self.forward is None and self.reverse is None:
+            raise ValueError("a trial needs a direction")
+        return self
+
+    @property
+    def duration_s(self) -> float:
+        """Sending time in seconds."""
+        return self.duration_ns / 1e9
+
+    def streams(self) -> dict[Direction, Stream]:
+        """The active directions' streams, forward first."""
+        both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
+        return {direction: stream for direction, stream in both.items() if stream is not None}
+
+    def intended(self, direction: Direction) -> int:
+        """Frames that ``direction`` is to send: those due before the end of the sending time."""
+        stream = self.streams().get(direction)
+        return 0 if stream is None else -(-stream.rate_fps * self.duration_ns // 1_000_000_000)
+
+
+class Quantiles(Value):
+    """Of a distribution, all in the unit that the owner's name states."""
+
+    p50: float
+    p99: float
+    p999: float
+    max: float
+
+
+class Delays(Quantiles):
+    """One-way delays, in microseconds: from the sending core's stamp to the receiving core's poll."""
+
+    min: float
+
+
+class Away(Value):
+    """The longest time that a hot loop was not running, in microseconds."""
+
+    sender: float
+    receiver: float
+
+
+class DirectionCounts(Value):
+    """What the tester counted in one direction, and how well it kept its schedule (event.schema.json, ``direction``)."""
+
+    intended: Count
+    sent: Count
+    received: Count
+    foreground_sent: Count
+    background_sent: Count
+    foreground_received: Count
+    background_received: Count
+    duplicates: Count
+    out_of_order: Count
+    stale: Count
+    damaged: Count
+    send_time_s: float
+    lateness_us: Quantiles
+    away_us: Away
+    refused: Count
+    tester_drops: dict[str, Count]
+    dut_input_drops: Count
+    other_received: dict[str, Count]
+    delay_us: Delays | None = None
+    """Where every frame was stamped."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def lost(self) -> int:
+        """Frames sent that did not arrive undamaged; not yet blamed on anyone."""
+        return self.sent - self.received
+
+    @property
+    def loss_ratio(self) -> float:
+        """Lost frames as a share of those sent (0 where nothing was sent)."""
+        return self.lost / self.sent if self.sent else 0.0
+
+
+class Verdict(StrEnum):
+    """Whether a trial says anything about the DUT."""
+
+    VALID = "valid"
+    INVALID = "invalid"
+    ABORTED = "aborted"
+
+
+class Cause(Value):
+    """One reason why a trial is not valid."""
+
+    code: str
+    """One word of validity.CAUSES."""
+    text: str
+    """One sentence with the figures."""
+    direction: Direction | None = None
+
+
+class PortState(Value):
+    """One figure for each port of the tester."""
+
+    left: int
+    right: int
+
+
+class LinkState(Value):
+    left: bool
+    right: bool
+
+
+class TrialResult(Value):
+    """What came of a trial. ``forward`` and ``reverse`` are absent where the direction was not active or nothing was counted."""
+
+    trial: Count
+    verdict: Verdict
+    causes: tuple[Cause, ...] = ()
+    forward: DirectionCounts | None = None
+    reverse: DirectionCounts | None = None
+    link_changes: PortState = PortState(left=0, right=0)
+    link_up: LinkState = LinkState(left=True, right=True)
+    """At the end of the trial."""
+    dut_answered: LinkState = LinkState(left=True, right=True)
+    """Whether the DUT answered ARP and NDP just before the trial."""
+
+    def directions(self) -> dict[Direction, DirectionCounts]:
+        """The counted directions, forward first."""
+        both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
+        return {direction: counts for direction, counts in both.items() if counts is not None}
+
+    @property
+    def worst_loss_ratio(self) -> float:
+        """The loss ratio of the worse direction; a procedure's loss tolerance applies to each direction by itself."""
+        return max((counts.loss_ratio for counts in self.directions().values()), default=0.0)
+
+
+class LimitedBy(StrEnum):
+    """What stands directly above the highest load that a search found."""
+
+    DUT = "dut"
+    """A load that failed."""
+    TESTER = "tester"
+    """A load that the tester cannot measure: the DUT may be capable of more."""
+    RANGE = "range"
+    """The end of the range that the user set (at the lower end: nothing in it passed)."""
+    MEDIA = "media"
+    """Nothing: the media's maximum frame rate passed."""
+
+
+def to_json(value: Value) -> dict[str, Any]:
+    """``value`` as JSON types, absent members left out (as the protocol has it)."""
+    return value.model_dump(mode="json", exclude_none=True)

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tester that is real: ``dutperf-engine`` as a process of its own (protocol/README.md), started once and used for many trials.
+
+If the engine dies or hangs, the trial is aborted, never lost frames; the next trial gets a new engine.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+from dutperf.model import Cause, Direction, DirectionCounts, LinkState, PortState, Trial, TrialResult, Verdict, to_json
+from dutperf.tester import Progress, ProgressCallback, TesterError
+from dutperf.tester.process import EngineDied, EngineProcess, EngineSilent
+from dutperf.validity import judge
+
+PROTOCOL = 1
+PROGRAM = "dutperf-engine"
+NETNS_DIRECTORY = Path("/run/netns")
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long the engine may take, in seconds."""
+
+    start_s: float = 20.0
+    """To answer ``hello``."""
+    open_s: float = 60.0
+    """To open the ports, ARP and NDP included: huge pages are cleared first."""
+    silence_s: float = 20.0
+    """Between two events of a trial, which come about once a second."""
+    trial_s: float = 60.0
+    """For a trial beyond its sending and draining."""
+    stop_s: float = 2.0
+    """To end a trial that is to be stopped."""
+
+
+@dataclass(frozen=True)
+class EngineCommand:
+    """How the engine is started: ``[*prefix, ip netns exec NETNS, PROGRAM]``."""
+
+    program: str
+    prefix: tuple[str, ...] = ()
+    netns: str | None = None
+
+    @classmethod
+    def find(cls, prefix: Sequence[str] = (), netns: str | None = None) -> Self:
+        """With the engine that was built here: $DUTPERF_ENGINE, else of this source tree, else on the PATH (of the prefix's host where there is one).
+
+        Raises:
+            TesterError: there is none, or no such network namespace.
+        """
+        if not prefix and netns is not None and not (NETNS_DIRECTORY / netns).exists():
+            raise TesterError(f"there is no network namespace {netns}", code="netns", field="engine.netns")
+        return cls(_program(bool(prefix)), tuple(prefix), netns)
+
+    def argv(self) -> list[str]:
+        """The command line."""
+        namespace = [] if self.netns is None else ["ip", "netns", "exec", self.netns]
+        return [*self.prefix, *namespace, self.program]
+
+
+def _program(elsewhere: bool) -> str:
+    """Where the engine is; ``elsewhere`` leaves it to another command to find it."""
+    named = os.environ.get("DUTPERF_ENGINE")
+    built = Path(__file__).parents[3] / "build" / "engine" / PROGRAM
+    found = named or (str(built) if built.exists() else None) or shutil.which(PROGRAM)
+    if elsewhere:
+        return found or PROGRAM
+    if found is None:
+        raise TesterError(f"{PROGRAM} is not built: run make build, or set DUTPERF_ENGINE to it", code="no_engine")
+    if shutil.which(found) is None:
+        raise TesterError(f"{found} is no program that can be run", code="no_engine", field="DUTPERF_ENGINE" if named else None)
+    return found
+
+
+class EngineTester:
+    """A :class:`dutperf.tester.Tester`. The engine is started when it is first needed; leave the ``with`` block, or :meth:`close`, to end it.
+
+    ``open_parameters`` are those of the request ``open``.
+    """
+
+    def __init__(self, command: EngineCommand, open_parameters: dict[str, Any], patience: Patience | None = None) -> None:
+        self._command = command
+        self._open_parameters = open_parameters
+        self._patience = patience or Patience()
+        self._process: EngineProcess | None = None
+        self._environment: dict[str, Any] = {}
+        self._last_id = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def environment(self) -> dict[str, Any]:
+        """What the engine says of itself, its ports and its cores: ``hello`` and ``opened`` in one."""
+        self._running()
+        return dict(self._environment)
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        """See :meth:`dutperf.tester.Tester.run`. On KeyboardInterrupt the trial is stopped before the exception goes on."""
+        process = self._running()
+        try:
+            request = self._send(process, "run", params=to_json(trial))
+            event = self._until_result(process, request, trial, on_progress)
+        except EngineDied as death:
+            self._abandon()
+            return _aborted(trial, str(death))
+        except EngineSilent as silence:
+            last = process.errors()[-1:]
+            self._abandon()
+            return _aborted(trial, f"{silence} and was killed" + (f"; the last it said: {last[0]}" if last else ""))
+        return _result(trial, event)
+
+    def close(self) -> None:
+        """See :meth:`dutperf.tester.Tester.close`."""
+        process, self._process = self._process, None
+        if process is not None:
+            try:
+                process.close()
+            except BaseException:
+                process.kill()
+                raise
+
+    def _running(self) -> EngineProcess:
+        """The engine with its ports open; started if need be."""
+        if self._process is None:
+            self._process = self._start()
+            try:
+                self._environment = self._open(self._process)
+            except (EngineDied, EngineSilent) as failure:
+                self._abandon()
+                raise TesterError(f"the engine did not start: {failure}", code="no_engine") from None
+            except BaseException:
+                self._abandon()
+                raise
+        return self._process
+
+    def _start(self) -> EngineProcess:
+        argv = self._command.argv()
+        try:
+            return EngineProcess(argv)
+        except OSError as error:
+            raise TesterError(f"cannot start {argv[0]}: {error.strerror}", code="no_engine", field="engine.command" if self._command.prefix else None) from None
+
+    def _open(self, process: EngineProcess) -> dict[str, Any]:
+        hello = self._answer(process, self._send(process, "hello"), self._patience.start_s)
+        if hello.get("protocol") != PROTOCOL:
+            raise TesterError(f"{self._command.program} speaks protocol {hello.get('protocol')}, this is for {PROTOCOL}: build both anew", code="no_engine")
+        opened = self._answer(process, self._send(process, "open", params=self._open_parameters), self._patience.open_s)
+        return _members(hello) | _members(opened)
+
+    def _send(self, process: EngineProcess, method: str, **members: Any) -> int:
+        self._last_id += 1
+        process.send({"id": self._last_id, "method": method, **members})
+        return self._last_id
+
+    def _answer(self, process: EngineProcess, request: int, timeout_s: float) -> dict[str, Any]:
+        """The event that answers ``request``. What answers older ones (a trial that was given up) is passed over."""
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            event = process.receive(deadline_s - time.monotonic())
+            if event.get("event") == "error" and event.get("id") in (request, None):
+                raise _tester_error(event)
+            if event.get("id") == request:
+                return event
+
+    def _until_result(self, process: EngineProcess, request: int, trial: Trial, on_progress: ProgressCallback | None) -> dict[str, Any]:
+        limit_s = time.monotonic() + (trial.duration_ns + trial.drain_ns) / 1e9 + self._patience.trial_s
+        try:
+            while True:
+                event = self._answer(process, request, min(self._patience.silence_s, limit_s - time.monotonic()))
+                if event["event"] != "progress":
+                    return event
+                if on_progress is not None:
+                    on_progress(_progress(event))
+        except KeyboardInterrupt:
+            self._stop(process, request)
+            raise
+
+    def _stop(self, process: EngineProcess, request: int) -> None:
+        """Ask for the end of the running trial, and wait for it a little: closing follows anyway."""
+        try:
+            self._send(process, "stop")
+            while self._answer(process, request, self._patience.stop_s)["event"] == "progress":
+                pass
+        except (EngineDied, EngineSilent, TesterError):
+            self._abandon()
+
+    def _abandon(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+
+
+def _members(event: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in event.items() if name not in ("id", "event")}
+
+
+def _tester_error(event: dict[str, Any]) -> TesterError:
+    field = event.get("field")
+    return TesterError(str(event.get("message")), code=str(event.get("code")), field=field and str(field).removeprefix("params."))
+
+
+def _progress(event: dict[str, Any]) -> Progress:
+    directions = [event[direction] for direction in Direction if direction in event]
+    return Progress(event["elapsed_s"], *(sum(one[name] for one in directions) for name in ("sent", "received")))
+
+
+def _result(trial: Trial, event: dict[str, Any]) -> TrialResult:
+    """The judged result.
+
+    Raises:
+        TesterError: the engine's event is not what the protocol says, or of another trial.
+    """
+    try:
+        counts = {direction: DirectionCounts.model_validate(event[direction]) for direction in Direction if direction in event}
+        links: dict[str, PortState | LinkState] = {"link_changes": PortState.model_validate(event["link_changes"])}
+        links |= {name: LinkState.model_validate(event[name]) for name in ("link_up", "dut_answered")}
+        completed = {"completed": True, "stopped": False}[event["outcome"]]
+        if event["trial"] != trial.trial or set(counts) != set(trial.streams()):
+            raise ValueError("it is of another trial")
+    except (KeyError, ValueError, ValidationError) as error:
+        raise TesterError(f"the engine's result is not as the protocol has it: {error}") from None
+    verdict, causes = judge(trial, counts) if completed else _stopped()
+    return TrialResult(trial=trial.trial, verdict=verdict, causes=causes, **{str(name): one for name, one in counts.items()}, **links)
+
+
+def _stopped() -> tuple[Verdict, tuple[Cause, ...]]:
+    return Verdict.ABORTED, (Cause(code="stopped", text="the trial was stopped before its end"),)
+
+
+def _aborted(trial: Trial, text: str) -> TrialResult:
+    return TrialResult(trial=trial.trial, verdict=Verdict.ABORTED, causes=(Cause(code="engine_died", text=text),))

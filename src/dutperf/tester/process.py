@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine's process: starting it, one JSON object a line in each direction (protocol/README.md), and ending it for certain.
+
+The engine never outlives this process: the end of its standard input ends it, whatever became of us; and the kernel sends it SIGTERM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import queue
+import signal
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
+
+KEPT_LINES = 50
+"""Last lines of the engine's standard error that are kept to tell what it died of."""
+CLOSE_S = 3.0
+"""What the engine gets to exit after the end of its input, and again after SIGTERM, before SIGKILL."""
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+
+
+class EngineDied(Exception):
+    """The process ended, or its output did; the message says how, with what it said last."""
+
+
+class EngineSilent(Exception):
+    """No event within the time given."""
+
+
+class EngineProcess:
+    """One running engine. Events come through a queue, so that waiting for one can end by time and by a signal."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """Start ``command``.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._said: deque[str] = deque(maxlen=KEPT_LINES)
+        # A group of its own: Ctrl-C at the terminal is ours to handle, the engine is asked to stop and reports what it counted.
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=_die_with_parent
+        )
+        self._readers = [threading.Thread(target=work, daemon=True) for work in (self._read_events, self._read_errors)]
+        for reader in self._readers:
+            reader.start()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the engine, or of the command before it."""
+        return self._process.pid
+
+    def send(self, request: dict[str, Any]) -> None:
+        """Send one request.
+
+        Raises:
+            EngineDied: nobody reads any more.
+        """
+        self.send_line(json.dumps(request, separators=(",", ":")))
+
+    def send_line(self, line: str) -> None:
+        """Send one line as it is; see :meth:`send`."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            raise EngineDied(self.last_words()) from None
+
+    def receive(self, timeout_s: float) -> dict[str, Any]:
+        """The next event.
+
+        Raises:
+            EngineSilent: none came within ``timeout_s`` seconds.
+            EngineDied: none will come.
+        """
+        try:
+            event = self._events.get(timeout=max(0.0, timeout_s))
+        except queue.Empty:
+            raise EngineSilent(f"the engine said nothing for {timeout_s:.1f} s") from None
+        if event is None:
+            self._events.put(None)
+            raise EngineDied(self.last_words())
+        return event
+
+    def last_words(self) -> str:
+        """How the process ended and what it wrote to standard error last, as one sentence."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=1)
+        self._readers[1].join(timeout=1)
+        said = next((line for line in reversed(self._said) if line.strip()), None)
+        return f"the engine {_ending(self._process.returncode)}; " + (f"the last it said: {said.strip()}" if said else "it said nothing")
+
+    def errors(self) -> list[str]:
+        """The last lines that the engine wrote to standard error."""
+        return list(self._said)
+
+    def close(self) -> int:
+        """End the process: end of input first, then SIGTERM, then SIGKILL. Returns its exit status."""
+        with contextlib.suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                return self._process.wait(timeout=CLOSE_S)
+            except subprocess.TimeoutExpired:
+                self._signal(number)
+        return self._process.wait()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        if self._process.poll() is None:
+            self._signal(signal.SIGKILL)
+        self.close()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+    def _read_events(self) -> None:
+        assert self._process.stdout is not None
+        for line in _lines(self._process.stdout):
+            try:
+                event = json.loads(line)
+            except ValueError:
+                event = None
+            if isinstance(event, dict):
+                self._events.put(event)
+            else:
+                self._said.append(f"no event: {line}")
+        self._events.put(None)
+
+    def _read_errors(self) -> None:
+        assert self._process.stderr is not None
+        self._said.extend(_lines(self._process.stderr))
+
+
+def _lines(stream: IO[bytes]) -> Iterator[str]:
+    with stream:
+        for line in stream:
+            yield line.decode(errors="replace").rstrip("\r\n")
+
+
+def _ending(status: int | None) -> str:
+    if status is None:
+        return "closed its output"
+    if status >= 0:
+        return f"ended with status {status}"
+    with contextlib.suppress(ValueError):
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"was ended by signal {-status}"
+
+
+def _die_with_parent() -> None:
+    """Runs in the new process before the engine does; only calls the kernel, as it must between fork and exec."""
+    _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a set-up and the chosen conditions to a trial: who sends what to whom (RFC 8219 4.1 and 5, RFC 4814 4.5, RFC 2544 C.2.6.4).
+
+Sizes are bytes including the FCS. With any IPv6 traffic on either side the size asked for is the IPv6 frame's, and an IPv4 frame is 20 bytes
+shorter, so that both sides of a translator carry the same payload.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+
+from dutperf.conditions import (
+    RFC2544_DESTINATION_PORT,
+    RFC2544_SOURCE_PORT,
+    RFC4814_DESTINATION_PORTS,
+    RFC4814_SOURCE_PORTS,
+    Conditions,
+)
+from dutperf.config import ConfigError, Setup, Side
+from dutperf.model import (
+    IPV6_HEADER_EXCESS,
+    MAX_FRAME_SIZE,
+    MIN_FRAME_SIZE,
+    MIN_FRAME_SIZE_IPV6,
+    Direction,
+    FieldMode,
+    FrameSpec,
+    Stream,
+    Trial,
+    VaryingField,
+)
+
+PREAMBLE_AND_GAP = 20
+"""Bytes of an Ethernet link's time that each frame takes beyond its own size (RFC 8219 appendix A)."""
+
+
+def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int, number: int) -> Trial:
+    """The trial ``number`` (0-65535) with ``rate_fps`` frames/s in each active direction.
+
+    Raises:
+        ConfigError: a frame size that this traffic cannot have, or addresses that the conditions need and the set-up lacks.
+    """
+    _check_size(setup, conditions, frame_size)
+    _check_networks(setup, conditions)
+    _check_background(setup, conditions)
+    streams = {direction.value: _stream(setup, conditions, direction, frame_size, rate_fps) for direction in conditions.active()}
+    return Trial(
+        trial=number,
+        seed=conditions.seed,
+        duration_ns=round(conditions.duration_s * 1e9),
+        drain_ns=round(conditions.drain_s * 1e9),
+        burst=conditions.burst,
+        forward=streams.get("forward"),
+        reverse=streams.get("reverse"),
+    )
+
+
+def check(setup: Setup, conditions: Conditions) -> None:
+    """Make sure that every frame size of ``conditions`` gives a trial.
+
+    Raises:
+        ConfigError: see :func:`make_trial`.
+    """
+    for frame_size in conditions.frame_sizes:
+        make_trial(setup, conditions, frame_size, rate_fps=1, number=0)
+
+
+def has_ipv6(setup: Setup, conditions: Conditions) -> bool:
+    """Whether an IPv6 frame appears on either side of the DUT, so that frame sizes mean the IPv6 frame's."""
+    return conditions.m < conditions.n or 6 in (setup.left.version, setup.right.version)
+
+
+def frame_size_ipv4(setup: Setup, conditions: Conditions, frame_size: int) -> int:
+    """The size in bytes of the IPv4 frames in a trial of ``frame_size``."""
+    return frame_size - IPV6_HEADER_EXCESS if has_ipv6(setup, conditions) else frame_size
+
+
+def smallest_frame_size(setup: Setup, conditions: Conditions) -> int:
+    """The smallest size in bytes that this traffic can have (RFC 8219 5.1.1)."""
+    return MIN_FRAME_SIZE_IPV6 if has_ipv6(setup, conditions) else MIN_FRAME_SIZE
+
+
+def maximum_fps(setup: Setup, frame_size: int) -> int | None:
+    """The media's maximum frame rate in frames/s per direction, for the larger frame (RFC 8219 appendix A); None where its speed is not known."""
+    return None if setup.media_mbps is None else setup.media_mbps * 1_000_000 // (8 * (frame_size + PREAMBLE_AND_GAP))
+
+
+def with_media(setup: Setup, environment: dict[str, Any]) -> Setup:
+    """``setup`` with the speed of the slower link, as the tester found it, where the configuration names none and both links have one."""
+    speeds = [environment.get(name, {}).get("link_mbps", 0) for name in Setup.ORDER]
+    return setup if setup.media_mbps is not None or not all(speeds) else setup.model_copy(update={"media_mbps": min(speeds)})
+
+
+def open_request(setup: Setup, max_frame_size: int) -> dict[str, Any]:
+    """Parameters of the engine's ``open`` (protocol/request.schema.json); ``max_frame_size`` in bytes."""
+    request: dict[str, Any] = {name: _port(side) for name, side in setup.sides().items()}
+    request |= {"memory": setup.engine.memory, "max_frame_size": max_frame_size}
+    if setup.engine.cores is not None:
+        request["cores"] = list(setup.engine.cores)
+    if setup.engine.dut_cores:
+        request["dut_cores"] = list(setup.engine.dut_cores)
+    return request
+
+
+def _port(side: Side) -> dict[str, Any]:
+    members = {
+        "port": side.port,
+        "mac": side.mac,
+        "ipv4": side.ipv4 and str(side.ipv4.ip),
+        "ipv6": side.ipv6 and str(side.ipv6.ip),
+        "gateway4": side.gateway4 and str(side.gateway4),
+        "gateway6": side.gateway6 and str(side.gateway6),
+        "gateway_mac": side.gateway_mac,
+        "receive_ring": side.receive_ring,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _stream(setup: Setup, conditions: Conditions, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
+    sender, receiver = _ends(setup, direction)
+    return Stream(
+        rate_fps=rate_fps,
+        foreground=_foreground(sender, receiver, frame_size, frame_size_ipv4(setup, conditions, frame_size)),
+        background=_background(sender, receiver, frame_size) if conditions.m < conditions.n else None,
+        n=conditions.n,
+        m=conditions.m,
+        source_port=_ports(conditions.ports, RFC4814_SOURCE_PORTS, RFC2544_SOURCE_PORT),
+        destination_port=_ports(conditions.ports, RFC4814_DESTINATION_PORTS, RFC2544_DESTINATION_PORT),
+        networks=conditions.networks,
+        source_address=sender.varying_address,
+        destination_address=receiver.varying_address,
+    )
+
+
+def _ends(setup: Setup, direction: Direction) -> tuple[Side, Side]:
+    """The sending side and the receiving one."""
+    return (setup.left, setup.right) if direction is Direction.FORWARD else (setup.right, setup.left)
+
+
+def _foreground(sender: Side, receiver: Side, size: int, size_ipv4: int) -> FrameSpec:
+    """From the sender's own address to the receiver's; through a translator to the address by which the receiver is seen."""
+    version = sender.version
+    destination = _own(receiver, version) if receiver.version == version else receiver.seen_as
+    assert destination is not None, "the configuration is checked"
+    return FrameSpec(version=version, size=size if version == 6 else size_ipv4, source=_own(sender, version), destination=destination)
+
+
+def _background(sender: Side, receiver: Side, size: int) -> FrameSpec:
+    """Native IPv6, not translated."""
+    return FrameSpec(version=6, size=size, source=_own(sender, 6), destination=_own(receiver, 6))
+
+
+def _own(side: Side, version: int) -> IPv4Address | IPv6Address:
+    interface = side.address(version)
+    assert interface is not None, "the configuration is checked"
+    return interface.ip
+
+
+def _ports(mode: FieldMode, recommended: tuple[int, int], fixed: int) -> VaryingField:
+    low, high = (fixed, fixed) if mode is FieldMode.FIXED else recommended
+    return VaryingField(mode=mode, min=low, max=high)
+
+
+def _check_size(setup: Setup, conditions: Conditions, frame_size: int) -> None:
+    smallest = smallest_frame_size(setup, conditions)
+    if not smallest <= frame_size <= MAX_FRAME_SIZE:
+        traffic = "IPv6" if has_ipv6(setup, conditions) else "IPv4"
+        raise ConfigError(f"{frame_size} bytes are impossible: with {traffic} traffic frames have {smallest} to {MAX_FRAME_SIZE}", "--frame-size")
+
+
+def _check_networks(setup: Setup, conditions: Conditions) -> None:
+    for name, side in setup.sides().items():
+        if conditions.networks > 1 and side.varying_address is not None:
+            raise ConfigError(f"{conditions.networks} networks and {name}.varying_address exclude each other", "--networks")
+
+
+def _check_background(setup: Setup, conditions: Conditions) -> None:
+    """Background traffic is IPv6 on both sides, whatever the foreground is."""
+    if conditions.m == conditions.n:
+        return
+    need = f"--foreground {conditions.n}:{conditions.m} sends native IPv6 in the background"
+    for name, side in setup.sides().items():
+        if side.ipv6 is None:
+            raise ConfigError(f"is missing: {need}", f"{name}.ipv6")
+        if side.has_gateway and side.gateway_mac is None and side.gateway6 is None:
+            raise ConfigError(f"is missing: {need}", f"{name}.gateway6")

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An engine for tests of its client: a program that speaks the protocol, behaves as its first argument says, and sends no frames.
+
+``replay:NAME`` answers as the golden transcript has it, and ends with status 9 where the client does not say what stands there.
+Every other name is a method of :class:`Engine` that answers ``run`` in one way, most of them a bad one. $FAKE_ENGINE_STARTS counts the starts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from fakes import transcript
+
+UNEXPECTED = 9
+PORT = {"port": "null", "driver": "fake", "mac": "02:00:00:00:00:01", "numa_node": -1, "link_up": True, "link_mbps": 0, "transmit_ring": 1, "receive_ring": 1}
+OPENED = {
+    "left": PORT,
+    "right": PORT,
+    "roles": {"forward_send": 0, "forward_receive": 0, "reverse_send": 0, "reverse_receive": 0},
+    "memory": {"mode": "no_huge_pages", "page_kb": 4},
+    "tsc_hz": 1_000_000_000,
+    "tsc_skew_ns": None,
+    "warnings": [],
+}
+
+
+def say(request: int | None, event: str, **members: Any) -> None:
+    """Write one event."""
+    print(json.dumps({"id": request, "event": event, **members}), flush=True)
+
+
+class Engine:
+    """Answers one request after the other."""
+
+    protocol = 1
+
+    def __init__(self, starts: int) -> None:
+        self.starts = starts
+        self.running: tuple[int, dict[str, Any]] | None = None
+
+    def hello(self, request: int, _params: Any) -> None:
+        say(request, "hello", protocol=self.protocol, engine="fake", dpdk="none", cores=[0])
+
+    def open(self, request: int, _params: Any) -> None:
+        say(request, "opened", **OPENED)
+
+    def run(self, request: int, trial: dict[str, Any]) -> None:
+        """The trial takes no time and loses nothing."""
+        self.result(request, trial)
+
+    def stop(self, request: int, _params: Any) -> None:
+        say(request, "stopped")
+        if self.running is not None:
+            (run, trial), self.running = self.running, None
+            self.result(run, trial, outcome="stopped")
+
+    def result(self, request: int, trial: dict[str, Any], outcome: str = "completed", **changes: Any) -> None:
+        directions = {name: counts(trial, name) | changes for name in ("forward", "reverse") if name in trial}
+        links = {"link_changes": {"left": 0, "right": 0}, "link_up": {"left": True, "right": True}, "dut_answered": {"left": True, "right": True}}
+        say(request, "result", trial=trial["trial"], outcome=outcome, **links, **directions)
+
+
+def counts(trial: dict[str, Any], direction: str) -> dict[str, Any]:
+    """Everything was sent in time and arrived."""
+    sent = -(-trial[direction]["rate_fps"] * trial["duration_ns"] // 1_000_000_000)
+    quantiles = {"p50": 1.0, "p99": 2.0, "p999": 3.0, "max": 4.0}
+    return {
+        "intended": sent,
+        "sent": sent,
+        "received": sent,
+        "foreground_sent": sent,
+        "background_sent": 0,
+        "foreground_received": sent,
+        "background_received": 0,
+        "duplicates": 0,
+        "out_of_order": 0,
+        "stale": 0,
+        "damaged": 0,
+        "send_time_s": trial["duration_ns"] / 1e9,
+        "lateness_us": quantiles,
+        "away_us": {"sender": 1.0, "receiver": 1.0},
+        "refused": 0,
+        "tester_drops": {},
+        "dut_input_drops": 0,
+        "other_received": {},
+    }
+
+
+class Drops(Engine):
+    """The tester itself lost frames."""
+
+    def run(self, request: int, trial: dict[str, Any]) -> None:
+        self.result(request, trial, received=1, tester_drops={"nic_missed": 3})
+
+
+class Deaf(Engine):
+    """The DUT forwards nothing."""
+
+    def run(self, request: int, trial: dict[str, Any]) -> None:
+        self.result(request, trial, received=0, foreground_received=0)
+
+
+class ShortOfAnother(Engine):
+    """Reports a result that belongs to another trial."""
+
+    def run(self, request: int, trial: dict[str, Any]) -> None:
+        self.result(request, trial | {"trial": trial["trial"] + 1})
+
+
+class Dies(Engine):
+    """Its first life ends in the middle of the first trial."""
+
+    def run(self, request: int, trial: dict[str, Any]) -> None:
+        if self.starts > 1:
+            super().run(request, trial)
+            return
+        say(request, "progress", elapsed_s=1.0, forward={"sent": 5, "received": 4})
+        print("a thing that should not have happened", file=sys.stderr, flush=True)
+        os._exit(7)
+
+
+class Killed(Engine):
+    """Likewise, by a signal and without a word."""
+
+    def run(self, request: int, trial: dict[str, Any]) -> None:
+        if self.starts > 1:
+            super().run(request, trial)
+            return
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class Hangs(Engine):
+    """Its first life says nothing any more once a trial runs, and obeys neither the end of input nor SIGTERM."""
+
+    def run(self, request: int, trial: dict[str, Any]) -> None:
+        if self.starts > 1:
+            super().run(request, trial)
+            return
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while True:
+            time.sleep(1)
+
+
+class Endless(Engine):
+    """Its first life reports progress without end."""
+
+    def run(self, request: int, trial: dict[str, Any]) -> None:
+        if self.starts > 1:
+            super().run(request, trial)
+            return
+        while True:
+            say(request, "progress", elapsed_s=1.0)
+            time.sleep(0.02)
+
+
+class Waits(Engine):
+    """A trial runs until it is stopped."""
+
+    def run(self, request: int, trial: dict[str, Any]) -> None:
+        self.running = (request, trial)
+        say(request, "progress", elapsed_s=0.1, forward={"sent": 5, "received": 4})
+
+
+class Old(Engine):
+    """Speaks another protocol."""
+
+    protocol = 0
+
+
+class NoAnswer(Engine):
+    """The DUT does not answer ARP."""
+
+    def open(self, request: int, _params: Any) -> None:
+        say(request, "error", code="no_answer", message="198.18.0.1 does not answer ARP", field="left.gateway4")
+
+
+class Refuses(Engine):
+    """Refuses every trial."""
+
+    def run(self, request: int, _trial: dict[str, Any]) -> None:
+        say(request, "error", code="bad_request", message="is too fast", field="params.forward.rate_fps")
+
+
+class Mute(Engine):
+    """Does not even start."""
+
+    def hello(self, _request: int, _params: Any) -> None:
+        print("no huge pages", file=sys.stderr, flush=True)
+        sys.exit(1)
+
+
+class Chatty(Engine):
+    """Something prints into its output between the events."""
+
+    def run(self, request: int, trial: dict[str, Any]) -> None:
+        print("EAL: a library's message", flush=True)
+        super().run(request, trial)
+
+
+def serve(engine: Engine) -> None:
+    """Answer until the end of input."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        getattr(engine, request["method"])(request["id"], request.get("params"))
+
+
+def replay(name: str) -> None:
+    """Answer as a transcript has it, whatever ids the client chooses."""
+    for exchange in transcript.read(name):
+        line = sys.stdin.readline()
+        if not line:
+            sys.exit(f"the client ended before {exchange.line}")
+        request = json.loads(line)
+        if exchange.request is None or _without_id(request) != _without_id(exchange.request):
+            print(f"the client said {line.strip()} instead of {exchange.line}", file=sys.stderr, flush=True)
+            sys.exit(UNEXPECTED)
+        for event in exchange.events:
+            print(json.dumps(transcript.example(event) | {"id": request["id"]}), flush=True)
+    if sys.stdin.readline():
+        sys.exit(UNEXPECTED)
+
+
+def _without_id(request: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in request.items() if name != "id"}
+
+
+def _count_start() -> int:
+    file = os.environ.get("FAKE_ENGINE_STARTS")
+    if file is None:
+        return 1
+    with Path(file).open("a") as starts:
+        starts.write(f"{os.getpid()}\n")
+    return len(Path(file).read_text().splitlines())
+
+
+if __name__ == "__main__":
+    behaviour = sys.argv[1]
+    begun = _count_start()
+    if behaviour.startswith("replay:"):
+        replay(behaviour.removeprefix("replay:"))
+    else:
+        serve({kind.__name__: kind for kind in (Engine, *Engine.__subclasses__())}[behaviour](begun))

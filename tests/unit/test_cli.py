@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: exit status, what goes to which stream, and one sentence for what is wrong. The engine is a fake process."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from rich.console import Console
+from rich.live import Live
+from typer.testing import CliRunner, Result
+
+from dutperf import __version__, lab
+from dutperf.campaign import Status
+from dutperf.cli import app, doctor, live, options
+from dutperf.conditions import Conditions, Rate
+from dutperf.config import ConfigError
+from dutperf.doctor import Finding
+from dutperf.model import FieldMode
+from dutperf.tester import Progress
+from dutperf.tester.engine import EngineTester
+from fakes import fake_engine
+
+QUICK = ("--duration", "0.01", "--drain", "0")
+SEARCH = (*QUICK, "--repetitions", "2", "--max-rate", "8000", "--initial-rate", "1000", "--resolution", "500")
+
+
+def setup_of(behaviour: str) -> dict[str, Any]:
+    """A configuration whose engine behaves so (see tests/fakes/fake_engine.py)."""
+    sides = {"left": "198.18.0.2/24", "right": "198.19.0.2/24"}
+    ports = {side: {"port": "null", "version": 4, "ipv4": address} for side, address in sides.items()}
+    return {"engine": {"command": [sys.executable, fake_engine.__file__, behaviour]}, **ports, "dut": {"name": "fake", "version": "1"}}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return write(tmp_path, "Engine")
+
+
+def write(directory: Path, behaviour: str) -> Path:
+    path = directory / f"{behaviour}.yaml"
+    path.write_text(yaml.safe_dump(setup_of(behaviour)))
+    return path
+
+
+def dutperf(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def trial(config: Path, *arguments: str | Path) -> Result:
+    return dutperf("trial", "--config", config, "--rate", "1000", *QUICK, *arguments)
+
+
+def throughput(config: Path, out: Path, *arguments: str | Path) -> Result:
+    return dutperf("throughput", "--config", config, *SEARCH, "--out", out, *arguments)
+
+
+def test_version() -> None:
+    result = dutperf("--version")
+    assert (result.exit_code, result.stdout) == (0, f"dutperf {__version__}\n")
+
+
+STATUS = [("Engine", 0, "valid"), ("Drops", 3, "invalid"), ("Killed", 4, "aborted")]
+
+
+@pytest.mark.parametrize(("behaviour", "status", "verdict"), STATUS)
+def test_the_exit_status_of_a_trial_is_its_verdict(behaviour: str, status: int, verdict: str, tmp_path: Path) -> None:
+    config = write(tmp_path, behaviour)
+    as_json, as_table = trial(config, "--json"), trial(config)
+    assert (as_json.exit_code, as_table.exit_code) == (status, status)
+    assert json.loads(as_json.stdout)["verdict"] == verdict
+    assert f"{verdict}: " in as_table.stdout
+
+
+def test_a_trial_as_json_is_the_only_thing_on_standard_output(config: Path) -> None:
+    result = trial(config, "--json", "--directions", "forward")
+    report = json.loads(result.stdout)
+    assert (report["forward"]["intended"], report["forward"]["sent"], report["forward"]["received"], report["forward"]["lost"]) == (10, 10, 10, 0)
+    assert "reverse" not in report
+    assert (report["frame_size"], report["frame_size_ipv4"], report["passed"], report["causes"]) == (64, 64, True, [])
+    assert (report["trial"]["forward"]["rate_fps"], report["dut"]["name"], report["environment"]["engine"]) == (1000, "fake", "fake")
+    assert "1,000 frames/s" in result.stderr
+
+
+def test_a_trial_as_a_table_names_the_tester_s_own_drops(tmp_path: Path) -> None:
+    result = trial(write(tmp_path, "Drops"))
+    assert "3 nic_missed" in result.stdout
+    assert "the tester itself dropped" in result.stdout
+
+
+def test_a_trial_leaves_its_result_where_it_is_told_to(config: Path, tmp_path: Path) -> None:
+    result = trial(config, "--json", "--out", tmp_path / "a" / "b")
+    assert json.loads((tmp_path / "a" / "b" / "trial.json").read_text()) == json.loads(result.stdout)
+
+
+def test_options_reach_the_trial(config: Path) -> None:
+    chosen = ["--frame-size", "128", "--ports", "increasing", "--networks", "16", "--seed", "5", "--burst", "8", "--directions", "reverse"]
+    planned = json.loads(trial(config, "--json", *chosen).stdout)["trial"]
+    assert "forward" not in planned
+    assert (planned["seed"], planned["burst"], planned["duration_ns"], planned["drain_ns"]) == (5, 8, 10_000_000, 0)
+    assert (planned["reverse"]["foreground"]["size"], planned["reverse"]["networks"], planned["reverse"]["source_port"]["mode"]) == (128, 16, "increasing")
+
+
+TOLERANCES = [("0", False), ("0.5", False), ("0.999", False)]
+
+
+@pytest.mark.parametrize(("tolerance", "passed"), TOLERANCES)
+def test_a_trial_that_lost_everything_does_not_pass(tolerance: str, passed: bool, tmp_path: Path) -> None:
+    result = trial(write(tmp_path, "Deaf"), "--json", "--loss-tolerance", tolerance)
+    assert (result.exit_code, json.loads(result.stdout)["passed"]) == (0, passed)
+
+
+WRONG: list[tuple[str, list[str], str]] = [
+    ("neither lab nor file", ["--rate", "1"], "give either --lab NAME or --config FILE"),
+    ("both", ["--rate", "1", "--lab", "loopback", "--config", "CONFIG"], "not both"),
+    ("no file", ["--rate", "1", "--config", "/nowhere.yaml"], "--config: cannot read /nowhere.yaml: No such file"),
+    ("no lab", ["--rate", "1", "--lab", "no-such-lab"], "no-such-lab"),
+    ("no rate", ["--config", "CONFIG"], "--rate"),
+    ("rate that is none", ["--config", "CONFIG", "--rate", "fast"], "--rate: 'fast' is no rate"),
+    ("rate of an unknown maximum", ["--config", "CONFIG", "--rate", "10%"], "--rate: a rate in % needs the media's speed: set media_mbps"),
+    ("size below any", ["--config", "CONFIG", "--rate", "1", "--frame-size", "63"], "--frame-size"),
+    ("size that is none", ["--config", "CONFIG", "--rate", "1", "--frame-size", "big"], "--frame-size: 'big' is no frame size"),
+    ("size twice", ["--config", "CONFIG", "--rate", "1", "--frame-size", "64,64"], "--frame-size: the same size twice"),
+    ("two sizes", ["--config", "CONFIG", "--rate", "1", "--frame-size", "64,128"], "--frame-size: a trial has one frame size"),
+    ("size above any", ["--config", "CONFIG", "--rate", "1", "--frame-size", "9217"], "--frame-size"),
+    ("foreground", ["--config", "CONFIG", "--rate", "1", "--foreground", "2"], "--foreground: '2' is not of the form N:M"),
+    ("more than all", ["--config", "CONFIG", "--rate", "1", "--foreground", "2:3"], "--foreground: foreground n:m needs m <= n, not 2:3"),
+    ("background without IPv6", ["--config", "CONFIG", "--rate", "1", "--foreground", "10:9"], "left.ipv6: is missing: --foreground 10:9"),
+    ("duration", ["--config", "CONFIG", "--rate", "1", "--duration", "0"], "--duration: should be greater than or equal to 0.001"),
+    ("drain", ["--config", "CONFIG", "--rate", "1", "--drain", "-1"], "--drain: should be greater than or equal to 0"),
+    ("networks", ["--config", "CONFIG", "--rate", "1", "--networks", "257"], "--networks: should be less than or equal to 256"),
+    ("burst", ["--config", "CONFIG", "--rate", "1", "--burst", "0"], "--burst: should be greater than or equal to 1"),
+    ("tolerance", ["--config", "CONFIG", "--rate", "1", "--loss-tolerance", "1"], "--loss-tolerance: should be less than 1"),
+    ("ports", ["--config", "CONFIG", "--rate", "1", "--ports", "odd"], "--ports"),
+    ("lab option without lab", ["--config", "CONFIG", "--rate", "1", "--lab-option", "loss=0.1"], "--lab-option: has no effect with --config"),
+    ("lab option without value", ["--lab", "loopback", "--rate", "1", "--lab-option", "loss"], "--lab-option: 'loss' is not of the form KEY=VALUE"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "text"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
+def test_wrong_usage_is_one_sentence_and_status_2(arguments: list[str], text: str, config: Path) -> None:
+    result = dutperf("trial", *(str(config) if argument == "CONFIG" else argument for argument in arguments))
+    assert result.exit_code == 2
+    assert text in " ".join(result.stderr.split())
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+
+
+ENGINES = [
+    ("NoAnswer", "dutperf: left.gateway4: 198.18.0.1 does not answer ARP\n"),
+    ("Mute", "dutperf: the engine did not start: the engine ended with status 1; the last it said: no huge pages\n"),
+]
+
+
+@pytest.mark.parametrize(("behaviour", "text"), ENGINES)
+@pytest.mark.parametrize("command", ["trial", "throughput"])
+def test_a_tester_that_cannot_work_is_one_sentence_and_status_2(command: str, behaviour: str, text: str, tmp_path: Path) -> None:
+    config = write(tmp_path, behaviour)
+    result = trial(config) if command == "trial" else throughput(config, tmp_path / "out")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", text)
+    assert not (tmp_path / "out").exists()
+
+
+def test_throughput_writes_what_it_says(config: Path, tmp_path: Path) -> None:
+    result = throughput(config, tmp_path / "out", "--json", "--frame-size", "64,128", "--frame-size", "256")
+    assert result.exit_code == 0
+    summary = json.loads(result.stdout)
+    assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert [point["frame_size"] for point in summary["points"]] == [64, 128, 256]
+    assert all(point["throughput_fps"]["values"] == [8000, 8000] and point["limited_by"] == "range" for point in summary["points"])
+    plan = json.loads((tmp_path / "out" / "journal.jsonl").read_text().splitlines()[0])
+    assert (plan["dut"], plan["config"]["left"]["port"]) == ({"name": "fake", "version": "1"}, "null")
+
+
+def test_throughput_for_a_person(config: Path, tmp_path: Path) -> None:
+    result = throughput(config, tmp_path / "out")
+    assert "8,000" in result.stdout
+    assert "RFC 2544 section 24" in result.stdout
+    assert str(tmp_path / "out") in result.stdout
+    assert "trial 1: 1,000 frames/s: nothing lost" in result.stderr
+    assert result.stderr.startswith("throughput: about ")
+
+
+NO_NUMBER = [("Deaf", 1, "forwards nothing"), ("Drops", 3, "limited by the tester, not the DUT")]
+
+
+@pytest.mark.parametrize(("behaviour", "status", "text"), NO_NUMBER)
+def test_a_run_without_a_number_says_whose_fault_it_is(behaviour: str, status: int, text: str, tmp_path: Path) -> None:
+    result = throughput(write(tmp_path, behaviour), tmp_path / "out")
+    assert result.exit_code == status
+    assert text in " ".join(result.stdout.split())
+
+
+def test_throughput_does_not_write_over_another_run(config: Path, tmp_path: Path) -> None:
+    throughput(config, tmp_path / "out")
+    before = (tmp_path / "out" / "journal.jsonl").read_bytes()
+    result = throughput(config, tmp_path / "out")
+    assert result.exit_code == 2
+    assert "holds the journal of another run" in result.stderr
+    assert (tmp_path / "out" / "journal.jsonl").read_bytes() == before
+
+
+def test_rates_that_contradict_each_other_are_named(config: Path, tmp_path: Path) -> None:
+    result = throughput(config, tmp_path / "out", "--min-rate", "9000")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("dutperf: --m")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_interruption_ends_with_130_and_keeps_what_was_measured(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(EngineTester, "run", interrupted)
+    assert trial(config).exit_code == 130
+    result = throughput(config, tmp_path / "out")
+    assert result.exit_code == 130
+    assert f"what was measured so far is in {tmp_path / 'out'}" in result.stderr
+    assert (tmp_path / "out" / "summary.json").exists()
+
+
+class FakeLabs:
+    """Stands in for labs: knows one, and whether it is up."""
+
+    def __init__(self, mapping: dict[str, Any]) -> None:
+        self.mapping = mapping
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.up = False
+
+    @contextmanager
+    def bring_up(self, name: str, lab_options: dict[str, str]) -> Iterator[dict[str, Any]]:
+        self.asked.append((name, lab_options))
+        self.up = True
+        try:
+            yield self.mapping
+        finally:
+            self.up = False
+
+
+LAB_RUNS = [("Engine", [], 0), ("NoAnswer", [], 2), ("Killed", [], 4), ("Engine", ["--foreground", "10:9"], 2)]
+
+
+@pytest.mark.parametrize(("behaviour", "arguments", "status"), LAB_RUNS)
+def test_a_lab_is_taken_down_however_the_trial_ends(behaviour: str, arguments: list[str], status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    labs = FakeLabs(setup_of(behaviour))
+    monkeypatch.setattr(lab, "bring_up", labs.bring_up)
+    result = dutperf("trial", "--lab", "one", "--lab-option", "loss=0.1", "--rate", "1000", *QUICK, *arguments)
+    assert result.exit_code == status
+    assert labs.asked == [("one", {"loss": "0.1"})]
+    assert not labs.up
+
+
+def test_a_lab_gets_cables_for_the_frames_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    labs = FakeLabs(setup_of("Engine"))
+    monkeypatch.setattr(lab, "bring_up", labs.bring_up)
+    assert dutperf("trial", "--lab", "one", "--rate", "1000", *QUICK, "--frame-size", "9216").exit_code == 0
+    assert labs.asked == [("one", {"max_frame_size": "9216"})]
+
+
+def test_labs_are_listed_brought_up_and_taken_down(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "tayga-siit" in dutperf("lab", "list").stdout
+    monkeypatch.setattr(lab, "up", lambda name, given: tmp_path / f"{name}-{given['k']}.yaml")
+    result = dutperf("lab", "up", "one", "--lab-option", "k=v")
+    assert (result.exit_code, result.stdout) == (0, f"{tmp_path / 'one-v.yaml'}\n")
+    monkeypatch.setattr(lab, "down", lambda name: name == "one")
+    assert (dutperf("lab", "down", "one").exit_code, dutperf("lab", "down", "two").exit_code) == (0, 1)
+
+
+def test_the_doctor_s_findings_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    findings = [Finding("cores", "ok", "2 [cores]", None), Finding("huge pages", "lack", "none", "sysctl vm.nr_hugepages=512")]
+    monkeypatch.setattr(doctor, "examine", lambda: findings)
+    result = dutperf("doctor")
+    assert result.exit_code == 0
+    for text in ("2 [cores]", "lack", "sysctl vm.nr_hugepages=512"):
+        assert text in result.stdout
+
+
+def test_without_options_the_conditions_are_those_of_the_rfcs() -> None:
+    assert options.conditions(None, "2:2") == Conditions()
+
+
+def test_options_become_conditions() -> None:
+    made = options.conditions(["84,128", "1518"], "10:9", max_rate="10%", min_rate="1k", ports=FieldMode.FIXED, seed=None)
+    rates = {"max_rate": Rate(value=10, unit="percent"), "min_rate": Rate(value=1000, unit="fps")}
+    assert made == Conditions(frame_sizes=(84, 128, 1518), n=10, m=9, ports=FieldMode.FIXED, **rates)
+
+
+@pytest.mark.parametrize("option", ["max_rate", "min_rate", "initial_rate", "resolution"])
+def test_a_rate_that_is_none_names_its_option(option: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        options.conditions(None, "2:2", **{option: "x"})
+    assert caught.value.key == "--" + option.replace("_", "-")
+
+
+DURATIONS = [
+    (0, "0.0 s"),
+    (1.25, "1.2 s"),
+    (59.6, "60 s"),
+    (89, "89 s"),
+    (90, "1 min 30 s"),
+    (5399, "89 min 59 s"),
+    (5400, "1 h 30 min"),
+    (90_000, "25 h 0 min"),
+]
+
+
+@pytest.mark.parametrize(("seconds", "text"), DURATIONS)
+def test_durations_for_a_person(seconds: float, text: str) -> None:
+    assert live.duration(seconds) == text
+
+
+def a_status(**members: Any) -> Status:
+    given = {"procedure": "throughput", "frame_size": 84, "repetition": 2, "repetitions": 20, "trying_fps": 15_000, "lower_fps": 10_000, "upper_fps": None}
+    return Status(**(given | {"trials_done": 3, "trials_left": 7, "remaining_s": 213.0} | members))
+
+
+def test_the_live_line_shows_rate_bracket_what_is_left_and_the_running_trial() -> None:
+    console = Console(width=200, file=io.StringIO(), force_terminal=True, color_system=None)
+    with Live(console=console, auto_refresh=False) as shown:
+        live.LiveObserver(shown).update(a_status(note="trial 2 was invalid", progress=Progress(elapsed_s=3.0, sent=45_000, received=44_999)))
+        shown.refresh()
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    line = "84 B, 2/20: trying 15,000 frames/s (passed 10,000, not -); 7 trials, 3 min 33 s left (3 s: sent 45,000, received 44,999)"
+    assert line in text
+    assert "trial 2 was invalid" in text
+    assert "throughput: about 7 trials, 3 min 33 s" in text

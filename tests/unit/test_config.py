@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration file: what is accepted, and the sentence for what is not."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from ipaddress import IPv4Address, IPv6Interface
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dutperf import config
+from dutperf.config import ConfigError, Setup, load, parse, parse_yaml
+
+SIIT = """\
+engine: {netns: tester, cores: auto}
+left:
+  port: af_packet:tl
+  version: 6
+  ipv6: 2001:2::2/64
+  gateway6: 2001:2::1
+  seen_as: 198.18.0.2
+right:
+  port: af_packet:tr
+  version: 4
+  ipv4: 198.19.0.2/24
+  gateway4: 198.19.0.1
+  ipv6: 2001:2:0:8000::2/64
+  gateway6: 2001:2:0:8000::1
+  seen_as: 2001:2:0:1000::2
+"""
+ROUTER: dict[str, Any] = {
+    "left": {"port": "0000:01:00.0", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"},
+    "right": {"port": "0000:01:00.1", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"},
+}
+
+
+def changed(base: str | dict[str, Any], *changes: tuple[str, Any]) -> dict[str, Any]:
+    """``base`` with the values of some paths replaced; None removes the key."""
+    mapping = yaml.safe_load(base) if isinstance(base, str) else copy.deepcopy(base)
+    for path, value in changes:
+        *parents, key = path.split(".")
+        at = mapping
+        for parent in parents:
+            at = at.setdefault(parent, {})
+        if value is None:
+            del at[key]
+        else:
+            at[key] = value
+    return mapping
+
+
+def test_the_example_is_read() -> None:
+    setup = parse_yaml(SIIT, "example")
+    assert setup.left.ipv6 == IPv6Interface("2001:2::2/64")
+    assert setup.left.seen_as == IPv4Address("198.18.0.2")
+    assert setup.engine.cores is None
+    assert setup.translates
+
+
+ACCEPTED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]]]] = [
+    ("a router", ROUTER, []),
+    ("ports in memory, cable", ROUTER, [*((f"{s}.port", "ring") for s in ("left", "right")), ("left.gateway4", None), ("right.gateway4", None)]),
+    ("a direct cable", ROUTER, [("left.gateway4", None), ("right.gateway4", None)]),
+    ("a link-local gateway", SIIT, [("left.gateway6", "fe80::1")]),
+    ("MAC instead of gateway", ROUTER, [("left.gateway4", None), ("left.gateway_mac", "02:00:00:00:00:0A")]),
+    ("cores", ROUTER, [("engine.cores", [2, 3]), ("engine.dut_cores", [1])]),
+    ("a prefix command", ROUTER, [("engine.command", ["ssh", "tester-host"])]),
+    ("further DUT keys", ROUTER, [("dut.name", "TAYGA"), ("dut.version", 0.9), ("dut.firmware", {"build": 7})]),
+    ("varying addresses", ROUTER, [("left.varying_address", {"mode": "random", "min": 0, "max": 255, "offset4": 2})]),
+    ("short PCI address", ROUTER, [("left.port", "01:00.0")]),
+    ("a virtual device", ROUTER, [("left.port", "vdev:net_tap0,iface=x")]),
+    ("AF_XDP", ROUTER, [("left.port", "af_xdp:enp1s0f0")]),
+]
+
+
+@pytest.mark.parametrize(("base", "changes"), [row[1:] for row in ACCEPTED], ids=[row[0] for row in ACCEPTED])
+def test_what_is_accepted_survives_its_way_through_json(base: str | dict[str, Any], changes: list[tuple[str, Any]]) -> None:
+    setup = parse(changed(base, *changes), "test")
+    assert Setup.model_validate(config.as_json(setup)) == setup
+
+
+REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]] = [
+    ("unknown key", SIIT, [("left.gatway6", "2001:2::1")], "left.gatway6", "unknown key; did you mean gateway6?"),
+    ("unknown key at the top", SIIT, [("engin", {})], "engin", "unknown key; did you mean engine?"),
+    ("unknown key like none", SIIT, [("engine.x", 1)], "engine.x", "unknown key; here may stand netns, cores, dut_cores, memory, command"),
+    ("unknown key deep", ROUTER, [("left.varying_address", {"mode": "fixed", "min": 1, "max": 1, "ofset4": 1})], "left.varying_address.ofset4", "offset4?"),
+    ("no side", SIIT, [("right", None)], "right", "is missing"),
+    ("no port", SIIT, [("left.port", None)], "left.port", "is missing"),
+    ("no version", SIIT, [("left.version", None)], "left.version", "is missing"),
+    ("version 5", SIIT, [("left.version", 5)], "left.version", "should be 4 or 6 (it is 5)"),
+    ("no address", SIIT, [("left.ipv6", None)], "left.ipv6", "is missing: left has version 6"),
+    ("no address to see", SIIT, [("left.seen_as", None)], "left.seen_as", "is missing: the other side needs an IPv4 address"),
+    ("seen as the wrong version", SIIT, [("left.seen_as", "2001:2::9")], "left.seen_as", "is no IPv4 address"),
+    ("seen as in a router", ROUTER, [("left.seen_as", "198.18.0.9")], "left.seen_as", "has no effect"),
+    ("seen as nonsense", SIIT, [("left.seen_as", "198.18.0.256")], "left.seen_as", "198.18.0.256"),
+    ("no prefix length", SIIT, [("left.ipv6", "2001:2::2")], "left.ipv6", "needs a prefix length"),
+    ("bad address", SIIT, [("right.ipv4", "198.19.0.300/24")], "right.ipv4", "198.19.0.300/24"),
+    ("address of the network", SIIT, [("right.ipv4", "198.19.0.0/24")], "right.ipv4", "no address that a host can have"),
+    ("multicast", SIIT, [("left.ipv6", "ff02::1/64")], "left.ipv6", "no address that a host can have"),
+    ("gateway elsewhere", SIIT, [("right.gateway4", "198.20.0.1")], "right.gateway4", "198.20.0.1 is not in 198.19.0.0/24"),
+    ("gateway of the tester", SIIT, [("right.gateway4", "198.19.0.2")], "right.gateway4", "the tester's own address"),
+    ("gateway without address", ROUTER, [("left.gateway6", "2001:2::1")], "left.gateway6", "has no effect without left.ipv6"),
+    ("gateway of one version only", SIIT, [("right.gateway4", None)], "right.gateway4", "is missing: the foreground of right is IPv4"),
+    ("gateway on one side", ROUTER, [("right.gateway4", None)], "right.gateway4", "is missing: left has a gateway"),
+    ("the same address twice", ROUTER, [("right.ipv4", "198.18.0.2/24"), ("right.gateway4", "198.18.0.1")], "right.ipv4", "is the address of left already"),
+    ("the same port twice", ROUTER, [("right.port", "0000:01:00.0")], "right.port", "is the port of left already"),
+    ("ring on one side", ROUTER, [("right.port", "ring")], "left.port", "ring needs to stand on both sides"),
+    ("gateway in a ring", ROUTER, [("left.port", "null"), ("right.port", "null")], "left.gateway4", "nobody can answer"),
+    ("bad port", ROUTER, [("left.port", "eth0")], "left.port", "is no port: give a PCI address"),
+    ("port without interface", ROUTER, [("left.port", "af_packet:")], "left.port", "is no port"),
+    ("interface's name too long", ROUTER, [("left.port", "af_packet:abcdefghijklmnop")], "left.port", "is no port"),
+    ("bad MAC", ROUTER, [("left.gateway_mac", "02:00:00:00:00")], "left.gateway_mac", "is no MAC address"),
+    ("MAC of a group", ROUTER, [("left.mac", "01:00:5e:00:00:01")], "left.mac", "of a single station"),
+    ("ring of a frame", ROUTER, [("left.receive_ring", 1)], "left.receive_ring", "8"),
+    ("cores as text", ROUTER, [("engine.cores", "2,3")], "engine.cores", "neither auto nor a list"),
+    ("a core below 0", ROUTER, [("engine.cores", [1, -2])], "engine.cores.1", "greater than or equal to 0"),
+    ("no cores", ROUTER, [("engine.cores", [])], "engine.cores", "neither auto nor a list"),
+    ("memory", ROUTER, [("engine.memory", "swap")], "engine.memory", "huge_pages"),
+    ("a namespace with a slash", ROUTER, [("engine.netns", "../x")], "engine.netns", "pattern"),
+    ("an empty range", ROUTER, [("left.varying_address", {"mode": "random", "min": 2, "max": 1})], "left.varying_address", "min (2) is greater than max (1)"),
+    ("a side that is none", ROUTER, [("left", "eth0")], "left", "left"),
+    ("no speed", ROUTER, [("media_mbps", 0)], "media_mbps", "greater than or equal to 1"),
+]
+
+
+@pytest.mark.parametrize(("base", "changes", "key", "text"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_what_is_refused_is_named(base: str | dict[str, Any], changes: list[tuple[str, Any]], key: str, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(changed(base, *changes), "test")
+    assert caught.value.key == key
+    assert text in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "pydantic" not in str(caught.value)
+
+
+YAML_REFUSED = [
+    ("the line is told", SIIT.replace("gateway6: 2001:2::1\n", "gatway6: 2001:2::1\n", 1), "f.yaml, line 6: left.gatway6: unknown key; did you mean gateway6?"),
+    ("the nearest line is told", SIIT.replace("  version: 6\n", ""), "f.yaml, line 2: left.version: is missing"),
+    ("a key twice", SIIT + "  port: ring\n", "f.yaml, line 16: right.port: stands there twice"),
+    ("no YAML", "left: [", "f.yaml, line 1: is no YAML"),
+    ("empty", "", "f.yaml: a configuration is a mapping with the keys engine, left, right, dut, media_mbps"),
+    ("a list", "- 1\n", "f.yaml: a configuration is a mapping"),
+    ("a text", "hello", "f.yaml: a configuration is a mapping"),
+    ("an unknown tag", "left: !!python/object:os.system {}", "is no YAML"),
+    ("endless", "left: &a [*a]", "f.yaml: is nested too deeply"),
+    ("a key that is a list", "[1, 2]: 3\n", "f.yaml"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), [row[1:] for row in YAML_REFUSED], ids=[row[0] for row in YAML_REFUSED])
+def test_yaml_that_cannot_be_used(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_yaml(text, "f.yaml")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_yaml_does_not_make_numbers_of_addresses_and_versions() -> None:
+    text = (
+        "left: {port: 0000:01:00.0, version: 4, ipv4: 198.18.0.2/24, gateway_mac: 52:54:00:12:34:56}\n"
+        "right: {port: 0000:01:00.1, version: 4, ipv4: 198.19.0.2/24, gateway_mac: 10:20:30:40:50:10, varying_address: {mode: fixed, min: 0x10, max: 0x20}}\n"
+        "dut: {name: 7, version: 0.10, released: 2024-01-01}\n"
+    )
+    setup = parse_yaml(text, "test")
+    assert (setup.left.port, setup.left.gateway_mac, setup.right.gateway_mac) == ("0000:01:00.0", "52:54:00:12:34:56", "10:20:30:40:50:10")
+    assert setup.right.varying_address is not None
+    assert setup.right.varying_address.max == 0x20
+    assert setup.dut.model_dump() == {"name": "7", "version": "0.10", "released": "2024-01-01"}
+
+
+UNREADABLE = [("missing", None, "No such file"), ("no UTF-8", b"\xff\xfe\x00", "no UTF-8 text")]
+
+
+@pytest.mark.parametrize(("content", "text"), [row[1:] for row in UNREADABLE], ids=[row[0] for row in UNREADABLE])
+def test_a_file_that_cannot_be_read(content: bytes | None, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "f.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError, match=text) as caught:
+        load(path)
+    assert caught.value.key == "--config"
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+PATHS = st.sampled_from(
+    [f"{side}.{key}" for side in ("left", "right") for key in config.Side.model_fields]
+    + ["left", "engine", "dut", "engine.cores", "engine.command", "media_mbps"]
+)
+
+
+@given(path=PATHS, value=VALUES.filter(lambda value: value is not None))
+def test_any_value_anywhere_is_accepted_or_refused(path: str, value: Any) -> None:
+    with contextlib.suppress(ConfigError):
+        parse(changed(SIIT, (path, value)), "test")
+
+
+@given(text=st.text(max_size=60))
+def test_any_text_is_accepted_or_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_yaml(text, "test")

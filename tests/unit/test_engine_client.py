@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine's client on engines that behave well and badly (tests/fakes/fake_engine.py)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from dutperf.model import FieldMode, FrameSpec, Stream, Trial, VaryingField, Verdict
+from dutperf.tester import Progress, TesterError
+from dutperf.tester.engine import EngineCommand, EngineTester, Patience
+from fakes import fake_engine
+
+PREFIX = (sys.executable, fake_engine.__file__)
+PATIENT = Patience(start_s=60, open_s=60, silence_s=60, trial_s=60, stop_s=30)
+"""Longer than any test takes on a busy machine."""
+HASTY = Patience(start_s=60, open_s=60, silence_s=0.3, trial_s=0.3, stop_s=0.3)
+
+
+def a_trial(number: int = 1) -> Trial:
+    port = VaryingField(mode=FieldMode.FIXED, min=9, max=9)
+    frame = FrameSpec(version=4, size=64, source="198.18.0.2", destination="198.19.0.2")  # type: ignore[arg-type]
+    stream = Stream(rate_fps=1000, foreground=frame, source_port=port, destination_port=port)
+    return Trial(trial=number, duration_ns=10_000_000, drain_ns=0, forward=stream)
+
+
+def engine_tester(behaviour: str, patience: Patience = PATIENT) -> EngineTester:
+    return EngineTester(EngineCommand(behaviour, PREFIX), {}, patience)
+
+
+@pytest.fixture
+def starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """File with the process id of every engine started."""
+    file = tmp_path / "starts"
+    monkeypatch.setenv("FAKE_ENGINE_STARTS", str(file))
+    return file
+
+
+def pids(starts: Path) -> list[int]:
+    return [int(line) for line in starts.read_text().splitlines()]
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def await_end(pid: int) -> bool:
+    deadline = time.monotonic() + 30
+    while is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not is_alive(pid)
+
+
+def test_one_engine_runs_many_trials(starts: Path) -> None:
+    with engine_tester("Engine") as tester:
+        results = [tester.run(a_trial(number)) for number in range(5)]
+    assert [(result.trial, result.verdict) for result in results] == [(number, Verdict.VALID) for number in range(5)]
+    assert all(result.forward is not None and result.forward.received == 10 and result.reverse is None for result in results)
+    assert len(pids(starts)) == 1
+
+
+def test_the_environment_is_what_the_engine_says() -> None:
+    with engine_tester("Engine") as tester:
+        environment = tester.environment()
+    assert (environment["engine"], environment["protocol"], environment["left"]["driver"]) == ("fake", 1, "fake")
+    assert "id" not in environment
+    assert "event" not in environment
+
+
+def test_closing_ends_the_engine_and_may_be_repeated(starts: Path) -> None:
+    tester = engine_tester("Engine")
+    tester.environment()
+    assert is_alive(pids(starts)[0])
+    tester.close()
+    tester.close()
+    assert not is_alive(pids(starts)[0])
+
+
+def test_the_tester_s_own_drops_make_the_trial_invalid() -> None:
+    with engine_tester("Drops") as tester:
+        result = tester.run(a_trial())
+    assert result.verdict is Verdict.INVALID
+    assert "tester_drops" in [cause.code for cause in result.causes]
+
+
+DEATHS = [
+    ("Dies", PATIENT, "ended with status 7; the last it said: a thing that should not have happened"),
+    ("Killed", PATIENT, "was ended by SIGSEGV"),
+    ("Hangs", HASTY, "said nothing for 0.3 s and was killed"),
+    ("Endless", HASTY, "was killed"),
+]
+
+
+@pytest.mark.parametrize(("behaviour", "patience", "text"), DEATHS, ids=[row[0] for row in DEATHS])
+def test_a_trial_that_the_engine_does_not_survive_is_aborted_and_the_next_one_gets_a_new_engine(
+    behaviour: str, patience: Patience, text: str, starts: Path
+) -> None:
+    with engine_tester(behaviour, patience) as tester:
+        result = tester.run(a_trial())
+        assert result.verdict is Verdict.ABORTED
+        assert [cause.code for cause in result.causes] == ["engine_died"]
+        assert text in result.causes[0].text
+        assert not is_alive(pids(starts)[0])
+        assert tester.run(a_trial()).verdict is Verdict.VALID
+    assert all(await_end(pid) for pid in pids(starts))
+
+
+def test_after_a_death_the_same_tester_goes_on(starts: Path) -> None:
+    with engine_tester("Dies") as tester:
+        assert [tester.run(a_trial(number)).verdict for number in range(3)] == [Verdict.ABORTED, Verdict.VALID, Verdict.VALID]
+    assert len(pids(starts)) == 2
+
+
+def test_progress_is_passed_on() -> None:
+    seen: list[Progress] = []
+    with engine_tester("Dies") as tester:
+        tester.run(a_trial(), seen.append)
+    assert seen == [Progress(elapsed_s=1.0, sent=5, received=4)]
+
+
+def test_what_a_library_prints_into_the_stream_does_no_harm() -> None:
+    with engine_tester("Chatty") as tester:
+        assert tester.run(a_trial()).verdict is Verdict.VALID
+
+
+REFUSALS = [
+    ("Old", "no_engine", None, "speaks protocol 0"),
+    ("NoAnswer", "no_answer", "left.gateway4", "does not answer ARP"),
+    ("Mute", "no_engine", None, "the engine did not start: the engine ended with status 1; the last it said: no huge pages"),
+]
+
+
+@pytest.mark.parametrize(("behaviour", "code", "field", "text"), REFUSALS, ids=[row[0] for row in REFUSALS])
+def test_an_engine_that_cannot_work_is_an_error_and_is_ended(behaviour: str, code: str, field: str | None, text: str, starts: Path) -> None:
+    with engine_tester(behaviour) as tester, pytest.raises(TesterError, match=text) as caught:
+        tester.environment()
+    assert (caught.value.code, caught.value.field) == (code, field)
+    assert all(await_end(pid) for pid in pids(starts))
+
+
+def test_a_refused_trial_is_an_error_that_names_the_member() -> None:
+    with engine_tester("Refuses") as tester, pytest.raises(TesterError, match="too fast") as caught:
+        tester.run(a_trial())
+    assert caught.value.field == "forward.rate_fps"
+
+
+def test_a_result_of_another_trial_is_refused() -> None:
+    with engine_tester("ShortOfAnother") as tester, pytest.raises(TesterError, match="of another trial"):
+        tester.run(a_trial())
+
+
+def test_ctrl_c_stops_the_trial_and_the_engine_lives_to_be_closed(starts: Path) -> None:
+    def interrupt(_progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with engine_tester("Waits") as tester:
+        with pytest.raises(KeyboardInterrupt):
+            tester.run(a_trial(), interrupt)
+        assert is_alive(pids(starts)[0])
+        assert len(pids(starts)) == 1
+    assert not is_alive(pids(starts)[0])
+
+
+def test_ctrl_c_while_the_engine_hangs_ends_it(starts: Path) -> None:
+    with engine_tester("Hangs", Patience(start_s=60, silence_s=60, stop_s=0.2)) as tester:
+        tester.environment()
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            tester.run(a_trial())
+    assert await_end(pids(starts)[0])
+
+
+CLIENT = """
+import sys
+from unit.test_engine_client import a_trial, engine_tester
+tester = engine_tester("Waits")
+tester.run(a_trial(), lambda progress: print("runs", flush=True))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
+def test_the_engine_does_not_outlive_its_client(number: signal.Signals, starts: Path) -> None:
+    tests = Path(__file__).parents[1]
+    environment = os.environ | {"PYTHONPATH": f"{tests}:{tests.parent / 'src'}", "FAKE_ENGINE_STARTS": str(starts)}
+    with subprocess.Popen([sys.executable, "-c", CLIENT], stdout=subprocess.PIPE, env=environment, text=True) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "runs\n"
+        assert is_alive(pids(starts)[0])
+        client.send_signal(number)
+        client.wait(timeout=30)
+    assert await_end(pids(starts)[0])
+
+
+def test_the_command_puts_prefix_and_namespace_first() -> None:
+    assert EngineCommand("engine", ("sudo", "-n"), "tester").argv() == ["sudo", "-n", "ip", "netns", "exec", "tester", "engine"]
+
+
+FINDINGS = [
+    ("a program that is not there", {"DUTPERF_ENGINE": "/nowhere/engine"}, None, "DUTPERF_ENGINE", "/nowhere/engine is no program"),
+    ("a namespace that is not there", {}, "no-such-namespace", "engine.netns", "there is no network namespace no-such-namespace"),
+]
+
+
+@pytest.mark.parametrize(("environment", "netns", "field", "text"), [row[1:] for row in FINDINGS], ids=[row[0] for row in FINDINGS])
+def test_what_cannot_be_found_is_named(environment: dict[str, str], netns: str | None, field: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(TesterError, match=text) as caught:
+        EngineCommand.find(netns=netns)
+    assert caught.value.field == field
+
+
+def test_the_engine_named_by_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUTPERF_ENGINE", sys.executable)
+    assert EngineCommand.find().argv() == [sys.executable]
+
+
+def test_a_command_that_cannot_be_started_is_an_error() -> None:
+    with EngineTester(EngineCommand("engine", ("/nowhere/ssh",)), {}) as tester, pytest.raises(TesterError, match="cannot start /nowhere/ssh") as caught:
+        tester.environment()
+    assert caught.value.field == "engine.command"

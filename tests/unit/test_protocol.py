@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The seam between engine and client, tested from both sides against the golden transcripts (protocol/golden/README.md)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator, FormatChecker
+
+from dutperf.model import Direction, Trial, Verdict, to_json
+from dutperf.tester.engine import EngineCommand, EngineTester, Patience
+from dutperf.tester.process import EngineProcess
+from fakes import fake_engine, transcript
+
+ENGINE = Path(__file__).parents[2] / "build" / "engine" / "dutperf-engine"
+NO_REQUEST = ("bad_json", "bad_request")
+
+
+def validator(name: str) -> Draft202012Validator:
+    schema = json.loads((transcript.PROTOCOL / f"{name}.schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema, format_checker=FormatChecker(["ipv4", "ipv6"]))
+
+
+REQUESTS = validator("request")
+EVENTS = validator("event")
+TRANSCRIPTS = transcript.names()
+
+
+def test_there_are_transcripts() -> None:
+    assert {"start_up", "trial_null", "trial_ring", "refusals", "open_fails", "busy"} <= set(TRANSCRIPTS)
+
+
+@pytest.mark.parametrize("name", TRANSCRIPTS)
+def test_the_schema_accepts_exactly_the_requests_that_are_not_refused(name: str) -> None:
+    for exchange in transcript.read(name):
+        refused = any(event.get("code") in NO_REQUEST for event in exchange.events)
+        try:
+            accepted = REQUESTS.is_valid(json.loads(exchange.line))
+        except ValueError:
+            accepted = False
+        assert accepted == (not refused or exchange.beyond_schema), exchange.line
+
+
+@pytest.mark.parametrize("name", TRANSCRIPTS)
+def test_every_event_is_as_the_schema_has_it(name: str) -> None:
+    for exchange in transcript.read(name):
+        for event in exchange.events:
+            EVENTS.validate(transcript.example(event))
+
+
+@pytest.mark.parametrize("name", TRANSCRIPTS)
+def test_every_request_is_answered_at_last(name: str) -> None:
+    exchanges = transcript.read(name)
+    ends = {event["id"] for exchange in exchanges for event in exchange.events if event["event"] != "progress"}
+    assert {exchange.request["id"] for exchange in exchanges if exchange.request is not None and isinstance(exchange.request.get("id"), int)} - {-1} <= ends
+
+
+@pytest.mark.parametrize("name", TRANSCRIPTS)
+def test_every_bad_request_names_the_member(name: str) -> None:
+    errors = [event for exchange in transcript.read(name) for event in exchange.events if event.get("code") == "bad_request"]
+    assert all(event["field"] for event in errors)
+
+
+def test_every_error_code_that_a_request_alone_can_cause_is_shown() -> None:
+    shown = {event["code"] for name in TRANSCRIPTS for exchange in transcript.read(name) for event in exchange.events if event["event"] == "error"}
+    assert {"bad_json", "bad_request", "not_open", "already_open", "busy", "port_unavailable"} <= shown
+
+
+@pytest.mark.parametrize("name", ["trial_null", "trial_ring"])
+def test_the_client_says_what_the_transcript_says(name: str) -> None:
+    exchanges = transcript.read(name)
+    command = EngineCommand(f"replay:{name}", prefix=(sys.executable, fake_engine.__file__))
+    with EngineTester(command, request_of(exchanges, "open")["params"], Patience(silence_s=20)) as tester:
+        for exchange in exchanges:
+            if exchange.request is not None and exchange.request["method"] == "run":
+                result = tester.run(Trial.model_validate(exchange.request["params"]))
+                assert result.verdict is Verdict.VALID, result.causes
+                assert to_counts(result.directions()) == to_counts(exchange.events[-1])
+
+
+def to_counts(result: Any) -> dict[str, Any]:
+    """Sent and received frames of each direction, of a result or of a result event."""
+    counts = {
+        direction: transcript.example(to_json(result[direction]) if not isinstance(result[direction], dict) else result[direction])
+        for direction in Direction
+        if direction in result
+    }
+    return {direction: (one["intended"], one["sent"], one["received"], one["foreground_received"]) for direction, one in counts.items()}
+
+
+def request_of(exchanges: list[transcript.Exchange], method: str) -> dict[str, Any]:
+    return next(exchange.request for exchange in exchanges if exchange.request is not None and exchange.request.get("method") == method)
+
+
+@pytest.mark.skipif(not ENGINE.exists(), reason=f"the engine is not built ({ENGINE})")
+@pytest.mark.parametrize("name", TRANSCRIPTS)
+def test_the_engine_answers_as_the_transcript_says(name: str) -> None:
+    process = EngineProcess([str(ENGINE)])
+    try:
+        for exchange in transcript.read(name):
+            process.send_line(exchange.line)
+            wrong = await_events(process, exchange)
+            assert not wrong, f"after {exchange.line}: " + "\n".join(wrong)
+    finally:
+        status = process.close()
+    assert status == 0, process.last_words()
+
+
+def await_events(process: EngineProcess, exchange: transcript.Exchange) -> list[str]:
+    """What is wrong with the engine's answer to an exchange."""
+    script = transcript.Script(exchange.events)
+    wrong: list[str] = []
+    while not script.done and not wrong:
+        event = process.receive(timeout_s=60)
+        wrong = [error.message for error in EVENTS.iter_errors(event)] + script.take(event)
+    return wrong
+
+
+DIFFERENCES: list[tuple[str, Any, Any, int]] = [
+    ("the same", {"a": 1}, {"a": 1}, 0),
+    ("another value", {"a": 1}, {"a": 2}, 1),
+    ("a truth is no number", {"a": 1}, {"a": True}, 1),
+    ("a member is missing", {"a": 1, "b": 2}, {"a": 1}, 1),
+    ("a member is too much", {"a": 1}, {"a": 1, "b": 2}, 1),
+    ("deep inside", {"a": {"b": {"c": 0}}}, {"a": {"b": {"c": 1}}}, 1),
+    ("of the kind", {"a": "<integer>"}, {"a": 7}, 0),
+    ("not of the kind", {"a": "<integer>"}, {"a": -7}, 1),
+    ("a truth is no integer", {"a": "<integer>"}, {"a": True}, 1),
+    ("a number or null", {"a": "<number or null>"}, {"a": None}, 0),
+    ("no empty text", {"a": "<string>"}, {"a": ""}, 1),
+]
+
+
+@pytest.mark.parametrize(("expected", "actual", "count"), [row[1:] for row in DIFFERENCES], ids=[row[0] for row in DIFFERENCES])
+def test_the_comparison_finds_differences(expected: Any, actual: Any, count: int) -> None:
+    assert len(list(transcript.differences(expected, actual))) == count
+
+
+def test_the_comparison_knows_the_order_of_events() -> None:
+    first, second, other = {"id": 1, "event": "a"}, {"id": 1, "event": "b"}, {"id": 2, "event": "c"}
+    script = transcript.Script([first, second, other])
+    assert script.take(other) == []
+    assert script.take({"id": 1, "event": "progress"}) == []
+    assert script.take(first) == []
+    assert not script.done
+    assert script.take(second) == []
+    assert script.done
+    assert script.take(first) != []

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From set-up and conditions to a trial: who sends what to whom, and of which size."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from dutperf import traffic
+from dutperf.conditions import Conditions
+from dutperf.config import ConfigError, Setup, parse
+from dutperf.model import FieldMode, FrameSpec, Trial, to_json
+
+LEFT6 = {"port": "af_packet:tl", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}
+LEFT4 = {"port": "af_packet:tl", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"}
+RIGHT4 = {"port": "af_packet:tr", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"}
+RIGHT6 = {"port": "af_packet:tr", "version": 6, "ipv6": "2001:2:0:8000::2/64", "gateway6": "2001:2:0:8000::1"}
+
+SIIT = parse({"left": LEFT6 | {"seen_as": "198.18.0.2"}, "right": RIGHT6 | RIGHT4 | {"seen_as": "2001:2:0:1000::2"}}, "test")
+SIIT_MIRRORED = parse({"left": LEFT6 | LEFT4 | {"seen_as": "2001:2:0:1000::2"}, "right": RIGHT4 | RIGHT6 | {"seen_as": "198.19.0.2"}}, "test")
+IPV4 = parse({"left": LEFT4, "right": RIGHT4}, "test")
+IPV4_BOTH = parse({"left": LEFT6 | LEFT4, "right": RIGHT6 | RIGHT4}, "test")
+IPV6 = parse({"left": LEFT6, "right": RIGHT6}, "test")
+
+ALL = Conditions()
+MIXED = Conditions(n=10, m=9)
+NATIVE = Conditions(n=2, m=0)
+
+REQUESTS = Draft202012Validator(json.loads((Path(__file__).parents[2] / "protocol" / "request.schema.json").read_text(encoding="utf-8")))
+
+
+def frame(spec: FrameSpec | None) -> tuple[int, int, str, str] | None:
+    return None if spec is None else (spec.version, spec.size, str(spec.source), str(spec.destination))
+
+
+L4, R4, L6, R6 = "198.18.0.2", "198.19.0.2", "2001:2::2", "2001:2:0:8000::2"
+NATIVE6 = ((6, 128, L6, R6), (6, 128, R6, L6))
+FRAMES: list[tuple[str, Setup, Conditions, Any, Any, Any, Any]] = [
+    # set-up, conditions, foreground forward and reverse, background forward and reverse, all for frame size 128
+    ("SIIT", SIIT, ALL, (6, 128, L6, "2001:2:0:1000::2"), (4, 108, R4, "198.18.0.2"), None, None),
+    ("SIIT with background", SIIT, MIXED, (6, 128, L6, "2001:2:0:1000::2"), (4, 108, R4, "198.18.0.2"), *NATIVE6),
+    ("SIIT mirrored", SIIT_MIRRORED, ALL, (4, 108, L4, "198.19.0.2"), (6, 128, R6, "2001:2:0:1000::2"), None, None),
+    ("IPv4 router", IPV4, ALL, (4, 128, L4, R4), (4, 128, R4, L4), None, None),
+    ("IPv4 router with background", IPV4_BOTH, MIXED, (4, 108, L4, R4), (4, 108, R4, L4), *NATIVE6),
+    ("IPv4 router, background only", IPV4_BOTH, NATIVE, (4, 108, L4, R4), (4, 108, R4, L4), *NATIVE6),
+    ("IPv6 router", IPV6, ALL, NATIVE6[0], NATIVE6[1], None, None),
+]
+
+
+@pytest.mark.parametrize(("setup", "conditions", "forward", "reverse", "there", "back"), [row[1:] for row in FRAMES], ids=[row[0] for row in FRAMES])
+def test_who_sends_what_to_whom(setup: Setup, conditions: Conditions, forward: Any, reverse: Any, there: Any, back: Any) -> None:
+    trial = traffic.make_trial(setup, conditions, 128, 1000, 7)
+    assert trial.forward is not None
+    assert trial.reverse is not None
+    assert (frame(trial.forward.foreground), frame(trial.reverse.foreground)) == (forward, reverse)
+    assert (frame(trial.forward.background), frame(trial.reverse.background)) == (there, back)
+
+
+@pytest.mark.parametrize(
+    ("setup", "conditions", "smallest"), [(SIIT, ALL, 84), (IPV6, ALL, 84), (IPV4, ALL, 64), (IPV4_BOTH, MIXED, 84), (IPV4_BOTH, NATIVE, 84)]
+)
+def test_sizes_that_are_impossible(setup: Setup, conditions: Conditions, smallest: int) -> None:
+    assert traffic.smallest_frame_size(setup, conditions) == smallest
+    for size in (smallest, 1518, 9216):
+        traffic.make_trial(setup, conditions, size, 1, 0)
+    for size in (smallest - 1, 9217):
+        with pytest.raises(ConfigError) as caught:
+            traffic.make_trial(setup, conditions, size, 1, 0)
+        assert caught.value.key == "--frame-size"
+        assert str(size) in str(caught.value)
+        assert str(smallest) in str(caught.value)
+
+
+def test_one_bad_size_among_many_is_found_beforehand() -> None:
+    traffic.check(SIIT, Conditions(frame_sizes=(84, 1518)))
+    with pytest.raises(ConfigError):
+        traffic.check(SIIT, Conditions(frame_sizes=(84, 64, 1518)))
+
+
+def test_reverse_alone_through_a_translator_keeps_the_ipv6_size() -> None:
+    trial = traffic.make_trial(SIIT, Conditions(directions="reverse"), 84, 1000, 0)
+    assert trial.forward is None
+    assert trial.reverse is not None
+    assert trial.reverse.foreground.size == 64
+    assert traffic.frame_size_ipv4(SIIT, Conditions(directions="reverse"), 84) == 64
+
+
+PORTS = [
+    (FieldMode.FIXED, (0xC020, 0xC020), (7, 7)),
+    (FieldMode.RANDOM, (1024, 65535), (1, 49151)),
+    (FieldMode.INCREASING, (1024, 65535), (1, 49151)),
+    (FieldMode.DECREASING, (1024, 65535), (1, 49151)),
+]
+
+
+@pytest.mark.parametrize(("mode", "source", "destination"), PORTS)
+def test_ports(mode: FieldMode, source: tuple[int, int], destination: tuple[int, int]) -> None:
+    trial = traffic.make_trial(IPV4, Conditions(ports=mode), 64, 1, 0)
+    for stream in trial.streams().values():
+        assert (stream.source_port.mode, stream.source_port.min, stream.source_port.max) == (mode, *source)
+        assert (stream.destination_port.mode, stream.destination_port.min, stream.destination_port.max) == (mode, *destination)
+
+
+def test_a_varying_address_is_a_source_one_way_and_a_destination_the_other() -> None:
+    varying = {"mode": "random", "min": 0, "max": 255}
+    setup = parse({"left": LEFT4 | {"varying_address": varying}, "right": RIGHT4}, "test")
+    trial = traffic.make_trial(setup, ALL, 64, 1, 0)
+    assert trial.forward is not None
+    assert trial.reverse is not None
+    assert (trial.forward.source_address, trial.forward.destination_address) == (setup.left.varying_address, None)
+    assert (trial.reverse.source_address, trial.reverse.destination_address) == (None, setup.left.varying_address)
+    with pytest.raises(ConfigError) as caught:
+        traffic.make_trial(setup, Conditions(networks=2), 64, 1, 0)
+    assert caught.value.key == "--networks"
+
+
+LACKING = [
+    ("IPv6 on the left", LEFT4, RIGHT6 | RIGHT4, "left.ipv6"),
+    ("IPv6 on the right", LEFT6 | LEFT4, RIGHT4, "right.ipv6"),
+    ("a gateway", {key: value for key, value in (LEFT6 | LEFT4).items() if key != "gateway6"}, RIGHT6 | RIGHT4, "left.gateway6"),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "key"), [row[1:] for row in LACKING], ids=[row[0] for row in LACKING])
+def test_background_needs_ipv6_on_both_sides(left: dict[str, Any], right: dict[str, Any], key: str) -> None:
+    setup = parse({"left": left, "right": right}, "test")
+    traffic.make_trial(setup, ALL, 84, 1, 0)
+    with pytest.raises(ConfigError) as caught:
+        traffic.make_trial(setup, MIXED, 84, 1, 0)
+    assert caught.value.key == key
+    assert "--foreground 10:9" in str(caught.value)
+
+
+MAXIMA = [
+    # RFC 5180 A.1 and RFC 2544's well-known figures: Mbit/s, frame size, frames/s
+    (10, 64, 14_880),
+    (100, 64, 148_809),
+    (1_000, 64, 1_488_095),
+    (1_000, 1518, 81_274),
+    (10_000, 64, 14_880_952),
+    (10_000, 84, 12_019_230),
+    (10_000, 9216, 135_339),
+    (None, 64, None),
+]
+
+
+@pytest.mark.parametrize(("media_mbps", "size", "fps"), MAXIMA)
+def test_the_media_s_maximum(media_mbps: int | None, size: int, fps: int | None) -> None:
+    assert traffic.maximum_fps(IPV4.model_copy(update={"media_mbps": media_mbps}), size) == fps
+
+
+SPEEDS = [(10_000, 10_000, None, 10_000), (10_000, 1_000, None, 1_000), (0, 10_000, None, None), (10_000, 10_000, 2_500, 2_500)]
+
+
+@pytest.mark.parametrize(("left", "right", "configured", "media_mbps"), SPEEDS)
+def test_the_links_speed_is_used_where_none_is_configured(left: int, right: int, configured: int | None, media_mbps: int | None) -> None:
+    setup = IPV4.model_copy(update={"media_mbps": configured})
+    assert traffic.with_media(setup, {"left": {"link_mbps": left}, "right": {"link_mbps": right}}).media_mbps == media_mbps
+
+
+def test_the_request_to_open_has_addresses_without_prefix_and_nothing_that_was_not_set() -> None:
+    assert traffic.open_request(IPV4, 1522) == {
+        "left": {"port": "af_packet:tl", "ipv4": "198.18.0.2", "gateway4": "198.18.0.1"},
+        "right": {"port": "af_packet:tr", "ipv4": "198.19.0.2", "gateway4": "198.19.0.1"},
+        "memory": "auto",
+        "max_frame_size": 1522,
+    }
+
+
+def test_the_engine_s_settings_reach_it() -> None:
+    settings = {"cores": [2, 3], "dut_cores": [1], "memory": "no_huge_pages"}
+    port = {"receive_ring": 64, "mac": "02:00:00:00:00:01", "gateway_mac": "02:00:00:00:00:02"}
+    request = traffic.open_request(parse({"engine": settings, "left": LEFT4 | port, "right": RIGHT4}, "test"), 9216)
+    assert {key: request[key] for key in settings} == settings
+    assert {key: request["left"][key] for key in port} == port
+    REQUESTS.validate({"id": 1, "method": "open", "params": request})
+
+
+CONDITIONS = st.builds(
+    Conditions,
+    duration_s=st.floats(0.001, 86_400),
+    drain_s=st.floats(0, 3_600),
+    directions=st.sampled_from(["both", "forward", "reverse"]),
+    n=st.just(10),
+    m=st.integers(0, 10),
+    ports=st.sampled_from(FieldMode),
+    networks=st.integers(1, 256),
+    seed=st.integers(0, 2**53 - 1),
+    burst=st.integers(1, 512),
+)
+
+
+@given(
+    setup=st.sampled_from([SIIT, SIIT_MIRRORED, IPV4_BOTH, IPV6]),
+    conditions=CONDITIONS,
+    size=st.integers(84, 9216),
+    rate_fps=st.integers(1, 10**9),
+    number=st.integers(0, 65535),
+)
+def test_every_trial_is_a_request_that_the_engine_takes(setup: Setup, conditions: Conditions, size: int, rate_fps: int, number: int) -> None:
+    trial = traffic.make_trial(setup, conditions, size, rate_fps, number)
+    request = to_json(trial)
+    REQUESTS.validate({"id": 1, "method": "run", "params": request})
+    assert Trial.model_validate(request) == trial
+    assert {stream.rate_fps for stream in trial.streams().values()} == {rate_fps}
+    assert tuple(trial.streams()) == conditions.active()

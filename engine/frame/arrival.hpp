@@ -74,10 +74,23 @@ enum class OtherKind : std::uint8_t {
 };
 
 inline constexpr std::size_t kOtherKinds = static_cast<std::size_t>(OtherKind::count);
-inline constexpr std::array<const char*, kOtherKinds> kOtherKindNames{
-    "arp_request",        "arp_reply",           "ndp_solicitation", "ndp_advertisement",     "icmp_unreachable",     "icmp_time_exceeded",
-    "icmp_other",         "icmpv6_unreachable",  "icmpv6_packet_too_big", "icmpv6_time_exceeded", "icmpv6_other",      "wrong_direction",
-    "udp",                "tcp",                 "ipv4_other",       "ipv6_other",            "not_ip"};
+inline constexpr std::array<const char*, kOtherKinds> kOtherKindNames{"arp_request",
+                                                                      "arp_reply",
+                                                                      "ndp_solicitation",
+                                                                      "ndp_advertisement",
+                                                                      "icmp_unreachable",
+                                                                      "icmp_time_exceeded",
+                                                                      "icmp_other",
+                                                                      "icmpv6_unreachable",
+                                                                      "icmpv6_packet_too_big",
+                                                                      "icmpv6_time_exceeded",
+                                                                      "icmpv6_other",
+                                                                      "wrong_direction",
+                                                                      "udp",
+                                                                      "tcp",
+                                                                      "ipv4_other",
+                                                                      "ipv6_other",
+                                                                      "not_ip"};
 
 OtherKind kind_of(const std::uint8_t* frame, std::size_t length);
 

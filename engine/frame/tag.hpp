@@ -29,9 +29,7 @@ struct TagWords {
     std::uint16_t low;
 };
 
-inline std::uint64_t tag_high(std::uint64_t sequence, std::uint64_t stamp) {
-    return __builtin_bswap64((sequence << 24U) | ((stamp & kMask40) >> 16U));
-}
+inline std::uint64_t tag_high(std::uint64_t sequence, std::uint64_t stamp) { return __builtin_bswap64((sequence << 24U) | ((stamp & kMask40) >> 16U)); }
 inline std::uint16_t tag_low(std::uint64_t stamp) { return swap16(static_cast<std::uint16_t>(stamp)); }
 
 struct Tag {
@@ -41,7 +39,9 @@ struct Tag {
     std::uint64_t stamp;
 };
 
-inline bool has_signature(const std::uint8_t* payload) { return load_be32(payload + tag::kSignatureAt) == kSignature && payload[tag::kVersionAt] == kTagVersion; }
+inline bool has_signature(const std::uint8_t* payload) {
+    return load_be32(payload + tag::kSignatureAt) == kSignature && payload[tag::kVersionAt] == kTagVersion;
+}
 
 inline Tag read_tag(const std::uint8_t* payload) {
     const std::uint64_t high = load_be64(payload + tag::kHighAt);

@@ -33,7 +33,9 @@ Memory choose_memory(const EalOptions& options) {
         }
     }
     if (options.memory == MemoryChoice::huge_pages) {
-        throw Error("no_memory", "there are not enough free huge pages: " + std::to_string(options.megabytes) + " MB are needed; reserve them (vm.nr_hugepages) or set memory to auto",
+        throw Error("no_memory",
+                    "there are not enough free huge pages: " + std::to_string(options.megabytes) +
+                        " MB are needed; reserve them (vm.nr_hugepages) or set memory to auto",
                     "memory");
     }
     return {};
@@ -51,8 +53,15 @@ int first_allowed_core() {
 
 std::vector<std::string> arguments(const EalOptions& options, const Memory& memory) {
     // Either way no file is left behind, so that any number of engines can run at once and a killed one needs no cleaning up.
-    std::vector<std::string> all{"dutperf-engine", memory.huge_pages ? "--in-memory" : "--no-shconf", "--no-telemetry", "--iova-mode=va", "--log-level=*:error", "-l", std::to_string(first_allowed_core()),
-                                 "-m", std::to_string(options.megabytes)};
+    std::vector<std::string> all{"dutperf-engine",
+                                 memory.huge_pages ? "--in-memory" : "--no-shconf",
+                                 "--no-telemetry",
+                                 "--iova-mode=va",
+                                 "--log-level=*:error",
+                                 "-l",
+                                 std::to_string(first_allowed_core()),
+                                 "-m",
+                                 std::to_string(options.megabytes)};
     if (!memory.huge_pages) all.emplace_back("--no-huge");
     if (options.pci_devices.empty()) all.emplace_back("--no-pci");
     for (const std::string& device : options.pci_devices) {

@@ -10,7 +10,8 @@ namespace dutperf {
 
 class Error : public std::runtime_error {
 public:
-    Error(std::string code, const std::string& message, std::string field = {}) : std::runtime_error(message), code_(std::move(code)), field_(std::move(field)) {}
+    Error(std::string code, const std::string& message, std::string field = {})
+        : std::runtime_error(message), code_(std::move(code)), field_(std::move(field)) {}
 
     [[nodiscard]] const std::string& code() const { return code_; }
     [[nodiscard]] const std::string& field() const { return field_; }  // empty: none

@@ -21,14 +21,19 @@ namespace ndp {
 constexpr std::size_t kIpAt = ethernet::kSize, kAt = ethernet::kSize + ipv6::kSize;
 constexpr std::size_t kFlags = 4, kTarget = 8, kOptions = 24, kSize = 32;  // with one link-layer address option
 constexpr std::uint8_t kSolicitation = 135, kAdvertisement = 136, kSourceOption = 1, kTargetOption = 2;
-constexpr std::uint8_t kHopLimit = 255;                            // RFC 4861 7.1: anything else was forwarded and is refused
+constexpr std::uint8_t kHopLimit = 255;                              // RFC 4861 7.1: anything else was forwarded and is refused
 constexpr std::uint8_t kSolicitedFlag = 0x40, kOverrideFlag = 0x20;  // RFC 4861 4.4
 }  // namespace ndp
 
+template <class Address>
+void write(const Address& address, std::uint8_t* at) {
+    std::memcpy(at, address.data(), address.size());
+}
+
 FrameBytes ethernet_frame(const Mac& destination, const Mac& source, std::uint16_t type, std::size_t size) {
     FrameBytes frame(std::max(size, kMinLength));
-    std::ranges::copy(destination, frame.begin() + ethernet::kDestination);
-    std::ranges::copy(source, frame.begin() + ethernet::kSource);
+    write(destination, &frame[ethernet::kDestination]);
+    write(source, &frame[ethernet::kSource]);
     store_be16(&frame[ethernet::kType], type);
     return frame;
 }
@@ -48,13 +53,13 @@ Address read(const std::uint8_t* at) {
 FrameBytes arp_frame(const Host& host, const Mac& destination, std::uint16_t operation, const Mac& target_mac, const Ipv4& target) {
     FrameBytes frame = ethernet_frame(destination, host.mac, ethernet::kTypeArp, arp::kAt + arp::kSize);
     std::uint8_t* at = &frame[arp::kAt];
-    store_be32(at, 0x00010800);      // Ethernet, IPv4
-    store_be16(at + 4, 0x0604);      // length of their addresses
+    store_be32(at, 0x00010800);  // Ethernet, IPv4
+    store_be16(at + 4, 0x0604);  // length of their addresses
     store_be16(at + arp::kOperation, operation);
-    std::ranges::copy(host.mac, at + arp::kSenderMac);
-    std::ranges::copy(*host.ipv4, at + arp::kSenderIp);
-    std::ranges::copy(target_mac, at + arp::kTargetMac);
-    std::ranges::copy(target, at + arp::kTargetIp);
+    write(host.mac, at + arp::kSenderMac);
+    write(*host.ipv4, at + arp::kSenderIp);
+    write(target_mac, at + arp::kTargetMac);
+    write(target, at + arp::kTargetIp);
     return frame;
 }
 
@@ -70,22 +75,23 @@ FrameBytes ndp_frame(const Host& host, const Mac& destination_mac, const Ipv6& d
     store_be16(ip + ipv6::kPayloadLength, ndp::kSize);
     ip[ipv6::kNextHeader] = kProtocolIcmpv6;
     ip[ipv6::kHopLimit] = ndp::kHopLimit;
-    std::ranges::copy(*host.ipv6, ip + ipv6::kSource);
-    std::ranges::copy(destination, ip + ipv6::kDestination);
+    write(*host.ipv6, ip + ipv6::kSource);
+    write(destination, ip + ipv6::kDestination);
     std::uint8_t* icmp = &frame[ndp::kAt];
     icmp[0] = message.type;
     icmp[ndp::kFlags] = message.flags;
-    std::ranges::copy(message.target, icmp + ndp::kTarget);
+    write(message.target, icmp + ndp::kTarget);
     icmp[ndp::kOptions] = message.option;
     icmp[ndp::kOptions + 1] = 1;  // eight bytes
-    std::ranges::copy(host.mac, icmp + ndp::kOptions + 2);
+    write(host.mac, icmp + ndp::kOptions + 2);
     const std::uint64_t sum = pseudo_header_sum(ip + ipv6::kSource, 2 * sizeof(Ipv6), ndp::kSize, kProtocolIcmpv6) + checksum_add(icmp, ndp::kSize);
     store(icmp + 2, checksum_finish(sum));
     return frame;
 }
 
 bool is_arp(const std::uint8_t* frame, std::size_t length, std::uint16_t operation) {
-    return length >= arp::kAt + arp::kSize && load_be16(frame + ethernet::kType) == ethernet::kTypeArp && load_be16(frame + arp::kAt + arp::kOperation) == operation;
+    return length >= arp::kAt + arp::kSize && load_be16(frame + ethernet::kType) == ethernet::kTypeArp &&
+           load_be16(frame + arp::kAt + arp::kOperation) == operation;
 }
 
 bool is_ndp(const std::uint8_t* frame, std::size_t length, std::uint8_t type) {

@@ -39,8 +39,8 @@ std::string af_packet_arguments(const PortOptions& options) {
     // Straight to a NIC's driver, whose queue discipline might delay or reorder. But on a veth without one, the kernel would keep a frame that the other
     // end has no room for and send it again later: only with a queue discipline is such a frame dropped, once and counted.
     const bool virtual_link = kernel_interface(options.spec.argument)->kind == "veth";
-    return "iface=" + options.spec.argument + ",qpairs=1,qdisc_bypass=" + (virtual_link ? "0" : "1") + ",framesz=" + std::to_string(slot) + ",blocksz=" + std::to_string(block) +
-           ",framecnt=" + std::to_string(count);
+    return "iface=" + options.spec.argument + ",qpairs=1,qdisc_bypass=" + (virtual_link ? "0" : "1") + ",framesz=" + std::to_string(slot) +
+           ",blocksz=" + std::to_string(block) + ",framecnt=" + std::to_string(count);
 }
 
 struct Vdev {
@@ -111,7 +111,8 @@ Device::Device(const PortOptions& options) {
     if (options.spec.kind == PortSpec::Kind::pci) {
         if (!std::filesystem::exists("/sys/bus/pci/devices/" + argument)) unavailable(options, "there is no PCI device " + argument);
         if (rte_eth_dev_get_port_by_name(argument.c_str(), &id_) != 0) {
-            unavailable(options, "no DPDK driver took the PCI device " + argument + ": bind it to vfio-pci (dpdk-devbind.py), or use a driver that shares it with the kernel");
+            unavailable(options, "no DPDK driver took the PCI device " + argument +
+                                     ": bind it to vfio-pci (dpdk-devbind.py), or use a driver that shares it with the kernel");
         }
         return;
     }
@@ -142,7 +143,8 @@ void Port::check_interface() const {
     require_packet_privilege(options_);
     const unsigned needed = options_.max_frame_size - kOverheadOfMtu;
     if (interface->mtu < needed) {
-        unavailable(options_, "the MTU of " + name + " is " + std::to_string(interface->mtu) + ", frames of " + std::to_string(options_.max_frame_size) + " bytes need " + std::to_string(needed));
+        unavailable(options_, "the MTU of " + name + " is " + std::to_string(interface->mtu) + ", frames of " + std::to_string(options_.max_frame_size) +
+                                  " bytes need " + std::to_string(needed));
     }
 }
 

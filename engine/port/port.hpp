@@ -89,7 +89,7 @@ private:
     Mac mac_{};
     std::uint32_t transmit_ring_ = 0, receive_ring_ = 0;
     std::uint64_t socket_drops_ = 0;
-    Pool receive_pool_;               // outlives the device, whose queue holds its frames
+    Pool receive_pool_;  // outlives the device, whose queue holds its frames
     std::optional<Device> device_;
 };
 

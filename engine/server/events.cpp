@@ -45,14 +45,8 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
 
 json port_json(const Port& port, const SideRequest& side, const Station& station, const Mac& direct) {
     const LinkStatus link = port.link();
-    json out{{"port", side.port_text},
-             {"driver", port.driver()},
-             {"mac", to_string(port.mac())},
-             {"numa_node", port.numa_node()},
-             {"link_up", link.up},
-             {"link_mbps", link.mbps},
-             {"transmit_ring", port.transmit_ring()},
-             {"receive_ring", port.receive_ring()}};
+    json out{{"port", side.port_text}, {"driver", port.driver()}, {"mac", to_string(port.mac())},          {"numa_node", port.numa_node()},
+             {"link_up", link.up},     {"link_mbps", link.mbps},  {"transmit_ring", port.transmit_ring()}, {"receive_ring", port.receive_ring()}};
     if (side.host.ipv4) out["dut_mac4"] = to_string(station.dut_mac(false, direct));
     if (side.host.ipv6) out["dut_mac6"] = to_string(station.dut_mac(true, direct));
     return out;
@@ -71,7 +65,10 @@ json opened_event(const Session& session) {
     const TestBed bed = session.bed();
     json out{{"event", "opened"},
              {"roles",
-              {{"forward_send", bed.cores.send[0]}, {"forward_receive", bed.cores.receive[0]}, {"reverse_send", bed.cores.send[1]}, {"reverse_receive", bed.cores.receive[1]}}},
+              {{"forward_send", bed.cores.send[0]},
+               {"forward_receive", bed.cores.receive[0]},
+               {"reverse_send", bed.cores.send[1]},
+               {"reverse_receive", bed.cores.receive[1]}}},
              {"memory", {{"mode", session.memory().huge_pages ? "huge_pages" : "no_huge_pages"}, {"page_kb", session.memory().page_kb}}},
              {"tsc_hz", bed.clock_hz},
              {"tsc_skew_ns", nullptr},

@@ -13,7 +13,8 @@
 int main(int argc, char** argv) {
     if (argc > 1) {
         const bool version = std::strcmp(argv[1], "--version") == 0;
-        std::fprintf(version ? stdout : stderr, "dutperf-engine " DUTPERF_VERSION "%s\n", version ? "" : ": takes no arguments; it is driven by requests on standard input");
+        std::fprintf(version ? stdout : stderr, "dutperf-engine " DUTPERF_VERSION "%s\n",
+                     version ? "" : ": takes no arguments; it is driven by requests on standard input");
         return version ? 0 : 2;
     }
     // The real standard output is for events alone: what libraries print goes to standard error and cannot corrupt the stream.

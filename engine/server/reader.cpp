@@ -38,7 +38,7 @@ std::string Reader::text(const std::string& name) {
 }
 
 std::string Reader::text(const std::string& name, const std::vector<std::string>& choices, const std::string& otherwise) {
-    const std::string found = has(name) ? text(name) : otherwise;
+    std::string found = has(name) ? text(name) : otherwise;
     if (std::ranges::find(choices, found) != choices.end()) return found;
     std::string all;
     for (const std::string& choice : choices) all += (all.empty() ? "" : ", ") + choice;
@@ -74,7 +74,8 @@ std::optional<Ipv6> Reader::ipv6(const std::string& name) {
 std::optional<std::vector<unsigned>> Reader::cores(const std::string& name) {
     if (!has(name)) return std::nullopt;
     const json& found = member(name);
-    const bool cores = found.is_array() && std::ranges::all_of(found, [](const json& one) { return one.is_number_unsigned() && one.get<std::uint64_t>() < 1024; });
+    const bool cores =
+        found.is_array() && std::ranges::all_of(found, [](const json& one) { return one.is_number_unsigned() && one.get<std::uint64_t>() < 1024; });
     if (!cores) fail(name, "must be a list of core numbers");
     auto list = found.get<std::vector<unsigned>>();
     if (std::set<unsigned>(list.begin(), list.end()).size() != list.size()) fail(name, "names a core twice");

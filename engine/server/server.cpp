@@ -16,9 +16,9 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kIdleWaitMs = 10;      // between two looks at the ports for ARP and NDP
-constexpr int kTrialWaitMs = 5;      // between two looks at a running trial
-constexpr int kNothingOpenMs = -1;   // wait for requests only
+constexpr int kIdleWaitMs = 10;     // between two looks at the ports for ARP and NDP
+constexpr int kTrialWaitMs = 5;     // between two looks at a running trial
+constexpr int kNothingOpenMs = -1;  // wait for requests only
 constexpr std::size_t kLongestLine = 1U << 20U;
 
 }  // namespace

@@ -77,8 +77,10 @@ void Session::find_dut() {
         if (stations_[side]->resolve(request_.resolve_timeout)) continue;
         const bool arp = !stations_[side]->has_mac4();
         const std::string what = arp ? "ARP for gateway4" : "Neighbour Discovery for gateway6";
-        throw Error("no_answer", "the DUT did not answer " + what + " on the " + ports_[side]->side() + " port within " + std::to_string(request_.resolve_timeout.count()) + " ms",
-                    ports_[side]->side() + (arp ? ".gateway4" : ".gateway6"));
+        throw Error(
+            "no_answer",
+            "the DUT did not answer " + what + " on the " + ports_[side]->side() + " port within " + std::to_string(request_.resolve_timeout.count()) + " ms",
+            ports_[side]->side() + (arp ? ".gateway4" : ".gateway6"));
     }
 }
 

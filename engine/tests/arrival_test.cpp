@@ -16,7 +16,8 @@ using Bytes = std::vector<std::uint8_t>;
 // A complete test frame, as the transmitter would send it.
 Bytes test_frame(bool ipv6, std::uint16_t size) {
     const IpPair v4{*parse_ipv4("198.18.0.2"), *parse_ipv4("198.19.0.2")}, v6{*parse_ipv6("2001:2::2"), *parse_ipv6("2001:2:0:1000::2")};
-    const FrameTemplate frame({.size = size, .addresses = ipv6 ? v6 : v4}, Mac{}, Mac{}, {.trial = 9, .stream = 0, .source_port = 1, .destination_port = 2}, {});
+    const FrameTemplate frame({.size = size, .addresses = ipv6 ? v6 : v4}, Mac{}, Mac{}, {.trial = 9, .stream = 0, .source_port = 1, .destination_port = 2},
+                              {});
     Bytes bytes(frame.data(), frame.data() + frame.length());
     std::uint8_t* tag_at = &bytes[frame.udp_at() + udp::kSize];
     store(tag_at + tag::kHighAt, tag_high(0x123456789AU, 0xFEDCBA9876U));

@@ -26,6 +26,8 @@ std::string hex(const std::uint8_t* at, std::size_t size) {
     return text;
 }
 
+// A line a header.
+// clang-format off
 TEST(FrameTemplate, Ipv4ByteForByte) {
     const FrameTemplate frame(ipv4_spec(64), kTester, kDut, kIdentity, {});
     EXPECT_EQ(hex(frame.data(), frame.length()),
@@ -51,6 +53,8 @@ TEST(FrameTemplate, Ipv6ByteForByte) {
               "00000000000000000000"                      //
               "1213");                                    // the payload counts up behind the tag
 }
+
+// clang-format on
 
 struct Row {
     const char* name;
@@ -80,7 +84,8 @@ TEST(FrameTemplate, DestinationSlotByTheTable) {
 
 TEST(FrameTemplate, AddressesParse) {
     EXPECT_EQ(to_string(*parse_mac("aa:BB:0c:00:00:01")), "aa:bb:0c:00:00:01");
-    for (const char* bad : {"", "aa:bb:cc:dd:ee", "aa:bb:cc:dd:ee:ff:00", "aa-bb-cc-dd-ee-ff", "aa:bb:cc:dd:ee:f", "gg:bb:cc:dd:ee:ff"}) EXPECT_FALSE(parse_mac(bad)) << bad;
+    for (const char* bad : {"", "aa:bb:cc:dd:ee", "aa:bb:cc:dd:ee:ff:00", "aa-bb-cc-dd-ee-ff", "aa:bb:cc:dd:ee:f", "gg:bb:cc:dd:ee:ff"})
+        EXPECT_FALSE(parse_mac(bad)) << bad;
     EXPECT_FALSE(parse_ipv4("198.18.0.256"));
     EXPECT_FALSE(parse_ipv6("2001:2::2::1"));
     EXPECT_EQ(to_string(multicast_mac(solicited_node(*parse_ipv6("2001:2::1:2345:6789")))), "33:33:ff:45:67:89");

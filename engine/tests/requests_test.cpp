@@ -97,8 +97,9 @@ TEST(Requests, PortSpecsByTheTable) {
         Kind kind;
         const char* argument;
     };
-    for (const auto& [text, kind, argument] : {Port{"0000:01:00.0", Kind::pci, "0000:01:00.0"}, Port{"af_xdp:eth1", Kind::af_xdp, "eth1"}, Port{"af_packet:tl", Kind::af_packet, "tl"},
-                                               Port{"ring", Kind::ring, ""}, Port{"null", Kind::null, ""}, Port{"vdev:net_pcap0,tx_pcap=a", Kind::vdev, "net_pcap0,tx_pcap=a"}}) {
+    for (const auto& [text, kind, argument] :
+         {Port{"0000:01:00.0", Kind::pci, "0000:01:00.0"}, Port{"af_xdp:eth1", Kind::af_xdp, "eth1"}, Port{"af_packet:tl", Kind::af_packet, "tl"},
+          Port{"ring", Kind::ring, ""}, Port{"null", Kind::null, ""}, Port{"vdev:net_pcap0,tx_pcap=a", Kind::vdev, "net_pcap0,tx_pcap=a"}}) {
         const PortSpec spec = parse_port_spec(text, "left.port");
         EXPECT_EQ(spec.kind, kind) << text;
         EXPECT_EQ(spec.argument, argument) << text;

@@ -34,8 +34,7 @@ void check_exist(const std::vector<unsigned>& cores, const std::vector<unsigned>
 std::vector<unsigned> RoleCores::distinct() const {
     std::vector<unsigned> cores{send[0], send[1], receive[0], receive[1]};
     std::ranges::sort(cores);
-    const auto repeated = std::ranges::unique(cores);
-    cores.erase(repeated.begin(), repeated.end());
+    cores.erase(std::unique(cores.begin(), cores.end()), cores.end());
     return cores;
 }
 

@@ -36,7 +36,8 @@ private:
         buffer->data_off = RTE_PKTMBUF_HEADROOM;
         buffer->data_len = frame_.length();
         buffer->pkt_len = frame_.length();
-        if (buffer->hash.usr != generation_) [[unlikely]] write_template(buffer);
+        if (buffer->hash.usr != generation_) [[unlikely]]
+            write_template(buffer);
     }
     void write_template(rte_mbuf* buffer);
     void prefill();

@@ -59,7 +59,8 @@ private:
 
     void take(const std::uint8_t* frame, std::size_t length, Ticks arrival) {
         const std::uint8_t* payload = find_tag(frame, length);
-        if (payload == nullptr) [[unlikely]] return take_other(frame, length);
+        if (payload == nullptr) [[unlikely]]
+            return take_other(frame, length);
         if (!is_intact(frame, length, payload)) [[unlikely]] {
             ++counts_.damaged;
             return;
@@ -85,7 +86,8 @@ private:
             ++counts_.duplicates;
             return;
         }
-        if (how == SequenceWindow::Arrival::overtaken) [[unlikely]] ++counts_.out_of_order;
+        if (how == SequenceWindow::Arrival::overtaken) [[unlikely]]
+            ++counts_.out_of_order;
         counts_.received.store(counts_.received.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
         counts_.background += (tag.stream & kStreamBackground) != 0 ? 1U : 0U;
         if (delay_ && (tag.stream & kStreamStamped) != 0) delay_->record((arrival - tag.stamp) & kMask40);

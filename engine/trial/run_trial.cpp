@@ -16,8 +16,8 @@ namespace dutperf {
 namespace {
 
 constexpr std::chrono::milliseconds kAnswerTimeout{500};
-constexpr double kStartDelayS = 0.002;        // so that every loop is running when the first frame is due
-constexpr double kSendingGraceShare = 0.01;   // sending goes on this much longer before the rest is given up; the client judges far more strictly
+constexpr double kStartDelayS = 0.002;       // so that every loop is running when the first frame is due
+constexpr double kSendingGraceShare = 0.01;  // sending goes on this much longer before the rest is given up; the client judges far more strictly
 constexpr double kSendingGraceS = 0.05;
 constexpr Ticks kUnknown = std::numeric_limits<Ticks>::max();
 
@@ -47,7 +47,9 @@ FieldPair address_fields(const StreamSpec& stream, std::uint64_t seed) {
     return {source, destination, seed};
 }
 
-std::uint64_t foreground_among(std::uint64_t frames, const StreamSpec& stream) { return frames / stream.n * stream.m + std::min<std::uint64_t>(frames % stream.n, stream.m); }
+std::uint64_t foreground_among(std::uint64_t frames, const StreamSpec& stream) {
+    return frames / stream.n * stream.m + std::min<std::uint64_t>(frames % stream.n, stream.m);
+}
 
 void add(std::map<std::string, std::uint64_t>& counts, const char* name, std::uint64_t count) {
     if (count != 0) counts[name] = count;
@@ -80,11 +82,13 @@ struct RunningTrial::Loop {
         std::size_t sending = static_cast<std::size_t>(std::ranges::count_if(senders, [](const Sender* sender) { return !sender->done(); }));
         Ticks last = now_ticks();
         for (Ticks now = last; now < trial.end_.load(std::memory_order_relaxed); now = now_ticks()) {
-            if (now - last > longest_turn && now >= trial.start_) [[unlikely]] longest_turn = now - last;
+            if (now - last > longest_turn && now >= trial.start_) [[unlikely]]
+                longest_turn = now - last;
             last = now;
             for (Sender* sender : senders) sender->turn(now);
             for (Receiver* receiver : receivers) receiver->turn(now);
-            if (sending != 0) [[likely]] sending = watch_sending(trial, sending);
+            if (sending != 0) [[likely]]
+                sending = watch_sending(trial, sending);
         }
     }
 
@@ -92,7 +96,8 @@ struct RunningTrial::Loop {
     std::size_t watch_sending(RunningTrial& trial, std::size_t sending) {
         const auto still = static_cast<std::size_t>(std::ranges::count_if(senders, [](const Sender* sender) { return !sender->done(); }));
         longest_turn_sending = longest_turn;
-        if (still == sending) [[likely]] return still;
+        if (still == sending) [[likely]]
+            return still;
         const auto ended = static_cast<int>(sending - still);
         if (trial.sending_.fetch_sub(ended) == ended) {
             const double drain_s = trial.stopped_ ? 0 : static_cast<double>(trial.spec_.drain_ns) / 1e9;
@@ -133,7 +138,8 @@ void RunningTrial::make_sender(Direction direction) {
     }
     const auto direction_bit = direction == Direction::reverse ? kStreamReverse : std::uint8_t{0};
     const auto make_frames = [&](const FrameSpec& frame, bool foreground) {
-        const auto stream_byte = static_cast<std::uint8_t>(direction_bit | (foreground ? 0 : kStreamBackground) | (spec_.stamp_every_frame ? kStreamStamped : 0));
+        const auto stream_byte =
+            static_cast<std::uint8_t>(direction_bit | (foreground ? 0 : kStreamBackground) | (spec_.stamp_every_frame ? kStreamStamped : 0));
         const FrameIdentity identity{spec_.number, stream_byte, stream->source_port.min, stream->destination_port.min};
         const Mac destination = bed_.stations[side]->dut_mac(frame.is_ipv6(), bed_.ports[1 - side]->mac());
         const FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity, variations(*stream, frame.is_ipv6(), foreground));

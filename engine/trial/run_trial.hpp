@@ -39,7 +39,9 @@ public:
     [[nodiscard]] bool done() const;
     [[nodiscard]] double elapsed_s() const;
     [[nodiscard]] std::uint64_t sent(Direction direction) const { return senders_[index_of(direction)]->counts().sent.load(std::memory_order_relaxed); }
-    [[nodiscard]] std::uint64_t received(Direction direction) const { return receivers_[index_of(direction)]->counts().received.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t received(Direction direction) const {
+        return receivers_[index_of(direction)]->counts().received.load(std::memory_order_relaxed);
+    }
     [[nodiscard]] const TrialSpec& spec() const { return spec_; }
 
     // Waits for the loops to end and gathers their counts.
@@ -64,8 +66,8 @@ private:
     std::array<PortCounters, 2> before_{}, after_{};
     std::array<bool, 2> answered_{};
     Ticks start_ = 0;
-    std::atomic<Ticks> end_;  // the loops end when it has passed; unknown until both directions have sent
-    std::atomic<int> sending_;      // directions that still send
+    std::atomic<Ticks> end_;    // the loops end when it has passed; unknown until both directions have sent
+    std::atomic<int> sending_;  // directions that still send
     std::atomic<bool> go_{false}, stopped_{false};
 };
 

@@ -78,15 +78,19 @@ protected:
 template <class V>
 class Transmitter final : public Sender {
 public:
-    Transmitter(std::uint16_t port, const ConstantRate& schedule, rte_ring* control, const FrameSourceParts& parts) : Sender(port, schedule, control), source_(parts) {}
+    Transmitter(std::uint16_t port, const ConstantRate& schedule, rte_ring* control, const FrameSourceParts& parts)
+        : Sender(port, schedule, control), source_(parts) {}
 
     void turn(Ticks now) override {
-        if (rte_ring_empty(control_) == 0) [[unlikely]] send_control();
+        if (rte_ring_empty(control_) == 0) [[unlikely]]
+            send_control();
         if (done_.load(std::memory_order_relaxed)) return;
-        if (pending_ != 0) [[unlikely]] retry();
+        if (pending_ != 0) [[unlikely]]
+            retry();
         const std::uint32_t count = pending_ != 0 ? 0 : schedule_.due(now);
         if (count != 0) send(count);
-        if ((schedule_.finished() && pending_ == 0) || now > deadline_ || stopped_.load(std::memory_order_relaxed)) [[unlikely]] finish();
+        if ((schedule_.finished() && pending_ == 0) || now > deadline_ || stopped_.load(std::memory_order_relaxed)) [[unlikely]]
+            finish();
     }
 
 private:
@@ -113,7 +117,8 @@ std::unique_ptr<Sender> make_silent_sender(std::uint16_t port, rte_ring* control
 inline void Sender::hand_over(std::uint32_t count, Ticks oldest) {
     const std::uint32_t accepted = transmit_burst(port_, burst_.data(), static_cast<std::uint16_t>(count));
     if (accepted != 0) account(accepted, oldest);
-    if (accepted == count) [[likely]] return;
+    if (accepted == count) [[likely]]
+        return;
     counts_.refused += count - accepted;
     pending_ = count - accepted;
     pending_from_ = accepted;

@@ -11,7 +11,7 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
-from scapy.packet import Packet, Raw
+from scapy.packet import Packet
 from scapy.utils import rdpcap
 
 from dutperf.model import FieldMode, Stream, Trial, VaryingAddress
@@ -60,8 +60,8 @@ def rebuilt(packet: Packet) -> bytes:
 
 
 def payload(packet: Packet) -> bytes:
-    """What stands behind the UDP header."""
-    return bytes(packet[Raw])
+    """What stands behind the UDP header, whatever scapy takes it for by its ports."""
+    return bytes(packet[UDP])[8:]
 
 
 def sequence(packet: Packet) -> int:

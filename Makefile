@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# Thin on purpose: each target is a few commands. CI calls `make check test`.
+
+VENV := .venv/bin
+DEMO := results/demo
+
+.PHONY: help setup setup-dev build demo test check format clean
+.NOTPARALLEL:
+
+help:
+	@echo "make demo    install what is missing, build, and measure TAYGA, a real NAT64 gateway, into $(DEMO)/"
+	@echo "make test    every test (root: they build network namespaces)"
+	@echo "make check   style, types, dependencies between modules"
+	@echo "make build   the engine;   make setup   what it needs;   make format   in the house's style;   make clean"
+
+setup:
+	@scripts/setup
+
+setup-dev:
+	@scripts/setup dev
+
+build: setup
+	@scripts/build
+
+demo: build
+	rm -rf $(DEMO)
+	$(VENV)/dutperf throughput --lab tayga-siit --frame-size 84 --duration 2 --drain 0.5 --repetitions 3 --out $(DEMO)
+
+test: setup-dev
+	@scripts/build
+	meson test -C build --print-errorlogs
+	$(VENV)/python -m pytest
+
+check: setup-dev
+	@scripts/build
+	@scripts/check
+
+format: setup-dev
+	$(VENV)/ruff check --fix
+	$(VENV)/ruff format
+	git ls-files -co --exclude-standard 'engine/*.cpp' 'engine/*.hpp' | xargs --no-run-if-empty clang-format -i
+
+clean:
+	rm -rf build .venv results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Labs: DUTs in network namespaces of this machine, made for a run and removed with it.
+
+Traffic stays inside: a lab's cables join namespaces that it made itself, nothing touches the host's interfaces, addresses or settings.
+A further lab is one file with a :class:`~dutperf.lab.definition.Lab`, and its name in ``_ALL``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dutperf.lab import kernel_router, loopback, tayga_siit
+from dutperf.lab.definition import Lab, LabOptions
+from dutperf.lab.errors import LabError
+from dutperf.lab.signals import endings_unwind, endings_wait
+from dutperf.lab.site import Site, exclusively, records, remove_leftovers
+
+__all__ = ["LabError", "LabInfo", "bring_up", "down", "list_labs", "up"]
+
+_ALL: tuple[Lab[Any], ...] = (tayga_siit.LAB, *kernel_router.LABS, loopback.LAB)
+_LABS = {lab.name: lab for lab in _ALL}
+
+
+@dataclass(frozen=True)
+class LabInfo:
+    """One lab for a person to choose; ``options`` maps each option's name to what it does."""
+
+    name: str
+    summary: str
+    options: Mapping[str, str]
+
+
+def list_labs() -> list[LabInfo]:
+    """All labs, whether or not this machine can have them."""
+    return [LabInfo(lab.name, lab.summary, _described(lab.options)) for lab in _LABS.values()]
+
+
+@contextlib.contextmanager
+def bring_up(name: str, options: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Build the lab ``name`` and yield the configuration to measure it with, in the configuration file's form.
+
+    It is taken down on every way out, half-way through the building too. If the process is killed, the next lab command does it.
+
+    Raises:
+        LabError: no such lab or option, no root, a program is missing, or the kernel refuses something.
+    """
+    with endings_unwind():
+        construction = _Construction.of(name, options, stays=False)
+        try:
+            yield construction.finish()
+        finally:
+            construction.undo()
+
+
+def up(name: str, options: Mapping[str, str]) -> Path:
+    """Build the lab ``name`` to stay until :func:`down`; returns the file with its configuration.
+
+    Raises:
+        LabError: as for :func:`bring_up`.
+    """
+    with endings_unwind():
+        construction = _Construction.of(name, options, stays=True)
+        try:
+            return construction.hand_over()
+        except BaseException:
+            construction.undo()
+            raise
+
+
+def down(name: str) -> bool:
+    """Take down every lab ``name`` that :func:`up` left; whether there was one.
+
+    Raises:
+        LabError: there is no such lab at all, or no root.
+    """
+    _lab(name).check_machine()
+    remove_leftovers()
+    with exclusively(), endings_wait():
+        staying = [record for record in records() if record.lab == name and record.owner is None]
+        for record in staying:
+            record.take_down()
+    return bool(staying)
+
+
+@dataclass(frozen=True)
+class _Construction:
+    """A lab on its way from nothing to its configuration."""
+
+    site: Site
+    build: Callable[[Site], dict[str, Any]]
+
+    @classmethod
+    def of(cls, name: str, options: Mapping[str, str], *, stays: bool) -> _Construction:
+        """Check everything that can be checked before anything is made, and clear away what killed runs left."""
+        lab = _lab(name)
+        parsed = lab.parse(options)
+        lab.check_machine()
+        remove_leftovers()
+        return cls(Site.draft(name, stays=stays), lambda site: lab.build(site, parsed))
+
+    def finish(self) -> dict[str, Any]:
+        """Build, and return the tester's configuration."""
+        self.site.prepare()
+        configuration = self.build(self.site)
+        return {**configuration, "engine": {"netns": self.site.tester.name, **configuration["engine"]}}
+
+    def hand_over(self) -> Path:
+        """Build, write the configuration to a file and leave the lab to :func:`down`."""
+        configuration = self.finish()
+        file = self.site.record.configuration_file
+        file.write_text(yaml.safe_dump(configuration, sort_keys=False))
+        self.site.disown()
+        return file
+
+    def undo(self) -> None:
+        """Take down what there is of it."""
+        with endings_wait():
+            self.site.take_down()
+
+
+def _lab(name: str) -> Lab[Any]:
+    if name not in _LABS:
+        near = get_close_matches(name, _LABS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_LABS)}"
+        raise LabError(f"no lab is called {name}; {hint}")
+    return _LABS[name]
+
+
+def _described(options: type[LabOptions]) -> dict[str, str]:
+    return {name: field.description or "" for name, field in options.model_fields.items()}

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The addresses that labs use, all from the ranges reserved for benchmarking: 198.18.0.0/15 (RFC 2544 C.2.2) and 2001:2::/48 (RFC 5180 8, RFC 8219 14).
+
+Each side is one IPv4 /16 and one IPv6 /56: destination network R (0-255) stands in bits 16-23 of the IPv4 and 56-63 of the IPv6 address.
+The tester is ``.2`` and ``::2``, the DUT ``.1`` and ``::1``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NETWORKS = 256
+"""Destination networks on each side (RFC 2544 section 12)."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """Tester's and DUT's addresses on one of the two cables."""
+
+    tester4: str
+    dut4: str
+    net4: str
+    tester6: str
+    dut6: str
+    net6: str
+
+    @property
+    def ipv4(self) -> dict[str, str]:
+        """The tester's configuration of this side's IPv4."""
+        return {"ipv4": f"{self.tester4}/24", "gateway4": self.dut4}
+
+    @property
+    def ipv6(self) -> dict[str, str]:
+        """The tester's configuration of this side's IPv6."""
+        return {"ipv6": f"{self.tester6}/64", "gateway6": self.dut6}
+
+    def ip4(self, port: str) -> tuple[str, str]:
+        """``ip`` commands that give the DUT's ``port`` its IPv4 address and the way to this side's networks."""
+        return f"addr add {self.dut4}/24 dev {port}", f"route add {self.net4} via {self.tester4} dev {port}"
+
+    def ip6(self, port: str) -> tuple[str, str]:
+        """Likewise for IPv6."""
+        return f"addr add {self.dut6}/64 dev {port} nodad", f"route add {self.net6} via {self.tester6} dev {port}"
+
+
+LEFT = Side("198.18.0.2", "198.18.0.1", "198.18.0.0/16", "2001:2::2", "2001:2::1", "2001:2::/56")
+RIGHT = Side("198.19.0.2", "198.19.0.1", "198.19.0.0/16", "2001:2:0:8000::2", "2001:2:0:8000::1", "2001:2:0:8000::/56")

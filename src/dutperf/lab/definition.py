@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lab is: a name, options, the programs that it needs, and a function that builds a DUT and says how to measure it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dutperf.lab.errors import LabError
+
+if TYPE_CHECKING:
+    from dutperf.lab.site import Site
+
+ETHERNET_OVERHEAD = 18
+"""Bytes of a frame that the MTU does not count: Ethernet header and frame check sequence."""
+
+
+class LabOptions(BaseModel):
+    """Options of every lab."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_frame_size: Annotated[int, Field(ge=1518, le=9216, description="longest frame that passes, in bytes incl. FCS")] = 1522
+
+    @property
+    def mtu(self) -> int:
+        """The MTU in bytes that lets frames of ``max_frame_size`` pass."""
+        return self.max_frame_size - ETHERNET_OVERHEAD
+
+
+OptionsT = TypeVar("OptionsT", bound=LabOptions)
+
+
+@dataclass(frozen=True)
+class Lab(Generic[OptionsT]):
+    """One kind of DUT.
+
+    ``programs`` maps each program that the lab needs to the Debian package that has it. ``build`` sets the DUT up inside the site's
+    namespaces and returns the tester's configuration without ``engine.netns``; what it leaves behind the site takes down.
+    """
+
+    name: str
+    summary: str
+    options: type[OptionsT]
+    programs: Mapping[str, str]
+    build: Callable[[Site, OptionsT], dict[str, Any]]
+
+    def parse(self, options: Mapping[str, str]) -> OptionsT:
+        """``options`` checked and in their types.
+
+        Raises:
+            LabError: an option is unknown or out of range; the message names it.
+        """
+        try:
+            return self.options.model_validate(dict(options))
+        except ValidationError as error:
+            raise LabError(f"lab {self.name}: {self._explanation(error)}") from None
+
+    def check_machine(self) -> None:
+        """Raises LabError, with what to do about it, where this machine or user cannot have the lab."""
+        if os.geteuid() != 0:
+            raise LabError(f"lab {self.name} needs root for its network namespaces: run the command with sudo")
+        for program, package in {"ip": "iproute2", "nft": "nftables", **self.programs}.items():
+            if shutil.which(program) is None:
+                raise LabError(f"lab {self.name} needs {program}, which is not installed: apt-get install {package}")
+
+    def _explanation(self, error: ValidationError) -> str:
+        first = error.errors(include_url=False)[0]
+        option = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            return f"unknown option {option}; it knows {', '.join(self.options.model_fields)}"
+        message = first["msg"].removeprefix("Value error, ")
+        return f"option {option}={first['input']}: {message[0].lower()}{message[1:]}" if option else message

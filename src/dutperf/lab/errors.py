@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one error of labs."""
+
+
+class LabError(Exception):
+    """A lab cannot be had; the message is one sentence that says why and, where there is a remedy, which."""

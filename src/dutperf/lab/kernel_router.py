@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Linux kernel as a router: IPv4 or IPv6 in the foreground (RFC 2544, RFC 5180), IPv6 also in the background.
+
+Its throughput and loss can be made a known truth, to test the tester: ``limit_fps`` with ``burst`` is a token bucket,
+``loss`` drops packets at random. Both apply to every forwarded packet: the limit is the sum of both directions and of fore- and background.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from dutperf.lab.addresses import LEFT, RIGHT
+from dutperf.lab.definition import Lab, LabOptions
+from dutperf.lab.site import Site
+
+
+class RouterOptions(LabOptions):
+    """Known truth, both absent by default."""
+
+    limit_fps: Annotated[int | None, Field(ge=1, le=100_000_000, description="packets/s forwarded at most, both directions together")] = None
+    burst: Annotated[int | None, Field(ge=1, le=1_000_000, description="packets that may exceed limit_fps before it holds; needs limit_fps")] = None
+    loss: Annotated[float | None, Field(gt=0, le=0.5, description="share of the packets that is dropped at random: one in a whole number, as 0.0001")] = None
+
+    @field_validator("loss")
+    @classmethod
+    def _one_in_a_whole_number(cls, loss: float | None) -> float | None:
+        if loss is not None and abs(loss * round(1 / loss) - 1) > 1e-6:
+            raise ValueError(f"must be one in a whole number of packets; the nearest is {1 / round(1 / loss):.6g}")
+        return loss
+
+    @model_validator(mode="after")
+    def _burst_of_a_limit(self) -> Self:
+        if self.burst is not None and self.limit_fps is None:
+            raise ValueError("option burst needs limit_fps")
+        return self
+
+    def rules(self) -> list[str]:
+        """The nftables rules that make the truth, limit first."""
+        burst = "" if self.burst is None else f" burst {self.burst} packets"
+        limit = [] if self.limit_fps is None else [f"limit rate over {self.limit_fps}/second{burst} drop"]
+        loss = [] if self.loss is None else [f"numgen random mod {round(1 / self.loss)} == 0 drop"]
+        return limit + loss
+
+
+def build(version: Literal[4, 6], site: Site, options: RouterOptions) -> dict[str, Any]:
+    """The DUT as a router, and the tester's configuration with ``version`` in the foreground."""
+    site.add_router(options.mtu)
+    for side, port in ((LEFT, "dl"), (RIGHT, "dr")):
+        site.dut.ip(*side.ip4(port), *side.ip6(port))
+    if options.rules():
+        site.dut.nft(ruleset(options.rules()))
+    return {
+        "engine": {"dut_cores": [site.dut_core]},
+        "left": {"port": "af_packet:tl", "version": version, **LEFT.ipv4, **LEFT.ipv6},
+        "right": {"port": "af_packet:tr", "version": version, **RIGHT.ipv4, **RIGHT.ipv6},
+        "dut": identity(version, site.dut_core, options),
+    }
+
+
+def ruleset(rules: list[str]) -> str:
+    """``rules`` for every packet that is forwarded, as nftables reads them."""
+    lines = "".join(f"    {rule}\n" for rule in rules)
+    return f"table inet truth {{\n  chain forwarded {{\n    type filter hook forward priority 0; policy accept;\n{lines}  }}\n}}\n"
+
+
+def identity(version: Literal[4, 6], core: int, options: RouterOptions) -> dict[str, Any]:
+    """What the results say of this DUT."""
+    release = platform.release()
+    rules = {"rules": options.rules()} if options.rules() else {}
+    return {"name": f"Linux IPv{version} router", "version": release, "kernel": release, "cores": [core], **rules}
+
+
+def build_with(version: Literal[4, 6]) -> Callable[[Site, RouterOptions], dict[str, Any]]:
+    """:func:`build` for one IP version."""
+    return lambda site, options: build(version, site, options)
+
+
+LABS = tuple(
+    Lab(
+        name=f"kernel-ipv{version}",
+        summary=f"the Linux kernel as an IPv{version} router; options make its throughput or loss a known truth",
+        options=RouterOptions,
+        programs={},
+        build=build_with(version),
+    )
+    for version in (4, 6)
+)

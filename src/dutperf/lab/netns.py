@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Network namespaces and the virtual cables between them: the plumbing that all labs share.
+
+Nothing here touches the host's own interfaces or sysctls: interfaces are made inside the namespaces, settings are written from inside.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dutperf.lab.errors import LabError
+
+TESTER_PORTS = ("tl", "tr")
+"""The tester's ends of the left and of the right cable."""
+DUT_PORTS = ("dl", "dr")
+"""The DUT's ends of them."""
+NEIGHBOUR_LIFE_S = 3600
+"""For how long the DUT remembers a neighbour that it has not heard from."""
+
+
+def run(argv: Sequence[str], stdin: str = "") -> str:
+    """Standard output of a program.
+
+    It runs in a session of its own, so that a terminal's Ctrl-C ends this process's work in order instead of killing half of it.
+
+    Raises:
+        LabError: it cannot be started or fails; the message holds its first line of complaint.
+    """
+    try:
+        done = subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False, start_new_session=True)
+    except OSError as error:
+        raise LabError(f"cannot run {argv[0]}: {error.strerror}") from None
+    if done.returncode != 0:
+        complaint = (done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"]
+        raise LabError(f"{' '.join(argv[:6])} failed: {complaint[0]}")
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """A named network namespace."""
+
+    name: str
+
+    def create(self) -> None:
+        """Make it. Raises LabError where the kernel refuses (a container without CAP_SYS_ADMIN)."""
+        run(["ip", "netns", "add", self.name])
+
+    def exists(self) -> bool:
+        """Whether the name is taken."""
+        return Path("/run/netns", self.name).exists()
+
+    def delete(self) -> None:
+        """Remove the name; with the last process gone the kernel removes its interfaces."""
+        if self.exists():
+            run(["ip", "netns", "delete", self.name])
+
+    def processes(self) -> set[int]:
+        """Ids of the processes that live in it, without this one and those that wait for it."""
+        if not self.exists():
+            return set()
+        return {int(pid) for pid in run(["ip", "netns", "pids", self.name]).split()} - _own_line()
+
+    def command(self, argv: Iterable[str]) -> list[str]:
+        """``argv`` such that it runs inside."""
+        return ["ip", "netns", "exec", self.name, *argv]
+
+    def ip(self, *lines: str) -> None:
+        """Run ``ip`` commands, one a line, in order."""
+        run(["ip", "-n", self.name, "-batch", "-"], "".join(f"{line}\n" for line in lines))
+
+    def nft(self, ruleset: str) -> None:
+        """Load an nftables ruleset."""
+        run(self.command(["nft", "-f", "-"]), ruleset)
+
+    def write(self, values: Mapping[str, object]) -> None:
+        """Write kernel settings: path (shell patterns allowed) to value. From inside, because /proc/sys/net and /sys/class/net show the reader's namespace."""
+        script = "".join(f"for file in {path}; do echo {value} > $file; done\n" for path, value in values.items())
+        run(self.command(["sh", "-e"]), script)
+
+    def sysctl(self, values: Mapping[str, object]) -> None:
+        """Set sysctls below ``net``, named by path: ``ipv4/ip_forward``."""
+        self.write({f"/proc/sys/net/{path}": value for path, value in values.items()})
+
+
+def _own_line() -> set[int]:
+    """This process and its ancestors, which no take-down may end."""
+    line, pid = set(), os.getpid()
+    while pid > 0:
+        line.add(pid)
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return line
+
+
+def prepare_tester(tester: Namespace) -> None:
+    """Create the tester's namespace; its kernel shall not utter a word of its own (router solicitations, MLD reports)."""
+    tester.create()
+    tester.sysctl({"ipv6/conf/all/disable_ipv6": 1, "ipv6/conf/default/disable_ipv6": 1})
+
+
+def finish_tester(tester: Namespace) -> None:
+    """Bring the tester's ports up.
+
+    What they receive is dropped as soon as packet sockets and XDP have seen it: the kernel's stack does no work on test frames. They receive by
+    NAPI (``gro on``), in a queue of their own: otherwise frames for the tester would wait in the same queue as those for the DUT, and an
+    overloaded DUT would make the *tester* lose them. The queue discipline never holds a frame; without one, packet sockets send a frame that
+    the DUT's queue had no room for a second time, late, instead of losing it.
+    """
+    tester.ip(*(f"link set {port} up" for port in TESTER_PORTS))
+    for port in TESTER_PORTS:
+        run(tester.command(["ethtool", "--features", port, "gro", "on"]))
+        run(tester.command(["tc", "qdisc", "add", "dev", port, "root", "pfifo", "limit", "10000"]))
+    chains = (f'chain {port} {{ type filter hook ingress device "{port}" priority 0; policy drop; }}\n' for port in TESTER_PORTS)
+    tester.nft(f"table netdev discard {{\n{''.join(chains)}}}\n")
+
+
+def connect(tester: Namespace, dut: Namespace, mtu: int) -> None:
+    """Lay the two cables tl-dl and tr-dr between the namespaces; ``mtu`` in bytes."""
+    tester.ip(*(f"link add {near} mtu {mtu} type veth peer name {far} netns {dut.name} mtu {mtu}" for near, far in zip(TESTER_PORTS, DUT_PORTS, strict=True)))
+
+
+def connect_directly(tester: Namespace, mtu: int) -> None:
+    """Lay one cable tl-tr: no DUT between the tester's ports; ``mtu`` in bytes."""
+    tester.ip(f"link add {TESTER_PORTS[0]} mtu {mtu} type veth peer name {TESTER_PORTS[1]} mtu {mtu}")
+
+
+def prepare_router(dut: Namespace) -> None:
+    """Create the DUT's namespace as a router for both IP versions.
+
+    Settings of a router out of the box but for two: no reverse path filter (many networks lie behind one address) and no duplicate
+    address detection (addresses work at once). ARP and NDP are the kernel's own.
+    """
+    dut.create()
+    dut.sysctl({
+        "ipv4/ip_forward": 1,
+        "ipv6/conf/all/forwarding": 1,
+        "ipv4/conf/all/rp_filter": 0,
+        "ipv4/conf/default/rp_filter": 0,
+        "ipv6/conf/all/accept_dad": 0,
+        "ipv6/conf/default/accept_dad": 0,
+        "ipv6/conf/default/dad_transmits": 0,
+    })  # fmt: skip
+
+
+def start_router(dut: Namespace) -> None:
+    """Bring the DUT's ports up. What they send is no bulk TCP: only without segmentation does the other end receive by NAPI."""
+    for port in DUT_PORTS:
+        run(dut.command(["ethtool", "--features", port, "tso", "off", "gso", "off"]))
+    dut.sysctl({f"{version}/neigh/{port}/gc_stale_time": NEIGHBOUR_LIFE_S for version in ("ipv4", "ipv6") for port in DUT_PORTS})
+    dut.ip(*(f"link set {port} up" for port in ("lo", *DUT_PORTS)))
+
+
+def confine(dut: Namespace, core: int) -> None:
+    """Let ``core`` do what the DUT's kernel does with received frames (receive packet steering), so that the tester's cores are the tester's.
+
+    With one core there is nothing to steer.
+    """
+    if (os.cpu_count() or 1) > 1:
+        dut.write({f"/sys/class/net/{port}/queues/rx-*/rps_cpus": core_mask(core) for port in DUT_PORTS})
+
+
+def core_mask(core: int) -> str:
+    """A core as the kernel's bit maps have it: hexadecimal, commas between words of 32 bits."""
+    words, bit = divmod(core, 32)
+    return ",".join([f"{1 << bit:x}", *["00000000"] * words])

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TAYGA, a stateless NAT64 gateway in user space (RFC 7915 translation, RFC 7757 explicit address mapping), between an IPv6 and an IPv4 side.
+
+One process, one TUN interface, one core. Mappings, for each destination network R (0-255, RR in hexadecimal):
+
+    left    2001:2:0:RR::2     appears on the right as   198.18.R.2
+    right   198.19.R.2         appears on the left as    2001:2:0:10RR::2
+
+Native IPv6 between the sides (background traffic) the DUT's kernel forwards past TAYGA.
+"""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from dutperf.lab.addresses import LEFT, NETWORKS, RIGHT
+from dutperf.lab.definition import Lab, LabOptions
+from dutperf.lab.errors import LabError
+from dutperf.lab.netns import run
+from dutperf.lab.site import Site
+
+TUN = "nat64"
+RIGHT_SEEN_FROM_LEFT = "2001:2:0:1000::2"
+RIGHT_SEEN_FROM_LEFT_NET = "2001:2:0:1000::/56"
+OWN_IPV4, OWN_IPV6 = "198.18.255.254", "2001:2:0:2000::1"
+"""TAYGA's own addresses, the sources of its ICMP errors; no test frame has them."""
+START_S = 5.0
+"""Seconds that TAYGA has to start."""
+
+
+def configuration(data_dir: Path) -> str:
+    """The contents of tayga.conf."""
+    head = [f"tun-device {TUN}", f"ipv4-addr {OWN_IPV4}", f"ipv6-addr {OWN_IPV6}", f"data-dir {data_dir}"]
+    return "\n".join([*head, *mappings(), ""])
+
+
+def mappings() -> list[str]:
+    """One mapping for each network of each side."""
+    left = [f"map 198.18.{network}.2 2001:2:0:{network:x}::2" for network in range(NETWORKS)]
+    right = [f"map 198.19.{network}.2 2001:2:0:10{network:02x}::2" for network in range(NETWORKS)]
+    return left + right
+
+
+def build(site: Site, options: LabOptions) -> dict[str, Any]:
+    """The DUT with TAYGA running in it, and the tester's configuration."""
+    site.add_router(options.mtu)
+    site.dut.ip(*LEFT.ip6("dl"), *RIGHT.ip4("dr"), *RIGHT.ip6("dr"))
+    version = start_tayga(site, options.mtu)
+    site.dut.ip(f"route add {LEFT.net4} dev {TUN}", f"route add {RIGHT_SEEN_FROM_LEFT_NET} dev {TUN}", f"route add {OWN_IPV6}/128 dev {TUN}")
+    return {
+        "engine": {"dut_cores": [site.dut_core]},
+        "left": {"port": "af_packet:tl", "version": 6, **LEFT.ipv6, "seen_as": LEFT.tester4},
+        "right": {"port": "af_packet:tr", "version": 4, **RIGHT.ipv4, **RIGHT.ipv6, "seen_as": RIGHT_SEEN_FROM_LEFT},
+        "dut": {"name": "TAYGA", "version": version, "kernel": platform.release(), "package": package_version(), "cores": [site.dut_core]},
+    }
+
+
+def start_tayga(site: Site, mtu: int) -> str:
+    """Start TAYGA on a TUN interface of that MTU (it reads it once, when it starts); returns its version once it translates."""
+    file, log = site.directory / "tayga.conf", site.directory / "tayga.log"
+    file.write_text(configuration(site.directory))
+    run(site.dut.command(["tayga", "--config", str(file), "--mktun"]))
+    site.dut.ip(f"link set {TUN} mtu {mtu} up")
+    # -d only moves TAYGA's messages from syslog to here; it has none for a packet that it translates.
+    daemon = site.start_daemon(["tayga", "--config", str(file), "-d"], log)
+    return await_start(daemon, log)
+
+
+def await_start(daemon: subprocess.Popen[bytes], log: Path) -> str:
+    """The version in TAYGA's log, once it says that it has its TUN interface and addresses.
+
+    Raises:
+        LabError: it ended, or said nothing, within START_S seconds.
+    """
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline and daemon.poll() is None:
+        text = log.read_text(errors="replace")
+        if "TAYGA's IPv6 address" in text:
+            return text.split("starting TAYGA ", 1)[-1].split()[0]
+        time.sleep(0.01)
+    last = (log.read_text(errors="replace").strip() or "nothing").splitlines()[-1]
+    raise LabError(f"lab tayga-siit: TAYGA did not start within {START_S:g} s; the last it said: {last}")
+
+
+def package_version() -> str | None:
+    """The version of Debian's package, which has patches of its own; None where TAYGA comes from elsewhere."""
+    try:
+        return run(["dpkg-query", "--show", "--showformat", "${Version}", "tayga"])
+    except LabError:
+        return None
+
+
+LAB = Lab(
+    name="tayga-siit",
+    summary="TAYGA, a stateless NAT64 gateway (SIIT): IPv6 on the left, IPv4 on the right",
+    options=LabOptions,
+    programs={"tayga": "tayga"},
+    build=build,
+)

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Labs for real: what they forward, byte by byte, and that nothing of them stays behind. Root only."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.all import IP, UDP, Ether, IPv6, Packet, Raw
+
+from dutperf import lab
+from dutperf.config import load, parse
+from dutperf.lab import LabError, kernel_router, site, tayga_siit
+
+from .stations import stations_of
+
+pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
+
+DATA = bytes(range(18))
+LABS = ["tayga-siit", "kernel-ipv4", "kernel-ipv6", "loopback"]
+
+
+def udp(source: str, destination: str, payload: bytes = DATA) -> Packet:
+    """A UDP packet of the addresses' IP version, DF set in IPv4."""
+    network = IPv6(src=source, dst=destination, hlim=64) if ":" in source else IP(src=source, dst=destination, flags="DF")
+    return network / UDP(sport=49184, dport=7) / Raw(payload)
+
+
+def assert_carries(frame: Packet, source: str, destination: str, payload: bytes = DATA) -> None:
+    """``frame`` has these addresses, the ports and payload of :func:`udp`, and right lengths and checksums."""
+    packet = frame[IPv6 if ":" in source else IP]
+    assert (packet.src, packet.dst, frame[UDP].sport, frame[UDP].dport, bytes(frame[UDP].payload)[: len(payload)]) == (source, destination, 49184, 7, payload)
+    again = packet.copy()
+    for layer, computed in ((again, ("chksum", "len", "plen")), (again[UDP], ("chksum", "len"))):
+        for name in computed:
+            if name in layer.fields:
+                layer.delfieldval(name)
+    assert bytes(again) == bytes(packet)
+
+
+def left_over(records: Path) -> list[str]:
+    """What is there of labs that have their records in this directory: files, and namespaces named after them."""
+    return [path.name for path in records.glob("*") if path.name != ".lock"]
+
+
+def namespaces() -> set[str]:
+    """Names of all network namespaces of labs on this machine."""
+    return {path.name for path in Path("/run/netns").glob("dutperf-*")}
+
+
+def namespaces_of(configuration: dict[str, Any]) -> set[str]:
+    """Those of one lab."""
+    stem = configuration["engine"]["netns"].removesuffix("tester")
+    return {name for name in namespaces() if name.startswith(stem)}
+
+
+def tayga_pids(configuration: dict[str, Any]) -> set[int]:
+    """The TAYGA processes of a lab."""
+    listed = subprocess.run(
+        ["ip", "netns", "pids", configuration["engine"]["netns"].removesuffix("tester") + "dut"], capture_output=True, text=True, check=False
+    )
+    return {int(pid) for pid in listed.stdout.split()}
+
+
+def translates(configuration: dict[str, Any]) -> bool:
+    """Whether a frame gets through TAYGA."""
+    with stations_of(configuration) as both:
+        return len(both.exchange("left", [udp("2001:2::2", "2001:2:0:1000::2")], expected=1)) == 1
+
+
+def wait_for(condition: Callable[[], bool], limit_s: float = 10.0) -> bool:
+    """Whether ``condition`` came true in time."""
+    deadline = time.monotonic() + limit_s
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
+TRANSLATED = [
+    ("foreground forward", "left", ("2001:2::2", "2001:2:0:1000::2"), ("198.18.0.2", "198.19.0.2")),
+    ("foreground forward, network 255", "left", ("2001:2::2", "2001:2:0:10ff::2"), ("198.18.0.2", "198.19.255.2")),
+    ("foreground forward, network 10", "left", ("2001:2::2", "2001:2:0:100a::2"), ("198.18.0.2", "198.19.10.2")),
+    ("foreground reverse", "right", ("198.19.0.2", "198.18.0.2"), ("2001:2:0:1000::2", "2001:2::2")),
+    ("foreground reverse, network 255", "right", ("198.19.0.2", "198.18.255.2"), ("2001:2:0:1000::2", "2001:2:0:ff::2")),
+    ("background forward", "left", ("2001:2::2", "2001:2:0:8000::2"), ("2001:2::2", "2001:2:0:8000::2")),
+    ("background forward, network 255", "left", ("2001:2::2", "2001:2:0:80ff::2"), ("2001:2::2", "2001:2:0:80ff::2")),
+    ("background reverse", "right", ("2001:2:0:8000::2", "2001:2::2"), ("2001:2:0:8000::2", "2001:2::2")),
+    ("background reverse, network 255", "right", ("2001:2:0:8000::2", "2001:2:0:ff::2"), ("2001:2:0:8000::2", "2001:2:0:ff::2")),
+]
+
+
+def test_tayga_translates_the_foreground_and_the_background_passes_it_by() -> None:
+    with lab.bring_up("tayga-siit", {}) as configuration, stations_of(configuration) as both:
+        for description, side, sent, expected in TRANSLATED:
+            received = both.exchange(side, [udp(*sent)], expected=1)
+            assert len(received) == 1, description
+            assert_carries(received[0], *expected)
+
+
+@pytest.mark.parametrize("max_frame_size", [1522, 9216])
+def test_tayga_passes_the_longest_frames_whole(max_frame_size: int) -> None:
+    payload = bytes(max_frame_size - 18 - 40 - 8)
+    with lab.bring_up("tayga-siit", {"max_frame_size": str(max_frame_size)}) as configuration, stations_of(configuration) as both:
+        forward = both.exchange("left", [udp("2001:2::2", "2001:2:0:1000::2", payload)], expected=1)
+        reverse = both.exchange("right", [udp("198.19.0.2", "198.18.0.2", payload)], expected=1)
+    assert [len(frames) for frames in (forward, reverse)] == [1, 1]
+    assert_carries(forward[0], "198.18.0.2", "198.19.0.2", payload)
+    assert_carries(reverse[0], "2001:2:0:1000::2", "2001:2::2", payload)
+
+
+ROUTED = [
+    ("198.18.0.2", "198.19.0.2", "left"),
+    ("198.18.0.2", "198.19.255.2", "left"),
+    ("198.19.0.2", "198.18.0.2", "right"),
+    ("198.19.0.2", "198.18.255.2", "right"),
+    ("2001:2::2", "2001:2:0:8000::2", "left"),
+    ("2001:2::2", "2001:2:0:80ff::2", "left"),
+    ("2001:2:0:8000::2", "2001:2::2", "right"),
+    ("2001:2:0:8000::2", "2001:2:0:ff::2", "right"),
+]
+
+
+@pytest.mark.parametrize(("name", "version"), [("kernel-ipv4", 4), ("kernel-ipv6", 6)])
+def test_the_kernel_routes_both_versions_and_all_networks(name: str, version: int) -> None:
+    with lab.bring_up(name, {}) as configuration, stations_of(configuration) as both:
+        assert [configuration[side]["version"] for side in ("left", "right")] == [version, version]
+        for source, destination, side in ROUTED:
+            received = both.exchange(side, [udp(source, destination)], expected=1)
+            assert len(received) == 1, (source, destination)
+            assert_carries(received[0], source, destination)
+
+
+@pytest.mark.parametrize("version", ["4", "6"])
+def test_loopback_hands_frames_over_unchanged(version: str) -> None:
+    with lab.bring_up("loopback", {"version": version}) as configuration, stations_of(configuration) as both:
+        assert configuration["left"]["version"] == configuration["right"]["version"] == int(version)
+        packet = udp("198.18.0.2", "198.19.0.2")
+        received = both.exchange("right", [packet], expected=1)
+    assert bytes(received[0]) == bytes(Ether(src=both.right.mac, dst=both.left.mac) / packet)
+
+
+def test_loss_is_the_ratio_that_was_asked_for() -> None:
+    sent = 400
+    with lab.bring_up("kernel-ipv4", {"loss": "0.5"}) as configuration, stations_of(configuration) as both:
+        received = both.exchange("left", [udp("198.18.0.2", "198.19.0.2")] * sent, expected=sent, wait_s=1.0)
+    assert abs(len(received) - sent / 2) < 70, "seven standard deviations"
+
+
+def test_the_limit_lets_its_burst_pass_and_little_more() -> None:
+    with lab.bring_up("kernel-ipv6", {"limit_fps": "1", "burst": "20"}) as configuration, stations_of(configuration) as both:
+        began = time.monotonic()
+        received = both.exchange("left", [udp("2001:2::2", "2001:2:0:8000::2")] * 100, expected=100, wait_s=1.0)
+        took_s = time.monotonic() - began
+    assert 20 <= len(received) <= 21 + took_s
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_the_configuration_is_one_that_the_tester_accepts(name: str) -> None:
+    with lab.bring_up(name, {}) as configuration:
+        setup = parse(configuration, origin=f"lab {name}")
+        assert setup.engine.netns == configuration["engine"]["netns"]
+    assert configuration["dut"]["name"]
+    assert configuration["dut"]["version"]
+    assert configuration["dut"]["kernel"] == os.uname().release
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_nothing_stays_and_the_host_is_left_alone(name: str, lab_records: Path) -> None:
+    def host() -> list[str]:
+        shown = [subprocess.run(["ip", what], capture_output=True, text=True, check=True).stdout for what in ("addr", "route")]
+        return [*shown, *(Path("/proc/sys/net", key).read_text() for key in ("ipv4/ip_forward", "ipv6/conf/all/forwarding", "ipv4/conf/all/rp_filter"))]
+
+    before = [line for text in host() for line in text.splitlines() if "valid_lft" not in line]
+    with lab.bring_up(name, {}) as configuration:
+        assert namespaces_of(configuration)
+        assert left_over(lab_records)
+        during = [line for text in host() for line in text.splitlines() if "valid_lft" not in line]
+        pids = tayga_pids(configuration)
+        assert bool(pids) == (name == "tayga-siit")
+    assert during == before
+    assert not namespaces_of(configuration)
+    assert not left_over(lab_records)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_two_labs_at_once_do_not_meet() -> None:
+    with lab.bring_up("tayga-siit", {}) as one, lab.bring_up("tayga-siit", {}) as other:
+        assert namespaces_of(one).isdisjoint(namespaces_of(other))
+        for configuration in (one, other):
+            assert translates(configuration)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError])
+def test_an_interrupt_half_way_through_the_building_leaves_nothing(error: type[BaseException], lab_records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def interrupted(half_built: site.Site, _mtu: int) -> str:
+        made.extend([half_built.tester.name, half_built.dut.name])
+        raise error
+
+    monkeypatch.setattr(tayga_siit, "start_tayga", interrupted)
+    with pytest.raises(error), lab.bring_up("tayga-siit", {}):
+        pass
+    with pytest.raises(error):
+        lab.up("tayga-siit", {})
+    assert len(made) == 4
+    assert namespaces().isdisjoint(made)
+    assert not left_over(lab_records)
+
+
+def test_a_tayga_that_does_not_start_is_one_sentence_and_leaves_nothing(lab_records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = tayga_siit.configuration
+    real_start = site.Site.start_daemon
+
+    def spoil(here: site.Site, argv: list[str], log: Path) -> subprocess.Popen[bytes]:
+        (here.directory / "tayga.conf").write_text("nonsense\n" + sound(here.directory))
+        return real_start(here, argv, log)
+
+    monkeypatch.setattr(site.Site, "start_daemon", spoil)
+    with pytest.raises(LabError, match=r'did not start.*Unknown directive "nonsense"'), lab.bring_up("tayga-siit", {}):
+        pass
+    assert not left_over(lab_records)
+
+
+def test_a_refusal_of_the_kernel_is_one_sentence_and_leaves_nothing(lab_records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_router, "ruleset", lambda _rules: "table inet truth { nonsense }")
+    with pytest.raises(LabError, match="nft") as error, lab.bring_up("kernel-ipv4", {"limit_fps": "5"}):
+        pass
+    assert "\n" not in str(error.value)
+    assert not left_over(lab_records)
+
+
+OWNER = """
+import sys, time
+from pathlib import Path
+from dutperf.lab import bring_up, site
+site.STATE_DIR = Path(sys.argv[1])
+with bring_up("tayga-siit", {}) as configuration:
+    print(configuration["engine"]["netns"], flush=True)
+    time.sleep(60)
+"""
+
+
+def start_owner(records: Path) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+    """Another process with a lab, and as much of the lab's configuration as the helpers above need."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(records)], stdout=subprocess.PIPE, text=True, env=environment)
+    assert owner.stdout is not None
+    return owner, {"engine": {"netns": owner.stdout.readline().strip()}}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_takes_the_lab_down(number: signal.Signals, lab_records: Path) -> None:
+    owner, configuration = start_owner(lab_records)
+    assert len(namespaces_of(configuration)) == 2
+    owner.send_signal(number)
+    assert owner.wait(timeout=20) != 0
+    assert not namespaces_of(configuration)
+    assert not left_over(lab_records)
+
+
+def test_what_a_killed_owner_leaves_the_next_lab_command_removes(lab_records: Path) -> None:
+    owner, configuration = start_owner(lab_records)
+    pids = tayga_pids(configuration)
+    assert len(pids) == 1
+    owner.kill()
+    owner.wait()
+    assert wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids)), "TAYGA dies with its owner"
+    assert len(namespaces_of(configuration)) == 2
+    with lab.bring_up("loopback", {}):
+        assert not namespaces_of(configuration)
+        assert len(site.records()) == 1
+    assert not left_over(lab_records)
+
+
+def test_stopped_processes_do_not_hold_the_take_down_up() -> None:
+    with lab.bring_up("tayga-siit", {}) as configuration:
+        guest = subprocess.Popen(["ip", "netns", "exec", configuration["engine"]["netns"], "sleep", "600"])
+        (tayga,) = tayga_pids(configuration)
+        assert wait_for(lambda: Path(f"/proc/{guest.pid}/comm").read_text() == "sleep\n")
+        for pid in (tayga, guest.pid):
+            os.kill(pid, signal.SIGSTOP)
+    assert not namespaces_of(configuration)
+    assert not Path(f"/proc/{tayga}").exists()
+    assert guest.wait(timeout=10) == -signal.SIGKILL
+
+
+def test_a_lab_that_was_brought_up_stays_until_it_is_taken_down(lab_records: Path) -> None:
+    script = "import sys; from pathlib import Path; from dutperf.lab import site, up; site.STATE_DIR = Path(sys.argv[1]); print(up('tayga-siit', {}))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script, str(lab_records)], capture_output=True, text=True, check=True, env=environment)
+    setup = load(Path(done.stdout.strip()))
+    with lab.bring_up("tayga-siit", {}) as passing:
+        own: dict[str, Any] = {**passing, "engine": {"netns": setup.engine.netns}}
+        assert translates(own)
+        assert lab.down("tayga-siit")
+        assert not namespaces_of(own)
+        assert len(namespaces_of(passing)) == 2
+    assert not lab.down("tayga-siit")
+    assert not left_over(lab_records)

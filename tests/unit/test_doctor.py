@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The doctor on made-up machines: files below a root of the test's own."""
+
+from __future__ import annotations
+
+import gzip
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dutperf import doctor
+from dutperf.doctor import Finding, Machine, examine
+from dutperf.tester import TesterError
+
+CPU = "processor\t: {}\nmodel name\t: Example 9000\nflags\t\t: fpu tsc constant_tsc nonstop_tsc rdtscp\n\n"
+ALL_CAPABILITIES = "Name:\tx\nCapEff:\t000001ffffffffff\n"
+GOOD = {
+    "proc/cpuinfo": "".join(CPU.format(core) for core in range(8)),
+    "proc/stat": "cpu  1000 0 1000 98000 0 0 0 0 0 0\ncpu0 1 2 3\n",
+    "proc/mounts": "sysfs /sys sysfs rw 0 0\nhugetlbfs /dev/hugepages hugetlbfs rw 0 0\n",
+    "proc/self/status": ALL_CAPABILITIES,
+    "boot/config-6.1.0": "CONFIG_VETH=m\nCONFIG_TUN=m\nCONFIG_XDP_SOCKETS=y\nCONFIG_NF_TABLES_NETDEV=y\n",
+    "sys/devices/system/cpu/isolated": "2-7\n",
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance\n",
+    "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor": "performance\n",
+    "sys/devices/system/node/node0/cpulist": "0-7\n",
+    "sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc\n",
+    "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "512\n",
+    "sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages": "500\n",
+    "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages": "0\n",
+    "sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages": "0\n",
+    "sys/bus/pci/devices/0000:01:00.0/class": "0x020000\n",
+    "sys/bus/pci/devices/0000:02:00.0/class": "0x010802\n",
+    "sys/bus/pci/drivers/vfio-pci/new_id": "",
+    "usr/lib/x86_64-linux-gnu/pkgconfig/libdpdk.pc": "Name: DPDK\nVersion: 22.11.11\n",
+    **{f"usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_{name}.so.23": "" for name in ("af_packet", "af_xdp", "ring", "null", "ixgbe")},
+}
+
+MakeMachine = Callable[..., Machine]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> MakeMachine:
+    """Makes the good machine with some files changed (or, by None, missing) and other members."""
+
+    def make(changes: dict[str, str | None] | None = None, **members: object) -> Machine:
+        for name, text in {**GOOD, **(changes or {})}.items():
+            if text is not None:
+                file = tmp_path / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+        given = {"root": tmp_path, "release": "6.1.0", "memlock_bytes": resource.RLIM_INFINITY, "pause": lambda: None}
+        found = {"find_program": lambda program: f"/usr/sbin/{program}", "find_engine": lambda: "/opt/dutperf-engine"}
+        return Machine(**{**given, **found, **members})  # type: ignore[arg-type]
+
+    return make
+
+
+def finding(machine: Machine, topic: str) -> Finding:
+    """The one finding on a topic."""
+    (found,) = [finding for finding in examine(machine) if finding.topic == topic]
+    return found
+
+
+def test_a_good_machine_lacks_nothing(machine: MakeMachine) -> None:
+    findings = examine(machine())
+    assert [one for one in findings if one.state != "ok"] == []
+    assert len({one.topic for one in findings}) == len(findings)
+
+
+def test_a_machine_that_tells_nothing_is_examined_all_the_same(tmp_path: Path) -> None:
+    def no_engine() -> str:
+        raise TesterError("dutperf-engine is not built", code="no_engine")
+
+    bare = Machine(tmp_path, "0", 65536, lambda: None, lambda _program: None, no_engine)
+    findings = examine(bare)
+    assert {"engine", "tayga", "nft", "ip", "DPDK", "privileges", "huge pages", "TSC"} <= {one.topic for one in findings if one.state == "lack"}
+
+
+def test_every_lack_has_one_line_of_advice_and_nothing_else_has(tmp_path: Path, machine: MakeMachine) -> None:
+    for one in [*examine(machine()), *examine(Machine(root=tmp_path / "nothing", pause=lambda: None))]:
+        assert (one.advice is not None) == (one.state == "lack"), one
+        assert "\n" not in one.text + (one.advice or "")
+
+
+GOVERNOR = "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor"
+CLOCK = "sys/devices/system/clocksource/clocksource0/current_clocksource"
+FREE_2MB = "sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
+FREE_1GB = "sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages"
+CARD_STATE = "sys/bus/pci/devices/0000:01:00.0/virtio0/net/eth0/operstate"
+AF_XDP = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_xdp.so.23"
+
+
+@pytest.mark.parametrize(
+    ("topic", "changes", "state", "words"),
+    [
+        ("cores", {"proc/cpuinfo": CPU.format(0)}, "lack", "one core"),
+        ("cores", {"proc/cpuinfo": CPU.format(0) + CPU.format(1)}, "note", "2 cores; sending and receiving share"),
+        ("cores", {}, "ok", "Example 9000, 8 cores"),
+        ("isolated cores", {"sys/devices/system/cpu/isolated": "\n"}, "lack", "none"),
+        ("isolated cores", {"sys/devices/system/cpu/isolated": "\n", "proc/cpuinfo": CPU.format(0) + CPU.format(1)}, "note", "none to spare"),
+        ("NUMA", {"sys/devices/system/node/node1/cpulist": "8-15\n"}, "note", "node1: cores 8-15"),
+        ("governor", {GOVERNOR: "powersave\n"}, "lack", "performance, powersave"),
+        ("TSC", {"proc/cpuinfo": CPU.format(0).replace("nonstop_tsc ", "")}, "lack", "does not promise nonstop_tsc"),
+        ("TSC", {CLOCK: "hpet\n"}, "lack", "hpet"),
+        ("TSC", {CLOCK: "kvm-clock\n"}, "ok", "kvm-clock"),
+        ("virtual machine", {"proc/cpuinfo": CPU.format(0).replace("fpu", "fpu hypervisor")}, "note", "interrupt"),
+        ("huge pages", {FREE_2MB: "0\n"}, "lack", "2 MB: 512 reserved, 0 free"),
+        ("huge pages", {FREE_2MB: "0\n", FREE_1GB: "2\n"}, "ok", "1 GB: 0 reserved, 2 free"),
+        ("hugetlbfs", {"proc/mounts": "proc /proc proc rw 0 0\n"}, "note", "not mounted"),
+        ("privileges", {"proc/self/status": "CapEff:\t0000000000003000\n"}, "lack", "without CAP_IPC_LOCK, CAP_SYS_ADMIN"),
+        ("kernel", {"boot/config-6.1.0": "CONFIG_TUN=y\nCONFIG_NF_TABLES_NETDEV=m\n# CONFIG_VETH is not set\n"}, "lack", "without veth pairs"),
+        ("kernel", {"boot/config-6.1.0": None}, "note", "does not tell"),
+        ("DPDK", {"usr/lib/x86_64-linux-gnu/pkgconfig/libdpdk.pc": None}, "lack", "not installed"),
+        ("DPDK", {AF_XDP: None}, "lack", "without the drivers af_xdp"),
+        ("network cards", {"sys/bus/pci/drivers/vfio-pci/new_id": None}, "lack", "0000:01:00.0, but no driver"),
+        ("network cards", {"sys/bus/pci/devices/0000:01:00.0/class": "0x030000\n"}, "note", "none free"),
+        ("network cards", {CARD_STATE: "up\n"}, "note", "none free"),
+        ("network cards", {CARD_STATE: "down\n"}, "ok", "0000:01:00.0; vfio-pci"),
+        ("steal time", {"proc/stat": "cpu  1000 0 1000 88000 0 0 0 10000 0 0\n"}, "lack", "10.00 % since start"),
+        ("steal time", {"proc/stat": "intr 5\n"}, "note", "not told"),
+    ],
+)
+def test_findings(topic: str, changes: dict[str, str | None], state: str, words: str, machine: MakeMachine) -> None:
+    found = finding(machine(changes), topic)
+    assert (found.state, words in found.text) == (state, True), found
+
+
+def test_steal_time_is_that_of_the_sample(tmp_path: Path, machine: MakeMachine) -> None:
+    def a_while_later() -> None:
+        (tmp_path / "proc/stat").write_text("cpu  1010 0 1000 98080 0 0 0 10 0 0\n")
+
+    found = finding(machine(pause=a_while_later), "steal time")
+    assert found.state == "lack"
+    assert found.text == "10.00 % just now, 0.01 % since start"
+
+
+def test_the_kernels_own_copy_of_its_configuration_comes_first(tmp_path: Path, machine: MakeMachine) -> None:
+    made_up = machine()
+    (tmp_path / "proc/config.gz").write_bytes(gzip.compress(b"CONFIG_VETH=y\n"))
+    assert finding(made_up, "kernel").state == "lack"
+
+
+@pytest.mark.parametrize(("status", "state"), [(ALL_CAPABILITIES, "ok"), ("CapEff:\t0000000000000000\n", "lack")])
+def test_locked_memory_is_limited_only_without_the_capability(status: str, state: str, machine: MakeMachine) -> None:
+    found = finding(machine({"proc/self/status": status}, memlock_bytes=65536), "locked memory")
+    assert found.state == state
+    assert ("64 KiB" in found.text) == (state == "lack")
+
+
+@pytest.mark.parametrize("missing", ["tayga", "nft", "ip"])
+def test_a_missing_program_is_named_with_its_package(missing: str, machine: MakeMachine) -> None:
+    made_up = machine(find_program=lambda program: None if program == missing else f"/usr/sbin/{program}")
+    lacks = {one.topic: one.advice for one in examine(made_up) if one.state == "lack"}
+    assert list(lacks) == [missing]
+    assert (lacks[missing] or "").startswith("apt-get install ")
+
+
+def test_this_machine_can_be_examined() -> None:
+    topics = [one.topic for one in examine(Machine(pause=lambda: None))]
+    assert topics.count("cores") == 1
+    assert len(topics) >= len(doctor._LOOKS)

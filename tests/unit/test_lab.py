@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Labs without building any: options, texts, records, signals. What they build is tested in tests/integration/test_labs.py."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dutperf import lab
+from dutperf.lab import LabError, definition, site
+from dutperf.lab.kernel_router import RouterOptions, ruleset
+from dutperf.lab.netns import Namespace, core_mask, run
+from dutperf.lab.signals import endings_unwind, endings_wait
+from dutperf.lab.site import Owner, Record
+from dutperf.lab.tayga_siit import configuration, mappings
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of its own for records."""
+    monkeypatch.setattr(site, "STATE_DIR", tmp_path)
+    return tmp_path
+
+
+def enter(name: str, options: dict[str, str]) -> None:
+    """Try to have a lab; for those that must be refused before anything is made."""
+    with lab.bring_up(name, options):
+        raise AssertionError("the lab was built")
+
+
+def test_every_lab_is_listed_with_its_options() -> None:
+    infos = {info.name: info for info in lab.list_labs()}
+    assert set(infos) == {"tayga-siit", "kernel-ipv4", "kernel-ipv6", "loopback"}
+    assert all(info.summary and all(info.options.values()) for info in infos.values())
+    assert set(infos["kernel-ipv6"].options) == {"max_frame_size", "limit_fps", "burst", "loss"}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("tayga", {}, ["tayga", "did you mean tayga-siit?"]),
+        ("zzz", {}, ["zzz", "tayga-siit, kernel-ipv4, kernel-ipv6, loopback"]),
+        ("tayga-siit", {"mtu": "9000"}, ["unknown option mtu", "max_frame_size"]),
+        ("tayga-siit", {"limit_fps": "9000"}, ["unknown option limit_fps"]),
+        ("tayga-siit", {"max_frame_size": "9217"}, ["max_frame_size=9217", "9216"]),
+        ("tayga-siit", {"max_frame_size": "big"}, ["max_frame_size=big", "integer"]),
+        ("kernel-ipv4", {"limit_fps": "0"}, ["limit_fps=0"]),
+        ("kernel-ipv4", {"burst": "10"}, ["burst needs limit_fps"]),
+        ("kernel-ipv4", {"loss": "0.3"}, ["loss=0.3", "0.333333"]),
+        ("kernel-ipv4", {"loss": "0"}, ["loss=0"]),
+        ("kernel-ipv4", {"loss": "1"}, ["loss=1"]),
+        ("kernel-ipv4", {"loss": "nan"}, ["loss=nan"]),
+        ("loopback", {"version": "5"}, ["version=5", "4 or 6"]),
+    ],
+)
+def test_what_is_wrong_with_name_or_options_is_one_sentence(name: str, options: dict[str, str], words: list[str]) -> None:
+    with pytest.raises(LabError) as error:
+        enter(name, options)
+    assert all(word in str(error.value) for word in words), str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_without_root_there_is_no_lab(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(definition.os, "geteuid", lambda: 1000)
+    with pytest.raises(LabError, match=r"needs root.*sudo"):
+        enter("loopback", {})
+    with pytest.raises(LabError, match=r"needs root.*sudo"):
+        lab.down("loopback")
+
+
+@pytest.mark.parametrize(("program", "name", "package"), [("tayga", "tayga-siit", "tayga"), ("nft", "kernel-ipv4", "nftables"), ("ip", "loopback", "iproute2")])
+def test_a_missing_program_is_named_with_its_package(program: str, name: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(definition.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda wanted: None if wanted == program else f"/usr/sbin/{wanted}")
+    with pytest.raises(LabError, match=f"needs {program}.*apt-get install {package}"):
+        enter(name, {})
+
+
+@pytest.mark.parametrize(("core", "mask"), [(0, "1"), (1, "2"), (5, "20"), (31, "80000000"), (32, "1,00000000"), (65, "2,00000000,00000000")])
+def test_core_mask(core: int, mask: str) -> None:
+    assert core_mask(core) == mask
+
+
+@pytest.mark.parametrize(
+    ("options", "rules"),
+    [
+        ({}, []),
+        ({"limit_fps": "60000"}, ["limit rate over 60000/second drop"]),
+        ({"limit_fps": "60000", "burst": "1000"}, ["limit rate over 60000/second burst 1000 packets drop"]),
+        ({"loss": "0.0001"}, ["numgen random mod 10000 == 0 drop"]),
+        ({"loss": "0.5", "limit_fps": "7"}, ["limit rate over 7/second drop", "numgen random mod 2 == 0 drop"]),
+    ],
+)
+def test_known_truth_as_rules(options: dict[str, str], rules: list[str]) -> None:
+    parsed = RouterOptions.model_validate(options)
+    assert parsed.rules() == rules
+    assert all(f"    {rule}\n" in ruleset(parsed.rules()) for rule in rules)
+
+
+def test_tayga_maps_256_networks_on_each_side_one_to_one() -> None:
+    pairs = [line.split()[1:] for line in mappings()]
+    by_ipv4 = {ipaddress.IPv4Address(ipv4): ipaddress.IPv6Address(ipv6) for ipv4, ipv6 in pairs}
+    assert len(by_ipv4) == len(set(by_ipv4.values())) == 512
+    for address, text in {
+        "198.18.0.2": "2001:2::2",
+        "198.18.255.2": "2001:2:0:ff::2",
+        "198.19.0.2": "2001:2:0:1000::2",
+        "198.19.10.2": "2001:2:0:100a::2",
+    }.items():
+        assert by_ipv4[ipaddress.IPv4Address(address)] == ipaddress.IPv6Address(text)
+
+
+def test_tayga_configuration_names_what_is_mandatory(tmp_path: Path) -> None:
+    directives = [line.split()[0] for line in configuration(tmp_path).splitlines()]
+    assert directives[:4] == ["tun-device", "ipv4-addr", "ipv6-addr", "data-dir"]
+    assert set(directives[4:]) == {"map"}
+
+
+def test_a_failing_program_is_one_sentence_with_its_complaint() -> None:
+    with pytest.raises(LabError, match=r"^sh -c .* failed: no such thing$"):
+        run(["sh", "-c", "echo no such thing >&2; echo more >&2; exit 3"])
+    with pytest.raises(LabError, match=r"^cannot run /no/program: No such file"):
+        run(["/no/program"])
+
+
+def test_a_process_is_known_by_id_and_start_time() -> None:
+    me = Owner.me()
+    assert me.lives()
+    assert not Owner(me.pid, me.start_time + 1).lives()
+
+
+def test_a_dead_process_owns_nothing() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    start_time = site.process_start_time(child.pid)
+    assert start_time is not None
+    owner = Owner(child.pid, start_time)
+    assert owner.lives()
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not owner.lives(), "a zombie does not live"
+    child.wait()
+    assert not owner.lives()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"id": "a"}', '{"id": "a", "lab": "loopback", "owner": 3}'])
+def test_a_spoilt_record_is_none(text: str, state: Path) -> None:
+    file = state / "a.json"
+    file.write_text(text)
+    assert Record.read(file) is None
+    assert site.records() == []
+
+
+def test_records_come_back_as_written(state: Path) -> None:
+    written = [Record("a", "loopback", Owner.me()), Record("b", "tayga-siit", None)]
+    for record in written:
+        record.write()
+    assert site.records() == written
+    assert json.loads((state / "b.json").read_text())["owner"] is None
+
+
+def test_only_what_dead_owners_left_is_removed(state: Path) -> None:
+    mine, staying = Record("a", "loopback", Owner.me()), Record("b", "loopback", None)
+    left = Record("c", "loopback", Owner(os.getpid(), 1))
+    for record in (mine, staying, left):
+        record.write()
+        record.directory.mkdir()
+        (record.directory / "file").touch()
+    assert site.remove_leftovers() == 1
+    assert site.records() == [mine, staying]
+    assert {path.name for path in state.iterdir()} == {"a", "a.json", "b", "b.json", ".lock"}
+
+
+def test_no_take_down_ends_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Namespace, "exists", lambda _self: True)
+    monkeypatch.setattr("dutperf.lab.netns.run", lambda _argv: f"{os.getpid()}\n{os.getppid()}\n1\n999999\n")
+    assert Namespace("any").processes() == {999999}
+
+
+def test_a_signal_to_end_unwinds_instead_of_killing() -> None:
+    with pytest.raises(SystemExit) as end, endings_unwind():
+        signal.raise_signal(signal.SIGTERM)
+    assert end.value.code == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_the_programs_own_handlers_stay() -> None:
+    caught: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _frame: caught.append(number))
+    try:
+        with endings_unwind():
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert caught == [signal.SIGTERM]
+
+
+def test_take_down_is_finished_before_a_signal_counts() -> None:
+    steps = []
+
+    def take_down() -> None:
+        with endings_wait():
+            signal.raise_signal(signal.SIGINT)
+            steps.append("finished")
+
+    with pytest.raises(KeyboardInterrupt):
+        take_down()
+    assert steps == ["finished"]

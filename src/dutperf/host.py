@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the machine is that a measurement runs on, for the journal (RFC 2544 section 10, RFC 8219 section 5: results state their conditions)."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+from dutperf import __version__
+
+TUNING = (
+    "isolcpus",
+    "nohz_full",
+    "rcu_nocbs",
+    "mitigations",
+    "idle",
+    "processor.max_cstate",
+    "intel_idle.max_cstate",
+    "intel_pstate",
+    "amd_pstate",
+    "intel_iommu",
+    "iommu",
+    "hugepages",
+    "hugepagesz",
+    "default_hugepagesz",
+    "nosmt",
+    "preempt",
+    "tsc",
+    "clocksource",
+)
+"""Options of the kernel's command line that change what a tester can do; the others are nobody's business."""
+
+
+def environment(root: Path = Path("/")) -> dict[str, Any]:
+    """Host name, CPU, cores, kernel, its tuning options, frequency governor, clock source, memory and versions, as JSON types; None where unknown.
+
+    ``root`` stands in for / where a test makes up a machine.
+    """
+    return {
+        "name": platform.node(),
+        "cpu": _find(root / "proc/cpuinfo", r"^model name\s*:\s*(.+)$") or platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "usable_cores": sorted(os.sched_getaffinity(0)),
+        "memory_kb": int(_find(root / "proc/meminfo", r"^MemTotal:\s*(\d+) kB$") or 0) or None,
+        "kernel": platform.release(),
+        "kernel_options": _tuning(root / "proc/cmdline"),
+        "governor": _find(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", r"^(\S+)$"),
+        "clock_source": _find(root / "sys/devices/system/clocksource/clocksource0/current_clocksource", r"^(\S+)$"),
+        "dutperf": __version__,
+        "python": platform.python_version(),
+    }
+
+
+def _find(path: Path, pattern: str) -> str | None:
+    try:
+        match = re.search(pattern, path.read_text(errors="replace"), re.MULTILINE)
+    except OSError:
+        return None
+    return match[1].strip() if match else None
+
+
+def _tuning(command_line: Path) -> list[str]:
+    return [option for option in (_find(command_line, r"^(.+)$") or "").split() if option.partition("=")[0] in TUNING]

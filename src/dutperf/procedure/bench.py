@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every procedure is given and has to offer: the plan, a bench that runs valid trials, and the status that a progress line shows.
+
+A procedure decides which load comes next and what the results mean. Running a trial, repeating one that is not valid, keeping the journal and
+telling the observer is the bench's work, the same for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dutperf.conditions import Conditions
+from dutperf.model import Trial, TrialResult
+from dutperf.tester import Progress
+
+TrialFactory = Callable[[int, int, int], Trial]
+"""Frame size (bytes), rate (frames/s per direction) and trial number to a trial."""
+
+
+class PlanError(ValueError):
+    """The conditions cannot be measured as they are. ``option`` names the one to change, as in ``Conditions`` (``max_rate``)."""
+
+    def __init__(self, message: str, *, option: str) -> None:
+        super().__init__(message)
+        self.option = option
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be measured. ``dut``, ``config`` and ``invocation`` are JSON types and go to the journal as they are."""
+
+    conditions: Conditions
+    make_trial: TrialFactory
+    maximum_fps: Callable[[int], int | None]
+    """The media's maximum frame rate for a frame size (RFC 8219 appendix A), in frames/s per direction; None where it is unknown."""
+    dut: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    invocation: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in its course a procedure is; the procedure's share of a :class:`Status`."""
+
+    frame_size: int
+    repetition: int
+    """From 1."""
+    repetitions: int
+    lower_fps: int | None
+    """Highest rate that passed in this repetition."""
+    upper_fps: int | None
+    """Lowest rate that did not pass in this repetition."""
+    trials_left: int
+    """Estimate for the whole run, the next trial included."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a progress line shows. Rates in frames/s per direction."""
+
+    procedure: str
+    frame_size: int
+    repetition: int
+    repetitions: int
+    trying_fps: int
+    lower_fps: int | None
+    upper_fps: int | None
+    trials_done: int
+    trials_left: int
+    remaining_s: float
+    """Estimate for the whole run."""
+    progress: Progress | None = None
+    """Of the running trial."""
+    last: TrialResult | None = None
+    """The trial that ended last."""
+    note: str | None = None
+    """A sentence for a person: why a trial is repeated, how a search ended."""
+
+
+class Observer(Protocol):
+    """Is told how far a measurement is: before, about once a second during, and after each trial."""
+
+    def update(self, status: Status) -> None: ...
+
+
+class Bench(Protocol):
+    """Runs a procedure's trials."""
+
+    def measure(self, rate_fps: int, place: Place) -> TrialResult:
+        """A valid result at ``rate_fps``; or, where repeats did not help, the last one, whose verdict is not valid.
+
+        Raises:
+            TesterError: the tester cannot work at all.
+        """
+        ...
+
+    def record(self, event: str, **members: Any) -> None:
+        """Write an event to the journal; it is on the disk when this returns."""
+        ...
+
+    def say(self, note: str) -> None:
+        """Show a person one sentence."""
+        ...
+
+
+class Procedure(Protocol):
+    """One way to measure, by one clause."""
+
+    name: str
+
+    def description(self) -> dict[str, Any]:
+        """What the journal's plan states about this procedure, as JSON types: how it searches, and each frame size's limits."""
+        ...
+
+    def run(self, bench: Bench) -> str | None:
+        """Measure every frame size. Returns why the run ended before its time, None where it did not."""
+        ...

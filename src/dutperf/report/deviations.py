@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names each clause of the RFCs that a throughput run did not follow, so that no quick run can pass for a conforming one.
+
+One table, :data:`RULES`: clause, and what is to be said where it was not followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dutperf.conditions import Conditions
+from dutperf.model import MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, FieldMode, Value
+
+TRIAL_S = 60.0
+DRAIN_S = 2.0
+REPETITIONS = 20
+FRAME_SIZES = (128, 256, 512, 768, 1024, 1280, 1518)
+"""RFC 8219 5.1.1 up to what every Ethernet carries, but for the smallest, which depends on the traffic; the larger ones depend on the media."""
+LARGER_FRAME_SIZES = (1522, 2048, 4096, 8192, 9216)
+NETWORKS = 256
+
+
+class Deviation(Value):
+    """A clause that was not followed."""
+
+    clause: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the rules look at."""
+
+    conditions: Conditions
+    repetitions: int
+    """Repetitions that every frame size has."""
+    smallest_size: int
+    """Smallest frame size that the traffic allows, in bytes: 64, with IPv6 84."""
+
+
+Rule = Callable[[Facts], str | None]
+
+
+def deviations(conditions: Conditions, *, repetitions: int, with_ipv6: bool) -> tuple[Deviation, ...]:
+    """Every deviation of a run: ``repetitions`` were finished for each frame size; ``with_ipv6``: some frames are IPv6."""
+    facts = Facts(conditions, repetitions, MIN_FRAME_SIZE_IPV6 if with_ipv6 else MIN_FRAME_SIZE)
+    said = ((clause, rule(facts)) for clause, rule in RULES)
+    return tuple(Deviation(clause=clause, text=text) for clause, text in said if text is not None)
+
+
+def _trial_length(facts: Facts) -> str | None:
+    duration_s = facts.conditions.duration_s
+    return f"trials of {duration_s:g} s, shorter than {TRIAL_S:g} s" if duration_s < TRIAL_S else None
+
+
+def _loss(facts: Facts) -> str | None:
+    tolerance = facts.conditions.loss_tolerance
+    return f"a trial passes with up to {tolerance * 100:g} % of a direction's frames lost, not only with none" if tolerance else None
+
+
+def _repetitions(facts: Facts) -> str | None:
+    return f"{facts.repetitions} repetitions, fewer than {REPETITIONS}" if facts.repetitions < REPETITIONS else None
+
+
+def _drain(facts: Facts) -> str | None:
+    drain_s = facts.conditions.drain_s
+    return f"receiving ends {drain_s:g} s after sending, not {DRAIN_S:g} s" if drain_s < DRAIN_S else None
+
+
+def _preparation(_: Facts) -> str | None:
+    return "no learning frames before each trial: addresses are resolved by ARP and NDP once, before the first"
+
+
+def _rest(_: Facts) -> str | None:
+    return "no rest of 5 s between trials for the DUT to restabilise"
+
+
+def _direction(facts: Facts) -> str | None:
+    return f"unidirectional traffic ({facts.conditions.directions}) instead of bidirectional" if facts.conditions.directions != "both" else None
+
+
+def _ports(facts: Facts) -> str | None:
+    ports = facts.conditions.ports
+    return f"{ports} UDP ports instead of random ones over the recommended ranges" if ports is not FieldMode.RANDOM else None
+
+
+def _frame_sizes(facts: Facts) -> str | None:
+    standard, chosen = {facts.smallest_size, *FRAME_SIZES}, set(facts.conditions.frame_sizes)
+    parts = {"not measured": standard - chosen, "not of the series": chosen - standard - set(LARGER_FRAME_SIZES)}
+    said = [f"{meaning}: {', '.join(map(str, sorted(sizes)))}" for meaning, sizes in parts.items() if sizes]
+    return f"frame sizes of the standard's series {'; '.join(said)} bytes" if said else None
+
+
+def _networks(facts: Facts) -> str | None:
+    networks = facts.conditions.networks
+    if networks == 1:
+        return f"measured with a single pair of addresses, not also with random destinations over {NETWORKS} networks"
+    return f"measured with random destinations over {networks} networks, not also with a single pair of addresses"
+
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("RFC 2544 section 24", _trial_length),
+    ("RFC 2544 section 26.1", _loss),
+    ("RFC 8219 section 12", _repetitions),
+    ("RFC 2544 section 23 (d)", _drain),
+    ("RFC 2544 section 23 (b)", _preparation),
+    ("RFC 2544 section 23 (e)", _rest),
+    ("RFC 8219 section 5.3, RFC 2544 section 14", _direction),
+    ("RFC 4814 section 4.5", _ports),
+    ("RFC 8219 section 5.1.1", _frame_sizes),
+    ("RFC 2544 section 12", _networks),
+)

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tester and a DUT with known truth, in virtual time: what a procedure finds can be compared with what it should have found.
+
+The DUT is a server of constant capacity with a queue that drops at its tail, and may lose frames at random besides. The tester has limits and
+troubles of its own. Its counts are judged by the same rules as a real tester's (:mod:`dutperf.validity`); nothing here knows which verdict comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from dutperf import validity
+from dutperf.model import Away, Direction, DirectionCounts, Quantiles, Stream, Trial, TrialResult
+from dutperf.tester import Progress, ProgressCallback
+
+NO_LIMIT = float("inf")
+DISTURBANCE_S = (0.06, 0.2)
+"""How long a disturbed tester is away: enough to be noticed."""
+
+
+@dataclass(frozen=True)
+class SimulatedDut:
+    """What is true of the DUT."""
+
+    capacity_fps: float | Mapping[Direction, float] = NO_LIMIT
+    """Frames/s that it forwards in each direction; ``shared``: in both together."""
+    shared: bool = False
+    queue_frames: int = 0
+    """Frames that wait for their turn, in each direction; those beyond are lost."""
+    loss_ratio: float = 0.0
+    """Share of the forwarded frames that is lost at random."""
+    dies_after_trials: int | None = None
+    """From then on nothing comes through."""
+    silent: frozenset[Direction] = frozenset()
+    """Directions in which nothing comes through at all."""
+
+    def alive(self, direction: Direction, trials_before: int) -> bool:
+        """Whether anything comes through in ``direction``."""
+        return direction not in self.silent and (self.dies_after_trials is None or trials_before < self.dies_after_trials)
+
+    def capacity(self, direction: Direction, offered_fps: Mapping[Direction, int]) -> float:
+        """Frames/s for ``direction`` where ``offered_fps`` is offered: of a shared capacity, a part in proportion."""
+        capacity_fps = self.capacity_fps if not isinstance(self.capacity_fps, Mapping) else self.capacity_fps.get(direction, NO_LIMIT)
+        return capacity_fps * offered_fps[direction] / sum(offered_fps.values()) if self.shared else capacity_fps
+
+
+@dataclass(frozen=True)
+class SimulatedLimits:
+    """What is wrong with the tester."""
+
+    send_fps: float = NO_LIMIT
+    """Highest rate per direction at which it can send."""
+    receive_fps: float = NO_LIMIT
+    """Highest rate per direction at which it can receive; frames beyond are dropped, and counted."""
+    disturbed_ratio: float = 0.0
+    """Share of trials in which something else on the machine takes the sender's core for a while."""
+
+
+@dataclass
+class SimulatedTester:
+    """A :class:`dutperf.tester.Tester`. With the same ``seed``, the same trials in the same order have the same results."""
+
+    dut: SimulatedDut = field(default_factory=SimulatedDut)
+    limits: SimulatedLimits = field(default_factory=SimulatedLimits)
+    seed: int = 0
+    trials: list[Trial] = field(default_factory=list)
+    """Those run so far."""
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        """See :meth:`dutperf.tester.Tester.run`."""
+        random = np.random.default_rng([self.seed, len(self.trials)])
+        away_s = random.uniform(*DISTURBANCE_S) if random.random() < self.limits.disturbed_ratio else 0.0
+        counts = {direction: self._count(trial, direction, away_s, random) for direction in trial.streams()}
+        self.trials.append(trial)
+        if on_progress is not None:
+            _report(trial, counts, on_progress)
+        verdict, causes = validity.judge(trial, counts)
+        return TrialResult(trial=trial.trial, verdict=verdict, causes=causes, forward=counts.get(Direction.FORWARD), reverse=counts.get(Direction.REVERSE))
+
+    def environment(self) -> dict[str, Any]:
+        """See :meth:`dutperf.tester.Tester.environment`."""
+        return {"tester": "simulated", "seed": self.seed, "dut": repr(self.dut), "limits": repr(self.limits)}
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def _count(self, trial: Trial, direction: Direction, away_s: float, random: np.random.Generator) -> DirectionCounts:
+        intended = trial.intended(direction)
+        sent = min(intended, int(self.limits.send_fps * trial.duration_s) if self.limits.send_fps < NO_LIMIT else intended)
+        forwarded = self._forwarded(trial, direction, sent, away_s, random)
+        missed = forwarded - _room(self.limits.receive_fps, trial.duration_s, forwarded)
+        return _counts(trial, direction, _Tally(sent=sent, received=forwarded - missed, missed=missed), away_s)
+
+    def _forwarded(self, trial: Trial, direction: Direction, sent: int, away_s: float, random: np.random.Generator) -> int:
+        """How many of the ``sent`` frames leave the DUT."""
+        if not self.dut.alive(direction, len(self.trials)):
+            return 0
+        offered_fps = {one: stream.rate_fps for one, stream in trial.streams().items()}
+        capacity_fps, queue = self.dut.capacity(direction, offered_fps), self.dut.queue_frames
+        served = _room(capacity_fps, trial.duration_s, sent - queue) + min(queue, sent)
+        burst = ceil(offered_fps[direction] * away_s)  # what follows the silence of a sender that was away, all at once
+        overrun = max(0, burst - queue - 1) if capacity_fps < NO_LIMIT else 0
+        passing = max(0, min(served, sent - overrun))
+        return passing - int(random.binomial(passing, self.dut.loss_ratio))
+
+
+def _room(rate_fps: float, duration_s: float, frames: int) -> int:
+    """How many of ``frames`` find room at ``rate_fps``; the first needs no time."""
+    return max(0, frames if rate_fps == NO_LIMIT else min(frames, ceil(rate_fps * duration_s)))
+
+
+@dataclass(frozen=True)
+class _Tally:
+    sent: int
+    received: int
+    missed: int
+
+
+def _counts(trial: Trial, direction: Direction, tally: _Tally, away_s: float) -> DirectionCounts:
+    intended, sent, received = trial.intended(direction), tally.sent, tally.received
+    foreground_sent, foreground_received = (_foreground(trial.streams()[direction], frames) for frames in (sent, received))
+    away_us = away_s * 1e6
+    return DirectionCounts(
+        intended=intended,
+        sent=sent,
+        received=received,
+        foreground_sent=foreground_sent,
+        background_sent=sent - foreground_sent,
+        foreground_received=foreground_received,
+        background_received=received - foreground_received,
+        duplicates=0,
+        out_of_order=0,
+        stale=0,
+        damaged=0,
+        send_time_s=trial.duration_s,
+        lateness_us=Quantiles(p50=0.5, p99=1.0, p999=2.0, max=max(2.0, away_us)),
+        away_us=Away(sender=away_us, receiver=0.0),
+        refused=intended - sent,
+        tester_drops={"nic_missed": tally.missed} if tally.missed else {},
+        dut_input_drops=0,
+        other_received={},
+    )
+
+
+def _foreground(stream: Stream, frames: int) -> int:
+    """How many of the first ``frames`` are foreground: frame k with k mod n < m."""
+    return frames // stream.n * stream.m + min(frames % stream.n, stream.m)
+
+
+def _report(trial: Trial, counts: Mapping[Direction, DirectionCounts], on_progress: ProgressCallback) -> None:
+    """Progress at each full second of the sending time."""
+    sent, received = (sum(getattr(one, name) for one in counts.values()) for name in ("sent", "received"))
+    for second in range(1, int(trial.duration_s) + 1):
+        share = second / trial.duration_s
+        on_progress(Progress(elapsed_s=float(second), sent=int(sent * share), received=int(received * share)))

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lab with the real engine on it, as the commands have them, for tests that interfere while a trial runs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dutperf import config, lab, traffic
+from dutperf.conditions import Conditions
+from dutperf.config import Setup
+from dutperf.model import TrialResult
+from dutperf.tester.engine import EngineCommand, EngineTester
+
+MAX_FRAME_SIZE = 1518
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A lab and the engine on it."""
+
+    setup: Setup
+    tester: EngineTester
+
+    @property
+    def tester_netns(self) -> str:
+        """Where the engine runs."""
+        assert self.setup.engine.netns is not None
+        return self.setup.engine.netns
+
+    @property
+    def dut_netns(self) -> str:
+        """Where the DUT runs."""
+        return self.tester_netns.removesuffix("tester") + "dut"
+
+    def run(self, rate_fps: int, **conditions: Any) -> TrialResult:
+        """One trial, half a second unless said otherwise, with the lab's smallest frames."""
+        defaults: dict[str, Any] = {"duration_s": 0.5, "drain_s": 0.3}
+        chosen = Conditions(**(defaults | conditions))
+        size = conditions.get("frame_sizes", [traffic.smallest_frame_size(self.setup, chosen)])[0]
+        return self.tester.run(traffic.make_trial(self.setup, chosen, size, rate_fps, 1))
+
+    def run_while(self, interfere: Callable[[], None], after_s: float, rate_fps: int, **conditions: Any) -> TrialResult:
+        """One trial with ``interfere`` called ``after_s`` seconds after it was asked for."""
+        timer = threading.Timer(after_s, interfere)
+        timer.start()
+        try:
+            return self.run(rate_fps, **conditions)
+        finally:
+            timer.join()
+
+    def in_dut(self, *argv: str) -> str:
+        """Output of a command in the DUT's namespace."""
+        return subprocess.run(["ip", "netns", "exec", self.dut_netns, *argv], check=True, capture_output=True, text=True).stdout
+
+    def link_counters(self, interface: str) -> dict[str, Any]:
+        """The kernel's counters of one of the DUT's interfaces (``rx``, ``tx``)."""
+        counters: dict[str, Any] = json.loads(self.in_dut("ip", "-s", "-j", "link", "show", interface))[0]["stats64"]
+        return counters
+
+    def tayga(self) -> int:
+        """Process id of TAYGA."""
+        listed = subprocess.run(["ip", "netns", "pids", self.dut_netns], check=True, capture_output=True, text=True).stdout.split()
+        return next(int(pid) for pid in listed if Path(f"/proc/{pid}/comm").read_text().strip() == "tayga")
+
+    def engine(self) -> int:
+        """Process id of the engine."""
+        listed = subprocess.run(["ip", "netns", "pids", self.tester_netns], check=True, capture_output=True, text=True).stdout.split()
+        return next(int(pid) for pid in listed if Path(f"/proc/{pid}/comm").read_text().startswith("dutperf-engine"))
+
+    def pause_engine(self, pause_s: float) -> None:
+        """Stop the engine for a while, as a debugger or a hypervisor would."""
+        pid = self.engine()
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(pause_s)
+        os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def bench(name: str, options: dict[str, str] | None = None, **side: Any) -> Iterator[Bench]:
+    """The lab ``name`` with the engine; ``side`` changes keys of both ports."""
+    with lab.bring_up(name, options or {}) as mapping:
+        for port in ("left", "right"):
+            mapping[port] |= side
+        setup = config.parse(mapping, origin=f"lab {name}")
+        with EngineTester(EngineCommand.find(setup.engine.command, setup.engine.netns), traffic.open_request(setup, MAX_FRAME_SIZE)) as tester:
+            tester.environment()
+            yield Bench(setup, tester)

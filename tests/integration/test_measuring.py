@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real engine on real DUTs: the DUT's own counters agree, and each fault is charged to whom it belongs. Root only.
+
+No test asserts that this machine is quiet. What a trial must show holds whatever else happens; where a loss-free trial is needed, a rate far below
+what any machine forwards is used, and an invalid trial is run again, as every procedure does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from dutperf.model import TrialResult, Verdict
+
+from .measuring import Bench, bench
+
+pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
+
+SLOW_FPS = 2_000
+
+
+@pytest.fixture
+def router() -> Iterator[Bench]:
+    """The kernel as an IPv4 router."""
+    with bench("kernel-ipv4") as ready:
+        yield ready
+
+
+@pytest.fixture
+def tayga() -> Iterator[Bench]:
+    """TAYGA as a stateless NAT64 gateway."""
+    with bench("tayga-siit") as ready:
+        yield ready
+
+
+def valid(run: Callable[[], TrialResult], attempts: int = 10) -> TrialResult:
+    """The first valid result."""
+    results = [result := run()]
+    while result.verdict is not Verdict.VALID and len(results) < attempts:
+        results.append(result := run())
+    assert result.verdict is Verdict.VALID, [result.causes for result in results]
+    return result
+
+
+def sent(result: TrialResult) -> int:
+    """Frames that left in both directions."""
+    return sum(counts.sent for counts in result.directions().values())
+
+
+def causes(result: TrialResult) -> set[str]:
+    """Codes of what speaks against a result."""
+    return {cause.code for cause in result.causes}
+
+
+@pytest.mark.parametrize("name", ["tayga-siit", "kernel-ipv4", "kernel-ipv6", "loopback"])
+@pytest.mark.parametrize("networks", [1, 256])
+def test_a_slow_trial_loses_nothing(name: str, networks: int) -> None:
+    with bench(name) as ready:
+        result = valid(lambda: ready.run(SLOW_FPS, networks=networks))
+    for counts in result.directions().values():
+        assert counts.sent == counts.received == counts.intended == 1000
+        assert (counts.duplicates, counts.damaged, counts.stale) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("port", ["af_packet", "af_xdp"])
+def test_both_kinds_of_kernel_ports_work(port: str) -> None:
+    with bench("kernel-ipv6") as ready:
+        names = {"left": f"{port}:tl", "right": f"{port}:tr"}
+        assert ready.setup.left.port == "af_packet:tl"
+        result = valid(lambda: run_on_ports(ready, names))
+    for counts in result.directions().values():
+        assert counts.lost == 0
+
+
+def run_on_ports(ready: Bench, names: dict[str, str]) -> TrialResult:
+    """A slow trial on other ports of the same lab."""
+    from dutperf import traffic
+    from dutperf.conditions import Conditions
+    from dutperf.tester.engine import EngineCommand, EngineTester
+
+    request = traffic.open_request(ready.setup, 1518)
+    for side, name in names.items():
+        request[side]["port"] = name
+    ready.tester.close()
+    with EngineTester(EngineCommand.find(netns=ready.setup.engine.netns), request) as tester:
+        return tester.run(traffic.make_trial(ready.setup, Conditions(duration_s=0.5, drain_s=0.3), 84, SLOW_FPS, 1))
+
+
+@pytest.mark.parametrize("size", [84, 128, 1518])
+@pytest.mark.parametrize("mix", [(2, 2), (10, 9), (2, 1), (2, 0)])
+def test_tayga_translates_the_foreground_and_routes_the_background(tayga: Bench, size: int, mix: tuple[int, int]) -> None:
+    n, m = mix
+    result = valid(lambda: tayga.run(SLOW_FPS, frame_sizes=[size], n=n, m=m))
+    for counts in result.directions().values():
+        assert counts.lost == 0
+        assert (counts.foreground_received, counts.background_received) == (1000 * m // n, 1000 - 1000 * m // n)
+
+
+def count_forwarded(dut: Bench, match: str, run: Callable[[], TrialResult]) -> tuple[int, TrialResult]:
+    """How many test frames the DUT's kernel forwards while ``run`` runs, of those that ``match`` (nftables) names; and the trial's result."""
+    rule = f"{match} udp dport 1-65535 counter"
+    ruleset = f"table inet count {{\nchain forward {{\ntype filter hook forward priority 0\n{rule}\n}}\n}}\n"
+    subprocess.run(["ip", "netns", "exec", dut.dut_netns, "nft", "-f", "-"], input=ruleset, text=True, check=True)
+    result = run()
+    listing = dut.in_dut("nft", "list", "chain", "inet", "count", "forward")
+    return int(listing.partition("counter packets ")[2].split()[0]), result
+
+
+def test_tayga_was_given_exactly_what_was_sent(tayga: Bench) -> None:
+    before = tayga.link_counters("nat64")
+    forwarded, result = count_forwarded(tayga, 'oifname "nat64"', lambda: tayga.run(SLOW_FPS))
+    assert forwarded == sent(result)
+    assert tayga.link_counters("nat64")["tx"]["dropped"] == before["tx"]["dropped"]
+
+
+def test_tayga_gave_back_exactly_what_was_received(tayga: Bench) -> None:
+    forwarded, result = count_forwarded(tayga, 'iifname "nat64"', lambda: tayga.run(SLOW_FPS))
+    assert forwarded == sum(counts.received for counts in result.directions().values())
+
+
+def test_the_kernel_forwarded_exactly_what_was_sent(router: Bench) -> None:
+    forwarded, result = count_forwarded(router, "", lambda: router.run(SLOW_FPS))
+    assert forwarded == sent(result)
+    assert all(counts.dut_input_drops == 0 for counts in result.directions().values())
+
+
+def test_above_the_routers_limit_every_loss_is_the_routers() -> None:
+    """`limit rate` lets through its rate and its burst: known truth."""
+    with bench("kernel-ipv4", {"limit_fps": "5000", "burst": "100"}) as ready:
+        result = valid(lambda: ready.run(20_000, directions="forward", duration_s=1))
+    assert result.forward is not None
+    assert result.forward.received == pytest.approx(5_100, rel=0.01)
+
+
+def test_random_loss_is_measured() -> None:
+    with bench("kernel-ipv4", {"loss": "0.01"}) as ready:
+        result = valid(lambda: ready.run(20_000, directions="forward", duration_s=1))
+    assert result.forward is not None
+    assert 120 <= result.forward.lost <= 285  # 200 expected, 99.99 % of the time within six standard deviations
+
+
+def test_a_stopped_engine_is_no_loss_of_the_dut(router: Bench) -> None:
+    result = router.run_while(lambda: router.pause_engine(0.2), 0.4, 20_000, duration_s=1)
+    assert result.verdict is Verdict.INVALID
+    assert "sender_late" in causes(result)
+    assert any("ms late" in cause.text for cause in result.causes)
+
+
+def test_a_receive_ring_too_small_is_no_loss_of_the_dut() -> None:
+    with bench("kernel-ipv4", receive_ring=8) as ready:
+        result = ready.run(100_000, duration_s=1, directions="forward")
+    assert result.forward is not None
+    assert result.forward.lost > 0
+    assert result.verdict is Verdict.INVALID
+    assert result.forward.tester_drops.get("kernel_socket", 0) > 0
+
+
+def test_a_rate_beyond_reach_is_no_loss_of_the_dut(router: Bench) -> None:
+    result = router.run(50_000_000)
+    assert result.verdict is Verdict.INVALID
+    assert "unsent" in causes(result)
+
+
+def test_a_dut_interface_that_is_down_is_the_duts_loss(router: Bench) -> None:
+    router.in_dut("ip", "link", "set", "dr", "down")
+    result = valid(lambda: router.run(SLOW_FPS, directions="forward"))
+    assert result.forward is not None
+    assert (result.forward.sent, result.forward.received) == (1000, 0)
+    assert not result.link_up.right
+    assert not result.dut_answered.right
+
+
+def test_a_gateway_that_was_killed_is_the_duts_loss(tayga: Bench) -> None:
+    assert valid(lambda: tayga.run(SLOW_FPS)).worst_loss_ratio == 0
+    os.kill(tayga.tayga(), signal.SIGKILL)
+    result = valid(lambda: tayga.run(SLOW_FPS))
+    for counts in result.directions().values():
+        assert counts.received == 0
+
+
+def test_an_engine_that_dies_aborts_its_trial_only(router: Bench) -> None:
+    aborted = router.run_while(lambda: os.kill(router.engine(), signal.SIGKILL), 0.3, SLOW_FPS)
+    assert aborted.verdict is Verdict.ABORTED
+    assert causes(aborted) == {"engine_died"}
+    assert valid(lambda: router.run(SLOW_FPS)).worst_loss_ratio == 0

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials, plans and observers for tests that measure simulated DUTs."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from dutperf.campaign import Plan, Status, Summary, measure_throughput
+from dutperf.conditions import Conditions
+from dutperf.model import (
+    Away,
+    Direction,
+    DirectionCounts,
+    FieldMode,
+    FrameSpec,
+    Quantiles,
+    Stream,
+    Trial,
+    VaryingField,
+)
+from dutperf.tester import Tester
+
+ADDRESSES = {4: ("198.18.0.2", "198.19.0.2"), 6: ("2001:2::2", "2001:2:0:8000::2")}
+
+
+def frame(version: int, size: int) -> FrameSpec:
+    source, destination = map(ip_address, ADDRESSES[version])
+    return FrameSpec.model_validate({"version": version, "size": size, "source": source, "destination": destination})
+
+
+def stream(version: int, size: int, rate_fps: int, **members: Any) -> Stream:
+    port = VaryingField(mode=FieldMode.RANDOM, min=1024, max=65535)
+    return Stream(rate_fps=rate_fps, foreground=frame(version, size), source_port=port, destination_port=port, **members)
+
+
+def trial(rate_fps: int = 1000, *, number: int = 0, size: int = 84, **members: Any) -> Trial:
+    """An SIIT trial: IPv6 forward, IPv4 reverse; a second long unless ``members`` say otherwise."""
+    defaults = {"duration_ns": 10**9, "drain_ns": 0, "forward": stream(6, size, rate_fps), "reverse": stream(4, size - 20, rate_fps)}
+    return Trial(trial=number, **{**defaults, **members})
+
+
+def counts(sent: int = 1000, received: int | None = None, **members: Any) -> DirectionCounts:
+    """Of a direction in which nothing went wrong, but for what ``members`` say."""
+    received = sent if received is None else received
+    calm = {
+        "intended": sent,
+        "sent": sent,
+        "received": received,
+        "foreground_sent": sent,
+        "background_sent": 0,
+        "foreground_received": received,
+        "background_received": 0,
+        "duplicates": 0,
+        "out_of_order": 0,
+        "stale": 0,
+        "damaged": 0,
+        "send_time_s": 1.0,
+        "lateness_us": Quantiles(p50=1, p99=2, p999=3, max=4),
+        "away_us": Away(sender=5, receiver=5),
+        "refused": 0,
+        "tester_drops": {},
+        "dut_input_drops": 0,
+        "other_received": {},
+    }
+    return DirectionCounts(**{**calm, **members})
+
+
+def plan(media_fps: int | None = None, **conditions: Any) -> Plan:
+    """To measure SIIT with trials of 5 s, three times, unless ``conditions`` say otherwise."""
+    chosen = Conditions(**{"duration_s": 5, "drain_s": 0, "repetitions": 3, **conditions})
+
+    def make_trial(frame_size: int, rate_fps: int, number: int) -> Trial:
+        made = trial(rate_fps, number=number, size=frame_size, duration_ns=round(chosen.duration_s * 1e9), seed=chosen.seed)
+        idle = {direction.value: None for direction in set(Direction) - set(chosen.active())}
+        return made.model_copy(update=idle)
+
+    return Plan(conditions=chosen, make_trial=make_trial, maximum_fps=lambda _: media_fps, dut={"name": "simulated"})
+
+
+class Log:
+    """An observer that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.statuses: list[Status] = []
+
+    def update(self, status: Status) -> None:
+        self.statuses.append(status)
+
+
+def measure(tester: Tester, what: Plan, out: Path) -> Summary:
+    return measure_throughput(tester, what, out, Log())

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Binary search: ends whatever happens, finds the truth within its resolution, and never names a rate that did not pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, repeat
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dutperf.model import LimitedBy
+from dutperf.search import Outcome
+from dutperf.search.binary import HIGHEST_FPS, BinarySearch, Bounds, BoundsError, Found, Resolution
+
+P, F, S, U = Outcome.PASSED, Outcome.FAILED, Outcome.SILENT, Outcome.UNMEASURABLE
+MOST_TRIALS = 200
+"""Far more than any search needs: doubling, halving and bisecting over 30 bits, each followed by a probe."""
+
+resolutions = st.one_of(
+    st.integers(1, 100_000).map(lambda fps: Resolution(fps=fps)), st.floats(0.0001, 0.2).map(lambda share: Resolution(share=share))
+)
+rates = st.integers(1, HIGHEST_FPS)
+
+
+@st.composite
+def bounds(draw: st.DrawFn) -> Bounds:
+    ends = sorted((draw(rates), draw(rates)))
+    minimum, maximum = draw(st.sampled_from([(None, None), (ends[0], None), (None, ends[1]), (ends[0], ends[1])]))
+    initial = draw(st.one_of(st.none(), st.integers(minimum or 1, maximum or HIGHEST_FPS)))
+    return Bounds(draw(resolutions), minimum_fps=minimum, maximum_fps=maximum, initial_fps=initial, maximum_is_media=draw(st.booleans()))
+
+
+def search(limits: Bounds, measure: Callable[[int], Outcome], near_fps: int | None = None) -> Found:
+    one = BinarySearch(limits, near_fps)
+    for _ in range(MOST_TRIALS):
+        rate_fps = one.next_fps()
+        if rate_fps is None:
+            return one.found()
+        one.tell(measure(rate_fps))
+    raise AssertionError(f"no end after {MOST_TRIALS} trials: {one.found().loads}")
+
+
+def told(limits: Bounds, outcomes: Iterable[Outcome], near_fps: int | None = None) -> Found:
+    script: Iterator[Outcome] = iter(outcomes)
+    return search(limits, lambda _: next(script), near_fps)
+
+
+def capable_of(truth_fps: int) -> Callable[[int], Outcome]:
+    return lambda rate_fps: P if rate_fps <= truth_fps else F
+
+
+@given(limits=bounds(), outcomes=st.lists(st.sampled_from(Outcome), max_size=MOST_TRIALS), last=st.sampled_from(Outcome), near=st.none() | rates)
+def test_ends_for_any_outcomes_with_a_rate_that_passed(limits: Bounds, outcomes: list[Outcome], last: Outcome, near: int | None) -> None:
+    found = told(limits, chain(outcomes, repeat(last)), near)
+    passed = {rate for rate, outcome in found.loads if outcome is P}
+    assert found.value_fps is None or found.value_fps in passed
+    assert all(limits.lowest_fps <= rate <= limits.highest_fps for rate, _ in found.loads)
+    if found.above_fps is not None and found.value_fps is not None:
+        assert found.value_fps < found.above_fps
+        assert (found.above_fps, P) not in found.loads
+        assert found.above_fps - found.value_fps <= limits.resolution.at(found.above_fps)
+
+
+@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST_FPS), near=st.none() | rates)
+def test_finds_the_truth_within_the_resolution(limits: Bounds, truth_fps: int, near: int | None) -> None:
+    found = search(limits, capable_of(truth_fps), near)
+    if truth_fps < limits.lowest_fps:
+        assert found.value_fps is None
+    elif truth_fps >= limits.highest_fps:
+        assert found.value_fps == limits.highest_fps
+        assert found.limited_by is (LimitedBy.MEDIA if limits.maximum_is_media else LimitedBy.RANGE)
+    else:
+        assert found.value_fps is not None
+        assert found.above_fps is not None
+        assert 0 <= truth_fps - found.value_fps < limits.resolution.at(found.above_fps)
+        assert found.limited_by is LimitedBy.DUT
+
+
+@given(limits=bounds(), dut_fps=st.integers(0, HIGHEST_FPS), tester_fps=st.integers(0, HIGHEST_FPS))
+def test_names_the_lower_of_two_limits(limits: Bounds, dut_fps: int, tester_fps: int) -> None:
+    found = search(limits, lambda rate: U if rate > tester_fps else capable_of(dut_fps)(rate))
+    if tester_fps <= dut_fps and tester_fps < limits.highest_fps:
+        assert found.limited_by is LimitedBy.TESTER
+    if found.limited_by is LimitedBy.DUT:
+        assert dut_fps < tester_fps
+
+
+@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST_FPS), trials=st.integers(0, 10), near=st.none() | rates)
+def test_a_dut_that_dies_has_no_value(limits: Bounds, truth_fps: int, trials: int, near: int | None) -> None:
+    script = chain([capable_of(truth_fps)] * trials, repeat(lambda _: S))
+    found = search(limits, lambda rate: next(script)(rate), near)
+    if len(found.loads) > trials:
+        assert found.silent
+        assert found.value_fps is None
+        assert found.limited_by is LimitedBy.DUT
+        assert [outcome for _, outcome in found.loads[trials:]] == [S, S]
+        assert found.loads[-1][0] == limits.lowest_fps
+
+
+FINE = Resolution(fps=100)
+TABLE = [
+    # what it is, bounds, rate to start near, outcomes, rates expected, value, limited by
+    ("the initial rate is the maximum and passes", Bounds(FINE, maximum_fps=5000, initial_fps=5000), None, [P], [5000], 5000, LimitedBy.RANGE),
+    ("no initial rate: the media's maximum first", Bounds(FINE, maximum_fps=5000, maximum_is_media=True), None, [P], [5000], 5000, LimitedBy.MEDIA),
+    ("the initial rate passes below the maximum", Bounds(FINE, maximum_fps=5000, initial_fps=3000), None, [P, P], [3000, 5000], 5000, LimitedBy.RANGE),
+    ("doubles, then bisects", Bounds(Resolution(fps=500)), None, [P, P, F, P, F], [1000, 2000, 4000, 3000, 3500], 3000, LimitedBy.DUT),
+    ("doubles from the minimum", Bounds(Resolution(fps=2000), minimum_fps=3000), None, [P, F, P], [3000, 6000, 4500], 4500, LimitedBy.DUT),
+    ("halves, then bisects", Bounds(Resolution(fps=125)), None, [F, F, P, F], [1000, 500, 250, 375], 250, LimitedBy.DUT),
+    ("the user's minimum fails", Bounds(FINE, minimum_fps=600), None, [F, F], [1000, 600], None, LimitedBy.RANGE),
+    ("nothing passes at all", Bounds(FINE), None, [F] * 8, [1000, 500, 250, 125, 62, 31, 15, 10], None, LimitedBy.DUT),
+    ("the minimum cannot be measured", Bounds(FINE, minimum_fps=600), None, [U, U], [1000, 600], None, LimitedBy.TESTER),
+    ("beyond the tester's reach", Bounds(Resolution(fps=1000)), None, [P, P, U, U], [1000, 2000, 4000, 3000], 2000, LimitedBy.TESTER),
+    ("fails below what cannot be measured", Bounds(Resolution(fps=1000)), None, [P, P, U, F], [1000, 2000, 4000, 3000], 2000, LimitedBy.DUT),
+    ("near: passes, next step fails", Bounds(FINE), 7000, [P, F], [7000, 7100], 7000, LimitedBy.DUT),
+    ("near: steps upwards double", Bounds(FINE), 7000, [P, P, P, F, P, F], [7000, 7100, 7300, 7700, 7500, 7600], 7500, LimitedBy.DUT),
+    ("near: steps downwards double", Bounds(FINE), 7000, [F, F, F, P, F, F], [7000, 6900, 6700, 6300, 6500, 6400], 6300, LimitedBy.DUT),
+    ("near, but above the range", Bounds(FINE, maximum_fps=5000), 7000, [P], [5000], 5000, LimitedBy.RANGE),
+    ("silent at once, silent at the lowest rate", Bounds(FINE), None, [S, S], [1000, 10], None, LimitedBy.DUT),
+    ("silent at the lowest rate: once more", Bounds(FINE, minimum_fps=1000), None, [S, S], [1000, 1000], None, LimitedBy.DUT),
+    ("silent when overloaded, but alive", Bounds(Resolution(fps=500)), None, [S, P, P], [1000, 10, 505], 505, LimitedBy.DUT),
+    ("dies half-way", Bounds(FINE), None, [P, P, S, S], [1000, 2000, 4000, 10], None, LimitedBy.DUT),
+]
+
+
+@pytest.mark.parametrize(("limits", "near", "outcomes", "rates", "value", "limited_by"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_course(limits: Bounds, near: int | None, outcomes: list[Outcome], rates: list[int], value: int | None, limited_by: LimitedBy) -> None:
+    found = told(limits, outcomes, near)
+    assert [rate for rate, _ in found.loads] == rates
+    assert (found.value_fps, found.limited_by) == (value, limited_by)
+
+
+def test_a_share_as_resolution_is_of_the_upper_end() -> None:
+    found = search(Bounds(Resolution(share=0.01)), capable_of(54_321))
+    assert found.value_fps is not None
+    assert found.above_fps is not None
+    assert found.above_fps - found.value_fps <= 544
+
+
+def test_what_is_left_is_told() -> None:
+    one = BinarySearch(Bounds(Resolution(fps=100), maximum_fps=6400))
+    left = []
+    while (rate_fps := one.next_fps()) is not None:
+        left.append(one.trials_left())
+        one.tell(capable_of(3333)(rate_fps))
+    assert left[-5:] == [5, 4, 3, 2, 1]
+    assert one.trials_left() == 0
+
+
+def test_nothing_can_be_told_after_the_end() -> None:
+    one = BinarySearch(Bounds(FINE, maximum_fps=5000))
+    one.tell(P)
+    with pytest.raises(ValueError, match="ended"):
+        one.tell(P)
+
+
+@pytest.mark.parametrize(
+    ("bound", "members"),
+    [
+        ("minimum", {"minimum_fps": 2000, "maximum_fps": 1000}),
+        ("initial", {"minimum_fps": 500, "initial_fps": 400}),
+        ("initial", {"maximum_fps": 500, "initial_fps": 600}),
+    ],
+)
+def test_bounds_that_contradict_each_other(bound: str, members: dict[str, int]) -> None:
+    with pytest.raises(BoundsError) as caught:
+        Bounds(FINE, **members)  # type: ignore[arg-type]
+    assert caught.value.bound == bound

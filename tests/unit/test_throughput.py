@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Throughput of simulated DUTs whose truth is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dutperf import journal
+from dutperf.campaign import PlanError
+from dutperf.conditions import Rate
+from dutperf.model import Direction, LimitedBy, LinkState, TrialResult, Verdict
+from dutperf.procedure import evidence
+from dutperf.procedure.throughput import bounds, frame_size_ipv4, outcome_of
+from dutperf.search import Outcome
+from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
+from plans import counts, frame, measure, plan, stream, trial
+
+FINE = Rate.parse("20")
+
+
+def fps(rate: float) -> Rate:
+    return Rate(value=rate, unit="fps")
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("disturbed_ratio", [0.0, 0.3])
+def test_the_truth_is_found_within_the_resolution(tmp_path: Path, seed: int, disturbed_ratio: float) -> None:
+    truth_fps = 10_000 + 3_571 * seed
+    tester = SimulatedTester(SimulatedDut(capacity_fps=truth_fps), SimulatedLimits(disturbed_ratio=disturbed_ratio), seed)
+    [point] = measure(tester, plan(resolution=FINE), tmp_path).points
+    assert point.limited_by is LimitedBy.DUT
+    assert all(value is not None and 0 <= truth_fps - value < 20 for value in point.throughput_fps.values)
+    assert (point.trials.invalid > 0) == (disturbed_ratio > 0)
+
+
+def test_a_queue_adds_what_it_holds_to_a_trial(tmp_path: Path) -> None:
+    """As a router with a token bucket of 60,000 frames/s and 1,000 frames: 60,200 in a trial of 5 s."""
+    tester = SimulatedTester(SimulatedDut(capacity_fps=60_000, queue_frames=1_000))
+    [point] = measure(tester, plan(resolution=FINE), tmp_path).points
+    assert all(value is not None and 60_180 < value <= 60_200 for value in point.throughput_fps.values)
+
+
+def test_the_weaker_direction_decides(tmp_path: Path) -> None:
+    tester = SimulatedTester(SimulatedDut(capacity_fps={Direction.FORWARD: 50_000, Direction.REVERSE: 20_000}))
+    [point] = measure(tester, plan(resolution=FINE), tmp_path).points
+    assert point.throughput_fps.median is not None
+    assert 19_980 < point.throughput_fps.median <= 20_000
+    assert point.above is not None
+    assert point.above.forward is not None
+    assert point.above.reverse is not None
+    assert point.above.forward.lost == 0
+    assert point.above.reverse.lost > 0
+    assert "forward lost none" in point.message
+
+
+def test_one_direction_alone(tmp_path: Path) -> None:
+    tester = SimulatedTester(SimulatedDut(capacity_fps={Direction.FORWARD: 50_000, Direction.REVERSE: 20_000}))
+    [point] = measure(tester, plan(resolution=FINE, directions="forward"), tmp_path).points
+    assert point.throughput_fps.median is not None
+    assert 49_980 < point.throughput_fps.median <= 50_000
+    assert all(one.reverse is None for one in tester.trials)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_loss_needs_a_tolerance(tmp_path: Path, seed: int) -> None:
+    """0.01 % of random loss: with none allowed almost nothing is found, with 0.05 % allowed what the DUT can do."""
+    dut = SimulatedDut(capacity_fps=100_000, loss_ratio=0.0001)
+    [strict] = measure(SimulatedTester(dut, seed=seed), plan(), tmp_path / "strict").points
+    [tolerant] = measure(SimulatedTester(dut, seed=seed), plan(loss_tolerance=0.0005), tmp_path / "tolerant").points
+    assert all(value is None or value < 10_000 for value in strict.throughput_fps.values)
+    assert all(value is not None and 99_000 < value < 100_100 for value in tolerant.throughput_fps.values)
+
+
+def test_the_testers_limit_is_not_booked_as_the_duts(tmp_path: Path) -> None:
+    tester = SimulatedTester(SimulatedDut(capacity_fps=50_000), SimulatedLimits(receive_fps=30_000))
+    [point] = measure(tester, plan(resolution=FINE), tmp_path).points
+    assert point.limited_by is LimitedBy.TESTER
+    assert point.throughput_fps.median is not None
+    assert 29_980 < point.throughput_fps.median <= 30_000
+    assert point.above is None
+    assert "limited by the tester at 30," in point.message
+    assert "nic_missed" in point.message
+
+
+def test_a_tester_that_never_makes_a_valid_trial(tmp_path: Path) -> None:
+    tester = SimulatedTester(limits=SimulatedLimits(disturbed_ratio=1.0))
+    summary = measure(tester, plan(repetitions=1), tmp_path)
+    [point] = summary.points
+    assert (point.limited_by, point.throughput_fps.values) == (LimitedBy.TESTER, (None,))
+    assert summary.without_number() == (point,)
+    assert point.trials.valid == 0
+
+
+@pytest.mark.parametrize(
+    ("media_fps", "max_rate", "limited_by", "value"),
+    [(20_000, None, LimitedBy.MEDIA, 20_000), (20_000, fps(5_000), LimitedBy.RANGE, 5_000), (20_000, fps(30_000), LimitedBy.MEDIA, 20_000), (None, fps(5_000), LimitedBy.RANGE, 5_000)],
+)
+def test_a_maximum_that_passes_takes_one_trial(tmp_path: Path, media_fps: int | None, max_rate: Rate | None, limited_by: LimitedBy, value: int) -> None:
+    tester = SimulatedTester()
+    [point] = measure(tester, plan(media_fps, max_rate=max_rate), tmp_path).points
+    assert (point.limited_by, point.throughput_fps.values) == (limited_by, (value,) * 3)
+    assert len(tester.trials) == 3
+
+
+def test_below_the_minimum_rate(tmp_path: Path) -> None:
+    tester = SimulatedTester(SimulatedDut(capacity_fps=500))
+    summary = measure(tester, plan(min_rate=fps(2_000)), tmp_path)
+    [point] = summary.points
+    assert (point.limited_by, point.throughput_fps.values) == (LimitedBy.RANGE, (None,) * 3)
+    assert "nothing passed" in point.message
+    assert "2,000" in point.message
+    assert summary.without_number()
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(dies_after=st.integers(0, 40), silent=st.sets(st.sampled_from(Direction)))
+def test_a_dut_that_forwards_nothing_ends_the_run(tmp_path_factory: pytest.TempPathFactory, dies_after: int, silent: set[Direction]) -> None:
+    tester = SimulatedTester(SimulatedDut(capacity_fps=30_000, dies_after_trials=dies_after, silent=frozenset(silent)))
+    out = tmp_path_factory.mktemp("run")
+    summary = measure(tester, plan(frame_sizes=(84, 1518), repetitions=20), out)
+    dead = summary.without_number()
+    assert dead
+    assert "the DUT forwards nothing" in dead[0].message
+    assert dead[0].limited_by is LimitedBy.DUT
+    assert dead[0].throughput_fps.values[-1] is None
+    assert len(tester.trials) <= (2 if silent else dies_after + 2)
+    assert journal.read(out)[-1]["outcome"] == "ended"
+
+
+def test_later_repetitions_start_near_the_value_and_show_their_own_pass_and_fail(tmp_path: Path) -> None:
+    measure(SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(repetitions=5), tmp_path)
+    searches = [event for event in journal.read(tmp_path) if event["event"] == "search"]
+    assert len(searches[0]["loads"]) > 5
+    for search in searches[1:]:
+        assert [search["value_fps"], "passed"] in search["loads"]
+        assert [search["above_fps"], "failed"] in search["loads"]
+        assert len(search["loads"]) <= 3
+
+
+@pytest.mark.parametrize(
+    ("conditions", "option", "words"),
+    [
+        ({"max_rate": "50%"}, "max_rate", "media_mbps"),
+        ({"min_rate": "50%"}, "min_rate", "media_mbps"),
+        ({"initial_rate": "50%"}, "initial_rate", "media_mbps"),
+        ({"min_rate": "2000", "max_rate": "1000"}, "min_rate", "above the maximum"),
+        ({"initial_rate": "2000", "max_rate": "1000"}, "initial_rate", "not within"),
+        ({"max_rate": "2000M"}, "max_rate", "1,000,000,000"),
+    ],
+)
+def test_rates_that_cannot_be(tmp_path: Path, conditions: dict[str, str], option: str, words: str) -> None:
+    tester, out = SimulatedTester(), tmp_path / "run"
+    with pytest.raises(PlanError, match=words) as caught:
+        measure(tester, plan(**{name: Rate.parse(text) for name, text in conditions.items()}), out)
+    assert caught.value.option == option
+    assert not out.exists()
+    assert not tester.trials
+
+
+def test_percentages_are_of_the_media() -> None:
+    what = plan(min_rate=Rate.parse("1%"), max_rate=Rate.parse("50%"), initial_rate=Rate.parse("10%"), resolution=Rate.parse("0.5%")).conditions
+    limits = bounds(what, 100_000)
+    assert (limits.minimum_fps, limits.maximum_fps, limits.initial_fps, limits.resolution.fps) == (1_000, 50_000, 10_000, 500)
+    assert not limits.maximum_is_media
+
+
+@pytest.mark.parametrize(
+    ("result", "tolerance", "outcome"),
+    [
+        ({"forward": counts(), "reverse": counts()}, 0.0, Outcome.PASSED),
+        ({"forward": counts(1000, 999), "reverse": counts()}, 0.0, Outcome.FAILED),
+        ({"forward": counts(1000, 999), "reverse": counts()}, 0.001, Outcome.PASSED),
+        ({"forward": counts(1000, 998), "reverse": counts()}, 0.001, Outcome.FAILED),
+        ({"forward": counts(), "reverse": counts(1000, 0)}, 0.001, Outcome.SILENT),
+        ({"forward": counts(), "reverse": counts(1000, 0)}, 0.999, Outcome.SILENT),
+        ({"forward": counts(1000, 0), "verdict": Verdict.INVALID}, 0.0, Outcome.UNMEASURABLE),
+        ({"forward": counts(), "verdict": Verdict.INVALID}, 0.0, Outcome.UNMEASURABLE),
+        ({"verdict": Verdict.ABORTED}, 0.0, Outcome.UNMEASURABLE),
+    ],
+)
+def test_what_a_trial_says(result: dict[str, Any], tolerance: float, outcome: Outcome) -> None:
+    made = TrialResult(**{"trial": 0, "verdict": Verdict.VALID, **result})
+    assert outcome_of(made, plan(loss_tolerance=tolerance).conditions) is outcome
+
+
+def test_the_evidence_of_silence() -> None:
+    result = TrialResult(
+        trial=0,
+        verdict=Verdict.VALID,
+        forward=counts(5000, 0, dut_input_drops=5000),
+        reverse=counts(5000, 5000, other_received={"icmp6_unreachable": 12}),
+        link_up=LinkState(left=True, right=False),
+    )
+    text = evidence.silence(result)
+    for words in ("forwards nothing in the forward direction", "0 of 5,000", "right port is down", "5,000 frames to the DUT", "left port", "12 × icmp6_unreachable"):
+        assert words in text
+    assert "reverse direction" not in text
+
+
+def test_the_ipv4_size() -> None:
+    assert frame_size_ipv4(trial(size=84), 84) == 64
+    assert frame_size_ipv4(trial(size=84, forward=None), 84) == 64
+    assert frame_size_ipv4(trial(forward=stream(6, 84, 1), reverse=stream(6, 84, 1)), 84) == 64
+    assert frame_size_ipv4(trial(forward=stream(4, 64, 1), reverse=stream(4, 64, 1)), 64) == 64
+    assert frame_size_ipv4(trial(forward=stream(4, 64, 1, background=frame(6, 84), m=1), reverse=None), 84) == 64

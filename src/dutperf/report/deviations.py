@@ -69,7 +69,7 @@ def _drain(facts: Facts) -> str | None:
 
 
 def _preparation(_: Facts) -> str | None:
-    return "no learning frames before each trial: addresses are resolved by ARP and NDP once, before the first"
+    return "no wait of 2 s between the learning frames before each trial (ARP, NDP) and its first test frame"
 
 
 def _rest(_: Facts) -> str | None:

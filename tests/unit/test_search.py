@@ -15,8 +15,8 @@ from dutperf.search import Outcome
 from dutperf.search.binary import HIGHEST_FPS, BinarySearch, Bounds, BoundsError, Found, Resolution
 
 P, F, S, U = Outcome.PASSED, Outcome.FAILED, Outcome.SILENT, Outcome.UNMEASURABLE
-MOST_TRIALS = 200
-"""Far more than any search needs: doubling, halving and bisecting over 30 bits, each followed by a probe."""
+MOST_TRIALS = 500
+"""More than any search needs: up to four times doubling, halving and bisecting over 30 bits, each load followed by a probe."""
 
 resolutions = st.one_of(
     st.integers(1, 100_000).map(lambda fps: Resolution(fps=fps)), st.floats(0.0001, 0.2).map(lambda share: Resolution(share=share))
@@ -110,8 +110,11 @@ TABLE = [
     ("halves, then bisects", Bounds(Resolution(fps=125)), None, [F, F, P, F], [1000, 500, 250, 375], 250, LimitedBy.DUT),
     ("the user's minimum fails", Bounds(FINE, minimum_fps=600), None, [F, F], [1000, 600], None, LimitedBy.RANGE),
     ("nothing passes at all", Bounds(FINE), None, [F] * 8, [1000, 500, 250, 125, 62, 31, 15, 10], None, LimitedBy.DUT),
-    ("the minimum cannot be measured", Bounds(FINE, minimum_fps=600), None, [U, U], [1000, 600], None, LimitedBy.TESTER),
-    ("beyond the tester's reach", Bounds(Resolution(fps=1000)), None, [P, P, U, U], [1000, 2000, 4000, 3000], 2000, LimitedBy.TESTER),
+    ("the minimum cannot be measured", Bounds(FINE, minimum_fps=600), None, [U] * 3, [1000, 600, 600], None, LimitedBy.TESTER),
+    ("beyond the tester's reach", Bounds(Resolution(fps=1000)), None, [P, P, U, U, U], [1000, 2000, 4000, 3000, 3000], 2000, LimitedBy.TESTER),
+    ("bad luck, then fails", Bounds(Resolution(fps=1000)), None, [P, P, U, U, F], [1000, 2000, 4000, 3000, 3000], 2000, LimitedBy.DUT),
+    ("bad luck, then passes", Bounds(Resolution(fps=1000)), None, [P, P, U, U, P, F], [1000, 2000, 4000, 3000, 3000, 4000], 3000, LimitedBy.DUT),
+    ("bad luck, a failure above", Bounds(Resolution(fps=500)), None, [P, F, U, P], [1000, 2000, 1500, 1500], 1500, LimitedBy.DUT),
     ("fails below what cannot be measured", Bounds(Resolution(fps=1000)), None, [P, P, U, F], [1000, 2000, 4000, 3000], 2000, LimitedBy.DUT),
     ("near: passes, next step fails", Bounds(FINE), 7000, [P, F], [7000, 7100], 7000, LimitedBy.DUT),
     ("near: steps upwards double", Bounds(FINE), 7000, [P, P, P, F, P, F], [7000, 7100, 7300, 7700, 7500, 7600], 7500, LimitedBy.DUT),

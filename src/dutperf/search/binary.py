@@ -5,6 +5,9 @@ It first looks for a rate that passes and a higher one that does not: upwards by
 steps that begin at the resolution and double. Then it bisects. Every load after the first lies strictly between the highest rate that passed and
 the lowest that did not, so the search ends whatever the outcomes are, and its value is the highest rate that passed at all.
 
+One load may be offered again: where a rate that could not be measured is all that stands above the value, that may have been bad luck. It is
+offered once more before the tester is blamed.
+
 Rates are in frames/s per direction.
 """
 
@@ -23,6 +26,8 @@ DEFAULT_MINIMUM_FPS = 10
 """Nothing is offered below it unless the user asks for it: even a trial of a second then has frames enough to show that something gets through."""
 HIGHEST_FPS = 1_000_000_000
 """The engine's own limit (protocol/request.schema.json)."""
+SECOND_CHANCES = 3
+"""How many loads of a search may be offered again; a bound for a tester that is in trouble all the time."""
 TYPICAL_TRIALS = 14
 """Estimate for a search that knows nothing yet."""
 
@@ -118,13 +123,18 @@ class BinarySearch:
         self._near_fps = None if near_fps is None else bounds.clamp(near_fps)
         self._learned = 0
         self._loads: list[tuple[int, Outcome]] = []
-        self._upper_outcome = Outcome.FAILED
+        self._barriers: dict[int, Outcome] = {}
+        self._second_chances = 0
+        self._confirmed = False
         self._silent_at_fps: int | None = None
         self._silent = False
         self.lower_fps: int | None = None
         """Highest rate that passed."""
-        self.upper_fps: int | None = None
-        """Lowest rate that did not."""
+
+    @property
+    def upper_fps(self) -> int | None:
+        """Lowest rate that did not pass, above the highest that did."""
+        return min(self._barriers, default=None)
 
     def next_fps(self) -> int | None:
         """The load to offer next; None where the search has ended."""
@@ -132,9 +142,8 @@ class BinarySearch:
             return None
         if self._silent_at_fps is not None:
             return self._bounds.lowest_fps
-        if self.lower_fps is None:
-            return self._first() if self.upper_fps is None else self._lower(self.upper_fps)
-        return self._higher(self.lower_fps) if self.upper_fps is None else self._between(self.lower_fps, self.upper_fps)
+        rate_fps = self._unknown_fps()
+        return self.upper_fps if rate_fps is None and self._in_doubt() else rate_fps
 
     def tell(self, outcome: Outcome) -> None:
         """``outcome`` of the load that :meth:`next_fps` asked for.
@@ -168,6 +177,19 @@ class BinarySearch:
         gap = (self.upper_fps - self.lower_fps) / self._bounds.resolution.at(self.upper_fps)
         return max(1, ceil(log2(gap))) if gap > 1 else 1
 
+    def _unknown_fps(self) -> int | None:
+        """The next load that narrows the search; None where it is narrow enough."""
+        if self.lower_fps is None:
+            return self._first() if self.upper_fps is None else self._lower(self.upper_fps)
+        return self._higher(self.lower_fps) if self.upper_fps is None else self._between(self.lower_fps, self.upper_fps)
+
+    def _in_doubt(self) -> bool:
+        """Whether the tester is about to be blamed for a load that it was given one chance to measure."""
+        return self._upper_outcome() is Outcome.UNMEASURABLE and not self._confirmed and self._second_chances < SECOND_CHANCES
+
+    def _upper_outcome(self) -> Outcome | None:
+        return None if self.upper_fps is None else self._barriers[self.upper_fps]
+
     def _first(self) -> int:
         return self._near_fps or self._bounds.first_fps
 
@@ -187,10 +209,14 @@ class BinarySearch:
 
     def _learn(self, rate_fps: int, outcome: Outcome) -> None:
         self._learned += 1
+        again = rate_fps in self._barriers
+        self._second_chances += again
+        self._confirmed = again and outcome is Outcome.UNMEASURABLE
         if outcome is Outcome.PASSED:
             self.lower_fps = rate_fps
+            self._barriers.pop(rate_fps, None)
         else:
-            self.upper_fps, self._upper_outcome = rate_fps, outcome
+            self._barriers[rate_fps] = outcome
 
     def _probed(self, lowest_fps: int, silent_at_fps: int, outcome: Outcome) -> None:
         """The DUT was asked for a sign of life at the lowest rate after it had been silent at ``silent_at_fps``."""
@@ -207,7 +233,7 @@ class BinarySearch:
             return LimitedBy.DUT
         if self.upper_fps is None:
             return LimitedBy.MEDIA if self._bounds.maximum_is_media else LimitedBy.RANGE
-        if self._upper_outcome is Outcome.UNMEASURABLE:
+        if self._upper_outcome() is Outcome.UNMEASURABLE:
             return LimitedBy.TESTER
         below_the_users_range = self.lower_fps is None and self._bounds.minimum_fps is not None
         return LimitedBy.RANGE if below_the_users_range else LimitedBy.DUT

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands as a user gives them, on real DUTs: known truth, clear endings, and nothing left behind. Root only."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.root
+
+QUICK = ["--duration", "0.5", "--drain", "0.2"]
+
+
+def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+    """A dutperf command under way."""
+    return subprocess.Popen([sys.executable, "-m", "dutperf", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def dutperf(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """A dutperf command that has ended."""
+    process = start(*arguments, **options)
+    output, errors = process.communicate(timeout=300)
+    return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
+
+
+def namespaces() -> set[str]:
+    """Network namespaces of labs."""
+    return {path.name for path in Path("/run/netns").glob("dutperf-*")}
+
+
+def engines() -> set[int]:
+    """Running engines."""
+    return {int(path.parent.name) for path in Path("/proc").glob("[0-9]*/comm") if _name(path).startswith("dutperf-engine")}
+
+
+def _name(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_behind() -> Any:
+    before = namespaces(), engines()
+    yield
+    assert (namespaces() - before[0], engines() - before[1]) == (set(), set())
+
+
+def configuration(tmp_path: Path, **changes: Any) -> Path:
+    """A configuration file of two ``null`` ports, with changes to the left one."""
+    side = {"port": "null", "version": 4, "ipv4": "198.18.0.2/24"}
+    file = tmp_path / "setup.yaml"
+    file.write_text(json.dumps({"left": side | changes, "right": {"port": "null", "version": 4, "ipv4": "198.19.0.2/24"}}))
+    return file
+
+
+BAD_CONFIGURATIONS = [
+    pytest.param({"gatway4": "198.18.0.1"}, [], "gateway4", id="unknown key"),
+    pytest.param({"port": "af_packet:nosuch0"}, [], "nosuch0", id="missing interface"),
+    pytest.param({"port": "eth:0"}, [], "left.port", id="port spec"),
+    pytest.param({}, ["--frame-size", "63"], "--frame-size", id="frame size too small"),
+    pytest.param({}, ["--frame-size", "9217"], "--frame-size", id="frame size too large"),
+    pytest.param({"version": 6, "ipv6": "2001:2::2/64"}, [], "seen_as", id="no translated address"),
+    pytest.param({"gateway4": "198.18.0.1"}, [], "gateway4", id="no answer to ARP"),
+    pytest.param({}, ["--foreground", "2:3"], "--foreground", id="impossible mix"),
+    pytest.param({}, ["--rate", "fast"], "--rate", id="no rate"),
+]
+
+
+@pytest.mark.parametrize(("changes", "arguments", "named"), BAD_CONFIGURATIONS)
+def test_bad_input_gets_one_clear_sentence(tmp_path: Path, changes: dict[str, Any], arguments: list[str], named: str) -> None:
+    done = dutperf("trial", "--config", str(configuration(tmp_path, **changes)), *QUICK, "--rate", "1000", *arguments)
+    assert done.returncode == 2
+    assert named in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    assert done.stdout == ""
+
+
+def test_no_root_is_said(tmp_path: Path) -> None:
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    readable = {"env": os.environ | {"HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}}
+    probe = subprocess.run([sys.executable, "-c", "import dutperf"], **nobody, **readable, capture_output=True, check=False)
+    if probe.returncode != 0:
+        pytest.skip("the package lies where only root may read")
+    done = dutperf("trial", "--lab", "kernel-ipv4", "--rate", "1000", **nobody, **readable)
+    assert done.returncode == 2
+    assert "root" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_trial_gives_one_json_object() -> None:
+    done = dutperf("trial", "--lab", "tayga-siit", "--rate", "2000", *QUICK, "--json")
+    result = json.loads(done.stdout)
+    assert done.returncode == {"valid": 0, "invalid": 3}[result["verdict"]]
+    assert {"intended", "sent", "received", "lost", "foreground_received", "background_received", "duplicates", "out_of_order", "stale", "damaged"} <= set(result["forward"])
+    assert {"send_time_s", "lateness_us", "tester_drops", "other_received"} <= set(result["reverse"])
+    assert (result["frame_size"], result["frame_size_ipv4"]) == (84, 64)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_cleans_up(number: signal.Signals, tmp_path: Path) -> None:
+    process = start("throughput", "--lab", "tayga-siit", "--duration", "5", "--out", str(tmp_path / "out"))
+    time.sleep(2.5)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert (tmp_path / "out" / "journal.jsonl").read_text().count("\n") >= 2
+
+
+def test_known_truth(tmp_path: Path) -> None:
+    """A router that lets through 60,000 frames/s and a bucket of 1,000: in 5 s trials 60,200."""
+    narrow = ["--min-rate", "58000", "--max-rate", "62000", "--resolution", "300"]
+    router = ["--lab", "kernel-ipv4", "--lab-option", "limit_fps=60000", "--lab-option", "burst=1000", "--directions", "forward"]
+    done = dutperf("throughput", *router, *narrow, "--duration", "5", "--drain", "0.3", "--repetitions", "1", "--json", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    point = json.loads(done.stdout)["points"][0]
+    assert point["limited_by"] == "dut"
+    assert point["throughput_fps"]["median"] == pytest.approx(60_200, rel=0.01)
+
+
+def test_random_loss_with_and_without_tolerance(tmp_path: Path) -> None:
+    """With one frame in 10,000 lost, no loss at all is a matter of few frames; a tolerance finds what the router can do."""
+    found = {}
+    for tolerance in ("0", "0.0005"):
+        loss = ["--lab", "kernel-ipv4", "--lab-option", "loss=0.0001", "--directions", "forward", "--loss-tolerance", tolerance]
+        search = ["--max-rate", "40000", "--repetitions", "1", "--duration", "2", "--drain", "0.2", "--resolution", "5%"]
+        done = dutperf("throughput", *loss, *search, "--json", "--out", str(tmp_path / tolerance))
+        assert done.returncode == 0, done.stderr
+        summary = json.loads(done.stdout)
+        found[tolerance] = summary["points"][0]["throughput_fps"]["median"]
+        assert summary["conditions"]["loss_tolerance"] == float(tolerance)
+    assert found["0.0005"] == 40_000
+    assert found["0"] < 30_000
+
+
+def test_a_gateway_that_dies_ends_the_search_without_a_number(tmp_path: Path) -> None:
+    process = start("throughput", "--lab", "tayga-siit", *QUICK, "--repetitions", "3", "--json", "--out", str(tmp_path / "out"))
+    before = set(_taygas())
+    deadline = time.monotonic() + 20
+    while not (new := set(_taygas()) - before) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1.5)
+    for pid in new:
+        os.kill(pid, signal.SIGKILL)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 1, errors
+    point = json.loads(output)["points"][0]
+    assert point["throughput_fps"]["median"] is None
+    assert "forward" in point["message"]
+    assert "nothing" in point["message"]
+
+
+def _taygas() -> list[int]:
+    return [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/comm") if _name(path).strip() == "tayga"]
+
+
+def test_two_commands_at_once_do_no_harm() -> None:
+    processes = [start("trial", "--lab", "kernel-ipv6", "--rate", "500", *QUICK, "--json") for _ in range(2)]
+    for process in processes:
+        output, errors = process.communicate(timeout=60)
+        assert process.returncode in (0, 3), errors
+        assert json.loads(output)["forward"]["sent"] == 250
+
+
+def test_doctor_advises() -> None:
+    done = dutperf("doctor")
+    assert done.returncode == 0
+    assert "huge pages" in done.stdout.lower()

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The campaign: repeats what is not valid, writes before it goes on, tells the observer, and leaves a summary however it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dutperf import campaign, journal
+from dutperf.campaign import measure_throughput
+from dutperf.conditions import Rate
+from dutperf.journal import JournalError
+from dutperf.model import Cause, Trial, TrialResult, Verdict
+from dutperf.report.summary import SUMMARY
+from dutperf.tester import ProgressCallback, TesterError
+from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
+from plans import Log, counts, measure, plan
+
+TO_1000 = {"max_rate": Rate.parse("1000"), "repetitions": 1}
+"""Conditions under which a perfect DUT takes one trial, at 1,000 frames/s."""
+
+
+class Scripted(SimulatedTester):
+    """Of a perfect DUT, but the trials numbered in ``instead`` have another result, or raise."""
+
+    def __init__(self, instead: dict[int, TrialResult | BaseException], **members: Any) -> None:
+        super().__init__(**members)
+        self.instead = instead
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        result = super().run(trial, on_progress)
+        other = self.instead.get(len(self.trials) - 1, result)
+        if isinstance(other, BaseException):
+            raise other
+        return other
+
+
+def unsuccessful(verdict: Verdict, trial: int = 0) -> TrialResult:
+    return TrialResult(trial=trial, verdict=verdict, causes=(Cause(code="engine_died", text="something went wrong"),))
+
+
+@pytest.mark.parametrize("verdict", [Verdict.INVALID, Verdict.ABORTED])
+def test_a_trial_that_is_not_valid_is_repeated_under_a_new_number(tmp_path: Path, verdict: Verdict) -> None:
+    tester, log = Scripted({number: unsuccessful(verdict, number) for number in range(3)}), Log()
+    [point] = measure_throughput(tester, plan(**TO_1000), tmp_path, log).points
+    assert point.throughput_fps.values == (1000,)
+    assert [trial.trial for trial in tester.trials] == [0, 1, 2, 3]
+    assert {trial.forward.rate_fps for trial in tester.trials if trial.forward} == {1000}
+    assert any(status.note is not None and "something went wrong" in status.note for status in log.statuses)
+
+
+def test_a_load_beyond_the_testers_reach_is_given_up_after_a_few_attempts_and_a_second_chance(tmp_path: Path) -> None:
+    tester = SimulatedTester(limits=SimulatedLimits(send_fps=600))
+    [point] = measure(tester, plan(**TO_1000, resolution=Rate.parse("600")), tmp_path).points
+    offered = [trial.forward.rate_fps for trial in tester.trials if trial.forward]
+    assert offered == [1000] * campaign.ATTEMPTS + [500] + [1000] * campaign.ATTEMPTS
+    assert point.throughput_fps.values == (500,)
+
+
+def test_a_load_within_reach_gets_more_attempts(tmp_path: Path) -> None:
+    tester = Scripted({number: unsuccessful(Verdict.INVALID, number) for number in range(1, campaign.ATTEMPTS_WITHIN_REACH)})
+    [point] = measure(tester, plan(**{**TO_1000, "repetitions": 2}), tmp_path).points
+    assert point.throughput_fps.values == (1000, 1000)
+    assert len(tester.trials) == 1 + campaign.ATTEMPTS_WITHIN_REACH
+
+
+def test_the_journal_has_each_event_before_the_next_thing_happens(tmp_path: Path) -> None:
+    class Watching(SimulatedTester):
+        def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+            last = journal.read(tmp_path)[-1]
+            assert (last["event"], last["trial"]["trial"]) == ("trial", trial.trial)
+            return super().run(trial, on_progress)
+
+    class Checking(Log):
+        def update(self, status: Any) -> None:
+            super().update(status)
+            if status.last is not None and status.progress is None:
+                recorded = [event for event in journal.read(tmp_path) if event["event"] == "result"]
+                assert len(recorded) == status.trials_done
+
+    measure_throughput(Watching(SimulatedDut(capacity_fps=5000)), plan(frame_sizes=(84, 128)), tmp_path, Checking())
+    kinds = [event["event"] for event in journal.read(tmp_path)]
+    assert kinds[:2] == ["plan", "environment"]
+    assert kinds[-1] == "end"
+    assert kinds.count("search") == 6
+    assert kinds.count("trial") == kinds.count("result")
+
+
+def test_the_observer_is_told_what_is_tried_and_what_is_left(tmp_path: Path) -> None:
+    log = Log()
+    measure_throughput(SimulatedTester(SimulatedDut(capacity_fps=5000)), plan(), tmp_path, log)
+    first, last = log.statuses[0], log.statuses[-1]
+    assert (first.trying_fps, first.repetition, first.trials_done, first.last) == (1000, 1, 0, None)
+    assert first.remaining_s >= 5 * first.trials_left > 0
+    assert (last.repetition, last.repetitions, last.trials_left) == (3, 3, 0)
+    assert any(status.progress is not None for status in log.statuses)
+    assert all(status.lower_fps < status.upper_fps for status in log.statuses if status.lower_fps and status.upper_fps)
+    done = [status.trials_done for status in log.statuses]
+    assert done == sorted(done)
+
+
+@pytest.mark.parametrize(
+    ("raised", "outcome", "words"),
+    [(KeyboardInterrupt(), "interrupted", "interrupted"), (TesterError("no answer from 198.18.0.1"), "error", "no answer"), (ValueError(), "error", "ValueError")],
+)
+def test_a_run_that_breaks_off_leaves_a_summary(tmp_path: Path, raised: BaseException, outcome: str, words: str) -> None:
+    tester = Scripted({2: raised}, dut=SimulatedDut())
+    with pytest.raises(type(raised)):
+        measure(tester, plan(**{**TO_1000, "repetitions": 20}), tmp_path)
+    end = journal.read(tmp_path)[-1]
+    assert (end["event"], end["outcome"]) == ("end", outcome)
+    assert words in end["message"]
+    [point] = json.loads((tmp_path / SUMMARY).read_text())["points"]
+    assert point["throughput_fps"]["values"] == [1000, 1000]
+    assert "2 of 20 repetitions" in point["message"]
+
+
+def test_a_result_that_lacks_a_direction_is_never_taken_for_a_pass(tmp_path: Path) -> None:
+    tester = Scripted({0: TrialResult(trial=0, verdict=Verdict.VALID, forward=counts())})
+    with pytest.raises(TesterError, match="the trial sends forward, reverse"):
+        measure(tester, plan(**TO_1000), tmp_path)
+
+
+def test_a_directory_with_a_journal_is_refused(tmp_path: Path) -> None:
+    measure(SimulatedTester(), plan(**TO_1000), tmp_path)
+    before = (tmp_path / journal.JOURNAL).read_bytes()
+    with pytest.raises(JournalError, match="another run"):
+        measure(SimulatedTester(), plan(**TO_1000), tmp_path)
+    assert (tmp_path / journal.JOURNAL).read_bytes() == before
+
+
+def test_trial_numbers_start_again_where_a_frame_cannot_carry_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "TRIAL_NUMBERS", 3)
+    tester = SimulatedTester()
+    measure(tester, plan(**{**TO_1000, "repetitions": 5}), tmp_path)
+    assert [trial.trial for trial in tester.trials] == [0, 1, 2, 0, 1]

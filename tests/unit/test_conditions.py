@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rates as people write them, and conditions that are checked once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from dutperf.conditions import Conditions, Rate
+from dutperf.model import Direction, to_json
+
+
+@pytest.mark.parametrize(
+    ("text", "maximum_fps", "fps"),
+    [
+        ("60000", None, 60_000),
+        ("60_000", None, 60_000),
+        ("60k", None, 60_000),
+        (" 1.5M ", None, 1_500_000),
+        ("0.2", None, 1),
+        ("12.5%", 1_488_095, 186_012),
+        ("100 %", 1_488_095, 1_488_095),
+        ("0.00001%", 1_000, 1),
+    ],
+)
+def test_rates(text: str, maximum_fps: int | None, fps: int) -> None:
+    assert Rate.parse(text).fps(maximum_fps) == fps
+
+
+@pytest.mark.parametrize("text", ["", "0", "0%", "-5", "_", "fast", "5 G", "1e6", "5kk", "1.2.3", "nan", "inf"])
+def test_no_rates(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no rate: give frames per second \(60000, 60k, 1.5M\)"):
+        Rate.parse(text)
+
+
+def test_a_percentage_needs_a_maximum() -> None:
+    with pytest.raises(ValueError, match="media_mbps"):
+        Rate.parse("5%").fps(None)
+
+
+@given(st.integers(1, 10**9))
+def test_a_rate_in_frames_is_exact(fps: int) -> None:
+    assert Rate.parse(str(fps)).fps(None) == fps
+
+
+@pytest.mark.parametrize(("text", "shown"), [("60k", "60,000 frames/s"), ("0.5%", "0.5 %")])
+def test_how_a_rate_is_shown(text: str, shown: str) -> None:
+    assert str(Rate.parse(text)) == shown
+
+
+def test_the_defaults_conform() -> None:
+    """RFC 2544 sections 23, 24 and 26.1; RFC 8219 section 12; RFC 4814 4.5."""
+    conditions = Conditions()
+    assert (conditions.duration_s, conditions.drain_s, conditions.loss_tolerance, conditions.repetitions) == (60, 2, 0, 20)
+    assert (conditions.directions, conditions.ports) == ("both", "random")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"frame_sizes": ()},
+        {"frame_sizes": (63,)},
+        {"duration_s": 0},
+        {"drain_s": -1},
+        {"n": 2, "m": 3},
+        {"loss_tolerance": 1.0},
+        {"repetitions": 0},
+        {"networks": 257},
+        {"directions": "up"},
+        {"duration": 5},
+    ],
+)
+def test_what_cannot_be(members: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Conditions(**members)
+
+
+@pytest.mark.parametrize(("directions", "active"), [("both", tuple(Direction)), ("forward", (Direction.FORWARD,)), ("reverse", (Direction.REVERSE,))])
+def test_active_directions(directions: Any, active: tuple[Direction, ...]) -> None:
+    assert Conditions(directions=directions).active() == active
+
+
+def test_conditions_go_through_json_unchanged() -> None:
+    conditions = Conditions(frame_sizes=(84, 1518), max_rate=Rate.parse("12.5%"), loss_tolerance=0.0005)
+    assert Conditions.model_validate(to_json(conditions)) == conditions

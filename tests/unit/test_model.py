@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials are checked when they are made, and counted exactly."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from dutperf.model import Direction, FieldMode, FrameSpec, Trial, TrialResult, VaryingField, Verdict, to_json
+from plans import counts, frame, stream, trial
+
+
+@given(rate_fps=st.integers(1, 10**9), duration_ns=st.integers(10**6, 86_400 * 10**9))
+def test_intended_frames_are_those_due_before_the_end(rate_fps: int, duration_ns: int) -> None:
+    """Frame k is due at k / rate: counted exactly, also where a float or 32 bits would not do."""
+    made = trial(forward=stream(6, 84, rate_fps), reverse=None, duration_ns=duration_ns)
+    count = made.intended(Direction.FORWARD)
+    assert count == ceil(Fraction(rate_fps) * duration_ns / 10**9)
+    assert Fraction(count - 1, rate_fps) < Fraction(duration_ns, 10**9) <= Fraction(count, rate_fps)
+    assert made.intended(Direction.REVERSE) == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: frame(6, 83), "at least 84"),
+        (lambda: frame(4, 63), "64"),
+        (lambda: frame(4, 9217), "9216"),
+        (lambda: FrameSpec.model_validate({**to_json(frame(4, 64)), "version": 6, "size": 84}), "no IPv6 address"),
+        (lambda: stream(6, 84, 0), "rate_fps"),
+        (lambda: stream(6, 84, 1, n=2, m=3), "m <= n"),
+        (lambda: stream(6, 84, 1, n=2, m=1), "background"),
+        (lambda: stream(6, 84, 1, networks=2, destination_address={"mode": "random", "min": 0, "max": 9}), "one destination network"),
+        (lambda: VaryingField(mode=FieldMode.RANDOM, min=2, max=1), "greater than max"),
+        (lambda: trial(forward=None, reverse=None), "needs a direction"),
+        (lambda: trial(number=65536), "65535"),
+        (lambda: trial(unknown=1), "unknown"),
+    ],
+)
+def test_what_cannot_be(make: Any, words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        make()
+
+
+def test_values_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        trial().trial = 5  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("sent", "received", "lost", "ratio"), [(1000, 990, 10, 0.01), (1000, 1000, 0, 0), (0, 0, 0, 0), (3, 4, -1, -1 / 3)])
+def test_loss(sent: int, received: int, lost: int, ratio: float) -> None:
+    one = counts(sent, received)
+    assert (one.lost, one.loss_ratio) == (lost, ratio)
+    assert to_json(one)["lost"] == lost
+
+
+def test_the_worse_direction_counts() -> None:
+    result = TrialResult(trial=0, verdict=Verdict.VALID, forward=counts(1000, 999), reverse=counts(1000, 900))
+    assert result.worst_loss_ratio == 0.1
+    assert list(result.directions()) == [Direction.FORWARD, Direction.REVERSE]
+    assert TrialResult(trial=0, verdict=Verdict.ABORTED).worst_loss_ratio == 0
+
+
+def test_a_trial_goes_through_json_unchanged() -> None:
+    made = trial(forward=stream(6, 84, 1000, background=frame(6, 84), m=1), reverse=None)
+    assert "reverse" not in to_json(made)
+    assert Trial.model_validate(to_json(made)) == made

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The summary: derived from the journal alone, with every deviation from the RFCs named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dutperf import host, journal
+from dutperf.conditions import Conditions, Rate
+from dutperf.journal import JOURNAL, Event, JournalError
+from dutperf.model import LimitedBy, Verdict, to_json
+from dutperf.report.deviations import deviations
+from dutperf.report.summary import SUMMARY, summarise, write_summary
+from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from plans import counts, measure, plan
+
+CONFORMING = {"frame_sizes": (84, 128, 256, 512, 768, 1024, 1280, 1518), "duration_s": 60, "drain_s": 2, "repetitions": 20}
+ALWAYS = {"RFC 2544 section 23 (b)", "RFC 2544 section 23 (e)", "RFC 2544 section 12"}
+"""Clauses that no run follows yet."""
+
+
+def search(repetition: int, value: int | None, limited_by: str = "dut", **members: Any) -> Event:
+    defaults = {"above_fps": None if value is None else value + 10, "silent": False, "message": f"{limited_by} in {repetition}"}
+    return {"event": "search", "frame_size": 84, "repetition": repetition, "value_fps": value, "limited_by": limited_by, **defaults, **members}
+
+
+def result(repetition: int, rate_fps: int, verdict: Verdict = Verdict.VALID, lost: int = 0) -> Event:
+    recorded = {"trial": 0, "verdict": verdict.value, "forward": to_json(counts(1000, 1000 - lost)), "reverse": to_json(counts(1000))}
+    return {"event": "result", "frame_size": 84, "repetition": repetition, "rate_fps": rate_fps, "result": recorded}
+
+
+def events(*measured: Event, repetitions: int = 3) -> list[Event]:
+    frames = [{"frame_size": 84, "frame_size_ipv4": 64}]
+    conditions = to_json(Conditions(repetitions=repetitions))
+    begin = {"event": "plan", "time": "then", "format": journal.FORMAT, "procedure": "throughput", "dut": {"name": "tayga"}, "conditions": conditions}
+    return [begin | {"search": {"algorithm": "binary"}, "attempts": {}, "frames": frames}, *measured]
+
+
+def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
+    summary = measure(SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(frame_sizes=(84, 1518), seed=5), tmp_path)
+    written = json.loads((tmp_path / SUMMARY).read_text())
+    assert written == summary.model_dump(mode="json")
+    assert set(written) == {"procedure", "dut", "environment", "conditions", "deviations", "points"}
+    assert (written["procedure"], written["dut"]) == ("throughput", {"name": "simulated"})
+    assert set(written["environment"]) == {"started", "host", "tester"}
+    conditions = written["conditions"]
+    assert (conditions["duration_s"], conditions["seed"], conditions["repetitions"], conditions["n"], conditions["resolution"]) == (5, 5, 3, 2, "0.5 %")
+    assert conditions["search"]["start"] == "bracket from the previous repetition"
+    assert [(point["frame_size"], point["frame_size_ipv4"]) for point in written["points"]] == [(84, 64), (1518, 1498)]
+    for point in written["points"]:
+        assert set(point) == {"frame_size", "frame_size_ipv4", "throughput_fps", "limited_by", "message", "above", "trials"}
+        assert set(point["throughput_fps"]) == {"median", "p1", "p99", "dispersion_percent", "values"}
+        assert set(point["above"]) == {"rate_fps", "forward", "reverse"}
+        assert set(point["above"]["forward"]) == {"lost", "loss_ratio", "dut_input_drops"}
+        assert point["above"]["forward"]["lost"] > 0
+        assert point["above"]["rate_fps"] > 54_321
+        assert point["limited_by"] == "dut"
+
+
+def test_it_can_be_made_again_from_the_journal_alone(tmp_path: Path) -> None:
+    summary = measure(SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(), tmp_path / "run")
+    (tmp_path / JOURNAL).write_bytes((tmp_path / "run" / JOURNAL).read_bytes())
+    assert write_summary(tmp_path) == summary
+
+
+def test_a_killed_run_at_any_byte_has_a_summary(tmp_path: Path) -> None:
+    measure(SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(repetitions=2), tmp_path / "run")
+    whole = (tmp_path / "run" / JOURNAL).read_bytes()
+    plan_ends = whole.index(b"\n") + 1
+    for end in range(plan_ends, len(whole), 997):
+        (tmp_path / JOURNAL).write_bytes(whole[:end])
+        [point] = write_summary(tmp_path).points
+        finished = len(point.throughput_fps.values)
+        assert finished == 2 or f"{finished} of 2 repetitions; the run ended early because it was killed" in point.message
+
+
+@pytest.mark.parametrize(
+    ("limits", "decisive"),
+    [
+        (["dut", "dut", "dut"], "dut"),
+        (["dut", "tester", "dut"], "tester"),
+        (["media", "dut", "media"], "dut"),
+        (["range", "dut", "range"], "dut"),
+        (["media", "range", "media"], "range"),
+        (["media", "media", "media"], "media"),
+    ],
+)
+def test_the_most_serious_limit_of_the_repetitions(limits: list[str], decisive: str) -> None:
+    [point] = summarise(events(*(search(number, 1000, limit) for number, limit in enumerate(limits, start=1)))).points
+    assert point.limited_by is LimitedBy(decisive)
+    same = len(set(limits)) == 1
+    assert point.message.startswith("dut in 1" if limits == ["dut"] * 3 else decisive if same else "in 1 of 3 repetitions " + decisive)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([100, 110, 90], (100, 90, 110, 20)),
+        ([100, 110], (105, 100, 110, 10 / 105 * 100)),
+        ([100, None, 110], (100, None, 110, None)),
+        ([None, None, 110], (None, None, 110, None)),
+    ],
+)
+def test_statistics(values: list[int | None], expected: tuple[float | None, ...]) -> None:
+    [point] = summarise(events(*(search(number, value) for number, value in enumerate(values, start=1)), repetitions=len(values))).points
+    figures = point.throughput_fps
+    assert (figures.median, figures.p1, figures.p99, figures.dispersion_percent) == expected
+    assert list(figures.values) == values
+
+
+def test_a_dead_dut_has_values_but_no_throughput() -> None:
+    silent = search(2, None, silent=True, above_fps=10, message="the DUT forwards nothing")
+    summary = summarise(events(search(1, 1000), silent, {"event": "end", "outcome": "ended", "message": "the DUT forwards nothing"}))
+    [point] = summary.points
+    assert point.throughput_fps.values == (1000, None)
+    assert point.throughput_fps.median is None
+    assert point.message.startswith("the DUT forwards nothing (2 of 3 repetitions")
+    assert summary.without_number() == (point,)
+
+
+def test_above_is_the_lowest_failure_right_above_a_value() -> None:
+    searches = [search(1, 1000), search(2, 900), search(3, 800, "tester")]
+    results = [
+        *(result(1, rate, lost=5) for rate in (4000, 1010)),
+        result(2, 700, lost=0),
+        result(2, 910, Verdict.INVALID, lost=400),
+        result(2, 910, lost=3),
+        result(3, 810, Verdict.INVALID, lost=900),
+    ]
+    [point] = summarise(events(*results, *searches)).points
+    assert point.above is not None
+    assert point.above.rate_fps == 910
+    assert point.above.forward is not None
+    assert (point.above.forward.lost, point.above.forward.loss_ratio) == (3, 0.003)
+    assert (point.trials.valid, point.trials.invalid, point.trials.aborted) == (4, 2, 0)
+
+
+def test_what_was_not_measured_is_said() -> None:
+    [point] = summarise(events()).points
+    assert point.limited_by is None
+    assert "not measured" in point.message
+    assert point.throughput_fps.values == ()
+
+
+@pytest.mark.parametrize("first", [[], [{"event": "trial"}], [{"event": "plan", "format": 99}]])
+def test_what_is_no_journal_of_ours(first: list[Event]) -> None:
+    with pytest.raises(JournalError):
+        summarise(first)
+
+
+@pytest.mark.parametrize(
+    ("change", "clause"),
+    [
+        ({}, None),
+        ({"duration_s": 59.9}, "RFC 2544 section 24"),
+        ({"loss_tolerance": 0.0001}, "RFC 2544 section 26.1"),
+        ({"drain_s": 1.9}, "RFC 2544 section 23 (d)"),
+        ({"directions": "reverse"}, "RFC 8219 section 5.3, RFC 2544 section 14"),
+        ({"ports": "fixed"}, "RFC 4814 section 4.5"),
+        ({"ports": "increasing"}, "RFC 4814 section 4.5"),
+        ({"frame_sizes": (84,)}, "RFC 8219 section 5.1.1"),
+        ({"frame_sizes": (*CONFORMING["frame_sizes"], 1000)}, "RFC 8219 section 5.1.1"),  # type: ignore[misc]
+        ({"frame_sizes": (*CONFORMING["frame_sizes"], 9216)}, None),  # type: ignore[misc]
+        ({"min_rate": Rate.parse("1000")}, None),
+    ],
+)
+def test_deviations(change: dict[str, Any], clause: str | None) -> None:
+    conditions = Conditions(**{**CONFORMING, **change})
+    found = {deviation.clause for deviation in deviations(conditions, repetitions=20, with_ipv6=True)}
+    assert found - ALWAYS == ({clause} if clause else set())
+    assert found >= ALWAYS
+
+
+def test_deviations_of_repetitions_and_of_ipv4() -> None:
+    conditions = Conditions(**CONFORMING)  # type: ignore[arg-type]
+    few = {deviation.clause: deviation.text for deviation in deviations(conditions, repetitions=19, with_ipv6=True)}
+    assert few["RFC 8219 section 12"].startswith("19 repetitions")
+    ipv4 = {deviation.clause: deviation.text for deviation in deviations(conditions, repetitions=20, with_ipv6=False)}
+    assert "not measured: 64" in ipv4["RFC 8219 section 5.1.1"]
+
+
+def test_the_machine_is_described(tmp_path: Path) -> None:
+    files = {
+        "proc/cpuinfo": "processor\t: 0\nmodel name\t: Fast CPU @ 3 GHz\n",
+        "proc/meminfo": "MemTotal:       4096 kB\n",
+        "proc/cmdline": "root=/dev/sda1 isolcpus=1 token=secret hugepages=4\n",
+        "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    machine = host.environment(tmp_path)
+    assert (machine["cpu"], machine["memory_kb"], machine["governor"], machine["clock_source"]) == ("Fast CPU @ 3 GHz", 4096, "performance", None)
+    assert machine["kernel_options"] == ["isolcpus=1", "hugepages=4"]

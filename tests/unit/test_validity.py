@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules that tell the tester's faults from the DUT's, as a table: what was counted, and every cause that must come out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dutperf import validity
+from dutperf.model import Away, Direction, Quantiles, Verdict
+from plans import counts, trial
+
+LATE_US = validity.LATENESS_LIMIT_US
+LATE_WITH_LOSS_US = validity.LATENESS_LIMIT_WITH_LOSS_US
+LIMIT_S = validity.sending_time_limit_s(1.0)
+
+
+def late(us: float) -> Quantiles:
+    return Quantiles(p50=0, p99=0, p999=0, max=us)
+
+
+TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
+    ("nothing wrong", {}, set()),
+    ("the DUT lost frames", {"received": 1}, set()),
+    ("the DUT lost all frames", {"received": 0}, set()),
+    ("one frame was not sent", {"sent": 999, "intended": 1000}, {"unsent"}),
+    ("sending took as long as it may", {"send_time_s": LIMIT_S}, set()),
+    ("sending took too long", {"send_time_s": LIMIT_S + 1e-6}, {"sending_time"}),
+    ("more arrived than was sent", {"received": 1001}, {"received_too_many"}),
+    ("the tester dropped frames", {"received": 990, "tester_drops": {"nic_missed": 10}}, {"tester_drops"}),
+    ("the tester dropped frames of others only, still its fault", {"tester_drops": {"kernel_socket": 1}}, {"tester_drops"}),
+    ("a cause of drops that did not occur", {"received": 990, "tester_drops": {"nic_missed": 0}}, set()),
+    ("late without loss", {"lateness_us": late(LATE_US)}, set()),
+    ("too late without loss", {"lateness_us": late(LATE_US + 1)}, {"sender_late"}),
+    ("late with loss", {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US)}, set()),
+    ("too late with loss", {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US + 1)}, {"sender_late"}),
+    ("receiver away without loss", {"away_us": Away(sender=0, receiver=1e6)}, set()),
+    ("receiver away with loss", {"received": 990, "away_us": Away(sender=0, receiver=LATE_WITH_LOSS_US + 1)}, {"receiver_away"}),
+    ("the DUT's own input drops are the DUT's", {"received": 990, "dut_input_drops": 10}, set()),
+    (
+        "several at once",
+        {"sent": 900, "intended": 1000, "received": 800, "tester_drops": {"no_buffer": 1}, "lateness_us": late(1e6), "away_us": Away(sender=0, receiver=1e6)},
+        {"unsent", "tester_drops", "sender_late", "receiver_away"},
+    ),
+]
+
+
+@pytest.mark.parametrize("direction", Direction)
+@pytest.mark.parametrize(("members", "codes"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_judge(direction: Direction, members: dict[str, Any], codes: set[str]) -> None:
+    both = dict.fromkeys(Direction, counts()) | {direction: counts(**members)}
+    verdict, causes = validity.judge(trial(), both)
+    assert {cause.code for cause in causes} == codes
+    assert verdict is (Verdict.INVALID if codes else Verdict.VALID)
+    assert codes <= set(validity.CAUSES)
+    assert all(cause.direction is direction and direction in cause.text for cause in causes)
+
+
+@pytest.mark.parametrize(("duration_s", "limit_s"), [(1.0, 1.0006), (60.0, 60.0006), (120.0, 120.0012)])
+def test_sending_time_limit(duration_s: float, limit_s: float) -> None:
+    assert validity.sending_time_limit_s(duration_s) == pytest.approx(limit_s, abs=1e-9)

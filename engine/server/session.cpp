@@ -42,6 +42,7 @@ void leave_cores(const std::vector<unsigned>& hot) {
 
 Session::Session(const OpenRequest& request)
     : request_(request), cores_(place_roles(allowed_cores(), request.cores, request.dut_cores)), memory_(start_eal(eal_options(request))) {
+    claim_cores();
     open_ports();
     make_buffers();
     place();

@@ -2,8 +2,11 @@
 #include "trial/cores.hpp"
 
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 
 #include "port/error.hpp"
@@ -11,6 +14,8 @@
 namespace dutperf {
 
 namespace {
+
+constexpr int kHighestPriority = -20;
 
 bool contains(const std::vector<unsigned>& cores, unsigned core) { return std::ranges::find(cores, core) != cores.end(); }
 
@@ -48,6 +53,13 @@ std::vector<unsigned> allowed_cores() {
     }
     return cores;
 }
+
+void claim_cores() {
+    setsid();  // a session of its own, unless it has one or leads the terminal's
+    if (getsid(0) == getpid()) std::ofstream("/proc/self/autogroup") << kHighestPriority;
+}
+
+void claim_core_for_thread() { setpriority(PRIO_PROCESS, 0, kHighestPriority); }
 
 RoleCores place_roles(const std::vector<unsigned>& allowed, const std::optional<std::vector<unsigned>>& wanted, const std::vector<unsigned>& dut_cores) {
     if (wanted) check_exist(*wanted, allowed);

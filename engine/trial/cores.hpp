@@ -24,4 +24,11 @@ std::vector<unsigned> allowed_cores();
 // as long as others are left. Throws Error "cores".
 RoleCores place_roles(const std::vector<unsigned>& allowed, const std::optional<std::vector<unsigned>>& wanted, const std::vector<unsigned>& dut_cores);
 
+// Puts this process before everything else that wants its cores. Linux shares a core between *sessions* first (sched(7), autogroup): a thread's nice value
+// alone counts for nothing against a process of another terminal. Where this is refused the loops are merely away more often, which is measured.
+void claim_cores();
+
+// The same for the calling thread within this process.
+void claim_core_for_thread();
+
 }  // namespace dutperf

@@ -3,7 +3,6 @@
 
 #include <rte_lcore.h>
 #include <rte_mempool.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <limits>
@@ -68,8 +67,8 @@ struct RunningTrial::Loop {
 
     void run(RunningTrial& trial) {
         pin_to_core(core);
-        setpriority(PRIO_PROCESS, 0, -20);  // may be refused: then the loop is merely away more often, which is measured
-        rte_thread_register();              // for the pools' cache of this core
+        claim_core_for_thread();
+        rte_thread_register();  // for the pools' cache of this core
         ready.store(true);
         while (!trial.go_.load(std::memory_order_acquire)) rte_pause();
         turn_until_end(trial);

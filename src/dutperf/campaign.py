@@ -115,10 +115,10 @@ class Campaign:
         """See :meth:`dutperf.procedure.bench.Bench.record`."""
         self._journal.write(event, **members)
 
-    def say(self, note: str) -> None:
+    def say(self, note: str, place: Place) -> None:
         """See :meth:`dutperf.procedure.bench.Bench.say`."""
-        if self._status is not None:
-            self._show(replace(self._status, note=note))
+        trying_fps = self._status.trying_fps if self._status is not None else 0
+        self._show(self._status_of(trying_fps, place, note))
 
     def _run(self, rate_fps: int, place: Place, attempt: int, note: str | None) -> TrialResult:
         trial = self._plan.make_trial(place.frame_size, rate_fps, self._trials % TRIAL_NUMBERS)

@@ -19,7 +19,7 @@ from dutperf.tester import ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, counts, measure, plan
 
-TO_1000 = {"max_rate": Rate.parse("1000"), "repetitions": 1}
+TO_1000: dict[str, Any] = {"max_rate": Rate.parse("1000"), "repetitions": 1}
 """Conditions under which a perfect DUT takes one trial, at 1,000 frames/s."""
 
 
@@ -104,7 +104,11 @@ def test_the_observer_is_told_what_is_tried_and_what_is_left(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("raised", "outcome", "words"),
-    [(KeyboardInterrupt(), "interrupted", "interrupted"), (TesterError("no answer from 198.18.0.1"), "error", "no answer"), (ValueError(), "error", "ValueError")],
+    [
+        (KeyboardInterrupt(), "interrupted", "interrupted"),
+        (TesterError("no answer from 198.18.0.1"), "error", "no answer"),
+        (ValueError(), "error", "ValueError"),
+    ],
 )
 def test_a_run_that_breaks_off_leaves_a_summary(tmp_path: Path, raised: BaseException, outcome: str, words: str) -> None:
     tester = Scripted({2: raised}, dut=SimulatedDut())

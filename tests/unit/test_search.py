@@ -18,9 +18,7 @@ P, F, S, U = Outcome.PASSED, Outcome.FAILED, Outcome.SILENT, Outcome.UNMEASURABL
 MOST_TRIALS = 500
 """More than any search needs: up to four times doubling, halving and bisecting over 30 bits, each load followed by a probe."""
 
-resolutions = st.one_of(
-    st.integers(1, 100_000).map(lambda fps: Resolution(fps=fps)), st.floats(0.0001, 0.2).map(lambda share: Resolution(share=share))
-)
+resolutions = st.one_of(st.integers(1, 100_000).map(lambda fps: Resolution(fps=fps)), st.floats(0.0001, 0.2).map(lambda share: Resolution(share=share)))
 rates = st.integers(1, HIGHEST_FPS)
 
 
@@ -89,8 +87,8 @@ def test_names_the_lower_of_two_limits(limits: Bounds, dut_fps: int, tester_fps:
 
 @given(limits=bounds(), truth_fps=st.integers(0, HIGHEST_FPS), trials=st.integers(0, 10), near=st.none() | rates)
 def test_a_dut_that_dies_has_no_value(limits: Bounds, truth_fps: int, trials: int, near: int | None) -> None:
-    script = chain([capable_of(truth_fps)] * trials, repeat(lambda _: S))
-    found = search(limits, lambda rate: next(script)(rate), near)
+    before = iter(range(trials))
+    found = search(limits, lambda rate: S if next(before, None) is None else capable_of(truth_fps)(rate), near)
     if len(found.loads) > trials:
         assert found.silent
         assert found.value_fps is None
@@ -123,6 +121,9 @@ TABLE = [
     ("silent at once, silent at the lowest rate", Bounds(FINE), None, [S, S], [1000, 10], None, LimitedBy.DUT),
     ("silent at the lowest rate: once more", Bounds(FINE, minimum_fps=1000), None, [S, S], [1000, 1000], None, LimitedBy.DUT),
     ("silent when overloaded, but alive", Bounds(Resolution(fps=500)), None, [S, P, P], [1000, 10, 505], 505, LimitedBy.DUT),
+    ("silent, then alive at the same rate", Bounds(FINE, minimum_fps=1000), None, [S, P], [1000, 1000], None, LimitedBy.RANGE),
+    ("silent, and the lowest rate fails", Bounds(FINE, minimum_fps=10), None, [S, F], [1000, 10], None, LimitedBy.RANGE),
+    ("silent, a sign of life cannot be measured", Bounds(Resolution(fps=500)), None, [S, U, P], [1000, 10, 500], 500, LimitedBy.DUT),
     ("dies half-way", Bounds(FINE), None, [P, P, S, S], [1000, 2000, 4000, 10], None, LimitedBy.DUT),
 ]
 
@@ -132,6 +133,7 @@ def test_course(limits: Bounds, near: int | None, outcomes: list[Outcome], rates
     found = told(limits, outcomes, near)
     assert [rate for rate, _ in found.loads] == rates
     assert (found.value_fps, found.limited_by) == (value, limited_by)
+    assert found.silent == (outcomes[-2:] == [S, S])
 
 
 def test_a_share_as_resolution_is_of_the_upper_end() -> None:

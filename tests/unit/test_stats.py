@@ -22,7 +22,20 @@ def test_median(values: list[int | None], median: float | None) -> None:
 
 @pytest.mark.parametrize(
     ("count", "percent", "expected"),
-    [(1, 1, 1), (1, 99, 1), (20, 1, 1), (20, 99, 20), (99, 99, 99), (100, 1, 1), (100, 99, 99), (101, 1, 2), (101, 99, 100), (200, 1, 2), (200, 99, 198), (4, 50, 2)],
+    [
+        (1, 1, 1),
+        (1, 99, 1),
+        (20, 1, 1),
+        (20, 99, 20),
+        (99, 99, 99),
+        (100, 1, 1),
+        (100, 99, 99),
+        (101, 1, 2),
+        (101, 99, 100),
+        (200, 1, 2),
+        (200, 99, 198),
+        (4, 50, 2),
+    ],
 )
 def test_percentile_of_1_to_count(count: int, percent: int, expected: int) -> None:
     assert stats.percentile(list(range(count, 0, -1)), percent) == expected

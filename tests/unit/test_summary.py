@@ -18,7 +18,7 @@ from dutperf.report.summary import SUMMARY, summarise, write_summary
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import counts, measure, plan
 
-CONFORMING = {"frame_sizes": (84, 128, 256, 512, 768, 1024, 1280, 1518), "duration_s": 60, "drain_s": 2, "repetitions": 20}
+CONFORMING: dict[str, Any] = {"frame_sizes": (84, 128, 256, 512, 768, 1024, 1280, 1518), "duration_s": 60, "drain_s": 2, "repetitions": 20}
 ALWAYS = {"RFC 2544 section 23 (b)", "RFC 2544 section 23 (e)", "RFC 2544 section 12"}
 """Clauses that no run follows yet."""
 
@@ -163,8 +163,8 @@ def test_what_is_no_journal_of_ours(first: list[Event]) -> None:
         ({"ports": "fixed"}, "RFC 4814 section 4.5"),
         ({"ports": "increasing"}, "RFC 4814 section 4.5"),
         ({"frame_sizes": (84,)}, "RFC 8219 section 5.1.1"),
-        ({"frame_sizes": (*CONFORMING["frame_sizes"], 1000)}, "RFC 8219 section 5.1.1"),  # type: ignore[misc]
-        ({"frame_sizes": (*CONFORMING["frame_sizes"], 9216)}, None),  # type: ignore[misc]
+        ({"frame_sizes": (*CONFORMING["frame_sizes"], 1000)}, "RFC 8219 section 5.1.1"),
+        ({"frame_sizes": (*CONFORMING["frame_sizes"], 9216)}, None),
         ({"min_rate": Rate.parse("1000")}, None),
     ],
 )
@@ -176,7 +176,7 @@ def test_deviations(change: dict[str, Any], clause: str | None) -> None:
 
 
 def test_deviations_of_repetitions_and_of_ipv4() -> None:
-    conditions = Conditions(**CONFORMING)  # type: ignore[arg-type]
+    conditions = Conditions(**CONFORMING)
     few = {deviation.clause: deviation.text for deviation in deviations(conditions, repetitions=19, with_ipv6=True)}
     assert few["RFC 8219 section 12"].startswith("19 repetitions")
     ipv4 = {deviation.clause: deviation.text for deviation in deviations(conditions, repetitions=20, with_ipv6=False)}

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from dutperf import journal
 from dutperf.campaign import PlanError
 from dutperf.conditions import Rate
-from dutperf.model import Direction, LimitedBy, LinkState, TrialResult, Verdict
+from dutperf.model import Direction, LimitedBy, LinkState, Trial, TrialResult, Verdict
 from dutperf.procedure import evidence
 from dutperf.procedure.throughput import bounds, frame_size_ipv4, outcome_of
 from dutperf.search import Outcome
+from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import counts, frame, measure, plan, stream, trial
 
@@ -98,7 +99,12 @@ def test_a_tester_that_never_makes_a_valid_trial(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("media_fps", "max_rate", "limited_by", "value"),
-    [(20_000, None, LimitedBy.MEDIA, 20_000), (20_000, fps(5_000), LimitedBy.RANGE, 5_000), (20_000, fps(30_000), LimitedBy.MEDIA, 20_000), (None, fps(5_000), LimitedBy.RANGE, 5_000)],
+    [
+        (20_000, None, LimitedBy.MEDIA, 20_000),
+        (20_000, fps(5_000), LimitedBy.RANGE, 5_000),
+        (20_000, fps(30_000), LimitedBy.MEDIA, 20_000),
+        (None, fps(5_000), LimitedBy.RANGE, 5_000),
+    ],
 )
 def test_a_maximum_that_passes_takes_one_trial(tmp_path: Path, media_fps: int | None, max_rate: Rate | None, limited_by: LimitedBy, value: int) -> None:
     tester = SimulatedTester()
@@ -154,9 +160,10 @@ def test_later_repetitions_start_near_the_value_and_show_their_own_pass_and_fail
     ],
 )
 def test_rates_that_cannot_be(tmp_path: Path, conditions: dict[str, str], option: str, words: str) -> None:
+    rates: dict[str, Any] = {name: Rate.parse(text) for name, text in conditions.items()}
     tester, out = SimulatedTester(), tmp_path / "run"
     with pytest.raises(PlanError, match=words) as caught:
-        measure(tester, plan(**{name: Rate.parse(text) for name, text in conditions.items()}), out)
+        measure(tester, plan(**rates), out)
     assert caught.value.option == option
     assert not out.exists()
     assert not tester.trials
@@ -188,6 +195,22 @@ def test_what_a_trial_says(result: dict[str, Any], tolerance: float, outcome: Ou
     assert outcome_of(made, plan(loss_tolerance=tolerance).conditions) is outcome
 
 
+def test_a_rate_that_failed_once_stays_failed_and_the_failure_is_shown(tmp_path: Path) -> None:
+    """Silent at the minimum rate, alive when asked again: no throughput, and not called dead."""
+
+    class DeafAtFirst(SimulatedTester):
+        def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+            self.dut = SimulatedDut(dies_after_trials=None if self.trials else 0)
+            return super().run(trial, on_progress)
+
+    [point] = measure(DeafAtFirst(), plan(repetitions=1, min_rate=fps(1_000)), tmp_path).points
+    assert (point.limited_by, point.throughput_fps.values, point.trials.valid) == (LimitedBy.RANGE, (None,), 2)
+    assert "forward lost 5,000 of 5,000 frames" in point.message
+    assert point.above is not None
+    assert point.above.forward is not None
+    assert point.above.forward.lost == 5_000
+
+
 def test_the_evidence_of_silence() -> None:
     result = TrialResult(
         trial=0,
@@ -197,7 +220,14 @@ def test_the_evidence_of_silence() -> None:
         link_up=LinkState(left=True, right=False),
     )
     text = evidence.silence(result)
-    for words in ("forwards nothing in the forward direction", "0 of 5,000", "right port is down", "5,000 frames to the DUT", "left port", "12 × icmp6_unreachable"):
+    for words in (
+        "forwards nothing in the forward direction",
+        "0 of 5,000",
+        "right port is down",
+        "5,000 frames to the DUT",
+        "left port",
+        "12 × icmp6_unreachable",
+    ):
         assert words in text
     assert "reverse direction" not in text
 

@@ -53,7 +53,7 @@ class Place:
     upper_fps: int | None
     """Lowest rate that did not pass in this repetition."""
     trials_left: int
-    """Estimate for the whole run, the next trial included."""
+    """Estimate for the whole run, the next trial included; 0 at its end."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class Bench(Protocol):
         """Write an event to the journal; it is on the disk when this returns."""
         ...
 
-    def say(self, note: str) -> None:
-        """Show a person one sentence."""
+    def say(self, note: str, place: Place) -> None:
+        """Show a person one sentence, between trials; ``place`` as it is now."""
         ...
 
 

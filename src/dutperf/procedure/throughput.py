@@ -69,38 +69,31 @@ class Throughput:
         for repetition in range(1, self._conditions.repetitions + 1):
             point.repetition = repetition
             point.results.clear()
-            found = self._search(bench, point, sizes_left)
+            search = BinarySearch(point.bounds, point.near_fps)
+            self._search(bench, point, search, sizes_left)
+            found = search.found()
             message = _explanation(found, point)
-            bench.record(
-                "search",
-                frame_size=point.frame_size,
-                repetition=repetition,
-                value_fps=found.value_fps,
-                limited_by=found.limited_by,
-                above_fps=found.above_fps,
-                silent=found.silent,
-                message=message,
-                loads=[[rate, outcome] for rate, outcome in found.loads],
-            )
-            bench.say(f"repetition {repetition}: {_number(found.value_fps)}; {message}")
+            bench.record("search", **_ended(found, point), message=message)
+            bench.say(f"repetition {repetition}: {_number(found.value_fps)}; {message}", self._place(point, search, sizes_left))
             if found.silent:
                 return message
             point.near_fps = found.value_fps or found.above_fps
         return None
 
-    def _search(self, bench: Bench, point: _Point, sizes_left: int) -> Found:
-        search = BinarySearch(point.bounds, point.near_fps)
+    def _search(self, bench: Bench, point: _Point, search: BinarySearch, sizes_left: int) -> None:
         while (rate_fps := search.next_fps()) is not None:
-            trials_left = search.trials_left() + self._later_trials(self._conditions.repetitions - point.repetition, sizes_left)
-            place = Place(point.frame_size, point.repetition, self._conditions.repetitions, search.lower_fps, search.upper_fps, trials_left)
-            result = bench.measure(rate_fps, place)
+            result = bench.measure(rate_fps, self._place(point, search, sizes_left))
             outcome = outcome_of(result, self._conditions)
             if outcome is not Outcome.PASSED or rate_fps not in point.results:
                 point.results[rate_fps] = result
             search.tell(outcome)
         if point.near_fps is not None:
             self._trials_of_later_searches.append(len(search.found().loads))
-        return search.found()
+
+    def _place(self, point: _Point, search: BinarySearch, sizes_left: int) -> Place:
+        later = self._later_trials(self._conditions.repetitions - point.repetition, sizes_left)
+        trials_left = 0 if search.found().silent else search.trials_left() + later
+        return Place(point.frame_size, point.repetition, self._conditions.repetitions, search.lower_fps, search.upper_fps, trials_left)
 
     def _later_trials(self, repetitions_left: int, sizes_left: int) -> int:
         """Estimate of the trials of all searches after the running one."""
@@ -174,6 +167,19 @@ def _resolution(rate: Rate, media_fps: int | None) -> Resolution:
     if rate.unit == "percent" and media_fps is None:
         return Resolution(share=rate.value / 100)
     return Resolution(fps=rate.fps(media_fps))
+
+
+def _ended(found: Found, point: _Point) -> dict[str, Any]:
+    """The members of a ``search`` event."""
+    return {
+        "frame_size": point.frame_size,
+        "repetition": point.repetition,
+        "value_fps": found.value_fps,
+        "limited_by": found.limited_by,
+        "above_fps": found.above_fps,
+        "silent": found.silent,
+        "loads": [[rate_fps, outcome] for rate_fps, outcome in found.loads],
+    }
 
 
 def _explanation(found: Found, point: _Point) -> str:

@@ -251,7 +251,13 @@ DirectionResult RunningTrial::gather(Direction direction) const {
         if (loop->core == bed_.cores.send[index_of(direction)]) result.sender_away_us = static_cast<double>(loop->longest_turn_sending) / hz * 1e6;
         if (loop->core == bed_.cores.receive[index_of(direction)]) result.receiver_away_us = static_cast<double>(loop->longest_turn) / hz * 1e6;
     }
-    for (std::size_t kind = 0; kind < kOtherKinds; ++kind) add(result.other_received, kOtherKindNames[kind], receiver.other[kind]);
+    // where nothing is sent the other way, errors that came back to the sending port belong to this direction too
+    const Direction opposite = direction == Direction::forward ? Direction::reverse : Direction::forward;
+    const bool alone = !spec_.streams[index_of(opposite)];
+    const ReceiverCounts& back = receivers_[index_of(opposite)]->counts();
+    for (std::size_t kind = 0; kind < kOtherKinds; ++kind) {
+        add(result.other_received, kOtherKindNames[kind], receiver.other[kind] + (alone ? back.other[kind] : 0));
+    }
     gather_port_counters(direction, result);
     return result;
 }

@@ -229,7 +229,7 @@ class Cause(Value):
     """One reason why a trial is not valid."""
 
     code: str
-    """One word of validity.CAUSES."""
+    """One of validity.RULES, or ``stopped`` or ``engine_died``."""
     text: str
     """One sentence with the figures."""
     direction: Direction | None = None

@@ -7,7 +7,7 @@ limits are what they are, stand in docs/decisions/0003-validity.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from dutperf.model import Cause, Direction, DirectionCounts, Trial, Verdict
 
@@ -20,17 +20,10 @@ LATENESS_LIMIT_US = 50_000.0
 LATENESS_LIMIT_WITH_LOSS_US = 10_000.0
 """The limit where frames were lost: the loss may be the work of the burst that made up for the delay."""
 
-CAUSES = {
-    "sending_time": "sending took longer than the trial allows",
-    "unsent": "the tester did not send all frames",
-    "sender_late": "frames left too late, the DUT got a burst instead of the intended load",
-    "receiver_away": "the receiving loop was away while frames were lost",
-    "tester_drops": "the tester itself dropped frames",
-    "received_too_many": "more frames arrived than were sent",
-    "stopped": "the trial was stopped before its end",
-    "engine_died": "the engine ended while the trial ran",
-}
-"""Code of a cause -> its meaning. The first ones make a trial invalid, ``stopped`` and ``engine_died`` aborted."""
+
+def sending_time_limit_s(duration_s: float) -> float:
+    """Longest valid sending time, in seconds."""
+    return max(duration_s * SENDING_TIME_TOLERANCE, duration_s + SENDING_TIME_SLACK_S)
 
 
 def judge(trial: Trial, counts: dict[Direction, DirectionCounts]) -> tuple[Verdict, tuple[Cause, ...]]:
@@ -39,28 +32,70 @@ def judge(trial: Trial, counts: dict[Direction, DirectionCounts]) -> tuple[Verdi
     return (Verdict.INVALID if causes else Verdict.VALID), causes
 
 
-def sending_time_limit_s(duration_s: float) -> float:
-    """Longest valid sending time, in seconds."""
-    return max(duration_s * SENDING_TIME_TOLERANCE, duration_s + SENDING_TIME_SLACK_S)
-
-
 def _causes(trial: Trial, direction: Direction, counts: DirectionCounts) -> Iterator[Cause]:
-    def cause(code: str, text: str) -> Cause:
-        return Cause(code=code, text=f"{direction}: {text}", direction=direction)
+    for code, rule in RULES:
+        text = rule(trial, direction, counts)
+        if text is not None:
+            yield Cause(code=code, text=f"{direction}: {text}", direction=direction)
 
+
+def _miscounted(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
+    """Engine and client mean the same trial."""
+    meant = trial.intended(direction)
+    return f"the engine meant to send {counts.intended:,} frames, the trial has {meant:,}" if counts.intended != meant else None
+
+
+def _unsent(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """The DUT got the intended number of frames."""
+    if counts.sent >= counts.intended:
+        return None
+    return f"only {counts.sent:,} of {counts.intended:,} frames were sent in {counts.send_time_s:.6f} s"
+
+
+def _sending_time(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... in the intended time. Where frames were left over that is said already."""
     limit_s = sending_time_limit_s(trial.duration_s)
-    if counts.sent < counts.intended:
-        yield cause("unsent", f"only {counts.sent:,} of {counts.intended:,} frames were sent in {counts.send_time_s:.6f} s")
-    elif counts.send_time_s > limit_s:
-        yield cause("sending_time", f"sending took {counts.send_time_s:.6f} s, more than the {limit_s:.6f} s allowed")
-    if counts.lost < 0:
-        yield cause("received_too_many", f"{counts.received:,} frames arrived, but only {counts.sent:,} were sent")
-    dropped = {name: count for name, count in counts.tester_drops.items() if count}
-    if dropped:
-        yield cause("tester_drops", "the tester itself dropped " + ", ".join(f"{count:,} frames ({name})" for name, count in dropped.items()))
-    lateness_limit_us = LATENESS_LIMIT_WITH_LOSS_US if counts.lost > 0 else LATENESS_LIMIT_US
-    if counts.lateness_us.max > lateness_limit_us:
-        yield cause("sender_late", f"a frame left {counts.lateness_us.max / 1000:.3f} ms late, more than the {lateness_limit_us / 1000:g} ms allowed"
-                    + (" where frames are lost" if counts.lost > 0 else ""))
-    if counts.lost > 0 and counts.away_us.receiver > LATENESS_LIMIT_WITH_LOSS_US:
-        yield cause("receiver_away", f"the receiving loop was away for {counts.away_us.receiver / 1000:.3f} ms while frames were lost")
+    if counts.sent < counts.intended or counts.send_time_s <= limit_s:
+        return None
+    return f"sending took {counts.send_time_s:.6f} s, more than the {limit_s:.6f} s allowed"
+
+
+def _sender_late(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and at the intended rate throughout: after a silence it got a burst. A pass under a burst stands, a loss may be the burst's work."""
+    limit_us = LATENESS_LIMIT_WITH_LOSS_US if counts.lost > 0 else LATENESS_LIMIT_US
+    if counts.lateness_us.max <= limit_us:
+        return None
+    allowed = f"more than the {limit_us / 1000:g} ms allowed" + (" where frames are lost" if counts.lost > 0 else "")
+    return f"a frame left {counts.lateness_us.max / 1000:.3f} ms late, {allowed}"
+
+
+def _tester_drops(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """Every frame that came back was counted."""
+    dropped = [f"{count:,} frames ({name})" for name, count in counts.tester_drops.items() if count]
+    return "the tester itself dropped " + ", ".join(dropped) if dropped else None
+
+
+def _receiver_away(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... also where a ring may have overrun without a counter that tells."""
+    if counts.lost <= 0 or counts.away_us.receiver <= LATENESS_LIMIT_WITH_LOSS_US:
+        return None
+    return f"the receiving loop was away for {counts.away_us.receiver / 1000:.3f} ms while frames were lost"
+
+
+def _received_too_many(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """Nothing came back that was never sent."""
+    return f"{counts.received:,} frames arrived, but only {counts.sent:,} were sent" if counts.lost < 0 else None
+
+
+Rule = Callable[[Trial, Direction, DirectionCounts], str | None]
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("miscounted", _miscounted),
+    ("unsent", _unsent),
+    ("sending_time", _sending_time),
+    ("received_too_many", _received_too_many),
+    ("tester_drops", _tester_drops),
+    ("sender_late", _sender_late),
+    ("receiver_away", _receiver_away),
+)
+"""Code of a cause, and the rule that says in a sentence how it was broken. Aborted trials have the codes ``stopped`` and ``engine_died``."""

@@ -45,7 +45,9 @@ def open_capture(open_engine: OpenEngine, tmp_path: Path) -> Callable[..., tuple
 
     def open_one(**parameters: Any) -> tuple[EngineTester, dict[str, Path]]:
         files = {side: tmp_path / f"{side}.pcap" for side in ("left", "right")}
-        sides = {side: {"port": f"vdev:net_pcap_{side},tx_pcap={file}", "mac": f"02:00:00:00:00:0{number}"} for number, (side, file) in enumerate(files.items(), 1)}
+        specs = {side: f"vdev:net_pcap_{side},tx_pcap={file}" for side, file in files.items()}
+        macs = {"left": "02:00:00:00:00:01", "right": "02:00:00:00:00:02"}
+        sides = {side: {"port": spec, "mac": macs[side]} for side, spec in specs.items()}
         return open_engine(sides["left"], sides["right"], **parameters), files
 
     return open_one

@@ -75,10 +75,11 @@ class PlainObserver:
 
 
 class LiveObserver:
-    """One line that changes in place; notes stay above it."""
+    """One line that changes in place; notes and trials that were not valid stay above it."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
+        self._last: TrialResult | None = None
         self._note: str | None = None
         self._begun = False
 
@@ -90,6 +91,10 @@ class LiveObserver:
         if status.note and status.note != self._note:
             self._print(status.note)
         self._note = status.note
+        if status.last is not None and status.last is not self._last:
+            self._last = status.last
+            if status.last.verdict is not Verdict.VALID:
+                self._print(_ended(status, status.last))
         self._live.update(Text(_running(status)))
 
     def _print(self, text: str) -> None:

@@ -13,7 +13,6 @@ from rich.table import Table
 
 from dutperf.campaign import Summary
 from dutperf.model import DirectionCounts, LimitedBy, TrialResult, Verdict
-from dutperf.report.summary import Above
 
 _STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.ABORTED: "bold red"}
 _MEANING = {
@@ -103,7 +102,7 @@ def throughput(summary: Summary, directory: Path) -> None:
     console.print(_points(summary))
     for point in summary.points:
         warning = "[bold red]limited by the tester, not the DUT:[/] " if point.limited_by is LimitedBy.TESTER else ""
-        console.print(f"{point.frame_size} bytes: {warning}{escape(point.message)}{_above(point.above)}", highlight=False)
+        console.print(f"{point.frame_size} bytes: {warning}{escape(point.message)}", highlight=False)
     for deviation in summary.deviations:
         console.print(f"deviates from {deviation.clause}: {deviation.text}", markup=False, highlight=False)
     console.print(f"journal and summary are in {directory}", markup=False, highlight=False, soft_wrap=True)
@@ -121,11 +120,3 @@ def _points(summary: Summary) -> Table:
         cells = ["-" if rate is None else f"{rate:,.0f}" for rate in rates]
         table.add_row(str(point.frame_size), str(point.frame_size_ipv4), *cells, dispersion, point.limited_by or "-")
     return table
-
-
-def _above(above: Above | None) -> str:
-    """What happened to the DUT's frames right above the value."""
-    if above is None:
-        return ""
-    losses = [f"{name} {loss.loss_ratio:.3%}" for name in ("forward", "reverse") if (loss := getattr(above, name)) is not None]
-    return f"; at {above.rate_fps:,} frames/s were lost: " + ", ".join(losses)

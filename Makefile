@@ -4,12 +4,13 @@
 VENV := .venv/bin
 DEMO := results/demo
 
-.PHONY: help setup setup-dev build demo test check format clean
+.PHONY: help setup setup-dev build demo test truth check format clean
 .NOTPARALLEL:
 
 help:
 	@echo "make demo    install what is missing, build, and measure TAYGA, a real NAT64 gateway, into $(DEMO)/"
 	@echo "make test    every test (root: they build network namespaces)"
+	@echo "make truth   the tests that measure a known truth at full length, about ten minutes"
 	@echo "make check   style, types, dependencies between modules"
 	@echo "make build   the engine;   make setup   what it needs;   make format   in the house's style;   make clean"
 
@@ -30,6 +31,10 @@ test: setup-dev
 	@scripts/build
 	meson test -C build --print-errorlogs
 	$(VENV)/python -m pytest
+
+truth: setup-dev
+	@scripts/build
+	$(VENV)/python -m pytest -m truth
 
 check: setup-dev
 	@scripts/build

@@ -13,15 +13,35 @@ std::uint64_t Histogram::largest_in(std::size_t index) {
     return ((lead + 1) << shift) - 1;
 }
 
-std::uint64_t Histogram::quantile(double share) const {
-    if (total_ == 0) return 0;
-    const auto rank = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(total_))), 1, total_);
+namespace {
+
+// RFC 2330 11.3: the smallest rank that covers the share.
+std::uint64_t rank_of(double share, std::uint64_t total) {
+    return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(total))), 1, total);
+}
+
+}  // namespace
+
+std::uint64_t Histogram::quantile(double share) const { return total_ != 0 ? ranked(rank_of(share, total_)) : 0; }
+
+std::uint64_t Histogram::ranked(std::uint64_t rank) const {
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
         seen += counts_[i];
         if (seen >= rank) return std::clamp(largest_in(i), min_, max_);
     }
     return max_;
+}
+
+std::int64_t SignedHistogram::min() const { return below_.total() != 0 ? -static_cast<std::int64_t>(below_.max()) : static_cast<std::int64_t>(above_.min()); }
+
+std::int64_t SignedHistogram::max() const { return above_.total() != 0 ? static_cast<std::int64_t>(above_.max()) : -static_cast<std::int64_t>(below_.min()); }
+
+std::int64_t SignedHistogram::quantile(double share) const {
+    if (total() == 0) return 0;
+    const std::uint64_t rank = rank_of(share, total()), below = below_.total();
+    if (rank > below) return static_cast<std::int64_t>(above_.ranked(rank - below));
+    return -static_cast<std::int64_t>(below_.ranked(below + 1 - rank));  // the most negative is the largest below
 }
 
 }  // namespace dutperf

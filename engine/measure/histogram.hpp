@@ -30,6 +30,8 @@ public:
 
     // The smallest value that at least `share` (0 < share <= 1) of the samples do not exceed; 0 without samples.
     [[nodiscard]] std::uint64_t quantile(double share) const;
+    // The value of the sample with that rank, the smallest having rank 1.
+    [[nodiscard]] std::uint64_t ranked(std::uint64_t rank) const;
 
 private:
     static constexpr unsigned kPrecisionBits = 10;
@@ -45,6 +47,21 @@ private:
     std::vector<std::uint64_t> counts_;
     std::uint64_t total_ = 0;
     std::uint64_t min_ = std::numeric_limits<std::uint64_t>::max(), max_ = 0;
+};
+
+// Distribution of differences, which may be negative: one histogram for each sign, so the same precision holds.
+class SignedHistogram {
+public:
+    void record(std::int64_t value) { value < 0 ? below_.record(static_cast<std::uint64_t>(-value)) : above_.record(static_cast<std::uint64_t>(value)); }
+
+    [[nodiscard]] std::uint64_t total() const { return below_.total() + above_.total(); }
+    [[nodiscard]] std::int64_t min() const;
+    [[nodiscard]] std::int64_t max() const;
+    // As Histogram::quantile().
+    [[nodiscard]] std::int64_t quantile(double share) const;
+
+private:
+    Histogram below_, above_;
 };
 
 }  // namespace dutperf

@@ -12,9 +12,11 @@ namespace {
 constexpr int kProtocol = 1;
 constexpr std::array<const char*, 2> kDirectionNames{"forward", "reverse"};
 
+double us(std::int64_t ticks, std::uint64_t clock_hz) { return static_cast<double>(ticks) / static_cast<double>(clock_hz) * 1e6; }
+
 json quantiles_us(const Histogram& histogram, std::uint64_t clock_hz) {
-    const auto us = [&](std::uint64_t ticks) { return static_cast<double>(ticks) / static_cast<double>(clock_hz) * 1e6; };
-    return {{"p50", us(histogram.quantile(0.5))}, {"p99", us(histogram.quantile(0.99))}, {"p999", us(histogram.quantile(0.999))}, {"max", us(histogram.max())}};
+    const auto at = [&](double share) { return us(static_cast<std::int64_t>(histogram.quantile(share)), clock_hz); };
+    return {{"p50", at(0.5)}, {"p99", at(0.99)}, {"p999", at(0.999)}, {"max", us(static_cast<std::int64_t>(histogram.max()), clock_hz)}};
 }
 
 json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
@@ -38,7 +40,14 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
              {"other_received", result.other_received.empty() ? json::object() : json(result.other_received)}};
     if (result.delay) {
         out["delay_us"] = quantiles_us(*result.delay, clock_hz);
-        out["delay_us"]["min"] = static_cast<double>(result.delay->min()) / static_cast<double>(clock_hz) * 1e6;
+        out["delay_us"]["min"] = us(static_cast<std::int64_t>(result.delay->min()), clock_hz);
+        out["stamped_sent"] = result.stamped_sent;
+        out["stamped_received"] = result.stamped_received;
+        out["late"] = result.late;
+    }
+    if (result.delay_change && result.delay_change->total() != 0) {
+        const SignedHistogram& change = *result.delay_change;
+        out["ipdv_us"] = {{"min", us(change.min(), clock_hz)}, {"p50", us(change.quantile(0.5), clock_hz)}, {"max", us(change.max(), clock_hz)}};
     }
     return out;
 }

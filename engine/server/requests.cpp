@@ -102,6 +102,32 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size) {
     return spec;
 }
 
+void read_stamping(Reader& params, TrialSpec& spec) {
+    static const std::map<std::string, Stamping> choices{{"none", Stamping::none}, {"tagged", Stamping::tagged}, {"every", Stamping::every}};
+    spec.stamping = choices.at(params.text("stamping", {"none", "tagged", "every"}, "none"));
+    auto tagged = params.optional_object("tagged");
+    if (tagged.has_value() != (spec.stamping == Stamping::tagged)) params.fail("tagged", "goes with stamping 'tagged'");
+    if (tagged) {
+        spec.tagging = {.count = tagged->integer("count", {1, 10 * kMillion}), .after_ns = tagged->integer("after_ns", {0, spec.duration_ns - 1})};
+        tagged->finish();
+    }
+    if (params.has("lost_delay_ns")) spec.lost_delay_ns = params.integer("lost_delay_ns", {0, kLargestExact});
+    if (params.has("frame_timeout_ns")) spec.frame_timeout_ns = params.integer("frame_timeout_ns", {1, 3'600'000 * kMillion});
+    if (spec.lost_delay_ns && spec.stamping == Stamping::none) params.fail("lost_delay_ns", "needs stamped frames");
+    if (spec.frame_timeout_ns && spec.stamping != Stamping::every) params.fail("frame_timeout_ns", "needs stamping 'every'");
+}
+
+// Every direction must have enough frames to tag.
+void check_tagging(const Reader& params, const TrialSpec& spec) {
+    if (spec.stamping != Stamping::tagged) return;
+    TrialSpec before = spec;
+    before.duration_ns = spec.tagging.after_ns;
+    for (const Direction direction : kDirections) {
+        const std::uint64_t frames = spec.intended(direction) - before.intended(direction);
+        if (spec.streams[index_of(direction)] && frames < spec.tagging.count) params.fail("tagged", "wants more frames than are sent after after_ns");
+    }
+}
+
 }  // namespace
 
 OpenRequest read_open(Reader params) {
@@ -127,13 +153,14 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size) {
     spec.duration_ns = params.integer("duration_ns", {kMillion, 86'400'000 * kMillion});
     spec.drain_ns = params.integer("drain_ns", {0, 3'600'000 * kMillion});
     spec.burst = static_cast<std::uint32_t>(params.integer("burst", {1, kMaxBurst}, 32));
-    spec.stamp_every_frame = params.text("stamping", {"none", "every"}, "none") == "every";
+    read_stamping(params, spec);
     for (const Direction direction : kDirections) {
         const std::string name = direction == Direction::forward ? "forward" : "reverse";
         if (auto stream = params.optional_object(name)) spec.streams[index_of(direction)] = read_stream(*stream, max_frame_size);
     }
     if (!spec.streams[0] && !spec.streams[1]) params.fail("forward", "is missing, and so is reverse: a trial needs a direction");
     params.finish();
+    check_tagging(params, spec);
     return spec;
 }
 

@@ -57,5 +57,28 @@ TEST(Histogram, HugeValuesKeepTheirMaximum) {
     EXPECT_EQ(histogram.max(), std::uint64_t{1} << 50U);
 }
 
+TEST(SignedHistogram, RanksNegativeBeforePositive) {
+    SignedHistogram histogram;
+    for (const std::int64_t value : {-30, 5, -10, 20, 0, -20, 10}) histogram.record(value);
+    EXPECT_EQ(histogram.total(), 7U);
+    EXPECT_EQ(histogram.min(), -30);
+    EXPECT_EQ(histogram.max(), 20);
+    const std::vector<std::int64_t> sorted{-30, -20, -10, 0, 5, 10, 20};
+    for (std::size_t rank = 1; rank <= sorted.size(); ++rank) {
+        EXPECT_EQ(histogram.quantile(static_cast<double>(rank) / 7.0 - 0.01), sorted[rank - 1]) << rank;
+    }
+}
+
+TEST(SignedHistogram, OneSignOnly) {
+    SignedHistogram negative, positive;
+    negative.record(-3);
+    negative.record(-1);
+    positive.record(2);
+    EXPECT_EQ(negative.max(), -1);
+    EXPECT_EQ(negative.quantile(0.5), -3);
+    EXPECT_EQ(positive.min(), 2);
+    EXPECT_EQ(SignedHistogram().quantile(0.5), 0);
+}
+
 }  // namespace
 }  // namespace dutperf

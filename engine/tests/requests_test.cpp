@@ -46,6 +46,10 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
         {"/burst", 0, "params.burst"},
         {"/stamping", "every", ""},
         {"/stamping", "some", "params.stamping"},
+        {"/stamping", "tagged", "params.tagged"},
+        {"/tagged", {{"count", 5}, {"after_ns", 0}}, "params.tagged"},
+        {"/lost_delay_ns", 1, "params.lost_delay_ns"},
+        {"/frame_timeout_ns", 1, "params.frame_timeout_ns"},
         {"/speed", 1, "params.speed"},
         {"/forward/rate_fps", 0, "params.forward.rate_fps"},
         {"/forward/rate_fps", 1'000'000'000, ""},
@@ -75,6 +79,20 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
         request[json::json_pointer(row.pointer)] = row.value;
         EXPECT_EQ(refused_field(request), row.field) << row.pointer << " = " << row.value;
     }
+}
+
+TEST(Requests, TaggedFramesMustFit) {
+    json request = trial();
+    request["stamping"] = "tagged";
+    request["tagged"] = {{"count", 500}, {"after_ns", 500'000'000}};  // 1,000 frames in a second
+    EXPECT_EQ(refused_field(request), "");
+    request["tagged"]["count"] = 501;
+    EXPECT_EQ(refused_field(request), "params.tagged");
+    request["tagged"] = {{"count", 1}, {"after_ns", 1'000'000'000}};
+    EXPECT_EQ(refused_field(request), "params.tagged.after_ns");
+    request["tagged"] = {{"count", 1}, {"after_ns", 0}};
+    request["frame_timeout_ns"] = 1'000'000;
+    EXPECT_EQ(refused_field(request), "params.frame_timeout_ns");
 }
 
 TEST(Requests, ATrialNeedsADirection) {

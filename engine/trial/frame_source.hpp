@@ -53,11 +53,43 @@ struct Varies {
     static constexpr bool ports = Ports, addresses = Addresses, stamps = Stamps, mixed = Mixed;
 };
 
+// Tells the frames that carry a time stamp: all, or some, spread evenly (frame `first + floor(i * span / count)` is the i-th).
+class StampChoice {
+public:
+    static StampChoice every() { return {}; }
+    static StampChoice tagged(std::uint64_t count, std::uint64_t first, std::uint64_t span) { return {count, first, span}; }
+
+    // To be asked for each frame in order.
+    bool wants(std::uint64_t k) {
+        if (every_) return true;
+        if (k != next_) [[likely]]
+            return false;
+        ++done_;
+        next_ = done_ < count_ ? place(done_) : kNever;
+        return true;
+    }
+
+private:
+    static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+    StampChoice() = default;
+    StampChoice(std::uint64_t count, std::uint64_t first, std::uint64_t span) : every_(false), count_(count), first_(first), span_(span), next_(place(0)) {}
+
+    [[nodiscard]] std::uint64_t place(std::uint64_t i) const {
+        __extension__ using Wide = unsigned __int128;
+        return first_ + static_cast<std::uint64_t>(static_cast<Wide>(i) * span_ / count_);
+    }
+
+    bool every_ = true;
+    std::uint64_t count_ = 1, first_ = 0, span_ = 0, done_ = 0, next_ = kNever;
+};
+
 struct FrameSourceParts {
     FramePool* foreground;
     FramePool* background;  // nullptr unless mixed
     FieldPair ports, addresses;
     std::uint32_t n, m;
+    StampChoice stamps;
 };
 
 template <class V>
@@ -70,12 +102,19 @@ public:
         if (!take(k, count, frames)) return false;
         if constexpr (V::ports) parts_.ports.fill(k, count, source_port_, destination_port_);
         if constexpr (V::addresses) parts_.addresses.fill(k, count, source_address_, destination_address_);
-        for (std::uint32_t i = 0; i < count; ++i) write(i, k + i, V::stamps ? stamp : 0, frames[i]);
+        for (std::uint32_t i = 0; i < count; ++i) write(i, k + i, V::stamps ? stamp_of(k + i, stamp) : 0, frames[i]);
         return true;
     }
 
+    [[nodiscard]] std::uint64_t stamped() const { return stamped_; }
+
 private:
-    [[nodiscard]] bool is_foreground(std::uint64_t k) const { return k % parts_.n < parts_.m; }
+    // 0 stands for "no stamp".
+    std::uint64_t stamp_of(std::uint64_t k, std::uint64_t stamp) {
+        if (!parts_.stamps.wants(k)) return 0;
+        ++stamped_;
+        return (stamp & kMask40) != 0 ? stamp : 1;
+    }
 
     bool take(std::uint64_t k, std::uint32_t count, rte_mbuf** frames) {
         if constexpr (!V::mixed) return parts_.foreground->take(frames, count);
@@ -142,6 +181,7 @@ private:
     FrameSourceParts parts_;
     Column source_port_{}, destination_port_{}, source_address_{}, destination_address_{};
     std::array<bool, kMaxBurst> in_foreground_{};
+    std::uint64_t stamped_ = 0;
 };
 
 }  // namespace dutperf

@@ -22,7 +22,7 @@ namespace dutperf {
 // Written by the receiver's core alone; `received` may be read by others for progress.
 struct ReceiverCounts {
     std::atomic<std::uint64_t> received{0};
-    std::uint64_t background = 0, duplicates = 0, out_of_order = 0, stale = 0, damaged = 0;
+    std::uint64_t background = 0, duplicates = 0, out_of_order = 0, stale = 0, damaged = 0, stamped = 0, late = 0;
     std::array<std::uint64_t, kOtherKinds> other{};
 };
 
@@ -30,14 +30,16 @@ struct Expected {
     std::uint16_t trial;
     Direction direction;
     std::uint64_t frames;  // sequence numbers are below it
-    bool stamped;
+    Stamping stamping;
+    Ticks frame_timeout;  // a stamped frame that took longer is late; 0: none is
 };
 
 class Receiver final : public Role {
 public:
     Receiver(std::uint16_t port, const Host& host, const Expected& expected, rte_mempool* control_pool, rte_ring* control)
         : port_(port), host_(host), expected_(expected), control_pool_(control_pool), control_(control), window_(expected.frames) {
-        if (expected.stamped) delay_.emplace();
+        if (expected.stamping != Stamping::none) delay_.emplace();
+        if (expected.stamping == Stamping::every) delay_change_.emplace();
     }
 
     void turn(Ticks /*now*/) override {
@@ -53,6 +55,7 @@ public:
 
     [[nodiscard]] const ReceiverCounts& counts() const { return counts_; }
     [[nodiscard]] const std::optional<Histogram>& delay() const { return delay_; }
+    [[nodiscard]] const std::optional<SignedHistogram>& delay_change() const { return delay_change_; }
 
 private:
     static constexpr std::uint16_t kBurst = 64, kAhead = 4;
@@ -88,9 +91,25 @@ private:
         }
         if (how == SequenceWindow::Arrival::overtaken) [[unlikely]]
             ++counts_.out_of_order;
+        if (delay_ && tag.stamp != 0 && !record_delay(tag, arrival)) [[unlikely]] {
+            ++counts_.late;
+            return;
+        }
         counts_.received.store(counts_.received.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
         counts_.background += (tag.stream & kStreamBackground) != 0 ? 1U : 0U;
-        if (delay_ && (tag.stream & kStreamStamped) != 0) delay_->record((arrival - tag.stamp) & kMask40);
+    }
+
+    // Whether the frame came in time.
+    bool record_delay(const Tag& tag, Ticks arrival) {
+        const std::uint64_t delay = (arrival - tag.stamp) & kMask40;
+        ++counts_.stamped;
+        delay_->record(delay);
+        if (delay_change_) {
+            if (tag.sequence == last_number_ + 1) delay_change_->record(static_cast<std::int64_t>(delay) - static_cast<std::int64_t>(last_delay_));
+            last_number_ = tag.sequence;
+            last_delay_ = delay;
+        }
+        return expected_.frame_timeout == 0 || delay <= expected_.frame_timeout;
     }
 
     void take_other(const std::uint8_t* frame, std::size_t length);
@@ -102,6 +121,8 @@ private:
     rte_ring* control_;
     SequenceWindow window_;
     std::optional<Histogram> delay_;
+    std::optional<SignedHistogram> delay_change_;
+    std::uint64_t last_number_ = ~std::uint64_t{1}, last_delay_ = 0;  // of the frame before; none follows the first value
     ReceiverCounts counts_;
     std::array<rte_mbuf*, kBurst> burst_{};
 };

@@ -50,6 +50,16 @@ std::uint64_t foreground_among(std::uint64_t frames, const StreamSpec& stream) {
     return frames / stream.n * stream.m + std::min<std::uint64_t>(frames % stream.n, stream.m);
 }
 
+Ticks ticks_of(std::uint64_t ns, std::uint64_t clock_hz) { return due_after(ns, clock_hz, 1'000'000'000); }
+
+StampChoice stamp_choice(const TrialSpec& spec, Direction direction) {
+    if (spec.stamping != Stamping::tagged) return StampChoice::every();
+    TrialSpec before = spec;
+    before.duration_ns = spec.tagging.after_ns;
+    const std::uint64_t first = before.intended(direction);
+    return StampChoice::tagged(spec.tagging.count, first, spec.intended(direction) - first);
+}
+
 void add(std::map<std::string, std::uint64_t>& counts, const char* name, std::uint64_t count) {
     if (count != 0) counts[name] = count;
 }
@@ -138,7 +148,7 @@ void RunningTrial::make_sender(Direction direction) {
     const auto direction_bit = direction == Direction::reverse ? kStreamReverse : std::uint8_t{0};
     const auto make_frames = [&](const FrameSpec& frame, bool foreground) {
         const auto stream_byte =
-            static_cast<std::uint8_t>(direction_bit | (foreground ? 0 : kStreamBackground) | (spec_.stamp_every_frame ? kStreamStamped : 0));
+            static_cast<std::uint8_t>(direction_bit | (foreground ? 0 : kStreamBackground) | (spec_.stamping != Stamping::none ? kStreamStamped : 0));
         const FrameIdentity identity{spec_.number, stream_byte, stream->source_port.min, stream->destination_port.min};
         const Mac destination = bed_.stations[side]->dut_mac(frame.is_ipv6(), bed_.ports[1 - side]->mac());
         const FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity, variations(*stream, frame.is_ipv6(), foreground));
@@ -154,15 +164,18 @@ void RunningTrial::make_sender(Direction direction) {
                                  .ports = {stream->source_port, stream->destination_port, generator_seed(spec_.seed, direction, 0)},
                                  .addresses = address_fields(*stream, generator_seed(spec_.seed, direction, 1)),
                                  .n = stream->n,
-                                 .m = stream->m};
+                                 .m = stream->m,
+                                 .stamps = stamp_choice(spec_, direction)};
     const ConstantRate schedule(bed_.clock_hz, stream->rate_fps, spec_.intended(direction), spec_.burst);
-    senders_[index_of(direction)] = make_transmitter(*stream, spec_.stamp_every_frame, bed_.ports[side]->id(), schedule, bed_.control_rings[side], parts);
+    senders_[index_of(direction)] =
+        make_transmitter(*stream, spec_.stamping != Stamping::none, bed_.ports[side]->id(), schedule, bed_.control_rings[side], parts);
     sending_ += 1;
 }
 
 void RunningTrial::make_receiver(Direction direction) {
     const std::size_t side = receiving_port(direction);
-    const Expected expected{spec_.number, direction, spec_.intended(direction), spec_.stamp_every_frame};
+    const Ticks timeout = ticks_of(spec_.frame_timeout_ns.value_or(0), bed_.clock_hz);
+    const Expected expected{spec_.number, direction, spec_.intended(direction), spec_.stamping, timeout};
     receivers_[index_of(direction)] =
         std::make_unique<Receiver>(bed_.ports[side]->id(), bed_.stations[side]->host(), expected, bed_.control_pool, bed_.control_rings[side]);
 }
@@ -245,6 +258,13 @@ DirectionResult RunningTrial::gather(Direction direction) const {
     result.refused = sender.refused;
     result.lateness = sender.lateness;
     result.delay = receivers_[index_of(direction)]->delay();
+    result.delay_change = receivers_[index_of(direction)]->delay_change();
+    result.stamped_sent = senders_[index_of(direction)]->stamped();
+    result.stamped_received = receiver.stamped;
+    result.late = receiver.late;
+    if (result.delay && spec_.lost_delay_ns && result.stamped_sent > result.stamped_received) {
+        result.delay->record(ticks_of(*spec_.lost_delay_ns, bed_.clock_hz), result.stamped_sent - result.stamped_received);
+    }
     const double hz = static_cast<double>(bed_.clock_hz);
     if (sender.last_call_end > start_) result.send_time_s = static_cast<double>(sender.last_call_end - start_) / hz;
     for (const auto& loop : loops_) {

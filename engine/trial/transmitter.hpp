@@ -48,6 +48,8 @@ public:
     void stop() { stopped_.store(true, std::memory_order_relaxed); }
     [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
     [[nodiscard]] const SenderCounts& counts() const { return counts_; }
+    // Frames made with a time stamp. After the trial.
+    [[nodiscard]] virtual std::uint64_t stamped() const { return 0; }
 
 protected:
     void send_control();
@@ -92,6 +94,8 @@ public:
         if ((schedule_.finished() && pending_ == 0) || now > deadline_ || stopped_.load(std::memory_order_relaxed)) [[unlikely]]
             finish();
     }
+
+    [[nodiscard]] std::uint64_t stamped() const override { return source_.stamped(); }
 
 private:
     void send(std::uint32_t count) {

@@ -39,12 +39,23 @@ struct StreamSpec {
     [[nodiscard]] bool varies_addresses() const { return networks > 1 || source_address || destination_address; }
 };
 
+// Which frames carry the time of their sending.
+enum class Stamping : std::uint8_t { none, tagged, every };
+
+// Tagged frames: so many, spread evenly over the frames that are due after `after_ns` (RFC 8219 7.2).
+struct Tagging {
+    std::uint64_t count = 0, after_ns = 0;
+};
+
 struct TrialSpec {
     std::uint16_t number = 0;
     std::uint64_t seed = 0;
     std::uint64_t duration_ns = 0, drain_ns = 0;
     std::uint32_t burst = 32;
-    bool stamp_every_frame = false;
+    Stamping stamping = Stamping::none;
+    Tagging tagging;
+    std::optional<std::uint64_t> lost_delay_ns;     // what a stamped frame that is lost counts as among the delays; absent: nothing
+    std::optional<std::uint64_t> frame_timeout_ns;  // a frame that arrives later than this does not count as received
     PerDirection<std::optional<StreamSpec>> streams;
 
     // Frames due before the end of the sending time.
@@ -60,9 +71,11 @@ struct DirectionResult {
     std::uint64_t intended = 0, sent = 0, received = 0;
     std::uint64_t foreground_sent = 0, background_sent = 0, foreground_received = 0, background_received = 0;
     std::uint64_t duplicates = 0, out_of_order = 0, stale = 0, damaged = 0, refused = 0, dut_input_drops = 0;
+    std::uint64_t stamped_sent = 0, stamped_received = 0, late = 0;
     double send_time_s = 0, sender_away_us = 0, receiver_away_us = 0;
-    Histogram lateness;              // ticks
-    std::optional<Histogram> delay;  // ticks; where frames are stamped
+    Histogram lateness;                           // ticks
+    std::optional<Histogram> delay;               // ticks; where frames are stamped
+    std::optional<SignedHistogram> delay_change;  // ticks, from one frame to the next (RFC 8219 7.3.2); where every frame is stamped
     std::map<std::string, std::uint64_t> tester_drops, other_received;
 };
 

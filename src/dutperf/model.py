@@ -122,7 +122,15 @@ class Stamping(StrEnum):
     """Which frames carry the time of their sending."""
 
     NONE = "none"
+    TAGGED = "tagged"
     EVERY = "every"
+
+
+class Tagged(Value):
+    """Tagged frames: ``count`` of them, spread evenly over the frames that are due ``after_ns`` after the start or later (RFC 8219 7.2)."""
+
+    count: Annotated[int, Field(ge=1, le=10_000_000)]
+    after_ns: Annotated[int, Field(ge=0, le=86_400_000_000_000)]
 
 
 class Trial(Value):
@@ -134,6 +142,11 @@ class Trial(Value):
     drain_ns: Annotated[int, Field(ge=0, le=3_600_000_000_000)]
     burst: Annotated[int, Field(ge=1, le=512)] = 32
     stamping: Stamping = Stamping.NONE
+    tagged: Tagged | None = None
+    lost_delay_ns: Annotated[int, Field(ge=0, le=2**53 - 1)] | None = None
+    """What a stamped frame that is lost counts as among the delays; None: it is left out."""
+    frame_timeout_ns: Annotated[int, Field(ge=1, le=3_600_000_000_000)] | None = None
+    """A frame that takes longer does not count as received (Lencse, Kovács, Shima, IJATES2 9(2), 2020)."""
     forward: Stream | None = None
     reverse: Stream | None = None
 
@@ -141,6 +154,16 @@ class Trial(Value):
     def _some_direction(self) -> Self:
         if self.forward is None and self.reverse is None:
             raise ValueError("a trial needs a direction")
+        return self
+
+    @model_validator(mode="after")
+    def _stamps_as_needed(self) -> Self:
+        if (self.tagged is not None) != (self.stamping is Stamping.TAGGED):
+            raise ValueError("tagged goes with stamping tagged")
+        if self.lost_delay_ns is not None and self.stamping is Stamping.NONE:
+            raise ValueError("lost_delay_ns needs stamped frames")
+        if self.frame_timeout_ns is not None and self.stamping is not Stamping.EVERY:
+            raise ValueError("frame_timeout_ns needs stamping every")
         return self
 
     @property
@@ -174,6 +197,14 @@ class Delays(Quantiles):
     min: float
 
 
+class DelayChanges(Value):
+    """Changes of the one-way delay from each frame to the next, in microseconds (RFC 5481's inter-packet delay variation)."""
+
+    min: float
+    p50: float
+    max: float
+
+
 class Away(Value):
     """The longest time that a hot loop was not running, in microseconds."""
 
@@ -203,7 +234,13 @@ class DirectionCounts(Value):
     dut_input_drops: Count
     other_received: dict[str, Count]
     delay_us: Delays | None = None
-    """Where every frame was stamped."""
+    """Where frames were stamped; a lost one counts as the trial's ``lost_delay_ns``."""
+    ipdv_us: DelayChanges | None = None
+    """Where every frame was stamped and two neighbours arrived one after the other."""
+    stamped_sent: Count = 0
+    stamped_received: Count = 0
+    late: Count = 0
+    """Arrived after the frame timeout: these are among the lost."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -7,7 +7,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from dutperf.campaign import Plan, Status, Summary, measure_throughput
+from dutperf import campaign, procedure
+from dutperf.campaign import Plan, Status, Summary
 from dutperf.conditions import Conditions
 from dutperf.model import (
     Away,
@@ -89,5 +90,6 @@ class Log:
         self.statuses.append(status)
 
 
-def measure(tester: Tester, what: Plan, out: Path) -> Summary:
-    return measure_throughput(tester, what, out, Log())
+def measure(tester: Tester, what: Plan, out: Path, name: str = "throughput", log: Log | None = None) -> Summary:
+    """By the procedure of that name."""
+    return campaign.measure(procedure.find(name), tester, what, out, log or Log())

@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import __version__, host
+from dutperf import procedure as procedures
 from dutperf.journal import FORMAT, JournalError, JournalWriter
 from dutperf.model import Trial, TrialResult, Verdict, to_json
-from dutperf.procedure.bench import Observer, Place, Plan, PlanError, Procedure, Status, TrialFactory
-from dutperf.procedure.throughput import Throughput
+from dutperf.procedure.bench import Observer, Place, Plan, PlanError, Status, TrialFactory
+from dutperf.procedure.definition import Definition
 from dutperf.report.summary import Summary, write_summary
 from dutperf.tester import Progress, Tester, TesterError
 
-__all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "TrialFactory", "measure_throughput"]
+__all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "TrialFactory", "measure"]
 
 ATTEMPTS = 4
 """Trials of one load before it counts as beyond the tester's reach."""
@@ -32,10 +33,10 @@ TRIAL_NUMBERS = 65536
 """A test frame carries 16 bits of the trial's number; frames of a trial so many trials ago are long gone."""
 
 
-def measure_throughput(tester: Tester, plan: Plan, out: Path, observer: Observer) -> Summary:
-    """Throughput of every frame size (RFC 2544 26.1, RFC 8219 7.1); writes ``out/journal.jsonl`` and ``out/summary.json``.
+def measure(definition: Definition, tester: Tester, plan: Plan, out: Path, observer: Observer) -> Summary:
+    """Measure every frame size by one procedure; writes ``out/journal.jsonl`` and ``out/summary.json``.
 
-    A DUT that forwards nothing ends the run: its point has a message instead of a number, see :meth:`Summary.without_number`.
+    A DUT that forwards nothing ends the run: its point has a message instead of a result, see :meth:`Summary.without_number`.
     Interrupted or failed, the run still leaves a summary of what was measured, and the exception goes on to the caller.
 
     Raises:
@@ -43,33 +44,30 @@ def measure_throughput(tester: Tester, plan: Plan, out: Path, observer: Observer
         JournalError: ``out`` already holds a journal, or cannot be written.
         TesterError: the tester cannot work at all.
     """
-    return _conduct(Throughput(plan), tester, plan, out, observer)
-
-
-def _conduct(procedure: Procedure, tester: Tester, plan: Plan, out: Path, observer: Observer) -> Summary:
+    procedure = definition.make(plan)
     description = procedure.description()
     with JournalWriter.create(out) as journal:
         attempts = {"beyond_reach": ATTEMPTS, "within_reach": ATTEMPTS_WITHIN_REACH}
         journal.write(
             "plan",
             format=FORMAT,
-            procedure=procedure.name,
+            procedure=definition.name,
             dutperf=__version__,
-            conditions=to_json(plan.conditions),
+            conditions=procedures.conditions_of(definition, plan.conditions),
             dut=dict(plan.dut),
             config=dict(plan.config),
             invocation=list(plan.invocation),
             attempts=attempts,
             **description,
         )
-        with _ending(journal, out) as ending:
+        with _ending(journal, out, definition) as ending:
             journal.write("environment", host=host.environment(), tester=tester.environment())
-            ending["message"] = procedure.run(Campaign(procedure.name, tester, plan, journal, observer))
-    return write_summary(out)
+            ending["message"] = procedure.run(Campaign(definition.name, tester, plan, journal, observer))
+    return write_summary(out, definition.point)
 
 
 @contextmanager
-def _ending(journal: JournalWriter, out: Path) -> Iterator[dict[str, str | None]]:
+def _ending(journal: JournalWriter, out: Path, definition: Definition) -> Iterator[dict[str, str | None]]:
     """Writes how the run ended, also where it did not end well; a summary of what there is then."""
     ending: dict[str, str | None] = {"message": None}
     try:
@@ -79,7 +77,7 @@ def _ending(journal: JournalWriter, out: Path) -> Iterator[dict[str, str | None]
         message = "interrupted" if interrupted else str(error) or type(error).__name__
         with suppress(JournalError, OSError):  # what went wrong first is what the caller has to hear of
             journal.write("end", outcome="interrupted" if interrupted else "error", message=message)
-            write_summary(out)
+            write_summary(out, definition.point)
         raise
     journal.write("end", outcome="completed" if ending["message"] is None else "ended", message=ending["message"])
 

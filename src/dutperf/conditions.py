@@ -55,6 +55,10 @@ class Rate(Value):
             raise ValueError("a rate in % needs the media's speed: set media_mbps in the configuration")
         return max(1, round(self.value / 100 * maximum_fps))
 
+    def text(self) -> str:
+        """As :meth:`parse` reads it."""
+        return f"{self.value:.12g}" + ("%" if self.unit == "percent" else "")
+
     def __str__(self) -> str:
         return f"{self.value:g} %" if self.unit == "percent" else f"{self.value:,.0f} frames/s"
 
@@ -81,6 +85,10 @@ class Conditions(Value):
     min_rate: Rate | None = None
     max_rate: Rate | None = None
     initial_rate: Rate | None = None
+    rates: Annotated[tuple[Rate, ...], Field(min_length=1)] | None = None
+    """Those to measure, where a series does not find them by itself."""
+    step: Rate | None = None
+    """Of a series of rates: frames/s, or a share of its highest rate; None: 10 %, the widest that RFC 2544 26.3 allows."""
     resolution: Rate = Rate(value=0.5, unit="percent")
     """Frames/s; or a share of the maximum rate, of the search's upper end where the media has no maximum."""
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from dutperf import campaign, journal
-from dutperf.campaign import measure_throughput
 from dutperf.conditions import Rate
 from dutperf.journal import JournalError
 from dutperf.model import Cause, Trial, TrialResult, Verdict
@@ -45,7 +44,7 @@ def unsuccessful(verdict: Verdict, trial: int = 0) -> TrialResult:
 @pytest.mark.parametrize("verdict", [Verdict.INVALID, Verdict.ABORTED])
 def test_a_trial_that_is_not_valid_is_repeated_under_a_new_number(tmp_path: Path, verdict: Verdict) -> None:
     tester, log = Scripted({number: unsuccessful(verdict, number) for number in range(3)}), Log()
-    [point] = measure_throughput(tester, plan(**TO_1000), tmp_path, log).points
+    [point] = measure(tester, plan(**TO_1000), tmp_path, log=log).points
     assert point.throughput_fps.values == (1000,)
     assert [trial.trial for trial in tester.trials] == [0, 1, 2, 3]
     assert {trial.forward.rate_fps for trial in tester.trials if trial.forward} == {1000}
@@ -81,7 +80,7 @@ def test_the_journal_has_each_event_before_the_next_thing_happens(tmp_path: Path
                 recorded = [event for event in journal.read(tmp_path) if event["event"] == "result"]
                 assert len(recorded) == status.trials_done
 
-    measure_throughput(Watching(SimulatedDut(capacity_fps=5000)), plan(frame_sizes=(84, 128)), tmp_path, Checking())
+    measure(Watching(SimulatedDut(capacity_fps=5000)), plan(frame_sizes=(84, 128)), tmp_path, log=Checking())
     kinds = [event["event"] for event in journal.read(tmp_path)]
     assert kinds[:2] == ["plan", "environment"]
     assert kinds[-1] == "end"
@@ -91,7 +90,7 @@ def test_the_journal_has_each_event_before_the_next_thing_happens(tmp_path: Path
 
 def test_the_observer_is_told_what_is_tried_and_what_is_left(tmp_path: Path) -> None:
     log = Log()
-    measure_throughput(SimulatedTester(SimulatedDut(capacity_fps=5000)), plan(), tmp_path, log)
+    measure(SimulatedTester(SimulatedDut(capacity_fps=5000)), plan(), tmp_path, log=log)
     first, last = log.statuses[0], log.statuses[-1]
     assert (first.trying_fps, first.repetition, first.trials_done, first.last) == (1000, 1, 0, None)
     assert first.remaining_s >= 5 * first.trials_left > 0

@@ -13,14 +13,20 @@ from dutperf import host, journal
 from dutperf.conditions import Conditions, Rate
 from dutperf.journal import JOURNAL, Event, JournalError
 from dutperf.model import LimitedBy, Verdict, to_json
-from dutperf.report.deviations import deviations
-from dutperf.report.summary import SUMMARY, summarise, write_summary
+from dutperf.procedure.throughput import PROCEDURE
+from dutperf.report import summary as report
+from dutperf.report.deviations import Deviation, deviations
+from dutperf.report.summary import SUMMARY, Summary, write_summary
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import counts, measure, plan
 
 CONFORMING: dict[str, Any] = {"frame_sizes": (84, 128, 256, 512, 768, 1024, 1280, 1518), "duration_s": 60, "drain_s": 2, "repetitions": 20}
 ALWAYS = {"RFC 2544 section 23 (b)", "RFC 2544 section 23 (e)", "RFC 2544 section 12"}
 """Clauses that no run follows yet."""
+
+
+def summarise(events: list[Event]) -> Summary:
+    return report.summarise(events, PROCEDURE.point)
 
 
 def search(repetition: int, value: int | None, limited_by: str = "dut", **members: Any) -> Event:
@@ -64,7 +70,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
 def test_it_can_be_made_again_from_the_journal_alone(tmp_path: Path) -> None:
     summary = measure(SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(), tmp_path / "run")
     (tmp_path / JOURNAL).write_bytes((tmp_path / "run" / JOURNAL).read_bytes())
-    assert write_summary(tmp_path) == summary
+    assert write_summary(tmp_path, PROCEDURE.point) == summary
 
 
 def test_a_killed_run_at_any_byte_has_a_summary(tmp_path: Path) -> None:
@@ -73,7 +79,7 @@ def test_a_killed_run_at_any_byte_has_a_summary(tmp_path: Path) -> None:
     plan_ends = whole.index(b"\n") + 1
     for end in range(plan_ends, len(whole), 997):
         (tmp_path / JOURNAL).write_bytes(whole[:end])
-        [point] = write_summary(tmp_path).points
+        [point] = write_summary(tmp_path, PROCEDURE.point).points
         finished = len(point.throughput_fps.values)
         assert finished == 2 or f"{finished} of 2 repetitions; the run ended early because it was killed" in point.message
 
@@ -152,6 +158,20 @@ def test_what_is_no_journal_of_ours(first: list[Event]) -> None:
         summarise(first)
 
 
+def deviated(
+    conditions: Conditions,
+    *,
+    procedure: str = "throughput",
+    repetitions: int = 20,
+    media_fps: int | None = 1000,
+    maximum_fps: int | None = 1000,
+    ipv4_shorter_by: int = 20,
+) -> tuple[Deviation, ...]:
+    limits = {"media_maximum_fps": media_fps, "maximum_fps": maximum_fps}
+    frames = [{"frame_size": size, "frame_size_ipv4": size - ipv4_shorter_by, **limits} for size in conditions.frame_sizes]
+    return deviations(conditions, procedure=procedure, frames=frames, repetitions=repetitions)
+
+
 @pytest.mark.parametrize(
     ("change", "clause"),
     [
@@ -170,16 +190,16 @@ def test_what_is_no_journal_of_ours(first: list[Event]) -> None:
 )
 def test_deviations(change: dict[str, Any], clause: str | None) -> None:
     conditions = Conditions(**{**CONFORMING, **change})
-    found = {deviation.clause for deviation in deviations(conditions, repetitions=20, with_ipv6=True)}
+    found = {deviation.clause for deviation in deviated(conditions)}
     assert found - ALWAYS == ({clause} if clause else set())
     assert found >= ALWAYS
 
 
 def test_deviations_of_repetitions_and_of_ipv4() -> None:
     conditions = Conditions(**CONFORMING)
-    few = {deviation.clause: deviation.text for deviation in deviations(conditions, repetitions=19, with_ipv6=True)}
+    few = {deviation.clause: deviation.text for deviation in deviated(conditions, repetitions=19)}
     assert few["RFC 8219 section 12"].startswith("19 repetitions")
-    ipv4 = {deviation.clause: deviation.text for deviation in deviations(conditions, repetitions=20, with_ipv6=False)}
+    ipv4 = {deviation.clause: deviation.text for deviation in deviated(conditions, ipv4_shorter_by=0)}
     assert "not measured: 64" in ipv4["RFC 8219 section 5.1.1"]
 
 

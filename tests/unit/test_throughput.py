@@ -15,7 +15,9 @@ from dutperf.campaign import PlanError
 from dutperf.conditions import Rate
 from dutperf.model import Direction, LimitedBy, LinkState, Trial, TrialResult, Verdict
 from dutperf.procedure import evidence
-from dutperf.procedure.throughput import bounds, frame_size_ipv4, outcome_of
+from dutperf.procedure.bench import frame_size_ipv4
+from dutperf.procedure.evidence import outcome_of
+from dutperf.procedure.throughput import bounds
 from dutperf.search import Outcome
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester

@@ -43,16 +43,55 @@ Networks = Annotated[int, typer.Option("--networks", metavar="COUNT", help="Dest
 Seed = Annotated[int, typer.Option("--seed", help="Of what is random; the same seed sends the same frames.")]
 Burst = Annotated[int, typer.Option("--burst", metavar="FRAMES", help="Most frames that are due handed to the driver at once, 1-512.")]
 LossTolerance = Annotated[float, typer.Option("--loss-tolerance", metavar="RATIO", help="Share of a direction's frames that may be lost (RFC 2544: 0).")]
-Repetitions = Annotated[int, typer.Option("--repetitions", metavar="COUNT", help="Searches for each frame size (RFC 8219: 20).")]
+Repetitions = Annotated[int, typer.Option("--repetitions", metavar="COUNT", help="How often each frame size is measured (throughput, RFC 8219: 20).")]
 MinRate = Annotated[str | None, typer.Option("--min-rate", metavar="RATE", help="Lowest rate of the search.")]
-MaxRate = Annotated[str | None, typer.Option("--max-rate", metavar="RATE", help="Highest rate. Without it the search finds its upper end by doubling.")]
+MaxRate = Annotated[
+    str | None,
+    typer.Option("--max-rate", metavar="RATE", help="Highest rate. [default: the media's maximum; where it is not known, a search finds its upper end]"),
+]
 InitialRate = Annotated[str | None, typer.Option("--initial-rate", metavar="RATE", help="Rate to try first.")]
 Resolution = Annotated[str, typer.Option("--resolution", metavar="RATE", help="The search ends when it knows the rate so exactly.")]
+RatesText = Annotated[str | None, typer.Option("--rates", metavar="RATE,…", help="Measure these rates instead of a series: 10k,20k,50%.")]
+Step = Annotated[
+    str | None, typer.Option("--step", metavar="RATE", help="From rate to rate of the series, in % of its highest, or frames/s. [default: 10%, the widest]")
+]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are written.")]
 Json = Annotated[bool, typer.Option("--json", help="The result as one JSON object on standard output.")]
 
+EVERY_TRIAL: dict[str, Any] = {
+    "frame_sizes": FrameSizes,
+    "duration_s": Duration,
+    "drain_s": Drain,
+    "directions": DirectionsChoice,
+    "foreground": Foreground,
+    "ports": Ports,
+    "networks": Networks,
+    "seed": Seed,
+    "burst": Burst,
+    "loss_tolerance": LossTolerance,
+}
+"""Options that every procedure has, by the names that :func:`conditions` takes."""
+OF_PROCEDURES: dict[str, Any] = {
+    "repetitions": Repetitions,
+    "min_rate": MinRate,
+    "max_rate": MaxRate,
+    "initial_rate": InitialRate,
+    "resolution": Resolution,
+    "step": Step,
+    "rates": RatesText,
+}
+"""Those that a procedure names in its definition."""
+
 _OPTIONS = {"frame_sizes": "--frame-size", "n": "--foreground", "m": "--foreground", "": "--foreground"}
-_RATES = ("min_rate", "max_rate", "initial_rate", "resolution")
+_RATES = ("min_rate", "max_rate", "initial_rate", "resolution", "step")
+
+
+def default(name: str, defaults: Conditions) -> Any:
+    """What an option is where it is not given, as it would be typed; None where it then has no value."""
+    if name in ("frame_sizes", "rates"):
+        return None
+    value = f"{defaults.n}:{defaults.m}" if name == "foreground" else getattr(defaults, name)
+    return value.text() if isinstance(value, Rate) else value
 
 
 def conditions(frame_sizes: Sequence[str] | None, foreground: str, **chosen: Any) -> Conditions:
@@ -62,7 +101,7 @@ def conditions(frame_sizes: Sequence[str] | None, foreground: str, **chosen: Any
         ConfigError: an option with a value that is not possible, named as on the command line.
     """
     n, m = _foreground(foreground)
-    given = {name: parse_rate(option_of(name), value) if name in _RATES else value for name, value in chosen.items() if value is not None}
+    given = {name: _value(name, value) for name, value in chosen.items() if value is not None}
     sizes = {"frame_sizes": _sizes(frame_sizes)} if frame_sizes else {}
     try:
         return Conditions(n=n, m=m, **sizes, **given)
@@ -101,6 +140,12 @@ def lab_options(texts: Sequence[str] | None) -> dict[str, str]:
         if not key or not value:
             raise ConfigError(f"'{text}' is not of the form KEY=VALUE", "--lab-option")
     return {key: value for key, _, value in pairs}
+
+
+def _value(name: str, value: Any) -> Any:
+    if name == "rates":
+        return tuple(parse_rate("--rates", text) for text in value.split(","))
+    return parse_rate(option_of(name), value) if name in _RATES else value
 
 
 def _foreground(text: str) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dutperf.campaign import Summary
-from dutperf.model import DirectionCounts, LimitedBy, TrialResult, Verdict
+from dutperf.model import DirectionCounts, TrialResult, Verdict
 
 _STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.ABORTED: "bold red"}
 _MEANING = {
@@ -96,27 +96,25 @@ def _by_kind(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
 
 
-def throughput(summary: Summary, directory: Path) -> None:
-    """A row for each frame size, what stands above each value, the deviations from the RFCs, and where the files are."""
+def summary(of: Summary, directory: Path) -> None:
+    """A row or more for each frame size, what they rest on, the deviations from the RFCs, and where the files are."""
     console = output()
-    console.print(_points(summary))
-    for point in summary.points:
-        warning = "[bold red]limited by the tester, not the DUT:[/] " if point.limited_by is LimitedBy.TESTER else ""
+    console.print(_points(of))
+    for point in of.points:
+        warning = "[bold red]limited by the tester, not the DUT:[/] " if point.limited_by_tester else ""
         console.print(f"{point.frame_size} bytes: {warning}{escape(point.message)}", highlight=False)
-    for deviation in summary.deviations:
+    for deviation in of.deviations:
         console.print(f"deviates from {deviation.clause}: {deviation.text}", markup=False, highlight=False)
     console.print(f"journal and summary are in {directory}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _points(summary: Summary) -> Table:
-    dut = " ".join(str(summary.dut[key]) for key in ("name", "version") if summary.dut.get(key))
-    table = Table(title=escape("throughput, frames/s per direction" + (f", of {dut}" if dut else "")), title_justify="left")
-    for column in ("frame size", "IPv4", "median", "p1", "p99", "dispersion", "limited by"):
-        table.add_column(column, justify="left" if column == "limited by" else "right")
-    for point in summary.points:
-        figures = point.throughput_fps
-        rates = (figures.median, figures.p1, figures.p99)
-        dispersion = "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %"
-        cells = ["-" if rate is None else f"{rate:,.0f}" for rate in rates]
-        table.add_row(str(point.frame_size), str(point.frame_size_ipv4), *cells, dispersion, point.limited_by or "-")
+def _points(of: Summary) -> Table:
+    dut = " ".join(str(of.dut[key]) for key in ("name", "version") if of.dut.get(key))
+    kind = type(of.points[0])
+    table = Table(title=escape(kind.title + (f", of {dut}" if dut else "")), title_justify="left")
+    for column in ("frame size", "IPv4", *kind.columns):
+        table.add_column(column, justify="left" if column.endswith("by") else "right")
+    for point in of.points:
+        for row in point.rows():
+            table.add_row(str(point.frame_size), str(point.frame_size_ipv4), *row)
     return table

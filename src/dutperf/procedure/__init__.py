@@ -1,2 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurement procedures, one file per clause; what they share with the campaign that conducts them stands in :mod:`dutperf.procedure.bench`."""
+"""Measurement procedures, one file per clause; what they share with the campaign that conducts them stands in :mod:`dutperf.procedure.bench`.
+
+A further procedure is one file with a :class:`~dutperf.procedure.definition.Definition`, and its name in ``ALL``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dutperf.conditions import Conditions
+from dutperf.model import to_json
+from dutperf.procedure import throughput
+from dutperf.procedure.definition import Definition
+
+ALL: tuple[Definition, ...] = (throughput.PROCEDURE,)
+_BY_NAME = {definition.name: definition for definition in ALL}
+
+
+def find(name: str) -> Definition:
+    """The procedure of that name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return _BY_NAME[name]
+
+
+def conditions_of(definition: Definition, conditions: Conditions) -> dict[str, Any]:
+    """``conditions`` as JSON types, without those that only other procedures use."""
+    foreign = {option for other in ALL for option in other.options} - set(definition.options)
+    return {name: value for name, value in to_json(conditions).items() if name not in foreign}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dutperf.conditions import Conditions
-from dutperf.model import Trial, TrialResult
+from dutperf.model import IPV6_HEADER_EXCESS, Trial, TrialResult, to_json
 from dutperf.tester import Progress
 
 TrialFactory = Callable[[int, int, int], Trial]
@@ -111,9 +111,26 @@ class Procedure(Protocol):
     name: str
 
     def description(self) -> dict[str, Any]:
-        """What the journal's plan states about this procedure, as JSON types: how it searches, and each frame size's limits."""
+        """What the journal's plan states about this procedure, as JSON types: ``search``, how it finds its rates; ``frames``, each frame size's limits."""
         ...
 
     def run(self, bench: Bench) -> str | None:
         """Measure every frame size. Returns why the run ended before its time, None where it did not."""
         ...
+
+
+def frame_limits(plan: Plan, frame_size: int, first_fps: int) -> dict[str, Any]:
+    """What a frame size's entry in the plan has for every procedure; ``first_fps``: the first rate to be offered."""
+    trial = plan.make_trial(frame_size, first_fps, 0)
+    return {
+        "frame_size": frame_size,
+        "frame_size_ipv4": frame_size_ipv4(trial, frame_size),
+        "media_maximum_fps": plan.maximum_fps(frame_size),
+        "first_trial": to_json(trial),
+    }
+
+
+def frame_size_ipv4(trial: Trial, frame_size: int) -> int:
+    """The size of the IPv4 frames of a measurement of ``frame_size``, in bytes: shorter, unless all frames are IPv4 (RFC 8219 5.1.1)."""
+    frames = [frame for stream in trial.streams().values() for frame in (stream.foreground, stream.background) if frame is not None]
+    return min((frame.size for frame in frames if frame.version == 4), default=frame_size - IPV6_HEADER_EXCESS)

@@ -1,9 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says in sentences what speaks for a verdict on the DUT: what was lost in which direction, and what arrived instead."""
+"""What a trial says about the DUT: for a search in a word, for a person in sentences: what was lost in which direction, what arrived instead."""
 
 from __future__ import annotations
 
-from dutperf.model import Direction, DirectionCounts, TrialResult
+from dutperf.conditions import Conditions
+from dutperf.model import Direction, DirectionCounts, TrialResult, Verdict
+from dutperf.search import Outcome
+
+
+def outcome_of(result: TrialResult, conditions: Conditions) -> Outcome:
+    """What a search may learn from ``result``: nothing, unless the trial was valid."""
+    if result.verdict is not Verdict.VALID:
+        return Outcome.UNMEASURABLE
+    if silent_directions(result):
+        return Outcome.SILENT
+    return Outcome.PASSED if result.worst_loss_ratio <= conditions.loss_tolerance else Outcome.FAILED
 
 
 def losses(result: TrialResult) -> str:

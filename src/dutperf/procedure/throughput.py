@@ -12,14 +12,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
+from dutperf import journal, stats
 from dutperf.conditions import Conditions, Rate
-from dutperf.model import IPV6_HEADER_EXCESS, LimitedBy, Trial, TrialResult, Verdict, to_json
-from dutperf.procedure import evidence
-from dutperf.procedure.bench import Bench, Place, Plan, PlanError
+from dutperf.journal import Event
+from dutperf.model import LimitedBy, TrialResult, Value, Verdict
+from dutperf.procedure import evidence, rates
+from dutperf.procedure.bench import Bench, Place, Plan, PlanError, frame_limits
+from dutperf.procedure.definition import Definition
+from dutperf.procedure.evidence import outcome_of
+from dutperf.report import points
+from dutperf.report.points import Loss, Recorded, Row, Trials, cell
 from dutperf.search import Outcome
-from dutperf.search.binary import HIGHEST_FPS, TYPICAL_TRIALS, BinarySearch, Bounds, BoundsError, Found, Resolution
+from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch, Bounds, BoundsError, Found, Resolution
 
 TYPICAL_LATER_TRIALS = 3
 """Estimate for the search of a repetition that starts near the value of the one before."""
@@ -102,17 +108,13 @@ class Throughput:
 
     def _frame(self, frame_size: int) -> dict[str, Any]:
         limits = self._bounds[frame_size]
-        trial = self._plan.make_trial(frame_size, limits.first_fps, 0)
         resolution = {"resolution_fps": limits.resolution.fps} if limits.resolution.fps else {"resolution_percent": limits.resolution.share * 100}
         return {
-            "frame_size": frame_size,
-            "frame_size_ipv4": frame_size_ipv4(trial, frame_size),
-            "media_maximum_fps": self._plan.maximum_fps(frame_size),
+            **frame_limits(self._plan, frame_size, limits.first_fps),
             "minimum_fps": limits.lowest_fps,
             "maximum_fps": limits.maximum_fps,
             "initial_fps": limits.initial_fps,
             **resolution,
-            "first_trial": to_json(trial),
         }
 
 
@@ -122,45 +124,17 @@ def bounds(conditions: Conditions, media_fps: int | None) -> Bounds:
     Raises:
         PlanError: rates that contradict each other, or percentages of an unknown maximum.
     """
-    maximum_fps = _fps("max_rate", conditions.max_rate, media_fps)
-    is_media = media_fps is not None and media_fps <= min(maximum_fps or HIGHEST_FPS, HIGHEST_FPS)
+    maximum_fps, is_media = rates.highest(conditions, media_fps)
     try:
         return Bounds(
             resolution=_resolution(conditions.resolution, media_fps),
-            minimum_fps=_fps("min_rate", conditions.min_rate, media_fps),
-            maximum_fps=media_fps if is_media else maximum_fps,
-            initial_fps=_fps("initial_rate", conditions.initial_rate, media_fps),
+            minimum_fps=rates.given("min_rate", conditions.min_rate, media_fps),
+            maximum_fps=maximum_fps,
+            initial_fps=rates.given("initial_rate", conditions.initial_rate, media_fps),
             maximum_is_media=is_media,
         )
     except BoundsError as error:
         raise PlanError(str(error), option={"minimum": "min_rate", "initial": "initial_rate"}[error.bound]) from error
-
-
-def outcome_of(result: TrialResult, conditions: Conditions) -> Outcome:
-    """What a search may learn from ``result``: nothing, unless the trial was valid."""
-    if result.verdict is not Verdict.VALID:
-        return Outcome.UNMEASURABLE
-    if evidence.silent_directions(result):
-        return Outcome.SILENT
-    return Outcome.PASSED if result.worst_loss_ratio <= conditions.loss_tolerance else Outcome.FAILED
-
-
-def frame_size_ipv4(trial: Trial, frame_size: int) -> int:
-    """The size of the IPv4 frames of a measurement of ``frame_size``, in bytes: shorter, unless all frames are IPv4 (RFC 8219 5.1.1)."""
-    frames = [frame for stream in trial.streams().values() for frame in (stream.foreground, stream.background) if frame is not None]
-    return min((frame.size for frame in frames if frame.version == 4), default=frame_size - IPV6_HEADER_EXCESS)
-
-
-def _fps(option: str, rate: Rate | None, media_fps: int | None) -> int | None:
-    if rate is None:
-        return None
-    try:
-        fps = rate.fps(media_fps)
-    except ValueError as error:
-        raise PlanError(str(error), option=option) from error
-    if fps > HIGHEST_FPS:
-        raise PlanError(f"{rate} is more than the {HIGHEST_FPS:,} frames/s that a trial can have", option=option)
-    return fps
 
 
 def _resolution(rate: Rate, media_fps: int | None) -> Resolution:
@@ -199,3 +173,128 @@ def _explanation(found: Found, point: _Point) -> str:
 
 def _number(value_fps: int | None) -> str:
     return "no value" if value_fps is None else f"{value_fps:,} frames/s"
+
+
+SERIOUSNESS = (LimitedBy.TESTER, LimitedBy.DUT, LimitedBy.RANGE, LimitedBy.MEDIA)
+"""What a point is limited by where its repetitions differ: the first of these that any has.
+
+``tester`` first: one repetition that only shows what the tester can do puts the median and the percentiles in doubt. Then ``dut``, which is a result.
+``range`` before ``media``: of a range that ended too early (or in which nothing passed) a person can do something about it.
+"""
+
+
+class Statistics(Value):
+    """Over the repetitions; a missing figure (None) says that nothing passed there."""
+
+    median: float | None
+    p1: float | None
+    p99: float | None
+    dispersion_percent: float | None
+    values: tuple[int | None, ...]
+    """One for each finished repetition, in order."""
+
+
+class Above(Value):
+    """The lowest trial that failed right above a value: what happens when the DUT has too much."""
+
+    rate_fps: int
+    forward: Loss | None = None
+    reverse: Loss | None = None
+
+
+class ThroughputPoint(points.Point):
+    """A frame size and its throughput."""
+
+    title: ClassVar[str] = "throughput, frames/s per direction"
+    columns: ClassVar[Row] = ("median", "p1", "p99", "dispersion", "limited by")
+
+    throughput_fps: Statistics
+    limited_by: LimitedBy | None
+    """None where no repetition was finished."""
+    above: Above | None
+    trials: Trials
+
+    @property
+    def finished(self) -> int:
+        """See :class:`dutperf.report.points.Point`."""
+        return len(self.throughput_fps.values)
+
+    @property
+    def has_number(self) -> bool:
+        """See :class:`dutperf.report.points.Point`."""
+        return self.throughput_fps.median is not None
+
+    @property
+    def limited_by_tester(self) -> bool:
+        """See :class:`dutperf.report.points.Point`."""
+        return self.limited_by is LimitedBy.TESTER
+
+    def rows(self) -> list[Row]:
+        """See :class:`dutperf.report.points.Point`."""
+        figures = self.throughput_fps
+        dispersion = "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %"
+        return [(*(cell(rate, ",.0f") for rate in (figures.median, figures.p1, figures.p99)), dispersion, self.limited_by or "-")]
+
+
+def point(recorded: Recorded) -> ThroughputPoint:
+    """The point that the journal holds (:data:`dutperf.report.points.PointBuilder`)."""
+    searches, results = recorded.of("search"), recorded.of("result")
+    decisive = _decisive(searches)
+    return ThroughputPoint(
+        frame_size=recorded.frame["frame_size"],
+        frame_size_ipv4=recorded.frame["frame_size_ipv4"],
+        throughput_fps=_statistics(searches),
+        limited_by=None if decisive is None else decisive["limited_by"],
+        message=_message(decisive, searches) + recorded.shortfall(len(searches)),
+        above=_above(searches, results),
+        trials=points.trials(results),
+    )
+
+
+def _statistics(searches: list[Event]) -> Statistics:
+    values = tuple(search["value_fps"] for search in searches)
+    if not values or any(search["silent"] for search in searches):  # a DUT that has died has no throughput, whatever it did before
+        return Statistics(median=None, p1=None, p99=None, dispersion_percent=None, values=values)
+    return Statistics(
+        median=stats.median(values),
+        p1=stats.percentile(values, 1),
+        p99=stats.percentile(values, 99),
+        dispersion_percent=stats.dispersion_percent(values),
+        values=values,
+    )
+
+
+def _decisive(searches: list[Event]) -> Event | None:
+    """The repetition that says what the point is limited by: one that found a dead DUT, else the lowest of the most serious kind."""
+    return min(searches, key=lambda search: (not search["silent"], SERIOUSNESS.index(search["limited_by"]), search["above_fps"] or 0), default=None)
+
+
+def _message(decisive: Event | None, searches: list[Event]) -> str:
+    if decisive is None:
+        return "not measured"
+    alike = sum(search["limited_by"] == decisive["limited_by"] for search in searches)
+    share = "" if alike == len(searches) or decisive["silent"] else f"in {alike} of {len(searches)} repetitions "
+    return share + str(decisive["message"])
+
+
+def _above(searches: list[Event], results: list[Event]) -> Above | None:
+    """The lowest of the failed trials that stand right above a repetition's value; of several at that rate, the one that lost most."""
+    wanted = {(search["repetition"], search["above_fps"]) for search in searches}
+    failed = [
+        (event["rate_fps"], result)
+        for event in results
+        if (event["repetition"], event["rate_fps"]) in wanted and (result := journal.recorded_result(event["result"])).verdict is Verdict.VALID
+    ]
+    if not failed:
+        return None
+    rate_fps, result = min(failed, key=lambda trial: (trial[0], -trial[1].worst_loss_ratio))
+    return Above(rate_fps=rate_fps, **points.losses(result))
+
+
+PROCEDURE = Definition(
+    name=Throughput.name,
+    summary="Search for the highest rate at which the DUT loses nothing (RFC 2544 26.1), and say why the number can be believed.",
+    options=("repetitions", "min_rate", "max_rate", "initial_rate", "resolution"),
+    make=Throughput,
+    point=point,
+)

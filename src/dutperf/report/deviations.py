@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names each clause of the RFCs that a throughput run did not follow, so that no quick run can pass for a conforming one.
+"""Names each clause of the RFCs that a run did not follow, so that no quick run can pass for a conforming one.
 
-One table, :data:`RULES`: clause, and what is to be said where it was not followed.
+One table, :data:`RULES`: clause, what is to be said where it was not followed, and which procedures it is about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dutperf.conditions import Conditions
 from dutperf.model import MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, FieldMode, Value
@@ -35,17 +36,30 @@ class Facts:
     conditions: Conditions
     repetitions: int
     """Repetitions that every frame size has."""
-    smallest_size: int
-    """Smallest frame size that the traffic allows, in bytes: 64, with IPv6 84."""
+    frames: Sequence[dict[str, Any]]
+    """Each frame size's limits, as the plan has them."""
+
+    @property
+    def smallest_size(self) -> int:
+        """Smallest frame size that the traffic allows, in bytes: 64, with IPv6 84."""
+        with_ipv6 = any(frame["frame_size_ipv4"] != frame["frame_size"] for frame in self.frames)
+        return MIN_FRAME_SIZE_IPV6 if with_ipv6 else MIN_FRAME_SIZE
 
 
-Rule = Callable[[Facts], str | None]
+@dataclass(frozen=True)
+class Rule:
+    """A clause, and the sentence about a run that does not follow it (None: it does)."""
+
+    clause: str
+    say: Callable[[Facts], str | None]
+    procedures: frozenset[str] | None = None
+    """Those that the clause is about; None: all."""
 
 
-def deviations(conditions: Conditions, *, repetitions: int, with_ipv6: bool) -> tuple[Deviation, ...]:
-    """Every deviation of a run: ``repetitions`` were finished for each frame size; ``with_ipv6``: some frames are IPv6."""
-    facts = Facts(conditions, repetitions, MIN_FRAME_SIZE_IPV6 if with_ipv6 else MIN_FRAME_SIZE)
-    said = ((clause, rule(facts)) for clause, rule in RULES)
+def deviations(conditions: Conditions, *, procedure: str, frames: Sequence[dict[str, Any]], repetitions: int) -> tuple[Deviation, ...]:
+    """Every deviation of a run: ``repetitions`` were finished for each frame size of ``frames``, which are those of the plan."""
+    facts = Facts(conditions, repetitions, frames)
+    said = ((rule.clause, rule.say(facts)) for rule in RULES if rule.procedures is None or procedure in rule.procedures)
     return tuple(Deviation(clause=clause, text=text) for clause, text in said if text is not None)
 
 
@@ -57,6 +71,24 @@ def _trial_length(facts: Facts) -> str | None:
 def _loss(facts: Facts) -> str | None:
     tolerance = facts.conditions.loss_tolerance
     return f"a trial passes with up to {tolerance * 100:g} % of a direction's frames lost, not only with none" if tolerance else None
+
+
+def _lossless(facts: Facts) -> str | None:
+    tolerance = facts.conditions.loss_tolerance
+    return f"a rate counts as one without loss with up to {tolerance * 100:g} % of a direction's frames lost" if tolerance else None
+
+
+def _series(facts: Facts) -> str | None:
+    if facts.conditions.rates is not None:
+        return "the rates are a given list, not a series from the media's maximum down that ends with two rates in a row without loss"
+    if any(frame["media_maximum_fps"] is None for frame in facts.frames):
+        return "the series begins at a given rate; the media's maximum is not known"
+    below = any(frame["maximum_fps"] < frame["media_maximum_fps"] for frame in facts.frames)
+    return "the series begins at a given rate below the media's maximum" if below else None
+
+
+def _iterations(facts: Facts) -> str | None:
+    return "a single iteration; several are recommended, and a median of them" if facts.repetitions < 2 else None
 
 
 def _repetitions(facts: Facts) -> str | None:
@@ -99,15 +131,21 @@ def _networks(facts: Facts) -> str | None:
     return f"measured with random destinations over {networks} networks, not also with a single pair of addresses"
 
 
-RULES: tuple[tuple[str, Rule], ...] = (
-    ("RFC 2544 section 24", _trial_length),
-    ("RFC 2544 section 26.1", _loss),
-    ("RFC 8219 section 12", _repetitions),
-    ("RFC 2544 section 23 (d)", _drain),
-    ("RFC 2544 section 23 (b)", _preparation),
-    ("RFC 2544 section 23 (e)", _rest),
-    ("RFC 8219 section 5.3, RFC 2544 section 14", _direction),
-    ("RFC 4814 section 4.5", _ports),
-    ("RFC 8219 section 5.1.1", _frame_sizes),
-    ("RFC 2544 section 12", _networks),
+_THROUGHPUT = frozenset({"throughput"})
+_FRAME_LOSS = frozenset({"frame-loss"})
+
+RULES: tuple[Rule, ...] = (
+    Rule("RFC 2544 section 24", _trial_length),
+    Rule("RFC 2544 section 26.1", _loss, _THROUGHPUT),
+    Rule("RFC 2544 section 26.3", _series, _FRAME_LOSS),
+    Rule("RFC 2544 section 26.3", _lossless, _FRAME_LOSS),
+    Rule("RFC 8219 section 12", _repetitions, _THROUGHPUT),
+    Rule("RFC 8219 section 12", _iterations, _FRAME_LOSS),
+    Rule("RFC 2544 section 23 (d)", _drain),
+    Rule("RFC 2544 section 23 (b)", _preparation),
+    Rule("RFC 2544 section 23 (e)", _rest),
+    Rule("RFC 8219 section 5.3, RFC 2544 section 14", _direction),
+    Rule("RFC 4814 section 4.5", _ports),
+    Rule("RFC 8219 section 5.1.1", _frame_sizes),
+    Rule("RFC 2544 section 12", _networks),
 )

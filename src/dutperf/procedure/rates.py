@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rates as the user gave them, in frames/s per direction and within what a trial can have."""
+
+from __future__ import annotations
+
+from dutperf.conditions import Conditions, Rate
+from dutperf.procedure.bench import PlanError
+from dutperf.search.binary import HIGHEST_FPS
+
+
+def given(option: str, rate: Rate | None, media_fps: int | None) -> int | None:
+    """``rate``, where the media's maximum frame rate is ``media_fps`` (None: unknown).
+
+    Raises:
+        PlanError: more than a trial can have, or a percentage of an unknown maximum; it names ``option``.
+    """
+    if rate is None:
+        return None
+    try:
+        fps = rate.fps(media_fps)
+    except ValueError as error:
+        raise PlanError(str(error), option=option) from error
+    if fps > HIGHEST_FPS:
+        raise PlanError(f"{rate} is more than the {HIGHEST_FPS:,} frames/s that a trial can have", option=option)
+    return fps
+
+
+def highest(conditions: Conditions, media_fps: int | None) -> tuple[int | None, bool]:
+    """The highest rate to offer (None: nothing limits it), and whether it is the media's maximum, not a lower one of the user's.
+
+    Raises:
+        PlanError: see :func:`given`.
+    """
+    maximum_fps = given("max_rate", conditions.max_rate, media_fps)
+    is_media = media_fps is not None and media_fps <= min(maximum_fps or HIGHEST_FPS, HIGHEST_FPS)
+    return (media_fps if is_media else maximum_fps), is_media

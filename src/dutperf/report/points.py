@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the points of every procedure's summary share, and what the journal holds of one frame size to make such a point from.
+
+Repetitions are summarised as RFC 8219 section 12 asks: median, 1st and 99th percentile. Rates are in frames/s per direction.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dutperf.conditions import Conditions
+from dutperf.journal import Event
+from dutperf.model import DirectionCounts, TrialResult, Value
+
+Row = tuple[str, ...]
+"""Cells of a table for a person."""
+
+
+class Loss(Value):
+    """What a direction lost in a trial."""
+
+    lost: int
+    loss_ratio: float
+    dut_input_drops: int
+    """Of the lost frames, those that the link could not hand to the DUT."""
+
+
+class Trials(Value):
+    """How many trials had which verdict."""
+
+    valid: int
+    invalid: int
+    aborted: int
+
+
+class Point(Value, ABC):
+    """A frame size (bytes incl. FCS) and what was measured with it."""
+
+    title: ClassVar[str]
+    """What the table of these points shows."""
+    columns: ClassVar[Row]
+    """The table's heads after those of the frame sizes; one that ends in "by" is a word, the others are figures."""
+
+    frame_size: int
+    frame_size_ipv4: int
+    message: str
+    """What the figures rest on, or why there is none."""
+
+    @property
+    @abstractmethod
+    def finished(self) -> int:
+        """Repetitions that came to their end."""
+
+    @property
+    @abstractmethod
+    def has_number(self) -> bool:
+        """Whether there is a result; where not, ``message`` says why."""
+
+    @property
+    @abstractmethod
+    def limited_by_tester(self) -> bool:
+        """Whether the point shows what the tester can do, not the DUT."""
+
+    @abstractmethod
+    def rows(self) -> list[Row]:
+        """The table's cells under ``columns``."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the journal of a run holds, seen from one frame size: ``frame`` is its entry in the plan."""
+
+    frame: dict[str, Any]
+    events: list[Event]
+    conditions: Conditions
+
+    def of(self, kind: str) -> list[Event]:
+        """This frame size's events of that kind."""
+        return [event for event in of_kind(self.events, kind) if event["frame_size"] == self.frame["frame_size"]]
+
+    def shortfall(self, finished: int) -> str:
+        """What is to be added to a message where not all repetitions were finished."""
+        repetitions = self.conditions.repetitions
+        return "" if finished == repetitions else f" ({finished} of {repetitions} repetitions; the run ended early because {self._early_end()})"
+
+    def _early_end(self) -> str:
+        end = next(of_kind(self.events, "end"), None)
+        if end is None:
+            return "it was killed"
+        reasons = {"interrupted": "it was interrupted", "error": f"of an error: {end['message']}", "ended": "the DUT forwards nothing"}
+        return reasons.get(end["outcome"], "it was stopped")
+
+
+PointBuilder = Callable[[Recorded], Point]
+"""Makes a procedure's point from the journal alone."""
+
+
+def of_kind(events: Iterable[Event], kind: str) -> Iterator[Event]:
+    """The events of that kind."""
+    return (event for event in events if event["event"] == kind)
+
+
+def losses(result: TrialResult) -> dict[str, Loss]:
+    """By direction."""
+    return {direction.value: _loss(counts) for direction, counts in result.directions().items()}
+
+
+def trials(results: list[Event]) -> Trials:
+    """Verdicts of ``result`` events."""
+    verdicts = Counter(event["result"]["verdict"] for event in results)
+    return Trials(valid=verdicts["valid"], invalid=verdicts["invalid"], aborted=verdicts["aborted"])
+
+
+def cell(figure: float | None, form: str) -> str:
+    """``figure`` by the format ``form``, ``-`` where there is none."""
+    return "-" if figure is None else format(figure, form)
+
+
+def _loss(counts: DirectionCounts) -> Loss:
+    return Loss(lost=counts.lost, loss_ratio=counts.loss_ratio, dut_input_drops=counts.dut_input_drops)

@@ -28,7 +28,7 @@ FrameSizes = Annotated[
     typer.Option(
         "--frame-size",
         metavar="BYTES",
-        help="With FCS; with any IPv6 traffic the IPv6 frame's, IPv4 frames are 20 bytes shorter. Repeatable, or a list: 84,128. [default: the smallest]",
+        help="With FCS; with any IPv6 traffic the IPv6 frame's, IPv4 frames are 20 bytes shorter. Repeatable, or a list: 84,128. Without it the smallest.",
     ),
 ]
 RateText = Annotated[str, typer.Option("--rate", metavar="RATE", help="Per direction: frames/s (60000, 60k, 1.5M) or % of the media's maximum.")]
@@ -47,13 +47,15 @@ Repetitions = Annotated[int, typer.Option("--repetitions", metavar="COUNT", help
 MinRate = Annotated[str | None, typer.Option("--min-rate", metavar="RATE", help="Lowest rate of the search.")]
 MaxRate = Annotated[
     str | None,
-    typer.Option("--max-rate", metavar="RATE", help="Highest rate. [default: the media's maximum; where it is not known, a search finds its upper end]"),
+    typer.Option(
+        "--max-rate", metavar="RATE", help="Highest rate. Without it the media's; where that is not known a search doubles its rate, a series needs this."
+    ),
 ]
 InitialRate = Annotated[str | None, typer.Option("--initial-rate", metavar="RATE", help="Rate to try first.")]
 Resolution = Annotated[str, typer.Option("--resolution", metavar="RATE", help="The search ends when it knows the rate so exactly.")]
 RatesText = Annotated[str | None, typer.Option("--rates", metavar="RATE,…", help="Measure these rates instead of a series: 10k,20k,50%.")]
 Step = Annotated[
-    str | None, typer.Option("--step", metavar="RATE", help="From rate to rate of the series, in % of its highest, or frames/s. [default: 10%, the widest]")
+    str | None, typer.Option("--step", metavar="RATE", help="From rate to rate of the series, in % of its highest, or frames/s. At most and without it 10%.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are written.")]
 Json = Annotated[bool, typer.Option("--json", help="The result as one JSON object on standard output.")]

@@ -146,6 +146,19 @@ def test_random_loss_with_and_without_tolerance(tmp_path: Path) -> None:
     assert found["0"] < 30_000
 
 
+def test_frame_loss_of_a_known_router(tmp_path: Path) -> None:
+    """A router that lets through 10,000 frames/s and a bucket of 200: what is lost at each rate is what is beyond that."""
+    router = ["--lab", "kernel-ipv4", "--lab-option", "limit_fps=10000", "--lab-option", "burst=200", "--directions", "forward"]
+    done = dutperf("frame-loss", *router, "--rates", "5k,20k,40k", "--duration", "1", "--drain", "0.3", "--json", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    [point] = json.loads(done.stdout)["points"]
+    assert [rate["rate_fps"] for rate in point["rates"]] == [40_000, 20_000, 5_000]
+    for rate in point["rates"]:
+        if rate["limited_by"] is None:
+            assert rate["loss_ratio"]["worst"]["median"] == pytest.approx(max(0, 1 - 10_200 / rate["rate_fps"]), abs=0.01)
+    assert point["first_lossless_fps"] == 5_000
+
+
 def test_a_gateway_that_dies_ends_the_search_without_a_number(tmp_path: Path) -> None:
     process = start("throughput", "--lab", "tayga-siit", *QUICK, "--repetitions", "3", "--json", "--out", str(tmp_path / "out"))
     before = set(_taygas())

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import sys
@@ -17,13 +18,14 @@ from rich.console import Console
 from rich.live import Live
 from typer.testing import CliRunner, Result
 
-from dutperf import __version__, lab
+from dutperf import __version__, lab, procedure
 from dutperf.campaign import Status
-from dutperf.cli import app, doctor, live, options
+from dutperf.cli import app, doctor, live, measure, options
 from dutperf.conditions import Conditions, Rate
 from dutperf.config import ConfigError
 from dutperf.doctor import Finding
 from dutperf.model import FieldMode
+from dutperf.procedure.definition import Definition
 from dutperf.tester import Progress
 from dutperf.tester.engine import EngineTester
 from fakes import fake_engine
@@ -60,6 +62,10 @@ def trial(config: Path, *arguments: str | Path) -> Result:
 
 def throughput(config: Path, out: Path, *arguments: str | Path) -> Result:
     return dutperf("throughput", "--config", config, *SEARCH, "--out", out, *arguments)
+
+
+def frame_loss(config: Path, out: Path, *arguments: str | Path) -> Result:
+    return dutperf("frame-loss", "--config", config, *QUICK, "--out", out, *arguments)
 
 
 def test_version() -> None:
@@ -214,6 +220,74 @@ def test_rates_that_contradict_each_other_are_named(config: Path, tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
+SERIES = [
+    pytest.param([], [8000, 7200], id="a series by default ends with two rates without loss"),
+    pytest.param(["--step", "5%"], [8000, 7600], id="finer steps"),
+    pytest.param(["--step", "100"], [8000, 7900], id="steps in frames/s"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "rates"), SERIES)
+def test_frame_loss_writes_what_it_says(arguments: list[str], rates: list[int], config: Path, tmp_path: Path) -> None:
+    result = frame_loss(config, tmp_path / "out", "--json", "--max-rate", "8000", *arguments)
+    assert result.exit_code == 0
+    summary = json.loads(result.stdout)
+    assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
+    [point] = summary["points"]
+    assert [rate["rate_fps"] for rate in point["rates"]] == rates
+    assert (summary["procedure"], summary["conditions"]["repetitions"], point["first_lossless_fps"]) == ("frame-loss", 1, 8000)
+
+
+def test_frame_loss_for_a_person(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    result = frame_loss(config, tmp_path / "out", "--rates", "1000, 3k", "--repetitions", "2")
+    assert result.exit_code == 0
+    for text in (
+        "frame loss",
+        "3,000",
+        "1,000",
+        "0.0000%",
+        "64 bytes: no loss at 3,000 frames/s",
+        "deviates from RFC 2544 section 26.3: the rates are a given list",
+    ):
+        assert text in result.stdout
+    assert "repetition 2 of 2, trial 4: 1,000 frames/s: nothing lost" in result.stderr
+
+
+FRAME_LOSS_WRONG = [
+    ([], "--max-rate: give the rate to begin with"),
+    (["--max-rate", "fast"], "--max-rate: 'fast' is no rate"),
+    (["--max-rate", "10k", "--step", "20%"], "--step: 20 % is wider than 10 %"),
+    (["--rates", "10k,"], "--rates: '' is no rate"),
+    (["--rates", "10k,50%"], "--rates: a rate in % needs the media's speed"),
+    (["--rates", "10k", "--max-rate", "20k"], "--max-rate: has no effect where the rates are listed"),
+    (["--rates", "10k", "--step", "5%"], "--step: has no effect where the rates are listed"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "text"), FRAME_LOSS_WRONG)
+def test_frame_loss_names_what_is_wrong(arguments: list[str], text: str, config: Path, tmp_path: Path) -> None:
+    result = frame_loss(config, tmp_path / "out", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"dutperf: {text}")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("behaviour", "status", "text"), NO_NUMBER)
+def test_frame_loss_without_a_figure_says_whose_fault_it_is(behaviour: str, status: int, text: str, tmp_path: Path) -> None:
+    result = frame_loss(write(tmp_path, behaviour), tmp_path / "out", "--rates", "1000")
+    assert result.exit_code == status
+    assert text in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize("definition", procedure.ALL, ids=lambda definition: definition.name)
+def test_every_procedure_is_a_command_with_the_options_that_it_names(definition: Definition) -> None:
+    made = measure.command(definition)
+    options_of = set(inspect.signature(made).parameters)
+    assert options_of == {"lab", "lab_option", "config_file", "out", "as_json", *options.EVERY_TRIAL, *definition.options}
+    assert dutperf(definition.name, "--help").exit_code == 0
+
+
 def test_an_interruption_ends_with_130_and_keeps_what_was_measured(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -292,7 +366,7 @@ def test_options_become_conditions() -> None:
     assert made == Conditions(frame_sizes=(84, 128, 1518), n=10, m=9, ports=FieldMode.FIXED, **rates)
 
 
-@pytest.mark.parametrize("option", ["max_rate", "min_rate", "initial_rate", "resolution"])
+@pytest.mark.parametrize("option", ["max_rate", "min_rate", "initial_rate", "resolution", "step", "rates"])
 def test_a_rate_that_is_none_names_its_option(option: str) -> None:
     with pytest.raises(ConfigError) as caught:
         options.conditions(None, "2:2", **{option: "x"})

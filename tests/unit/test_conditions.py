@@ -47,6 +47,11 @@ def test_a_rate_in_frames_is_exact(fps: int) -> None:
     assert Rate.parse(str(fps)).fps(None) == fps
 
 
+@pytest.mark.parametrize("text", ["60k", "12.5%", "0.5%", "1.5M", "999999999", "0.2"])
+def test_a_rate_as_text_is_read_as_the_same_rate(text: str) -> None:
+    assert Rate.parse(Rate.parse(text).text()) == Rate.parse(text)
+
+
 @pytest.mark.parametrize(("text", "shown"), [("60k", "60,000 frames/s"), ("0.5%", "0.5 %")])
 def test_how_a_rate_is_shown(text: str, shown: str) -> None:
     assert str(Rate.parse(text)) == shown
@@ -69,6 +74,7 @@ def test_the_defaults_conform() -> None:
         {"n": 2, "m": 3},
         {"loss_tolerance": 1.0},
         {"repetitions": 0},
+        {"rates": ()},
         {"networks": 257},
         {"directions": "up"},
         {"duration": 5},

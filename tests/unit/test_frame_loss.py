@@ -87,12 +87,14 @@ def test_one_direction_alone(tmp_path: Path) -> None:
 def test_a_tolerance_ends_the_series_and_is_disclosed(tmp_path: Path) -> None:
     dut = SimulatedDut(loss_ratio=0.0001)
     [strict] = series(SimulatedTester(dut), tmp_path / "strict").points
-    summary = series(SimulatedTester(dut), tmp_path / "tolerant", loss_tolerance=0.0005)
+    log = Log()
+    summary = series(SimulatedTester(dut), tmp_path / "tolerant", loss_tolerance=0.0005, log=log)
     [tolerant] = summary.points
     assert (len(strict.rates), strict.first_lossless_fps, len(tolerant.rates), tolerant.first_lossless_fps) == (10, None, 2, 100_000)
-    assert "no rate without loss, down to 10,000" in strict.message
+    assert "no rate with no loss, down to 10,000" in strict.message
     assert "beyond the tolerated 0.05 %" in tolerant.message
     assert any("0.05 %" in deviation.text for deviation in summary.deviations if deviation.clause == "RFC 2544 section 26.3")
+    assert log.statuses[-1].note == "repetition 1: no loss beyond the tolerated 0.05 % at 100,000 frames/s"
     assert tolerant.rates[0].loss_ratio.worst.median > 0
 
 

@@ -13,9 +13,10 @@ from dutperf import host, journal
 from dutperf.conditions import Conditions, Rate
 from dutperf.journal import JOURNAL, Event, JournalError
 from dutperf.model import LimitedBy, Verdict, to_json
+from dutperf.procedure import ALL
 from dutperf.procedure.throughput import PROCEDURE
 from dutperf.report import summary as report
-from dutperf.report.deviations import Deviation, deviations
+from dutperf.report.deviations import RULES, Deviation, deviations
 from dutperf.report.summary import SUMMARY, Summary, write_summary
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import counts, measure, plan
@@ -193,6 +194,19 @@ def test_deviations(change: dict[str, Any], clause: str | None) -> None:
     found = {deviation.clause for deviation in deviated(conditions)}
     assert found - ALWAYS == ({clause} if clause else set())
     assert found >= ALWAYS
+
+
+@pytest.mark.parametrize("procedure", ["throughput", "frame-loss"])
+def test_a_rule_of_one_procedure_is_not_applied_to_another(procedure: str) -> None:
+    other = {"throughput": "RFC 2544 section 26.3", "frame-loss": "RFC 2544 section 26.1"}
+    conditions = Conditions(**{**CONFORMING, "loss_tolerance": 0.01, "duration_s": 1})
+    found = {deviation.clause for deviation in deviated(conditions, procedure=procedure)}
+    assert found - ALWAYS == {"RFC 2544 section 24", *other.values()} - {other[procedure]}
+
+
+def test_rules_name_procedures_that_there_are() -> None:
+    named = {name for rule in RULES for name in rule.procedures or ()}
+    assert named <= {definition.name for definition in ALL}
 
 
 def test_deviations_of_repetitions_and_of_ipv4() -> None:

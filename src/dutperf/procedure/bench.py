@@ -108,8 +108,6 @@ class Bench(Protocol):
 class Procedure(Protocol):
     """One way to measure, by one clause."""
 
-    name: str
-
     def description(self) -> dict[str, Any]:
         """What the journal's plan states about this procedure, as JSON types: ``search``, how it finds its rates; ``frames``, each frame size's limits."""
         ...

@@ -52,8 +52,6 @@ class FrameLoss:
         PlanError: no rate to begin with, a step that is too wide, or rates that cannot be.
     """
 
-    name = "frame-loss"
-
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._conditions = plan.conditions
@@ -89,7 +87,7 @@ class FrameLoss:
             message = evidence.silence(result) if series.silent else None
         bench.record("series", frame_size=course.frame_size, repetition=course.repetition, silent=series.silent, message=message)
         self._lengths.append(offered)
-        bench.say(f"repetition {course.repetition}: {message or _summary(series)}", self._place(course))
+        bench.say(f"repetition {course.repetition}: {message or _result(series, self._conditions)}", self._place(course))
         return message
 
     def _place(self, course: _Course) -> Place:
@@ -156,8 +154,15 @@ def _measured(course: _Course, rate_fps: int, outcome: Outcome, result: TrialRes
     }
 
 
-def _summary(series: Series) -> str:
-    return "no rate without loss" if series.lower_fps is None else f"no loss at {series.lower_fps:,} frames/s"
+def _result(series: Series, conditions: Conditions) -> str:
+    """Of one series, in a sentence."""
+    lossless = f"no loss{_tolerated(conditions)}"
+    return f"no rate with {lossless}" if series.lower_fps is None else f"{lossless} at {series.lower_fps:,} frames/s"
+
+
+def _tolerated(conditions: Conditions) -> str:
+    """What belongs behind every "no loss"."""
+    return f" beyond the tolerated {conditions.loss_tolerance * 100:g} %" if conditions.loss_tolerance else ""
 
 
 class Figures(Value):
@@ -275,12 +280,12 @@ def _message(rates: Sequence[RateLoss], lossless_fps: list[int], silent: str | N
 
 
 def _first_lossless(rates: Sequence[RateLoss], lossless_fps: list[int], conditions: Conditions) -> str:
-    tolerated = f" beyond the tolerated {conditions.loss_tolerance * 100:g} %" if conditions.loss_tolerance else ""
+    lossless = f"no loss{_tolerated(conditions)}"
     if not lossless_fps:
-        return f"no rate without loss{tolerated}, down to {rates[-1].rate_fps:,} frames/s"
+        return f"no rate with {lossless}, down to {rates[-1].rate_fps:,} frames/s"
     first_fps = max(lossless_fps)
     lossy = [f"{rate.rate_fps:,}" for rate in rates if rate.rate_fps < first_fps and rate.rate_fps not in lossless_fps and rate.limited_by is None]
-    return f"no loss{tolerated} at {first_fps:,} frames/s" + (f", and yet some at the lower {', '.join(lossy)} frames/s" if lossy else "")
+    return f"{lossless} at {first_fps:,} frames/s" + (f", and yet some at the lower {', '.join(lossy)} frames/s" if lossy else "")
 
 
 def _row(rate: RateLoss) -> Row:
@@ -291,7 +296,7 @@ def _row(rate: RateLoss) -> Row:
 
 
 PROCEDURE = Definition(
-    name=FrameLoss.name,
+    name="frame-loss",
     summary="Measure the share of frames that the DUT loses, from the highest rate down until nothing is lost (RFC 2544 26.3).",
     options=("repetitions", "max_rate", "step", "rates"),
     make=FrameLoss,

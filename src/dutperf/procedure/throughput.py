@@ -50,8 +50,6 @@ class Throughput:
         PlanError: rates that contradict each other, or percentages of an unknown maximum.
     """
 
-    name = "throughput"
-
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._conditions = plan.conditions
@@ -292,7 +290,7 @@ def _above(searches: list[Event], results: list[Event]) -> Above | None:
 
 
 PROCEDURE = Definition(
-    name=Throughput.name,
+    name="throughput",
     summary="Search for the highest rate at which the DUT loses nothing (RFC 2544 26.1), and say why the number can be believed.",
     options=("repetitions", "min_rate", "max_rate", "initial_rate", "resolution"),
     make=Throughput,

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a procedure needs to be one: the example of CONTRIBUTING.md, a file of its own, is measured, summarised and becomes a command."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dutperf import campaign, procedure
+from dutperf.cli import measure
+from dutperf.conditions import Conditions, Rate
+from dutperf.procedure.definition import Definition
+from dutperf.report.summary import write_summary
+from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
+from plans import Log, plan
+
+CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Iterator[ModuleType]:
+    [code] = re.findall(r"```python\n(.*?)```", CONTRIBUTING.read_text(), re.DOTALL)
+    file = tmp_path / "one_rate.py"
+    file.write_text(code)
+    spec = importlib.util.spec_from_file_location("one_rate", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["one_rate"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["one_rate"]
+
+
+def test_the_example_finds_the_truth(example: ModuleType, tmp_path: Path) -> None:
+    tester, chosen = SimulatedTester(SimulatedDut(capacity_fps=7_500)), {"repetitions": 2, "frame_sizes": (84, 128)}
+    summary = campaign.measure(example.PROCEDURE, tester, plan(max_rate=Rate.parse("10k"), **chosen), tmp_path / "run", Log())
+    assert [(point.frame_size, point.loss_ratios) for point in summary.points] == [(84, (0.25, 0.25)), (128, (0.25, 0.25))]
+    assert write_summary(tmp_path / "run", example.PROCEDURE.point) == summary
+    assert not summary.without_number()
+
+
+def test_the_example_knows_the_testers_limit(example: ModuleType, tmp_path: Path) -> None:
+    tester = SimulatedTester(limits=SimulatedLimits(send_fps=5_000))
+    summary = campaign.measure(example.PROCEDURE, tester, plan(max_rate=Rate.parse("10k"), repetitions=1), tmp_path / "run", Log())
+    assert measure.exit_status(summary) == 3
+
+
+def test_the_example_is_a_command(example: ModuleType) -> None:
+    app = typer.Typer()
+    app.command(example.PROCEDURE.name)(measure.command(example.PROCEDURE))
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"})
+    assert (shown.exit_code, "--max-rate" in shown.stdout, "--min-rate" in shown.stdout) == (0, True, False)
+
+
+@pytest.mark.parametrize("definition", procedure.ALL, ids=lambda definition: definition.name)
+def test_definitions(definition: Definition) -> None:
+    assert procedure.find(definition.name) is definition
+    assert set(definition.options) | set(definition.defaults) <= set(Conditions.model_fields)
+    Conditions(**definition.defaults)
+
+
+def test_a_journal_states_only_conditions_that_its_procedure_uses() -> None:
+    every = Conditions(max_rate=Rate.parse("10k"), min_rate=Rate.parse("1k"), step=Rate.parse("5%"))
+    own = {definition.name: procedure.conditions_of(definition, every) for definition in procedure.ALL}
+    assert {"min_rate", "resolution"} <= own["throughput"].keys()
+    assert {"min_rate", "resolution"}.isdisjoint(own["frame-loss"])
+    assert ("step" in own["frame-loss"], "step" in own["throughput"]) == (True, False)
+    assert all(Conditions.model_validate(stated).max_rate == every.max_rate for stated in own.values())

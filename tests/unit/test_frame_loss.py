@@ -128,11 +128,12 @@ def test_a_rate_measured_in_some_repetitions_only_has_no_figures(tmp_path: Path)
         def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
             result = super().run(trial, on_progress)
             disturbed = {"verdict": Verdict.INVALID, "causes": (Cause(code="sender_late", text="late"),)}
-            return result if len(self.trials) == 1 else result.model_copy(update=disturbed)
+            return result if len(self.trials) < 3 else result.model_copy(update=disturbed)
 
-    [point] = series(DisturbedLater(), tmp_path, rates=rates("1000"), repetitions=2).points
+    [point] = series(DisturbedLater(), tmp_path, rates=rates("1000"), repetitions=3).points
     [rate] = point.rates
-    assert (rate.limited_by, rate.loss_ratio.worst.values, rate.loss_ratio.worst.median) == (LimitedBy.TESTER, (0, None), None)
+    figures = rate.loss_ratio.worst
+    assert (rate.limited_by, figures.values, figures.median, figures.p1, figures.p99) == (LimitedBy.TESTER, (0, 0, None), None, None, None)
     assert point.first_lossless_fps is None
 
 
@@ -174,6 +175,22 @@ def test_a_loss_below_a_lossless_rate_is_said(tmp_path: Path) -> None:
     [point] = series(WorseBelow(), tmp_path, rates=rates("10k", "4k", "3k")).points
     assert point.first_lossless_fps == 10_000
     assert "yet some at the lower 4,000, 3,000 frames/s" in point.message
+
+
+def test_a_lower_rate_that_the_tester_could_not_measure_is_no_loss_there(tmp_path: Path) -> None:
+    class DisturbedBelow(SimulatedTester):
+        def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+            self.limits = SimulatedLimits(disturbed_ratio=float(trial.streams()[Direction.FORWARD].rate_fps < 5_000))
+            return super().run(trial, on_progress)
+
+    [point] = series(DisturbedBelow(), tmp_path, rates=rates("10k", "4k")).points
+    assert point.message == "no loss at 10,000 frames/s; the tester, not the DUT, is the limit at 4,000 frames/s: no figures there"
+
+
+def test_a_sign_of_life_that_is_asked_for_is_no_rate_of_the_series(tmp_path: Path) -> None:
+    """A rate so low that the DUT is asked for a sign of life at the same one."""
+    [point] = series(SimulatedTester(SimulatedDut(dies_after_trials=0)), tmp_path, rates=rates("10")).points
+    assert [rate.loss_ratio.worst.values for rate in point.rates] == [(1,)]
 
 
 @pytest.mark.parametrize(("dies_after", "rates_measured"), [(0, 1), (3, 4), (10, 10)])
@@ -242,6 +259,7 @@ def test_percentages_of_an_unknown_maximum() -> None:
     [
         (1_488_090, None, list(range(1_488_090, 0, -148_809))),
         (1_000, Rate.parse("100"), list(range(1_000, 0, -100))),
+        (49_000, Rate.parse("1000"), list(range(49_000, 0, -1_000))),
         (1_000, Rate.parse("3%"), list(range(1_000, 0, -30))),
         (5, None, [5, 4, 3, 2, 1]),
     ],

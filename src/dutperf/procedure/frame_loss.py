@@ -232,10 +232,9 @@ class FrameLossPoint(points.Point):
 
 def point(recorded: Recorded) -> FrameLossPoint:
     """The point that the journal holds (:data:`dutperf.report.points.PointBuilder`)."""
-    measured, ends = recorded.of("rate"), recorded.of("series")
-    by_rate = {rate_fps: [event for event in measured if event["rate_fps"] == rate_fps] for rate_fps in recorded.frame["rates_fps"]}
-    rates = tuple(_rate(recorded, rate_fps, events) for rate_fps, events in by_rate.items() if events)
-    lossless_fps = [rate_fps for rate_fps, events in by_rate.items() if events and all(event["outcome"] == Outcome.PASSED for event in events)]
+    measured, results, ends = _by_rate(recorded.of("rate")), _by_rate(recorded.of("result")), recorded.of("series")
+    rates = tuple(_rate(recorded, rate_fps, measured[rate_fps], results[rate_fps]) for rate_fps in sorted(measured, reverse=True))
+    lossless_fps = [rate_fps for rate_fps, events in measured.items() if all(event["outcome"] == Outcome.PASSED for event in events)]
     silent = next((end["message"] for end in ends if end["silent"]), None)
     return FrameLossPoint(
         frame_size=recorded.frame["frame_size"],
@@ -248,15 +247,21 @@ def point(recorded: Recorded) -> FrameLossPoint:
     )
 
 
-def _rate(recorded: Recorded, rate_fps: int, events: list[Event]) -> RateLoss:
+def _by_rate(events: list[Event]) -> dict[int, list[Event]]:
+    sorted_out: dict[int, list[Event]] = {}
+    for event in events:
+        sorted_out.setdefault(event["rate_fps"], []).append(event)
+    return sorted_out
+
+
+def _rate(recorded: Recorded, rate_fps: int, events: list[Event], results: list[Event]) -> RateLoss:
     media_fps = recorded.frame["media_maximum_fps"]
-    trials = [result for result in recorded.of("result") if result["rate_fps"] == rate_fps]
     return RateLoss(
         rate_fps=rate_fps,
         percent_of_maximum=None if media_fps is None else round(100 * rate_fps / media_fps, 4),
         loss_ratio=_loss_ratio([event["loss_ratio"] for event in events], recorded.conditions),
         limited_by=LimitedBy.TESTER if any(event["outcome"] == Outcome.UNMEASURABLE for event in events) else None,
-        trials=points.trials(trials),
+        trials=points.trials(results),
     )
 
 

@@ -18,7 +18,7 @@ from dutperf import __version__, host
 from dutperf import procedure as procedures
 from dutperf.journal import FORMAT, JournalError, JournalWriter
 from dutperf.model import Trial, TrialResult, Verdict, to_json
-from dutperf.procedure.bench import Observer, Place, Plan, PlanError, Status, TrialFactory
+from dutperf.procedure.bench import Amend, Observer, Place, Plan, PlanError, Status, TrialFactory
 from dutperf.procedure.definition import Definition
 from dutperf.report.summary import Summary, write_summary
 from dutperf.tester import Progress, Tester, TesterError
@@ -96,12 +96,14 @@ class Campaign:
         self._reach_fps: dict[int, int] = {}
         self._status: Status | None = None
 
-    def measure(self, rate_fps: int, place: Place) -> TrialResult:
+    def measure(self, rate_fps: int, place: Place, amend: Amend | None = None) -> TrialResult:
         """See :meth:`dutperf.procedure.bench.Bench.measure`."""
         note = None
         attempts = ATTEMPTS_WITHIN_REACH if rate_fps <= self._reach_fps.get(place.frame_size, 0) else ATTEMPTS
         for attempt in range(1, attempts + 1):
-            result = self._run(rate_fps, place, attempt, note)
+            trial = self._plan.make_trial(place.frame_size, rate_fps, self._trials % TRIAL_NUMBERS)
+            where = {"frame_size": place.frame_size, "repetition": place.repetition, "rate_fps": rate_fps, "attempt": attempt}
+            result = self._run(amend(trial) if amend else trial, where, place, note)
             if result.verdict is Verdict.VALID:
                 self._reach_fps[place.frame_size] = max(rate_fps, self._reach_fps.get(place.frame_size, 0))
                 break
@@ -117,9 +119,9 @@ class Campaign:
         trying_fps = self._status.trying_fps if self._status is not None else 0
         self._show(self._status_of(trying_fps, place, note))
 
-    def _run(self, rate_fps: int, place: Place, attempt: int, note: str | None) -> TrialResult:
-        trial = self._plan.make_trial(place.frame_size, rate_fps, self._trials % TRIAL_NUMBERS)
-        where = {"frame_size": place.frame_size, "repetition": place.repetition, "rate_fps": rate_fps, "attempt": attempt}
+    def _run(self, trial: Trial, where: dict[str, int], place: Place, note: str | None) -> TrialResult:
+        """One trial; ``where`` says in the journal what it is."""
+        rate_fps = where["rate_fps"]
         self._show(self._status_of(rate_fps, place, note))
         self._journal.write("trial", **where, trial=to_json(trial))
         result = self._timed_run(trial)

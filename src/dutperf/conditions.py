@@ -87,6 +87,14 @@ class Conditions(Value):
     initial_rate: Rate | None = None
     rates: Annotated[tuple[Rate, ...], Field(min_length=1)] | None = None
     """Those to measure, where a series does not find them by itself."""
+    rate: Rate | None = None
+    """The rate to measure delays at."""
+    found: dict[int, int] | None = None
+    """... or the throughput of an earlier run: frame size (bytes) to frames/s per direction."""
+    tags: Annotated[int, Field(ge=1, le=10_000_000)] = 50_000
+    """Tagged frames of a latency trial (RFC 8219 7.2: at least 500)."""
+    tag_after_s: Annotated[float, Field(ge=0, le=86_400)] = 60.0
+    """When the first frame is tagged, in seconds after the start."""
     step: Rate | None = None
     """Of a series of rates: frames/s, or a share of its highest rate; None: 10 %, the widest that RFC 2544 26.3 allows."""
     resolution: Rate = Rate(value=0.5, unit="percent")

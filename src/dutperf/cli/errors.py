@@ -11,6 +11,7 @@ from types import FrameType
 import typer
 
 from dutperf.campaign import PlanError
+from dutperf.cli.options import option_of
 from dutperf.config import ConfigError
 from dutperf.journal import JournalError
 from dutperf.lab import LabError
@@ -31,7 +32,7 @@ def reported() -> Iterator[None]:
     except (ConfigError, LabError, JournalError) as error:
         raise _exit(str(error), WRONG_USAGE) from None
     except PlanError as error:
-        raise _exit(f"--{error.option.replace('_', '-')}: {error}", WRONG_USAGE) from None
+        raise _exit(f"{option_of(error.option)}: {error}", WRONG_USAGE) from None
     except TesterError as error:
         raise _exit(f"{error.field}: {error}" if error.field else str(error), WRONG_USAGE) from None
     except KeyboardInterrupt:

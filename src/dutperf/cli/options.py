@@ -6,6 +6,7 @@ What is not given keeps the default of the conditions, which are those that conf
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from pydantic import ValidationError
 from dutperf.conditions import Conditions, Directions, Rate
 from dutperf.config import ConfigError
 from dutperf.model import FieldMode
+from dutperf.report.summary import SUMMARY
 
 DEFAULT = Conditions()
 
@@ -57,6 +59,10 @@ RatesText = Annotated[str | None, typer.Option("--rates", metavar="RATE,…", he
 Step = Annotated[
     str | None, typer.Option("--step", metavar="RATE", help="From rate to rate of the series, in % of its highest, or frames/s. At most and without it 10%.")
 ]
+AtRate = Annotated[str | None, typer.Option("--rate", metavar="RATE", help="Measure at this rate per direction: frames/s or % of the media's maximum.")]
+FoundIn = Annotated[Path | None, typer.Option("--from", metavar="DIR", help="Measure at the throughput (median) that this run found for each frame size.")]
+Tags = Annotated[int, typer.Option("--tags", metavar="COUNT", help="Tagged frames in each direction of a trial (RFC 8219 7.2: at least 500).")]
+TagAfter = Annotated[float, typer.Option("--tag-after", metavar="S", help="When the first frame is tagged (RFC 8219 7.2: 60).")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are written.")]
 Json = Annotated[bool, typer.Option("--json", help="The result as one JSON object on standard output.")]
 
@@ -81,16 +87,20 @@ OF_PROCEDURES: dict[str, Any] = {
     "resolution": Resolution,
     "step": Step,
     "rates": RatesText,
+    "rate": AtRate,
+    "found": FoundIn,
+    "tags": Tags,
+    "tag_after_s": TagAfter,
 }
 """Those that a procedure names in its definition."""
 
-_OPTIONS = {"frame_sizes": "--frame-size", "n": "--foreground", "m": "--foreground", "": "--foreground"}
-_RATES = ("min_rate", "max_rate", "initial_rate", "resolution", "step")
+_OPTIONS = {"frame_sizes": "--frame-size", "n": "--foreground", "m": "--foreground", "": "--foreground", "found": "--from"}
+_RATES = ("min_rate", "max_rate", "initial_rate", "resolution", "step", "rate")
 
 
 def default(name: str, defaults: Conditions) -> Any:
     """What an option is where it is not given, as it would be typed; None where it then has no value."""
-    if name in ("frame_sizes", "rates"):
+    if name in ("frame_sizes", "rates", "found"):
         return None
     value = f"{defaults.n}:{defaults.m}" if name == "foreground" else getattr(defaults, name)
     return value.text() if isinstance(value, Rate) else value
@@ -147,7 +157,26 @@ def lab_options(texts: Sequence[str] | None) -> dict[str, str]:
 def _value(name: str, value: Any) -> Any:
     if name == "rates":
         return tuple(parse_rate("--rates", text) for text in value.split(","))
+    if name == "found":
+        return throughput_found(value)
     return parse_rate(option_of(name), value) if name in _RATES else value
+
+
+def throughput_found(directory: Path) -> dict[int, int]:
+    """Frame size to median throughput (frames/s) of the run in ``directory``.
+
+    Raises:
+        ConfigError: there is no summary of a throughput run, or one without a number.
+    """
+    try:
+        summary = json.loads((directory / SUMMARY).read_text(encoding="utf-8"))
+        medians = {point["frame_size"]: point["throughput_fps"]["median"] for point in summary["points"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ConfigError(f"{directory} holds no {SUMMARY} of a throughput run", "--from") from None
+    found = {size: int(median) for size, median in medians.items() if median is not None and median >= 1}
+    if not found:
+        raise ConfigError(f"the run in {directory} found no throughput", "--from")
+    return found
 
 
 def _foreground(text: str) -> tuple[int, int]:

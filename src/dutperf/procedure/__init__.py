@@ -10,10 +10,10 @@ from typing import Any
 
 from dutperf.conditions import Conditions
 from dutperf.model import to_json
-from dutperf.procedure import frame_loss, throughput
+from dutperf.procedure import frame_loss, ipdv, latency, pdv, throughput
 from dutperf.procedure.definition import Definition
 
-ALL: tuple[Definition, ...] = (throughput.PROCEDURE, frame_loss.PROCEDURE)
+ALL: tuple[Definition, ...] = (throughput.PROCEDURE, frame_loss.PROCEDURE, latency.PROCEDURE, pdv.PROCEDURE, ipdv.PROCEDURE)
 _BY_NAME = {definition.name: definition for definition in ALL}
 
 

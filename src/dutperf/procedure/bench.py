@@ -85,11 +85,16 @@ class Observer(Protocol):
     def update(self, status: Status) -> None: ...
 
 
+Amend = Callable[[Trial], Trial]
+
+
 class Bench(Protocol):
     """Runs a procedure's trials."""
 
-    def measure(self, rate_fps: int, place: Place) -> TrialResult:
+    def measure(self, rate_fps: int, place: Place, amend: Amend | None = None) -> TrialResult:
         """A valid result at ``rate_fps``; or, where repeats did not help, the last one, whose verdict is not valid.
+
+        ``amend`` adds to each trial what the procedure needs beyond the plan's trials.
 
         Raises:
             TesterError: the tester cannot work at all.

@@ -15,6 +15,9 @@ from dutperf.model import MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, FieldMode, Value
 
 TRIAL_S = 60.0
 DRAIN_S = 2.0
+LATENCY_TRIAL_S = 120.0
+TAGS = 500
+TAG_AFTER_S = 60.0
 REPETITIONS = 20
 FRAME_SIZES = (128, 256, 512, 768, 1024, 1280, 1518)
 """RFC 8219 5.1.1 up to what every Ethernet carries, but for the smallest, which depends on the traffic; the larger ones depend on the media."""
@@ -131,7 +134,26 @@ def _networks(facts: Facts) -> str | None:
     return f"measured with random destinations over {networks} networks, not also with a single pair of addresses"
 
 
+def _latency_length(facts: Facts) -> str | None:
+    duration_s = facts.conditions.duration_s
+    return f"trials of {duration_s:g} s, shorter than {LATENCY_TRIAL_S:g} s" if duration_s < LATENCY_TRIAL_S else None
+
+
+def _tags(facts: Facts) -> str | None:
+    conditions = facts.conditions
+    parts = [f"{conditions.tags} tagged frames, fewer than {TAGS}"] if conditions.tags < TAGS else []
+    if conditions.tag_after_s < TAG_AFTER_S:
+        parts.append(f"frames are tagged from {conditions.tag_after_s:g} s on, not from {TAG_AFTER_S:g} s")
+    return "; ".join(parts) or None
+
+
+def _at_given_rate(facts: Facts) -> str | None:
+    return "measured at a given rate, not at the throughput found before" if facts.conditions.rate is not None else None
+
+
 _THROUGHPUT = frozenset({"throughput"})
+_LATENCY = frozenset({"latency"})
+_DELAYS = frozenset({"latency", "pdv", "ipdv"})
 _FRAME_LOSS = frozenset({"frame-loss"})
 
 RULES: tuple[Rule, ...] = (
@@ -139,7 +161,10 @@ RULES: tuple[Rule, ...] = (
     Rule("RFC 2544 section 26.1", _loss, _THROUGHPUT),
     Rule("RFC 2544 section 26.3", _series, _FRAME_LOSS),
     Rule("RFC 2544 section 26.3", _lossless, _FRAME_LOSS),
-    Rule("RFC 8219 section 12", _repetitions, _THROUGHPUT),
+    Rule("RFC 8219 section 7.2", _latency_length, _LATENCY),
+    Rule("RFC 8219 section 7.2", _tags, _LATENCY),
+    Rule("RFC 8219 sections 7.2, 7.3", _at_given_rate, _DELAYS),
+    Rule("RFC 8219 section 12", _repetitions, _THROUGHPUT | _DELAYS),
     Rule("RFC 8219 section 12", _iterations, _FRAME_LOSS),
     Rule("RFC 2544 section 23 (d)", _drain),
     Rule("RFC 2544 section 23 (b)", _preparation),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dutperf import validity
-from dutperf.model import Away, Direction, DirectionCounts, Quantiles, Stream, Trial, TrialResult
+from dutperf.model import Away, DelayChanges, Delays, Direction, DirectionCounts, Quantiles, Stamping, Stream, Trial, TrialResult
 from dutperf.tester import Progress, ProgressCallback
 
 NO_LIMIT = float("inf")
@@ -34,6 +34,13 @@ class SimulatedDut:
     """Frames that wait for their turn, in each direction; those beyond are lost."""
     loss_ratio: float = 0.0
     """Share of the forwarded frames that is lost at random."""
+    delay_us: float = 10.0
+    """One-way delay of every frame."""
+    jitter_us: float = 0.0
+    """Mean of what is added to it, exponentially distributed."""
+    slow_every: int | None = None
+    """Every so many frames one is delayed by ``slow_us`` more."""
+    slow_us: float = 0.0
     dies_after_trials: int | None = None
     """From then on nothing comes through."""
     silent: frozenset[Direction] = frozenset()
@@ -94,7 +101,28 @@ class SimulatedTester:
         sent = min(intended, int(self.limits.send_fps * trial.duration_s) if self.limits.send_fps < NO_LIMIT else intended)
         forwarded = self._forwarded(trial, direction, sent, away_s, random)
         missed = forwarded - _room(self.limits.receive_fps, trial.duration_s, forwarded)
-        return _counts(trial, direction, _Tally(sent=sent, received=forwarded - missed, missed=missed), away_s)
+        counts = _counts(trial, direction, _Tally(sent=sent, received=forwarded - missed, missed=missed), away_s)
+        return counts if trial.stamping is Stamping.NONE else self._stamped(trial, counts, random)
+
+    def _stamped(self, trial: Trial, counts: DirectionCounts, random: np.random.Generator) -> DirectionCounts:
+        """``counts`` with the delays of the stamped frames, of which as large a share is lost as of all."""
+        stamped = counts.sent if trial.tagged is None else min(trial.tagged.count, counts.sent)
+        arrived = round(stamped * counts.received / counts.sent) if counts.sent else 0
+        delays_us = self._delays_us(arrived, random)
+        late = 0 if trial.frame_timeout_ns is None else int((delays_us > trial.frame_timeout_ns / 1000).sum())
+        with_lost = delays_us if trial.lost_delay_ns is None else np.append(delays_us, np.full(stamped - arrived, trial.lost_delay_ns / 1000))
+        neighbours = trial.stamping is Stamping.EVERY and arrived > 1
+        received = counts.received - late
+        foreground = min(counts.foreground_received, received)
+        update = {"received": received, "foreground_received": foreground, "background_received": received - foreground, "late": late}
+        stamps = {"stamped_sent": stamped, "stamped_received": arrived, "delay_us": _delays(with_lost), "ipdv_us": _changes(delays_us) if neighbours else None}
+        return counts.model_copy(update=update | stamps)
+
+    def _delays_us(self, frames: int, random: np.random.Generator) -> np.ndarray[Any, np.dtype[np.float64]]:
+        delays_us = self.dut.delay_us + (random.exponential(self.dut.jitter_us, frames) if self.dut.jitter_us else np.zeros(frames))
+        if self.dut.slow_every is not None:
+            delays_us[self.dut.slow_every - 1 :: self.dut.slow_every] += self.dut.slow_us
+        return delays_us
 
     def _forwarded(self, trial: Trial, direction: Direction, sent: int, away_s: float, random: np.random.Generator) -> int:
         """How many of the ``sent`` frames leave the DUT."""
@@ -145,6 +173,20 @@ def _counts(trial: Trial, direction: Direction, tally: _Tally, away_s: float) ->
         dut_input_drops=0,
         other_received={},
     )
+
+
+def _delays(delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> Delays | None:
+    """Quantiles by RFC 2330 11.3; None without delays."""
+    if not len(delays_us):
+        return None
+    ordered = np.sort(delays_us)
+    p50, p99, p999 = (float(ordered[ceil(share * len(ordered)) - 1]) for share in (0.5, 0.99, 0.999))
+    return Delays(min=float(ordered[0]), p50=p50, p99=p99, p999=p999, max=float(ordered[-1]))
+
+
+def _changes(delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> DelayChanges:
+    ordered = np.sort(np.diff(delays_us))
+    return DelayChanges(min=float(ordered[0]), p50=float(ordered[ceil(0.5 * len(ordered)) - 1]), max=float(ordered[-1]))
 
 
 def _foreground(stream: Stream, frames: int) -> int:

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What latency, packet delay variation and inter-packet delay variation share (RFC 8219 7.2, 7.3): trials with time stamps at a rate that is known.
+
+The rate is the throughput that was found before (RFC 8219 7.2), or the user's. Each repetition is one valid trial, whose figures are taken for each
+direction; over the repetitions stand median, 1st and 99th percentile. A valid trial that lost frames still has its figures: there a lost frame
+counts as the largest delay, so that losing frames cannot make a DUT look fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dutperf import stats
+from dutperf.conditions import Conditions
+from dutperf.model import Direction, DirectionCounts, LimitedBy, Trial, TrialResult, Value, Verdict
+from dutperf.procedure import evidence
+from dutperf.procedure.bench import Bench, Place, Plan, PlanError, frame_limits
+from dutperf.procedure.rates import given
+from dutperf.report import points
+from dutperf.report.points import PointBuilder, Recorded, Row, Trials
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One way to look at delays."""
+
+    name: str
+    figures: Callable[[DirectionCounts], dict[str, float] | None]
+    """A direction's figures of one trial, name to milliseconds; None where no frame had a delay."""
+    stamp: Callable[[Trial, Conditions], Trial]
+    """The trial with the time stamps that this needs. Raises PlanError."""
+
+
+class Delays:
+    """A procedure of delays (:class:`dutperf.procedure.bench.Procedure`).
+
+    Raises:
+        PlanError: no rate to measure at, or a trial that cannot carry the time stamps.
+    """
+
+    def __init__(self, kind: Kind, plan: Plan) -> None:
+        self.name = kind.name
+        self._kind = kind
+        self._plan = plan
+        self._rates = {size: rate_of(plan.conditions, size, plan.maximum_fps(size)) for size in plan.conditions.frame_sizes}
+        for size, rate_fps in self._rates.items():
+            self._stamp(plan.make_trial(size, rate_fps, 0))
+
+    def description(self) -> dict[str, Any]:
+        """See :meth:`dutperf.procedure.bench.Procedure.description`."""
+        frames = [{**frame_limits(self._plan, size, rate_fps), "rate_fps": rate_fps} for size, rate_fps in self._rates.items()]
+        return {"search": {"algorithm": "none"}, "frames": frames}
+
+    def run(self, bench: Bench) -> str | None:
+        """See :meth:`dutperf.procedure.bench.Procedure.run`. Ends before its time where the DUT forwards nothing."""
+        repetitions = self._plan.conditions.repetitions
+        left = len(self._rates) * repetitions
+        for frame_size, rate_fps in self._rates.items():
+            for repetition in range(1, repetitions + 1):
+                place = Place(frame_size, repetition, repetitions, None, None, left)
+                result = bench.measure(rate_fps, place, self._stamp)
+                left -= 1
+                message = evidence.silence(result) if result.verdict is Verdict.VALID and evidence.silent_directions(result) else None
+                bench.record("delays", **self._measured(place, result, message))
+                if message is not None:
+                    return message
+        return None
+
+    def _stamp(self, trial: Trial) -> Trial:
+        return self._kind.stamp(trial, self._plan.conditions)
+
+    def _measured(self, place: Place, result: TrialResult, message: str | None) -> dict[str, Any]:
+        """The members of a ``delays`` event; without figures where the tester could make no valid trial, or nothing came through."""
+        usable = result.verdict is Verdict.VALID and message is None
+        directions = result.directions() if usable else {}
+        return {
+            "frame_size": place.frame_size,
+            "repetition": place.repetition,
+            "valid": result.verdict is Verdict.VALID,
+            "silent": message is not None,
+            "loss_ratio": result.worst_loss_ratio,
+            "message": message or (evidence.losses(result) if usable else evidence.invalidity(result)),
+            "figures_ms": {direction.value: self._kind.figures(counts) for direction, counts in directions.items()},
+        }
+
+
+def rate_of(conditions: Conditions, frame_size: int, media_fps: int | None) -> int:
+    """The rate to measure at, in frames/s per direction.
+
+    Raises:
+        PlanError: none is known, or two are.
+    """
+    if (conditions.rate is None) == (conditions.found is None):
+        what = "both a rate and an earlier result" if conditions.rate is not None else "no rate"
+        raise PlanError(f"there is {what} to measure at: give --rate, or --from with the directory of a throughput run", option="rate")
+    if conditions.found is None:
+        rate_fps = given("rate", conditions.rate, media_fps)
+        assert rate_fps is not None
+        return rate_fps
+    if frame_size not in conditions.found:
+        raise PlanError(f"has no throughput for frames of {frame_size} bytes", option="found")
+    return conditions.found[frame_size]
+
+
+class Figures(Value):
+    """One figure over the repetitions, in milliseconds."""
+
+    median: float
+    p1: float
+    p99: float
+    dispersion_percent: float | None
+    values: tuple[float, ...]
+
+
+class DelaysPoint(points.Point):
+    """A frame size, the rate it was measured at, and each direction's figures by name."""
+
+    columns: ClassVar[Row] = ("figure", "median", "p1", "p99", "dispersion", "limited by")
+
+    rate_fps: int
+    forward: dict[str, Figures] | None = None
+    reverse: dict[str, Figures] | None = None
+    limited_by: LimitedBy | None
+    """``tester`` where it could not measure at this rate."""
+    repetitions: int
+    """Finished ones."""
+    trials: Trials
+
+    @property
+    def finished(self) -> int:
+        """See :class:`dutperf.report.points.Point`."""
+        return self.repetitions
+
+    @property
+    def has_number(self) -> bool:
+        """See :class:`dutperf.report.points.Point`."""
+        return bool(self.forward or self.reverse)
+
+    @property
+    def limited_by_tester(self) -> bool:
+        """See :class:`dutperf.report.points.Point`."""
+        return self.limited_by is LimitedBy.TESTER
+
+    def rows(self) -> list[Row]:
+        """See :class:`dutperf.report.points.Point`."""
+        both = {"forward": self.forward, "reverse": self.reverse}
+        named = [(f"{direction} {name}", figures) for direction, all_ in both.items() for name, figures in (all_ or {}).items()]
+        return [_row(name, figures) for name, figures in named] or [("-", "-", "-", "-", "-", self.limited_by or "-")]
+
+
+def _row(name: str, figures: Figures) -> Row:
+    values = (f"{value:.4f}" for value in (figures.median, figures.p1, figures.p99))
+    return (name, *values, "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %", "")
+
+
+def point_builder(point: type[DelaysPoint]) -> PointBuilder:
+    """Makes such points from the journal."""
+
+    def build(recorded: Recorded) -> DelaysPoint:
+        events = recorded.of("delays")
+        usable = [event for event in events if event["valid"] and not event["silent"]]
+        beyond = any(not event["valid"] for event in events)
+        return point(
+            frame_size=recorded.frame["frame_size"],
+            frame_size_ipv4=recorded.frame["frame_size_ipv4"],
+            rate_fps=recorded.frame["rate_fps"],
+            **({} if beyond else {direction.value: _over_repetitions(usable, direction) for direction in Direction}),
+            limited_by=LimitedBy.TESTER if beyond else None,
+            repetitions=len(events),
+            trials=points.trials(recorded.of("result")),
+            message=_message(recorded, events),
+        )
+
+    return build
+
+
+def _message(recorded: Recorded, events: list[dict[str, Any]]) -> str:
+    """At which rate, and what speaks against the figures: a repetition that has none, else the one that lost most."""
+    without = [event for event in events if event["silent"] or not event["valid"]]
+    worst = without or sorted(events, key=lambda event: float(event["loss_ratio"]))
+    said = worst[-1] if worst else {"message": "not measured"}
+    return f"at {recorded.frame['rate_fps']:,} frames/s: {said['message']}" + recorded.shortfall(len(events))
+
+
+def _over_repetitions(events: list[dict[str, Any]], direction: Direction) -> dict[str, Figures] | None:
+    """A direction's figures; None where it was not active, or in some repetition no frame had a delay."""
+    each = [event["figures_ms"].get(direction.value) for event in events]
+    if not each or None in each:
+        return None
+    return {name: _figures([one[name] for one in each]) for name in each[0]}
+
+
+def _figures(values: list[float]) -> Figures:
+    median, p1, p99 = stats.median(values), stats.percentile(values, 1), stats.percentile(values, 99)
+    assert median is not None
+    assert p1 is not None
+    assert p99 is not None
+    dispersion = stats.dispersion_percent(values) if median > 0 else None  # a share of nothing, or of a negative value, says nothing
+    return Figures(median=median, p1=p1, p99=p99, dispersion_percent=dispersion, values=tuple(values))

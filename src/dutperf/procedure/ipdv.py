@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inter-packet delay variation: how the one-way delay changes from each frame to the next, at the throughput (RFC 8219 7.3.2, RFC 5481).
+
+Minimum, median and maximum of the differences between neighbours, of which both arrived, one directly after the other. The trial lasts 60 s or
+longer, every frame is stamped; it is repeated 20 times or more.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+from dutperf.conditions import Conditions
+from dutperf.model import DirectionCounts, Stamping, Trial
+from dutperf.procedure.definition import Definition
+from dutperf.procedure.delays import Delays, DelaysPoint, Kind, point_builder
+
+
+def figures(counts: DirectionCounts) -> dict[str, float] | None:
+    """Smallest, median and largest change of delay of a direction, in milliseconds."""
+    change = counts.ipdv_us
+    return None if change is None else {"min": change.min / 1000, "median": change.p50 / 1000, "max": change.max / 1000}
+
+
+def stamp(trial: Trial, _conditions: Conditions) -> Trial:
+    """With a time stamp in every frame."""
+    return trial.model_copy(update={"stamping": Stamping.EVERY})
+
+
+class IpdvPoint(DelaysPoint):
+    title: ClassVar[str] = "inter-packet delay variation, ms"
+
+
+IPDV = Kind(name="ipdv", figures=figures, stamp=stamp)
+
+PROCEDURE = Definition(
+    name=IPDV.name,
+    summary="Measure how the delay changes from frame to frame at the throughput (RFC 8219 7.3.2).",
+    options=("repetitions", "rate", "found"),
+    make=partial(Delays, IPDV),
+    point=point_builder(IpdvPoint),
+)

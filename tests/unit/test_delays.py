@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Latency, PDV and IPDV of simulated DUTs whose delays are known."""
+
+from __future__ import annotations
+
+import json
+from math import log
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dutperf.campaign import PlanError, Summary
+from dutperf.cli.options import throughput_found
+from dutperf.conditions import Rate
+from dutperf.config import ConfigError
+from dutperf.model import LimitedBy, Stamping
+from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
+from plans import measure, plan
+
+RATE = Rate.parse("10k")
+
+
+def delays(name: str, dut: SimulatedDut, out: Path, limits: SimulatedLimits | None = None, **conditions: Any) -> tuple[SimulatedTester, Summary]:
+    """A run at 10,000 frames/s, two trials of 5 s tagged from 1 s on, unless ``conditions`` say otherwise."""
+    tester = SimulatedTester(dut, limits or SimulatedLimits())
+    chosen = {"rate": RATE, "repetitions": 2, "tag_after_s": 1} | conditions
+    return tester, measure(tester, plan(**chosen), out, name)
+
+
+def test_latency_is_the_median_and_the_99_9th_percentile(tmp_path: Path) -> None:
+    """1 ms for all and 1 s more for every 100th: the typical latency does not show it, the worst-case latency does."""
+    tester, summary = delays("latency", SimulatedDut(delay_us=1000, slow_every=100, slow_us=1e6), tmp_path)
+    [point] = summary.points
+    for figures in (point.forward, point.reverse):
+        assert figures["TL"].median == pytest.approx(1.0)
+        assert figures["WCL"].median == pytest.approx(1001.0)
+        assert len(figures["TL"].values) == 2
+    assert {trial.stamping for trial in tester.trials} == {Stamping.TAGGED}
+    assert {trial.tagged.count for trial in tester.trials if trial.tagged} == {40_000}  # of the 50,000 asked for, as many as are sent after the first second
+
+
+def test_a_lost_tagged_frame_counts_as_the_largest_latency(tmp_path: Path) -> None:
+    _, summary = delays("latency", SimulatedDut(delay_us=1000, loss_ratio=0.01), tmp_path)
+    [point] = summary.points
+    assert point.forward["TL"].median == pytest.approx(1.0)
+    assert point.forward["WCL"].median == pytest.approx(4000)  # from the first tag to the end of the trial
+    assert "lost" in point.message
+
+
+@pytest.mark.parametrize("tags", [1, 500, 20_000])
+def test_as_many_tags_as_asked_for(tmp_path: Path, tags: int) -> None:
+    tester, _ = delays("latency", SimulatedDut(), tmp_path, tags=tags)
+    assert {trial.tagged.count for trial in tester.trials if trial.tagged} == {tags}
+
+
+def test_pdv_of_an_exponential_jitter(tmp_path: Path) -> None:
+    """D99.9 of an exponential distribution is its mean times ln 1000."""
+    _, summary = delays("pdv", SimulatedDut(delay_us=500, jitter_us=100), tmp_path, repetitions=20)
+    [point] = summary.points
+    assert point.forward["PDV"].median == pytest.approx(0.1 * log(1000), rel=0.05)
+    assert point.forward["Dmin"].median == pytest.approx(0.5, rel=0.01)
+    assert point.forward["median"].median == pytest.approx(0.5 + 0.1 * log(2), rel=0.02)
+
+
+def test_a_lost_frame_counts_as_the_whole_trial_in_pdv(tmp_path: Path) -> None:
+    _, summary = delays("pdv", SimulatedDut(delay_us=0, loss_ratio=0.01), tmp_path)
+    assert summary.points[0].forward["D99.9"].median == pytest.approx(5000)
+
+
+def test_ipdv_of_alternating_delays(tmp_path: Path) -> None:
+    """Every second frame is 1 ms slower: the delay goes up and down by that."""
+    _, summary = delays("ipdv", SimulatedDut(delay_us=500, slow_every=2, slow_us=1000), tmp_path)
+    figures = summary.points[0].forward
+    assert (figures["min"].median, figures["max"].median) == (pytest.approx(-1.0), pytest.approx(1.0))
+    assert figures["min"].dispersion_percent is None
+
+
+@pytest.mark.parametrize("name", ["latency", "pdv", "ipdv"])
+def test_a_dut_that_forwards_nothing_has_no_figures(tmp_path: Path, name: str) -> None:
+    tester, summary = delays(name, SimulatedDut(dies_after_trials=0), tmp_path)
+    [point] = summary.points
+    assert not point.has_number
+    assert "forwards nothing" in point.message
+    assert len(tester.trials) == 1
+
+
+@pytest.mark.parametrize("name", ["latency", "pdv", "ipdv"])
+def test_a_rate_beyond_the_tester_has_no_figures(tmp_path: Path, name: str) -> None:
+    _, summary = delays(name, SimulatedDut(), tmp_path, SimulatedLimits(send_fps=5000))
+    [point] = summary.points
+    assert not point.has_number
+    assert point.limited_by is LimitedBy.TESTER
+    assert point.limited_by_tester
+
+
+def test_the_rate_of_each_frame_size_comes_from_an_earlier_run(tmp_path: Path) -> None:
+    measure(SimulatedTester(SimulatedDut(capacity_fps=20_000)), plan(frame_sizes=(84, 128)), tmp_path / "found")
+    found = throughput_found(tmp_path / "found")
+    assert set(found) == {84, 128}
+    tester, _ = delays("pdv", SimulatedDut(), tmp_path / "pdv", rate=None, found=found, frame_sizes=(84, 128))
+    assert [trial.forward.rate_fps for trial in tester.trials if trial.forward] == [found[84]] * 2 + [found[128]] * 2
+
+
+@pytest.mark.parametrize(
+    ("conditions", "option"),
+    [
+        ({"rate": None}, "rate"),
+        ({"found": {84: 1000}}, "rate"),
+        ({"rate": None, "found": {128: 1000}}, "found"),
+        ({"rate": Rate.parse("10%")}, "rate"),
+        ({"tag_after_s": 5}, "tag_after_s"),
+    ],
+)
+def test_what_cannot_be_measured_names_its_option(tmp_path: Path, conditions: dict[str, Any], option: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        delays("latency", SimulatedDut(), tmp_path, **conditions)
+    assert caught.value.option == option
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content", [None, "{", json.dumps({"points": [{"frame_size": 84}]}), json.dumps({"points": [{"frame_size": 84, "throughput_fps": {"median": None}}]})]
+)
+def test_a_directory_without_a_throughput_is_refused(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "summary.json").write_text(content)
+    with pytest.raises(ConfigError, match="throughput"):
+        throughput_found(tmp_path)
+
+
+def test_deviations_name_what_a_quick_run_leaves_out(tmp_path: Path) -> None:
+    _, summary = delays("latency", SimulatedDut(), tmp_path, tags=100)
+    said = [deviation.text for deviation in summary.deviations if "7.2" in deviation.clause]
+    assert any("120 s" in text for text in said)
+    assert any("100 tagged frames" in text for text in said)
+    assert any("given rate" in text for text in said)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,23 @@ def namespaces() -> set[str]:
 
 
 def engines() -> set[int]:
-    """Running engines."""
-    return {int(path.parent.name) for path in Path("/proc").glob("[0-9]*/comm") if _name(path).startswith("dutperf-engine")}
+    """Engines that this test's commands started, orphans included."""
+    all_ = {int(path.parent.name) for path in Path("/proc").glob("[0-9]*/comm") if _name(path).startswith("dutperf-engine")}
+    return {pid for pid in all_ if _descends_from(pid, os.getpid()) or _parent(pid) == 1}
+
+
+def wait_until(condition: Callable[[], bool], limit_s: float = 60.0) -> None:
+    """Return when ``condition`` has come true."""
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that in time"
+        time.sleep(0.05)
+
+
+def journal(directory: Path) -> str:
+    """What a run has written so far."""
+    file = directory / "journal.jsonl"
+    return file.read_text() if file.exists() else ""
 
 
 def _name(path: Path) -> str:
@@ -112,12 +128,12 @@ def test_trial_gives_one_json_object() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_cleans_up(number: signal.Signals, tmp_path: Path) -> None:
     process = start("throughput", "--lab", "tayga-siit", "--duration", "5", "--out", str(tmp_path / "out"))
-    time.sleep(2.5)
+    wait_until(lambda: '"trial"' in journal(tmp_path / "out"))
     process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in errors
-    assert (tmp_path / "out" / "journal.jsonl").read_text().count("\n") >= 2
+    assert '"end"' in journal(tmp_path / "out")
 
 
 def test_known_truth(tmp_path: Path) -> None:
@@ -161,19 +177,29 @@ def test_frame_loss_of_a_known_router(tmp_path: Path) -> None:
 
 def test_a_gateway_that_dies_ends_the_search_without_a_number(tmp_path: Path) -> None:
     process = start("throughput", "--lab", "tayga-siit", *QUICK, "--repetitions", "3", "--json", "--out", str(tmp_path / "out"))
-    before = set(_taygas())
-    deadline = time.monotonic() + 20
-    while not (new := set(_taygas()) - before) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1.5)
-    for pid in new:
-        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: journal(tmp_path / "out").count('"result"') >= 2)
+    [pid] = [pid for pid in _taygas() if _descends_from(pid, process.pid)]
+    os.kill(pid, signal.SIGKILL)
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 1, errors
     point = json.loads(output)["points"][0]
     assert point["throughput_fps"]["median"] is None
     assert "forward" in point["message"]
     assert "nothing" in point["message"]
+
+
+def _descends_from(pid: int, ancestor: int) -> bool:
+    while pid > 1:
+        pid = _parent(pid)
+        if pid == ancestor:
+            return True
+    return False
+
+
+def _parent(pid: int) -> int:
+    """Of a process; 0 where it is gone."""
+    fields = _name(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    return int(fields[1]) if fields else 0
 
 
 def _taygas() -> list[int]:

@@ -86,6 +86,8 @@ class EngineSettings(Value):
     netns: Annotated[str, StringConstraints(pattern=r"^[^\s/]+$")] | None = None
     cores: Annotated[tuple[Core, ...] | None, BeforeValidator(_list_or_auto)] = None
     """For the hot loops, in order of preference; None: the engine chooses."""
+    dut_netns: str | None = None
+    """Network namespace of a DUT on this machine: its processes may use its cores."""
     dut_cores: tuple[Core, ...] = ()
     """Cores that a DUT on the same machine uses."""
     memory: Literal["auto", "huge_pages", "no_huge_pages"] = "auto"

@@ -295,6 +295,8 @@ class TrialResult(Value):
     link_changes: PortState = PortState(left=0, right=0)
     link_up: LinkState = LinkState(left=True, right=True)
     """At the end of the trial."""
+    dut_core_taken: float | None = None
+    """Share (0-1) of the core of a DUT on this machine that others took; None: the DUT is elsewhere."""
     dut_answered: LinkState = LinkState(left=True, right=True)
     """Whether the DUT answered ARP and NDP just before the trial."""
 

@@ -30,6 +30,7 @@ from dutperf.model import (
     Trial,
     VaryingField,
 )
+from dutperf.tester.dut_core import DutCores
 
 PREAMBLE_AND_GAP = 20
 """Bytes of an Ethernet link's time that each frame takes beyond its own size (RFC 8219 appendix A)."""
@@ -101,6 +102,12 @@ def open_request(setup: Setup, max_frame_size: int) -> dict[str, Any]:
     if setup.engine.dut_cores:
         request["dut_cores"] = list(setup.engine.dut_cores)
     return request
+
+
+def dut_cores(setup: Setup) -> DutCores | None:
+    """The cores of a DUT on this machine; None: it is elsewhere, or the engine is."""
+    engine = setup.engine
+    return DutCores(engine.dut_cores, engine.dut_netns) if engine.dut_cores and not engine.command else None
 
 
 def _port(side: Side) -> dict[str, Any]:

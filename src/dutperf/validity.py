@@ -8,8 +8,9 @@ limits are what they are, stand in docs/decisions/0003-validity.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import ceil
 
-from dutperf.model import Cause, Direction, DirectionCounts, Trial, Verdict
+from dutperf.model import Cause, Direction, DirectionCounts, Quantiles, Trial, Verdict
 
 SENDING_TIME_TOLERANCE = 1.00001
 """Sending may take this many times the trial's duration (siitperf's rule; Lencse, IJATES2 9(3), 2020)."""
@@ -21,14 +22,27 @@ LATENESS_LIMIT_WITH_LOSS_US = 10_000.0
 """The limit where frames were lost: the loss may be the work of the burst that made up for the delay."""
 
 
+PUNCTUAL_US = 1_000.0
+"""A frame that is later than this comes in a burst. A loss no larger than the number of such frames may be the burst's work."""
+DUT_CORE_TAKEN_LIMIT = 0.05
+"""Others may take this share of the core of a DUT on this machine while frames are lost."""
+
+
 def sending_time_limit_s(duration_s: float) -> float:
     """Longest valid sending time, in seconds."""
     return max(duration_s * SENDING_TIME_TOLERANCE, duration_s + SENDING_TIME_SLACK_S)
 
 
-def judge(trial: Trial, counts: dict[Direction, DirectionCounts]) -> tuple[Verdict, tuple[Cause, ...]]:
-    """The verdict on a completed trial, with every cause that speaks against it."""
+def judge(trial: Trial, counts: dict[Direction, DirectionCounts], dut_core_taken: float = 0.0) -> tuple[Verdict, tuple[Cause, ...]]:
+    """The verdict on a completed trial, with every cause that speaks against it.
+
+    ``dut_core_taken``: share (0-1) of the core of a DUT on this machine that others took (:mod:`dutperf.tester.dut_core`).
+    """
     causes = tuple(cause for direction, one in counts.items() for cause in _causes(trial, direction, one))
+    if dut_core_taken > DUT_CORE_TAKEN_LIMIT and any(one.lost > 0 for one in counts.values()):
+        causes += (
+            Cause(code=DUT_DISTURBED, text=f"others took {dut_core_taken:.0%} of the core of the DUT, which runs on this machine, while frames were lost"),
+        )
     return (Verdict.INVALID if causes else Verdict.VALID), causes
 
 
@@ -69,6 +83,22 @@ def _sender_late(_trial: Trial, _direction: Direction, counts: DirectionCounts) 
     return f"a frame left {counts.lateness_us.max / 1000:.3f} ms late, {allowed}"
 
 
+def _bursts(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and the loss is larger than what bursts alone could have caused."""
+    late = ceil(_late_share(counts.lateness_us) * counts.sent)
+    if counts.lost <= 0 or counts.lost > late or _sender_late(_trial, _direction, counts):
+        return None
+    return f"up to {late:,} frames left more than {PUNCTUAL_US / 1000:g} ms late, in bursts that may have caused the loss of {counts.lost:,}"
+
+
+def _late_share(lateness_us: Quantiles) -> float:
+    """At most this share of the frames was later than PUNCTUAL_US."""
+    if lateness_us.max <= PUNCTUAL_US:
+        return 0.0
+    above = ((lateness_us.p999, 0.001), (lateness_us.p99, 0.01), (lateness_us.p50, 0.5))
+    return next((share for value, share in above if value <= PUNCTUAL_US), 1.0)
+
+
 def _tester_drops(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """Every frame that came back was counted."""
     dropped = [f"{count:,} frames ({name})" for name, count in counts.tester_drops.items() if count]
@@ -87,6 +117,9 @@ def _received_too_many(_trial: Trial, _direction: Direction, counts: DirectionCo
     return f"{counts.received:,} frames arrived, but only {counts.sent:,} were sent" if counts.lost < 0 else None
 
 
+DUT_DISTURBED = "dut_disturbed"
+"""Code of the one cause that is not of a direction: the DUT could not do what it can do."""
+
 Rule = Callable[[Trial, Direction, DirectionCounts], str | None]
 
 RULES: tuple[tuple[str, Rule], ...] = (
@@ -96,6 +129,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("received_too_many", _received_too_many),
     ("tester_drops", _tester_drops),
     ("sender_late", _sender_late),
+    ("sender_bursts", _bursts),
     ("receiver_away", _receiver_away),
 )
 """Code of a cause, and the rule that says in a sentence how it was broken. Aborted trials have the codes ``stopped`` and ``engine_died``."""

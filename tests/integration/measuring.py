@@ -92,6 +92,7 @@ def bench(name: str, options: dict[str, str] | None = None, **side: Any) -> Iter
         for port in ("left", "right"):
             mapping[port] |= side
         setup = config.parse(mapping, origin=f"lab {name}")
-        with EngineTester(EngineCommand.find(setup.engine.command, setup.engine.netns), traffic.open_request(setup, MAX_FRAME_SIZE)) as tester:
+        command = EngineCommand.find(setup.engine.command, setup.engine.netns)
+        with EngineTester(command, traffic.open_request(setup, MAX_FRAME_SIZE), dut_cores=traffic.dut_cores(setup)) as tester:
             tester.environment()
             yield Bench(setup, tester)

@@ -88,7 +88,7 @@ def test_what_is_accepted_survives_its_way_through_json(base: str | dict[str, An
 REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]] = [
     ("unknown key", SIIT, [("left.gatway6", "2001:2::1")], "left.gatway6", "unknown key; did you mean gateway6?"),
     ("unknown key at the top", SIIT, [("engin", {})], "engin", "unknown key; did you mean engine?"),
-    ("unknown key like none", SIIT, [("engine.x", 1)], "engine.x", "unknown key; here may stand netns, cores, dut_cores, memory, command"),
+    ("unknown key like none", SIIT, [("engine.x", 1)], "engine.x", "unknown key; here may stand netns, cores, dut_netns, dut_cores, memory, command"),
     ("unknown key deep", ROUTER, [("left.varying_address", {"mode": "fixed", "min": 1, "max": 1, "ofset4": 1})], "left.varying_address.ofset4", "offset4?"),
     ("no side", SIIT, [("right", None)], "right", "is missing"),
     ("no port", SIIT, [("left.port", None)], "left.port", "is missing"),

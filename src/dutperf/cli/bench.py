@@ -83,7 +83,7 @@ def bench(source: Source, conditions: Conditions) -> Iterator[Bench]:
         sized = conditions if "frame_sizes" in conditions.model_fields_set else _smallest(setup, conditions)
         traffic.check(setup, sized)
         command = EngineCommand.find(setup.engine.command, setup.engine.netns)
-        with EngineTester(command, traffic.open_request(setup, max_frame_size)) as tester:
+        with EngineTester(command, traffic.open_request(setup, max_frame_size), dut_cores=traffic.dut_cores(setup)) as tester:
             yield Bench(traffic.with_media(setup, tester.environment()), sized, tester)
 
 

@@ -109,7 +109,7 @@ class _Construction:
         """Build, and return the tester's configuration."""
         self.site.prepare()
         configuration = self.build(self.site)
-        return {**configuration, "engine": {"netns": self.site.tester.name, **configuration["engine"]}}
+        return {**configuration, "engine": {**self.site.engine_settings(), **configuration["engine"]}}
 
     def hand_over(self) -> Path:
         """Build, write the configuration to a file and leave the lab to :func:`down`."""

@@ -188,6 +188,11 @@ class Site:
         """The core that the DUT gets: the last one that this process may use. The tester has the others."""
         return max(os.sched_getaffinity(0))
 
+    def engine_settings(self) -> dict[str, str]:
+        """Where the engine runs, and where the DUT, if there is one."""
+        dut = {"dut_netns": self.dut.name} if self.dut.exists() else {}
+        return {"netns": self.tester.name, **dut}
+
     def prepare(self) -> None:
         """Write the record, make the directory."""
         self.record.write()

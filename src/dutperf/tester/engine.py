@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from dutperf.model import Cause, Direction, DirectionCounts, LinkState, PortState, Trial, TrialResult, Verdict, to_json
 from dutperf.tester import Progress, ProgressCallback, TesterError
+from dutperf.tester.dut_core import DutCores, Reading
 from dutperf.tester.process import EngineDied, EngineProcess, EngineSilent
 from dutperf.validity import judge
 
@@ -88,7 +89,8 @@ class EngineTester:
     ``open_parameters`` are those of the request ``open``.
     """
 
-    def __init__(self, command: EngineCommand, open_parameters: dict[str, Any], patience: Patience | None = None) -> None:
+    def __init__(self, command: EngineCommand, open_parameters: dict[str, Any], patience: Patience | None = None, *, dut_cores: DutCores | None = None) -> None:
+        self._dut_cores = dut_cores
         self._command = command
         self._open_parameters = open_parameters
         self._patience = patience or Patience()
@@ -110,6 +112,8 @@ class EngineTester:
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
         """See :meth:`dutperf.tester.Tester.run`. On KeyboardInterrupt the trial is stopped before the exception goes on."""
         process = self._running()
+        before = None if self._dut_cores is None else self._dut_cores.reading()
+        began_s = time.monotonic()
         try:
             request = self._send(process, "run", params=to_json(trial))
             event = self._until_result(process, request, trial, on_progress)
@@ -120,7 +124,14 @@ class EngineTester:
             last = process.errors()[-1:]
             self._abandon()
             return _aborted(trial, f"{silence} and was killed" + (f"; the last it said: {last[0]}" if last else ""))
-        return _result(trial, event)
+        return _result(trial, event, self._taken_since(before, began_s))
+
+    def _taken_since(self, before: Reading | None, began_s: float) -> float | None:
+        """See :class:`dutperf.tester.dut_core.Reading`; None where the DUT is not on this machine."""
+        if self._dut_cores is None or before is None:
+            return None
+        elapsed_s = time.monotonic() - began_s
+        return self._dut_cores.reading().taken_since(before, elapsed_s, len(self._dut_cores.cores))
 
     def close(self) -> None:
         """See :meth:`dutperf.tester.Tester.close`."""
@@ -217,7 +228,7 @@ def _progress(event: dict[str, Any]) -> Progress:
     return Progress(event["elapsed_s"], *(sum(one[name] for one in directions) for name in ("sent", "received")))
 
 
-def _result(trial: Trial, event: dict[str, Any]) -> TrialResult:
+def _result(trial: Trial, event: dict[str, Any], dut_core_taken: float | None) -> TrialResult:
     """The judged result.
 
     Raises:
@@ -232,8 +243,10 @@ def _result(trial: Trial, event: dict[str, Any]) -> TrialResult:
             raise ValueError("it is of another trial")
     except (KeyError, ValueError, ValidationError) as error:
         raise TesterError(f"the engine's result is not as the protocol has it: {error}") from None
-    verdict, causes = judge(trial, counts) if completed else _stopped()
-    return TrialResult(trial=trial.trial, verdict=verdict, causes=causes, **{str(name): one for name, one in counts.items()}, **links)
+    verdict, causes = judge(trial, counts, dut_core_taken or 0.0) if completed else _stopped()
+    return TrialResult(
+        trial=trial.trial, verdict=verdict, causes=causes, **{str(name): one for name, one in counts.items()}, **links, dut_core_taken=dut_core_taken
+    )
 
 
 def _stopped() -> tuple[Verdict, tuple[Cause, ...]]:

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watches the cores of a DUT that runs on this machine: how much of them went to others while a trial ran.
+
+A DUT in a namespace has a core, but not a wall around it. When a compiler or the hypervisor takes that core, the DUT loses frames that it would
+have forwarded, and the measurement would say something about this machine's other work. Kernel forwarding is soft interrupt time, which is the
+DUT's; so is whatever the processes in its namespace use. The rest of a core's busy time, and the time the hypervisor stole, was taken from it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+NETNS = Path("/run/netns")
+_USER, _NICE, _SYSTEM, _STEAL = 0, 1, 2, 7
+"""Fields of /proc/stat's lines (proc(5)), in ticks."""
+
+
+@dataclass(frozen=True)
+class DutCores:
+    """The DUT's cores, and the namespace of its processes (None: it is all kernel)."""
+
+    cores: tuple[int, ...]
+    netns: str | None
+
+    def reading(self, proc: Path = PROC) -> Reading:
+        """As it is now."""
+        own = sum(_own_ticks(proc / str(pid)) for pid in self._processes(proc))
+        return Reading(busy_ticks=_busy_ticks(proc / "stat", self.cores), own_ticks=own)
+
+    def _processes(self, proc: Path) -> Iterator[int]:
+        if self.netns is None:
+            return
+        try:
+            wanted = (NETNS / self.netns).stat().st_ino
+        except OSError:
+            return
+        for entry in proc.iterdir():
+            if entry.name.isdigit() and _inode(entry / "ns" / "net") == wanted:
+                yield int(entry.name)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Of all the DUT's cores together, in clock ticks: time that is not soft interrupts, and the DUT's processes' part of it."""
+
+    busy_ticks: int
+    own_ticks: int
+
+    def taken_since(self, before: Reading, elapsed_s: float, cores: int) -> float:
+        """Share (0-1) of the cores' time since ``before`` that went to others."""
+        others = (self.busy_ticks - before.busy_ticks) - max(0, self.own_ticks - before.own_ticks)
+        return min(1.0, max(0.0, others / (os.sysconf("SC_CLK_TCK") * elapsed_s * cores))) if elapsed_s > 0 else 0.0
+
+
+def _busy_ticks(stat: Path, cores: Sequence[int]) -> int:
+    lines = {line.split()[0]: line.split()[1:] for line in stat.read_text().splitlines() if line.startswith("cpu")}
+    return sum(int(lines[f"cpu{core}"][field]) for core in cores if f"cpu{core}" in lines for field in (_USER, _NICE, _SYSTEM, _STEAL))
+
+
+def _own_ticks(process: Path) -> int:
+    """User and system time of a process; 0 where it is gone."""
+    try:
+        fields = (process / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return int(fields[11]) + int(fields[12])
+
+
+def _inode(link: Path) -> int | None:
+    try:
+        return link.stat().st_ino
+    except OSError:
+        return None

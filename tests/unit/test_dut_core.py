@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much of its core a DUT on this machine did without, from a made-up /proc; and that a loss is then not the DUT's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dutperf import validity
+from dutperf.model import Direction, Verdict
+from dutperf.tester import dut_core
+from dutperf.tester.dut_core import DutCores, Reading
+from plans import counts, trial
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def write_stat(proc: Path, user: int, softirq: int, steal: int = 0) -> None:
+    """/proc/stat of two cores, of which the second is the DUT's."""
+    fields = {0: "9 9 9 9 9 9 9 9 0 0", 1: f"{user} 0 0 1000 0 0 {softirq} {steal} 0 0"}
+    proc.mkdir(exist_ok=True)
+    (proc / "stat").write_text("cpu  1 1 1 1 1 1 1 1 0 0\n" + "".join(f"cpu{core} {line}\n" for core, line in fields.items()))
+
+
+@pytest.mark.parametrize(
+    ("user", "softirq", "steal", "taken"),
+    [(0, 0, 0, 0.0), (0, 2 * TICKS, 0, 0.0), (TICKS, 0, 0, 0.5), (0, 0, TICKS // 2, 0.25), (4 * TICKS, 0, 0, 1.0)],
+)
+def test_what_is_not_soft_interrupts_was_taken_by_others(tmp_path: Path, user: int, softirq: int, steal: int, taken: float) -> None:
+    proc, watched = tmp_path / "proc", DutCores((1,), None)
+    write_stat(proc, 100, 100, 100)
+    before = watched.reading(proc)
+    write_stat(proc, 100 + user, 100 + softirq, 100 + steal)
+    assert watched.reading(proc).taken_since(before, 2.0, 1) == pytest.approx(taken, abs=0.01)
+
+
+def test_the_duts_own_processes_are_not_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    proc, namespace = tmp_path / "proc", tmp_path / "netns" / "dut"
+    namespace.parent.mkdir()
+    namespace.write_text("")
+    monkeypatch.setattr(dut_core, "NETNS", namespace.parent)
+    write_stat(proc, TICKS, 0)
+    for pid, mine in (("17", True), ("18", False)):
+        (proc / pid / "ns").mkdir(parents=True)
+        (proc / pid / "stat").write_text(f"{pid} (a b) S " + " ".join(["0"] * 10) + f" {TICKS // 2} {TICKS // 4} 0")
+        (proc / pid / "ns" / "net").symlink_to(namespace if mine else tmp_path)
+    reading = DutCores((1,), "dut").reading(proc)
+    assert (reading.busy_ticks, reading.own_ticks) == (TICKS, TICKS // 2 + TICKS // 4)
+    assert Reading(2 * TICKS, 2 * TICKS).taken_since(reading, 1.0, 1) == 0.0
+
+
+def test_this_machine_can_be_read() -> None:
+    core = max(os.sched_getaffinity(0))
+    assert DutCores((core,), None).reading().busy_ticks > 0
+
+
+@pytest.mark.parametrize(
+    ("lost", "taken", "verdict"), [(10, 0.0, Verdict.VALID), (10, 0.05, Verdict.VALID), (10, 0.06, Verdict.INVALID), (0, 1.0, Verdict.VALID)]
+)
+def test_a_loss_while_others_had_the_core_says_nothing_about_the_dut(lost: int, taken: float, verdict: Verdict) -> None:
+    found, causes = validity.judge(trial(1000), {Direction.FORWARD: counts(received=1000 - lost)}, taken)
+    assert found is verdict
+    assert [cause.code for cause in causes] == ([validity.DUT_DISTURBED] if verdict is Verdict.INVALID else [])

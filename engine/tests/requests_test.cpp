@@ -41,6 +41,8 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
         {"/trial", "1", "params.trial"},
         {"/trial", 1.5, "params.trial"},
         {"/duration_ns", 999'999, "params.duration_ns"},
+        {"/rest_ns", 60'000'000'000, ""},
+        {"/rest_ns", 60'000'000'001, "params.rest_ns"},
         {"/burst", 512, ""},
         {"/burst", 513, "params.burst"},
         {"/burst", 0, "params.burst"},

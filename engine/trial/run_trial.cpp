@@ -200,7 +200,7 @@ void RunningTrial::start() {
     }
     const auto ticks = [this](double seconds) { return static_cast<Ticks>(seconds * static_cast<double>(bed_.clock_hz)); };
     const double duration_s = static_cast<double>(spec_.duration_ns) / 1e9;
-    start_ = now_ticks() + ticks(kStartDelayS);
+    start_ = now_ticks() + ticks(kStartDelayS + static_cast<double>(spec_.rest_ns) / 1e9);  // the learning frames (ARP, NDP) have been answered
     const Ticks deadline = start_ + ticks(duration_s + std::max(kSendingGraceS, kSendingGraceShare * duration_s));
     for (const auto& sender : senders_) sender->start(start_, deadline);
     go_.store(true, std::memory_order_release);

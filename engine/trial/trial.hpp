@@ -50,7 +50,7 @@ struct Tagging {
 struct TrialSpec {
     std::uint16_t number = 0;
     std::uint64_t seed = 0;
-    std::uint64_t duration_ns = 0, drain_ns = 0;
+    std::uint64_t rest_ns = 0, duration_ns = 0, drain_ns = 0;  // after the learning frames, RFC 2544 section 23 (b); sending; receiving after it
     std::uint32_t burst = 32;
     Stamping stamping = Stamping::none;
     Tagging tagging;

@@ -138,6 +138,8 @@ class Trial(Value):
 
     trial: Annotated[int, Field(ge=0, le=65535)]
     seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
+    rest_ns: Annotated[int, Field(ge=1, le=60_000_000_000)] | None = None
+    """Between the learning frames and the first test frame (RFC 2544 section 23 (b)); None: no rest."""
     duration_ns: Annotated[int, Field(ge=1_000_000, le=86_400_000_000_000)]
     drain_ns: Annotated[int, Field(ge=0, le=3_600_000_000_000)]
     burst: Annotated[int, Field(ge=1, le=512)] = 32
@@ -170,6 +172,11 @@ class Trial(Value):
     def duration_s(self) -> float:
         """Sending time in seconds."""
         return self.duration_ns / 1e9
+
+    @property
+    def whole_s(self) -> float:
+        """Rest, sending and draining in seconds."""
+        return ((self.rest_ns or 0) + self.duration_ns + self.drain_ns) / 1e9
 
     def streams(self) -> dict[Direction, Stream]:
         """The active directions' streams, forward first."""

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from dutperf.model import FieldMode, Stream, Verdict
+from dutperf.model import FieldMode, Stream, Verdict, to_json
 from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
+from dutperf.tester.process import EngineProcess
 
 from .conftest import OpenEngine
 from .streams import frame, stream, trial
@@ -69,6 +71,31 @@ def test_many_trials_on_one_engine_do_not_meet(open_engine: OpenEngine) -> None:
             assert result.forward.stale <= missing
             assert result.forward.damaged == 0
             missing = result.forward.lost
+
+
+def test_nothing_is_sent_before_the_rest_after_the_learning_frames_is_over(open_engine: OpenEngine) -> None:
+    with open_engine("ring", "ring") as engine:
+        engine.environment()
+        began_s = time.monotonic()
+        result = engine.run(trial(stream(), rest_ns=1_500_000_000))
+        took_s = time.monotonic() - began_s
+    assert result.forward is not None
+    assert (result.verdict, result.forward.sent, result.forward.received) == (Verdict.VALID, 400, 400)
+    assert took_s >= 1.5 + 0.2
+
+
+def test_a_trial_at_rest_can_be_stopped(command: EngineCommand) -> None:
+    sides = {side: {"port": "ring"} for side in ("left", "right")}
+    process = EngineProcess(command.argv())
+    try:
+        process.send({"id": 1, "method": "open", "params": sides | {"memory": "no_huge_pages"}})
+        assert process.receive(20)["event"] == "opened"
+        process.send({"id": 2, "method": "run", "params": to_json(trial(stream(), rest_ns=60_000_000_000))})
+        process.send({"id": 3, "method": "stop"})
+        events = {event["id"]: event for event in (process.receive(20), process.receive(20))}
+    finally:
+        process.close()
+    assert (events[2]["outcome"], events[2]["forward"]["sent"]) == ("stopped", 0)
 
 
 def test_a_rate_beyond_reach_is_the_testers_fault(open_engine: OpenEngine) -> None:

@@ -187,10 +187,11 @@ class EngineTester:
                 return event
 
     def _until_result(self, process: EngineProcess, request: int, trial: Trial, on_progress: ProgressCallback | None) -> dict[str, Any]:
-        limit_s = time.monotonic() + (trial.duration_ns + trial.drain_ns) / 1e9 + self._patience.trial_s
+        limit_s = time.monotonic() + trial.whole_s + self._patience.trial_s
+        silence_s = self._patience.silence_s + (trial.rest_ns or 0) / 1e9  # nothing is reported before the first frame is due
         try:
             while True:
-                event = self._answer(process, request, min(self._patience.silence_s, limit_s - time.monotonic()))
+                event = self._answer(process, request, min(silence_s, limit_s - time.monotonic()))
                 if event["event"] != "progress":
                     return event
                 if on_progress is not None:

@@ -2,33 +2,42 @@
 """Conducts a measurement: runs a procedure's trials on a tester, repeats those that are not valid, keeps the journal, derives the summary.
 
 A trial that is not valid says nothing about the DUT, so it is repeated; only when repeats do not help, the procedure is told that the load cannot
-be measured. Everything is in the journal before anything else happens with it.
+be measured. Everything is in the journal before anything else happens with it; so a run that was cut off can go on (:func:`resume`).
 """
 
 from __future__ import annotations
 
+import json
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from dutperf import __version__, host
 from dutperf import procedure as procedures
-from dutperf.journal import FORMAT, JournalError, JournalWriter
+from dutperf.journal import FORMAT, JournalError, JournalWriter, ResumedJournal
 from dutperf.model import Trial, TrialResult, Verdict, to_json
-from dutperf.procedure.bench import Amend, Observer, Place, Plan, PlanError, Status, TrialFactory
+from dutperf.patience import PROBE_FPS, is_away, probe, wait_for_dut
+from dutperf.procedure import evidence
+from dutperf.procedure.bench import Amend, Observer, Place, Plan, PlanError, Procedure, Status, TrialFactory
 from dutperf.procedure.definition import Definition
 from dutperf.report.summary import Summary, write_summary
-from dutperf.tester import Progress, Tester, TesterError
+from dutperf.tester import Progress, ProgressCallback, Tester, TesterError
+from dutperf.tester.continued import ContinuedTester
+from dutperf.tester.replayed import ReplayedTester
 
-__all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "TrialFactory", "measure"]
+__all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "TrialFactory", "definition_of", "measure", "resume"]
 
 ATTEMPTS = 4
 """Trials of one load before it counts as beyond the tester's reach."""
 ATTEMPTS_WITHIN_REACH = 10
 """... where the tester has already made a valid trial of this frame size at that load or a higher one: then it is disturbed, not too slow."""
+WAITS = 3
+"""How often a DUT may be away at one load. Then the silence is what that load does to it."""
 TRIAL_NUMBERS = 65536
 """A test frame carries 16 bits of the trial's number; frames of a trial so many trials ago are long gone."""
 
@@ -45,29 +54,78 @@ def measure(definition: Definition, tester: Tester, plan: Plan, out: Path, obser
         TesterError: the tester cannot work at all.
     """
     procedure = definition.make(plan)
-    description = procedure.description()
+    described = _described(definition, procedure, plan)
     with JournalWriter.create(out) as journal:
-        attempts = {"beyond_reach": ATTEMPTS, "within_reach": ATTEMPTS_WITHIN_REACH}
-        journal.write(
-            "plan",
-            format=FORMAT,
-            procedure=definition.name,
-            dutperf=__version__,
-            conditions=procedures.conditions_of(definition, plan.conditions),
-            dut=dict(plan.dut),
-            config=dict(plan.config),
-            invocation=list(plan.invocation),
-            attempts=attempts,
-            **description,
-        )
-        with _ending(journal, out, definition) as ending:
+        journal.write("plan", format=FORMAT, dutperf=__version__, invocation=list(plan.invocation), source=dict(plan.source), **described)
+        with _ending(journal, definition) as ending:
             journal.write("environment", host=host.environment(), tester=tester.environment())
-            ending["message"] = procedure.run(Campaign(definition.name, tester, plan, journal, observer))
+            ending["message"] = _run(procedure, Campaign(definition.name, tester, plan, journal, observer))
     return write_summary(out, definition.point)
 
 
+def definition_of(journal: ResumedJournal) -> Definition:
+    """The procedure of a run that is to go on.
+
+    Raises:
+        JournalError: this version does not know it.
+    """
+    name = journal.plan.get("procedure")
+    try:
+        return procedures.find(str(name))
+    except KeyError:
+        raise JournalError(f"this version knows no procedure {name}") from None
+
+
+def resume(tester: Tester, plan: Plan, journal: ResumedJournal, observer: Observer) -> Summary:
+    """Go on with the run of ``journal`` on a set-up that is as it was: what it had finished is not measured again. Ends as the run would have.
+
+    Raises:
+        PlanError, TesterError: see :func:`measure`.
+        JournalError: ``plan`` is not that of the journal, or the procedure takes another course than it took; nothing is changed then.
+        WriteError: the journal or the summary cannot be written.
+    """
+    definition = definition_of(journal)
+    procedure = definition.make(plan)
+    _check_same(journal.plan, _described(definition, procedure, plan))
+    known = [event for event in journal.events if event["event"] == "environment"]
+    environment = {"host": host.environment(), "tester": tester.environment()}
+    journal.preface = {"dutperf": __version__, "invocation": list(plan.invocation), **environment}
+    continued = ContinuedTester(ReplayedTester(journal.events), tester)
+    with _ending(journal, definition) as ending:
+        if not known:
+            journal.write("environment", **environment)
+        ending["message"] = _run(procedure, Campaign(definition.name, continued, plan, journal, observer))
+    return write_summary(journal.directory, definition.point)
+
+
+def _run(procedure: Procedure, campaign: Campaign) -> str | None:
+    message = procedure.run(campaign)
+    campaign.leave()
+    return message
+
+
+def _described(definition: Definition, procedure: Procedure, plan: Plan) -> dict[str, Any]:
+    """What decides about a run's course, as JSON types."""
+    return {
+        "procedure": definition.name,
+        "conditions": procedures.conditions_of(definition, plan.conditions),
+        "dut": dict(plan.dut),
+        "config": dict(plan.config),
+        "attempts": {"beyond_reach": ATTEMPTS, "within_reach": ATTEMPTS_WITHIN_REACH},
+        **procedure.description(),
+    }
+
+
+def _check_same(recorded: dict[str, Any], described: dict[str, Any]) -> None:
+    """Raises JournalError where a run would go on under other conditions than it began. A lab's namespace has another name each time."""
+    now = json.loads(json.dumps(described))
+    differing = [name for name, value in now.items() if name != "config" and value != recorded.get(name)]
+    if differing:
+        raise JournalError(f"the run cannot go on: the journal has other values of {', '.join(differing)} than this set-up and this version give")
+
+
 @contextmanager
-def _ending(journal: JournalWriter, out: Path, definition: Definition) -> Iterator[dict[str, str | None]]:
+def _ending(journal: JournalWriter, definition: Definition) -> Iterator[dict[str, str | None]]:
     """Writes how the run ended, also where it did not end well; a summary of what there is then."""
     ending: dict[str, str | None] = {"message": None}
     try:
@@ -77,7 +135,7 @@ def _ending(journal: JournalWriter, out: Path, definition: Definition) -> Iterat
         message = "interrupted" if interrupted else str(error) or type(error).__name__
         with suppress(JournalError, OSError):  # what went wrong first is what the caller has to hear of
             journal.write("end", outcome="interrupted" if interrupted else "error", message=message)
-            write_summary(out, definition.point)
+            write_summary(journal.directory, definition.point)
         raise
     journal.write("end", outcome="completed" if ending["message"] is None else "ended", message=ending["message"])
 
@@ -91,23 +149,23 @@ class Campaign:
         self._plan = plan
         self._journal = journal
         self._observer = observer
+        self._number = 0
         self._trials = 0
-        self._trials_s = 0.0
+        self._timed_trials = 0
+        self._timed_s = 0.0
+        self._ended_s = -math.inf
         self._reach_fps: dict[int, int] = {}
         self._status: Status | None = None
+        self._search: tuple[int, int] | None = None
 
     def measure(self, rate_fps: int, place: Place, amend: Amend | None = None) -> TrialResult:
         """See :meth:`dutperf.procedure.bench.Bench.measure`."""
-        note = None
-        attempts = ATTEMPTS_WITHIN_REACH if rate_fps <= self._reach_fps.get(place.frame_size, 0) else ATTEMPTS
-        for attempt in range(1, attempts + 1):
-            trial = self._plan.make_trial(place.frame_size, rate_fps, self._trials % TRIAL_NUMBERS)
-            where = {"frame_size": place.frame_size, "repetition": place.repetition, "rate_fps": rate_fps, "attempt": attempt}
-            result = self._run(amend(trial) if amend else trial, where, place, note)
-            if result.verdict is Verdict.VALID:
-                self._reach_fps[place.frame_size] = max(rate_fps, self._reach_fps.get(place.frame_size, 0))
+        self._enter(place)
+        result = self._until_valid(rate_fps, place, amend)
+        for _ in range(WAITS):
+            if not self._plan.conditions.dut_patience_s or not is_away(result) or not self._comes_back(place, result):
                 break
-            note = f"trial {self._trials} says nothing about the DUT, attempt {attempt} of {attempts}"
+            result = self._until_valid(rate_fps, place, amend)
         return result
 
     def record(self, event: str, **members: Any) -> None:
@@ -119,23 +177,81 @@ class Campaign:
         trying_fps = self._status.trying_fps if self._status is not None else 0
         self._show(self._status_of(trying_fps, place, note))
 
+    def leave(self) -> None:
+        """The last trial of a search is over: ask the DUT for its state."""
+        if self._search is not None:
+            self._record_state("after", *self._search)
+            self._search = None
+
+    def _enter(self, place: Place) -> None:
+        """Ask for the state before the first trial of a search, and after the last one of that before."""
+        search = (place.frame_size, place.repetition)
+        if search != self._search:
+            self.leave()
+            self._search = search
+            self._record_state("before", *search)
+
+    def _record_state(self, when: str, frame_size: int, repetition: int) -> None:
+        if self._plan.dut_state is None or self._journal.recall("dut_state") is not None:
+            return
+        said = self._plan.dut_state()
+        digest = sha256(said.encode()).hexdigest()
+        self._journal.write("dut_state", when=when, frame_size=frame_size, repetition=repetition, sha256=digest, said=said)
+
+    def _until_valid(self, rate_fps: int, place: Place, amend: Amend | None) -> TrialResult:
+        note = None
+        attempts = ATTEMPTS_WITHIN_REACH if rate_fps <= self._reach_fps.get(place.frame_size, 0) else ATTEMPTS
+        for attempt in range(1, attempts + 1):
+            trial = self._make_trial(place.frame_size, rate_fps)
+            where = {"frame_size": place.frame_size, "repetition": place.repetition, "rate_fps": rate_fps, "attempt": attempt}
+            result = self._run(amend(trial) if amend else trial, where, place, note)
+            if result.verdict is Verdict.VALID:
+                self._reach_fps[place.frame_size] = max(rate_fps, self._reach_fps.get(place.frame_size, 0))
+                break
+            note = f"trial {self._trials} says nothing about the DUT, attempt {attempt} of {attempts}"
+        return result
+
+    def _comes_back(self, place: Place, result: TrialResult) -> bool:
+        """Wait for a DUT that is away; whether it forwards again."""
+        recorded = self._journal.recall("wait")
+        if recorded is not None:
+            self._number += recorded["probes"]
+            return bool(recorded["answered"])
+        patience_s = self._plan.conditions.dut_patience_s
+        self.say(f"{evidence.silence(result)}; it does not answer ARP or NDP: waiting for it, {patience_s:g} s at most", place)
+        waited = wait_for_dut(self._tester, lambda: probe(self._make_trial(place.frame_size, PROBE_FPS)), patience_s)
+        where = {"frame_size": place.frame_size, "repetition": place.repetition, "trial": result.trial}
+        self._journal.write("wait", **where, answered=waited.answered, waited_s=round(waited.waited_s, 3), probes=waited.probes)
+        self.say(f"the DUT {'forwards again' if waited.answered else 'still forwards nothing'} after {waited.waited_s:.0f} s", place)
+        return waited.answered
+
     def _run(self, trial: Trial, where: dict[str, int], place: Place, note: str | None) -> TrialResult:
         """One trial; ``where`` says in the journal what it is."""
         rate_fps = where["rate_fps"]
         self._show(self._status_of(rate_fps, place, note))
+        run = self._tester.run if self._journal.repeats else self._settled_run
         self._journal.write("trial", **where, trial=to_json(trial))
-        result = self._timed_run(trial)
+        result = run(trial, self._progressed)
+        self._trials += 1
+        _check_directions(trial, result)
         self._journal.write("result", **where, trial=trial.trial, result=to_json(result))
         self._show(replace(self._status_of(rate_fps, replace(place, trials_left=max(0, place.trials_left - 1)), note), last=result))
         return result
 
-    def _timed_run(self, trial: Trial) -> TrialResult:
+    def _make_trial(self, frame_size: int, rate_fps: int) -> Trial:
+        self._number += 1
+        return self._plan.make_trial(frame_size, rate_fps, (self._number - 1) % TRIAL_NUMBERS)
+
+    def _settled_run(self, trial: Trial, on_progress: ProgressCallback) -> TrialResult:
+        """Run ``trial`` when the DUT has had its rest since the one before (RFC 2544 section 23 (e)), and see how long it takes."""
+        rest_s = self._ended_s + self._plan.conditions.settle_s - time.monotonic()
+        if rest_s > 0:
+            time.sleep(rest_s)
         began_s = time.monotonic()
-        result = self._tester.run(trial, self._progressed)
-        self._trials += 1
-        self._trials_s += time.monotonic() - began_s
-        if result.verdict is Verdict.VALID and result.directions().keys() != trial.streams().keys():
-            raise TesterError(f"the tester counted {', '.join(result.directions()) or 'nothing'}, but the trial sends {', '.join(trial.streams())}")
+        result = self._tester.run(trial, on_progress)
+        self._ended_s = time.monotonic()
+        self._timed_trials += 1
+        self._timed_s += self._ended_s - began_s
         return result
 
     def _progressed(self, progress: Progress) -> None:
@@ -143,8 +259,10 @@ class Campaign:
             self._observer.update(replace(self._status, progress=progress))
 
     def _show(self, status: Status) -> None:
+        """Tell the observer; what only comes again from the journal is nothing to watch."""
         self._status = status
-        self._observer.update(status)
+        if not self._journal.repeats:
+            self._observer.update(status)
 
     def _status_of(self, rate_fps: int, place: Place, note: str | None) -> Status:
         return Status(
@@ -163,9 +281,15 @@ class Campaign:
         )
 
     def _trial_s(self) -> float:
-        """How long a trial takes: as those so far did, else as the conditions say."""
+        """How long a trial takes, with the rest that follows: as those so far did, else as the conditions say."""
         conditions = self._plan.conditions
-        return self._trials_s / self._trials if self._trials else conditions.duration_s + conditions.drain_s
+        planned_s = conditions.learning_rest_s + conditions.duration_s + conditions.drain_s
+        return conditions.settle_s + (self._timed_s / self._timed_trials if self._timed_trials else planned_s)
 
     def _last(self) -> TrialResult | None:
         return None if self._status is None else self._status.last
+
+
+def _check_directions(trial: Trial, result: TrialResult) -> None:
+    if result.verdict is Verdict.VALID and result.directions().keys() != trial.streams().keys():
+        raise TesterError(f"the tester counted {', '.join(result.directions()) or 'nothing'}, but the trial sends {', '.join(trial.streams())}")

@@ -72,6 +72,12 @@ class Conditions(Value):
     """Sending time of a trial (RFC 2544 section 24)."""
     drain_s: Annotated[float, Field(ge=0, le=3_600)] = 2.0
     """Receiving goes on for so long after the last frame (RFC 2544 section 23)."""
+    learning_rest_s: Annotated[float, Field(ge=0, le=60)] = 0.0
+    """Between the learning frames (ARP, NDP) before each trial and its first test frame (RFC 2544 section 23 (b): 2)."""
+    settle_s: Annotated[float, Field(ge=0, le=3_600)] = 0.0
+    """Rest between a trial and the next, for the DUT to restabilise (RFC 2544 section 23 (e): 5)."""
+    dut_patience_s: Annotated[float, Field(ge=0, le=86_400)] = 0.0
+    """How long a DUT that answers neither test frames nor ARP or NDP is waited for; 0: its silence is a result at once."""
     directions: Directions = "both"
     n: Annotated[int, Field(ge=1, le=1_000_000)] = 2
     m: Annotated[int, Field(ge=0, le=1_000_000)] = 2

@@ -8,13 +8,24 @@ Every line has ``event`` and ``time`` (ISO 8601, UTC). The events of a run, in o
 * ``trial`` before and ``result`` after each trial, with frame_size, repetition, rate_fps, attempt;
 * ``search``: how the search of a repetition ended (throughput);
 * ``rate``: what a rate's trial showed, ``series``: how the series of a repetition ended (frame loss);
-* ``end``: outcome completed | ended | interrupted | error, with a message. It is missing where the run was killed.
+* ``delays``: a repetition's delays (latency, delay variation);
+* ``dut_state``: what the DUT's command ``state`` said, before and after each search;
+* ``wait``: a DUT that answered nothing was waited for;
+* ``end``: outcome completed | ended | interrupted | error, with a message. It is missing where the run was killed;
+* ``resumed``: from here on another process went on, with its environment. A trial without a result before it is run again after it.
+
+A procedure is a function of its trials' results. So a run goes on by telling it the results that stand here: :class:`ResumedJournal` makes sure that
+it then says again what it said the first time, and writes only what is new.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -28,17 +39,26 @@ FORMAT = 1
 
 Event = dict[str, Any]
 
+_REPEATED = ("plan", "environment", "resumed", "end")
+"""Events that a run which goes on does not come past again."""
+_FINAL = ("completed", "ended")
+
 
 class JournalError(Exception):
     """A journal cannot be written or read; the message names the file."""
 
 
+class WriteError(JournalError):
+    """What was measured cannot be kept: the disk is full, or fails. What was written before it is whole, and the run can go on from there."""
+
+
 class JournalWriter:
-    """Writes events; made by :meth:`create`, a context manager."""
+    """Writes events; made by :meth:`create`, a context manager. No second process writes to the same journal meanwhile."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor = descriptor
         self._path = path
+        self._failure: str | None = None
 
     @classmethod
     def create(cls, directory: Path) -> Self:
@@ -50,27 +70,48 @@ class JournalWriter:
         path = directory / JOURNAL
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as error:
             raise JournalError(f"cannot write {path}: {error.strerror}") from error
+        descriptor = _open_alone(path, os.O_CREAT)
         if os.fstat(descriptor).st_size:
             os.close(descriptor)
-            raise JournalError(f"{path} holds the journal of another run: choose another directory or remove it")
+            raise JournalError(f"{path} holds the journal of another run: choose another directory or remove it, or go on with: dutperf resume {directory}")
         _sync_directory(directory)
         return cls(descriptor, path)
+
+    @property
+    def directory(self) -> Path:
+        """Where the journal is."""
+        return self._path.parent
+
+    @property
+    def repeats(self) -> bool:
+        """Whether what happens next stands in the journal already."""
+        return False
+
+    def recall(self, event: str) -> Event | None:
+        """The next event, where it stands in the journal already and is an ``event``; what it says need not be found out again."""
+        del event
+        return None
 
     def write(self, event: str, **members: Any) -> None:
         """Append an event; it is on the disk when this returns. ``members`` are JSON types.
 
         Raises:
-            JournalError: the file cannot be written (disk full).
+            WriteError: the file cannot be written (disk full). Nothing of the event stays in it, and nothing is written to it any more.
         """
+        if self._failure is not None:
+            raise WriteError(self._failure)
         line = json.dumps({"event": event, "time": datetime.now(UTC).isoformat(timespec="milliseconds"), **members}, allow_nan=False) + "\n"
+        whole = os.fstat(self._descriptor).st_size
         try:
             _write_all(self._descriptor, line.encode())
             os.fsync(self._descriptor)
         except OSError as error:
-            raise JournalError(f"cannot write {self._path}: {error.strerror}") from error
+            self._failure = f"cannot write {self._path}: {error.strerror}"
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, whole)
+            raise WriteError(self._failure) from error
 
     def close(self) -> None:
         """May be called more than once."""
@@ -83,6 +124,109 @@ class JournalWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.close()
+
+
+class ResumedJournal(JournalWriter):
+    """Goes on with the journal of a run that ended before its time; made by :meth:`open`.
+
+    Until all that was recorded has come again, :meth:`write` compares and writes nothing. Then a torn last line is cut, and ``resumed`` is written.
+    """
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        super().__init__(descriptor, path)
+        self.events = read(path.parent)
+        """All that stands in it."""
+        self.preface: Mapping[str, Any] = {}
+        """Members of the event ``resumed``."""
+        self._recorded = deque(_to_repeat(self.events))
+        self._goes_on = False
+
+    @classmethod
+    def open(cls, directory: Path) -> Self:
+        """The journal in ``directory``, which is not changed before there is something new to write.
+
+        Raises:
+            JournalError: there is none, it cannot be read or written, it has no plan or is of another format, or its run has not ended.
+        """
+        path = directory / JOURNAL
+        if not path.exists():
+            raise JournalError(f"{directory} holds no journal ({JOURNAL}): there is no run to go on with")
+        descriptor = _open_alone(path)
+        try:
+            journal = cls(descriptor, path)
+            plan_of(journal.events, path)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return journal
+
+    @property
+    def plan(self) -> Event:
+        """What was to be measured."""
+        return self.events[0]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the procedure came to its end."""
+        return ending(self.events).get("outcome") in _FINAL
+
+    @property
+    def repeats(self) -> bool:
+        """See :meth:`JournalWriter.repeats`."""
+        return bool(self._recorded)
+
+    def recall(self, event: str) -> Event | None:
+        """See :meth:`JournalWriter.recall`."""
+        return self._recorded.popleft() if self._recorded and self._recorded[0]["event"] == event else None
+
+    def write(self, event: str, **members: Any) -> None:
+        """See :meth:`JournalWriter.write`.
+
+        Raises:
+            JournalError: what comes is not what was recorded.
+        """
+        if self._recorded:
+            self._compare({"event": event, **members})
+            return
+        if not self._goes_on:
+            self._cut()
+            self._goes_on = True
+            super().write("resumed", **self.preface)
+        super().write(event, **members)
+
+    def _compare(self, said: Event) -> None:
+        recorded = {name: value for name, value in self._recorded[0].items() if name != "time"}
+        if json.loads(json.dumps(said)) != recorded:
+            was = self._recorded[0]
+            raise JournalError(f"{self._path} cannot be gone on with: at {was['time']} the run came to another {was['event']} than it comes to now")
+        self._recorded.popleft()
+
+    def _cut(self) -> None:
+        """Remove what follows the last line feed."""
+        try:
+            os.ftruncate(self._descriptor, self._path.read_bytes().rfind(b"\n") + 1)
+        except OSError as error:
+            raise WriteError(f"cannot write {self._path}: {error.strerror}") from error
+
+
+def plan_of(events: list[Event], path: Path | None = None) -> Event:
+    """The plan of a journal, its first event.
+
+    Raises:
+        JournalError: there is none, or it is of another format.
+    """
+    name = "the journal" if path is None else str(path)
+    if not events or events[0]["event"] != "plan":
+        raise JournalError(f"{name} does not begin with a plan: its run was killed before it began")
+    if events[0].get("format") != FORMAT:
+        raise JournalError(f"{name} has format {events[0].get('format')}, this version reads {FORMAT}")
+    return events[0]
+
+
+def ending(events: list[Event]) -> Event:
+    """The event ``end`` of a journal; empty where the run was killed, or goes on."""
+    last = next((event for event in reversed(events) if event["event"] in ("end", "resumed")), None)
+    return last if last is not None and last["event"] == "end" else {}
 
 
 def read(directory: Path) -> list[Event]:
@@ -104,6 +248,31 @@ def recorded_result(data: dict[str, Any]) -> TrialResult:
     """The result of a ``result`` event's member of that name."""
     directions = {name: {key: value for key, value in data[name].items() if key != "lost"} for name in ("forward", "reverse") if data.get(name)}
     return TrialResult.model_validate({**data, **directions})
+
+
+def _to_repeat(events: list[Event]) -> list[Event]:
+    """What a procedure comes past again, in order; without trials that came to no result."""
+    course = [event for event in events if event["event"] not in _REPEATED]
+    after: list[str | None] = [event["event"] for event in course[1:]]
+    return [event for event, follower in zip(course, [*after, None], strict=False) if event["event"] != "trial" or follower == "result"]
+
+
+def _open_alone(path: Path, flags: int = 0) -> int:
+    """``path`` for appending. The lock is the process's: the kernel frees it however the process ends.
+
+    Raises:
+        JournalError: it cannot be opened, or another process writes to it.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | flags, 0o644)
+    except OSError as error:
+        raise JournalError(f"cannot write {path}: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise JournalError(f"{path} is being written: its run goes on in another process") from error
+    return descriptor
 
 
 def _event(path: Path, number: int, line: bytes) -> Event:

@@ -49,6 +49,7 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
     return Trial(
         trial=number,
         seed=conditions.seed,
+        rest_ns=round(conditions.learning_rest_s * 1e9) or None,
         duration_ns=round(conditions.duration_s * 1e9),
         drain_ns=round(conditions.drain_s * 1e9),
         burst=conditions.burst,

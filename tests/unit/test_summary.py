@@ -21,8 +21,9 @@ from dutperf.report.summary import SUMMARY, Summary, write_summary
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import counts, measure, plan
 
-CONFORMING: dict[str, Any] = {"frame_sizes": (84, 128, 256, 512, 768, 1024, 1280, 1518), "duration_s": 60, "drain_s": 2, "repetitions": 20}
-ALWAYS = {"RFC 2544 section 23 (b)", "RFC 2544 section 23 (e)", "RFC 2544 section 12"}
+RESTS = {"drain_s": 2, "learning_rest_s": 2, "settle_s": 5}
+CONFORMING: dict[str, Any] = {"frame_sizes": (84, 128, 256, 512, 768, 1024, 1280, 1518), "duration_s": 60, **RESTS, "repetitions": 20}
+ALWAYS = {"RFC 2544 section 12"}
 """Clauses that no run follows yet."""
 
 
@@ -180,6 +181,10 @@ def deviated(
         ({"duration_s": 59.9}, "RFC 2544 section 24"),
         ({"loss_tolerance": 0.0001}, "RFC 2544 section 26.1"),
         ({"drain_s": 1.9}, "RFC 2544 section 23 (d)"),
+        ({"learning_rest_s": 1.9}, "RFC 2544 section 23 (b)"),
+        ({"learning_rest_s": 0}, "RFC 2544 section 23 (b)"),
+        ({"settle_s": 4.9}, "RFC 2544 section 23 (e)"),
+        ({"settle_s": 6}, None),
         ({"directions": "reverse"}, "RFC 8219 section 5.3, RFC 2544 section 14"),
         ({"ports": "fixed"}, "RFC 4814 section 4.5"),
         ({"ports": "increasing"}, "RFC 4814 section 4.5"),

@@ -44,7 +44,7 @@ def trial_progress(trial: Trial) -> Iterator[ProgressCallback]:
     if not console.is_terminal:
         yield lambda _progress: None
         return
-    whole_s = (trial.duration_ns + trial.drain_ns) / 1e9
+    whole_s = trial.whole_s
     with Live(console=console, transient=True) as live:
         yield lambda progress: live.update(Text(f"{_progress_text(progress)}, {duration(max(0.0, whole_s - progress.elapsed_s))} left"))
 

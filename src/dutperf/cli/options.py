@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options that commands share, each declared once, and how they become :class:`~dutperf.conditions.Conditions`.
 
-What is not given keeps the default of the conditions, which are those that conform to the RFCs.
+What is not given keeps the default of the conditions, which are those that conform to the RFCs; but for the rests around a trial, which are asked for.
 """
 
 from __future__ import annotations
@@ -36,6 +36,13 @@ FrameSizes = Annotated[
 RateText = Annotated[str, typer.Option("--rate", metavar="RATE", help="Per direction: frames/s (60000, 60k, 1.5M) or % of the media's maximum.")]
 Duration = Annotated[float, typer.Option("--duration", metavar="S", help="Sending time of a trial (RFC 2544 section 24: 60).")]
 Drain = Annotated[float, typer.Option("--drain", metavar="S", help="Receiving time after it (RFC 2544 section 23: 2).")]
+LearningRest = Annotated[
+    float, typer.Option("--learning-rest", metavar="S", help="Rest between ARP or NDP before each trial and its first frame (RFC 2544 section 23: 2).")
+]
+Settle = Annotated[float, typer.Option("--settle", metavar="S", help="Rest of the DUT between two trials (RFC 2544 section 23: 5).")]
+DutPatience = Annotated[
+    float, typer.Option("--dut-patience", metavar="S", help="Wait so long for a DUT that answers nothing, not even ARP or NDP, before it counts as silent.")
+]
 DirectionsChoice = Annotated[Directions, typer.Option("--directions", help="Which directions send.")]
 Foreground = Annotated[
     str, typer.Option("--foreground", metavar="N:M", help="Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground.")
@@ -70,6 +77,9 @@ EVERY_TRIAL: dict[str, Any] = {
     "frame_sizes": FrameSizes,
     "duration_s": Duration,
     "drain_s": Drain,
+    "learning_rest_s": LearningRest,
+    "settle_s": Settle,
+    "dut_patience_s": DutPatience,
     "directions": DirectionsChoice,
     "foreground": Foreground,
     "ports": Ports,

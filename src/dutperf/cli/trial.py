@@ -30,6 +30,7 @@ def trial(
     frame_size: options.FrameSizes = None,
     duration: options.Duration = DEFAULT.duration_s,
     drain: options.Drain = DEFAULT.drain_s,
+    learning_rest: options.LearningRest = DEFAULT.learning_rest_s,
     directions: options.DirectionsChoice = DEFAULT.directions,
     foreground: options.Foreground = f"{DEFAULT.n}:{DEFAULT.m}",
     ports: options.Ports = DEFAULT.ports,
@@ -48,6 +49,7 @@ def trial(
             foreground,
             duration_s=duration,
             drain_s=drain,
+            learning_rest_s=learning_rest,
             directions=directions,
             ports=ports,
             networks=networks,
@@ -79,7 +81,7 @@ def run_one(ready: Bench, rate: Rate) -> tuple[Trial, TrialResult]:
     except ValueError as error:
         raise ConfigError(str(error), "--rate") from None
     planned = ready.make_trial(frame_size, rate_fps, 1)
-    say(f"one trial with {frame_size} byte frames at {rate_fps:,} frames/s per direction, {live.duration((planned.duration_ns + planned.drain_ns) / 1e9)}")
+    say(f"one trial with {frame_size} byte frames at {rate_fps:,} frames/s per direction, {live.duration(planned.whole_s)}")
     with live.trial_progress(planned) as on_progress:
         return planned, ready.tester.run(planned, on_progress)
 

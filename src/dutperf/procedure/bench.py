@@ -38,6 +38,10 @@ class Plan:
     dut: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     invocation: Sequence[str] = ()
+    source: Mapping[str, Any] = field(default_factory=dict)
+    """Where the set-up came from, for a run that goes on later: JSON types."""
+    dut_state: Callable[[], str] | None = None
+    """Asks the DUT for its state, where the set-up says how."""
 
 
 @dataclass(frozen=True)

@@ -244,7 +244,7 @@ def point(recorded: Recorded) -> ThroughputPoint:
         throughput_fps=_statistics(searches),
         limited_by=None if decisive is None else decisive["limited_by"],
         message=_message(decisive, searches) + recorded.shortfall(len(searches)),
-        above=_above(searches, results),
+        above=_above(searches, _without_waits(results, recorded.of("wait"))),
         trials=points.trials(results),
     )
 
@@ -287,6 +287,12 @@ def _above(searches: list[Event], results: list[Event]) -> Above | None:
         return None
     rate_fps, result = min(failed, key=lambda trial: (trial[0], -trial[1].worst_loss_ratio))
     return Above(rate_fps=rate_fps, **points.losses(result))
+
+
+def _without_waits(results: list[Event], waits: list[Event]) -> list[Event]:
+    """Without trials that met a DUT which was down and came back: they were repeated."""
+    met = {(wait["repetition"], wait["trial"]) for wait in waits if wait["answered"]}
+    return [event for event in results if (event["repetition"], event.get("trial")) not in met]
 
 
 PROCEDURE = Definition(

@@ -15,6 +15,8 @@ from dutperf.model import MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, FieldMode, Value
 
 TRIAL_S = 60.0
 DRAIN_S = 2.0
+LEARNING_REST_S = 2.0
+SETTLE_S = 5.0
 LATENCY_TRIAL_S = 120.0
 TAGS = 500
 TAG_AFTER_S = 60.0
@@ -103,12 +105,19 @@ def _drain(facts: Facts) -> str | None:
     return f"receiving ends {drain_s:g} s after sending, not {DRAIN_S:g} s" if drain_s < DRAIN_S else None
 
 
-def _preparation(_: Facts) -> str | None:
-    return "no wait of 2 s between the learning frames before each trial (ARP, NDP) and its first test frame"
+def _preparation(facts: Facts) -> str | None:
+    said = "between the learning frames before each trial (ARP, NDP) and its first test frame"
+    return _too_short(facts.conditions.learning_rest_s, LEARNING_REST_S, said)
 
 
-def _rest(_: Facts) -> str | None:
-    return "no rest of 5 s between trials for the DUT to restabilise"
+def _rest(facts: Facts) -> str | None:
+    return _too_short(facts.conditions.settle_s, SETTLE_S, "between trials for the DUT to restabilise")
+
+
+def _too_short(rest_s: float, standard_s: float, when: str) -> str | None:
+    if rest_s >= standard_s:
+        return None
+    return f"a rest of {rest_s:g} s, not {standard_s:g} s, {when}" if rest_s else f"no rest of {standard_s:g} s {when}"
 
 
 def _direction(facts: Facts) -> str | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dutperf.conditions import Conditions
-from dutperf.journal import Event
+from dutperf.journal import Event, ending
 from dutperf.model import DirectionCounts, TrialResult, Value
 
 Row = tuple[str, ...]
@@ -88,8 +88,8 @@ class Recorded:
         return "" if finished == repetitions else f" ({finished} of {repetitions} repetitions; the run ended early because {self._early_end()})"
 
     def _early_end(self) -> str:
-        end = next(of_kind(self.events, "end"), None)
-        if end is None:
+        end = ending(self.events)
+        if not end:
             return "it was killed"
         reasons = {"interrupted": "it was interrupted", "error": f"of an error: {end['message']}", "ended": "the DUT forwards nothing"}
         return reasons.get(end["outcome"], "it was stopped")

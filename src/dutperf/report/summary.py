@@ -11,7 +11,7 @@ from pydantic import SerializeAsAny
 
 from dutperf import journal
 from dutperf.conditions import Conditions
-from dutperf.journal import Event, JournalError
+from dutperf.journal import Event, WriteError
 from dutperf.model import Value
 from dutperf.report.deviations import Deviation, deviations
 from dutperf.report.points import Point, PointBuilder, Recorded, of_kind
@@ -38,14 +38,15 @@ def write_summary(directory: Path, build: PointBuilder) -> Summary:
     """Make ``directory/summary.json`` from ``directory/journal.jsonl``; ``build`` is the procedure's.
 
     Raises:
-        JournalError: the journal cannot be read, or the summary cannot be written.
+        JournalError: the journal cannot be read.
+        WriteError: the summary cannot be written.
     """
     summary = summarise(journal.read(directory), build)
     path = directory / SUMMARY
     try:
         _replace(path, json.dumps(summary.model_dump(mode="json"), indent=2) + "\n")
     except OSError as error:
-        raise JournalError(f"cannot write {path}: {error.strerror}") from error
+        raise WriteError(f"cannot write {path}: {error.strerror}") from error
     return summary
 
 
@@ -55,7 +56,7 @@ def summarise(events: list[Event], build: PointBuilder) -> Summary:
     Raises:
         JournalError: there is no plan, or it is of another format.
     """
-    plan = plan_of(events)
+    plan = journal.plan_of(events)
     conditions = Conditions.model_validate(plan["conditions"])
     points = tuple(build(Recorded(frame, events, conditions)) for frame in plan["frames"])
     finished = min(point.finished for point in points)
@@ -69,22 +70,15 @@ def summarise(events: list[Event], build: PointBuilder) -> Summary:
     )
 
 
-def plan_of(events: list[Event]) -> Event:
-    """The plan that a journal begins with.
-
-    Raises:
-        JournalError: there is none, or it is of another format.
-    """
-    if not events or events[0]["event"] != "plan":
-        raise JournalError("the journal does not begin with a plan")
-    if events[0]["format"] != journal.FORMAT:
-        raise JournalError(f"the journal has format {events[0]['format']}, this version reads {journal.FORMAT}")
-    return events[0]
-
-
 def _environment(plan: Event, events: list[Event]) -> dict[str, Any]:
     members = next(of_kind(events, "environment"), {})
-    return {"started": plan["time"], **{key: value for key, value in members.items() if key not in ("event", "time")}}
+    return {"started": plan["time"], **{key: value for key, value in members.items() if key not in ("event", "time")}, **_dut_states(events)}
+
+
+def _dut_states(events: list[Event]) -> dict[str, Any]:
+    """Digests of what the DUT said of its state, where it was asked: a person sees at once whether it changed."""
+    states = [{key: event[key] for key in ("when", "frame_size", "repetition", "sha256")} for event in of_kind(events, "dut_state")]
+    return {"dut_states": states} if states else {}
 
 
 def _conditions(plan: Event) -> dict[str, Any]:
@@ -97,5 +91,9 @@ def _conditions(plan: Event) -> dict[str, Any]:
 def _replace(path: Path, text: str) -> None:
     """Write ``path`` as a whole: a reader never sees half of it."""
     fresh = path.with_suffix(".tmp")
-    fresh.write_text(text)
-    fresh.replace(path)
+    try:
+        fresh.write_text(text)
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise

@@ -51,6 +51,10 @@ class ReplayedTester:
             on_progress(_at_end(trial, result))
         return result
 
+    def has(self, trial: Trial) -> bool:
+        """Whether there is a result for ``trial`` that was not asked for yet."""
+        return bool(self._results.get(_key(trial)))
+
     def environment(self) -> dict[str, Any]:
         """That of the tester which made the journal."""
         return self._environment

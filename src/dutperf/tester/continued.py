@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tester for a run that goes on: trials that were finished are answered from the journal, the others are run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dutperf.model import Trial, TrialResult
+from dutperf.tester import ProgressCallback, Tester
+from dutperf.tester.replayed import ReplayedTester
+
+
+class ContinuedTester:
+    """A :class:`dutperf.tester.Tester`: ``replayed`` as far as it goes, then ``live``, to which it belongs."""
+
+    def __init__(self, replayed: ReplayedTester, live: Tester) -> None:
+        self._replayed = replayed
+        self._live = live
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        """See :meth:`dutperf.tester.Tester.run`."""
+        tester = self._replayed if self._replayed.has(trial) else self._live
+        return tester.run(trial, on_progress)
+
+    def environment(self) -> dict[str, Any]:
+        """That of the trials still to be run."""
+        return self._live.environment()
+
+    def close(self) -> None:
+        """See :meth:`dutperf.tester.Tester.close`."""
+        self._live.close()

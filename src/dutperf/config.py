@@ -128,14 +128,42 @@ class Side(Value):
         return bool(self.gateway4 or self.gateway6 or self.gateway_mac)
 
 
+def _command(command: object) -> object:
+    words = [command] if isinstance(command, str) else command
+    if not isinstance(words, list | tuple) or not words or not all(isinstance(word, str) and word.strip() for word in words):
+        raise ValueError("is no command: give a line for the shell, or a list of words")
+    return command
+
+
+Command = Annotated[str | tuple[str, ...], BeforeValidator(_command)]
+"""A line for the shell, or a program and its arguments."""
+
+
+class DutCommands(Value):
+    """Commands on this machine that concern the DUT, each at most ``time_limit_s`` seconds long; see :mod:`dutperf.dut`."""
+
+    set_up: Command | None = None
+    """Before the tester's ports are opened."""
+    tear_down: Command | None = None
+    """At the end, however it comes about."""
+    state: Command | None = None
+    """Before the first and after the last trial of each search; what it says goes to the journal."""
+    time_limit_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
+
+
 class Dut(BaseModel):
-    """What the results say about the DUT; any further keys are taken over as they are."""
+    """What the results say about the DUT, and its commands; any further keys are taken over as they are."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: dict[str, JsonValue]
 
     name: Text | None = None
     version: Text | None = None
+    commands: DutCommands | None = None
+
+    def identity(self) -> dict[str, Any]:
+        """What the results say about the DUT, as JSON types."""
+        return self.model_dump(mode="json", exclude_none=True, exclude={"commands"})
 
 
 class Setup(Value):
@@ -272,6 +300,9 @@ def _check(setup: Setup) -> None:
     _check_between(setup)
     for name, other in (("left", setup.right), ("right", setup.left)):
         _check_seen_as(name, setup.sides()[name], other)
+    commands = setup.dut.commands
+    if commands is not None and not (commands.set_up or commands.tear_down or commands.state):
+        raise _Refusal(("dut", "commands"), "names no command; there are set_up, tear_down and state")
 
 
 def _check_addresses(name: str, side: Side) -> None:

@@ -171,7 +171,7 @@ def test_yaml_does_not_make_numbers_of_addresses_and_versions() -> None:
     assert (setup.left.port, setup.left.gateway_mac, setup.right.gateway_mac) == ("0000:01:00.0", "52:54:00:12:34:56", "10:20:30:40:50:10")
     assert setup.right.varying_address is not None
     assert setup.right.varying_address.max == 0x20
-    assert setup.dut.model_dump() == {"name": "7", "version": "0.10", "released": "2024-01-01"}
+    assert setup.dut.identity() == {"name": "7", "version": "0.10", "released": "2024-01-01"}
 
 
 UNREADABLE = [("missing", None, "No such file"), ("no UTF-8", b"\xff\xfe\x00", "no UTF-8 text")]

@@ -2,7 +2,8 @@
 """The command ``dutperf``: one file for each command, ``measure`` for all procedures; they share ``options``, ``bench``, ``live`` and ``show``.
 
 Standard output carries results, with ``--json`` one JSON object and nothing else; progress, notes and errors go to standard error.
-Exit status: 0 a valid result, 1 the DUT yields no number, 2 wrong usage or configuration, 3 invalid, 4 aborted, 130 interrupted.
+Exit status: 0 a valid result, 1 the DUT yields no number, 2 wrong usage or configuration, 3 invalid, 4 aborted (also: the disk
+is full), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Annotated
 import typer
 
 from dutperf import __version__, procedure
-from dutperf.cli import doctor, lab, measure, trial
+from dutperf.cli import doctor, lab, measure, resume, trial
 from dutperf.cli.errors import signals_interrupt
 
 app = typer.Typer(name="dutperf", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -32,6 +33,7 @@ def _dutperf(version: Annotated[bool, typer.Option("--version", callback=_versio
 app.command("trial")(trial.trial)
 for definition in procedure.ALL:
     app.command(definition.name)(measure.command(definition))
+app.command("resume")(resume.resume)
 app.add_typer(lab.app, name="lab")
 app.command("doctor")(doctor.doctor)
 

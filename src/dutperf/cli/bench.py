@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from dutperf import config, lab, traffic
+from dutperf import config, dut, lab, traffic
+from dutperf.campaign import Plan
 from dutperf.cli import options
 from dutperf.conditions import Conditions
 from dutperf.config import ConfigError, Setup
+from dutperf.journal import Event, JournalError
 from dutperf.model import Trial
 from dutperf.tester.engine import EngineCommand, EngineTester
 
@@ -27,6 +31,8 @@ class Source:
     lab: str | None
     lab_options: dict[str, str]
     file: Path | None
+    recorded: Setup | None = None
+    """That of a run which goes on: it stands for the file, which may have changed, and knows the media's speed."""
 
     @classmethod
     def of(cls, name: str | None, option_texts: Sequence[str] | None, file: Path | None) -> Source:
@@ -41,25 +47,62 @@ class Source:
             raise ConfigError("has no effect with --config", "--lab-option")
         return cls(name, options.lab_options(option_texts), file)
 
+    @classmethod
+    def of_plan(cls, plan: Event) -> Source:
+        """Of a run that goes on, from its journal's plan.
+
+        Raises:
+            JournalError: the plan does not say it, or says what this version cannot read.
+        """
+        source = plan.get("source", {})
+        try:
+            recorded = config.parse(plan["config"], origin="the journal's configuration")
+        except (ConfigError, KeyError) as error:
+            raise JournalError(f"the run cannot go on: its set-up cannot be had again ({error})") from None
+        if isinstance(source.get("lab"), str):
+            return cls(source["lab"], source["lab_options"], None, recorded)
+        if isinstance(source.get("config"), str):
+            return cls(None, {}, Path(source["config"]), recorded)
+        raise JournalError("the run cannot go on: its journal does not say where its set-up came from")
+
+    def as_json(self) -> dict[str, Any]:
+        """For the journal; :meth:`of_plan` reads it."""
+        return {"config": str(self.file)} if self.lab is None else {"lab": self.lab, "lab_options": self.lab_options}
+
     @contextmanager
     def setup(self, max_frame_size: int) -> Iterator[Setup]:
         """The set-up, with everything it needs in place; ``max_frame_size`` in bytes must pass a lab's cables."""
-        if self.file is not None:
-            yield config.load(self.file)
+        if self.lab is None:
+            assert self.file is not None
+            yield self.recorded or config.load(self.file)
             return
-        assert self.lab is not None
         longer = {"max_frame_size": str(max_frame_size)} if max_frame_size > USUAL_FRAME_SIZE else {}
         with lab.bring_up(self.lab, longer | self.lab_options) as mapping:
-            yield config.parse(mapping, origin=f"lab {self.lab}")
+            setup = config.parse(mapping, origin=f"lab {self.lab}")
+            yield setup if self.recorded is None else setup.model_copy(update={"media_mbps": self.recorded.media_mbps})
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Ready to measure: the engine runs, its ports are open, the DUT has answered."""
+    """Ready to measure: the DUT is set up, the engine runs, its ports are open, the DUT has answered."""
 
     setup: Setup
     conditions: Conditions
     tester: EngineTester
+    source: Source
+
+    def plan(self) -> Plan:
+        """What is to be measured here."""
+        return Plan(
+            conditions=self.conditions,
+            make_trial=self.make_trial,
+            maximum_fps=self.maximum_fps,
+            dut=self.setup.dut.identity(),
+            config=config.as_json(self.setup),
+            invocation=["dutperf", *sys.argv[1:]],
+            source=self.source.as_json(),
+            dut_state=dut.state_of(self.setup.dut),
+        )
 
     def make_trial(self, frame_size: int, rate_fps: int, number: int) -> Trial:
         """See :func:`dutperf.traffic.make_trial`."""
@@ -78,13 +121,13 @@ def bench(source: Source, conditions: Conditions) -> Iterator[Bench]:
         ConfigError, LabError, TesterError: it cannot be had; nothing is left behind.
     """
     max_frame_size = max(USUAL_FRAME_SIZE, *conditions.frame_sizes)
-    with source.setup(max_frame_size) as setup:
+    with source.setup(max_frame_size) as setup, dut.in_place(setup.dut):
         _yield_to_the_dut()
         sized = conditions if "frame_sizes" in conditions.model_fields_set else _smallest(setup, conditions)
         traffic.check(setup, sized)
         command = EngineCommand.find(setup.engine.command, setup.engine.netns)
         with EngineTester(command, traffic.open_request(setup, max_frame_size), dut_cores=traffic.dut_cores(setup)) as tester:
-            yield Bench(traffic.with_media(setup, tester.environment()), sized, tester)
+            yield Bench(traffic.with_media(setup, tester.environment()), sized, tester, source)
 
 
 def _yield_to_the_dut() -> None:

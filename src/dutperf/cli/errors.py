@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 import typer
@@ -13,7 +14,7 @@ import typer
 from dutperf.campaign import PlanError
 from dutperf.cli.options import option_of
 from dutperf.config import ConfigError
-from dutperf.journal import JournalError
+from dutperf.journal import JOURNAL, JournalError, WriteError
 from dutperf.lab import LabError
 from dutperf.tester import TesterError
 
@@ -29,6 +30,8 @@ def reported() -> Iterator[None]:
     """Errors that a user can mend end the command with one sentence, an interruption without a word more than that."""
     try:
         yield
+    except WriteError as error:
+        raise _exit(str(error), ABORTED) from None
     except (ConfigError, LabError, JournalError) as error:
         raise _exit(str(error), WRONG_USAGE) from None
     except PlanError as error:
@@ -37,6 +40,18 @@ def reported() -> Iterator[None]:
         raise _exit(f"{error.field}: {error}" if error.field else str(error), WRONG_USAGE) from None
     except KeyboardInterrupt:
         raise _exit("interrupted", INTERRUPTED) from None
+
+
+@contextmanager
+def kept(directory: Path) -> Iterator[None]:
+    """Where measuring breaks off, say how to go on with what is in ``directory``."""
+    try:
+        yield
+    except (KeyboardInterrupt, WriteError, TesterError, ConfigError):
+        journal = directory / JOURNAL
+        if journal.exists() and journal.stat().st_size:
+            say(f"what was measured so far is in {directory}; go on with: dutperf resume {directory}")
+        raise
 
 
 def say(text: str) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from datetime import datetime
 from inspect import Parameter, Signature
@@ -13,11 +12,11 @@ from typing import Any
 
 import typer
 
-from dutperf import campaign, config
-from dutperf.campaign import Plan, Summary
+from dutperf import campaign
+from dutperf.campaign import Summary
 from dutperf.cli import live, options, show
 from dutperf.cli.bench import Bench, Source, bench
-from dutperf.cli.errors import INVALID, NO_NUMBER, reported, say
+from dutperf.cli.errors import INVALID, NO_NUMBER, kept, reported
 from dutperf.procedure.definition import Definition
 
 SOURCE = {"lab": options.LabName, "lab_option": options.LabOptions, "config_file": options.ConfigFile}
@@ -38,20 +37,8 @@ def command(definition: Definition) -> Callable[..., None]:
 
 def measure(definition: Definition, ready: Bench, directory: Path) -> Summary:
     """Measure on a bench that is ready, with progress for a person to see; what was interrupted is left in ``directory``."""
-    plan = Plan(
-        conditions=ready.conditions,
-        make_trial=ready.make_trial,
-        maximum_fps=ready.maximum_fps,
-        dut=ready.setup.dut.model_dump(mode="json", exclude_none=True),
-        config=config.as_json(ready.setup),
-        invocation=["dutperf", *sys.argv[1:]],
-    )
-    try:
-        with live.observer() as observer:
-            return campaign.measure(definition, ready.tester, plan, directory, observer)
-    except KeyboardInterrupt:
-        say(f"what was measured so far is in {directory}")
-        raise
+    with kept(directory), live.observer() as observer:
+        return campaign.measure(definition, ready.tester, ready.plan(), directory, observer)
 
 
 def exit_status(summary: Summary) -> int:

@@ -97,7 +97,7 @@ def as_report(ready: Bench, planned: Trial, result: TrialResult) -> dict[str, An
         "frame_size": frame_size,
         "frame_size_ipv4": traffic.frame_size_ipv4(ready.setup, conditions, frame_size),
         "trial": to_json(planned),
-        "dut": ready.setup.dut.model_dump(mode="json", exclude_none=True),
+        "dut": ready.setup.dut.identity(),
         "config": config.as_json(ready.setup),
         "environment": ready.tester.environment(),
     }

@@ -157,16 +157,23 @@ class Campaign:
         self._reach_fps: dict[int, int] = {}
         self._status: Status | None = None
         self._search: tuple[int, int] | None = None
+        self._given_up = False
 
     def measure(self, rate_fps: int, place: Place, amend: Amend | None = None) -> TrialResult:
         """See :meth:`dutperf.procedure.bench.Bench.measure`."""
         self._enter(place)
         result = self._until_valid(rate_fps, place, amend)
         for _ in range(WAITS):
-            if not self._plan.conditions.dut_patience_s or not is_away(result) or not self._comes_back(place, result):
+            if not self._is_missed(result) or not self._comes_back(place, result):
                 break
             result = self._until_valid(rate_fps, place, amend)
         return result
+
+    def _is_missed(self, result: TrialResult) -> bool:
+        """Whether a DUT that is away is worth waiting for: asked for, and it was there since it was waited for in vain."""
+        if not is_away(result):
+            self._given_up = False
+        return is_away(result) and bool(self._plan.conditions.dut_patience_s) and not self._given_up
 
     def record(self, event: str, **members: Any) -> None:
         """See :meth:`dutperf.procedure.bench.Bench.record`."""
@@ -214,9 +221,15 @@ class Campaign:
     def _comes_back(self, place: Place, result: TrialResult) -> bool:
         """Wait for a DUT that is away; whether it forwards again."""
         recorded = self._journal.recall("wait")
-        if recorded is not None:
+        if recorded is None:
+            answered = self._wait(place, result)
+        else:
             self._number += recorded["probes"]
-            return bool(recorded["answered"])
+            answered = bool(recorded["answered"])
+        self._given_up = not answered
+        return answered
+
+    def _wait(self, place: Place, result: TrialResult) -> bool:
         patience_s = self._plan.conditions.dut_patience_s
         self.say(f"{evidence.silence(result)}; it does not answer ARP or NDP: waiting for it, {patience_s:g} s at most", place)
         waited = wait_for_dut(self._tester, lambda: probe(self._make_trial(place.frame_size, PROBE_FPS)), patience_s)
@@ -255,7 +268,7 @@ class Campaign:
         return result
 
     def _progressed(self, progress: Progress) -> None:
-        if self._status is not None:
+        if self._status is not None and not self._journal.repeats:
             self._observer.update(replace(self._status, progress=progress))
 
     def _show(self, status: Status) -> None:

@@ -206,6 +206,30 @@ def _taygas() -> list[int]:
     return [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/comm") if _name(path).strip() == "tayga"]
 
 
+def test_killed_it_goes_on_where_it_was(tmp_path: Path) -> None:
+    journal = tmp_path / "out" / "journal.jsonl"
+    router = ["--lab", "kernel-ipv4", "--lab-option", "limit_fps=50000", "--directions", "forward"]
+    search = ["--max-rate", "2000", "--repetitions", "10", "--duration", "0.3", "--drain", "0.1", "--settle", "0.1", "--learning-rest", "0.05"]
+    process = start("throughput", *router, *search, "--out", str(tmp_path / "out"))
+    deadline = time.monotonic() + 60
+    while not (journal.exists() and journal.read_text().count('"event": "result"') >= 4) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    meanwhile = dutperf("resume", str(tmp_path / "out"))
+    assert meanwhile.returncode == 2
+    assert "in another process" in meanwhile.stderr
+    process.kill()
+    process.communicate()
+    before = journal.read_bytes()
+    done = dutperf("resume", str(tmp_path / "out"), "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["points"][0]["throughput_fps"]["values"] == [2000] * 10
+    assert journal.read_bytes().startswith(before[: before.rindex(b"\n") + 1])
+    kinds = [json.loads(line)["event"] for line in journal.read_text().splitlines()]
+    assert (kinds.count("plan"), kinds.count("resumed"), kinds.count("search"), kinds[-1]) == (1, 1, 10, "end")
+    assert dutperf("resume", str(tmp_path / "out")).returncode == 0
+
+
 def test_two_commands_at_once_do_no_harm() -> None:
     processes = [start("trial", "--lab", "kernel-ipv6", "--rate", "500", *QUICK, "--json") for _ in range(2)]
     for process in processes:

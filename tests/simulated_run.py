@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A short campaign on a simulated DUT as a process of its own, to be killed: ``python simulated_run.py DIR [PROCEDURE]``.
+
+Where there is a journal it goes on. As it is a real process in virtual time, a trial takes no time: the journal's writing and syncing is what it does.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import itertools
+from typing import Any
+
+from dutperf import journal
+from dutperf.campaign import Plan, Summary, resume
+from dutperf.conditions import Rate
+from dutperf.journal import JOURNAL, ResumedJournal
+from dutperf.model import Trial
+from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
+from plans import Log, measure, plan
+
+_AT_THROUGHPUT: dict[str, Any] = {"found": {84: 60_000, 128: 50_000}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "throughput": {},
+    "frame-loss": {"max_rate": Rate.parse("70k")},
+    "latency": {**_AT_THROUGHPUT, "tags": 500, "tag_after_s": 0.1},
+    "pdv": _AT_THROUGHPUT,
+    "ipdv": _AT_THROUGHPUT,
+}
+"""What each procedure needs."""
+
+
+def a_plan(name: str = "throughput") -> Plan:
+    """Two frame sizes, five repetitions."""
+    return plan(frame_sizes=(84, 128), repetitions=5, duration_s=0.5, seed=3, **OPTIONS[name])
+
+
+def a_tester(events: list[journal.Event]) -> SimulatedTester:
+    """A DUT that loses at random and a tester that is disturbed at times, as they are after the trials of ``events`` that have a result."""
+    done = [event for event, following in itertools.pairwise(events) if event["event"] == "trial" and following["event"] == "result"]
+    trials = [Trial.model_validate(event["trial"]) for event in done]
+    return SimulatedTester(SimulatedDut(capacity_fps=54_321, loss_ratio=1e-7), SimulatedLimits(disturbed_ratio=0.1), seed=7, trials=trials)
+
+
+def start(directory: Path, name: str = "throughput") -> Summary:
+    """The whole run."""
+    return measure(a_tester([]), a_plan(name), directory, name)
+
+
+def go_on(directory: Path) -> Summary:
+    """What is left of it, under the conditions that its journal holds."""
+    with ResumedJournal.open(directory) as recorded:
+        return resume(a_tester(recorded.events), plan(**recorded.plan["conditions"]), recorded, Log())
+
+
+def advance(directory: Path, name: str = "throughput") -> None:
+    """Begin, or go on."""
+    go_on(directory) if (directory / JOURNAL).exists() else start(directory, name)
+
+
+if __name__ == "__main__":
+    advance(Path(sys.argv[1]), *sys.argv[2:])

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The DUT's own commands: in order, in time, on every way out, and with one sentence for what went wrong."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dutperf import config, dut
+from dutperf.config import ConfigError, Dut
+
+SIDES = {side: {"port": "null", "version": 4, "ipv4": address} for side, address in (("left", "198.18.0.2/24"), ("right", "198.19.0.2/24"))}
+
+
+def with_commands(**commands: Any) -> Dut:
+    return config.parse({**SIDES, "dut": {"name": "router", "commands": commands}}, "test").dut
+
+
+def logging(tmp_path: Path, *names: str) -> dict[str, str]:
+    return {name: f"echo {name} >> {tmp_path / 'log'}" for name in names}
+
+
+def log(tmp_path: Path) -> list[str]:
+    return (tmp_path / "log").read_text().split()
+
+
+def test_it_is_set_up_and_taken_down(tmp_path: Path) -> None:
+    with dut.in_place(with_commands(**logging(tmp_path, "set_up", "tear_down"))):
+        assert log(tmp_path) == ["set_up"]
+    assert log(tmp_path) == ["set_up", "tear_down"]
+
+
+def test_without_commands_nothing_happens() -> None:
+    bare = config.parse(SIDES, "test").dut
+    with dut.in_place(bare):
+        assert dut.state_of(bare) is None
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("something else")])
+def test_it_is_taken_down_however_the_measurement_ends(error: BaseException, tmp_path: Path) -> None:
+    with pytest.raises(type(error)), dut.in_place(with_commands(tear_down=f"echo tear_down >> {tmp_path / 'log'}; exit 3")):
+        raise error
+    assert log(tmp_path) == ["tear_down"]
+
+
+def test_it_is_taken_down_where_setting_it_up_failed(tmp_path: Path) -> None:
+    failing = with_commands(set_up="echo half way; exit 7", **logging(tmp_path, "tear_down"))
+    with pytest.raises(ConfigError, match=r"dut\.commands\.set_up: ended with status 7; the last it said: half way"), dut.in_place(failing):
+        pytest.fail("was not set up")
+    assert log(tmp_path) == ["tear_down"]
+
+
+SAID: list[tuple[Any, str]] = [
+    ("echo one; echo two >&2", "one\ntwo\n"),
+    (["printf", "%s", "$HOME *"], "$HOME *"),
+    ("printf '\\377'", "\ufffd"),
+]
+
+
+@pytest.mark.parametrize(("command", "said"), SAID)
+def test_what_the_state_is(command: Any, said: str) -> None:
+    ask = dut.state_of(with_commands(state=command))
+    assert ask is not None
+    assert ask() == said
+
+
+WRONG: list[tuple[Any, str]] = [
+    ("exit 5", "dut.commands.state: ended with status 5; it said nothing"),
+    ("kill -9 $$", "dut.commands.state: was ended by SIGKILL"),
+    (["/no/such/program"], "dut.commands.state: cannot run /no/such/program: No such file"),
+]
+
+
+@pytest.mark.parametrize(("command", "words"), WRONG)
+def test_a_command_that_fails_is_named(command: Any, words: str) -> None:
+    ask = dut.state_of(with_commands(state=command))
+    assert ask is not None
+    with pytest.raises(ConfigError) as caught:
+        ask()
+    assert words in str(caught.value)
+
+
+def test_a_command_that_takes_too_long_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+    slow = with_commands(state=f"(sleep 2; touch {tmp_path / 'late'}) & sleep 60", time_limit_s=0.3)
+    ask = dut.state_of(slow)
+    assert ask is not None
+    with pytest.raises(ConfigError, match=r"dut\.commands\.state: did not end within 0\.3 s"):
+        ask()
+    time.sleep(2.2)
+    assert not (tmp_path / "late").exists()
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"state": ""}, "dut.commands.state: is no command"),
+    ({"state": []}, "dut.commands.state: is no command"),
+    ({"state": ["ls", 1]}, "dut.commands.state: is no command"),
+    ({"state": 5}, "dut.commands.state: is no command"),
+    ({"sate": "ls"}, "dut.commands.sate: unknown key; did you mean state?"),
+    ({"state": "ls", "time_limit_s": 0}, "dut.commands.time_limit_s: should be greater than 0"),
+    ({"time_limit_s": 5}, "dut.commands: names no command"),
+    ({}, "dut.commands: names no command"),
+]
+
+
+@pytest.mark.parametrize(("commands", "words"), REFUSED)
+def test_what_is_no_command(commands: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        with_commands(**commands)
+    assert words in str(caught.value)
+
+
+def test_the_identity_is_not_the_commands() -> None:
+    assert with_commands(state="ls").identity() == {"name": "router"}
+
+
+@pytest.mark.parametrize("commands", [{"state": "ls -l"}, {"set_up": ["ls", "-l"], "time_limit_s": 3}])
+def test_a_configuration_comes_back_from_a_journal(commands: dict[str, Any]) -> None:
+    setup = config.parse({**SIDES, "engine": {"cores": [1], "command": ["sudo"]}, "dut": {"name": "router", "commands": commands}, "media_mbps": 100}, "test")
+    assert config.parse(config.as_json(setup), "journal") == setup

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting: for a DUT that is away, and between trials. In virtual time; a run that goes on does not wait again for what was waited for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dutperf import campaign, journal, patience
+from dutperf.conditions import Rate
+from dutperf.journal import JOURNAL, ResumedJournal
+from dutperf.model import LimitedBy, LinkState, Trial, TrialResult
+from dutperf.tester import ProgressCallback
+from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from plans import Log, measure, plan, trial
+
+TRUTH_FPS = 54_321
+NOWHERE = LinkState(left=False, right=True)
+
+
+class Clock:
+    """Stands in for the module ``time``: sleeping is what makes time pass."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+        self.slept_s: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds >= 0
+        self.slept_s.append(seconds)
+        self.now_s += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    for module in (campaign, patience):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+@dataclass
+class Restarting(SimulatedTester):
+    """Its DUT is away in some spans of time; trials take the time that they should."""
+
+    clock: Clock = field(default_factory=Clock)
+    away_s: tuple[tuple[float, float], ...] = ()
+    answers_arp: bool = False
+    begun_s: list[float] = field(default_factory=list)
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        self.begun_s.append(self.clock.now_s)
+        away = any(start <= self.clock.now_s - 1000 < end for start, end in self.away_s)
+        capacity = SimulatedDut(capacity_fps=TRUTH_FPS)
+        self.dut = SimulatedDut(silent=frozenset(trial.streams())) if away else capacity
+        result = super().run(trial, on_progress)
+        self.clock.now_s += trial.whole_s
+        return result.model_copy(update={"dut_answered": NOWHERE}) if away and not self.answers_arp else result
+
+
+def waits(directory: Path) -> list[journal.Event]:
+    return [event for event in journal.read(directory) if event["event"] == "wait"]
+
+
+def test_a_dut_that_comes_back_is_measured_as_if_nothing_had_been(clock: Clock, tmp_path: Path) -> None:
+    expected = measure(Restarting(clock=clock), plan(), tmp_path / "calm").points[0]
+    clock.now_s = 1000.0
+    log = Log()
+    tester = Restarting(clock=clock, away_s=((12, 40),))
+    [point] = measure(tester, plan(dut_patience_s=60), tmp_path / "run", log=log).points
+    assert (point.throughput_fps, point.limited_by, point.above) == (expected.throughput_fps, expected.limited_by, expected.above)
+    [wait] = waits(tmp_path / "run")
+    assert wait["answered"]
+    assert 20 < wait["waited_s"] < 30
+    assert wait["probes"] == sum(one.whole_s < 5 for one in tester.trials)
+    assert point.trials.valid == expected.trials.valid + 1
+    assert any("waiting for it, 60 s at most" in (status.note or "") for status in log.statuses)
+    assert any("forwards again" in (status.note or "") for status in log.statuses)
+
+
+def test_trials_after_a_wait_have_what_the_procedure_adds_to_them(clock: Clock, tmp_path: Path) -> None:
+    what = plan(dut_patience_s=60, rate=Rate.parse("1000"), tags=500, tag_after_s=1)
+    expected = measure(Restarting(clock=clock), what, tmp_path / "calm", "latency").points[0]
+    clock.now_s = 1000.0
+    tester = Restarting(clock=clock, away_s=((4, 40),))
+    [point] = measure(tester, what, tmp_path / "run", "latency").points
+    assert [event["answered"] for event in waits(tmp_path / "run")] == [True]
+    assert point.model_dump(exclude={"trials"}) == expected.model_dump(exclude={"trials"})
+    assert {one.tagged is None for one in tester.trials if one.whole_s >= 5} == {False}
+
+
+def test_trials_and_probes_have_numbers_of_their_own(clock: Clock, tmp_path: Path) -> None:
+    tester = Restarting(clock=clock, away_s=((12, 40),))
+    measure(tester, plan(dut_patience_s=60), tmp_path)
+    assert [one.trial for one in tester.trials] == list(range(len(tester.trials)))
+
+
+SILENT: list[tuple[dict[str, Any], bool, int]] = [
+    ({}, False, 0),
+    ({"dut_patience_s": 10}, False, 1),
+    ({"dut_patience_s": 10}, True, 0),
+]
+
+
+@pytest.mark.parametrize(("conditions", "answers_arp", "waited"), SILENT)
+def test_a_dut_that_stays_away_is_silent(conditions: dict[str, Any], answers_arp: bool, waited: int, clock: Clock, tmp_path: Path) -> None:
+    tester = Restarting(clock=clock, away_s=((0, 10**6),), answers_arp=answers_arp)
+    [point] = measure(tester, plan(**conditions), tmp_path).points
+    assert point.throughput_fps.median is None
+    assert point.limited_by is LimitedBy.DUT
+    assert [event["answered"] for event in waits(tmp_path)] == [False] * waited
+    assert sum(clock.slept_s) <= conditions.get("dut_patience_s", 0)
+
+
+def test_a_dut_that_goes_away_at_every_trial_of_a_load_is_not_waited_for_without_end(clock: Clock, tmp_path: Path) -> None:
+    class Crashing(Restarting):
+        def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+            probing = trial.duration_s < 1
+            self.away_s = () if probing else ((0, 10**6),)
+            return super().run(trial, on_progress)
+
+    tester = Crashing(clock=clock)
+    [point] = measure(tester, plan(dut_patience_s=10), tmp_path).points
+    assert point.throughput_fps.median is None
+    loads = {one.forward.rate_fps for one in tester.trials if one.forward and one.duration_s >= 1}
+    assert len(waits(tmp_path)) == campaign.WAITS * len(loads)
+
+
+def test_a_run_that_goes_on_does_not_wait_again(clock: Clock, tmp_path: Path) -> None:
+    what = plan(dut_patience_s=60)
+    expected = measure(Restarting(clock=clock, away_s=((12, 40),)), what, tmp_path)
+    lines = (tmp_path / JOURNAL).read_bytes().splitlines(keepends=True)
+    for length in range(2, len(lines) - 1):
+        (tmp_path / JOURNAL).write_bytes(b"".join(lines[:length]))
+        waited = bool(waits(tmp_path))
+        clock.now_s = 1050.0  # the DUT is back in any case
+        with ResumedJournal.open(tmp_path) as recorded:
+            tester = Restarting(clock=clock)
+            summary = campaign.resume(tester, what, recorded, Log())
+        assert summary.points[0].throughput_fps == expected.points[0].throughput_fps
+        if waited:
+            assert len(waits(tmp_path)) == 1
+            assert all(one.whole_s >= 5 for one in tester.trials)
+
+
+@pytest.mark.parametrize("settle_s", [0, 2.5, 5])
+def test_trials_keep_their_distance(settle_s: float, clock: Clock, tmp_path: Path) -> None:
+    tester = Restarting(clock=clock)
+    log = Log()
+    measure(tester, plan(settle_s=settle_s, duration_s=2), tmp_path, log=log)
+    distances = [later - earlier - 2 for earlier, later in zip(tester.begun_s, tester.begun_s[1:], strict=False)]
+    assert distances == pytest.approx([settle_s] * len(distances))
+    assert clock.slept_s == pytest.approx([settle_s] * len(distances) if settle_s else [])
+    assert log.statuses[0].remaining_s == pytest.approx(log.statuses[0].trials_left * (2 + settle_s))
+
+
+def test_probes_are_short_whatever_the_trials_are() -> None:
+    long = trial(duration_ns=60 * 10**9, drain_ns=2 * 10**9, rest_ns=2 * 10**9)
+    assert patience.probe(long).whole_s == pytest.approx(0.2)
+    assert patience.probe(trial(drain_ns=0)).drain_ns == 0
+
+
+# --- the DUT's state -------------------------------------------------------------------------------------------------------------------------
+
+
+def with_state(said: list[str]) -> Any:
+    from dataclasses import replace
+
+    return replace(plan(frame_sizes=(84, 128), repetitions=2, max_rate=Rate.parse("1000")), dut_state=lambda: said.pop(0))
+
+
+def test_the_state_is_asked_for_before_and_after_each_search(tmp_path: Path) -> None:
+    said = [f"sessions: {number}" for number in range(8)]
+    summary = measure(SimulatedTester(), with_state(said), tmp_path)
+    kinds = [event["event"] for event in journal.read(tmp_path)][2:-1]
+    assert kinds == ["dut_state", "trial", "result", "search", "dut_state"] * 4
+    states = [event for event in journal.read(tmp_path) if event["event"] == "dut_state"]
+    assert [(event["when"], event["frame_size"], event["repetition"]) for event in states] == [
+        (when, size, repetition) for size in (84, 128) for repetition in (1, 2) for when in ("before", "after")
+    ]
+    assert [event["said"] for event in states] == [f"sessions: {number}" for number in range(8)]
+    told = summary.environment["dut_states"]
+    assert [one["sha256"] for one in told] == [event["sha256"] for event in states]
+    assert len({one["sha256"] for one in told}) == 8
+    assert "said" not in told[0]
+
+
+def test_a_run_that_goes_on_asks_only_for_what_it_has_not(tmp_path: Path) -> None:
+    words = [f"sessions: {number}" for number in range(8)]
+    expected = measure(SimulatedTester(), with_state(list(words)), tmp_path)
+    lines = (tmp_path / JOURNAL).read_bytes().splitlines(keepends=True)
+    for length in range(2, len(lines) - 1):
+        (tmp_path / JOURNAL).write_bytes(b"".join(lines[:length]))
+        asked = sum(json_line["event"] == "dut_state" for json_line in journal.read(tmp_path))
+        left = list(words[asked:])
+        with ResumedJournal.open(tmp_path) as recorded:
+            summary = campaign.resume(SimulatedTester(), with_state(left), recorded, Log())
+        assert left == []
+        assert summary == expected

@@ -208,8 +208,8 @@ def _taygas() -> list[int]:
 
 def test_killed_it_goes_on_where_it_was(tmp_path: Path) -> None:
     journal = tmp_path / "out" / "journal.jsonl"
-    router = ["--lab", "kernel-ipv4", "--lab-option", "limit_fps=50000", "--directions", "forward"]
-    search = ["--max-rate", "2000", "--repetitions", "10", "--duration", "0.3", "--drain", "0.1", "--settle", "0.1", "--learning-rest", "0.05"]
+    router = ["--lab", "kernel-ipv4", "--lab-option", "limit_fps=50000", "--lab-option", "burst=1000", "--directions", "forward"]
+    search = ["--max-rate", "1000", "--repetitions", "10", "--duration", "0.3", "--drain", "0.1", "--settle", "0.1", "--learning-rest", "0.05"]
     process = start("throughput", *router, *search, "--out", str(tmp_path / "out"))
     deadline = time.monotonic() + 60
     while not (journal.exists() and journal.read_text().count('"event": "result"') >= 4) and time.monotonic() < deadline:
@@ -223,7 +223,8 @@ def test_killed_it_goes_on_where_it_was(tmp_path: Path) -> None:
     done = dutperf("resume", str(tmp_path / "out"), "--json")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    assert summary["points"][0]["throughput_fps"]["values"] == [2000] * 10
+    assert len(summary["points"][0]["throughput_fps"]["values"]) == 10
+    assert "ended early" not in summary["points"][0]["message"]
     assert journal.read_bytes().startswith(before[: before.rindex(b"\n") + 1])
     kinds = [json.loads(line)["event"] for line in journal.read_text().splitlines()]
     assert (kinds.count("plan"), kinds.count("resumed"), kinds.count("search"), kinds[-1]) == (1, 1, 10, "end")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dutperf.model import Trial, TrialResult, Verdict
+from dutperf.model import Stamping, Trial, TrialResult, Verdict
 from dutperf.procedure import evidence
 from dutperf.tester import Tester
 
@@ -37,8 +37,10 @@ def is_away(result: TrialResult) -> bool:
 
 
 def probe(trial: Trial) -> Trial:
-    """A short form of ``trial``, which has :data:`PROBE_FPS`."""
-    return trial.model_copy(update={"rest_ns": None, "duration_ns": PROBE_NS, "drain_ns": min(trial.drain_ns, PROBE_NS)})
+    """A short form of ``trial``, which has :data:`PROBE_FPS`; nothing of it is measured, so nothing is stamped."""
+    unstamped = {"stamping": Stamping.NONE, "tagged": None, "lost_delay_ns": None, "frame_timeout_ns": None}
+    times = {"rest_ns": None, "duration_ns": PROBE_NS, "drain_ns": min(trial.drain_ns, PROBE_NS)}
+    return trial.model_copy(update=unstamped | times)
 
 
 def wait_for_dut(tester: Tester, next_probe: Callable[[], Trial], patience_s: float) -> Wait:

@@ -12,7 +12,7 @@ import pytest
 from dutperf import campaign, journal, patience
 from dutperf.conditions import Rate
 from dutperf.journal import JOURNAL, ResumedJournal
-from dutperf.model import LimitedBy, LinkState, Trial, TrialResult
+from dutperf.model import LimitedBy, LinkState, Trial, TrialResult, to_json
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import Log, measure, plan, trial
@@ -161,8 +161,11 @@ def test_trials_keep_their_distance(settle_s: float, clock: Clock, tmp_path: Pat
 
 
 def test_probes_are_short_whatever_the_trials_are() -> None:
-    long = trial(duration_ns=60 * 10**9, drain_ns=2 * 10**9, rest_ns=2 * 10**9)
-    assert patience.probe(long).whole_s == pytest.approx(0.2)
+    tagged = {"stamping": "tagged", "tagged": {"count": 500, "after_ns": 10**9}, "lost_delay_ns": 1}
+    long = trial(duration_ns=60 * 10**9, drain_ns=2 * 10**9, rest_ns=2 * 10**9, **tagged)
+    short = patience.probe(long)
+    assert short.whole_s == pytest.approx(0.2)
+    assert Trial.model_validate(to_json(short)) == short
     assert patience.probe(trial(drain_ns=0)).drain_ns == 0
 
 

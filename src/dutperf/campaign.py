@@ -101,7 +101,7 @@ class Campaign:
         note = None
         attempts = ATTEMPTS_WITHIN_REACH if rate_fps <= self._reach_fps.get(place.frame_size, 0) else ATTEMPTS
         for attempt in range(1, attempts + 1):
-            trial = self._plan.make_trial(place.frame_size, rate_fps, self._trials % TRIAL_NUMBERS)
+            trial = self._trial(rate_fps, place)
             where = {"frame_size": place.frame_size, "repetition": place.repetition, "rate_fps": rate_fps, "attempt": attempt}
             result = self._run(amend(trial) if amend else trial, where, place, note)
             if result.verdict is Verdict.VALID:
@@ -128,6 +128,10 @@ class Campaign:
         self._journal.write("result", **where, trial=trial.trial, result=to_json(result))
         self._show(replace(self._status_of(rate_fps, replace(place, trials_left=max(0, place.trials_left - 1)), note), last=result))
         return result
+
+    def _trial(self, rate_fps: int, place: Place) -> Trial:
+        trial = self._plan.make_trial(place.frame_size, rate_fps, self._trials % TRIAL_NUMBERS)
+        return trial if place.duration_s is None else trial.lasting(place.duration_s)
 
     def _timed_run(self, trial: Trial) -> TrialResult:
         began_s = time.monotonic()

@@ -130,7 +130,7 @@ def _state(rule: Auto, values: Values) -> Stopped | None:
     low, high = found
     if high is None:
         return Stopped.NOTHING
-    return Stopped.NARROW if low is not None and middle is not None and high - low <= rule.width_share * middle else None
+    return Stopped.NARROW if low is not None and middle is not None and high - low <= rule.width_share * abs(middle) else None
 
 
 _SETTINGS = {"width": ("width_share", True), "min": ("minimum", False), "max": ("maximum", False), "confidence": ("confidence", True)}

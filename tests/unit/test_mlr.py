@@ -133,6 +133,21 @@ def test_a_load_that_cannot_be_measured_is_never_a_loss() -> None:
     assert (found.value_fps, found.above_fps, found.limited_by) == (calm.value_fps, calm.above_fps, LimitedBy.DUT)
 
 
+def test_a_load_has_a_second_chance_at_each_length() -> None:
+    """The short trial of the maximum needs two attempts, and so does the full-length one."""
+    missed: set[tuple[int, float]] = set()
+
+    def measure(rate_fps: int, duration_s: float) -> Told:
+        if (rate_fps, duration_s) not in missed and duration_s in (1.0, 60.0):
+            missed.add((rate_fps, duration_s))
+            return UNMEASURABLE
+        return lossy(0, rate_fps)
+
+    found, offered = search(TO_100K, measure, (0.0,))
+    assert offered == [(100_000, 1.0)] * 2 + [(100_000, pytest.approx(7.746, abs=0.001))] + [(100_000, 60.0)] * 2
+    assert (found.value_fps, found.limited_by) == (100_000, LimitedBy.RANGE)
+
+
 def test_a_load_that_cannot_be_measured_twice_ends_the_search() -> None:
     turns = iter(range(MOST_TRIALS))
     found, offered = search(TO_100K, lambda rate, length: UNMEASURABLE if next(turns) >= 4 else capable_of(54_321)(rate, length))

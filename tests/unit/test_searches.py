@@ -67,6 +67,14 @@ def test_short_trials_are_what_the_tester_sends(tmp_path: Path) -> None:
     assert log.statuses[-1].trials_left == 0
 
 
+@pytest.mark.parametrize(("conditions", "minimum_fps"), [({}, 10), (MLR, 400), (MLR | {"min_rate": Rate.parse("2k")}, 2_000)])
+def test_the_range_that_was_searched_is_stated(tmp_path: Path, conditions: dict[str, Any], minimum_fps: int) -> None:
+    tester = SimulatedTester(SimulatedDut(capacity_fps=5))
+    summary = measure(tester, plan(**conditions, repetitions=1), tmp_path)
+    assert [limits["minimum_fps"] for limits in summary.conditions["ranges"]] == [minimum_fps]
+    assert min(trial.forward.rate_fps for trial in tester.trials if trial.forward) == minimum_fps
+
+
 def test_the_tester_s_limit_is_not_booked_as_the_dut_s(tmp_path: Path) -> None:
     tester = SimulatedTester(SimulatedDut(capacity_fps=90_000), SimulatedLimits(send_fps=60_000))
     [point] = measure(tester, plan(**MLR, repetitions=1), tmp_path).points

@@ -9,9 +9,8 @@ from typing import Any
 from dutperf.conditions import Conditions
 from dutperf.model import TrialResult
 from dutperf.procedure.bench import PlanError
-from dutperf.search import NO_LOSS, Loss
+from dutperf.search import NO_LOSS, Loss, mlr
 from dutperf.search.binary import BinarySearch, Bounds, BoundsError, Search
-from dutperf.search.mlr import TYPICAL_TRIALS, MlrSearch
 
 TYPICAL_LATER_TRIALS = 3
 """Estimate for a binary search that starts near the value of the one before; MLRsearch always starts anew."""
@@ -27,9 +26,14 @@ def make(conditions: Conditions, bounds: Bounds, near_fps: int | None) -> Search
     if conditions.search == "binary":
         return BinarySearch(bounds, near_fps)
     try:
-        return MlrSearch(bounds, conditions.loss_goals(), conditions.duration_s)
+        return mlr.MlrSearch(bounds, conditions.loss_goals(), conditions.duration_s)
     except BoundsError as error:
         raise PlanError(str(error), option=option_of(error)) from error
+
+
+def lowest_fps(conditions: Conditions, bounds: Bounds) -> int:
+    """The lowest rate that the search may offer, for conditions that it can have."""
+    return bounds.lowest_fps if conditions.search == "binary" else mlr.lowest_fps(bounds)
 
 
 def option_of(error: BoundsError) -> str:
@@ -39,7 +43,7 @@ def option_of(error: BoundsError) -> str:
 
 def typical_later_trials(conditions: Conditions) -> int:
     """Estimate for the search of a repetition after the first."""
-    return TYPICAL_LATER_TRIALS if conditions.search == "binary" else TYPICAL_TRIALS
+    return TYPICAL_LATER_TRIALS if conditions.search == "binary" else mlr.TYPICAL_TRIALS
 
 
 def description(conditions: Conditions) -> dict[str, Any]:

@@ -136,7 +136,7 @@ class Throughput:
         resolution = {"resolution_fps": limits.resolution.fps} if limits.resolution.fps else {"resolution_percent": limits.resolution.share * 100}
         return {
             **frame_limits(self._plan, frame_size, limits.first_fps),
-            "minimum_fps": limits.lowest_fps,
+            "minimum_fps": searches.lowest_fps(self._conditions, limits),
             "maximum_fps": limits.maximum_fps,
             "initial_fps": limits.initial_fps,
             **resolution,

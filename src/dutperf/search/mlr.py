@@ -75,8 +75,8 @@ class MlrSearch:
         self._bounds = bounds
         self._goals = tuple(goals)
         self._duration_s = duration_s
-        self._width = min(0.5, bounds.resolution.at(bounds.highest_fps) / bounds.highest_fps)
-        self._lowest_fps = _lowest(bounds, self._width)
+        self._width = _width(bounds)
+        self._lowest_fps = lowest_fps(bounds)
         self._highest_fps = bounds.highest_fps
         self._known: list[_Trial] = []
         self._offered: list[_Trial] = []
@@ -146,8 +146,8 @@ class MlrSearch:
         return None if self._silent else self._learn(silent)
 
     def _again_or_lower(self, told: _Trial) -> _Trial | None:
-        chances = [one for one in self._offered if one.load_fps == told.load_fps and one.outcome is Outcome.UNMEASURABLE]
-        if len(chances) == 1 and self._second_chances < SECOND_CHANCES:
+        is_second = self._offered[-2:-1] == [told]
+        if not is_second and self._second_chances < SECOND_CHANCES:
             self._second_chances += 1
             return _Trial(told.load_fps, told.duration_s)
         self._tester_limit_fps = told.rate_fps
@@ -258,13 +258,23 @@ def _rate(bound: _Stat | None) -> int | None:
     return None if bound is None else round(float(bound))
 
 
-def _lowest(bounds: Bounds, width: float) -> int:
-    """The lowest load: the user's; else the lowest at which the resolution still is a step of whole frames/s."""
+def lowest_fps(bounds: Bounds) -> int:
+    """The lowest load: the user's; else the lowest at which the resolution still is a step of whole frames/s.
+
+    Raises:
+        BoundsError: no range of rates is left above it, or it lies too low.
+    """
+    width = _width(bounds)
     possible_fps = ceil(NARROWEST_STEP_FPS / width)
-    lowest_fps = bounds.lowest_fps if bounds.minimum_fps is not None else max(bounds.lowest_fps, min(possible_fps, bounds.highest_fps // 2))
-    if lowest_fps >= bounds.highest_fps:
+    lowest = bounds.lowest_fps if bounds.minimum_fps is not None else max(bounds.lowest_fps, min(possible_fps, bounds.highest_fps // 2))
+    if lowest >= bounds.highest_fps:
         raise BoundsError(f"MLRsearch needs a range of rates, not {bounds.highest_fps:,} frames/s alone", "minimum")
-    if lowest_fps < possible_fps:
+    if lowest < possible_fps:
         message = f"MLRsearch's resolution is a share of the load, {width * 100:.2g} % here: below {possible_fps:,} frames/s less than a frame"
         raise BoundsError(message, "minimum" if bounds.minimum_fps is not None else "resolution")
-    return lowest_fps
+    return lowest
+
+
+def _width(bounds: Bounds) -> float:
+    """The resolution as the library has it: a share of the load."""
+    return min(0.5, bounds.resolution.at(bounds.highest_fps) / bounds.highest_fps)

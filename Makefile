@@ -25,7 +25,8 @@ build: setup
 
 demo: build
 	rm -rf $(DEMO)
-	$(VENV)/dutperf throughput --lab tayga-siit --frame-size 84 --duration 2 --drain 0.5 --repetitions 3 --out $(DEMO)
+	$(VENV)/dutperf throughput --lab tayga-siit --frame-size 84 --initial-rate 8000 --resolution 1% \
+		--duration 1.5 --drain 0.3 --repetitions 3 --out $(DEMO)
 
 test: setup-dev
 	@scripts/build

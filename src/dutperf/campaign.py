@@ -209,7 +209,8 @@ class Campaign:
         note = None
         attempts = ATTEMPTS_WITHIN_REACH if rate_fps <= self._reach_fps.get(place.frame_size, 0) else ATTEMPTS
         for attempt in range(1, attempts + 1):
-            trial = self._make_trial(place.frame_size, rate_fps)
+            made = self._make_trial(place.frame_size, rate_fps)
+            trial = made if place.duration_s is None else made.lasting(place.duration_s)
             where = {"frame_size": place.frame_size, "repetition": place.repetition, "rate_fps": rate_fps, "attempt": attempt}
             result = self._run(amend(trial) if amend else trial, where, place, note)
             if result.verdict is Verdict.VALID:

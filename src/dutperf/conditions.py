@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from dutperf import repetition
 from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, FieldMode, Value
 
 Directions = Literal["both", "forward", "reverse"]
+Algorithm = Literal["binary", "mlr"]
 
 RFC4814_SOURCE_PORTS = (1024, 65535)
 """RFC 4814 4.5."""
@@ -87,7 +89,12 @@ class Conditions(Value):
     burst: Annotated[int, Field(ge=1, le=512)] = 32
     loss_tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the frames of a direction that may be lost in a trial that passes; RFC 2544 26.1 knows only 0."""
-    repetitions: Annotated[int, Field(ge=1, le=10_000)] = 20
+    repetitions: Annotated[int, Field(ge=1, le=10_000)] | repetition.Auto = 20
+    """A number (RFC 8219 section 12: 20), or as many as it takes."""
+    search: Algorithm = "binary"
+    """How the highest rate that passes is found; ``mlr``: MLRsearch (RFC 9971)."""
+    goals: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = ()
+    """Loss ratios that MLRsearch looks for in one search; empty: the loss tolerance alone."""
     min_rate: Rate | None = None
     max_rate: Rate | None = None
     initial_rate: Rate | None = None
@@ -111,6 +118,17 @@ class Conditions(Value):
         if self.m > self.n:
             raise ValueError(f"foreground n:m needs m <= n, not {self.n}:{self.m}")
         return self
+
+    @field_validator("goals")
+    @classmethod
+    def _in_order(cls, goals: tuple[float, ...]) -> tuple[float, ...]:
+        if len(set(goals)) < len(goals):
+            raise ValueError("the same loss ratio twice")
+        return tuple(sorted(goals))
+
+    def loss_goals(self) -> tuple[float, ...]:
+        """The loss ratios up to which a trial passes, the strictest first: the goals, or the one loss tolerance."""
+        return self.goals or (self.loss_tolerance,)
 
     def active(self) -> tuple[Direction, ...]:
         """The directions that send, forward first."""

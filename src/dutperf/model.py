@@ -178,6 +178,10 @@ class Trial(Value):
         """Rest, sending and draining in seconds."""
         return ((self.rest_ns or 0) + self.duration_ns + self.drain_ns) / 1e9
 
+    def lasting(self, duration_s: float) -> Self:
+        """The same trial with another sending time."""
+        return self.model_validate({**dict(self), "duration_ns": round(duration_s * 1e9)})
+
     def streams(self) -> dict[Direction, Stream]:
         """The active directions' streams, forward first."""
         both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}

@@ -450,6 +450,48 @@ def test_a_command_of_the_dut_that_fails_is_named(failing: str, status: int, run
     assert (tmp_path / "log").read_text().split() == run
 
 
+def test_repetitions_that_decide_for_themselves_are_explained(config: Path, tmp_path: Path) -> None:
+    result = throughput(config, tmp_path / "out", "--repetitions", "auto:min=6,max=8")
+    assert result.exit_code == 0
+    assert "after 6 repetitions (narrow enough) the median lies within 8,000 to 8,000 (95 % confidence)" in " ".join(result.stdout.split())
+
+
+def test_frame_loss_needs_a_number_of_repetitions(config: Path, tmp_path: Path) -> None:
+    result = frame_loss(config, tmp_path / "out", "--rates", "1000", "--repetitions", "auto")
+    assert result.exit_code == 2
+    assert "--repetitions: this procedure has no single figure for auto to look at; give a number" in " ".join(result.stderr.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_each_loss_goal_is_shown(config: Path, tmp_path: Path) -> None:
+    mlr = ("--repetitions", "2", "--max-rate", "8000", "--resolution", "500", "--search", "mlr", "--goal", "0.005", "--goal", "0")
+    result = dutperf("throughput", "--config", config, *QUICK, *mlr, "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    shown = " ".join(result.stdout.split())
+    assert "64 bytes, at most 0 % lost: 8,000 frames/s, limited by range" in shown
+    assert "64 bytes, at most 0.5 % lost: 8,000 frames/s, limited by range" in shown
+
+
+SEARCHES = [
+    (["--repetitions", "often"], "--repetitions: 'often' is neither a number nor auto"),
+    (["--repetitions", "auto:min=3"], "--repetitions: min=3 is too few: an interval of 95 % confidence needs 6 repetitions"),
+    (["--repetitions", "0"], "--repetitions: should be greater than or equal to 1"),
+    (["--goal", "0.1"], "--goal: loss goals need --search mlr"),
+    (["--goal", "1.5", "--search", "mlr"], "--goal: should be less than 1"),
+    (["--goal", "0", "--goal", "0", "--search", "mlr"], "--goal: the same loss ratio twice"),
+    (["--search", "mlr"], "--initial-rate: MLRsearch begins at the maximum rate"),
+    (["--search", "guess"], "--search"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "text"), SEARCHES)
+def test_searches_that_cannot_be_are_named(arguments: list[str], text: str, config: Path, tmp_path: Path) -> None:
+    result = throughput(config, tmp_path / "out", *arguments)
+    assert result.exit_code == 2
+    assert text in " ".join(result.stderr.split())
+    assert not (tmp_path / "out").exists()
+
+
 class FakeLabs:
     """Stands in for labs: knows one, and whether it is up."""
 

@@ -15,6 +15,7 @@ from dutperf.cli.options import throughput_found
 from dutperf.conditions import Rate
 from dutperf.config import ConfigError
 from dutperf.model import LimitedBy, Stamping
+from dutperf.repetition import Auto
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import measure, plan
 
@@ -135,3 +136,30 @@ def test_deviations_name_what_a_quick_run_leaves_out(tmp_path: Path) -> None:
     assert any("120 s" in text for text in said)
     assert any("100 tagged frames" in text for text in said)
     assert any("given rate" in text for text in said)
+
+
+@pytest.mark.parametrize(("name", "figure"), [("latency", "TL"), ("pdv", "PDV"), ("ipdv", "median")])
+def test_repetitions_end_when_the_headline_figure_is_known(tmp_path: Path, name: str, figure: str) -> None:
+    tester, summary = delays(name, SimulatedDut(delay_us=1000), tmp_path, repetitions=Auto(minimum=6, maximum=8), frame_sizes=(84, 128))
+    assert len(tester.trials) == 12
+    for point in summary.points:
+        assert point.finished == 6
+        assert "ended early" not in point.message
+        for figures in (point.forward, point.reverse):
+            interval = figures[figure].median_interval
+            assert interval.low <= figures[figure].median <= interval.high
+            assert interval.confidence == 0.95
+
+
+def test_repetitions_go_on_while_the_headline_figure_is_not_known(tmp_path: Path) -> None:
+    """What a random loss adds to PDV's largest delays scatters; the typical latency of the same DUT is known at once."""
+    dut = SimulatedDut(delay_us=500, jitter_us=400, loss_ratio=0.001)
+    for name, finished in (("pdv", 8), ("latency", 6)):
+        _, summary = delays(name, dut, tmp_path / name, repetitions=Auto(minimum=6, maximum=8, width_share=0.05))
+        assert (name, summary.points[0].finished) == (name, finished)
+
+
+def test_a_dut_that_dies_ends_repetitions_that_decide_for_themselves(tmp_path: Path) -> None:
+    tester, summary = delays("pdv", SimulatedDut(dies_after_trials=5), tmp_path, repetitions=Auto(minimum=6, maximum=8))
+    assert len(tester.trials) == 6
+    assert "(6 of at most 8 repetitions; the run ended early because the DUT forwards nothing)" in summary.points[0].message

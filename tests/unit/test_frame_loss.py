@@ -17,6 +17,7 @@ from dutperf.campaign import ATTEMPTS, PlanError, Summary
 from dutperf.conditions import Conditions, Rate
 from dutperf.model import Cause, Direction, LimitedBy, Trial, TrialResult, Verdict
 from dutperf.procedure.frame_loss import PROCEDURE, rates_of
+from dutperf.repetition import Auto
 from dutperf.report.summary import SUMMARY, write_summary
 from dutperf.tester import ProgressCallback, Tester
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
@@ -246,6 +247,15 @@ def test_rates_that_cannot_be(conditions: dict[str, Any], option: str, words: st
     with pytest.raises(PlanError, match=words) as caught:
         rates_of(Conditions(**conditions), 100_000)
     assert caught.value.option == option
+
+
+def test_repetitions_cannot_decide_for_themselves(tmp_path: Path) -> None:
+    tester = SimulatedTester()
+    with pytest.raises(PlanError, match="no single figure for auto") as caught:
+        series(tester, tmp_path / "run", repetitions=Auto())
+    assert caught.value.option == "repetitions"
+    assert not tester.trials
+    assert not (tmp_path / "run").exists()
 
 
 def test_percentages_of_an_unknown_maximum() -> None:

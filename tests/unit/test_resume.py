@@ -24,6 +24,7 @@ from dutperf.campaign import Summary
 from dutperf.conditions import Rate
 from dutperf.journal import JOURNAL, JournalError, JournalWriter, ResumedJournal, WriteError
 from dutperf.model import Trial, TrialResult
+from dutperf.repetition import Auto
 from dutperf.report import summary as report
 from dutperf.report.summary import SUMMARY
 from dutperf.tester import ProgressCallback, TesterError
@@ -129,6 +130,20 @@ def test_every_procedure_goes_on_from_any_event_with_the_conditions_in_its_journ
         directory = cut(whole, tmp_path / str(length), sum(map(len, lines[:length])))
         assert timeless(go_on(directory)) == timeless(write_summary(whole))
         assert course(directory) == expected
+
+
+DECIDING = [{"search": "mlr", "goals": (0.0, 0.005), "max_rate": Rate.parse("70k"), "repetitions": 2}, {"repetitions": Auto(minimum=6, maximum=8)}]
+
+
+@pytest.mark.parametrize("conditions", DECIDING, ids=["MLRsearch", "auto"])
+def test_what_decides_by_results_decides_the_same_again(conditions: dict[str, Any], tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    measure(a_tester([]), plan(duration_s=0.5, seed=3, **conditions), whole)
+    lines = (whole / JOURNAL).read_bytes().splitlines(keepends=True)
+    for length in range(1, len(lines), 1 + len(lines) // 12):
+        directory = cut(whole, tmp_path / str(length), sum(map(len, lines[:length])))
+        assert timeless(go_on(directory)) == timeless(write_summary(whole))
+        assert course(directory) == course(whole)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -70,3 +70,59 @@ def test_nothing_to_summarise(function) -> None:  # type: ignore[no-untyped-def]
 def test_no_percentile(percent: int) -> None:
     with pytest.raises(ValueError, match="percentile"):
         stats.percentile([1], percent)
+
+
+@pytest.mark.parametrize(
+    ("count", "confidence", "low", "high"),
+    [
+        # 1 - 2 * 2^-n (the smallest and the greatest value) where that is the confidence; else moved inwards, from the tables of the paper's formula
+        (6, 1 - 2 / 2**6, 1, 6),
+        (10, 1 - 2 * 11 / 2**10, 2, 9),
+        (5, 0.95, None, None),
+        (6, 0.95, 1.357, 5.643),
+        (20, 0.95, 6.235, 14.765),
+    ],
+)
+def test_interval_of_the_median_of_1_to_count(count: int, confidence: float, low: float | None, high: float | None) -> None:
+    found = stats.median_interval([*range(count, 0, -1)], confidence)
+    assert found == (None if low is None else pytest.approx((low, high), abs=0.01))
+
+
+def test_interval_of_a_large_sample_is_that_of_the_normal_approximation() -> None:
+    found = stats.median_interval([*range(1, 10_001)], 0.95)
+    assert found == pytest.approx((5000.5 - 98, 5000.5 + 98), abs=1)
+
+
+@pytest.mark.parametrize(
+    ("missing", "low", "high"),
+    [(0, 3, 8), (2, 3, 8), (3, None, 8), (5, None, 8), (7, None, 8), (8, None, None), (10, None, None)],
+)
+def test_an_interval_with_missing_values(missing: int, low: int | None, high: int | None) -> None:
+    """Of 10 values the third and the eighth, wherever the lowest are missing; nothing is made up for a missing one."""
+    found = stats.median_interval([None if value <= missing else value for value in range(1, 11)], 1 - 2 * 56 / 2**10 - 1e-9)
+    assert found is not None
+    for end, expected in zip(found, (low, high), strict=True):
+        assert (end is None) == (expected is None)
+        assert end is None or expected is None or end == pytest.approx(expected, abs=1)
+
+
+@given(samples, st.sampled_from([0.8, 0.9, 0.95, 0.99, 0.999]))
+def test_an_interval_holds_the_median_and_grows_with_the_confidence(values: list[int | None], confidence: float) -> None:
+    found, wider = stats.median_interval(values, confidence), stats.median_interval(values, 0.9999)
+    assert (found is None) == (len(values) < stats.smallest_sample(confidence))
+    middle = stats.median(values)
+    if found is None or middle is None:
+        return
+    low, high = found
+    assert high is not None
+    assert low is None or low <= middle
+    assert middle <= high
+    if wider is not None:
+        assert wider[0] is None or (low is not None and wider[0] <= low)
+        assert wider[1] is not None
+        assert wider[1] >= high
+
+
+@pytest.mark.parametrize(("confidence", "count"), [(0.8, 4), (0.9, 5), (0.95, 6), (0.99, 8), (0.999, 11)])
+def test_the_smallest_sample(confidence: float, count: int) -> None:
+    assert stats.smallest_sample(confidence) == count

@@ -32,7 +32,7 @@ def summarise(events: list[Event]) -> Summary:
 
 
 def search(repetition: int, value: int | None, limited_by: str = "dut", **members: Any) -> Event:
-    defaults = {"above_fps": None if value is None else value + 10, "silent": False, "message": f"{limited_by} in {repetition}"}
+    defaults = {"above_fps": None if value is None else value + 10, "silent": False, "message": f"{limited_by} in {repetition}", "loads": []}
     return {"event": "search", "frame_size": 84, "repetition": repetition, "value_fps": value, "limited_by": limited_by, **defaults, **members}
 
 
@@ -60,8 +60,12 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
     assert conditions["search"]["start"] == "bracket from the previous repetition"
     assert [(point["frame_size"], point["frame_size_ipv4"]) for point in written["points"]] == [(84, 64), (1518, 1498)]
     for point in written["points"]:
-        assert set(point) == {"frame_size", "frame_size_ipv4", "throughput_fps", "limited_by", "message", "above", "trials"}
-        assert set(point["throughput_fps"]) == {"median", "p1", "p99", "dispersion_percent", "values"}
+        assert set(point) == {
+            *("frame_size", "frame_size_ipv4", "throughput_fps", "limited_by", "message", "above", "inconsistent", "repetitions", "goals", "trials")
+        }
+        assert set(point["throughput_fps"]) == {"median", "median_interval", "p1", "p99", "dispersion_percent", "values"}
+        assert point["repetitions"] == {"finished": 3, "stopped": "number"}
+        assert (point["inconsistent"], point["goals"]) == ([], [])
         assert set(point["above"]) == {"rate_fps", "forward", "reverse"}
         assert set(point["above"]["forward"]) == {"lost", "loss_ratio", "dut_input_drops"}
         assert point["above"]["forward"]["lost"] > 0

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from pydantic import ValidationError
 
-from dutperf.conditions import Conditions, Directions, Rate
+from dutperf import repetition
+from dutperf.conditions import Algorithm, Conditions, Directions, Rate
 from dutperf.config import ConfigError
 from dutperf.model import FieldMode
 from dutperf.report.summary import SUMMARY
 
 DEFAULT = Conditions()
+Parsed = TypeVar("Parsed")
 
 LabName = Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Bring this lab up, measure it, take it down (see dutperf lab list).")]
 LabOptions = Annotated[list[str] | None, typer.Option("--lab-option", metavar="KEY=VALUE", help="An option for the lab; repeatable.")]
@@ -52,7 +54,20 @@ Networks = Annotated[int, typer.Option("--networks", metavar="COUNT", help="Dest
 Seed = Annotated[int, typer.Option("--seed", help="Of what is random; the same seed sends the same frames.")]
 Burst = Annotated[int, typer.Option("--burst", metavar="FRAMES", help="Most frames that are due handed to the driver at once, 1-512.")]
 LossTolerance = Annotated[float, typer.Option("--loss-tolerance", metavar="RATIO", help="Share of a direction's frames that may be lost (RFC 2544: 0).")]
-Repetitions = Annotated[int, typer.Option("--repetitions", metavar="COUNT", help="How often each frame size is measured (throughput, RFC 8219: 20).")]
+Repetitions = Annotated[
+    str,
+    typer.Option(
+        "--repetitions",
+        metavar="COUNT|auto",
+        help="How often each frame size is measured (throughput, RFC 8219: 20); or auto, but for frame loss: until the confidence interval of the median "
+        "is narrower than a share of it. auto:width=1%,min=10,max=100,confidence=95% are its settings and their defaults.",
+    ),
+]
+SearchChoice = Annotated[Algorithm, typer.Option("--search", help="How the rate is found: binary, or mlr (MLRsearch, RFC 9971).")]
+Goals = Annotated[
+    list[float] | None,
+    typer.Option("--goal", metavar="RATIO", help="With --search mlr: share of a direction's frames that may be lost; repeatable: 0 and 0.005 in one search."),
+]
 MinRate = Annotated[str | None, typer.Option("--min-rate", metavar="RATE", help="Lowest rate of the search.")]
 MaxRate = Annotated[
     str | None,
@@ -91,6 +106,8 @@ EVERY_TRIAL: dict[str, Any] = {
 """Options that every procedure has, by the names that :func:`conditions` takes."""
 OF_PROCEDURES: dict[str, Any] = {
     "repetitions": Repetitions,
+    "search": SearchChoice,
+    "goals": Goals,
     "min_rate": MinRate,
     "max_rate": MaxRate,
     "initial_rate": InitialRate,
@@ -104,14 +121,21 @@ OF_PROCEDURES: dict[str, Any] = {
 }
 """Those that a procedure names in its definition."""
 
-_OPTIONS = {"frame_sizes": "--frame-size", "n": "--foreground", "m": "--foreground", "": "--foreground", "found": "--from"}
-_RATES = ("min_rate", "max_rate", "initial_rate", "resolution", "step", "rate")
+_OPTIONS = {"frame_sizes": "--frame-size", "goals": "--goal", "n": "--foreground", "m": "--foreground", "": "--foreground", "found": "--from"}
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("min_rate", "max_rate", "initial_rate", "resolution", "step", "rate"), Rate.parse),
+    "rates": lambda text: tuple(Rate.parse(one) for one in text.split(",")),
+    "repetitions": repetition.parse,
+}
+"""Of members that are given as text."""
 
 
 def default(name: str, defaults: Conditions) -> Any:
     """What an option is where it is not given, as it would be typed; None where it then has no value."""
-    if name in ("frame_sizes", "rates", "found"):
+    if name in ("frame_sizes", "goals", "rates", "found"):
         return None
+    if name == "repetitions":
+        return str(defaults.repetitions)
     value = f"{defaults.n}:{defaults.m}" if name == "foreground" else getattr(defaults, name)
     return value.text() if isinstance(value, Rate) else value
 
@@ -145,10 +169,7 @@ def parse_rate(option: str, text: str) -> Rate:
     Raises:
         ConfigError: it is none.
     """
-    try:
-        return Rate.parse(text)
-    except ValueError as error:
-        raise ConfigError(str(error), option) from None
+    return _read(Rate.parse, option, text)
 
 
 def lab_options(texts: Sequence[str] | None) -> dict[str, str]:
@@ -165,11 +186,18 @@ def lab_options(texts: Sequence[str] | None) -> dict[str, str]:
 
 
 def _value(name: str, value: Any) -> Any:
-    if name == "rates":
-        return tuple(parse_rate("--rates", text) for text in value.split(","))
     if name == "found":
         return throughput_found(value)
-    return parse_rate(option_of(name), value) if name in _RATES else value
+    if name == "goals":
+        return tuple(value)
+    return _read(_PARSERS[name], option_of(name), value) if name in _PARSERS else value
+
+
+def _read(parse: Callable[[str], Parsed], option: str, text: str) -> Parsed:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ConfigError(str(error), option) from None
 
 
 def throughput_found(directory: Path) -> dict[int, int]:

@@ -103,6 +103,8 @@ def summary(of: Summary, directory: Path) -> None:
     for point in of.points:
         warning = "[bold red]limited by the tester, not the DUT:[/] " if point.limited_by_tester else ""
         console.print(f"{point.frame_size} bytes: {warning}{escape(point.message)}", highlight=False)
+        for remark in point.remarks():
+            console.print(f"{point.frame_size} bytes{remark}", markup=False, highlight=False)
     for deviation in of.deviations:
         console.print(f"deviates from {deviation.clause}: {deviation.text}", markup=False, highlight=False)
     console.print(f"journal and summary are in {directory}", markup=False, highlight=False, soft_wrap=True)

@@ -52,12 +52,15 @@ class Place:
     repetition: int
     """From 1."""
     repetitions: int
+    """As many as there will be at least."""
     lower_fps: int | None
     """Highest rate that passed in this repetition."""
     upper_fps: int | None
     """Lowest rate that did not pass in this repetition."""
     trials_left: int
     """Estimate for the whole run, the next trial included; 0 at its end."""
+    duration_s: float | None = None
+    """Sending time of the next trial; None: as the conditions say."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,17 @@ class Procedure(Protocol):
     def run(self, bench: Bench) -> str | None:
         """Measure every frame size. Returns why the run ended before its time, None where it did not."""
         ...
+
+
+def fixed_repetitions(conditions: Conditions) -> int:
+    """For a procedure that has no single figure whose median could decide.
+
+    Raises:
+        PlanError: the repetitions are to decide for themselves.
+    """
+    if not isinstance(conditions.repetitions, int):
+        raise PlanError("this procedure has no single figure for auto to look at; give a number", option="repetitions")
+    return conditions.repetitions
 
 
 def frame_limits(plan: Plan, frame_size: int, first_fps: int) -> dict[str, Any]:

@@ -12,14 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dutperf import stats
+from dutperf import repetition, stats
 from dutperf.conditions import Conditions
 from dutperf.model import Direction, DirectionCounts, LimitedBy, Trial, TrialResult, Value, Verdict
 from dutperf.procedure import evidence
 from dutperf.procedure.bench import Bench, Place, Plan, PlanError, frame_limits
 from dutperf.procedure.rates import given
+from dutperf.repetition import Rule, Stopped
 from dutperf.report import points
 from dutperf.report.points import PointBuilder, Recorded, Row, Trials
+from dutperf.report.statistics import MedianInterval, median_interval
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Kind:
     """One way to look at delays."""
 
     name: str
+    headline: str
+    """The figure whose median, in each direction, decides whether another repetition is needed."""
     figures: Callable[[DirectionCounts], dict[str, float] | None]
     """A direction's figures of one trial, name to milliseconds; None where no frame had a delay."""
     stamp: Callable[[Trial, Conditions], Trial]
@@ -55,17 +59,24 @@ class Delays:
 
     def run(self, bench: Bench) -> str | None:
         """See :meth:`dutperf.procedure.bench.Procedure.run`. Ends before its time where the DUT forwards nothing."""
-        repetitions = self._plan.conditions.repetitions
-        left = len(self._rates) * repetitions
-        for frame_size, rate_fps in self._rates.items():
-            for repetition in range(1, repetitions + 1):
-                place = Place(frame_size, repetition, repetitions, None, None, left)
-                result = bench.measure(rate_fps, place, self._stamp)
-                left -= 1
-                message = evidence.silence(result) if result.verdict is Verdict.VALID and evidence.silent_directions(result) else None
-                bench.record("delays", **self._measured(place, result, message))
-                if message is not None:
-                    return message
+        for index, frame_size in enumerate(self._rates):
+            message = self._measure(bench, frame_size, len(self._rates) - index - 1)
+            if message is not None:
+                return message
+        return None
+
+    def _measure(self, bench: Bench, frame_size: int, sizes_left: int) -> str | None:
+        rule, events = self._plan.conditions.repetitions, list[dict[str, Any]]()
+        while _stopped(self._plan.conditions, self._kind, events) is None:
+            at_least = repetition.next_look(rule, len(events))
+            left = at_least - len(events) + sizes_left * repetition.next_look(rule, 0)
+            place = Place(frame_size, len(events) + 1, at_least, None, None, left)
+            result = bench.measure(self._rates[frame_size], place, self._stamp)
+            message = evidence.silence(result) if result.verdict is Verdict.VALID and evidence.silent_directions(result) else None
+            events.append(self._measured(place, result, message))
+            bench.record("delays", **events[-1])
+            if message is not None:
+                return message
         return None
 
     def _stamp(self, trial: Trial) -> Trial:
@@ -111,6 +122,8 @@ class Figures(Value):
     p1: float
     p99: float
     dispersion_percent: float | None
+    median_interval: MedianInterval | None
+    """None also where there are too few repetitions for one: 95 % need six."""
     values: tuple[float, ...]
 
 
@@ -155,7 +168,7 @@ def _row(name: str, figures: Figures) -> Row:
     return (name, *values, "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %", "")
 
 
-def point_builder(point: type[DelaysPoint]) -> PointBuilder:
+def point_builder(kind: Kind, point: type[DelaysPoint]) -> PointBuilder:
     """Makes such points from the journal."""
 
     def build(recorded: Recorded) -> DelaysPoint:
@@ -166,36 +179,45 @@ def point_builder(point: type[DelaysPoint]) -> PointBuilder:
             frame_size=recorded.frame["frame_size"],
             frame_size_ipv4=recorded.frame["frame_size_ipv4"],
             rate_fps=recorded.frame["rate_fps"],
-            **({} if beyond else {direction.value: _over_repetitions(usable, direction) for direction in Direction}),
+            **({} if beyond else {direction.value: _over_repetitions(usable, direction, recorded.conditions.repetitions) for direction in Direction}),
             limited_by=LimitedBy.TESTER if beyond else None,
             repetitions=len(events),
             trials=points.trials(recorded.of("result")),
-            message=_message(recorded, events),
+            message=_message(recorded, events, _stopped(recorded.conditions, kind, events)),
         )
 
     return build
 
 
-def _message(recorded: Recorded, events: list[dict[str, Any]]) -> str:
+def _stopped(conditions: Conditions, kind: Kind, events: list[dict[str, Any]]) -> Stopped | None:
+    """Why no further repetition is needed after those of ``events``; None where one is, or the DUT had died."""
+    if any(event["silent"] for event in events):
+        return None
+    figures = [[event["figures_ms"].get(direction.value) for event in events] for direction in conditions.active()]
+    return repetition.stopped(conditions.repetitions, *([None if one is None else one[kind.headline] for one in each] for each in figures))
+
+
+def _message(recorded: Recorded, events: list[dict[str, Any]], stopped: Stopped | None) -> str:
     """At which rate, and what speaks against the figures: a repetition that has none, else the one that lost most."""
     without = [event for event in events if event["silent"] or not event["valid"]]
     worst = without or sorted(events, key=lambda event: float(event["loss_ratio"]))
     said = worst[-1] if worst else {"message": "not measured"}
-    return f"at {recorded.frame['rate_fps']:,} frames/s: {said['message']}" + recorded.shortfall(len(events))
+    return f"at {recorded.frame['rate_fps']:,} frames/s: {said['message']}" + recorded.shortfall(len(events), stopped)
 
 
-def _over_repetitions(events: list[dict[str, Any]], direction: Direction) -> dict[str, Figures] | None:
+def _over_repetitions(events: list[dict[str, Any]], direction: Direction, rule: Rule) -> dict[str, Figures] | None:
     """A direction's figures; None where it was not active, or in some repetition no frame had a delay."""
     each = [event["figures_ms"].get(direction.value) for event in events]
     if not each or None in each:
         return None
-    return {name: _figures([one[name] for one in each]) for name in each[0]}
+    return {name: _figures([one[name] for one in each], rule) for name in each[0]}
 
 
-def _figures(values: list[float]) -> Figures:
+def _figures(values: list[float], rule: Rule) -> Figures:
     median, p1, p99 = stats.median(values), stats.percentile(values, 1), stats.percentile(values, 99)
     assert median is not None
     assert p1 is not None
     assert p99 is not None
     dispersion = stats.dispersion_percent(values) if median > 0 else None  # a share of nothing, or of a negative value, says nothing
-    return Figures(median=median, p1=p1, p99=p99, dispersion_percent=dispersion, values=tuple(values))
+    interval = median_interval(values, rule)
+    return Figures(median=median, p1=p1, p99=p99, dispersion_percent=dispersion, median_interval=interval, values=tuple(values))

@@ -21,7 +21,7 @@ from dutperf.conditions import Conditions, Rate
 from dutperf.journal import Event
 from dutperf.model import LimitedBy, TrialResult, Value
 from dutperf.procedure import evidence
-from dutperf.procedure.bench import Bench, Place, Plan, PlanError, frame_limits
+from dutperf.procedure.bench import Bench, Place, Plan, PlanError, fixed_repetitions, frame_limits
 from dutperf.procedure.definition import Definition
 from dutperf.procedure.evidence import outcome_of
 from dutperf.procedure.rates import given, highest
@@ -55,6 +55,7 @@ class FrameLoss:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._conditions = plan.conditions
+        self._repetitions = fixed_repetitions(plan.conditions)
         self._rates = {size: rates_of(plan.conditions, plan.maximum_fps(size)) for size in plan.conditions.frame_sizes}
         self._lengths: list[int] = []
 
@@ -66,7 +67,7 @@ class FrameLoss:
     def run(self, bench: Bench) -> str | None:
         """See :meth:`dutperf.procedure.bench.Procedure.run`. Ends before its time where the DUT forwards nothing."""
         for frame_size, rates_fps in self._rates.items():
-            for repetition in range(1, self._conditions.repetitions + 1):
+            for repetition in range(1, self._repetitions + 1):
                 course = _Course(frame_size, repetition, Series(rates_fps, to_the_end=self._conditions.rates is not None))
                 message = self._measure(bench, course)
                 if message is not None:
@@ -91,7 +92,7 @@ class FrameLoss:
         return message
 
     def _place(self, course: _Course) -> Place:
-        series, repetitions = course.series, self._conditions.repetitions
+        series, repetitions = course.series, self._repetitions
         sizes_left = len(self._rates) - list(self._rates).index(course.frame_size) - 1
         later = self._later_trials(repetitions - course.repetition + sizes_left * repetitions)
         trials_left = 0 if series.silent else series.trials_left() + series.probing + later

@@ -31,12 +31,12 @@ class IpdvPoint(DelaysPoint):
     title: ClassVar[str] = "inter-packet delay variation, ms"
 
 
-IPDV = Kind(name="ipdv", figures=figures, stamp=stamp)
+IPDV = Kind(name="ipdv", headline="median", figures=figures, stamp=stamp)
 
 PROCEDURE = Definition(
     name=IPDV.name,
     summary="Measure how the delay changes from frame to frame at the throughput (RFC 8219 7.3.2).",
     options=("repetitions", "rate", "found"),
     make=partial(Delays, IPDV),
-    point=point_builder(IpdvPoint),
+    point=point_builder(IPDV, IpdvPoint),
 )

@@ -49,13 +49,13 @@ class LatencyPoint(DelaysPoint):
     title: ClassVar[str] = "latency, ms: typical (median) and worst-case (99.9th percentile)"
 
 
-LATENCY = Kind(name="latency", figures=figures, stamp=stamp)
+LATENCY = Kind(name="latency", headline="TL", figures=figures, stamp=stamp)
 
 PROCEDURE = Definition(
     name=LATENCY.name,
     summary="Measure typical and worst-case latency of tagged frames at the throughput (RFC 8219 7.2).",
     options=("repetitions", "rate", "found", "tags", "tag_after_s"),
     make=partial(Delays, LATENCY),
-    point=point_builder(LatencyPoint),
+    point=point_builder(LATENCY, LatencyPoint),
     defaults={"duration_s": 120.0},
 )

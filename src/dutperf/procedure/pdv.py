@@ -33,12 +33,12 @@ class PdvPoint(DelaysPoint):
     title: ClassVar[str] = "packet delay variation, ms"
 
 
-PDV = Kind(name="pdv", figures=figures, stamp=stamp)
+PDV = Kind(name="pdv", headline="PDV", figures=figures, stamp=stamp)
 
 PROCEDURE = Definition(
     name=PDV.name,
     summary="Measure the packet delay variation of all frames at the throughput (RFC 8219 7.3.1).",
     options=("repetitions", "rate", "found"),
     make=partial(Delays, PDV),
-    point=point_builder(PdvPoint),
+    point=point_builder(PDV, PdvPoint),
 )

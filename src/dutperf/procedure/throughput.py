@@ -10,25 +10,26 @@ A repetition starts its search near the value of the one before, which saves mos
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, ClassVar
 
-from dutperf import journal, stats
+from dutperf import journal, repetition
 from dutperf.conditions import Conditions, Rate
 from dutperf.journal import Event
 from dutperf.model import LimitedBy, TrialResult, Value, Verdict
-from dutperf.procedure import evidence, rates
+from dutperf.procedure import evidence, rates, searches
 from dutperf.procedure.bench import Bench, Place, Plan, PlanError, frame_limits
 from dutperf.procedure.definition import Definition
 from dutperf.procedure.evidence import outcome_of
-from dutperf.report import points
+from dutperf.repetition import Rule, Stopped
+from dutperf.report import inconsistency, points
+from dutperf.report.inconsistency import Contradiction, contradictions
 from dutperf.report.points import Loss, Recorded, Row, Trials, cell
+from dutperf.report.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.search import Outcome
-from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch, Bounds, BoundsError, Found, Resolution
-
-TYPICAL_LATER_TRIALS = 3
-"""Estimate for the search of a repetition that starts near the value of the one before."""
+from dutperf.search.binary import TYPICAL_TRIALS, Bounds, BoundsError, Found, Resolution, Search
 
 
 @dataclass
@@ -39,8 +40,24 @@ class _Point:
     bounds: Bounds
     near_fps: int | None = None
     repetition: int = 1
+    repetitions: int = 1
+    """As many as there will be at least."""
+    values: tuple[list[int | None], ...] = ()
+    """Of the finished repetitions, for each loss goal."""
     results: dict[int, TrialResult] = field(default_factory=dict)
     """Of this repetition: rate to what its trial showed."""
+
+    def begin(self, rule: Rule) -> None:
+        """Another repetition."""
+        done = len(self.values[0])
+        self.repetition, self.repetitions = done + 1, repetition.next_look(rule, done)
+        self.results.clear()
+
+    def learn(self, found: Found) -> None:
+        """What the repetition found."""
+        for values, one in zip(self.values, _by_goal(found), strict=True):
+            values.append(one.value_fps)
+        self.near_fps = found.value_fps or found.above_fps
 
 
 class Throughput:
@@ -54,12 +71,13 @@ class Throughput:
         self._plan = plan
         self._conditions = plan.conditions
         self._bounds = {size: bounds(plan.conditions, plan.maximum_fps(size)) for size in plan.conditions.frame_sizes}
+        for limits in self._bounds.values():
+            searches.make(self._conditions, limits, None)  # what cannot be is said before anything is sent
         self._trials_of_later_searches: list[int] = []
 
     def description(self) -> dict[str, Any]:
         """See :meth:`dutperf.procedure.bench.Procedure.description`."""
-        search = {"algorithm": "binary", "start": "bracket from the previous repetition" if self._conditions.repetitions > 1 else "none"}
-        return {"search": search, "frames": [self._frame(size) for size in self._bounds]}
+        return {"search": searches.description(self._conditions), "frames": [self._frame(size) for size in self._bounds]}
 
     def run(self, bench: Bench) -> str | None:
         """See :meth:`dutperf.procedure.bench.Procedure.run`. Ends before its time where the DUT forwards nothing."""
@@ -70,46 +88,55 @@ class Throughput:
         return None
 
     def _measure(self, bench: Bench, point: _Point, sizes_left: int) -> str | None:
-        for repetition in range(1, self._conditions.repetitions + 1):
-            point.repetition = repetition
-            point.results.clear()
-            search = BinarySearch(point.bounds, point.near_fps)
+        rule = self._conditions.repetitions
+        point.values = tuple([] for _ in self._conditions.loss_goals())
+        while repetition.stopped(rule, *point.values) is None:
+            point.begin(rule)
+            search = searches.make(self._conditions, point.bounds, point.near_fps)
             self._search(bench, point, search, sizes_left)
             found = search.found()
             message = _explanation(found, point)
-            bench.record("search", **_ended(found, point), message=message)
-            bench.say(f"repetition {repetition}: {_number(found.value_fps)}; {message}", self._place(point, search, sizes_left))
+            bench.record("search", **_ended(found, point))
+            point.learn(found)
+            note = f"repetition {point.repetition}: {_number(found.value_fps)}; {message}{_ending(rule, point)}"
+            bench.say(note, self._place(point, search, sizes_left))
             if found.silent:
                 return message
-            point.near_fps = found.value_fps or found.above_fps
         return None
 
-    def _search(self, bench: Bench, point: _Point, search: BinarySearch, sizes_left: int) -> None:
+    def _search(self, bench: Bench, point: _Point, search: Search, sizes_left: int) -> None:
         while (rate_fps := search.next_fps()) is not None:
             result = bench.measure(rate_fps, self._place(point, search, sizes_left))
             outcome = outcome_of(result, self._conditions)
             if outcome is not Outcome.PASSED or rate_fps not in point.results:
                 point.results[rate_fps] = result
-            search.tell(outcome)
+            search.tell(outcome, searches.loss_of(result))
         if point.near_fps is not None:
             self._trials_of_later_searches.append(len(search.found().loads))
 
-    def _place(self, point: _Point, search: BinarySearch, sizes_left: int) -> Place:
-        later = self._later_trials(self._conditions.repetitions - point.repetition, sizes_left)
-        trials_left = 0 if search.found().silent else search.trials_left() + later
-        return Place(point.frame_size, point.repetition, self._conditions.repetitions, search.lower_fps, search.upper_fps, trials_left)
+    def _place(self, point: _Point, search: Search, sizes_left: int) -> Place:
+        later = self._later_trials(point.repetitions - point.repetition, sizes_left)
+        return Place(
+            frame_size=point.frame_size,
+            repetition=point.repetition,
+            repetitions=point.repetitions,
+            lower_fps=search.lower_fps,
+            upper_fps=search.upper_fps,
+            trials_left=0 if search.found().silent else search.trials_left() + later,
+            duration_s=search.next_duration_s(),
+        )
 
     def _later_trials(self, repetitions_left: int, sizes_left: int) -> int:
         """Estimate of the trials of all searches after the running one."""
-        later = fmean(self._trials_of_later_searches) if self._trials_of_later_searches else TYPICAL_LATER_TRIALS
-        return round(later * repetitions_left + sizes_left * (TYPICAL_TRIALS + later * (self._conditions.repetitions - 1)))
+        later = fmean(self._trials_of_later_searches) if self._trials_of_later_searches else searches.typical_later_trials(self._conditions)
+        return round(later * repetitions_left + sizes_left * (TYPICAL_TRIALS + later * (repetition.next_look(self._conditions.repetitions, 0) - 1)))
 
     def _frame(self, frame_size: int) -> dict[str, Any]:
         limits = self._bounds[frame_size]
         resolution = {"resolution_fps": limits.resolution.fps} if limits.resolution.fps else {"resolution_percent": limits.resolution.share * 100}
         return {
             **frame_limits(self._plan, frame_size, limits.first_fps),
-            "minimum_fps": limits.lowest_fps,
+            "minimum_fps": searches.lowest_fps(self._conditions, limits),
             "maximum_fps": limits.maximum_fps,
             "initial_fps": limits.initial_fps,
             **resolution,
@@ -132,7 +159,7 @@ def bounds(conditions: Conditions, media_fps: int | None) -> Bounds:
             maximum_is_media=is_media,
         )
     except BoundsError as error:
-        raise PlanError(str(error), option={"minimum": "min_rate", "initial": "initial_rate"}[error.bound]) from error
+        raise PlanError(str(error), option=searches.option_of(error)) from error
 
 
 def _resolution(rate: Rate, media_fps: int | None) -> Resolution:
@@ -142,16 +169,31 @@ def _resolution(rate: Rate, media_fps: int | None) -> Resolution:
 
 
 def _ended(found: Found, point: _Point) -> dict[str, Any]:
-    """The members of a ``search`` event."""
+    """The members of a ``search`` event; with loss goals, the first one's and then ``goals``, those of each."""
+    goals = [{"loss_ratio": goal.loss_ratio, "conditional_fps": goal.conditional_fps, **_finding(goal.found, point)} for goal in found.goals]
+    where = {"frame_size": point.frame_size, "repetition": point.repetition}
+    return {**where, "silent": found.silent, **_finding(found, point), **({"goals": goals} if goals else {})}
+
+
+def _finding(found: Found, point: _Point) -> dict[str, Any]:
     return {
-        "frame_size": point.frame_size,
-        "repetition": point.repetition,
         "value_fps": found.value_fps,
         "limited_by": found.limited_by,
         "above_fps": found.above_fps,
-        "silent": found.silent,
         "loads": [[rate_fps, outcome] for rate_fps, outcome in found.loads],
+        "message": _explanation(found, point),
     }
+
+
+def _by_goal(found: Found) -> list[Found]:
+    """What was found for each loss goal; for the only one, what was found."""
+    return [goal.found for goal in found.goals] or [found]
+
+
+def _ending(rule: Rule, point: _Point) -> str:
+    """What is to be said of a rule that has decided."""
+    stopped = repetition.stopped(rule, *point.values)
+    return f"; no further repetition: {stopped}" if stopped is not None and not isinstance(rule, int) else ""
 
 
 def _explanation(found: Found, point: _Point) -> str:
@@ -181,23 +223,26 @@ SERIOUSNESS = (LimitedBy.TESTER, LimitedBy.DUT, LimitedBy.RANGE, LimitedBy.MEDIA
 """
 
 
-class Statistics(Value):
-    """Over the repetitions; a missing figure (None) says that nothing passed there."""
-
-    median: float | None
-    p1: float | None
-    p99: float | None
-    dispersion_percent: float | None
-    values: tuple[int | None, ...]
-    """One for each finished repetition, in order."""
-
-
 class Above(Value):
     """The lowest trial that failed right above a value: what happens when the DUT has too much."""
 
     rate_fps: int
     forward: Loss | None = None
     reverse: Loss | None = None
+
+
+class Goal(Value):
+    """What was found for one loss goal of a search for several (RFC 9971)."""
+
+    loss_ratio: float
+    """Share of a direction's frames that a trial may lose."""
+    throughput_fps: Statistics
+    conditional_throughput_fps: Statistics
+    """What was forwarded at the values."""
+    limited_by: LimitedBy
+    message: str
+    above: Above | None
+    inconsistent: tuple[Contradiction, ...]
 
 
 class ThroughputPoint(points.Point):
@@ -210,6 +255,11 @@ class ThroughputPoint(points.Point):
     limited_by: LimitedBy | None
     """None where no repetition was finished."""
     above: Above | None
+    inconsistent: tuple[Contradiction, ...]
+    """Loads that passed above one that failed, or the other way round, over all repetitions."""
+    repetitions: Repetitions
+    goals: tuple[Goal, ...]
+    """Where the search had loss goals: each one's figures; ``throughput_fps`` and the like are the first one's."""
     trials: Trials
 
     @property
@@ -233,33 +283,79 @@ class ThroughputPoint(points.Point):
         dispersion = "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %"
         return [(*(cell(rate, ",.0f") for rate in (figures.median, figures.p1, figures.p99)), dispersion, self.limited_by or "-")]
 
+    def remarks(self) -> Iterator[str]:
+        """How sure the median is, what was found for each loss goal, and where the DUT contradicted itself."""
+        yield from (f": {text}" for text in (_certainty(self), inconsistency.sentence(self.inconsistent)) if text)
+        for goal in self.goals:
+            figures, of = goal.throughput_fps, f", at most {goal.loss_ratio * 100:g} % lost: "
+            median = "no throughput" if figures.median is None else f"{figures.median:,.0f} frames/s{figures.within()}"
+            yield f"{of}{median}, limited by {goal.limited_by}: {goal.message}"
+            if goal.inconsistent:
+                yield of + inconsistency.sentence(goal.inconsistent)
+
+
+def _certainty(point: ThroughputPoint) -> str:
+    within, repetitions = point.throughput_fps.within(), point.repetitions
+    stopped = f" ({repetitions.stopped})" if repetitions.stopped not in (None, Stopped.NUMBER) else ""
+    return f"after {repetitions.finished} repetitions{stopped} the median lies{within}" if within else ""
+
 
 def point(recorded: Recorded) -> ThroughputPoint:
     """The point that the journal holds (:data:`dutperf.report.points.PointBuilder`)."""
-    searches, results = recorded.of("search"), recorded.of("result")
-    decisive = _decisive(searches)
+    found, results, rule = recorded.of("search"), recorded.of("result"), recorded.conditions.repetitions
+    decisive = _decisive(found)
+    repetitions = _repetitions(found, rule)
+    steady = _without_waits(results, recorded.of("wait"))
     return ThroughputPoint(
         frame_size=recorded.frame["frame_size"],
         frame_size_ipv4=recorded.frame["frame_size_ipv4"],
-        throughput_fps=_statistics(searches),
+        throughput_fps=_statistics(found, "value_fps", rule),
         limited_by=None if decisive is None else decisive["limited_by"],
-        message=_message(decisive, searches) + recorded.shortfall(len(searches)),
-        above=_above(searches, _without_waits(results, recorded.of("wait"))),
+        message=_message(decisive, found) + recorded.shortfall(len(found), repetitions.stopped),
+        above=_above(found, steady),
+        inconsistent=_inconsistent(found),
+        repetitions=repetitions,
+        goals=tuple(_goal(one, steady, rule) for one in _goals(found)),
         trials=points.trials(results),
     )
 
 
-def _statistics(searches: list[Event]) -> Statistics:
-    values = tuple(search["value_fps"] for search in searches)
-    if not values or any(search["silent"] for search in searches):  # a DUT that has died has no throughput, whatever it did before
-        return Statistics(median=None, p1=None, p99=None, dispersion_percent=None, values=values)
-    return Statistics(
-        median=stats.median(values),
-        p1=stats.percentile(values, 1),
-        p99=stats.percentile(values, 99),
-        dispersion_percent=stats.dispersion_percent(values),
-        values=values,
+def _statistics(found: list[Event], member: str, rule: Rule) -> Statistics:
+    values = tuple(search[member] for search in found)
+    if not values or any(search["silent"] for search in found):  # a DUT that has died has no throughput, whatever it did before
+        return without_number(values)
+    return statistics(values, rule)
+
+
+def _repetitions(found: list[Event], rule: Rule) -> Repetitions:
+    series = [[one["value_fps"] for one in goal] for goal in _goals(found)] or [[search["value_fps"] for search in found]]
+    alive = not any(search["silent"] for search in found)
+    return Repetitions(finished=len(found), stopped=repetition.stopped(rule, *series) if alive else None)
+
+
+def _goals(found: list[Event]) -> list[list[Event]]:
+    """The findings of all repetitions for each loss goal, in the form of ``search`` events."""
+    return [
+        [{**search, **goal} for search, goal in zip(found, goals, strict=True)] for goals in zip(*(search.get("goals", []) for search in found), strict=True)
+    ]
+
+
+def _goal(findings: list[Event], results: list[Event], rule: Rule) -> Goal:
+    decisive = _decisive(findings)
+    assert decisive is not None, "a goal stands in a search event"
+    return Goal(
+        loss_ratio=decisive["loss_ratio"],
+        throughput_fps=_statistics(findings, "value_fps", rule),
+        conditional_throughput_fps=_statistics(findings, "conditional_fps", rule),
+        limited_by=decisive["limited_by"],
+        message=_message(decisive, findings),
+        above=_above(findings, results),
+        inconsistent=_inconsistent(findings),
     )
+
+
+def _inconsistent(found: list[Event]) -> tuple[Contradiction, ...]:
+    return contradictions((rate_fps, outcome) for search in found for rate_fps, outcome in search["loads"])
 
 
 def _decisive(searches: list[Event]) -> Event | None:
@@ -298,7 +394,7 @@ def _without_waits(results: list[Event], waits: list[Event]) -> list[Event]:
 PROCEDURE = Definition(
     name="throughput",
     summary="Search for the highest rate at which the DUT loses nothing (RFC 2544 26.1), and say why the number can be believed.",
-    options=("repetitions", "min_rate", "max_rate", "initial_rate", "resolution"),
+    options=("repetitions", "search", "goals", "min_rate", "max_rate", "initial_rate", "resolution"),
     make=Throughput,
     point=point,
 )

@@ -74,8 +74,8 @@ def _trial_length(facts: Facts) -> str | None:
 
 
 def _loss(facts: Facts) -> str | None:
-    tolerance = facts.conditions.loss_tolerance
-    return f"a trial passes with up to {tolerance * 100:g} % of a direction's frames lost, not only with none" if tolerance else None
+    tolerated = " or ".join(f"{goal * 100:g} %" for goal in facts.conditions.loss_goals() if goal)
+    return f"a trial passes with up to {tolerated} of a direction's frames lost, not only with none" if tolerated else None
 
 
 def _lossless(facts: Facts) -> str | None:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from dutperf.conditions import Conditions
 from dutperf.journal import Event, ending
 from dutperf.model import DirectionCounts, TrialResult, Value
+from dutperf.repetition import Stopped
 
 Row = tuple[str, ...]
 """Cells of a table for a person."""
@@ -69,6 +70,10 @@ class Point(Value, ABC):
     def rows(self) -> list[Row]:
         """The table's cells under ``columns``."""
 
+    def remarks(self) -> Iterable[str]:
+        """What else a person is told, each in a line of its own that begins with the frame size; none, unless a procedure has some."""
+        return ()
+
 
 @dataclass(frozen=True)
 class Recorded:
@@ -82,10 +87,13 @@ class Recorded:
         """This frame size's events of that kind."""
         return [event for event in of_kind(self.events, kind) if event["frame_size"] == self.frame["frame_size"]]
 
-    def shortfall(self, finished: int) -> str:
-        """What is to be added to a message where not all repetitions were finished."""
-        repetitions = self.conditions.repetitions
-        return "" if finished == repetitions else f" ({finished} of {repetitions} repetitions; the run ended early because {self._early_end()})"
+    def shortfall(self, finished: int, stopped: Stopped | None = None) -> str:
+        """What is to be added to a message where not all repetitions were finished; ``stopped``: why a rule wanted no more of them."""
+        rule = self.conditions.repetitions
+        if stopped is not None or finished == rule:
+            return ""
+        wanted = f"{rule}" if isinstance(rule, int) else f"at most {rule.maximum}"
+        return f" ({finished} of {wanted} repetitions; the run ended early because {self._early_end()})"
 
     def _early_end(self) -> str:
         end = ending(self.events)

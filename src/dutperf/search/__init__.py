@@ -6,6 +6,7 @@ A search is asked for the next load and told its outcome, until it asks for no m
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -18,3 +19,19 @@ class Outcome(StrEnum):
     """Failed, and in some direction nothing at all came through."""
     UNMEASURABLE = "unmeasurable"
     """No trial of this load was valid: it says nothing about the DUT."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a trial lost, in the direction that lost the greater share."""
+
+    lost: int
+    sent: int
+
+    @property
+    def ratio(self) -> float:
+        """Lost frames as a share of those sent (0 where nothing was sent)."""
+        return self.lost / self.sent if self.sent else 0.0
+
+
+NO_LOSS = Loss(lost=0, sent=0)

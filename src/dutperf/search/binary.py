@@ -5,6 +5,9 @@ It first looks for a rate that passes and a higher one that does not: upwards by
 steps that begin at the resolution and double. Then it bisects. Every load after the first lies strictly between the highest rate that passed and
 the lowest that did not, so the search ends whatever the outcomes are, and its value is the highest rate that passed at all.
 
+A DUT may be inconsistent: fail a rate and pass a higher one. This search never offers a rate above one that failed, so of such a DUT it finds the
+highest rate that passed below the lowest that failed, as searched; two searches may differ.
+
 One load may be offered again: where a rate that could not be measured is all that stands above the value, that may have been bad luck. It is
 offered once more before the tester is blamed.
 
@@ -15,10 +18,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log2
-from typing import Literal
+from typing import Literal, Protocol
 
 from dutperf.model import LimitedBy
-from dutperf.search import Outcome
+from dutperf.search import NO_LOSS, Loss, Outcome
 
 START_FPS = 1_000
 """First rate where neither an initial nor a minimum rate nor the media's maximum is known."""
@@ -47,7 +50,7 @@ class Resolution:
 class BoundsError(ValueError):
     """The bounds contradict each other; ``bound`` is the one to change."""
 
-    def __init__(self, message: str, bound: Literal["minimum", "initial"]) -> None:
+    def __init__(self, message: str, bound: Literal["minimum", "initial", "resolution"]) -> None:
         super().__init__(message)
         self.bound = bound
 
@@ -108,10 +111,61 @@ class Found:
     silent: bool
     loads: tuple[tuple[int, Outcome], ...]
     """Every load offered, in order."""
+    goals: tuple[FoundGoal, ...] = ()
+    """Where the search had loss goals: what was found for each, the first one's being this."""
+
+
+@dataclass(frozen=True)
+class FoundGoal:
+    """What was found for one loss goal (RFC 9971)."""
+
+    loss_ratio: float
+    """Share of a direction's frames that may be lost."""
+    found: Found
+    conditional_fps: float | None
+    """Conditional throughput: what of the value was forwarded."""
+
+
+class Search(Protocol):
+    """Ask :meth:`next_fps`, tell :meth:`tell`, until the former is None; then :meth:`found`. Rates are in frames/s per direction."""
+
+    @property
+    def lower_fps(self) -> int | None:
+        """Highest rate that passed so far."""
+        ...
+
+    @property
+    def upper_fps(self) -> int | None:
+        """Lowest rate that did not pass, above the highest that did."""
+        ...
+
+    def next_fps(self) -> int | None:
+        """The load to offer next; None where the search has ended."""
+        ...
+
+    def next_duration_s(self) -> float | None:
+        """How long the trial of that load is to send; None: as long as the conditions say."""
+        ...
+
+    def tell(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
+        """What came of the load that :meth:`next_fps` asked for.
+
+        Raises:
+            ValueError: the search has ended.
+        """
+        ...
+
+    def found(self) -> Found:
+        """What was found so far; final when :meth:`next_fps` is None."""
+        ...
+
+    def trials_left(self) -> int:
+        """Estimate of how many loads are still to be offered."""
+        ...
 
 
 class BinarySearch:
-    """Ask :meth:`next_fps`, tell :meth:`tell`, until the former is None; then :meth:`found`.
+    """A :class:`Search`. It knows one goal, which the outcomes already hold.
 
     A load that is silent (nothing came through in some direction) raises the question whether the DUT works at all. The lowest rate is tried once
     then: if it is silent too, the search ends without a value.
@@ -128,8 +182,12 @@ class BinarySearch:
         self._confirmed = False
         self._silent_at_fps: int | None = None
         self._silent = False
-        self.lower_fps: int | None = None
+        self._lower_fps: int | None = None
+
+    @property
+    def lower_fps(self) -> int | None:
         """Highest rate that passed."""
+        return self._lower_fps
 
     @property
     def upper_fps(self) -> int | None:
@@ -145,7 +203,10 @@ class BinarySearch:
         rate_fps = self._unknown_fps()
         return self.upper_fps if rate_fps is None and self._in_doubt() else rate_fps
 
-    def tell(self, outcome: Outcome) -> None:
+    def next_duration_s(self) -> None:
+        """Every trial is as long as the conditions say."""
+
+    def tell(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:  # noqa: ARG002
         """``outcome`` of the load that :meth:`next_fps` asked for.
 
         Raises:
@@ -213,7 +274,7 @@ class BinarySearch:
         self._second_chances += again
         self._confirmed = again and outcome is Outcome.UNMEASURABLE
         if outcome is Outcome.PASSED:
-            self.lower_fps = rate_fps
+            self._lower_fps = rate_fps
             self._barriers.pop(rate_fps, None)
         else:
             self._barriers[rate_fps] = outcome

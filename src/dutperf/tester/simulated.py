@@ -41,6 +41,10 @@ class SimulatedDut:
     slow_every: int | None = None
     """Every so many frames one is delayed by ``slow_us`` more."""
     slow_us: float = 0.0
+    dip_fps: tuple[float, float] | None = None
+    """Offered rates, from the first to below the second, of which it loses every hundredth frame, though it may manage higher ones."""
+    hiccup_ratio: float = 0.0
+    """Share of the trials in which a frame is lost, whatever the rate."""
     dies_after_trials: int | None = None
     """From then on nothing comes through."""
     silent: frozenset[Direction] = frozenset()
@@ -49,6 +53,12 @@ class SimulatedDut:
     def alive(self, direction: Direction, trials_before: int) -> bool:
         """Whether anything comes through in ``direction``."""
         return direction not in self.silent and (self.dies_after_trials is None or trials_before < self.dies_after_trials)
+
+    def lapses(self, offered_fps: int, sent: int, random: np.random.Generator) -> int:
+        """Frames that an inconsistent DUT loses of ``sent`` for reasons other than its capacity."""
+        dips = self.dip_fps is not None and self.dip_fps[0] <= offered_fps < self.dip_fps[1]
+        hiccups = self.hiccup_ratio > 0 and random.random() < self.hiccup_ratio
+        return (-(-sent // 100) if dips else 0) + (1 if hiccups else 0)
 
     def capacity(self, direction: Direction, offered_fps: Mapping[Direction, int]) -> float:
         """Frames/s for ``direction`` where ``offered_fps`` is offered: of a shared capacity, a part in proportion."""
@@ -133,7 +143,7 @@ class SimulatedTester:
         served = _room(capacity_fps, trial.duration_s, sent - queue) + min(queue, sent)
         burst = ceil(offered_fps[direction] * away_s)  # what follows the silence of a sender that was away, all at once
         overrun = max(0, burst - queue - 1) if capacity_fps < NO_LIMIT else 0
-        passing = max(0, min(served, sent - overrun))
+        passing = max(0, min(served, sent - overrun) - self.dut.lapses(offered_fps[direction], sent, random))
         return passing - int(random.binomial(passing, self.dut.loss_ratio))
 
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The searches that a procedure can use for the highest rate that passes: which one the conditions name, and what it learns from a trial."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+from dutperf.conditions import Conditions
+from dutperf.model import TrialResult
+from dutperf.procedure.bench import PlanError
+from dutperf.search import NO_LOSS, Loss, mlr
+from dutperf.search.binary import BinarySearch, Bounds, BoundsError, Search
+
+TYPICAL_LATER_TRIALS = 3
+"""Estimate for a binary search that starts near the value of the one before; MLRsearch always starts anew."""
+
+
+def make(conditions: Conditions, bounds: Bounds, near_fps: int | None) -> Search:
+    """The search that ``conditions`` name. ``near_fps``: where the value is expected, if that is known.
+
+    Raises:
+        PlanError: conditions that this search cannot have.
+    """
+    _check(conditions, bounds)
+    if conditions.search == "binary":
+        return BinarySearch(bounds, near_fps)
+    try:
+        return mlr.MlrSearch(bounds, conditions.loss_goals(), conditions.duration_s)
+    except BoundsError as error:
+        raise PlanError(str(error), option=option_of(error)) from error
+
+
+def lowest_fps(conditions: Conditions, bounds: Bounds) -> int:
+    """The lowest rate that the search may offer, for conditions that it can have."""
+    return bounds.lowest_fps if conditions.search == "binary" else mlr.lowest_fps(bounds)
+
+
+def option_of(error: BoundsError) -> str:
+    """The member of the conditions that is to be changed."""
+    return {"minimum": "min_rate", "initial": "initial_rate", "resolution": "resolution"}[error.bound]
+
+
+def typical_later_trials(conditions: Conditions) -> int:
+    """Estimate for the search of a repetition after the first."""
+    return TYPICAL_LATER_TRIALS if conditions.search == "binary" else mlr.TYPICAL_TRIALS
+
+
+def description(conditions: Conditions) -> dict[str, Any]:
+    """What the journal's plan states about the search."""
+    if conditions.search == "mlr":
+        return {"algorithm": "MLRsearch", "version": version("MLRsearch"), "goals": list(conditions.loss_goals()), "start": "none"}
+    return {"algorithm": "binary", "start": "bracket from the previous repetition" if conditions.repetitions != 1 else "none"}
+
+
+def loss_of(result: TrialResult) -> Loss:
+    """That of the direction which lost the greater share of its frames; a procedure's loss goals apply to each direction by itself."""
+    return max((Loss(counts.lost, counts.sent) for counts in result.directions().values()), key=lambda loss: loss.ratio, default=NO_LOSS)
+
+
+def _check(conditions: Conditions, bounds: Bounds) -> None:
+    """No option may be given that the search would not heed."""
+    if conditions.search == "binary":
+        if conditions.goals:
+            raise PlanError("loss goals need --search mlr; a binary search has one, --loss-tolerance", option="goals")
+        return
+    if conditions.goals and conditions.loss_tolerance:
+        raise PlanError("the loss goals already say what may be lost", option="loss_tolerance")
+    if conditions.initial_rate is not None:
+        raise PlanError("MLRsearch begins at the maximum rate", option="initial_rate")
+    if bounds.maximum_fps is None:
+        raise PlanError("MLRsearch begins at the maximum rate, which is not known: set it, or media_mbps in the configuration", option="max_rate")

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MLRsearch behind the search's interface: every goal's truth within the resolution, whatever happens to the trials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dutperf.model import LimitedBy
+from dutperf.search import NO_LOSS, Loss, Outcome
+from dutperf.search.binary import Bounds, BoundsError, Found, Resolution
+from dutperf.search.mlr import MlrSearch
+
+Told = tuple[Outcome, Loss]
+Measure = Callable[[int, float], Told]
+MOST_TRIALS = 200
+UNMEASURABLE = (Outcome.UNMEASURABLE, NO_LOSS)
+FINE = Resolution(fps=500)
+TO_100K = Bounds(FINE, maximum_fps=100_000)
+GOALS = (0.0, 0.005)
+
+
+def lossy(lost: int, sent: int) -> Told:
+    outcome = Outcome.SILENT if lost == sent else Outcome.FAILED if lost else Outcome.PASSED
+    return outcome, Loss(lost, sent)
+
+
+def capable_of(truth_fps: float) -> Measure:
+    """Loses what is more, to the frame."""
+
+    def measure(rate_fps: int, duration_s: float) -> Told:
+        sent = max(1, int(rate_fps * duration_s))
+        return lossy(max(0, sent - int(truth_fps * duration_s)) if rate_fps > truth_fps else 0, sent)
+
+    return measure
+
+
+def search(limits: Bounds, measure: Measure, goals: tuple[float, ...] = GOALS, duration_s: float = 60.0) -> tuple[Found, list[tuple[int, float]]]:
+    one, offered = MlrSearch(limits, goals, duration_s), []
+    for _ in range(MOST_TRIALS):
+        rate_fps, length_s = one.next_fps(), one.next_duration_s()
+        if rate_fps is None or length_s is None:
+            assert one.trials_left() == 0
+            with pytest.raises(ValueError, match="ended"):
+                one.tell(Outcome.PASSED)
+            return one.found(), offered
+        assert one.trials_left() >= 1
+        offered.append((rate_fps, length_s))
+        one.tell(*measure(rate_fps, length_s))
+    raise AssertionError(f"no end after {MOST_TRIALS} trials: {offered}")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    truth_fps=st.integers(1_000, 99_000),
+    resolution_fps=st.integers(200, 5_000),
+    goals=st.lists(st.sampled_from([0.0, 0.001, 0.005, 0.05]), min_size=1, max_size=3, unique=True).map(lambda some: tuple(sorted(some))),
+    duration_s=st.sampled_from([0.5, 1.0, 5.0, 60.0]),
+)
+def test_every_goal_s_truth_is_found_within_the_resolution(truth_fps: int, resolution_fps: int, goals: tuple[float, ...], duration_s: float) -> None:
+    limits = Bounds(Resolution(fps=resolution_fps), maximum_fps=100_000, minimum_fps=1_000)
+    found, offered = search(limits, capable_of(truth_fps), goals, duration_s)
+    assert [goal.loss_ratio for goal in found.goals] == list(goals)
+    assert found.goals[0].found.value_fps == found.value_fps
+    frame = 1 + 1 / duration_s  # rates are whole, and so are the frames of a trial
+    for goal in found.goals:
+        value_fps, above_fps = goal.found.value_fps, goal.found.above_fps
+        assert value_fps is not None
+        highest_fps = truth_fps / (1 - goal.loss_ratio)
+        assert value_fps <= highest_fps + frame
+        assert (value_fps, duration_s) in offered
+        if above_fps is None:
+            assert (value_fps, goal.found.limited_by) == (100_000, LimitedBy.RANGE)
+            continue
+        assert value_fps < above_fps
+        assert above_fps >= highest_fps - frame
+        assert above_fps - value_fps <= resolution_fps / 100_000 * above_fps + 1
+        assert goal.found.limited_by is LimitedBy.DUT
+        assert goal.conditional_fps == pytest.approx(min(value_fps, truth_fps), rel=0.0005, abs=2)
+
+
+def test_trials_grow_to_their_full_length() -> None:
+    _, offered = search(TO_100K, capable_of(54_321))
+    lengths = [length_s for _, length_s in offered]
+    assert min(lengths) == 1.0
+    assert max(lengths) == 60.0
+    assert lengths.index(60.0) > lengths.index(1.0)
+    assert sum(lengths) < 60.0 * len(lengths) / 2
+
+
+def test_a_short_trial_never_shows_that_a_load_passes() -> None:
+    """Capable of 80,000 for three seconds, of 50,000 for ever."""
+    found, _ = search(TO_100K, lambda rate, length_s: capable_of(80_000 if length_s <= 3 else 50_000)(rate, length_s), (0.0,))
+    assert found.value_fps is not None
+    assert 49_700 < found.value_fps <= 50_000
+    assert all(outcome is Outcome.FAILED for rate, outcome in found.loads if rate > 50_000)
+
+
+ENDS = [
+    # what it is, bounds, measure, value, above, limited by
+    ("the media's maximum passes", Bounds(FINE, maximum_fps=100_000, maximum_is_media=True), capable_of(1e9), 100_000, None, LimitedBy.MEDIA),
+    ("the range's end passes", TO_100K, capable_of(1e9), 100_000, None, LimitedBy.RANGE),
+    ("nothing passes", TO_100K, lambda rate, _: lossy(rate // 2, rate), None, 400, LimitedBy.DUT),
+    ("the user's minimum fails", Bounds(FINE, minimum_fps=600, maximum_fps=100_000), capable_of(300), None, 600, LimitedBy.RANGE),
+    ("the tester's reach is below the range", TO_100K, lambda *_: UNMEASURABLE, None, 781, LimitedBy.TESTER),
+    ("the tester reaches a quarter", TO_100K, lambda rate, _: UNMEASURABLE if rate > 30_000 else lossy(0, rate), 25_000, 50_000, LimitedBy.TESTER),
+]
+
+
+@pytest.mark.parametrize(("limits", "measure", "value", "above", "limited_by"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
+def test_how_a_search_ends(limits: Bounds, measure: Measure, value: int | None, above: int | None, limited_by: LimitedBy) -> None:
+    found, _ = search(limits, measure, (0.0,))
+    assert (found.limited_by, found.silent) == (limited_by, False)
+    assert (found.value_fps, found.above_fps) == (value, above)
+
+
+def test_below_the_tester_s_reach_a_limit_is_the_dut_s() -> None:
+    found, _ = search(TO_100K, lambda rate, length: UNMEASURABLE if rate > 30_000 else capable_of(9_000)(rate, length), (0.0,))
+    assert found.limited_by is LimitedBy.DUT
+    assert found.value_fps is not None
+    assert 8_950 < found.value_fps <= 9_000
+
+
+def test_a_load_that_cannot_be_measured_is_never_a_loss() -> None:
+    """Bad luck at the fourth trial: the load is offered once more, and what is found is the same."""
+    calm, offered = search(TO_100K, capable_of(54_321))
+    turns = iter(range(MOST_TRIALS))
+    found, again = search(TO_100K, lambda rate, length: UNMEASURABLE if next(turns) == 3 else capable_of(54_321)(rate, length))
+    assert again == [*offered[:4], *offered[3:]]
+    assert (found.value_fps, found.above_fps, found.limited_by) == (calm.value_fps, calm.above_fps, LimitedBy.DUT)
+
+
+def test_a_load_has_a_second_chance_at_each_length() -> None:
+    """The short trial of the maximum needs two attempts, and so does the full-length one."""
+    missed: set[tuple[int, float]] = set()
+
+    def measure(rate_fps: int, duration_s: float) -> Told:
+        if (rate_fps, duration_s) not in missed and duration_s in (1.0, 60.0):
+            missed.add((rate_fps, duration_s))
+            return UNMEASURABLE
+        return lossy(0, rate_fps)
+
+    found, offered = search(TO_100K, measure, (0.0,))
+    assert offered == [(100_000, 1.0)] * 2 + [(100_000, pytest.approx(7.746, abs=0.001))] + [(100_000, 60.0)] * 2
+    assert (found.value_fps, found.limited_by) == (100_000, LimitedBy.RANGE)
+
+
+def test_a_load_that_cannot_be_measured_twice_ends_the_search() -> None:
+    turns = iter(range(MOST_TRIALS))
+    found, offered = search(TO_100K, lambda rate, length: UNMEASURABLE if next(turns) >= 4 else capable_of(54_321)(rate, length))
+    assert len(offered) == 6
+    assert offered[4] == offered[5]
+    assert (found.above_fps, found.limited_by) == (offered[5][0], LimitedBy.TESTER)
+    assert found.value_fps is None or found.value_fps < offered[5][0]
+
+
+@pytest.mark.parametrize("trials", [0, 1, 4])
+def test_a_dut_that_dies_has_no_value(trials: int) -> None:
+    before = iter(range(trials))
+    found, offered = search(TO_100K, lambda rate, length: lossy(rate, rate) if next(before, None) is None else capable_of(54_321)(rate, length))
+    assert len(offered) == trials + 2
+    assert (found.silent, found.value_fps, found.limited_by) == (True, None, LimitedBy.DUT)
+    assert found.above_fps == offered[-1][0] == 400
+    assert all(goal.found.silent and goal.found.value_fps is None and goal.conditional_fps is None for goal in found.goals)
+
+
+def test_silent_when_overloaded_but_alive() -> None:
+    found, offered = search(TO_100K, lambda rate, length: lossy(rate, rate) if rate > 20_000 else capable_of(15_000)(rate, length), (0.0,))
+    assert [rate for rate, _ in offered[:2]] == [100_000, 400]
+    assert not found.silent
+    assert found.value_fps is not None
+    assert 14_900 < found.value_fps <= 15_000
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.lists(st.sampled_from(["pass", "fail", "silent", "unmeasurable"]), min_size=MOST_TRIALS, max_size=MOST_TRIALS))
+def test_ends_for_any_outcomes_with_a_rate_that_passed(seed: list[str]) -> None:
+    turns = iter(seed)
+    said = {"pass": lossy(0, 1000), "fail": lossy(20, 1000), "silent": lossy(1000, 1000), "unmeasurable": UNMEASURABLE}
+    passed, failed = set(), set()
+
+    def measure(rate_fps: int, duration_s: float) -> Told:
+        turn = next(turns)
+        (passed if turn == "pass" and duration_s == 60.0 else failed).add(rate_fps)
+        return said[turn]
+
+    found, offered = search(TO_100K, measure, (0.0,))
+    assert all(400 <= rate <= 100_000 for rate, _ in offered)
+    assert found.value_fps is None or found.value_fps in passed
+    assert found.above_fps is None or found.above_fps in failed
+
+
+@pytest.mark.parametrize(
+    ("limits", "bound"),
+    [
+        (Bounds(FINE, minimum_fps=1_000, maximum_fps=1_000), "minimum"),
+        (Bounds(FINE, minimum_fps=300, maximum_fps=100_000), "minimum"),
+        (Bounds(Resolution(fps=1), maximum_fps=100_000), "resolution"),
+    ],
+)
+def test_ranges_that_cannot_be(limits: Bounds, bound: str) -> None:
+    with pytest.raises(BoundsError) as caught:
+        MlrSearch(limits, (0.0,), 60.0)
+    assert caught.value.bound == bound

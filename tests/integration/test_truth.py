@@ -37,5 +37,5 @@ def test_random_loss_hides_the_routers_limit_without_tolerance_only(tmp_path: Pa
     limit = point(tmp_path / "no loss", "--repetitions", "1", "--resolution", "5%")["throughput_fps"]["median"]
     tolerant = point(tmp_path / "tolerant", *loss, "--loss-tolerance", "0.0005")["throughput_fps"]["median"]
     strict = point(tmp_path / "strict", *loss)["throughput_fps"]["median"]
-    assert tolerant == pytest.approx(limit, rel=0.3)
-    assert strict is None or strict < 0.05 * limit
+    assert tolerant > 0.7 * limit  # a disturbance of this machine can only lower what is found without any loss
+    assert strict is None or strict < 0.05 * tolerant

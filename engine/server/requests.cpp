@@ -120,10 +120,8 @@ void read_stamping(Reader& params, TrialSpec& spec) {
 // Every direction must have enough frames to tag.
 void check_tagging(const Reader& params, const TrialSpec& spec) {
     if (spec.stamping != Stamping::tagged) return;
-    TrialSpec before = spec;
-    before.duration_ns = spec.tagging.after_ns;
     for (const Direction direction : kDirections) {
-        const std::uint64_t frames = spec.intended(direction) - before.intended(direction);
+        const std::uint64_t frames = spec.intended(direction) - spec.due_before(direction, spec.tagging.after_ns);
         if (spec.streams[index_of(direction)] && frames < spec.tagging.count) params.fail("tagged", "wants more frames than are sent after after_ns");
     }
 }

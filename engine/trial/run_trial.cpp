@@ -54,9 +54,7 @@ Ticks ticks_of(std::uint64_t ns, std::uint64_t clock_hz) { return due_after(ns, 
 
 StampChoice stamp_choice(const TrialSpec& spec, Direction direction) {
     if (spec.stamping != Stamping::tagged) return StampChoice::every();
-    TrialSpec before = spec;
-    before.duration_ns = spec.tagging.after_ns;
-    const std::uint64_t first = before.intended(direction);
+    const std::uint64_t first = spec.due_before(direction, spec.tagging.after_ns);
     return StampChoice::tagged(spec.tagging.count, first, spec.intended(direction) - first);
 }
 

@@ -59,11 +59,14 @@ struct TrialSpec {
     PerDirection<std::optional<StreamSpec>> streams;
 
     // Frames due before the end of the sending time.
-    [[nodiscard]] std::uint64_t intended(Direction direction) const {
+    [[nodiscard]] std::uint64_t intended(Direction direction) const { return due_before(direction, duration_ns); }
+
+    // Frames due before `after_ns` from the start.
+    [[nodiscard]] std::uint64_t due_before(Direction direction, std::uint64_t after_ns) const {
         const auto& stream = streams[index_of(direction)];
         if (!stream) return 0;
         __extension__ using Wide = unsigned __int128;
-        return static_cast<std::uint64_t>((static_cast<Wide>(stream->rate_fps) * duration_ns + 999'999'999U) / 1'000'000'000U);
+        return static_cast<std::uint64_t>((static_cast<Wide>(stream->rate_fps) * after_ns + 999'999'999U) / 1'000'000'000U);
     }
 };
 

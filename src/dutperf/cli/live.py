@@ -68,37 +68,34 @@ class PlainObserver:
         self._note = status.note
         if status.last is not None and status.last is not self._last:
             self._last = status.last
-            self._print(_ended(status, status.last))
+            if self._tells_of(status.last):
+                self._print(_ended(status, status.last))
+
+    def _tells_of(self, _result: TrialResult) -> bool:
+        """Whether the trial gets a line that stays."""
+        return True
 
     def _print(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-class LiveObserver:
+class LiveObserver(PlainObserver):
     """One line that changes in place; notes and trials that were not valid stay above it."""
 
     def __init__(self, live: Live) -> None:
+        super().__init__(live.console)
         self._live = live
-        self._last: TrialResult | None = None
-        self._note: str | None = None
-        self._begun = False
 
     def update(self, status: Status) -> None:
         """See :class:`dutperf.campaign.Observer`."""
-        if not self._begun:
-            self._begun = True
-            self._print(_estimate(status))
-        if status.note and status.note != self._note:
-            self._print(status.note)
-        self._note = status.note
-        if status.last is not None and status.last is not self._last:
-            self._last = status.last
-            if status.last.verdict is not Verdict.VALID:
-                self._print(_ended(status, status.last))
+        super().update(status)
         self._live.update(Text(_running(status)))
 
+    def _tells_of(self, result: TrialResult) -> bool:
+        return result.verdict is not Verdict.VALID
+
     def _print(self, text: str) -> None:
-        self._live.console.print(text, markup=False, highlight=False)
+        self._console.print(text, markup=False, highlight=False)
 
 
 def _estimate(status: Status) -> str:

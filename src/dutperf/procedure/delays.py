@@ -16,8 +16,8 @@ from dutperf import repetition, stats
 from dutperf.conditions import Conditions
 from dutperf.model import Direction, DirectionCounts, LimitedBy, Trial, TrialResult, Value, Verdict
 from dutperf.procedure import evidence
-from dutperf.procedure.bench import Bench, Place, Plan, PlanError, frame_limits
-from dutperf.procedure.rates import given
+from dutperf.procedure.bench import Bench, Place, Plan, frame_limits
+from dutperf.procedure.rates import rate_of
 from dutperf.repetition import Rule, Stopped
 from dutperf.report import points
 from dutperf.report.points import PointBuilder, Recorded, Row, Trials
@@ -95,24 +95,6 @@ class Delays:
             "message": message or (evidence.losses(result) if usable else evidence.invalidity(result)),
             "figures_ms": {direction.value: self._kind.figures(counts) for direction, counts in directions.items()},
         }
-
-
-def rate_of(conditions: Conditions, frame_size: int, media_fps: int | None) -> int:
-    """The rate to measure at, in frames/s per direction.
-
-    Raises:
-        PlanError: none is known, or two are.
-    """
-    if (conditions.rate is None) == (conditions.found is None):
-        what = "both a rate and an earlier result" if conditions.rate is not None else "no rate"
-        raise PlanError(f"there is {what} to measure at: give --rate, or --from with the directory of a throughput run", option="rate")
-    if conditions.found is None:
-        rate_fps = given("rate", conditions.rate, media_fps)
-        assert rate_fps is not None
-        return rate_fps
-    if frame_size not in conditions.found:
-        raise PlanError(f"has no throughput for frames of {frame_size} bytes", option="found")
-    return conditions.found[frame_size]
 
 
 class Figures(Value):

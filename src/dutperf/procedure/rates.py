@@ -34,3 +34,21 @@ def highest(conditions: Conditions, media_fps: int | None) -> tuple[int | None, 
     maximum_fps = given("max_rate", conditions.max_rate, media_fps)
     is_media = media_fps is not None and media_fps <= min(maximum_fps or HIGHEST_FPS, HIGHEST_FPS)
     return (media_fps if is_media else maximum_fps), is_media
+
+
+def rate_of(conditions: Conditions, frame_size: int, media_fps: int | None) -> int:
+    """The rate to measure at, in frames/s per direction.
+
+    Raises:
+        PlanError: none is known, or two are.
+    """
+    if (conditions.rate is None) == (conditions.found is None):
+        what = "both a rate and an earlier result" if conditions.rate is not None else "no rate"
+        raise PlanError(f"there is {what} to measure at: give --rate, or --from with the directory of a throughput run", option="rate")
+    if conditions.found is None:
+        rate_fps = given("rate", conditions.rate, media_fps)
+        assert rate_fps is not None
+        return rate_fps
+    if frame_size not in conditions.found:
+        raise PlanError(f"has no throughput for frames of {frame_size} bytes", option="found")
+    return conditions.found[frame_size]

@@ -14,14 +14,13 @@ from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
+from dutperf import yaml_text
 from dutperf.model import Value, VaryingAddress, to_json
+from dutperf.yaml_text import Location, YamlError, path_of
 
-Location = tuple[str | int, ...]
-"""Where a key stands: ``("left", "ipv6")``."""
 Address = IPv4Address | IPv6Address
 Interface = IPv4Interface | IPv6Interface
 
@@ -209,14 +208,9 @@ def parse_yaml(text: str, origin: str) -> Setup:
         ConfigError: see :func:`load`.
     """
     try:
-        node = yaml.compose(text, Loader=_Loader)
-        lines = {} if node is None else dict(_lines(node, (), origin))
-        mapping = yaml.load(text, Loader=_Loader)
-    except RecursionError:
-        raise ConfigError("is nested too deeply", "", origin=origin) from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise ConfigError(f"is no YAML: {getattr(error, 'problem', None) or error}", "", origin=origin, line=mark.line + 1 if mark else None) from None
+        mapping, lines = yaml_text.read(text)
+    except YamlError as error:
+        raise ConfigError(str(error), error.key, origin=origin, line=error.line) from None
     return parse(mapping, origin, lines)
 
 
@@ -253,11 +247,7 @@ class _Refusal(Exception):
 def _error(location: Location, message: str, origin: str, lines: Mapping[Location, int] | None) -> ConfigError:
     known = [location[:length] for length in range(len(location), 0, -1) if location[:length] in (lines or {})]
     line = (lines or {}).get(known[0]) if known else None
-    return ConfigError(message, _path(location), origin=origin, line=line)
-
-
-def _path(location: Location) -> str:
-    return ".".join(str(part) for part in location)
+    return ConfigError(message, path_of(location), origin=origin, line=line)
 
 
 # --- sentences from what pydantic found ------------------------------------------------------------------------------------------------------
@@ -374,38 +364,3 @@ def _check_seen_as(name: str, side: Side, other: Side) -> None:
         raise _Refusal(location, f"is missing: the other side needs an IPv{other.version} address for this one, as the translator maps it")
     elif side.seen_as.version != other.version:
         raise _Refusal(location, f"{side.seen_as} is no IPv{other.version} address, but the other side sends IPv{other.version}")
-
-
-# --- YAML ------------------------------------------------------------------------------------------------------------------------------------
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML 1.1 would read a MAC or PCI address as a number to the base 60, the version 0.10 as 0.1 and a date as a date: here they are text."""
-
-
-_NOT_RESOLVED = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp"}
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _NOT_RESOLVED] for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^(?:[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$"), list("-+0123456789"))
-
-
-def _lines(node: yaml.Node, location: Location, origin: str) -> Iterator[tuple[Location, int]]:
-    """The line of each key.
-
-    Raises:
-        ConfigError: a key that stands twice; YAML's loader would take the last one and say nothing.
-    """
-    if isinstance(node, yaml.SequenceNode):
-        for index, element in enumerate(node.value):
-            yield from _lines(element, (*location, index), origin)
-    if not isinstance(node, yaml.MappingNode):
-        return
-    seen: set[str] = set()
-    for key, value in node.value:
-        here, line = (*location, str(key.value)), key.start_mark.line + 1
-        if str(key.value) in seen:
-            raise ConfigError("stands there twice", _path(here), origin=origin, line=line)
-        seen.add(str(key.value))
-        yield here, line
-        yield from _lines(value, here, origin)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads YAML as people write it in configurations and plans: what looks like an address, a version or a proportion stays text; no key stands twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import yaml
+
+Location = tuple[str | int, ...]
+"""Where a key stands: ``("left", "ipv6")``."""
+
+
+class YamlError(ValueError):
+    """The text is no YAML that can be used. ``key`` is the path of the key (empty: the whole text), ``line`` where it is, from 1."""
+
+    def __init__(self, message: str, key: str = "", line: int | None = None) -> None:
+        super().__init__(message)
+        self.key = key
+        self.line = line
+
+
+def read(text: str) -> tuple[object, Mapping[Location, int]]:
+    """What the text says, and the line of each key.
+
+    Raises:
+        YamlError: it is no YAML, is nested too deeply, or has a key twice.
+    """
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+        return yaml.load(text, Loader=_Loader), {} if node is None else dict(_lines(node, ()))
+    except RecursionError:
+        raise YamlError("is nested too deeply") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise YamlError(f"is no YAML: {getattr(error, 'problem', None) or error}", line=mark.line + 1 if mark else None) from None
+
+
+def path_of(location: Location) -> str:
+    """``left.ipv6``."""
+    return ".".join(str(part) for part in location)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1 would read a MAC or PCI address or 2:1 as a number to the base 60, the version 0.10 as 0.1 and a date as a date: here they are text."""
+
+
+_NOT_RESOLVED = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp"}
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _NOT_RESOLVED] for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^(?:[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$"), list("-+0123456789"))
+
+
+def _lines(node: yaml.Node, location: Location) -> Iterator[tuple[Location, int]]:
+    """The line of each key. YAML's loader would take the last one of two that are alike and say nothing."""
+    if isinstance(node, yaml.SequenceNode):
+        for index, element in enumerate(node.value):
+            yield from _lines(element, (*location, index))
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen: set[str] = set()
+    for key, value in node.value:
+        here, line = (*location, str(key.value)), key.start_mark.line + 1
+        if str(key.value) in seen:
+            raise YamlError("stands there twice", path_of(here), line)
+        seen.add(str(key.value))
+        yield here, line
+        yield from _lines(value, here)

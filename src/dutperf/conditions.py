@@ -17,6 +17,21 @@ from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, FieldMode, 
 Directions = Literal["both", "forward", "reverse"]
 Algorithm = Literal["binary", "mlr"]
 
+_RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
+_RFC8219_SIZES = (64, 128, 256, 512, 768, 1024, 1280, 1518)
+FRAME_SIZE_SERIES: dict[str, tuple[int, ...]] = {
+    "rfc2544": _RFC2544_SIZES,
+    "rfc5180": _RFC2544_SIZES,
+    "rfc5180-jumbo": (*_RFC2544_SIZES, 1522, 2048, 4096, 8192, 9216),
+    "rfc8219": _RFC8219_SIZES,
+    "rfc8219-jumbo": (*_RFC8219_SIZES, 1522, 2048, 4096, 8192, 9216),
+}
+"""Bytes incl. FCS (RFC 2544 9.1, RFC 5180 5.1.1, RFC 8219 5.1.1). With IPv6 on either side the smallest is 84. Not every Ethernet carries what is
+longer than 1518: those sizes are in series of their own."""
+Series = Literal["rfc2544", "rfc5180", "rfc5180-jumbo", "rfc8219", "rfc8219-jumbo"]
+NATIVE_SHARES = ((2, 2), (10, 9), (2, 1), (10, 1))
+"""Foreground n:m with which 0, 10, 50 and 90 % of the frames are native IPv6 (RFC 8219 5.3)."""
+
 RFC4814_SOURCE_PORTS = (1024, 65535)
 """RFC 4814 4.5."""
 RFC4814_DESTINATION_PORTS = (1, 49151)
@@ -70,6 +85,8 @@ class Conditions(Value):
 
     frame_sizes: Annotated[tuple[Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)], ...], Field(min_length=1)] = (84,)
     """Bytes incl. FCS; with any IPv6 traffic the size of the IPv6 frame, the IPv4 one is 20 bytes shorter."""
+    series: Series | None = None
+    """Where no sizes are given: those of this series (:data:`FRAME_SIZE_SERIES`); None: the smallest that the traffic can have."""
     duration_s: Annotated[float, Field(ge=0.001, le=86_400)] = 60.0
     """Sending time of a trial (RFC 2544 section 24)."""
     drain_s: Annotated[float, Field(ge=0, le=3_600)] = 2.0
@@ -90,7 +107,7 @@ class Conditions(Value):
     loss_tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the frames of a direction that may be lost in a trial that passes; RFC 2544 26.1 knows only 0."""
     repetitions: Annotated[int, Field(ge=1, le=10_000)] | repetition.Auto = 20
-    """A number (RFC 8219 section 12: 20), or as many as it takes."""
+    """A number (RFC 8219 7.2 and 7.3: 20 at least), or as many as it takes."""
     search: Algorithm = "binary"
     """How the highest rate that passes is found; ``mlr``: MLRsearch (RFC 9971)."""
     goals: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = ()
@@ -125,6 +142,16 @@ class Conditions(Value):
         if len(set(goals)) < len(goals):
             raise ValueError("the same loss ratio twice")
         return tuple(sorted(goals))
+
+    @property
+    def sizes_are_given(self) -> bool:
+        """Whether ``frame_sizes`` were chosen, by the user or for the set-up (:func:`dutperf.traffic.sized`)."""
+        return "frame_sizes" in self.model_fields_set
+
+    @property
+    def native_percent(self) -> float:
+        """Share of the frames that are native IPv6 in the background (RFC 8219 5.3)."""
+        return 100 * (self.n - self.m) / self.n
 
     def loss_goals(self) -> tuple[float, ...]:
         """The loss ratios up to which a trial passes, the strictest first: the goals, or the one loss tolerance."""

@@ -168,7 +168,7 @@ class ResumedJournal(JournalWriter):
     @property
     def is_complete(self) -> bool:
         """Whether the procedure came to its end."""
-        return ending(self.events).get("outcome") in _FINAL
+        return is_complete(self.events)
 
     @property
     def repeats(self) -> bool:
@@ -229,6 +229,11 @@ def ending(events: list[Event]) -> Event:
     return last if last is not None and last["event"] == "end" else {}
 
 
+def is_complete(events: list[Event]) -> bool:
+    """Whether the procedure came to its end."""
+    return ending(events).get("outcome") in _FINAL
+
+
 def read(directory: Path) -> list[Event]:
     """The events of the journal in ``directory``. A last line that is not whole (the run was killed while writing it) is left out.
 
@@ -242,6 +247,22 @@ def read(directory: Path) -> list[Event]:
         raise JournalError(f"cannot read {path}: {error.strerror}") from error
     # What follows the last line feed is empty, or torn: a line is whole only with its end.
     return [_event(path, number, line) for number, line in enumerate(lines[:-1], start=1)]
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is derived from journals, or says what they are for; a reader never sees half of it.
+
+    Raises:
+        WriteError: it cannot be written.
+    """
+    fresh = path.with_suffix(".tmp")
+    try:
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise WriteError(f"cannot write {path}: {error.strerror}") from error
 
 
 def recorded_result(data: dict[str, Any]) -> TrialResult:

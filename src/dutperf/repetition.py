@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides whether another repetition is needed: a fixed number (RFC 8219 section 12: 20), or as many as the median's interval asks for.
+"""Decides whether another repetition is needed: a fixed number (RFC 8219 7.2 and 7.3: 20 at least), or as many as the median's interval asks for.
 
 RFC 2544 has no statistically sound number of repetitions (Lencse, Kovács, Shima: "Gaming with the Throughput and the Latency Benchmarking Measurement
 Procedures of RFC 2544", IJATES2 9(2), 2020): an algorithm should decide while it measures. :class:`Auto` goes on until the confidence interval

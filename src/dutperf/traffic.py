@@ -11,6 +11,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 from dutperf.conditions import (
+    FRAME_SIZE_SERIES,
     RFC2544_DESTINATION_PORT,
     RFC2544_SOURCE_PORT,
     RFC4814_DESTINATION_PORTS,
@@ -56,6 +57,21 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
         forward=streams.get("forward"),
         reverse=streams.get("reverse"),
     )
+
+
+def sized(setup: Setup, conditions: Conditions) -> Conditions:
+    """``conditions`` with the frame sizes that this set-up's traffic has, where none are given: their series, else the smallest."""
+    if conditions.sizes_are_given:
+        return conditions
+    smallest = smallest_frame_size(setup, conditions)
+    sizes = (smallest,) if conditions.series is None else tuple(max(size, smallest) for size in FRAME_SIZE_SERIES[conditions.series])
+    return conditions.model_copy(update={"frame_sizes": sizes})
+
+
+def longest_frame(conditions: Conditions) -> int:
+    """The largest frame size in bytes that :func:`sized` gives, whatever the set-up."""
+    named = () if conditions.sizes_are_given or conditions.series is None else FRAME_SIZE_SERIES[conditions.series]
+    return max(named or conditions.frame_sizes)
 
 
 def check(setup: Setup, conditions: Conditions) -> None:

@@ -72,6 +72,8 @@ def counts(trial: dict[str, Any], direction: str) -> dict[str, Any]:
     """Everything was sent in time and arrived."""
     sent = -(-trial[direction]["rate_fps"] * trial["duration_ns"] // 1_000_000_000)
     quantiles = {"p50": 1.0, "p99": 2.0, "p999": 3.0, "max": 4.0}
+    stamped = {"none": None, "every": sent, "tagged": trial.get("tagged", {}).get("count")}[trial.get("stamping", "none")]
+    delays = {} if stamped is None else {"delay_us": {"min": 0.5, **quantiles}, "stamped_sent": stamped, "stamped_received": stamped, "late": 0}
     return {
         "intended": sent,
         "sent": sent,
@@ -91,6 +93,7 @@ def counts(trial: dict[str, Any], direction: str) -> dict[str, Any]:
         "tester_drops": {},
         "dut_input_drops": 0,
         "other_received": {},
+        **delays,
     }
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from math import log
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from dutperf.campaign import PlanError, Summary
 from dutperf.cli.options import throughput_found
-from dutperf.conditions import Rate
+from dutperf.conditions import Conditions, Rate
 from dutperf.config import ConfigError
 from dutperf.model import LimitedBy, Stamping
 from dutperf.repetition import Auto
@@ -97,7 +98,7 @@ def test_a_rate_beyond_the_tester_has_no_figures(tmp_path: Path, name: str) -> N
 
 def test_the_rate_of_each_frame_size_comes_from_an_earlier_run(tmp_path: Path) -> None:
     measure(SimulatedTester(SimulatedDut(capacity_fps=20_000)), plan(frame_sizes=(84, 128)), tmp_path / "found")
-    found = throughput_found(tmp_path / "found")
+    found = throughput_found(tmp_path / "found", Conditions())
     assert set(found) == {84, 128}
     tester, _ = delays("pdv", SimulatedDut(), tmp_path / "pdv", rate=None, found=found, frame_sizes=(84, 128))
     assert [trial.forward.rate_fps for trial in tester.trials if trial.forward] == [found[84]] * 2 + [found[128]] * 2
@@ -120,14 +121,27 @@ def test_what_cannot_be_measured_names_its_option(tmp_path: Path, conditions: di
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "content", [None, "{", json.dumps({"points": [{"frame_size": 84}]}), json.dumps({"points": [{"frame_size": 84, "throughput_fps": {"median": None}}]})]
-)
-def test_a_directory_without_a_throughput_is_refused(tmp_path: Path, content: str | None) -> None:
+USUAL_MIX = {"n": 2, "m": 2, "networks": 1, "directions": "both"}
+NO_THROUGHPUT = [
+    pytest.param(None, "holds no summary.json of a throughput run", id="no summary"),
+    pytest.param("{", "holds no summary.json of a throughput run", id="torn"),
+    pytest.param({"points": [{"frame_size": 84}]}, "holds no summary.json of a throughput run", id="of another procedure"),
+    pytest.param({"points": [{"frame_size": 84, "throughput_fps": {"median": None}}], "conditions": USUAL_MIX}, "found no throughput", id="without a number"),
+    pytest.param(
+        {"points": [{"frame_size": 84, "throughput_fps": {"median": 5}}], "conditions": USUAL_MIX | {"networks": 256}},
+        "is that of other traffic (networks 256)",
+        id="other traffic",
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "words"), NO_THROUGHPUT)
+def test_a_directory_without_a_throughput_is_no_source_of_rates(tmp_path: Path, content: Any, words: str) -> None:
     if content is not None:
-        (tmp_path / "summary.json").write_text(content)
-    with pytest.raises(ConfigError, match="throughput"):
-        throughput_found(tmp_path)
+        (tmp_path / "summary.json").write_text(content if isinstance(content, str) else json.dumps(content))
+    with pytest.raises(ConfigError, match=re.escape(words)) as caught:
+        throughput_found(tmp_path, Conditions())
+    assert caught.value.key == "--from"
 
 
 def test_deviations_name_what_a_quick_run_leaves_out(tmp_path: Path) -> None:

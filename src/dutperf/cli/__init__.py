@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from dutperf import __version__, procedure
-from dutperf.cli import doctor, lab, measure, resume, trial
+from dutperf.cli import doctor, lab, measure, resume, run, trial
 from dutperf.cli.errors import signals_interrupt
 
 app = typer.Typer(name="dutperf", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -33,6 +33,7 @@ def _dutperf(version: Annotated[bool, typer.Option("--version", callback=_versio
 app.command("trial")(trial.trial)
 for definition in procedure.ALL:
     app.command(definition.name)(measure.command(definition))
+app.command("run")(run.run)
 app.command("resume")(resume.resume)
 app.add_typer(lab.app, name="lab")
 app.command("doctor")(doctor.doctor)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from dutperf.cli import options
 from dutperf.conditions import Conditions
 from dutperf.config import ConfigError, Setup
 from dutperf.journal import Event, JournalError
-from dutperf.model import Trial
 from dutperf.tester.engine import EngineCommand, EngineTester
 
 USUAL_FRAME_SIZE = 1518
@@ -87,16 +87,15 @@ class Bench:
     """Ready to measure: the DUT is set up, the engine runs, its ports are open, the DUT has answered."""
 
     setup: Setup
-    conditions: Conditions
     tester: EngineTester
     source: Source
 
-    def plan(self) -> Plan:
-        """What is to be measured here."""
+    def plan(self, conditions: Conditions) -> Plan:
+        """What is to be measured here under ``conditions``, which have their frame sizes."""
         return Plan(
-            conditions=self.conditions,
-            make_trial=self.make_trial,
-            maximum_fps=self.maximum_fps,
+            conditions=conditions,
+            make_trial=partial(traffic.make_trial, self.setup, conditions),
+            maximum_fps=partial(traffic.maximum_fps, self.setup),
             dut=self.setup.dut.identity(),
             config=config.as_json(self.setup),
             invocation=["dutperf", *sys.argv[1:]],
@@ -104,30 +103,26 @@ class Bench:
             dut_state=dut.state_of(self.setup.dut),
         )
 
-    def make_trial(self, frame_size: int, rate_fps: int, number: int) -> Trial:
-        """See :func:`dutperf.traffic.make_trial`."""
-        return traffic.make_trial(self.setup, self.conditions, frame_size, rate_fps, number)
-
-    def maximum_fps(self, frame_size: int) -> int | None:
-        """See :func:`dutperf.traffic.maximum_fps`."""
-        return traffic.maximum_fps(self.setup, frame_size)
+    def sized(self, conditions: Conditions) -> Conditions:
+        """See :func:`dutperf.traffic.sized`."""
+        return traffic.sized(self.setup, conditions)
 
 
 @contextmanager
-def bench(source: Source, conditions: Conditions) -> Iterator[Bench]:
-    """A bench for ``conditions``; where they name no frame size it is the smallest that the traffic can have.
+def bench(source: Source, *conditions: Conditions) -> Iterator[Bench]:
+    """A bench on which each of ``conditions`` can be measured.
 
     Raises:
         ConfigError, LabError, TesterError: it cannot be had; nothing is left behind.
     """
-    max_frame_size = max(USUAL_FRAME_SIZE, *conditions.frame_sizes)
+    max_frame_size = max(USUAL_FRAME_SIZE, *map(traffic.longest_frame, conditions))
     with source.setup(max_frame_size) as setup, dut.in_place(setup.dut):
         _yield_to_the_dut()
-        sized = conditions if "frame_sizes" in conditions.model_fields_set else _smallest(setup, conditions)
-        traffic.check(setup, sized)
+        for one in conditions:
+            traffic.check(setup, traffic.sized(setup, one))
         command = EngineCommand.find(setup.engine.command, setup.engine.netns)
         with EngineTester(command, traffic.open_request(setup, max_frame_size), dut_cores=traffic.dut_cores(setup)) as tester:
-            yield Bench(traffic.with_media(setup, tester.environment()), sized, tester, source)
+            yield Bench(traffic.with_media(setup, tester.environment()), tester, source)
 
 
 def _yield_to_the_dut() -> None:
@@ -136,7 +131,3 @@ def _yield_to_the_dut() -> None:
     The engine's hot loops raise their own priority again.
     """
     os.setpriority(os.PRIO_PROCESS, 0, 19)
-
-
-def _smallest(setup: Setup, conditions: Conditions) -> Conditions:
-    return conditions.model_copy(update={"frame_sizes": (traffic.smallest_frame_size(setup, conditions),)})

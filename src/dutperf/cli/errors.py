@@ -16,6 +16,7 @@ from dutperf.cli.options import option_of
 from dutperf.config import ConfigError
 from dutperf.journal import JOURNAL, JournalError, WriteError
 from dutperf.lab import LabError
+from dutperf.suite import SUITE
 from dutperf.tester import TesterError
 
 NO_NUMBER = 1
@@ -48,8 +49,7 @@ def kept(directory: Path) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, WriteError, TesterError, ConfigError):
-        journal = directory / JOURNAL
-        if journal.exists() and journal.stat().st_size:
+        if any(path.exists() and path.stat().st_size for path in (directory / JOURNAL, directory / SUITE)):
             say(f"what was measured so far is in {directory}; go on with: dutperf resume {directory}")
         raise
 

@@ -4,20 +4,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
-from dutperf import campaign
-from dutperf.campaign import Summary
+from dutperf import campaign, suite
+from dutperf.campaign import Observer, Summary
 from dutperf.cli import live, options, show
 from dutperf.cli.bench import Bench, Source, bench
-from dutperf.cli.errors import INVALID, NO_NUMBER, kept, reported
+from dutperf.cli.errors import INVALID, NO_NUMBER, kept, reported, say
+from dutperf.conditions import Conditions
 from dutperf.procedure.definition import Definition
+from dutperf.suite import Measurement, SuiteSummary
+
+Wanted = Sequence[tuple[Definition, Conditions]]
 
 SOURCE = {"lab": options.LabName, "lab_option": options.LabOptions, "config_file": options.ConfigFile}
 RESULT = {"out": (options.Out, None), "as_json": (options.Json, False)}
@@ -35,15 +40,50 @@ def command(definition: Definition) -> Callable[..., None]:
     return measured
 
 
-def measure(definition: Definition, ready: Bench, directory: Path) -> Summary:
-    """Measure on a bench that is ready, with progress for a person to see; what was interrupted is left in ``directory``."""
-    with kept(directory), live.observer() as observer:
-        return campaign.measure(definition, ready.tester, ready.plan(), directory, observer)
+def measure_all(wanted: Wanted, ready: Bench, directory: Path) -> Summary | SuiteSummary:
+    """Measure what is wanted, with progress for a person to see: one measurement into ``directory``, several as a suite into its folders.
+
+    What was interrupted is left there.
+    """
+    measurements = suite.arrange([(definition, ready.sized(conditions)) for definition, conditions in wanted])
+    with kept(directory):
+        if len(measurements) > 1:
+            return suite.begin(measurements, ready, directory, watching(len(measurements)))
+        [only] = measurements
+        with live.observer() as observer:
+            return campaign.measure(only.definition, ready.tester, ready.plan(only.conditions), directory, observer)
 
 
-def exit_status(summary: Summary) -> int:
+def watching(count: int) -> suite.Watch:
+    """Shows the course of each of ``count`` measurements under a line that says which one it is."""
+
+    @contextmanager
+    def watch(measurement: Measurement, number: int) -> Iterator[Observer]:
+        say(f"measurement {number} of {count}: {measurement.name}")
+        with live.observer() as observer:
+            yield observer
+
+    return watch
+
+
+def tell(result: Summary | SuiteSummary, directory: Path, as_json: bool) -> NoReturn:
+    """Show the result, and end with its exit status."""
+    if as_json:
+        typer.echo(json.dumps(result.model_dump(mode="json")))
+    elif isinstance(result, Summary):
+        show.summary(result, directory)
+    else:
+        show.suite(result, directory)
+    raise typer.Exit(exit_status(result))
+
+
+def exit_status(result: Summary | SuiteSummary) -> int:
     """0 where every point has a result; else whether the DUT is to blame, or the tester could not make one valid trial."""
-    lacking = summary.without_number()
+    if isinstance(result, SuiteSummary):
+        whole = all(part.summary is not None and part.note is None for part in result.measurements)
+        statuses = {exit_status(part.summary) for part in result.measurements if part.summary is not None} | (set() if whole else {NO_NUMBER})
+        return next((status for status in (NO_NUMBER, INVALID) if status in statuses), 0)
+    lacking = result.without_number()
     if not lacking:
         return 0
     return INVALID if all(point.limited_by_tester for point in lacking) else NO_NUMBER
@@ -58,12 +98,11 @@ def _command(
     definition: Definition, *, lab: str | None, lab_option: list[str] | None, config_file: Path | None, out: Path | None, as_json: bool, **chosen: Any
 ) -> None:
     source = Source.of(lab, lab_option, config_file)
-    conditions = options.conditions(**chosen)
+    mixes = options.mixes(**chosen)
     directory = out or fresh_directory(definition.name)
-    with bench(source, conditions) as ready:
-        summary = measure(definition, ready, directory)
-    typer.echo(json.dumps(summary.model_dump(mode="json"))) if as_json else show.summary(summary, directory)
-    raise typer.Exit(exit_status(summary))
+    with bench(source, *mixes) as ready:
+        result = measure_all([(definition, conditions) for conditions in mixes], ready, directory)
+    tell(result, directory, as_json)
 
 
 def _signature(definition: Definition) -> Signature:

@@ -15,8 +15,8 @@ from typing import Annotated, Any, TypeVar
 import typer
 from pydantic import ValidationError
 
-from dutperf import repetition
-from dutperf.conditions import Algorithm, Conditions, Directions, Rate
+from dutperf import repetition, suite
+from dutperf.conditions import FRAME_SIZE_SERIES, NATIVE_SHARES, Algorithm, Conditions, Directions, Rate
 from dutperf.config import ConfigError
 from dutperf.model import FieldMode
 from dutperf.report.summary import SUMMARY
@@ -31,8 +31,10 @@ FrameSizes = Annotated[
     list[str] | None,
     typer.Option(
         "--frame-size",
-        metavar="BYTES",
-        help="With FCS; with any IPv6 traffic the IPv6 frame's, IPv4 frames are 20 bytes shorter. Repeatable, or a list: 84,128. Without it the smallest.",
+        "--frame-sizes",
+        metavar="BYTES|SERIES",
+        help="With FCS; with any IPv6 traffic the IPv6 frame's, IPv4 frames are 20 bytes shorter. Repeatable, or a list (84,128), or the series of rfc2544, "
+        "rfc5180 or rfc8219 up to 1518 bytes; rfc5180-jumbo and rfc8219-jumbo have the longer ones too. Without it the smallest.",
     ),
 ]
 RateText = Annotated[str, typer.Option("--rate", metavar="RATE", help="Per direction: frames/s (60000, 60k, 1.5M) or % of the media's maximum.")]
@@ -49,8 +51,19 @@ DirectionsChoice = Annotated[Directions, typer.Option("--directions", help="Whic
 Foreground = Annotated[
     str, typer.Option("--foreground", metavar="N:M", help="Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground.")
 ]
+Foregrounds = Annotated[
+    str,
+    typer.Option(
+        "--foreground",
+        metavar="N:M,…",
+        help="Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1.",
+    ),
+]
 Ports = Annotated[FieldMode, typer.Option("--ports", help="UDP ports over the ranges of RFC 4814; fixed: those of RFC 2544 C.2.6.4.")]
 Networks = Annotated[int, typer.Option("--networks", metavar="COUNT", help="Destination networks in each direction, 1-256.")]
+NetworkCounts = Annotated[
+    str, typer.Option("--networks", metavar="COUNT,…", help="Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each is measured.")
+]
 Seed = Annotated[int, typer.Option("--seed", help="Of what is random; the same seed sends the same frames.")]
 Burst = Annotated[int, typer.Option("--burst", metavar="FRAMES", help="Most frames that are due handed to the driver at once, 1-512.")]
 LossTolerance = Annotated[float, typer.Option("--loss-tolerance", metavar="RATIO", help="Share of a direction's frames that may be lost (RFC 2544: 0).")]
@@ -81,7 +94,14 @@ RatesText = Annotated[str | None, typer.Option("--rates", metavar="RATE,…", he
 Step = Annotated[
     str | None, typer.Option("--step", metavar="RATE", help="From rate to rate of the series, in % of its highest, or frames/s. At most and without it 10%.")
 ]
-AtRate = Annotated[str | None, typer.Option("--rate", metavar="RATE", help="Measure at this rate per direction: frames/s or % of the media's maximum.")]
+AtRate = Annotated[
+    str | None,
+    typer.Option(
+        "--rate",
+        metavar="RATE",
+        help="Measure at this rate per direction: frames/s or % of the media's maximum. Without it and --from the throughput is measured first.",
+    ),
+]
 FoundIn = Annotated[Path | None, typer.Option("--from", metavar="DIR", help="Measure at the throughput (median) that this run found for each frame size.")]
 Tags = Annotated[int, typer.Option("--tags", metavar="COUNT", help="Tagged frames in each direction of a trial (RFC 8219 7.2: at least 500).")]
 TagAfter = Annotated[float, typer.Option("--tag-after", metavar="S", help="When the first frame is tagged (RFC 8219 7.2: 60).")]
@@ -96,9 +116,9 @@ EVERY_TRIAL: dict[str, Any] = {
     "settle_s": Settle,
     "dut_patience_s": DutPatience,
     "directions": DirectionsChoice,
-    "foreground": Foreground,
+    "foreground": Foregrounds,
     "ports": Ports,
-    "networks": Networks,
+    "networks": NetworkCounts,
     "seed": Seed,
     "burst": Burst,
     "loss_tolerance": LossTolerance,
@@ -121,13 +141,21 @@ OF_PROCEDURES: dict[str, Any] = {
 }
 """Those that a procedure names in its definition."""
 
-_OPTIONS = {"frame_sizes": "--frame-size", "goals": "--goal", "n": "--foreground", "m": "--foreground", "": "--foreground", "found": "--from"}
+_OPTIONS = {
+    "frame_sizes": "--frame-size",
+    "series": "--frame-size",
+    "goals": "--goal",
+    "found": "--from",
+    **dict.fromkeys(("n", "m", ""), "--foreground"),
+}
 _PARSERS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("min_rate", "max_rate", "initial_rate", "resolution", "step", "rate"), Rate.parse),
     "rates": lambda text: tuple(Rate.parse(one) for one in text.split(",")),
     "repetitions": repetition.parse,
 }
 """Of members that are given as text."""
+TEXTS = (*_PARSERS, "foreground", "networks")
+"""What is given as text, whatever comes of it."""
 
 
 def default(name: str, defaults: Conditions) -> Any:
@@ -136,6 +164,8 @@ def default(name: str, defaults: Conditions) -> Any:
         return None
     if name == "repetitions":
         return str(defaults.repetitions)
+    if name == "networks":
+        return str(defaults.networks)
     value = f"{defaults.n}:{defaults.m}" if name == "foreground" else getattr(defaults, name)
     return value.text() if isinstance(value, Rate) else value
 
@@ -147,15 +177,32 @@ def conditions(frame_sizes: Sequence[str] | None, foreground: str, **chosen: Any
         ConfigError: an option with a value that is not possible, named as on the command line.
     """
     n, m = _foreground(foreground)
-    given = {name: _value(name, value) for name, value in chosen.items() if value is not None}
-    sizes = {"frame_sizes": _sizes(frame_sizes)} if frame_sizes else {}
+    given = {name: _value(name, value) for name, value in chosen.items() if value is not None and name != "found"}
+    sizes = _sizes(frame_sizes) if frame_sizes else {}
     try:
-        return Conditions(n=n, m=m, **sizes, **given)
+        made = Conditions(n=n, m=m, **sizes, **given)
     except ValidationError as error:
         details = error.errors(include_url=False)[0]
         field = str(details["loc"][0]) if details["loc"] else ""
         reason = details["msg"].removeprefix("Value error, ").replace("Input should", "should")
         raise ConfigError(f"{reason} (it is {details['input']})" if field else reason, option_of(field)) from None
+    directory = chosen.get("found")
+    return made if directory is None else made.model_copy(update={"found": throughput_found(directory, made)})
+
+
+def mixes(foreground: str, networks: str, **chosen: Any) -> tuple[Conditions, ...]:
+    """The conditions of each mix of native traffic (``"2:2,10:9"`` or ``"rfc8219"``) with each number of networks (``"1,256"``).
+
+    Raises:
+        ConfigError: see :func:`conditions`; the same mix twice.
+    """
+    shares = ",".join(f"{n}:{m}" for n, m in NATIVE_SHARES) if foreground.strip() == "rfc8219" else foreground
+    counts = [_count(word.strip()) for word in networks.split(",")]
+    made = tuple(conditions(foreground=share.strip(), networks=count, **chosen) for count in counts for share in shares.split(","))
+    for option, values in (("--networks", counts), ("--foreground", [each.native_percent for each in made[: len(made) // len(counts)]])):
+        if len(set(values)) < len(values):
+            raise ConfigError("the same twice", option)
+    return made
 
 
 def option_of(field: str) -> str:
@@ -186,8 +233,6 @@ def lab_options(texts: Sequence[str] | None) -> dict[str, str]:
 
 
 def _value(name: str, value: Any) -> Any:
-    if name == "found":
-        return throughput_found(value)
     if name == "goals":
         return tuple(value)
     return _read(_PARSERS[name], option_of(name), value) if name in _PARSERS else value
@@ -200,21 +245,32 @@ def _read(parse: Callable[[str], Parsed], option: str, text: str) -> Parsed:
         raise ConfigError(str(error), option) from None
 
 
-def throughput_found(directory: Path) -> dict[int, int]:
-    """Frame size to median throughput (frames/s) of the run in ``directory``.
+def throughput_found(directory: Path, conditions: Conditions) -> dict[int, int]:
+    """Frame size to median throughput (frames/s) of the run in ``directory``, in a suite of the one with the same mix as ``conditions``.
 
     Raises:
-        ConfigError: there is no summary of a throughput run, or one without a number.
+        ConfigError: there is no summary of a throughput run, one without a number, or one of another mix.
     """
+    place = suite.throughput_in(directory, conditions)
     try:
-        summary = json.loads((directory / SUMMARY).read_text(encoding="utf-8"))
+        summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
         medians = {point["frame_size"]: point["throughput_fps"]["median"] for point in summary["points"]}
+        measured = {name: summary["conditions"][name] for name in ("n", "m", "networks", "directions")}
     except (OSError, ValueError, KeyError, TypeError):
-        raise ConfigError(f"{directory} holds no {SUMMARY} of a throughput run", "--from") from None
+        raise ConfigError(f"{place} holds no {SUMMARY} of a throughput run", "--from") from None
+    differing = [f"{name} {value}" for name, value in measured.items() if value != getattr(conditions, name)]
+    if differing:
+        raise ConfigError(f"the throughput in {place} is that of other traffic ({', '.join(differing)})", "--from")
     found = {size: int(median) for size, median in medians.items() if median is not None and median >= 1}
     if not found:
-        raise ConfigError(f"the run in {directory} found no throughput", "--from")
+        raise ConfigError(f"the run in {place} found no throughput", "--from")
     return found
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]+", text):
+        raise ConfigError(f"'{text}' is no number of networks", "--networks")
+    return int(text)
 
 
 def _foreground(text: str) -> tuple[int, int]:
@@ -224,12 +280,15 @@ def _foreground(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def _sizes(texts: Sequence[str]) -> tuple[int, ...]:
+def _sizes(texts: Sequence[str]) -> dict[str, Any]:
+    """The member of the conditions that says it, and its value."""
     words = [word.strip() for text in texts for word in text.split(",")]
+    if len(words) == 1 and words[0] in FRAME_SIZE_SERIES:
+        return {"series": words[0]}
     for word in words:
         if not re.fullmatch(r"[0-9]+", word):
-            raise ConfigError(f"'{word}' is no frame size in bytes", "--frame-size")
+            raise ConfigError(f"'{word}' is no frame size in bytes, and not one of the series {', '.join(FRAME_SIZE_SERIES)}", "--frame-size")
     sizes = [int(word) for word in words]
     if len(set(sizes)) < len(sizes):
         raise ConfigError("the same size twice", "--frame-size")
-    return tuple(sizes)
+    return {"frame_sizes": tuple(sizes)}

@@ -1,47 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf resume``: goes on with a run that was killed, interrupted, or stopped by an error, from the last trial that it finished."""
+"""``dutperf resume``: goes on with what was killed, interrupted, or stopped by an error, from the last trial that it finished."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from pydantic import ValidationError
 
-from dutperf import campaign
+from dutperf import campaign, suite
 from dutperf.campaign import Summary
-from dutperf.cli import live, options, show
+from dutperf.cli import live, options
 from dutperf.cli.bench import Source, bench
 from dutperf.cli.errors import kept, reported, say
-from dutperf.cli.measure import exit_status
+from dutperf.cli.measure import tell, watching
 from dutperf.conditions import Conditions
 from dutperf.journal import Event, JournalError, ResumedJournal
 from dutperf.report.summary import write_summary
+from dutperf.suite import SUITE, SuiteSummary
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Where the run has its journal.")]
 
 
 def resume(directory: Directory, as_json: options.Json = False) -> None:
-    """Go on with a run from the last trial that it finished; ends as the run would have."""
-    with reported(), ResumedJournal.open(directory) as journal:
-        summary = _complete(journal) if journal.is_complete else _go_on(journal)
-        typer.echo(json.dumps(summary.model_dump(mode="json"))) if as_json else show.summary(summary, directory)
-        raise typer.Exit(exit_status(summary))
+    """Go on with a run, or a suite of them, from the last trial that it finished; ends as it would have."""
+    with reported():
+        result = _suite(directory) if (directory / SUITE).exists() else _run(directory)
+        tell(result, directory, as_json)
 
 
-def _complete(journal: ResumedJournal) -> Summary:
-    """The run may have been killed between its end and its summary."""
-    say(f"the run in {journal.directory} is complete")
-    return write_summary(journal.directory, campaign.definition_of(journal).point)
+def _run(directory: Path) -> Summary:
+    with ResumedJournal.open(directory) as journal:
+        if not journal.is_complete:
+            return _go_on(journal)
+        say(f"the run in {directory} is complete")  # it may have been killed between its end and its summary
+        return write_summary(directory, campaign.definition_of(journal).point)
 
 
 def _go_on(journal: ResumedJournal) -> Summary:
     """Measure what is left, on a set-up as the run had it."""
     source, conditions = Source.of_plan(journal.plan), _conditions(journal.plan)
     with bench(source, conditions) as ready, kept(journal.directory), live.observer() as observer:
-        return campaign.resume(ready.tester, ready.plan(), journal, observer)
+        return campaign.resume(ready.tester, ready.plan(conditions), journal, observer)
+
+
+def _suite(directory: Path) -> SuiteSummary:
+    document, measurements = suite.read(directory)
+    if suite.is_complete(measurements, directory):
+        say(f"the measurements in {directory} are complete")
+        return suite.summarise(measurements, directory)
+    with bench(Source.of_plan(document), *(one.conditions for one in measurements)) as ready, kept(directory):
+        return suite.go_on(measurements, ready, directory, watching(len(measurements)))
 
 
 def _conditions(plan: Event) -> Conditions:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from dutperf.campaign import Summary
 from dutperf.model import DirectionCounts, TrialResult, Verdict
+from dutperf.suite import SuiteSummary
 
 _STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.ABORTED: "bold red"}
 _MEANING = {
@@ -108,6 +109,18 @@ def summary(of: Summary, directory: Path) -> None:
     for deviation in of.deviations:
         console.print(f"deviates from {deviation.clause}: {deviation.text}", markup=False, highlight=False)
     console.print(f"journal and summary are in {directory}", markup=False, highlight=False, soft_wrap=True)
+
+
+def suite(of: SuiteSummary, directory: Path) -> None:
+    """Each measurement under its name."""
+    console = output()
+    for part in of.measurements:
+        console.rule(f"[bold]{escape(part.name)}", align="left")
+        if part.note is not None:
+            console.print(part.note, markup=False, highlight=False)
+        if part.summary is not None:
+            summary(part.summary, directory / part.name)
+    console.print(f"the summary of all is in {directory}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _points(of: Summary) -> Table:

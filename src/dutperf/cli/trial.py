@@ -10,13 +10,15 @@ from typing import Any
 import typer
 
 from dutperf import config, traffic
+from dutperf.campaign import Plan
 from dutperf.cli import live, options, show
 from dutperf.cli.bench import Bench, Source, bench
 from dutperf.cli.errors import ABORTED, INVALID, reported, say
 from dutperf.cli.options import DEFAULT
-from dutperf.conditions import Rate
+from dutperf.conditions import Conditions, Rate
 from dutperf.config import ConfigError
 from dutperf.model import Trial, TrialResult, Verdict, to_json
+from dutperf.tester import Tester
 
 TRIAL_FILE = "trial.json"
 STATUS = {Verdict.VALID: 0, Verdict.INVALID: INVALID, Verdict.ABORTED: ABORTED}
@@ -60,36 +62,38 @@ def trial(
         if len(conditions.frame_sizes) > 1:
             raise ConfigError("a trial has one frame size", "--frame-size")
         intended = options.parse_rate("--rate", rate)
+        if conditions.series is not None:
+            raise ConfigError("a trial has one frame size, no series", "--frame-size")
         with bench(source, conditions) as ready:
-            planned, result = run_one(ready, intended)
-            report = as_report(ready, planned, result)
+            plan = ready.plan(ready.sized(conditions))
+            planned, result = run_one(plan, ready.tester, intended)
+            report = as_report(ready, plan.conditions, planned, result)
         if out is not None:
             _write(out, report)
         typer.echo(json.dumps(report)) if as_json else show.trial(report, result)
         raise typer.Exit(STATUS[result.verdict])
 
 
-def run_one(ready: Bench, rate: Rate) -> tuple[Trial, TrialResult]:
+def run_one(plan: Plan, tester: Tester, rate: Rate) -> tuple[Trial, TrialResult]:
     """The trial at ``rate`` and its result.
 
     Raises:
         ConfigError: a rate in % of a maximum that is not known.
     """
-    frame_size = ready.conditions.frame_sizes[0]
+    [frame_size] = plan.conditions.frame_sizes
     try:
-        rate_fps = rate.fps(ready.maximum_fps(frame_size))
+        rate_fps = rate.fps(plan.maximum_fps(frame_size))
     except ValueError as error:
         raise ConfigError(str(error), "--rate") from None
-    planned = ready.make_trial(frame_size, rate_fps, 1)
+    planned = plan.make_trial(frame_size, rate_fps, 1)
     say(f"one trial with {frame_size} byte frames at {rate_fps:,} frames/s per direction, {live.duration(planned.whole_s)}")
     with live.trial_progress(planned) as on_progress:
-        return planned, ready.tester.run(planned, on_progress)
+        return planned, tester.run(planned, on_progress)
 
 
-def as_report(ready: Bench, planned: Trial, result: TrialResult) -> dict[str, Any]:
+def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: TrialResult) -> dict[str, Any]:
     """The result with all that it was measured with. ``trial`` are the trial's parameters, ``passed`` is null where it is not valid."""
-    conditions = ready.conditions
-    frame_size = conditions.frame_sizes[0]
+    [frame_size] = conditions.frame_sizes
     valid = result.verdict is Verdict.VALID
     return to_json(result) | {
         "passed": result.worst_loss_ratio <= conditions.loss_tolerance if valid else None,

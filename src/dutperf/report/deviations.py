@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dutperf.conditions import Conditions
+from dutperf.conditions import FRAME_SIZE_SERIES, Conditions
 from dutperf.model import MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, FieldMode, Value
 
 TRIAL_S = 60.0
@@ -21,9 +21,9 @@ LATENCY_TRIAL_S = 120.0
 TAGS = 500
 TAG_AFTER_S = 60.0
 REPETITIONS = 20
-FRAME_SIZES = (128, 256, 512, 768, 1024, 1280, 1518)
-"""RFC 8219 5.1.1 up to what every Ethernet carries, but for the smallest, which depends on the traffic; the larger ones depend on the media."""
-LARGER_FRAME_SIZES = (1522, 2048, 4096, 8192, 9216)
+FRAME_SIZES = FRAME_SIZE_SERIES["rfc8219"][1:]
+"""What every Ethernet carries, but for the smallest, which depends on the traffic."""
+LARGER_FRAME_SIZES = set(FRAME_SIZE_SERIES["rfc8219-jumbo"]) - set(FRAME_SIZE_SERIES["rfc8219"])
 NETWORKS = 256
 
 
@@ -100,6 +100,12 @@ def _repetitions(facts: Facts) -> str | None:
     return f"{facts.repetitions} repetitions, fewer than {REPETITIONS}" if facts.repetitions < REPETITIONS else None
 
 
+def _usual_repetitions(facts: Facts) -> str | None:
+    """RFC 2544 26.1 asks for none, RFC 8219 for several; who publishes throughput takes as many as for the delays."""
+    few = _repetitions(facts)
+    return few and f"{few}, which are usual; several are recommended"
+
+
 def _drain(facts: Facts) -> str | None:
     drain_s = facts.conditions.drain_s
     return f"receiving ends {drain_s:g} s after sending, not {DRAIN_S:g} s" if drain_s < DRAIN_S else None
@@ -131,7 +137,7 @@ def _ports(facts: Facts) -> str | None:
 
 def _frame_sizes(facts: Facts) -> str | None:
     standard, chosen = {facts.smallest_size, *FRAME_SIZES}, set(facts.conditions.frame_sizes)
-    parts = {"not measured": standard - chosen, "not of the series": chosen - standard - set(LARGER_FRAME_SIZES)}
+    parts = {"not measured": standard - chosen, "not of the series": chosen - standard - LARGER_FRAME_SIZES}
     said = [f"{meaning}: {', '.join(map(str, sorted(sizes)))}" for meaning, sizes in parts.items() if sizes]
     return f"frame sizes of the standard's series {'; '.join(said)} bytes" if said else None
 
@@ -173,7 +179,8 @@ RULES: tuple[Rule, ...] = (
     Rule("RFC 8219 section 7.2", _latency_length, _LATENCY),
     Rule("RFC 8219 section 7.2", _tags, _LATENCY),
     Rule("RFC 8219 sections 7.2, 7.3", _at_given_rate, _DELAYS),
-    Rule("RFC 8219 section 12", _repetitions, _THROUGHPUT | _DELAYS),
+    Rule("RFC 8219 sections 7.2, 7.3", _repetitions, _DELAYS),
+    Rule("RFC 8219 section 12", _usual_repetitions, _THROUGHPUT),
     Rule("RFC 8219 section 12", _iterations, _FRAME_LOSS),
     Rule("RFC 2544 section 23 (d)", _drain),
     Rule("RFC 2544 section 23 (b)", _preparation),

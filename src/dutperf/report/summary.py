@@ -11,7 +11,7 @@ from pydantic import SerializeAsAny
 
 from dutperf import journal
 from dutperf.conditions import Conditions
-from dutperf.journal import Event, WriteError
+from dutperf.journal import Event
 from dutperf.model import Value
 from dutperf.report.deviations import Deviation, deviations
 from dutperf.report.points import Point, PointBuilder, Recorded, of_kind
@@ -42,11 +42,7 @@ def write_summary(directory: Path, build: PointBuilder) -> Summary:
         WriteError: the summary cannot be written.
     """
     summary = summarise(journal.read(directory), build)
-    path = directory / SUMMARY
-    try:
-        _replace(path, json.dumps(summary.model_dump(mode="json"), indent=2) + "\n")
-    except OSError as error:
-        raise WriteError(f"cannot write {path}: {error.strerror}") from error
+    journal.write_whole(directory / SUMMARY, json.dumps(summary.model_dump(mode="json"), indent=2) + "\n")
     return summary
 
 
@@ -86,14 +82,3 @@ def _conditions(plan: Event) -> dict[str, Any]:
     shown = {"resolution": str(conditions.resolution)} if "resolution" in plan["conditions"] else {}
     ranges = [{key: value for key, value in frame.items() if key != "first_trial"} for frame in plan["frames"]]
     return {**plan["conditions"], **shown, "search": plan["search"] | {"attempts": plan["attempts"]}, "ranges": ranges}
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write ``path`` as a whole: a reader never sees half of it."""
-    fresh = path.with_suffix(".tmp")
-    try:
-        fresh.write_text(text)
-        fresh.replace(path)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise

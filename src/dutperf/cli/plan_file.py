@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of ``dutperf run``: the set-up, the procedures, and their options, which have the names and the forms of the command line.
+
+A key that does not exist, or would have no effect, is an error, as in a configuration.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from dutperf import procedure as procedures
+from dutperf import yaml_text
+from dutperf.cli import options
+from dutperf.cli.bench import Source
+from dutperf.cli.measure import Wanted, command
+from dutperf.config import ConfigError
+from dutperf.procedure.definition import Definition
+from dutperf.yaml_text import Location, YamlError, path_of
+
+SOURCE = ("lab", "lab-options", "config")
+KEYS = (*SOURCE, "all", "procedures")
+
+
+@dataclass(frozen=True)
+class PlanFile:
+    """What a plan asks for."""
+
+    source: Source
+    wanted: Wanted
+
+
+def load(path: Path) -> PlanFile:
+    """Read and check a plan.
+
+    Raises:
+        ConfigError: it cannot be read, or says something that cannot be used; one sentence that names the file, the line and the key.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise ConfigError(f"cannot read {path}: {reason}", "") from None
+    try:
+        mapping, lines = yaml_text.read(text)
+        return _parse(mapping, path.parent)
+    except YamlError as error:
+        raise ConfigError(str(error), error.key, origin=str(path), line=error.line) from None
+    except _Refusal as refusal:
+        known = (refusal.location[:length] for length in range(len(refusal.location), 0, -1))
+        line = next((lines[location] for location in known if location in lines), None)
+        raise ConfigError(refusal.message, path_of(refusal.location), origin=str(path), line=line) from None
+
+
+class _Refusal(Exception):
+    def __init__(self, location: Location, message: str) -> None:
+        self.location = location
+        self.message = message
+
+
+def _parse(plan: object, directory: Path) -> PlanFile:
+    top = _mapping(plan, (), KEYS)
+    named = _mapping(top.get("procedures"), ("procedures",), [definition.name for definition in procedures.ALL])
+    if not named:
+        raise _Refusal(("procedures",), "is missing: name the procedures to run")
+    definitions = {name: procedures.find(name) for name in named}
+    options_of = {name: _options(definition) for name, definition in definitions.items()}
+    shared = _mapping(top.get("all"), ("all",), sorted({key for known in options_of.values() for key in known}))
+    source = _source(top, directory)
+    wanted = []
+    for name, definition in definitions.items():
+        own = _mapping(named[name], ("procedures", name), options_of[name])
+        places: dict[str, Location] = {key: ("all", key) for key in shared if key in options_of[name]} | {key: ("procedures", name, key) for key in own}
+        values = {key: own.get(key, shared.get(key)) for key in places}
+        wanted += [(definition, conditions) for conditions in _conditions(options_of[name], values, places, directory)]
+    return PlanFile(source, wanted)
+
+
+def _source(top: Mapping[str, Any], directory: Path) -> Source:
+    for key in ("lab", "config"):
+        if key in top and not isinstance(top[key], str):
+            raise _Refusal((key,), "is no name")
+    lab_options = [f"{key}={value}" for key, value in _mapping(top.get("lab-options"), ("lab-options",), None).items()]
+    if ("lab" in top) == ("config" in top):
+        raise _Refusal(("lab",), "give either lab or config" + (", not both" if "lab" in top else ""))
+    if "config" in top and lab_options:
+        raise _Refusal(("lab-options",), "has no effect with config")
+    return Source.of(top.get("lab"), lab_options, directory / top["config"] if "config" in top else None)
+
+
+def _options(definition: Definition) -> dict[str, tuple[str, Any]]:
+    """Key to the member that it sets and what it is where it is not given: the procedure's options as on the command line, without the dashes."""
+    members = inspect.signature(command(definition)).parameters
+    own = {name: members[name].default for name in (*options.EVERY_TRIAL, *definition.options)}
+    return {options.option_of(name).removeprefix("--"): (name, default) for name, default in own.items()} | {
+        "frame-sizes": ("frame_sizes", None),
+    }
+
+
+def _conditions(known: Mapping[str, tuple[str, Any]], values: Mapping[str, Any], places: Mapping[str, Location], directory: Path) -> Iterable[Any]:
+    chosen = dict(known.values()) | {known[key][0]: _typed(known[key][0], values[key], places[key], directory) for key in values}
+    try:
+        return options.mixes(**chosen)
+    except ConfigError as error:
+        raise _Refusal(places.get(error.key.removeprefix("--"), ("procedures",)), error.message) from None
+
+
+def _typed(member: str, value: object, place: Location, directory: Path) -> Any:
+    """``value`` in the form that the command line has it in."""
+    listed = value if isinstance(value, list) else [value]
+    if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in listed) or not listed:
+        raise _Refusal(place, "is neither a number nor a text, nor a list of them")
+    texts = [str(one) for one in listed]
+    if member == "frame_sizes":
+        return texts
+    if member == "goals":
+        return listed
+    if member == "found":
+        return directory / texts[0]
+    if isinstance(value, list) and member not in ("foreground", "networks", "rates"):
+        raise _Refusal(place, "has one value, no list")
+    return ",".join(texts) if member in options.TEXTS else value
+
+
+def _mapping(value: object, place: Location, known: Iterable[str] | None) -> Mapping[str, Any]:
+    """``value``, which has no other keys than those ``known`` (None: any); an empty one where it is not there."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise _Refusal(place, "is no mapping of keys to values")
+    for key in value:
+        if known is not None and key not in (allowed := list(known)):
+            nearest = get_close_matches(str(key), allowed, n=1)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"here may stand {', '.join(allowed)}"
+            raise _Refusal((*place, str(key)), f"unknown key; {hint}")
+    return value

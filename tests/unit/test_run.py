@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans: what they may say, and that the command does what they say. The engine is a fake process."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from dutperf.cli import app, options, plan_file
+from dutperf.conditions import FRAME_SIZE_SERIES, Rate
+from dutperf.config import ConfigError
+from fakes import fake_engine
+
+QUICK = "duration: 0.01, drain: 0, repetitions: 2"
+
+
+def dutperf(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def setup(tmp_path: Path) -> Path:
+    sides = {"left": "198.18.0.2/24", "right": "198.19.0.2/24"}
+    ports = {side: {"port": "null", "version": 4, "ipv4": address} for side, address in sides.items()}
+    (tmp_path / "setup.yaml").write_text(yaml.safe_dump({"engine": {"command": [sys.executable, fake_engine.__file__, "Engine"]}, **ports}))
+    return tmp_path
+
+
+def plan(directory: Path, text: str) -> Path:
+    path = directory / "plan.yaml"
+    path.write_text(text)
+    return path
+
+
+WHOLE = f"""
+config: setup.yaml
+all: {{{QUICK}, frame-sizes: [64, 128], networks: [1, 256]}}
+procedures:
+  latency: {{duration: 0.2, tags: 10, tag-after: 0.1}}
+  throughput: {{max-rate: 8k, initial-rate: 1000, resolution: 500}}
+  frame-loss: {{rates: [1000, 3k], repetitions: 1}}
+"""
+
+
+def test_a_plan_becomes_conditions(setup: Path) -> None:
+    planned = plan_file.load(plan(setup, WHOLE))
+    assert planned.source.file == setup / "setup.yaml"
+    assert [(definition.name, conditions.networks) for definition, conditions in planned.wanted] == [
+        (name, networks) for name in ("latency", "throughput", "frame-loss") for networks in (1, 256)
+    ]
+    latency, throughput, loss = (planned.wanted[index][1] for index in (0, 2, 4))
+    assert {one.frame_sizes for one in (latency, throughput, loss)} == {(64, 128)}
+    assert (latency.duration_s, latency.drain_s, latency.repetitions, latency.tags, latency.tag_after_s) == (0.2, 0, 2, 10, 0.1)
+    assert (throughput.duration_s, throughput.max_rate, throughput.initial_rate) == (0.01, Rate.parse("8k"), Rate.parse("1000"))
+    assert (loss.rates, loss.repetitions) == ((Rate.parse("1000"), Rate.parse("3k")), 1)
+
+
+def test_a_procedure_without_options_has_those_of_its_clause(setup: Path) -> None:
+    planned = plan_file.load(plan(setup, "lab: tayga-siit\nlab-options: {max_frame_size: 1600}\nprocedures: {latency: , pdv: }"))
+    assert (planned.source.lab, planned.source.lab_options) == ("tayga-siit", {"max_frame_size": "1600"})
+    assert [conditions for _, conditions in planned.wanted] == [options.conditions(None, "2:2", duration_s=120.0), options.conditions(None, "2:2")]
+
+
+MIXES = [("2:1", [(2, 1)]), ("[2:2, 10:9]", [(2, 2), (10, 9)]), ("rfc8219", [(2, 2), (10, 9), (2, 1), (10, 1)])]
+
+
+@pytest.mark.parametrize(("text", "mixes"), MIXES)
+def test_mixes_of_native_traffic(text: str, mixes: list[tuple[int, int]], setup: Path) -> None:
+    planned = plan_file.load(plan(setup, f"lab: tayga-siit\nall: {{foreground: {text}}}\nprocedures: {{throughput: }}"))
+    assert [(conditions.n, conditions.m) for _, conditions in planned.wanted] == mixes
+
+
+def test_the_frame_sizes_of_a_standard(setup: Path) -> None:
+    [(_, conditions)] = plan_file.load(plan(setup, "lab: tayga-siit\nprocedures: {throughput: {frame-sizes: rfc8219}}")).wanted
+    assert (conditions.series, conditions.sizes_are_given) == ("rfc8219", False)
+    assert FRAME_SIZE_SERIES["rfc8219"] == (64, 128, 256, 512, 768, 1024, 1280, 1518)
+
+
+WRONG = [
+    ("- 1", "is no mapping"),
+    ("procedures: {throughput: }", "lab: give either lab or config"),
+    ("lab: a\nconfig: b\nprocedures: {throughput: }", "line 1: lab: give either lab or config, not both"),
+    ("lab: [a]\nprocedures: {throughput: }", "line 1: lab: is no name"),
+    ("config: a\nlab-options: {b: 1}\nprocedures: {throughput: }", "line 2: lab-options: has no effect with config"),
+    ("lab: a", "procedures: is missing"),
+    ("lab: a\nprocedures: throughput", "line 2: procedures: is no mapping"),
+    ("lab: a\nprocedures:\n  thoughput:", "line 3: procedures.thoughput: unknown key; did you mean throughput?"),
+    ("lab: a\nprocedures:\n  pdv: {tags: 5}", "line 3: procedures.pdv.tags: unknown key; here may stand"),
+    ("lab: a\nall: {tagz: 5}\nprocedures: {latency: }", "line 2: all.tagz: unknown key; did you mean tags?"),
+    ("lab: a\nall: {step: 5%}\nprocedures: {latency: }", "line 2: all.step: unknown key; here may stand"),
+    ("lab: a\nall: {duration: 0}\nprocedures: {latency: }", "line 2: all.duration: should be greater than or equal to 0.001"),
+    ("lab: a\nall: {duration: 9}\nprocedures:\n  latency:\n    duration: long", "line 5: procedures.latency.duration: should be a valid number"),
+    ("lab: a\nprocedures:\n  latency: {rate: fast}", "line 3: procedures.latency.rate: 'fast' is no rate"),
+    ("lab: a\nprocedures:\n  latency: {rate: [1, 2]}", "line 3: procedures.latency.rate: has one value, no list"),
+    ("lab: a\nprocedures:\n  latency: {rate: {a: 1}}", "line 3: procedures.latency.rate: is neither a number nor a text"),
+    ("lab: a\nprocedures:\n  latency: {from: nowhere}", "line 3: procedures.latency.from: "),
+    ("lab: a\nprocedures:\n  latency: {frame-size: [64, 64]}", "line 3: procedures.latency.frame-size: the same size twice"),
+    ("lab: a\nprocedures:\n  latency: {frame-sizes: rfc1}", "'rfc1' is no frame size in bytes, and not one of the series rfc2544"),
+    ("lab: a\nprocedures:\n  latency: {networks: [1, 1]}", "line 3: procedures.latency.networks: the same twice"),
+    ("lab: a\nprocedures:\n  latency: {networks: few}", "line 3: procedures.latency.networks: 'few' is no number of networks"),
+    ("lab: a\nprocedures:\n  latency: {foreground: [2:1, 4:2]}", "line 3: procedures.latency.foreground: the same twice"),
+    ("lab: a\nlab: b", "line 2: lab: stands there twice"),
+    ("lab: [", "is no YAML"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), WRONG)
+def test_what_a_plan_may_not_say_is_named_with_its_line(text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan_file.load(plan(tmp_path, text))
+    assert str(caught.value).startswith(str(tmp_path / "plan.yaml"))
+    assert words in str(caught.value)
+
+
+def test_the_plan_in_the_documentation_is_one(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "plans.md").read_text()
+    planned = plan_file.load(plan(tmp_path, text.split("```yaml\n")[1].split("```")[0]))
+    assert [definition.name for definition, _ in planned.wanted] == ["throughput", "latency", "pdv", "frame-loss"]
+    assert {conditions.frame_sizes for _, conditions in planned.wanted} == {(84, 512, 1518)}
+
+
+def test_a_plan_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    result = dutperf("run", tmp_path / "none.yaml")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"dutperf: cannot read {tmp_path / 'none.yaml'}: No such file or directory\n")
+
+
+RUNS = [f"{name}{mix}" for mix in ("", "-networks256") for name in ("throughput", "latency", "frame-loss")]
+
+
+def test_a_plan_is_run_under_one_command(setup: Path) -> None:
+    out = setup / "out"
+    result = dutperf("run", plan(setup, WHOLE), "--out", out, "--json")
+    assert result.exit_code == 0, result.stderr
+    summary = json.loads(result.stdout)
+    assert summary == json.loads((out / "summary.json").read_text())
+    assert [part["name"] for part in summary["measurements"]] == RUNS
+    assert all((out / name / "journal.jsonl").exists() for name in RUNS)
+    assert [point["rate_fps"] for point in summary["measurements"][1]["summary"]["points"]] == [8000, 8000]
+    assert "measurement 5 of 6: latency-networks256" in result.stderr
+
+
+def timeless(told: Any) -> Any:
+    for part in told["measurements"]:
+        del part["summary"]["environment"]["started"]
+    return told
+
+
+def test_a_plan_that_was_cut_off_goes_on(setup: Path) -> None:
+    out = setup / "out"
+    expected = timeless(json.loads(dutperf("run", plan(setup, WHOLE), "--out", out, "--json").stdout))
+    for name in RUNS[2:]:
+        for path in (out / name).iterdir():
+            path.unlink()
+        (out / name).rmdir()
+    journal = (out / RUNS[1] / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (out / RUNS[1] / "journal.jsonl").write_bytes(b"".join(journal[:5]))
+    (setup / "setup.yaml").write_text("changed: since")
+    result = dutperf("resume", out, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert timeless(json.loads(result.stdout)) == expected
+    again = dutperf("resume", out)
+    assert again.exit_code == 0
+    assert "are complete" in again.stderr
+    assert "frame-loss-networks256" in again.stdout
+
+
+def test_latency_without_a_rate_measures_the_throughput_first(setup: Path) -> None:
+    out = setup / "out"
+    quick = ("--duration", "0.01", "--drain", "0", "--repetitions", "2", "--tag-after", "0", "--tags", "1")
+    result = dutperf("latency", "--config", setup / "setup.yaml", *quick, "--out", out)
+    assert result.exit_code == 0, result.stderr
+    assert (out / "throughput" / "summary.json").exists()
+    assert "measurement 2 of 2: latency" in result.stderr
+    assert "packet" not in result.stdout
+    after = dutperf("pdv", "--config", setup / "setup.yaml", *quick[:6], "--from", out, "--out", setup / "pdv", "--json")
+    assert after.exit_code == 0, after.stderr
+    [point], [found] = json.loads(after.stdout)["points"], json.loads((out / "throughput" / "summary.json").read_text())["points"]
+    assert point["rate_fps"] == found["throughput_fps"]["median"]
+
+
+def test_several_mixes_of_one_procedure_are_a_suite(setup: Path) -> None:
+    out = setup / "out"
+    quick = ("--duration", "0.01", "--drain", "0", "--repetitions", "1")
+    result = dutperf("frame-loss", "--config", setup / "setup.yaml", *quick, "--rates", "1000", "--networks", "1,16", "--out", out)
+    assert result.exit_code == 0, result.stderr
+    assert sorted(path.name for path in out.iterdir()) == ["frame-loss", "frame-loss-networks16", "suite.json", "summary.json"]

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several measurements in one: what is measured in which order, at which rates, and what is left when it is cut off."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dutperf import journal, procedure, suite
+from dutperf.campaign import Observer, Plan
+from dutperf.conditions import Conditions, Rate
+from dutperf.journal import JOURNAL, JournalError
+from dutperf.procedure.bench import PlanError
+from dutperf.suite import Measurement, SuiteSummary
+from dutperf.tester import ProgressCallback
+from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from plans import Log, plan
+
+SHORT: dict[str, Any] = {"duration_s": 0.5, "drain_s": 0, "repetitions": 2, "frame_sizes": (84, 128), "tag_after_s": 0.1, "tags": 50}
+CAPACITY_FPS = 50_000
+
+
+def conditions(**members: Any) -> Conditions:
+    return Conditions(**(SHORT | members))
+
+
+@dataclass
+class SimulatedBench:
+    tester: SimulatedTester = field(default_factory=lambda: SimulatedTester(SimulatedDut(capacity_fps=CAPACITY_FPS)))
+
+    def plan(self, conditions: Conditions) -> Plan:
+        return plan(**dict(conditions))
+
+
+class Watched:
+    """Keeps what is measured, in order."""
+
+    def __init__(self) -> None:
+        self.names: list[tuple[int, str]] = []
+
+    @contextmanager
+    def __call__(self, measurement: Measurement, number: int) -> Iterator[Observer]:
+        self.names.append((number, measurement.name))
+        yield Log()
+
+
+def wanted(*named: tuple[str, Conditions]) -> list[tuple[Any, Conditions]]:
+    return [(procedure.find(name), chosen) for name, chosen in named]
+
+
+def names(*named: tuple[str, Conditions]) -> list[tuple[str, str | None]]:
+    return [(one.name, one.throughput_of) for one in suite.arrange(wanted(*named))]
+
+
+NATIVE = {"n": 10, "m": 9}
+RATE = Rate.parse("10k")
+ARRANGED = [
+    pytest.param([("throughput", {})], [("throughput", None)], id="one"),
+    pytest.param([("latency", {}), ("throughput", {})], [("throughput", None), ("latency", "throughput")], id="throughput first"),
+    pytest.param([("pdv", {})], [("throughput", None), ("pdv", "throughput")], id="throughput although nobody asked for it"),
+    pytest.param([("pdv", {"rate": RATE})], [("pdv", None)], id="a given rate needs none"),
+    pytest.param([("pdv", {"found": {84: 1, 128: 1}})], [("pdv", None)], id="nor does an earlier result"),
+    pytest.param([("frame-loss", {}), ("throughput", {})], [("throughput", None), ("frame-loss", None)], id="loss does not depend on it"),
+    pytest.param(
+        [("throughput", {}), ("throughput", NATIVE), ("ipdv", {}), ("ipdv", NATIVE | {"networks": 256})],
+        [
+            ("throughput", None),
+            ("ipdv", "throughput"),
+            ("throughput-native10", None),
+            ("throughput-native10-networks256", None),
+            ("ipdv-native10-networks256", "throughput-native10-networks256"),
+        ],
+        id="mix by mix",
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "arranged"), ARRANGED)
+def test_of_each_mix_the_throughput_is_measured_first(asked: list[tuple[str, dict[str, Any]]], arranged: list[tuple[str, str | None]]) -> None:
+    assert names(*((name, conditions(**members)) for name, members in asked)) == arranged
+
+
+def test_a_throughput_that_nobody_asked_for_has_all_sizes_and_trials_no_longer_than_needed() -> None:
+    asked = [("latency", conditions(frame_sizes=(84,), duration_s=120)), ("pdv", conditions(frame_sizes=(128, 84), duration_s=70))]
+    searching = suite.arrange(wanted(*asked))[0].conditions
+    assert (searching.frame_sizes, searching.duration_s) == ((84, 128), 60)
+    assert suite.arrange(wanted(("pdv", conditions(duration_s=3))))[0].conditions.duration_s == 3
+
+
+def test_a_size_without_a_throughput_is_refused() -> None:
+    with pytest.raises(PlanError, match="with 128, 256 bytes") as caught:
+        suite.arrange(wanted(("throughput", conditions(frame_sizes=(84,))), ("pdv", conditions(frame_sizes=(84, 256, 128)))))
+    assert caught.value.option == "frame_sizes"
+
+
+WHOLE = (("throughput", {}), ("latency", {}), ("frame-loss", {"max_rate": Rate.parse("60k"), "repetitions": 1}), ("pdv", {"networks": 256}))
+RUNS = ["throughput", "latency", "frame-loss", "throughput-networks256", "pdv-networks256"]
+
+
+def a_suite() -> tuple[Measurement, ...]:
+    return suite.arrange(wanted(*((name, conditions(**members)) for name, members in WHOLE)))
+
+
+def begun(out: Path, bench: SimulatedBench | None = None) -> SuiteSummary:
+    return suite.begin(a_suite(), bench or SimulatedBench(), out, Watched())
+
+
+def test_everything_is_measured_and_what_depends_on_it_at_the_throughput(tmp_path: Path) -> None:
+    watched = Watched()
+    summary = suite.begin(a_suite(), SimulatedBench(), tmp_path, watched)
+    assert watched.names == list(enumerate(RUNS, start=1))
+    assert [part.name for part in summary.measurements] == RUNS
+    by_name = {part.name: part.summary for part in summary.measurements}
+    assert all(found is not None and not found.without_number() for found in by_name.values())
+    throughput, latency = (by_name[name].points for name in ("throughput", "latency"))  # type: ignore[union-attr]
+    assert [point.rate_fps for point in latency] == [int(point.throughput_fps.median) for point in throughput]
+    assert all(abs(point.throughput_fps.median - CAPACITY_FPS) / CAPACITY_FPS <= 0.005 for point in throughput)
+    assert json.loads((tmp_path / "summary.json").read_text()) == summary.model_dump(mode="json")
+    for part in summary.measurements:
+        assert part.summary is not None
+        assert json.loads((tmp_path / part.name / "summary.json").read_text()) == part.summary.model_dump(mode="json")
+
+
+def test_what_was_measured_is_not_written_over(tmp_path: Path) -> None:
+    begun(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(JournalError, match="holds the results of another run"):
+        begun(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_what_cannot_be_measured_is_said_before_anything_is_sent(tmp_path: Path) -> None:
+    bench = SimulatedBench()
+    with pytest.raises(PlanError) as caught:
+        suite.begin(suite.arrange(wanted(("throughput", conditions()), ("latency", conditions(tag_after_s=1)))), bench, tmp_path / "out", Watched())
+    assert (caught.value.option, bench.tester.trials) == ("tag_after_s", [])
+    assert not (tmp_path / "out").exists()
+
+
+class Cut(SimulatedTester):
+    """Is interrupted when it has run so many trials."""
+
+    left: int = 0
+
+    def run(self, trial: Any, on_progress: ProgressCallback | None = None) -> Any:
+        if len(self.trials) >= self.left:
+            raise KeyboardInterrupt
+        return super().run(trial, on_progress)
+
+
+def timeless(summary: SuiteSummary) -> Any:
+    told = summary.model_dump(mode="json")
+    for part in told["measurements"]:
+        del part["summary"]["environment"]["started"]
+    return told
+
+
+@pytest.mark.parametrize("after", [0, 1, 9, 20, 24, 26, 30, 33])
+def test_what_was_cut_off_goes_on_and_ends_as_it_would_have(after: int, tmp_path: Path) -> None:
+    expected = timeless(begun(tmp_path / "whole"))
+    tester = Cut(SimulatedDut(capacity_fps=CAPACITY_FPS))
+    tester.left = after
+    with pytest.raises(KeyboardInterrupt):
+        begun(tmp_path / "cut", SimulatedBench(tester))
+    _, measurements = suite.read(tmp_path / "cut")
+    assert [one.name for one in measurements] == RUNS
+    assert not suite.is_complete(measurements, tmp_path / "cut")
+    tester.left = 10**6
+    assert timeless(suite.go_on(measurements, SimulatedBench(tester), tmp_path / "cut", Watched())) == expected
+    assert suite.is_complete(measurements, tmp_path / "cut")
+    assert timeless(suite.summarise(measurements, tmp_path / "cut")) == expected
+
+
+def test_a_run_killed_while_its_plan_was_written_begins_anew(tmp_path: Path) -> None:
+    expected = timeless(begun(tmp_path / "whole"))
+    begun(tmp_path / "cut")
+    directory = tmp_path / "cut" / RUNS[-1]
+    (directory / JOURNAL).write_bytes(b'{"event": "pl')
+    (directory / "summary.json").unlink()
+    _, measurements = suite.read(tmp_path / "cut")
+    assert not suite.is_complete(measurements, tmp_path / "cut")
+    assert timeless(suite.go_on(measurements, SimulatedBench(), tmp_path / "cut", Watched())) == expected
+
+
+def test_a_dut_that_forwards_nothing_has_nothing_measured_at_its_throughput(tmp_path: Path) -> None:
+    bench = SimulatedBench(SimulatedTester(SimulatedDut(dies_after_trials=0)))
+    measurements = suite.arrange(wanted(("latency", conditions())))
+    summary = suite.begin(measurements, bench, tmp_path, Watched())
+    throughput, latency = summary.measurements
+    assert throughput.summary is not None
+    assert latency == suite.Part(name="latency", procedure="latency", note="not measured with 84, 128 bytes: no throughput was found for them")
+    assert not (tmp_path / "latency").exists()
+    assert suite.is_complete(measurements, tmp_path)
+    assert suite.summarise(measurements, tmp_path) == summary
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": 9}', '{"format": 1, "measurements": [{}]}'])
+def test_what_is_no_suite_is_one_sentence(text: str, tmp_path: Path) -> None:
+    (tmp_path / "suite.json").write_text(text)
+    with pytest.raises(JournalError, match=r"suite\.json"):
+        suite.read(tmp_path)
+
+
+def test_a_suite_knows_where_its_throughput_is(tmp_path: Path) -> None:
+    assert suite.throughput_in(tmp_path, conditions()) == tmp_path
+    begun(tmp_path)
+    assert suite.throughput_in(tmp_path, conditions(networks=256)) == tmp_path / "throughput-networks256"
+    assert journal.is_complete(journal.read(tmp_path / "throughput"))

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from dutperf import campaign, procedure
+from dutperf import campaign, procedure, traffic
 from dutperf.campaign import Plan, Status, Summary
 from dutperf.conditions import Conditions
 from dutperf.model import (
@@ -73,7 +73,8 @@ def plan(media_fps: int | None = None, **conditions: Any) -> Plan:
     chosen = Conditions(**{"duration_s": 5, "drain_s": 0, "repetitions": 3, **conditions})
 
     def make_trial(frame_size: int, rate_fps: int, number: int) -> Trial:
-        made = trial(rate_fps, number=number, size=frame_size, duration_ns=round(chosen.duration_s * 1e9), seed=chosen.seed)
+        times = {"duration_ns": round(chosen.duration_s * 1e9), "drain_ns": round(chosen.drain_s * 1e9)}
+        made = trial(rate_fps, number=number, size=frame_size, seed=chosen.seed, **times, **traffic.stamps(chosen))
         idle = {direction.value: None for direction in set(Direction) - set(chosen.active())}
         return made.model_copy(update=idle)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from dutperf import repetition
 from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, FieldMode, Value
@@ -106,6 +106,9 @@ class Conditions(Value):
     burst: Annotated[int, Field(ge=1, le=512)] = 32
     loss_tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the frames of a direction that may be lost in a trial that passes; RFC 2544 26.1 knows only 0."""
+    frame_timeout_ms: Annotated[float, Field(gt=0, le=60_000)] | None = None
+    """A frame that takes longer counts as lost; None: every frame counts that comes before receiving ends. It is no condition of any RFC
+    (Lencse, Kovács, Shima, IJATES2 9(2), 2020)."""
     repetitions: Annotated[int, Field(ge=1, le=10_000)] | repetition.Auto = 20
     """A number (RFC 8219 7.2 and 7.3: 20 at least), or as many as it takes."""
     search: Algorithm = "binary"
@@ -153,9 +156,25 @@ class Conditions(Value):
         """Share of the frames that are native IPv6 in the background (RFC 8219 5.3)."""
         return 100 * (self.n - self.m) / self.n
 
+    @field_validator("frame_timeout_ms")
+    @classmethod
+    def _within_drain(cls, timeout_ms: float | None, others: ValidationInfo) -> float | None:
+        """The last frame of a trial must have as much time as the others."""
+        drain_s = others.data.get("drain_s")
+        if timeout_ms is not None and drain_s is not None and timeout_ms > drain_s * 1000:
+            raise ValueError(f"receiving ends {drain_s * 1000:g} ms after the last frame (drain), so that frame could not take so long")
+        return timeout_ms
+
     def loss_goals(self) -> tuple[float, ...]:
         """The loss ratios up to which a trial passes, the strictest first: the goals, or the one loss tolerance."""
         return self.goals or (self.loss_tolerance,)
+
+    def passing(self) -> str:
+        """What belongs behind every figure that such trials gave: what else than no loss counts as none. Empty where RFC 2544 26.1 is followed."""
+        strictest = self.loss_goals()[0]
+        tolerated = [f"up to {strictest * 100:g} % of a direction's frames lost"] if strictest else []
+        late = [f"frames later than {self.frame_timeout_ms:g} ms counted as lost"] if self.frame_timeout_ms is not None else []
+        return " and ".join(tolerated + late)
 
     def active(self) -> tuple[Direction, ...]:
         """The directions that send, forward first."""

@@ -27,6 +27,7 @@ from dutperf.model import (
     Direction,
     FieldMode,
     FrameSpec,
+    Stamping,
     Stream,
     Trial,
     VaryingField,
@@ -54,6 +55,7 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
         duration_ns=round(conditions.duration_s * 1e9),
         drain_ns=round(conditions.drain_s * 1e9),
         burst=conditions.burst,
+        **stamps(conditions),
         forward=streams.get("forward"),
         reverse=streams.get("reverse"),
     )
@@ -72,6 +74,13 @@ def longest_frame(conditions: Conditions) -> int:
     """The largest frame size in bytes that :func:`sized` gives, whatever the set-up."""
     named = () if conditions.sizes_are_given or conditions.series is None else FRAME_SIZE_SERIES[conditions.series]
     return max(named or conditions.frame_sizes)
+
+
+def stamps(conditions: Conditions) -> dict[str, Any]:
+    """The members of a trial that tell late frames: every frame has a time stamp then."""
+    if conditions.frame_timeout_ms is None:
+        return {}
+    return {"stamping": Stamping.EVERY, "frame_timeout_ns": round(conditions.frame_timeout_ms * 1e6)}
 
 
 def check(setup: Setup, conditions: Conditions) -> None:

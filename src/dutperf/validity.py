@@ -24,6 +24,8 @@ LATENESS_LIMIT_WITH_LOSS_US = 10_000.0
 
 PUNCTUAL_US = 1_000.0
 """A frame that is later than this comes in a burst. A loss no larger than the number of such frames may be the burst's work."""
+TIMEOUT_SLACK = 0.1
+"""The tester may add this share of the frame timeout to a delay where frames are late."""
 DUT_CORE_TAKEN_LIMIT = 0.05
 """Others may take this share of the core of a DUT on this machine while frames are lost."""
 
@@ -112,6 +114,17 @@ def _receiver_away(_trial: Trial, _direction: Direction, counts: DirectionCounts
     return f"the receiving loop was away for {counts.away_us.receiver / 1000:.3f} ms while frames were lost"
 
 
+def _late_in_tester(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and a frame that came too late was on its way so long, not waiting to be handed over or fetched."""
+    if trial.frame_timeout_ns is None or counts.late == 0:
+        return None
+    away_ms, timeout_ms = max(counts.away_us.sender, counts.away_us.receiver) / 1000, trial.frame_timeout_ns / 1e6
+    if away_ms <= timeout_ms * TIMEOUT_SLACK:
+        return None
+    allowed = f"more than {TIMEOUT_SLACK:.0%} of the frame timeout of {timeout_ms:g} ms"
+    return f"a loop was away for {away_ms:.3f} ms, {allowed}, while {counts.late:,} frames came later than that"
+
+
 def _received_too_many(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """Nothing came back that was never sent."""
     return f"{counts.received:,} frames arrived, but only {counts.sent:,} were sent" if counts.lost < 0 else None
@@ -131,5 +144,6 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("sender_late", _sender_late),
     ("sender_bursts", _bursts),
     ("receiver_away", _receiver_away),
+    ("late_in_tester", _late_in_tester),
 )
 """Code of a cause, and the rule that says in a sentence how it was broken. Aborted trials have the codes ``stopped`` and ``engine_died``."""

@@ -140,6 +140,12 @@ def test_a_trial_that_lost_everything_does_not_pass(tolerance: str, passed: bool
     assert (result.exit_code, json.loads(result.stdout)["passed"]) == (0, passed)
 
 
+def test_a_trial_states_its_frame_timeout(config: Path) -> None:
+    report = json.loads(trial(config, "--json", "--drain", "0.02", "--frame-timeout-ms", "20").stdout)
+    assert (report["frame_timeout_ms"], report["trial"]["frame_timeout_ns"], report["trial"]["stamping"]) == (20, 20_000_000, "every")
+    assert "a frame later than 20 ms counts as lost" in trial(config, "--drain", "0.02", "--frame-timeout-ms", "20").stdout.replace("\n", " ")
+
+
 WRONG: list[tuple[str, list[str], str]] = [
     ("neither lab nor file", ["--rate", "1"], "give either --lab NAME or --config FILE"),
     ("both", ["--rate", "1", "--lab", "loopback", "--config", "CONFIG"], "not both"),
@@ -161,6 +167,12 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("networks", ["--config", "CONFIG", "--rate", "1", "--networks", "257"], "--networks: should be less than or equal to 256"),
     ("burst", ["--config", "CONFIG", "--rate", "1", "--burst", "0"], "--burst: should be greater than or equal to 1"),
     ("tolerance", ["--config", "CONFIG", "--rate", "1", "--loss-tolerance", "1"], "--loss-tolerance: should be less than 1"),
+    ("frame timeout", ["--config", "CONFIG", "--rate", "1", "--frame-timeout-ms", "0"], "--frame-timeout-ms: should be greater than 0"),
+    (
+        "late drain",
+        ["--config", "CONFIG", "--rate", "1", "--frame-timeout-ms", "2001"],
+        "--frame-timeout-ms: receiving ends 2000 ms after the last frame (drain)",
+    ),
     ("ports", ["--config", "CONFIG", "--rate", "1", "--ports", "odd"], "--ports"),
     ("lab option without lab", ["--config", "CONFIG", "--rate", "1", "--lab-option", "loss=0.1"], "--lab-option: has no effect with --config"),
     ("lab option without value", ["--lab", "loopback", "--rate", "1", "--lab-option", "loss"], "--lab-option: 'loss' is not of the form KEY=VALUE"),

@@ -77,6 +77,9 @@ def test_the_defaults_conform() -> None:
         {"rates": ()},
         {"networks": 257},
         {"directions": "up"},
+        {"frame_timeout_ms": 0},
+        {"frame_timeout_ms": 2001},
+        {"frame_timeout_ms": 11, "drain_s": 0.01},
         {"duration": 5},
     ],
 )
@@ -88,6 +91,20 @@ def test_what_cannot_be(members: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("directions", "active"), [("both", tuple(Direction)), ("forward", (Direction.FORWARD,)), ("reverse", (Direction.REVERSE,))])
 def test_active_directions(directions: Any, active: tuple[Direction, ...]) -> None:
     assert Conditions(directions=directions).active() == active
+
+
+@pytest.mark.parametrize(
+    ("members", "text"),
+    [
+        ({}, ""),
+        ({"loss_tolerance": 0.001}, "up to 0.1 % of a direction's frames lost"),
+        ({"goals": (0.005, 0.1)}, "up to 0.5 % of a direction's frames lost"),
+        ({"goals": (0.005, 0)}, ""),
+        ({"loss_tolerance": 0.001, "frame_timeout_ms": 10}, "up to 0.1 % of a direction's frames lost and frames later than 10 ms counted as lost"),
+    ],
+)
+def test_what_else_than_no_loss_passes_is_said(members: dict[str, Any], text: str) -> None:
+    assert Conditions(**members).passing() == text
 
 
 def test_conditions_go_through_json_unchanged() -> None:

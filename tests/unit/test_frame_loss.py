@@ -93,9 +93,9 @@ def test_a_tolerance_ends_the_series_and_is_disclosed(tmp_path: Path) -> None:
     [tolerant] = summary.points
     assert (len(strict.rates), strict.first_lossless_fps, len(tolerant.rates), tolerant.first_lossless_fps) == (10, None, 2, 100_000)
     assert "no rate with no loss, down to 10,000" in strict.message
-    assert "beyond the tolerated 0.05 %" in tolerant.message
+    assert "no loss (up to 0.05 % of a direction's frames lost)" in tolerant.message
     assert any("0.05 %" in deviation.text for deviation in summary.deviations if deviation.clause == "RFC 2544 section 26.3")
-    assert log.statuses[-1].note == "repetition 1: no loss beyond the tolerated 0.05 % at 100,000 frames/s"
+    assert log.statuses[-1].note == "repetition 1: no loss (up to 0.05 % of a direction's frames lost) at 100,000 frames/s"
     assert tolerant.rates[0].loss_ratio.worst.median > 0
 
 
@@ -316,7 +316,7 @@ def test_the_summary_has_its_form_and_comes_from_the_journal_alone(tmp_path: Pat
     assert (before["procedure"], before["conditions"]["search"]["algorithm"]) == ("frame-loss", "series")
     assert not {"resolution", "min_rate", "initial_rate"} & set(before["conditions"])
     [point] = before["points"]
-    assert set(point) == {"frame_size", "frame_size_ipv4", "message", "rates", "first_lossless_fps", "repetitions", "silent"}
+    assert set(point) == {"frame_size", "frame_size_ipv4", "passing", "message", "rates", "first_lossless_fps", "repetitions", "silent"}
     assert set(point["rates"][0]) == {"rate_fps", "percent_of_maximum", "loss_ratio", "limited_by", "trials"}
     assert set(point["rates"][0]["loss_ratio"]) == {"forward", "reverse", "worst"}
     assert point["rates"][0]["loss_ratio"]["worst"] == {"median": 0.25, "p1": 0.25, "p99": 0.25, "values": [0.25]}

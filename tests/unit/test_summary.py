@@ -61,13 +61,13 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
     assert [(point["frame_size"], point["frame_size_ipv4"]) for point in written["points"]] == [(84, 64), (1518, 1498)]
     for point in written["points"]:
         assert set(point) == {
-            *("frame_size", "frame_size_ipv4", "throughput_fps", "limited_by", "message", "above", "inconsistent", "repetitions", "goals", "trials")
+            *("frame_size", "frame_size_ipv4", "passing", "throughput_fps", "limited_by", "message", "above", "inconsistent", "repetitions", "goals", "trials")
         }
         assert set(point["throughput_fps"]) == {"median", "median_interval", "p1", "p99", "dispersion_percent", "values"}
         assert point["repetitions"] == {"finished": 3, "stopped": "number"}
         assert (point["inconsistent"], point["goals"]) == ([], [])
         assert set(point["above"]) == {"rate_fps", "forward", "reverse"}
-        assert set(point["above"]["forward"]) == {"lost", "loss_ratio", "dut_input_drops"}
+        assert set(point["above"]["forward"]) == {"lost", "loss_ratio", "dut_input_drops", "late"}
         assert point["above"]["forward"]["lost"] > 0
         assert point["above"]["rate_fps"] > 54_321
         assert point["limited_by"] == "dut"

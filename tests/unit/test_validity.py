@@ -69,3 +69,19 @@ def test_judge(direction: Direction, members: dict[str, Any], codes: set[str]) -
 @pytest.mark.parametrize(("duration_s", "limit_s"), [(1.0, 1.0006), (60.0, 60.0006), (120.0, 120.0012)])
 def test_sending_time_limit(duration_s: float, limit_s: float) -> None:
     assert validity.sending_time_limit_s(duration_s) == pytest.approx(limit_s, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "late_frames", "away", "codes"),
+    [
+        (10, 5, Away(sender=1000, receiver=1000), set()),
+        (10, 5, Away(sender=0, receiver=1001), {"late_in_tester"}),
+        (10, 5, Away(sender=1001, receiver=0), {"late_in_tester"}),
+        (10, 0, Away(sender=5000, receiver=5000), set()),
+        (100, 5, Away(sender=5000, receiver=5000), set()),
+    ],
+)
+def test_a_frame_that_waited_in_the_tester_is_not_the_duts(timeout_ms: int, late_frames: int, away: Away, codes: set[str]) -> None:
+    timed = trial(stamping="every", frame_timeout_ns=timeout_ms * 1_000_000)
+    counted = counts(received=1000 - late_frames, late=late_frames, away_us=away)
+    assert {cause.code for cause in validity.judge(timed, {Direction.FORWARD: counted})[1]} == codes

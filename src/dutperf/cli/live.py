@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from dutperf.campaign import Observer, Status
-from dutperf.model import Trial, TrialResult, Verdict
+from dutperf.model import DirectionCounts, Trial, TrialResult, Verdict
 from dutperf.tester import Progress, ProgressCallback
 
 
@@ -127,5 +127,9 @@ def _progress_text(progress: Progress) -> str:
 def _outcome(result: TrialResult) -> str:
     if result.verdict is not Verdict.VALID:
         return f"{result.verdict}: " + "; ".join(cause.text for cause in result.causes)
-    losses = [f"{direction} lost {counts.lost:,} of {counts.sent:,}" for direction, counts in result.directions().items() if counts.lost]
+    losses = [f"{direction} lost {counts.lost:,} of {counts.sent:,}{_late(counts)}" for direction, counts in result.directions().items() if counts.lost]
     return ", ".join(losses) or "nothing lost"
+
+
+def _late(counts: DirectionCounts) -> str:
+    return f" ({counts.late:,} of them late)" if counts.late else ""

@@ -67,6 +67,10 @@ NetworkCounts = Annotated[
 Seed = Annotated[int, typer.Option("--seed", help="Of what is random; the same seed sends the same frames.")]
 Burst = Annotated[int, typer.Option("--burst", metavar="FRAMES", help="Most frames that are due handed to the driver at once, 1-512.")]
 LossTolerance = Annotated[float, typer.Option("--loss-tolerance", metavar="RATIO", help="Share of a direction's frames that may be lost (RFC 2544: 0).")]
+FrameTimeout = Annotated[
+    float | None,
+    typer.Option("--frame-timeout-ms", metavar="MS", help="A frame that takes longer counts as lost; no RFC has it. Every frame is stamped then."),
+]
 Repetitions = Annotated[
     str,
     typer.Option(
@@ -125,6 +129,7 @@ EVERY_TRIAL: dict[str, Any] = {
 }
 """Options that every procedure has, by the names that :func:`conditions` takes."""
 OF_PROCEDURES: dict[str, Any] = {
+    "frame_timeout_ms": FrameTimeout,
     "repetitions": Repetitions,
     "search": SearchChoice,
     "goals": Goals,

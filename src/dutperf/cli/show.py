@@ -38,6 +38,7 @@ _ALWAYS: tuple[Row, ...] = (
     ("    receiver", lambda counts: f"{counts.away_us.receiver:,.1f}"),
 )
 _WHERE_ANY: tuple[Row, ...] = (
+    ("later than the frame timeout, among the lost", lambda counts: _number(counts.late)),
     ("background received", lambda counts: _number(counts.background_received)),
     ("duplicates", lambda counts: _number(counts.duplicates)),
     ("out of order", lambda counts: _number(counts.out_of_order)),
@@ -66,7 +67,8 @@ def trial(report: dict[str, Any], result: TrialResult) -> None:
     for cause in result.causes:
         console.print(f"  {cause.text}", markup=False, highlight=False)
     if report["passed"] is not None:
-        console.print(f"{'passed' if report['passed'] else 'failed'} at a loss tolerance of {report['loss_tolerance']:g}")
+        late = "" if report["frame_timeout_ms"] is None else f"; a frame later than {report['frame_timeout_ms']:g} ms counts as lost"
+        console.print(f"{'passed' if report['passed'] else 'failed'} at a loss tolerance of {report['loss_tolerance']:g}{late}")
     for name in ("left", "right"):
         if not getattr(result.link_up, name):
             console.print(f"the link of port {name} was down at the end of the trial")
@@ -126,7 +128,8 @@ def suite(of: SuiteSummary, directory: Path) -> None:
 def _points(of: Summary) -> Table:
     dut = " ".join(str(of.dut[key]) for key in ("name", "version") if of.dut.get(key))
     kind = type(of.points[0])
-    table = Table(title=escape(kind.title + (f", of {dut}" if dut else "")), title_justify="left")
+    passing = f" ({of.points[0].passing})" if of.points[0].passing else ""
+    table = Table(title=escape(kind.title + passing + (f", of {dut}" if dut else "")), title_justify="left")
     for column in ("frame size", "IPv4", *kind.columns):
         table.add_column(column, justify="left" if column.endswith("by") else "right")
     for point in of.points:

@@ -40,6 +40,7 @@ def trial(
     seed: options.Seed = DEFAULT.seed,
     burst: options.Burst = DEFAULT.burst,
     loss_tolerance: options.LossTolerance = DEFAULT.loss_tolerance,
+    frame_timeout_ms: options.FrameTimeout = DEFAULT.frame_timeout_ms,
     out: options.Out = None,
     as_json: options.Json = False,
 ) -> None:
@@ -58,6 +59,7 @@ def trial(
             seed=seed,
             burst=burst,
             loss_tolerance=loss_tolerance,
+            frame_timeout_ms=frame_timeout_ms,
         )
         if len(conditions.frame_sizes) > 1:
             raise ConfigError("a trial has one frame size", "--frame-size")
@@ -98,6 +100,7 @@ def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: Tria
     return to_json(result) | {
         "passed": result.worst_loss_ratio <= conditions.loss_tolerance if valid else None,
         "loss_tolerance": conditions.loss_tolerance,
+        "frame_timeout_ms": conditions.frame_timeout_ms,
         "frame_size": frame_size,
         "frame_size_ipv4": traffic.frame_size_ipv4(ready.setup, conditions, frame_size),
         "trial": to_json(planned),

@@ -17,9 +17,9 @@ def outcome_of(result: TrialResult, conditions: Conditions) -> Outcome:
     return Outcome.PASSED if result.worst_loss_ratio <= conditions.loss_tolerance else Outcome.FAILED
 
 
-def losses(result: TrialResult) -> str:
-    """``forward lost 12 of 30,000 frames (0.04 %), reverse lost none``."""
-    return ", ".join(f"{direction} {_loss(counts)}" for direction, counts in result.directions().items())
+def losses(result: TrialResult, frame_timeout_ms: float | None = None) -> str:
+    """``forward lost 12 of 30,000 frames (0.04 %), reverse lost none``; with the frame timeout of the trial, how many of them came later than that."""
+    return ", ".join(f"{direction} {_loss(counts, frame_timeout_ms)}" for direction, counts in result.directions().items())
 
 
 def silent_directions(result: TrialResult) -> tuple[Direction, ...]:
@@ -39,8 +39,11 @@ def invalidity(result: TrialResult) -> str:
     return "; ".join(cause.text for cause in result.causes) or f"the trial was {result.verdict}"
 
 
-def _loss(counts: DirectionCounts) -> str:
-    return f"lost {counts.lost:,} of {counts.sent:,} frames ({counts.loss_ratio * 100:.2g} %)" if counts.lost else "lost none"
+def _loss(counts: DirectionCounts, frame_timeout_ms: float | None) -> str:
+    if not counts.lost:
+        return "lost none"
+    late = f", of these {counts.late:,} later than {frame_timeout_ms:g} ms" if frame_timeout_ms is not None else ""
+    return f"lost {counts.lost:,} of {counts.sent:,} frames ({counts.loss_ratio * 100:.2g} %{late})"
 
 
 def _tallies(result: TrialResult, directions: tuple[Direction, ...]) -> list[str]:

@@ -163,7 +163,7 @@ def _result(series: Series, conditions: Conditions) -> str:
 
 def _tolerated(conditions: Conditions) -> str:
     """What belongs behind every "no loss"."""
-    return f" beyond the tolerated {conditions.loss_tolerance * 100:g} %" if conditions.loss_tolerance else ""
+    return f" ({conditions.passing()})" if conditions.passing() else ""
 
 
 class Figures(Value):
@@ -242,6 +242,7 @@ def point(recorded: Recorded) -> FrameLossPoint:
         frame_size_ipv4=recorded.frame["frame_size_ipv4"],
         rates=rates,
         first_lossless_fps=max(lossless_fps, default=None),
+        passing=recorded.conditions.passing(),
         message="; ".join(_message(rates, lossless_fps, silent, recorded.conditions)) + recorded.shortfall(len(ends)),
         repetitions=len(ends),
         silent=silent is not None,
@@ -304,7 +305,7 @@ def _row(rate: RateLoss) -> Row:
 PROCEDURE = Definition(
     name="frame-loss",
     summary="Measure the share of frames that the DUT loses, from the highest rate down until nothing is lost (RFC 2544 26.3).",
-    options=("repetitions", "max_rate", "step", "rates"),
+    options=("repetitions", "frame_timeout_ms", "max_rate", "step", "rates"),
     make=FrameLoss,
     point=point,
     defaults={"repetitions": 1},

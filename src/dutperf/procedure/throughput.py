@@ -38,6 +38,7 @@ class _Point:
 
     frame_size: int
     bounds: Bounds
+    frame_timeout_ms: float | None = None
     near_fps: int | None = None
     repetition: int = 1
     repetitions: int = 1
@@ -82,7 +83,7 @@ class Throughput:
     def run(self, bench: Bench) -> str | None:
         """See :meth:`dutperf.procedure.bench.Procedure.run`. Ends before its time where the DUT forwards nothing."""
         for index, (size, limits) in enumerate(self._bounds.items()):
-            message = self._measure(bench, _Point(size, limits), len(self._bounds) - index - 1)
+            message = self._measure(bench, _Point(size, limits, self._conditions.frame_timeout_ms), len(self._bounds) - index - 1)
             if message is not None:
                 return message
         return None
@@ -98,7 +99,8 @@ class Throughput:
             message = _explanation(found, point)
             bench.record("search", **_ended(found, point))
             point.learn(found)
-            note = f"repetition {point.repetition}: {_number(found.value_fps)}; {message}{_ending(rule, point)}"
+            value = _number(found.value_fps, self._conditions.passing())
+            note = f"repetition {point.repetition}: {value}; {message}{_ending(rule, point)}"
             bench.say(note, self._place(point, search, sizes_left))
             if found.silent:
                 return message
@@ -207,12 +209,13 @@ def _explanation(found: Found, point: _Point) -> str:
         return evidence.silence(result)
     if found.limited_by is LimitedBy.TESTER:
         return f"limited by the tester at {above_fps:,} frames/s: {evidence.invalidity(result)}"
-    failed = f"at {above_fps:,} frames/s {evidence.losses(result)}"
+    failed = f"at {above_fps:,} frames/s {evidence.losses(result, point.frame_timeout_ms)}"
     return failed if found.value_fps is not None else f"nothing passed, down to the minimum rate: {failed}"
 
 
-def _number(value_fps: int | None) -> str:
-    return "no value" if value_fps is None else f"{value_fps:,} frames/s"
+def _number(value_fps: int | None, passing: str) -> str:
+    number = "no value" if value_fps is None else f"{value_fps:,} frames/s"
+    return f"{number} ({passing})" if passing else number
 
 
 SERIOUSNESS = (LimitedBy.TESTER, LimitedBy.DUT, LimitedBy.RANGE, LimitedBy.MEDIA)
@@ -311,6 +314,7 @@ def point(recorded: Recorded) -> ThroughputPoint:
         frame_size_ipv4=recorded.frame["frame_size_ipv4"],
         throughput_fps=_statistics(found, "value_fps", rule),
         limited_by=None if decisive is None else decisive["limited_by"],
+        passing=recorded.conditions.passing(),
         message=_message(decisive, found) + recorded.shortfall(len(found), repetitions.stopped),
         above=_above(found, steady),
         inconsistent=_inconsistent(found),
@@ -394,7 +398,7 @@ def _without_waits(results: list[Event], waits: list[Event]) -> list[Event]:
 PROCEDURE = Definition(
     name="throughput",
     summary="Search for the highest rate at which the DUT loses nothing (RFC 2544 26.1), and say why the number can be believed.",
-    options=("repetitions", "search", "goals", "min_rate", "max_rate", "initial_rate", "resolution"),
+    options=("repetitions", "frame_timeout_ms", "search", "goals", "min_rate", "max_rate", "initial_rate", "resolution"),
     make=Throughput,
     point=point,
 )

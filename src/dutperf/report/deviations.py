@@ -83,6 +83,12 @@ def _lossless(facts: Facts) -> str | None:
     return f"a rate counts as one without loss with up to {tolerance * 100:g} % of a direction's frames lost" if tolerance else None
 
 
+def _frame_timeout(facts: Facts) -> str | None:
+    """The frame timeout is Lencse's, Kovács' and Shima's (IJATES2 9(2), 2020)."""
+    timeout_ms = facts.conditions.frame_timeout_ms
+    return f"a frame that takes longer than {timeout_ms:g} ms counts as lost, which no clause has" if timeout_ms is not None else None
+
+
 def _series(facts: Facts) -> str | None:
     if facts.conditions.rates is not None:
         return "the rates are a given list, not a series from the media's maximum down that ends with two rates in a row without loss"
@@ -174,8 +180,10 @@ _FRAME_LOSS = frozenset({"frame-loss"})
 RULES: tuple[Rule, ...] = (
     Rule("RFC 2544 section 24", _trial_length),
     Rule("RFC 2544 section 26.1", _loss, _THROUGHPUT),
+    Rule("RFC 2544 section 26.1", _frame_timeout, _THROUGHPUT),
     Rule("RFC 2544 section 26.3", _series, _FRAME_LOSS),
     Rule("RFC 2544 section 26.3", _lossless, _FRAME_LOSS),
+    Rule("RFC 2544 section 26.3", _frame_timeout, _FRAME_LOSS),
     Rule("RFC 8219 section 7.2", _latency_length, _LATENCY),
     Rule("RFC 8219 section 7.2", _tags, _LATENCY),
     Rule("RFC 8219 sections 7.2, 7.3", _at_given_rate, _DELAYS),

@@ -28,6 +28,8 @@ class Loss(Value):
     loss_ratio: float
     dut_input_drops: int
     """Of the lost frames, those that the link could not hand to the DUT."""
+    late: int
+    """Of the lost frames, those that arrived after the frame timeout."""
 
 
 class Trials(Value):
@@ -48,6 +50,8 @@ class Point(Value, ABC):
 
     frame_size: int
     frame_size_ipv4: int
+    passing: str = ""
+    """What a trial that passed may have lost, or counted as lost, where that is not as RFC 2544 26.1 has it: it belongs to every figure of the point."""
     message: str
     """What the figures rest on, or why there is none."""
 
@@ -129,4 +133,4 @@ def cell(figure: float | None, form: str) -> str:
 
 
 def _loss(counts: DirectionCounts) -> Loss:
-    return Loss(lost=counts.lost, loss_ratio=counts.loss_ratio, dut_input_drops=counts.dut_input_drops)
+    return Loss(lost=counts.lost, loss_ratio=counts.loss_ratio, dut_input_drops=counts.dut_input_drops, late=counts.late)

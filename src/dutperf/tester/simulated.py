@@ -18,6 +18,7 @@ from dutperf import validity
 from dutperf.model import Away, DelayChanges, Delays, Direction, DirectionCounts, Quantiles, Stamping, Stream, Trial, TrialResult
 from dutperf.tester import Progress, ProgressCallback
 
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
 NO_LIMIT = float("inf")
 DISTURBANCE_S = (0.06, 0.2)
 """How long a disturbed tester is away: enough to be noticed."""
@@ -39,7 +40,7 @@ class SimulatedDut:
     jitter_us: float = 0.0
     """Mean of what is added to it, exponentially distributed."""
     slow_every: int | None = None
-    """Every so many frames one is delayed by ``slow_us`` more."""
+    """Every so many frames one is delayed by ``slow_us`` more; at which of them it begins differs from trial to trial, by the tester's seed."""
     slow_us: float = 0.0
     dip_fps: tuple[float, float] | None = None
     """Offered rates, from the first to below the second, of which it loses every hundredth frame, though it may manage higher ones."""
@@ -112,13 +113,13 @@ class SimulatedTester:
         forwarded = self._forwarded(trial, direction, sent, away_s, random)
         missed = forwarded - _room(self.limits.receive_fps, trial.duration_s, forwarded)
         counts = _counts(trial, direction, _Tally(sent=sent, received=forwarded - missed, missed=missed), away_s)
-        return counts if trial.stamping is Stamping.NONE else self._stamped(trial, counts, random)
+        return counts if trial.stamping is Stamping.NONE else self._stamped(trial, direction, counts, random)
 
-    def _stamped(self, trial: Trial, counts: DirectionCounts, random: np.random.Generator) -> DirectionCounts:
+    def _stamped(self, trial: Trial, direction: Direction, counts: DirectionCounts, random: np.random.Generator) -> DirectionCounts:
         """``counts`` with the delays of the stamped frames, of which as large a share is lost as of all."""
         stamped = counts.sent if trial.tagged is None else min(trial.tagged.count, counts.sent)
         arrived = round(stamped * counts.received / counts.sent) if counts.sent else 0
-        delays_us = self._delays_us(arrived, random)
+        delays_us = self._delays_us(_stamped_numbers(trial, direction, stamped)[:arrived], random)
         late = 0 if trial.frame_timeout_ns is None else int((delays_us > trial.frame_timeout_ns / 1000).sum())
         with_lost = delays_us if trial.lost_delay_ns is None else np.append(delays_us, np.full(stamped - arrived, trial.lost_delay_ns / 1000))
         neighbours = trial.stamping is Stamping.EVERY and arrived > 1
@@ -128,10 +129,12 @@ class SimulatedTester:
         stamps = {"stamped_sent": stamped, "stamped_received": arrived, "delay_us": _delays(with_lost), "ipdv_us": _changes(delays_us) if neighbours else None}
         return counts.model_copy(update=update | stamps)
 
-    def _delays_us(self, frames: int, random: np.random.Generator) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _delays_us(self, numbers: Numbers, random: np.random.Generator) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Of the frames with these ``numbers``."""
+        frames = len(numbers)
         delays_us = self.dut.delay_us + (random.exponential(self.dut.jitter_us, frames) if self.dut.jitter_us else np.zeros(frames))
         if self.dut.slow_every is not None:
-            delays_us[self.dut.slow_every - 1 :: self.dut.slow_every] += self.dut.slow_us
+            delays_us[(numbers + random.integers(self.dut.slow_every)) % self.dut.slow_every == 0] += self.dut.slow_us
         return delays_us
 
     def _forwarded(self, trial: Trial, direction: Direction, sent: int, away_s: float, random: np.random.Generator) -> int:
@@ -197,6 +200,15 @@ def _delays(delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> Delays | None:
 def _changes(delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> DelayChanges:
     ordered = np.sort(np.diff(delays_us))
     return DelayChanges(min=float(ordered[0]), p50=float(ordered[ceil(0.5 * len(ordered)) - 1]), max=float(ordered[-1]))
+
+
+def _stamped_numbers(trial: Trial, direction: Direction, stamped: int) -> Numbers:
+    """Numbers of the stamped frames: all, or those that are tagged (RFC 8219 7.2)."""
+    index = np.arange(stamped)
+    if trial.tagged is None:
+        return index
+    first = -(-trial.streams()[direction].rate_fps * trial.tagged.after_ns // 1_000_000_000)
+    return first + index * (trial.intended(direction) - first) // trial.tagged.count
 
 
 def _foreground(stream: Stream, frames: int) -> int:

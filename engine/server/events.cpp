@@ -10,7 +10,6 @@ using nlohmann::json;
 namespace {
 
 constexpr int kProtocol = 1;
-constexpr std::array<const char*, 2> kDirectionNames{"forward", "reverse"};
 
 double us(std::int64_t ticks, std::uint64_t clock_hz) { return static_cast<double>(ticks) / static_cast<double>(clock_hz) * 1e6; }
 
@@ -44,6 +43,11 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         out["stamped_sent"] = result.stamped_sent;
         out["stamped_received"] = result.stamped_received;
         out["late"] = result.late;
+    }
+    if (result.delays_file) {
+        const DelaysWritten& file = *result.delays_file;
+        out["delays_file"] = {{"written", file.written}, {"unwritten", file.unwritten}};
+        if (!file.error.empty()) out["delays_file"]["error"] = file.error;
     }
     if (result.delay_change && result.delay_change->total() != 0) {
         const SignedHistogram& change = *result.delay_change;
@@ -93,7 +97,7 @@ json progress_event(const RunningTrial& trial) {
     json out{{"event", "progress"}, {"elapsed_s", trial.elapsed_s()}};
     for (const Direction direction : kDirections) {
         if (!trial.spec().streams[index_of(direction)]) continue;
-        out[kDirectionNames[index_of(direction)]] = {{"sent", trial.sent(direction)}, {"received", trial.received(direction)}};
+        out[name_of(direction)] = {{"sent", trial.sent(direction)}, {"received", trial.received(direction)}};
     }
     return out;
 }
@@ -106,7 +110,7 @@ json result_event(const TrialResult& result, std::uint64_t clock_hz) {
              {"link_up", sides_json(result.link_up)},
              {"dut_answered", sides_json(result.dut_answered)}};
     for (const Direction direction : kDirections) {
-        if (const auto& counted = result.directions[index_of(direction)]) out[kDirectionNames[index_of(direction)]] = direction_json(*counted, clock_hz);
+        if (const auto& counted = result.directions[index_of(direction)]) out[name_of(direction)] = direction_json(*counted, clock_hz);
     }
     return out;
 }

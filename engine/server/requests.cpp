@@ -117,6 +117,22 @@ void read_stamping(Reader& params, TrialSpec& spec) {
     if (spec.frame_timeout_ns && spec.stamping != Stamping::every) params.fail("frame_timeout_ns", "needs stamping 'every'");
 }
 
+// Only of directions that are there, with frames that are stamped.
+void read_delays_files(Reader& params, TrialSpec& spec) {
+    auto files = params.optional_object("delays_files");
+    if (!files) return;
+    if (spec.stamping == Stamping::none) params.fail("delays_files", "needs stamped frames");
+    for (const Direction direction : kDirections) {
+        const std::string name = name_of(direction);
+        if (!files->has(name)) continue;
+        std::string& path = spec.delays_files[index_of(direction)];
+        path = files->text(name);
+        if (path.empty()) files->fail(name, "must not be empty");
+        if (!spec.streams[index_of(direction)]) files->fail(name, "is of a direction that does not send");
+    }
+    files->finish();
+}
+
 // Every direction must have enough frames to tag.
 void check_tagging(const Reader& params, const TrialSpec& spec) {
     if (spec.stamping != Stamping::tagged) return;
@@ -154,9 +170,10 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size) {
     spec.burst = static_cast<std::uint32_t>(params.integer("burst", {1, kMaxBurst}, 32));
     read_stamping(params, spec);
     for (const Direction direction : kDirections) {
-        const std::string name = direction == Direction::forward ? "forward" : "reverse";
+        const std::string name = name_of(direction);
         if (auto stream = params.optional_object(name)) spec.streams[index_of(direction)] = read_stream(*stream, max_frame_size);
     }
+    read_delays_files(params, spec);
     if (!spec.streams[0] && !spec.streams[1]) params.fail("forward", "is missing, and so is reverse: a trial needs a direction");
     params.finish();
     check_tagging(params, spec);

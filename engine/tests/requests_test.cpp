@@ -52,6 +52,7 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
         {"/tagged", {{"count", 5}, {"after_ns", 0}}, "params.tagged"},
         {"/lost_delay_ns", 1, "params.lost_delay_ns"},
         {"/frame_timeout_ns", 1, "params.frame_timeout_ns"},
+        {"/delays_files", {{"forward", "/d"}}, "params.delays_files"},
         {"/speed", 1, "params.speed"},
         {"/forward/rate_fps", 0, "params.forward.rate_fps"},
         {"/forward/rate_fps", 1'000'000'000, ""},
@@ -95,6 +96,20 @@ TEST(Requests, TaggedFramesMustFit) {
     request["tagged"] = {{"count", 1}, {"after_ns", 0}};
     request["frame_timeout_ns"] = 1'000'000;
     EXPECT_EQ(refused_field(request), "params.frame_timeout_ns");
+}
+
+TEST(Requests, DelaysAreWrittenWhereFramesAreStamped) {
+    json request = trial();
+    request["stamping"] = "every";
+    request["delays_files"] = {{"forward", "/tmp/forward.npy"}};
+    EXPECT_EQ(refused_field(request), "");
+    EXPECT_EQ(read_trial(Reader(request, "params"), 1518).delays_files[0], "/tmp/forward.npy");
+    request["delays_files"] = {{"reverse", "/tmp/reverse.npy"}};
+    EXPECT_EQ(refused_field(request), "params.delays_files.reverse");
+    request["delays_files"] = {{"forward", ""}};
+    EXPECT_EQ(refused_field(request), "params.delays_files.forward");
+    request["delays_files"] = {{"left", "/tmp/left.npy"}};
+    EXPECT_EQ(refused_field(request), "params.delays_files.left");
 }
 
 TEST(Requests, ATrialNeedsADirection) {

@@ -15,7 +15,7 @@ namespace dutperf {
 
 namespace {
 
-constexpr int kHighestPriority = -20;
+constexpr int kHighestPriority = -20, kLowestPriority = 19;
 
 bool contains(const std::vector<unsigned>& cores, unsigned core) { return std::ranges::find(cores, core) != cores.end(); }
 
@@ -60,6 +60,8 @@ void claim_cores() {
 }
 
 void claim_core_for_thread() { setpriority(PRIO_PROCESS, 0, kHighestPriority); }
+
+void yield_core_for_thread() { setpriority(PRIO_PROCESS, 0, kLowestPriority); }
 
 RoleCores place_roles(const std::vector<unsigned>& allowed, const std::optional<std::vector<unsigned>>& wanted, const std::vector<unsigned>& dut_cores) {
     if (wanted) check_exist(*wanted, allowed);

@@ -31,4 +31,7 @@ void claim_cores();
 // The same for the calling thread within this process.
 void claim_core_for_thread();
 
+// The opposite: all else goes before the calling thread.
+void yield_core_for_thread();
+
 }  // namespace dutperf

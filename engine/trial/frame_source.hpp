@@ -53,11 +53,12 @@ struct Varies {
     static constexpr bool ports = Ports, addresses = Addresses, stamps = Stamps, mixed = Mixed;
 };
 
-// Tells the frames that carry a time stamp: all, or some, spread evenly (frame `first + floor(i * span / count)` is the i-th).
+// Tells the frames that carry a time stamp: all, or some, spread evenly. The frames from `first` on are cut into `count` equal parts, of which each has
+// one, the first part its first frame, the others one at random: a fixed distance would fall into step with what a DUT does every so many frames.
 class StampChoice {
 public:
     static StampChoice every() { return {}; }
-    static StampChoice tagged(std::uint64_t count, std::uint64_t first, std::uint64_t span) { return {count, first, span}; }
+    static StampChoice tagged(std::uint64_t count, std::uint64_t first, std::uint64_t span, std::uint64_t seed) { return {count, first, span, seed}; }
 
     // To be asked for each frame in order.
     bool wants(std::uint64_t k) {
@@ -73,15 +74,20 @@ private:
     static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
     StampChoice() = default;
-    StampChoice(std::uint64_t count, std::uint64_t first, std::uint64_t span) : every_(false), count_(count), first_(first), span_(span), next_(place(0)) {}
+    __extension__ using Wide = unsigned __int128;
 
-    [[nodiscard]] std::uint64_t place(std::uint64_t i) const {
-        __extension__ using Wide = unsigned __int128;
-        return first_ + static_cast<std::uint64_t>(static_cast<Wide>(i) * span_ / count_);
+    StampChoice(std::uint64_t count, std::uint64_t first, std::uint64_t span, std::uint64_t seed)
+        : every_(false), count_(count), first_(first), span_(span), seed_(seed), next_(first) {}
+
+    [[nodiscard]] std::uint64_t begin_of(std::uint64_t part) const { return static_cast<std::uint64_t>(static_cast<Wide>(part) * span_ / count_); }
+
+    [[nodiscard]] std::uint64_t place(std::uint64_t part) const {
+        const std::uint64_t begin = begin_of(part), frames = begin_of(part + 1) - begin;
+        return first_ + begin + static_cast<std::uint64_t>(static_cast<Wide>(random_bits(seed_, part)) * frames >> 64U);
     }
 
     bool every_ = true;
-    std::uint64_t count_ = 1, first_ = 0, span_ = 0, done_ = 0, next_ = kNever;
+    std::uint64_t count_ = 1, first_ = 0, span_ = 0, seed_ = 0, done_ = 0, next_ = kNever;
 };
 
 struct FrameSourceParts {

@@ -14,6 +14,7 @@
 #include "measure/histogram.hpp"
 #include "measure/sequence_window.hpp"
 #include "port/neighbour.hpp"
+#include "trial/delay_file.hpp"
 #include "trial/transmitter.hpp"
 #include "trial/trial.hpp"
 
@@ -32,6 +33,7 @@ struct Expected {
     std::uint64_t frames;  // sequence numbers are below it
     Stamping stamping;
     Ticks frame_timeout;  // a stamped frame that took longer is late; 0: none is
+    DelayFile* delays;    // nullptr: delays are not written
 };
 
 class Receiver final : public Role {
@@ -104,6 +106,8 @@ private:
         const std::uint64_t delay = (arrival - tag.stamp) & kMask40;
         ++counts_.stamped;
         delay_->record(delay);
+        if (expected_.delays != nullptr) [[unlikely]]
+            expected_.delays->record(tag.sequence, delay);
         if (delay_change_) {
             if (tag.sequence == last_number_ + 1) delay_change_->record(static_cast<std::int64_t>(delay) - static_cast<std::int64_t>(last_delay_));
             last_number_ = tag.sequence;

@@ -55,7 +55,7 @@ Ticks ticks_of(std::uint64_t ns, std::uint64_t clock_hz) { return due_after(ns, 
 StampChoice stamp_choice(const TrialSpec& spec, Direction direction) {
     if (spec.stamping != Stamping::tagged) return StampChoice::every();
     const std::uint64_t first = spec.due_before(direction, spec.tagging.after_ns);
-    return StampChoice::tagged(spec.tagging.count, first, spec.intended(direction) - first);
+    return StampChoice::tagged(spec.tagging.count, first, spec.intended(direction) - first, generator_seed(spec.seed, direction, 2));
 }
 
 void add(std::map<std::string, std::uint64_t>& counts, const char* name, std::uint64_t count) {
@@ -173,7 +173,10 @@ void RunningTrial::make_sender(Direction direction) {
 void RunningTrial::make_receiver(Direction direction) {
     const std::size_t side = receiving_port(direction);
     const Ticks timeout = ticks_of(spec_.frame_timeout_ns.value_or(0), bed_.clock_hz);
-    const Expected expected{spec_.number, direction, spec_.intended(direction), spec_.stamping, timeout};
+    const std::string& path = spec_.delays_files[index_of(direction)];
+    auto& delays = delay_files_[index_of(direction)];
+    if (!path.empty()) delays = std::make_unique<DelayFile>(path, "params.delays_files." + std::string(name_of(direction)), bed_.clock_hz);
+    const Expected expected{spec_.number, direction, spec_.intended(direction), spec_.stamping, timeout, delays.get()};
     receivers_[index_of(direction)] =
         std::make_unique<Receiver>(bed_.ports[side]->id(), bed_.stations[side]->host(), expected, bed_.control_pool, bed_.control_rings[side]);
 }
@@ -260,6 +263,7 @@ DirectionResult RunningTrial::gather(Direction direction) const {
     result.stamped_sent = senders_[index_of(direction)]->stamped();
     result.stamped_received = receiver.stamped;
     result.late = receiver.late;
+    if (delay_files_[index_of(direction)]) result.delays_file = delay_files_[index_of(direction)]->finish();
     if (result.delay && spec_.lost_delay_ns && result.stamped_sent > result.stamped_received) {
         result.delay->record(ticks_of(*spec_.lost_delay_ns, bed_.clock_hz), result.stamped_sent - result.stamped_received);
     }

@@ -60,6 +60,7 @@ private:
     TestBed bed_;
     TrialSpec spec_;
     std::vector<std::unique_ptr<FramePool>> frame_pools_;
+    PerDirection<std::unique_ptr<DelayFile>> delay_files_;
     PerDirection<std::unique_ptr<Sender>> senders_;
     PerDirection<std::unique_ptr<Receiver>> receivers_;
     std::vector<std::unique_ptr<Loop>> loops_;

@@ -17,6 +17,7 @@ namespace dutperf {
 enum class Direction : std::uint8_t { forward, reverse };  // forward: from the left port to the right one
 inline constexpr std::array<Direction, 2> kDirections{Direction::forward, Direction::reverse};
 
+inline const char* name_of(Direction direction) { return direction == Direction::forward ? "forward" : "reverse"; }
 inline std::size_t index_of(Direction direction) { return static_cast<std::size_t>(direction); }
 template <class T>
 using PerDirection = std::array<T, 2>;
@@ -56,6 +57,7 @@ struct TrialSpec {
     Tagging tagging;
     std::optional<std::uint64_t> lost_delay_ns;     // what a stamped frame that is lost counts as among the delays; absent: nothing
     std::optional<std::uint64_t> frame_timeout_ns;  // a frame that arrives later than this does not count as received
+    PerDirection<std::string> delays_files;         // where every delay is written to; empty: nowhere
     PerDirection<std::optional<StreamSpec>> streams;
 
     // Frames due before the end of the sending time.
@@ -70,6 +72,12 @@ struct TrialSpec {
     }
 };
 
+// What became of a file of delays.
+struct DelaysWritten {
+    std::uint64_t written = 0, unwritten = 0;
+    std::string error;  // of the operating system; empty: none
+};
+
 struct DirectionResult {
     std::uint64_t intended = 0, sent = 0, received = 0;
     std::uint64_t foreground_sent = 0, background_sent = 0, foreground_received = 0, background_received = 0;
@@ -79,6 +87,7 @@ struct DirectionResult {
     Histogram lateness;                           // ticks
     std::optional<Histogram> delay;               // ticks; where frames are stamped
     std::optional<SignedHistogram> delay_change;  // ticks, from one frame to the next (RFC 8219 7.3.2); where every frame is stamped
+    std::optional<DelaysWritten> delays_file;
     std::map<std::string, std::uint64_t> tester_drops, other_received;
 };
 

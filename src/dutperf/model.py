@@ -127,10 +127,17 @@ class Stamping(StrEnum):
 
 
 class Tagged(Value):
-    """Tagged frames: ``count`` of them, spread evenly over the frames that are due ``after_ns`` after the start or later (RFC 8219 7.2)."""
+    """Tagged frames: ``count`` of them, one in each equal part of the frames that are due ``after_ns`` after the start or later (RFC 8219 7.2)."""
 
     count: Annotated[int, Field(ge=1, le=10_000_000)]
     after_ns: Annotated[int, Field(ge=0, le=86_400_000_000_000)]
+
+
+class DelaysFiles(Value):
+    """Where each direction's every delay is written to, on the machine of the tester (protocol/README.md has the form: NumPy's)."""
+
+    forward: Annotated[str, Field(min_length=1)] | None = None
+    reverse: Annotated[str, Field(min_length=1)] | None = None
 
 
 class Trial(Value):
@@ -149,6 +156,7 @@ class Trial(Value):
     """What a stamped frame that is lost counts as among the delays; None: it is left out."""
     frame_timeout_ns: Annotated[int, Field(ge=1, le=3_600_000_000_000)] | None = None
     """A frame that takes longer does not count as received (Lencse, Kovács, Shima, IJATES2 9(2), 2020)."""
+    delays_files: DelaysFiles | None = None
     forward: Stream | None = None
     reverse: Stream | None = None
 
@@ -166,6 +174,8 @@ class Trial(Value):
             raise ValueError("lost_delay_ns needs stamped frames")
         if self.frame_timeout_ns is not None and self.stamping is not Stamping.EVERY:
             raise ValueError("frame_timeout_ns needs stamping every")
+        if self.delays_files is not None and self.stamping is Stamping.NONE:
+            raise ValueError("delays_files needs stamped frames")
         return self
 
     @property
@@ -223,6 +233,16 @@ class Away(Value):
     receiver: float
 
 
+class DelaysWritten(Value):
+    """What became of a file of delays."""
+
+    written: Count
+    unwritten: Count
+    """Delays that are not in the file: the writing did not keep up, or failed. All figures have them."""
+    error: str | None = None
+    """What the system said where it refused."""
+
+
 class DirectionCounts(Value):
     """What the tester counted in one direction, and how well it kept its schedule (event.schema.json, ``direction``)."""
 
@@ -248,6 +268,7 @@ class DirectionCounts(Value):
     """Where frames were stamped; a lost one counts as the trial's ``lost_delay_ns``."""
     ipdv_us: DelayChanges | None = None
     """Where every frame was stamped and two neighbours arrived one after the other."""
+    delays_file: DelaysWritten | None = None
     stamped_sent: Count = 0
     stamped_received: Count = 0
     late: Count = 0

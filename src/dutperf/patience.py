@@ -38,7 +38,7 @@ def is_away(result: TrialResult) -> bool:
 
 def probe(trial: Trial) -> Trial:
     """A short form of ``trial``, which has :data:`PROBE_FPS`; nothing of it is measured, so nothing is stamped."""
-    unstamped = {"stamping": Stamping.NONE, "tagged": None, "lost_delay_ns": None, "frame_timeout_ns": None}
+    unstamped = {"stamping": Stamping.NONE, "tagged": None, "lost_delay_ns": None, "frame_timeout_ns": None, "delays_files": None}
     times = {"rest_ns": None, "duration_ns": PROBE_NS, "drain_ns": min(trial.drain_ns, PROBE_NS)}
     return trial.model_copy(update=unstamped | times)
 

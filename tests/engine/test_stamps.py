@@ -3,9 +3,15 @@
 
 from __future__ import annotations
 
+import itertools
+from math import ceil
+from pathlib import Path
+
+import numpy as np
 import pytest
 
-from dutperf.model import FieldMode, Tagged, TrialResult
+from dutperf.model import DelaysFiles, DelaysWritten, FieldMode, Tagged, TrialResult
+from dutperf.tester import TesterError
 
 from .conftest import OpenEngine
 from .streams import stream, trial
@@ -20,9 +26,16 @@ def stamped_numbers(open_capture: OpenCapture, count: int, after_ns: int) -> lis
 
 @pytest.mark.parametrize(("count", "after_ns", "first"), [(400, 0, 0), (100, 0, 0), (7, 0, 0), (1, 0, 0), (200, 100_000_000, 200), (2, 199_000_000, 398)])
 def test_tagged_frames_are_spread_evenly(open_capture: OpenCapture, count: int, after_ns: int, first: int) -> None:
-    left = 400 - first
-    expected = [first + i * left // count for i in range(count)]
-    assert stamped_numbers(open_capture, count, after_ns) == expected
+    numbers = stamped_numbers(open_capture, count, after_ns)
+    parts = [first + part * (400 - first) // count for part in range(count + 1)]
+    assert numbers[0] == first
+    assert all(begin <= number < end for number, (begin, end) in zip(numbers, itertools.pairwise(parts), strict=True))
+
+
+def test_tagged_frames_are_at_no_fixed_distance(open_capture: OpenCapture) -> None:
+    """So that they cannot fall into step with what a DUT does every so many frames; the same seed tags the same frames."""
+    numbers = stamped_numbers(open_capture, 40, 0)
+    assert len({number % 10 for number in numbers}) > 5
 
 
 def on_ports(open_engine: OpenEngine, port: str, **members: object) -> TrialResult:
@@ -66,3 +79,33 @@ def test_a_frame_later_than_the_timeout_is_not_received(open_engine: OpenEngine,
     result = on_ports(open_engine, "ring", stamping="every", frame_timeout_ns=timeout_ns)
     assert result.forward is not None
     assert (result.forward.late, result.forward.lost, result.forward.received) == (late, late, 400 - late)
+
+
+@pytest.mark.parametrize(("stamping", "count"), [({"stamping": "every"}, 400), ({"stamping": "tagged", "tagged": Tagged(count=50, after_ns=0)}, 50)])
+def test_every_delay_is_in_the_file_and_agrees_with_the_figures(open_engine: OpenEngine, tmp_path: Path, stamping: dict[str, object], count: int) -> None:
+    path = tmp_path / "made" / "delays.npy"
+    result = on_ports(open_engine, "ring", delays_files=DelaysFiles(forward=str(path)), **stamping)
+    assert result.forward is not None
+    assert result.forward.delays_file == DelaysWritten(written=count, unwritten=0)
+    delays = np.load(path, mmap_mode="r")
+    assert len(np.unique(delays["sequence"])) == len(delays) == count
+    figures = result.forward.delay_us
+    assert figures is not None
+    ordered = np.sort(delays["delay_ns"]) / 1000
+    assert (ordered[0], ordered[-1]) == (pytest.approx(figures.min, rel=1e-9), pytest.approx(figures.max, rel=1e-9))
+    for share, figure in ((0.5, figures.p50), (0.99, figures.p99), (0.999, figures.p999)):
+        assert ordered[ceil(share * count) - 1] == pytest.approx(figure, rel=0.001)
+
+
+def test_lost_frames_are_not_in_the_file(open_engine: OpenEngine, tmp_path: Path) -> None:
+    path = tmp_path / "delays.npy"
+    result = on_ports(open_engine, "null", lost_delay_ns=3_000_000, stamping="every", delays_files=DelaysFiles(forward=str(path)))
+    assert result.forward is not None
+    assert result.forward.delays_file == DelaysWritten(written=0, unwritten=0)
+    assert len(np.load(path)) == 0
+
+
+def test_a_file_that_cannot_be_made_is_named_before_anything_is_sent(open_engine: OpenEngine) -> None:
+    with pytest.raises(TesterError, match="/proc/nowhere") as caught:
+        on_ports(open_engine, "ring", stamping="every", delays_files=DelaysFiles(forward="/proc/nowhere/delays.npy"))
+    assert (caught.value.code, caught.value.field) == ("file", "delays_files.forward")

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dutperf import validity
-from dutperf.model import Away, DelayChanges, Delays, Direction, DirectionCounts, Quantiles, Stamping, Stream, Trial, TrialResult
+from dutperf.model import Away, DelayChanges, Delays, DelaysWritten, Direction, DirectionCounts, Quantiles, Stamping, Stream, Trial, TrialResult
 from dutperf.tester import Progress, ProgressCallback
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -119,7 +120,8 @@ class SimulatedTester:
         """``counts`` with the delays of the stamped frames, of which as large a share is lost as of all."""
         stamped = counts.sent if trial.tagged is None else min(trial.tagged.count, counts.sent)
         arrived = round(stamped * counts.received / counts.sent) if counts.sent else 0
-        delays_us = self._delays_us(_stamped_numbers(trial, direction, stamped)[:arrived], random)
+        numbers = _stamped_numbers(trial, direction, stamped)[:arrived]
+        delays_us = self._delays_us(numbers, random)
         late = 0 if trial.frame_timeout_ns is None else int((delays_us > trial.frame_timeout_ns / 1000).sum())
         with_lost = delays_us if trial.lost_delay_ns is None else np.append(delays_us, np.full(stamped - arrived, trial.lost_delay_ns / 1000))
         neighbours = trial.stamping is Stamping.EVERY and arrived > 1
@@ -127,7 +129,7 @@ class SimulatedTester:
         foreground = min(counts.foreground_received, received)
         update = {"received": received, "foreground_received": foreground, "background_received": received - foreground, "late": late}
         stamps = {"stamped_sent": stamped, "stamped_received": arrived, "delay_us": _delays(with_lost), "ipdv_us": _changes(delays_us) if neighbours else None}
-        return counts.model_copy(update=update | stamps)
+        return counts.model_copy(update=update | stamps | {"delays_file": _write(trial, direction, numbers, delays_us)})
 
     def _delays_us(self, numbers: Numbers, random: np.random.Generator) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Of the frames with these ``numbers``."""
@@ -188,6 +190,18 @@ def _counts(trial: Trial, direction: Direction, tally: _Tally, away_s: float) ->
     )
 
 
+def _write(trial: Trial, direction: Direction, numbers: Numbers, delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> DelaysWritten | None:
+    """The delays to the file that ``trial`` names, as the engine does (protocol/README.md)."""
+    path = None if trial.delays_files is None else getattr(trial.delays_files, direction)
+    if path is None:
+        return None
+    records = np.zeros(len(numbers), dtype=[("sequence", "<u8"), ("delay_ns", "<f8")])
+    records["sequence"], records["delay_ns"] = numbers, delays_us * 1000
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, records)
+    return DelaysWritten(written=len(records), unwritten=0)
+
+
 def _delays(delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> Delays | None:
     """Quantiles by RFC 2330 11.3; None without delays."""
     if not len(delays_us):
@@ -203,12 +217,14 @@ def _changes(delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> DelayChanges:
 
 
 def _stamped_numbers(trial: Trial, direction: Direction, stamped: int) -> Numbers:
-    """Numbers of the stamped frames: all, or those that are tagged (RFC 8219 7.2)."""
+    """Numbers of the stamped frames: all, or one in each of as many parts as there are tags (protocol/README.md)."""
     index = np.arange(stamped)
     if trial.tagged is None:
         return index
     first = -(-trial.streams()[direction].rate_fps * trial.tagged.after_ns // 1_000_000_000)
-    return first + index * (trial.intended(direction) - first) // trial.tagged.count
+    begin, end = ((index + one) * (trial.intended(direction) - first) // trial.tagged.count for one in (0, 1))
+    random = np.random.default_rng([trial.seed, list(Direction).index(direction)])
+    return first + np.where(index == 0, 0, random.integers(begin, end))
 
 
 def _foreground(stream: Stream, frames: int) -> int:

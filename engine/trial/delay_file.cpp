@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/delay_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+
+#include "port/error.hpp"
+#include "trial/cores.hpp"
+
+namespace dutperf {
+
+namespace {
+
+constexpr std::uint64_t kBlockRecords = 65536;
+constexpr std::chrono::milliseconds kPause{1};
+constexpr std::size_t kHeaderSize = 192;  // a multiple of 64, with room for any count
+
+static_assert(std::endian::native == std::endian::little, "the records are written as they lie in memory");
+
+std::string reason() { return std::generic_category().message(errno); }
+
+bool write_all(int file, const char* bytes, std::size_t size, std::size_t& written) {
+    while (written < size) {
+        const ssize_t count = write(file, bytes + written, size - written);
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) return false;
+        written += static_cast<std::size_t>(count);
+    }
+    return true;
+}
+
+// What NumPy reads before the records.
+std::string header(std::uint64_t records) {
+    std::string text = "{'descr': [('sequence', '<u8'), ('delay_ns', '<f8')], 'fortran_order': False, 'shape': (" + std::to_string(records) + ",), }";
+    constexpr std::size_t kBefore = 10;
+    text.resize(kHeaderSize - kBefore - 1, ' ');
+    const auto length = static_cast<std::uint16_t>(text.size() + 1);
+    const std::array<char, 4> numbers{1, 0, static_cast<char>(length & 0xFFU), static_cast<char>(length >> 8U)};
+    return "\x93NUMPY" + std::string(numbers.begin(), numbers.end()) + text + "\n";
+}
+
+}  // namespace
+
+DelayFile::DelayFile(const std::string& path, const std::string& field, std::uint64_t clock_hz, std::uint64_t ring_records)
+    : ring_(std::bit_ceil(ring_records)), block_(kBlockRecords), ns_per_tick_(1e9 / static_cast<double>(clock_hz)) {
+    std::error_code ignored;  // where it matters, opening fails
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+    file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (file_ < 0) throw Error("file", "cannot write " + path + ": " + reason(), field);
+    write_header();
+    writer_ = std::thread([this] { write_until_finished(); });
+}
+
+DelayFile::~DelayFile() { finish(); }
+
+DelaysWritten DelayFile::finish() {
+    if (!writer_.joinable()) return outcome_;
+    finished_.store(true, std::memory_order_release);
+    writer_.join();
+    outcome_.unwritten = head_.load() + without_room_ - outcome_.written;
+    write_header();
+    if (close(file_) != 0) fail();
+    return outcome_;
+}
+
+void DelayFile::write_until_finished() {
+    yield_core_for_thread();
+    for (bool last = false; !last;) {
+        last = finished_.load(std::memory_order_acquire);
+        write_what_is_there();
+        if (!last) std::this_thread::sleep_for(kPause);
+    }
+}
+
+void DelayFile::write_what_is_there() {
+    const std::uint64_t head = head_.load(std::memory_order_acquire);
+    for (std::uint64_t tail = tail_.load(std::memory_order_relaxed); tail != head;) {
+        const std::uint64_t count = std::min({head - tail, std::uint64_t{block_.size()}, std::uint64_t{ring_.size()} - (tail & (ring_.size() - 1))});
+        if (outcome_.error.empty()) write_block(tail, count);
+        tail += count;
+        tail_.store(tail, std::memory_order_release);
+    }
+}
+
+void DelayFile::write_block(std::uint64_t from, std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const Taken& taken = ring_[(from + i) & (ring_.size() - 1)];
+        block_[i] = {taken.sequence, static_cast<double>(taken.delay) * ns_per_tick_};
+    }
+    std::size_t written = 0;
+    if (!write_all(file_, reinterpret_cast<const char*>(block_.data()), count * sizeof(Record), written)) fail();
+    outcome_.written += written / sizeof(Record);
+}
+
+// Before the first record and after the last: only then the count is known.
+void DelayFile::write_header() {
+    const std::string text = header(outcome_.written);
+    std::size_t written = 0;
+    const bool whole = ftruncate(file_, static_cast<off_t>(kHeaderSize + outcome_.written * sizeof(Record))) == 0 && lseek(file_, 0, SEEK_SET) == 0 &&
+                       write_all(file_, text.data(), text.size(), written);
+    if (!whole) fail();
+}
+
+void DelayFile::fail() {
+    if (outcome_.error.empty()) outcome_.error = reason();
+}
+
+}  // namespace dutperf

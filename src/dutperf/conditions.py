@@ -7,7 +7,7 @@ RFC 2544 section 10 and RFC 8219 section 5 ask that every result names them.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -16,6 +16,7 @@ from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, FieldMode, 
 
 Directions = Literal["both", "forward", "reverse"]
 Algorithm = Literal["binary", "mlr"]
+LatencyDefinition = Literal["rfc8219", "rfc2544"]
 
 _RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 _RFC8219_SIZES = (64, 128, 256, 512, 768, 1024, 1280, 1518)
@@ -124,14 +125,23 @@ class Conditions(Value):
     """The rate to measure delays at."""
     found: dict[int, int] | None = None
     """... or the throughput of an earlier run: frame size (bytes) to frames/s per direction."""
+    definition: LatencyDefinition = "rfc8219"
+    """What latency is: typical and worst case of many tagged frames (RFC 8219 7.2), or the mean of one a trial (RFC 2544 26.2)."""
     tags: Annotated[int, Field(ge=1, le=10_000_000)] = 50_000
-    """Tagged frames of a latency trial (RFC 8219 7.2: at least 500)."""
+    """Tagged frames of a latency trial (RFC 8219 7.2: at least 500; RFC 2544 26.2: one, which is the default there)."""
     tag_after_s: Annotated[float, Field(ge=0, le=86_400)] = 60.0
     """When the first frame is tagged, in seconds after the start."""
+    delays_to: str | None = None
+    """Directory for a file with every delay of each trial, on the machine of the tester."""
     step: Rate | None = None
     """Of a series of rates: frames/s, or a share of its highest rate; None: 10 %, the widest that RFC 2544 26.3 allows."""
     resolution: Rate = Rate(value=0.5, unit="percent")
     """Frames/s; or a share of the maximum rate, of the search's upper end where the media has no maximum."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tags_of_the_definition(cls, members: Any) -> Any:
+        return {"tags": 1, **members} if isinstance(members, dict) and members.get("definition") == "rfc2544" else members
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -5,20 +5,26 @@ from __future__ import annotations
 
 import json
 import re
-from math import log
+from collections.abc import Sequence
+from math import ceil, log
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+import numpy as np
 import pytest
 
+from dutperf import campaign, journal, procedure
 from dutperf.campaign import PlanError, Summary
+from dutperf.cli import options
 from dutperf.cli.options import throughput_found
 from dutperf.conditions import Conditions, Rate
 from dutperf.config import ConfigError
 from dutperf.model import LimitedBy, Stamping
 from dutperf.repetition import Auto
+from dutperf.report.summary import summarise
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import measure, plan
+from plans import Log, measure, plan
 
 RATE = Rate.parse("10k")
 
@@ -150,6 +156,73 @@ def test_deviations_name_what_a_quick_run_leaves_out(tmp_path: Path) -> None:
     assert any("120 s" in text for text in said)
     assert any("100 tagged frames" in text for text in said)
     assert any("given rate" in text for text in said)
+
+
+def figures_of_files(files: Sequence[str]) -> dict[str, float]:
+    """PDV and what it is made of, in ms: each the median over the trials' files."""
+    each = [np.sort(np.load(file, mmap_mode="r")["delay_ns"]) / 1e6 for file in files]
+    at = {"Dmin": 0.0, "median": 0.5, "D99.9": 0.999, "Dmax": 1.0}
+    found = {name: median(float(ordered[max(0, ceil(share * len(ordered)) - 1)]) for ordered in each) for name, share in at.items()}
+    return found | {"PDV": median(float(ordered[ceil(0.999 * len(ordered)) - 1] - ordered[0]) for ordered in each)}
+
+
+def test_every_delay_is_in_files_that_the_summary_names(tmp_path: Path) -> None:
+    where = tmp_path / "delays"
+    _, summary = delays("pdv", SimulatedDut(delay_us=500, jitter_us=100), tmp_path, repetitions=3, delays_to=str(where))
+    [point] = summary.points
+    assert [(files.repetition, files.unwritten, files.errors) for files in point.delays_files] == [(number, 0, ()) for number in (1, 2, 3)]
+    assert len(list(where.iterdir())) == 6
+    for direction in ("forward", "reverse"):
+        found = figures_of_files([getattr(files, direction) for files in point.delays_files])
+        for name, figures in getattr(point, direction).items():
+            assert figures.median == pytest.approx(found[name], rel=0.001)
+    assert "delays_to" in summary.conditions
+
+
+def test_lost_frames_are_in_no_file(tmp_path: Path) -> None:
+    where = tmp_path / "delays"
+    _, summary = delays("ipdv", SimulatedDut(loss_ratio=0.01), tmp_path, delays_to=str(where), directions="forward")
+    [point] = summary.points
+    assert sum(len(np.load(files.forward)) for files in point.delays_files) + point.stamped_lost == 2 * 50_000
+    assert point.stamped_lost > 0
+    assert [files.reverse for files in point.delays_files] == [None, None]
+
+
+def test_delays_that_are_not_in_the_file_are_said(tmp_path: Path) -> None:
+    delays("ipdv", SimulatedDut(), tmp_path / "run", delays_to=str(tmp_path / "delays"))
+    events = journal.read(tmp_path / "run")
+    results = [event["result"] for event in events if event["event"] == "result"]
+    results[0]["forward"]["delays_file"] = {"written": 49_000, "unwritten": 1_000, "error": "No space left on device"}
+    [point] = summarise(events, procedure.find("ipdv").point).points
+    assert any("1,000 delays are not in the files of delays (No space left on device)" in remark for remark in point.remarks())
+
+
+def test_a_run_that_goes_on_names_the_same_files(tmp_path: Path) -> None:
+    _, whole = delays("pdv", SimulatedDut(), tmp_path / "run", repetitions=4, delays_to=str(tmp_path / "delays"))
+    lines = (tmp_path / "run" / journal.JOURNAL).read_bytes().splitlines(keepends=True)
+    (tmp_path / "run" / journal.JOURNAL).write_bytes(b"".join(lines[:-5]))
+    with journal.ResumedJournal.open(tmp_path / "run") as recorded:
+        again = campaign.resume(SimulatedTester(SimulatedDut()), plan(**recorded.plan["conditions"]), recorded, Log())
+    assert again.points == whole.points
+
+
+def test_a_directory_with_the_delays_of_another_run_is_refused(tmp_path: Path) -> None:
+    assert options.conditions(None, "2:2", delays_to=tmp_path).delays_to == str(tmp_path)
+    (tmp_path / "trial-00001-forward.npy").touch()
+    with pytest.raises(ConfigError, match="delays of another run") as caught:
+        options.conditions(None, "2:2", delays_to=tmp_path)
+    assert "--delays-to" in str(caught.value)
+
+
+@pytest.mark.parametrize(("stopped", "rule"), [("number", 7), ("narrow enough", Auto(minimum=6, maximum=8))])
+def test_a_summary_says_how_many_repetitions_there_were_and_why_no_more(stopped: str, rule: Any, tmp_path: Path) -> None:
+    _, summary = delays("latency", SimulatedDut(delay_us=1000), tmp_path, repetitions=rule)
+    [point] = summary.points
+    finished = 7 if rule == 7 else 6
+    assert (point.repetitions.finished, point.repetitions.stopped, point.headline) == (finished, stopped, "TL")
+    reason = "" if rule == 7 else " (narrow enough)"
+    within = "within forward 1.0000 to 1.0000 ms (95 % confidence), reverse 1.0000 to 1.0000 ms (95 % confidence)"
+    assert list(point.remarks()) == [f": after {finished} repetitions{reason} the median TL lies {within}"]
 
 
 @pytest.mark.parametrize(("name", "figure"), [("latency", "TL"), ("pdv", "PDV"), ("ipdv", "median")])

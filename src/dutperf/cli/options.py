@@ -16,7 +16,7 @@ import typer
 from pydantic import ValidationError
 
 from dutperf import repetition, suite
-from dutperf.conditions import FRAME_SIZE_SERIES, NATIVE_SHARES, Algorithm, Conditions, Directions, Rate
+from dutperf.conditions import FRAME_SIZE_SERIES, NATIVE_SHARES, Algorithm, Conditions, Directions, LatencyDefinition, Rate
 from dutperf.config import ConfigError
 from dutperf.model import FieldMode
 from dutperf.report.summary import SUMMARY
@@ -107,8 +107,27 @@ AtRate = Annotated[
     ),
 ]
 FoundIn = Annotated[Path | None, typer.Option("--from", metavar="DIR", help="Measure at the throughput (median) that this run found for each frame size.")]
-Tags = Annotated[int, typer.Option("--tags", metavar="COUNT", help="Tagged frames in each direction of a trial (RFC 8219 7.2: at least 500).")]
-TagAfter = Annotated[float, typer.Option("--tag-after", metavar="S", help="When the first frame is tagged (RFC 8219 7.2: 60).")]
+LatencyDefinitionChoice = Annotated[
+    LatencyDefinition, typer.Option("--definition", help="rfc8219: typical and worst case of many frames; rfc2544: the mean of one frame a trial.")
+]
+Tags = Annotated[
+    int | None,
+    typer.Option(
+        "--tags",
+        metavar="COUNT",
+        help=f"Tagged frames in each direction of a trial: at least 500 (RFC 8219 7.2), without it {DEFAULT.tags:,}; or 1 (RFC 2544).",
+    ),
+]
+TagAfter = Annotated[float, typer.Option("--tag-after", metavar="S", help="When the first frame is tagged (RFC 8219 7.2, RFC 2544 26.2: 60).")]
+DelaysTo = Annotated[
+    Path | None,
+    typer.Option(
+        "--delays-to",
+        metavar="DIR",
+        help="Write every delay of each trial to files there (.npy: numpy.load; protocol/README.md). On the engine's machine, where engine.command starts it "
+        "on another.",
+    ),
+]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are written.")]
 Json = Annotated[bool, typer.Option("--json", help="The result as one JSON object on standard output.")]
 
@@ -141,8 +160,10 @@ OF_PROCEDURES: dict[str, Any] = {
     "rates": RatesText,
     "rate": AtRate,
     "found": FoundIn,
+    "definition": LatencyDefinitionChoice,
     "tags": Tags,
     "tag_after_s": TagAfter,
+    "delays_to": DelaysTo,
 }
 """Those that a procedure names in its definition."""
 
@@ -165,7 +186,7 @@ TEXTS = (*_PARSERS, "foreground", "networks")
 
 def default(name: str, defaults: Conditions) -> Any:
     """What an option is where it is not given, as it would be typed; None where it then has no value."""
-    if name in ("frame_sizes", "goals", "rates", "found"):
+    if name in ("frame_sizes", "goals", "rates", "found", "tags"):
         return None
     if name == "repetitions":
         return str(defaults.repetitions)
@@ -240,6 +261,8 @@ def lab_options(texts: Sequence[str] | None) -> dict[str, str]:
 def _value(name: str, value: Any) -> Any:
     if name == "goals":
         return tuple(value)
+    if name == "delays_to":
+        return _fresh(value)
     return _read(_PARSERS[name], option_of(name), value) if name in _PARSERS else value
 
 
@@ -276,6 +299,17 @@ def _count(text: str) -> int:
     if not re.fullmatch(r"[0-9]+", text):
         raise ConfigError(f"'{text}' is no number of networks", "--networks")
     return int(text)
+
+
+def _fresh(directory: Path) -> str:
+    """As an absolute path: the engine may run elsewhere.
+
+    Raises:
+        ConfigError: it holds the delays of another run.
+    """
+    if any(directory.glob("trial-*.npy")):
+        raise ConfigError(f"{directory} holds the delays of another run: choose another directory or remove them", "--delays-to")
+    return str(directory.absolute())
 
 
 def _foreground(text: str) -> tuple[int, int]:

@@ -8,20 +8,22 @@ counts as the largest delay, so that losing frames cannot make a DUT look fast.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, ClassVar
 
 from dutperf import repetition, stats
 from dutperf.conditions import Conditions
-from dutperf.model import Direction, DirectionCounts, LimitedBy, Trial, TrialResult, Value, Verdict
+from dutperf.journal import Event
+from dutperf.model import DelaysFiles, Direction, DirectionCounts, LimitedBy, Trial, TrialResult, Value, Verdict
 from dutperf.procedure import evidence
 from dutperf.procedure.bench import Bench, Place, Plan, frame_limits
 from dutperf.procedure.rates import rate_of
 from dutperf.repetition import Rule, Stopped
 from dutperf.report import points
-from dutperf.report.points import PointBuilder, Recorded, Row, Trials
-from dutperf.report.statistics import MedianInterval, median_interval
+from dutperf.report.points import Recorded, Row, Trials
+from dutperf.report.statistics import MedianInterval, Repetitions, median_interval
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Kind:
     """A direction's figures of one trial, name to milliseconds; None where no frame had a delay."""
     stamp: Callable[[Trial, Conditions], Trial]
     """The trial with the time stamps that this needs. Raises PlanError."""
+    mean: bool = False
+    """Whether the mean over the repetitions is the result (RFC 2544 26.2), not the median (RFC 8219 section 12)."""
 
 
 class Delays:
@@ -80,7 +84,11 @@ class Delays:
         return None
 
     def _stamp(self, trial: Trial) -> Trial:
-        return self._kind.stamp(trial, self._plan.conditions)
+        stamped, directory = self._kind.stamp(trial, self._plan.conditions), self._plan.conditions.delays_to
+        if directory is None:
+            return stamped
+        files = {direction.value: f"{directory}/trial-{trial.trial:05}-{direction}.npy" for direction in trial.streams()}
+        return stamped.model_copy(update={"delays_files": DelaysFiles(**files)})
 
     def _measured(self, place: Place, result: TrialResult, message: str | None) -> dict[str, Any]:
         """The members of a ``delays`` event; without figures where the tester could make no valid trial, or nothing came through."""
@@ -94,12 +102,26 @@ class Delays:
             "loss_ratio": result.worst_loss_ratio,
             "message": message or (evidence.losses(result) if usable else evidence.invalidity(result)),
             "figures_ms": {direction.value: self._kind.figures(counts) for direction, counts in directions.items()},
+            "stamped_lost": sum(counts.stamped_sent - counts.stamped_received for counts in directions.values()),
         }
+
+
+class TrialsFiles(DelaysFiles):
+    """A trial's files of delays."""
+
+    repetition: int
+    trial: int
+    unwritten: int
+    """Delays that are not in them."""
+    errors: tuple[str, ...]
+    """Why the system refused to write."""
 
 
 class Figures(Value):
     """One figure over the repetitions, in milliseconds."""
 
+    mean: float | None
+    """Where that is the result."""
     median: float
     p1: float
     p99: float
@@ -113,20 +135,26 @@ class DelaysPoint(points.Point):
     """A frame size, the rate it was measured at, and each direction's figures by name."""
 
     columns: ClassVar[Row] = ("figure", "median", "p1", "p99", "dispersion", "limited by")
+    lost_are: ClassVar[str] = "they count as the largest delay that they could have had"
 
     rate_fps: int
     forward: dict[str, Figures] | None = None
     reverse: dict[str, Figures] | None = None
     limited_by: LimitedBy | None
     """``tester`` where it could not measure at this rate."""
-    repetitions: int
-    """Finished ones."""
+    headline: str
+    """The figure whose median decided whether another repetition was needed."""
+    repetitions: Repetitions
+    stamped_lost: int
+    """Frames with a time stamp that were lost, in all repetitions."""
+    delays_files: tuple[TrialsFiles, ...]
+    """Of the trials that the figures were taken from, where every delay was to be written."""
     trials: Trials
 
     @property
     def finished(self) -> int:
         """See :class:`dutperf.report.points.Point`."""
-        return self.repetitions
+        return self.repetitions.finished
 
     @property
     def has_number(self) -> bool:
@@ -142,33 +170,75 @@ class DelaysPoint(points.Point):
         """See :class:`dutperf.report.points.Point`."""
         both = {"forward": self.forward, "reverse": self.reverse}
         named = [(f"{direction} {name}", figures) for direction, all_ in both.items() for name, figures in (all_ or {}).items()]
-        return [_row(name, figures) for name, figures in named] or [("-", "-", "-", "-", "-", self.limited_by or "-")]
+        return [_row(name, figures) for name, figures in named] or [(*("-" for _ in self.columns[1:]), self.limited_by or "-")]
+
+    def remarks(self) -> Iterator[str]:
+        """See :class:`dutperf.report.points.Point`: how many repetitions there were, why no more, how sure that makes the headline; what was lost."""
+        if self.repetitions.finished:
+            both = {"forward": self.forward, "reverse": self.reverse}
+            within = [f"{name} {text}" for name, all_ in both.items() if all_ and (text := _within(all_[self.headline]))]
+            yield f": {self.repetitions.after()}" + (f" the median {self.headline} lies within {', '.join(within)}" if within else "")
+        if self.stamped_lost:
+            yield f": {self.stamped_lost:,} stamped frames were lost: {self.lost_are}"
+        unwritten = sum(files.unwritten for files in self.delays_files)
+        if unwritten:
+            why = ", ".join(sorted({error for files in self.delays_files for error in files.errors})) or "writing did not keep up"
+            yield f": {unwritten:,} delays are not in the files of delays ({why}); the figures rest on all of them"
+
+
+def _within(figures: Figures) -> str:
+    interval = figures.median_interval
+    return "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f} ms ({interval.confidence * 100:g} % confidence)"
 
 
 def _row(name: str, figures: Figures) -> Row:
-    values = (f"{value:.4f}" for value in (figures.median, figures.p1, figures.p99))
+    means = () if figures.mean is None else (figures.mean,)
+    values = (f"{value:.4f}" for value in (*means, figures.median, figures.p1, figures.p99))
     return (name, *values, "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %", "")
 
 
-def point_builder(kind: Kind, point: type[DelaysPoint]) -> PointBuilder:
-    """Makes such points from the journal."""
+def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], DelaysPoint]:
+    """Makes such points from the journal (:data:`dutperf.report.points.PointBuilder`)."""
 
     def build(recorded: Recorded) -> DelaysPoint:
         events = recorded.of("delays")
         usable = [event for event in events if event["valid"] and not event["silent"]]
         beyond = any(not event["valid"] for event in events)
+        stopped = _stopped(recorded.conditions, kind, events)
         return point(
             frame_size=recorded.frame["frame_size"],
             frame_size_ipv4=recorded.frame["frame_size_ipv4"],
             rate_fps=recorded.frame["rate_fps"],
-            **({} if beyond else {direction.value: _over_repetitions(usable, direction, recorded.conditions.repetitions) for direction in Direction}),
+            **({} if beyond else {direction.value: _over_repetitions(usable, direction, kind, recorded.conditions.repetitions) for direction in Direction}),
             limited_by=LimitedBy.TESTER if beyond else None,
-            repetitions=len(events),
+            headline=kind.headline,
+            repetitions=Repetitions(finished=len(events), stopped=stopped),
+            stamped_lost=sum(event["stamped_lost"] for event in usable),
+            delays_files=_files(recorded),
             trials=points.trials(recorded.of("result")),
-            message=_message(recorded, events, _stopped(recorded.conditions, kind, events)),
+            message=_message(recorded, events, stopped),
         )
 
     return build
+
+
+def _files(recorded: Recorded) -> tuple[TrialsFiles, ...]:
+    """Of each repetition's last trial, where that was valid."""
+    last = {event["repetition"]: event for event in recorded.of("result")}
+    named = {(event["repetition"], event["trial"]["trial"]): event["trial"].get("delays_files") for event in recorded.of("trial")}
+    valid = [event for event in last.values() if event["result"]["verdict"] == Verdict.VALID and named[event["repetition"], event["trial"]] is not None]
+    return tuple(_trials_files(event, named[event["repetition"], event["trial"]]) for event in valid)
+
+
+def _trials_files(event: Event, paths: dict[str, str]) -> TrialsFiles:
+    written = [event["result"][direction]["delays_file"] for direction in paths]
+    return TrialsFiles(
+        **paths,
+        repetition=event["repetition"],
+        trial=event["trial"],
+        unwritten=sum(one["unwritten"] for one in written),
+        errors=tuple(one["error"] for one in written if one.get("error")),
+    )
 
 
 def _stopped(conditions: Conditions, kind: Kind, events: list[dict[str, Any]]) -> Stopped | None:
@@ -187,12 +257,13 @@ def _message(recorded: Recorded, events: list[dict[str, Any]], stopped: Stopped 
     return f"at {recorded.frame['rate_fps']:,} frames/s: {said['message']}" + recorded.shortfall(len(events), stopped)
 
 
-def _over_repetitions(events: list[dict[str, Any]], direction: Direction, rule: Rule) -> dict[str, Figures] | None:
+def _over_repetitions(events: list[dict[str, Any]], direction: Direction, kind: Kind, rule: Rule) -> dict[str, Figures] | None:
     """A direction's figures; None where it was not active, or in some repetition no frame had a delay."""
     each = [event["figures_ms"].get(direction.value) for event in events]
     if not each or None in each:
         return None
-    return {name: _figures([one[name] for one in each], rule) for name in each[0]}
+    figures = {name: _figures([one[name] for one in each], rule) for name in each[0]}
+    return {name: one.model_copy(update={"mean": fmean(one.values)}) for name, one in figures.items()} if kind.mean else figures
 
 
 def _figures(values: list[float], rule: Rule) -> Figures:
@@ -202,4 +273,4 @@ def _figures(values: list[float], rule: Rule) -> Figures:
     assert p99 is not None
     dispersion = stats.dispersion_percent(values) if median > 0 else None  # a share of nothing, or of a negative value, says nothing
     interval = median_interval(values, rule)
-    return Figures(median=median, p1=p1, p99=p99, dispersion_percent=dispersion, median_interval=interval, values=tuple(values))
+    return Figures(mean=None, median=median, p1=p1, p99=p99, dispersion_percent=dispersion, median_interval=interval, values=tuple(values))

@@ -29,6 +29,7 @@ def stamp(trial: Trial, _conditions: Conditions) -> Trial:
 
 class IpdvPoint(DelaysPoint):
     title: ClassVar[str] = "inter-packet delay variation, ms"
+    lost_are: ClassVar[str] = "no change of delay is taken to or from them"
 
 
 IPDV = Kind(name="ipdv", headline="median", figures=figures, stamp=stamp)
@@ -36,7 +37,7 @@ IPDV = Kind(name="ipdv", headline="median", figures=figures, stamp=stamp)
 PROCEDURE = Definition(
     name=IPDV.name,
     summary="Measure how the delay changes from frame to frame at the throughput (RFC 8219 7.3.2).",
-    options=("repetitions", "rate", "found"),
+    options=("repetitions", "rate", "found", "delays_to"),
     make=partial(Delays, IPDV),
     point=point_builder(IPDV, IpdvPoint),
 )

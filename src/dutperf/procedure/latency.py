@@ -4,24 +4,39 @@
 The trial lasts 120 s or longer; after 60 s at least 500 frames are tagged, spread evenly over the rest. The typical latency (TL) of a trial is the
 median, the worst-case latency (WCL) the 99.9th percentile of the tagged frames' latencies. A tagged frame that is lost counts as the largest latency
 it could have had: the time from the first tag to the end of receiving. The trial is repeated 20 times or more.
+
+On request as RFC 2544 26.2 defines it: one frame is tagged, after 60 s; the result is the mean over the trials.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator
 from typing import ClassVar
 
-from dutperf.conditions import Conditions
+from dutperf.conditions import Conditions, LatencyDefinition
 from dutperf.model import DirectionCounts, Stamping, Tagged, Trial
-from dutperf.procedure.bench import PlanError
+from dutperf.procedure.bench import Plan, PlanError
 from dutperf.procedure.definition import Definition
 from dutperf.procedure.delays import Delays, DelaysPoint, Kind, point_builder
+from dutperf.report.points import Recorded, Row
+
+STAMPS = (
+    "from before a frame is handed to the sending driver until the receiving core has it: longer than either definition of RFC 1242 3.8 "
+    "(store-and-forward, bit-forwarding) by the tester's own sending and receiving and by the frame's time on the links"
+)
+"""What the stamps measure: RFC 2544 26.2 asks for the definition that was used."""
 
 
 def figures(counts: DirectionCounts) -> dict[str, float] | None:
     """TL and WCL of a direction, in milliseconds."""
     delay = counts.delay_us
     return None if delay is None else {"TL": delay.p50 / 1000, "WCL": delay.p999 / 1000}
+
+
+def figure_of_one(counts: DirectionCounts) -> dict[str, float] | None:
+    """The latency of the tagged frame of a direction, in milliseconds."""
+    delay = counts.delay_us
+    return None if delay is None else {"latency": delay.max / 1000}
 
 
 def stamp(trial: Trial, conditions: Conditions) -> Trial:
@@ -49,13 +64,45 @@ class LatencyPoint(DelaysPoint):
     title: ClassVar[str] = "latency, ms: typical (median) and worst-case (99.9th percentile)"
 
 
+class MeanLatencyPoint(DelaysPoint):
+    title: ClassVar[str] = "latency, ms (RFC 2544 26.2)"
+    columns: ClassVar[Row] = ("figure", "mean", *DelaysPoint.columns[1:])
+
+    latency_is: str = STAMPS
+
+    def remarks(self) -> Iterator[str]:
+        """See :class:`dutperf.report.points.Point`; and the definition that was used."""
+        yield from super().remarks()
+        yield f": latency is taken {self.latency_is}"
+
+
 LATENCY = Kind(name="latency", headline="TL", figures=figures, stamp=stamp)
+MEAN_LATENCY = Kind(name="latency", headline="latency", figures=figure_of_one, stamp=stamp, mean=True)
+DEFINITIONS: dict[LatencyDefinition, tuple[Kind, type[DelaysPoint]]] = {"rfc8219": (LATENCY, LatencyPoint), "rfc2544": (MEAN_LATENCY, MeanLatencyPoint)}
+
+
+def latency(plan: Plan) -> Delays:
+    """The procedure, by the definition that was chosen.
+
+    Raises:
+        PlanError: see :class:`~dutperf.procedure.delays.Delays`; or more than one tagged frame where there is to be one.
+    """
+    conditions = plan.conditions
+    if conditions.definition == "rfc2544" and conditions.tags != 1:
+        raise PlanError("RFC 2544 26.2 tags one frame of a trial; more of them are RFC 8219's definition", option="tags")
+    return Delays(DEFINITIONS[conditions.definition][0], plan)
+
+
+def point(recorded: Recorded) -> DelaysPoint:
+    """The point that the journal holds (:data:`dutperf.report.points.PointBuilder`)."""
+    return point_builder(*DEFINITIONS[recorded.conditions.definition])(recorded)
+
 
 PROCEDURE = Definition(
     name=LATENCY.name,
-    summary="Measure typical and worst-case latency of tagged frames at the throughput (RFC 8219 7.2).",
-    options=("repetitions", "rate", "found", "tags", "tag_after_s"),
-    make=partial(Delays, LATENCY),
-    point=point_builder(LATENCY, LatencyPoint),
+    summary="Measure the latency of tagged frames at the throughput: typical and worst case (RFC 8219 7.2), or the mean (RFC 2544 26.2).",
+    options=("repetitions", "rate", "found", "definition", "tags", "tag_after_s", "delays_to"),
+    make=latency,
+    point=point,
     defaults={"duration_s": 120.0},
 )

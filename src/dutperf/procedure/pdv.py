@@ -38,7 +38,7 @@ PDV = Kind(name="pdv", headline="PDV", figures=figures, stamp=stamp)
 PROCEDURE = Definition(
     name=PDV.name,
     summary="Measure the packet delay variation of all frames at the throughput (RFC 8219 7.3.1).",
-    options=("repetitions", "rate", "found"),
+    options=("repetitions", "rate", "found", "delays_to"),
     make=partial(Delays, PDV),
     point=point_builder(PDV, PdvPoint),
 )

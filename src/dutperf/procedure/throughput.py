@@ -23,7 +23,7 @@ from dutperf.procedure import evidence, rates, searches
 from dutperf.procedure.bench import Bench, Place, Plan, PlanError, frame_limits
 from dutperf.procedure.definition import Definition
 from dutperf.procedure.evidence import outcome_of
-from dutperf.repetition import Rule, Stopped
+from dutperf.repetition import Rule
 from dutperf.report import inconsistency, points
 from dutperf.report.inconsistency import Contradiction, contradictions
 from dutperf.report.points import Loss, Recorded, Row, Trials, cell
@@ -298,9 +298,8 @@ class ThroughputPoint(points.Point):
 
 
 def _certainty(point: ThroughputPoint) -> str:
-    within, repetitions = point.throughput_fps.within(), point.repetitions
-    stopped = f" ({repetitions.stopped})" if repetitions.stopped not in (None, Stopped.NUMBER) else ""
-    return f"after {repetitions.finished} repetitions{stopped} the median lies{within}" if within else ""
+    within = point.throughput_fps.within()
+    return f"{point.repetitions.after()} the median lies{within}" if within else ""
 
 
 def point(recorded: Recorded) -> ThroughputPoint:

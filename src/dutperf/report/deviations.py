@@ -155,17 +155,26 @@ def _networks(facts: Facts) -> str | None:
     return f"measured with random destinations over {networks} networks, not also with a single pair of addresses"
 
 
-def _latency_length(facts: Facts) -> str | None:
-    duration_s = facts.conditions.duration_s
-    return f"trials of {duration_s:g} s, shorter than {LATENCY_TRIAL_S:g} s" if duration_s < LATENCY_TRIAL_S else None
+def _latency(facts: Facts) -> str | None:
+    """Of RFC 8219."""
+    if facts.conditions.definition != "rfc8219":
+        return "latency as RFC 2544 26.2 defines it: the mean of one tagged frame a trial, no typical and worst-case latency of many"
+    tags = facts.conditions.tags
+    return "; ".join([*([f"{tags} tagged frames, fewer than {TAGS}"] if tags < TAGS else []), *_latency_times(facts)]) or None
 
 
-def _tags(facts: Facts) -> str | None:
-    conditions = facts.conditions
-    parts = [f"{conditions.tags} tagged frames, fewer than {TAGS}"] if conditions.tags < TAGS else []
-    if conditions.tag_after_s < TAG_AFTER_S:
-        parts.append(f"frames are tagged from {conditions.tag_after_s:g} s on, not from {TAG_AFTER_S:g} s")
-    return "; ".join(parts) or None
+def _mean_latency(facts: Facts) -> str | None:
+    """Of RFC 2544, where its definition was chosen."""
+    if facts.conditions.definition != "rfc2544":
+        return None
+    return "; ".join(text for text in (_repetitions(facts), *_latency_times(facts)) if text) or None
+
+
+def _latency_times(facts: Facts) -> list[str]:
+    """Both RFCs have the same."""
+    duration_s, after_s = facts.conditions.duration_s, facts.conditions.tag_after_s
+    parts = [f"trials of {duration_s:g} s, shorter than {LATENCY_TRIAL_S:g} s"] if duration_s < LATENCY_TRIAL_S else []
+    return parts + ([f"frames are tagged from {after_s:g} s on, not from {TAG_AFTER_S:g} s"] if after_s < TAG_AFTER_S else [])
 
 
 def _at_given_rate(facts: Facts) -> str | None:
@@ -184,8 +193,8 @@ RULES: tuple[Rule, ...] = (
     Rule("RFC 2544 section 26.3", _series, _FRAME_LOSS),
     Rule("RFC 2544 section 26.3", _lossless, _FRAME_LOSS),
     Rule("RFC 2544 section 26.3", _frame_timeout, _FRAME_LOSS),
-    Rule("RFC 8219 section 7.2", _latency_length, _LATENCY),
-    Rule("RFC 8219 section 7.2", _tags, _LATENCY),
+    Rule("RFC 2544 section 26.2", _mean_latency, _LATENCY),
+    Rule("RFC 8219 section 7.2", _latency, _LATENCY),
     Rule("RFC 8219 sections 7.2, 7.3", _at_given_rate, _DELAYS),
     Rule("RFC 8219 sections 7.2, 7.3", _repetitions, _DELAYS),
     Rule("RFC 8219 section 12", _usual_repetitions, _THROUGHPUT),

@@ -45,6 +45,11 @@ class Repetitions(Value):
     stopped: repetition.Stopped | None
     """None: the run ended before its time."""
 
+    def after(self) -> str:
+        """``after 12 repetitions (narrow enough)``: the beginning of a sentence; without a reason where they were just as many as asked for."""
+        reason = f" ({self.stopped})" if self.stopped not in (None, repetition.Stopped.NUMBER) else ""
+        return f"after {self.finished} repetition{'s' if self.finished != 1 else ''}{reason}"
+
 
 def statistics(values: Sequence[int | float | None], rule: repetition.Rule) -> Statistics:
     """Of at least one finished repetition."""

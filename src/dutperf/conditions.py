@@ -175,6 +175,12 @@ class Conditions(Value):
             raise ValueError(f"receiving ends {drain_s * 1000:g} ms after the last frame (drain), so that frame could not take so long")
         return timeout_ms
 
+    @property
+    def mix(self) -> str:
+        """What tells the traffic of a measurement from that of another beside it: ``-native50-networks256``, empty for the usual."""
+        native = f"-native{self.native_percent:g}" if self.native_percent else ""
+        return native + (f"-networks{self.networks}" if self.networks > 1 else "")
+
     def loss_goals(self) -> tuple[float, ...]:
         """The loss ratios up to which a trial passes, the strictest first: the goals, or the one loss tolerance."""
         return self.goals or (self.loss_tolerance,)

@@ -89,14 +89,8 @@ def arrange(wanted: Sequence[tuple[Definition, Conditions]]) -> tuple[Measuremen
     Raises:
         PlanError: a frame size whose throughput is needed, but is not to be measured.
     """
-    labels = dict.fromkeys(mix(conditions) for _, conditions in wanted)
-    return tuple(one for label in labels for one in _of_mix(label, [each for each in wanted if mix(each[1]) == label]))
-
-
-def mix(conditions: Conditions) -> str:
-    """What tells the traffic of a measurement from that of another in the same suite: ``-native50-networks256``, empty for the usual."""
-    native = f"-native{conditions.native_percent:g}" if conditions.native_percent else ""
-    return native + (f"-networks{conditions.networks}" if conditions.networks > 1 else "")
+    labels = dict.fromkeys(conditions.mix for _, conditions in wanted)
+    return tuple(one for label in labels for one in _of_mix(label, [each for each in wanted if each[1].mix == label]))
 
 
 def needs_throughput(definition: Definition, conditions: Conditions) -> bool:
@@ -176,7 +170,7 @@ def summarise(measurements: Sequence[Measurement], directory: Path) -> SuiteSumm
 
 def throughput_in(directory: Path, conditions: Conditions) -> Path:
     """Where a suite keeps the throughput of the same mix; ``directory`` itself where it holds no suite."""
-    return directory / (throughput.PROCEDURE.name + mix(conditions)) if (directory / SUITE).exists() else directory
+    return directory / (throughput.PROCEDURE.name + conditions.mix) if (directory / SUITE).exists() else directory
 
 
 # --- arranging -------------------------------------------------------------------------------------------------------------------------------

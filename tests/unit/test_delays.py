@@ -171,12 +171,21 @@ def test_every_delay_is_in_files_that_the_summary_names(tmp_path: Path) -> None:
     _, summary = delays("pdv", SimulatedDut(delay_us=500, jitter_us=100), tmp_path, repetitions=3, delays_to=str(where))
     [point] = summary.points
     assert [(files.repetition, files.unwritten, files.errors) for files in point.delays_files] == [(number, 0, ()) for number in (1, 2, 3)]
-    assert len(list(where.iterdir())) == 6
+    assert len(list((where / "pdv").iterdir())) == 6
     for direction in ("forward", "reverse"):
         found = figures_of_files([getattr(files, direction) for files in point.delays_files])
         for name, figures in getattr(point, direction).items():
             assert figures.median == pytest.approx(found[name], rel=0.001)
     assert "delays_to" in summary.conditions
+
+
+def test_procedures_and_mixes_do_not_write_to_each_others_files(tmp_path: Path) -> None:
+    runs = [("pdv", {}), ("ipdv", {}), ("pdv", {"networks": 256}), ("pdv", {"n": 10, "m": 9})]
+    named: set[str] = set()
+    for number, (name, traffic) in enumerate(runs):
+        _, summary = delays(name, SimulatedDut(), tmp_path / str(number), delays_to=str(tmp_path / "delays"), directions="forward", **traffic)
+        named |= {files.forward for files in summary.points[0].delays_files}
+    assert len(named) == len(runs) * 2
 
 
 def test_lost_frames_are_in_no_file(tmp_path: Path) -> None:
@@ -208,7 +217,8 @@ def test_a_run_that_goes_on_names_the_same_files(tmp_path: Path) -> None:
 
 def test_a_directory_with_the_delays_of_another_run_is_refused(tmp_path: Path) -> None:
     assert options.conditions(None, "2:2", delays_to=tmp_path).delays_to == str(tmp_path)
-    (tmp_path / "trial-00001-forward.npy").touch()
+    (tmp_path / "pdv").mkdir()
+    (tmp_path / "pdv" / "trial-00001-forward.npy").touch()
     with pytest.raises(ConfigError, match="delays of another run") as caught:
         options.conditions(None, "2:2", delays_to=tmp_path)
     assert "--delays-to" in str(caught.value)

@@ -95,7 +95,7 @@ def fresh_directory(procedure: str) -> Path:
 
 
 def _command(
-    definition: Definition, *, lab: str | None, lab_option: list[str] | None, config_file: Path | None, out: Path | None, as_json: bool, **chosen: Any
+    definition: Definition, /, *, lab: str | None, lab_option: list[str] | None, config_file: Path | None, out: Path | None, as_json: bool, **chosen: Any
 ) -> None:
     source = Source.of(lab, lab_option, config_file)
     mixes = options.mixes(**chosen)

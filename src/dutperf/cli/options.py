@@ -307,7 +307,7 @@ def _fresh(directory: Path) -> str:
     Raises:
         ConfigError: it holds the delays of another run.
     """
-    if any(directory.glob("trial-*.npy")):
+    if any(directory.glob("*/trial-*.npy")):
         raise ConfigError(f"{directory} holds the delays of another run: choose another directory or remove them", "--delays-to")
     return str(directory.absolute())
 

@@ -119,7 +119,7 @@ def _typed(member: str, value: object, place: Location, directory: Path) -> Any:
         return texts
     if member == "goals":
         return listed
-    if member == "found":
+    if member in ("found", "delays_to"):
         return directory / texts[0]
     if isinstance(value, list) and member not in ("foreground", "networks", "rates"):
         raise _Refusal(place, "has one value, no list")

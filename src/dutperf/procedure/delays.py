@@ -84,10 +84,12 @@ class Delays:
         return None
 
     def _stamp(self, trial: Trial) -> Trial:
-        stamped, directory = self._kind.stamp(trial, self._plan.conditions), self._plan.conditions.delays_to
-        if directory is None:
+        conditions = self._plan.conditions
+        stamped = self._kind.stamp(trial, conditions)
+        if conditions.delays_to is None:
             return stamped
-        files = {direction.value: f"{directory}/trial-{trial.trial:05}-{direction}.npy" for direction in trial.streams()}
+        stem = f"{conditions.delays_to}/{self.name}{conditions.mix}/trial-{trial.trial:05}"
+        files = {direction.value: f"{stem}-{direction}.npy" for direction in trial.streams()}
         return stamped.model_copy(update={"delays_files": DelaysFiles(**files)})
 
     def _measured(self, place: Place, result: TrialResult, message: str | None) -> dict[str, Any]:

@@ -232,7 +232,18 @@ def test_a_summary_says_how_many_repetitions_there_were_and_why_no_more(stopped:
     assert (point.repetitions.finished, point.repetitions.stopped, point.headline) == (finished, stopped, "TL")
     reason = "" if rule == 7 else " (narrow enough)"
     within = "within forward 1.0000 to 1.0000 ms (95 % confidence), reverse 1.0000 to 1.0000 ms (95 % confidence)"
-    assert list(point.remarks()) == [f": after {finished} repetitions{reason} the median TL lies {within}"]
+    assert next(iter(point.remarks())) == f": after {finished} repetitions{reason} the median TL lies {within}"
+
+
+def test_a_summary_says_what_in_the_delays_may_not_be_the_duts(tmp_path: Path) -> None:
+    delays("pdv", SimulatedDut(), tmp_path / "run", SimulatedLimits())
+    events = journal.read(tmp_path / "run")
+    results = [event["result"] for event in events if event["event"] == "result"]
+    results[0]["forward"]["away_us"] = {"sender": 1.0, "receiver": 4066.0}
+    results[1]["dut_core_taken"] = 0.93
+    [point] = summarise(events, procedure.find("pdv").point).points
+    assert (point.tester_away_ms, point.dut_core_taken) == (pytest.approx(4.066), 0.93)
+    assert any("away for 4.066 ms at most, others took up to 93% of the core of the DUT" in remark for remark in point.remarks())
 
 
 @pytest.mark.parametrize(("name", "figure"), [("latency", "TL"), ("pdv", "PDV"), ("ipdv", "median")])

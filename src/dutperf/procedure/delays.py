@@ -24,6 +24,7 @@ from dutperf.repetition import Rule, Stopped
 from dutperf.report import points
 from dutperf.report.points import Recorded, Row, Trials
 from dutperf.report.statistics import MedianInterval, Repetitions, median_interval
+from dutperf.validity import DUT_CORE_TAKEN_LIMIT
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,10 @@ class DelaysPoint(points.Point):
     repetitions: Repetitions
     stamped_lost: int
     """Frames with a time stamp that were lost, in all repetitions."""
+    tester_away_ms: float
+    """Longest time that a loop of the tester was away in these trials: so much of a delay may be the tester's."""
+    dut_core_taken: float | None
+    """Largest share (0-1) of the core of a DUT on this machine that others took in one of them; None: the DUT is elsewhere."""
     delays_files: tuple[TrialsFiles, ...]
     """Of the trials that the figures were taken from, where every delay was to be written."""
     trials: Trials
@@ -182,10 +187,16 @@ class DelaysPoint(points.Point):
             yield f": {self.repetitions.after()}" + (f" the median {self.headline} lies within {', '.join(within)}" if within else "")
         if self.stamped_lost:
             yield f": {self.stamped_lost:,} stamped frames were lost: {self.lost_are}"
+        if self.has_number:
+            yield f": a loop of the tester was away for {self.tester_away_ms:.3f} ms at most{self._dut_disturbed()}: the largest delays may hold as much"
         unwritten = sum(files.unwritten for files in self.delays_files)
         if unwritten:
             why = ", ".join(sorted({error for files in self.delays_files for error in files.errors})) or "writing did not keep up"
             yield f": {unwritten:,} delays are not in the files of delays ({why}); the figures rest on all of them"
+
+    def _dut_disturbed(self) -> str:
+        taken = self.dut_core_taken or 0.0
+        return f", others took up to {taken:.0%} of the core of the DUT, which runs on this machine" if taken > DUT_CORE_TAKEN_LIMIT else ""
 
 
 def _within(figures: Figures) -> str:
@@ -216,12 +227,21 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
             headline=kind.headline,
             repetitions=Repetitions(finished=len(events), stopped=stopped),
             stamped_lost=sum(event["stamped_lost"] for event in usable),
+            **_disturbance(recorded),
             delays_files=_files(recorded),
             trials=points.trials(recorded.of("result")),
             message=_message(recorded, events, stopped),
         )
 
     return build
+
+
+def _disturbance(recorded: Recorded) -> dict[str, float | None]:
+    """What the delays of the valid trials may hold that is not the DUT's."""
+    results = [event["result"] for event in recorded.of("result") if event["result"]["verdict"] == Verdict.VALID]
+    away_us = [max(result[direction]["away_us"].values()) for result in results for direction in Direction if result.get(direction)]
+    taken = [result["dut_core_taken"] for result in results if result.get("dut_core_taken") is not None]
+    return {"tester_away_ms": max(away_us, default=0.0) / 1000, "dut_core_taken": max(taken, default=None)}
 
 
 def _files(recorded: Recorded) -> tuple[TrialsFiles, ...]:

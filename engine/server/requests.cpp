@@ -165,7 +165,7 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size) {
     spec.number = static_cast<std::uint16_t>(params.integer("trial", {0, 65535}));
     spec.seed = params.integer("seed", {0, kLargestExact}, 0);
     spec.rest_ns = params.integer("rest_ns", {0, 60'000 * kMillion}, 0);
-    spec.duration_ns = params.integer("duration_ns", {kMillion, 86'400'000 * kMillion});
+    spec.duration_ns = params.integer("duration_ns", {1, 86'400'000 * kMillion});
     spec.drain_ns = params.integer("drain_ns", {0, 3'600'000 * kMillion});
     spec.burst = static_cast<std::uint32_t>(params.integer("burst", {1, kMaxBurst}, 32));
     read_stamping(params, spec);

@@ -147,7 +147,7 @@ class Trial(Value):
     seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
     rest_ns: Annotated[int, Field(ge=1, le=60_000_000_000)] | None = None
     """Between the learning frames and the first test frame (RFC 2544 section 23 (b)); None: no rest."""
-    duration_ns: Annotated[int, Field(ge=1_000_000, le=86_400_000_000_000)]
+    duration_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
     drain_ns: Annotated[int, Field(ge=0, le=3_600_000_000_000)]
     burst: Annotated[int, Field(ge=1, le=512)] = 32
     stamping: Stamping = Stamping.NONE

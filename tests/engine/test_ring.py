@@ -146,3 +146,12 @@ def test_roles_are_placed_and_said(open_engine: OpenEngine) -> None:
     assert set(environment["roles"].values()) == {0}
     assert environment["memory"]["mode"] == "no_huge_pages"
     assert any("huge pages" in warning for warning in environment["warnings"])
+
+
+@pytest.mark.parametrize(("frames", "rate_fps"), [(1, 1_000_000_000), (1, 7), (64, 1_000_000), (1000, 148_809)], ids=str)
+def test_a_burst_has_exactly_its_frames_however_short_it_is(ring_engine: EngineTester, frames: int, rate_fps: int) -> None:
+    """Frame k is due at k / rate, so the last of a burst is due before its sending time ends and no other is."""
+    one = stream(4, 84, rate_fps=rate_fps)
+    result = ring_engine.run(trial(one, reversed_stream(one), duration_ns=frames * 10**9 // rate_fps))
+    for counts in result.directions().values():
+        assert counts.intended == counts.sent == counts.received == frames

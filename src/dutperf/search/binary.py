@@ -11,7 +11,7 @@ highest rate that passed below the lowest that failed, as searched; two searches
 One load may be offered again: where a rate that could not be measured is all that stands above the value, that may have been bad luck. It is
 offered once more before the tester is blamed.
 
-Rates are in frames/s per direction.
+A load is a number. It is named for what it mostly is, a rate in frames/s per direction; :mod:`dutperf.search.burst` searches lengths of bursts with it.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ _AT_THROUGHPUT: dict[str, Any] = {"found": {84: 60_000, 128: 50_000}}
 OPTIONS: dict[str, dict[str, Any]] = {
     "throughput": {},
     "frame-loss": {"max_rate": Rate.parse("70k")},
+    "back-to-back": {**_AT_THROUGHPUT, "max_rate": Rate.parse("70k"), "burst_resolution": 0.02},
     "latency": {**_AT_THROUGHPUT, "tags": 500, "tag_after_s": 0.1},
     "pdv": _AT_THROUGHPUT,
     "ipdv": _AT_THROUGHPUT,

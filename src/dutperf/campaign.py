@@ -289,15 +289,16 @@ class Campaign:
             upper_fps=place.upper_fps,
             trials_done=self._trials,
             trials_left=place.trials_left,
-            remaining_s=place.trials_left * self._trial_s(),
+            remaining_s=place.trials_left * self._trial_s(place),
             last=self._last(),
+            burst_frames=place.burst_frames,
             note=note,
         )
 
-    def _trial_s(self) -> float:
+    def _trial_s(self, place: Place) -> float:
         """How long a trial takes, with the rest that follows: as those so far did, else as the conditions say."""
         conditions = self._plan.conditions
-        planned_s = conditions.learning_rest_s + conditions.duration_s + conditions.drain_s
+        planned_s = conditions.learning_rest_s + (place.duration_s or conditions.duration_s) + conditions.drain_s
         return conditions.settle_s + (self._timed_s / self._timed_trials if self._timed_trials else planned_s)
 
     def _last(self) -> TrialResult | None:

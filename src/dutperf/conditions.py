@@ -122,7 +122,7 @@ class Conditions(Value):
     rates: Annotated[tuple[Rate, ...], Field(min_length=1)] | None = None
     """Those to measure, where a series does not find them by itself."""
     rate: Rate | None = None
-    """The rate to measure delays at."""
+    """The throughput as far as it is known, or another rate to measure delays at."""
     found: dict[int, int] | None = None
     """... or the throughput of an earlier run: frame size (bytes) to frames/s per direction."""
     definition: LatencyDefinition = "rfc8219"
@@ -135,6 +135,12 @@ class Conditions(Value):
     """Directory for a file with every delay of each trial, on the machine of the tester."""
     step: Rate | None = None
     """Of a series of rates: frames/s, or a share of its highest rate; None: 10 %, the widest that RFC 2544 26.3 allows."""
+    max_burst_s: Annotated[float, Field(gt=0, le=3_600)] = 30.0
+    """The longest burst, as the time that its sending takes (RFC 9004 6.2: up to 30)."""
+    burst_resolution: Annotated[float, Field(gt=0, le=0.5)] = 0.005
+    """Of the search for the longest burst: a share of the shortest that failed; never less than a frame."""
+    verifications: Annotated[int, Field(ge=0, le=100)] = 1
+    """How often a burst that failed is offered again before it counts as failed (loss verification, ETSI GS NFV-TST 009 12.3)."""
     resolution: Rate = Rate(value=0.5, unit="percent")
     """Frames/s; or a share of the maximum rate, of the search's upper end where the media has no maximum."""
 

@@ -27,6 +27,7 @@ from dutperf.journal import JOURNAL, JournalError, ResumedJournal
 from dutperf.model import Value
 from dutperf.procedure import throughput
 from dutperf.procedure.definition import Definition
+from dutperf.repetition import Rule
 from dutperf.report.summary import SUMMARY, write_summary
 from dutperf.tester import Tester
 
@@ -195,7 +196,14 @@ def _searching(needing: Sequence[Conditions]) -> Conditions:
     """To find the throughput for measurements that need it."""
     sizes = tuple(dict.fromkeys(size for conditions in needing for size in conditions.frame_sizes))
     shortest_s = min(conditions.duration_s for conditions in needing)
-    return needing[0].model_copy(update={"frame_sizes": sizes, "duration_s": min(shortest_s, LONGEST_SEARCH_TRIAL_S)})
+    own = {"frame_sizes": sizes, "duration_s": min(shortest_s, LONGEST_SEARCH_TRIAL_S), "repetitions": _search_repetitions(needing[0].repetitions)}
+    return needing[0].model_copy(update=own)
+
+
+def _search_repetitions(rule: Rule) -> Rule:
+    """As many as what needs the throughput has, but no more than a throughput has by itself."""
+    usual = Conditions().repetitions
+    return min(rule, usual) if isinstance(rule, int) and isinstance(usual, int) else rule
 
 
 def _measurement_of(definition: Definition, conditions: Conditions, label: str) -> Measurement:

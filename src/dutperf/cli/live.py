@@ -108,16 +108,31 @@ def _place(status: Status) -> str:
 
 def _ended(status: Status, result: TrialResult) -> str:
     left = f"about {status.trials_left} left, {duration(status.remaining_s)}"
-    return f"{_place(status)}, trial {status.trials_done}: {status.trying_fps:,} frames/s: {_outcome(result)}; {left}"
+    return f"{_place(status)}, trial {status.trials_done}: {_load(status)}: {_outcome(result)}; {left}"
 
 
 def _running(status: Status) -> str:
+    if status.burst_frames is not None:
+        return f"{_where(status)}: trying {_load(status)}; {_left(status)}"
     lower = "-" if status.lower_fps is None else f"{status.lower_fps:,}"
     upper = "-" if status.upper_fps is None else f"{status.upper_fps:,}"
-    course = f" ({_progress_text(status.progress)})" if status.progress else ""
     tried = f"trying {status.trying_fps:,} frames/s (passed {lower}, not {upper})"
-    place = f"{status.frame_size} B, {status.repetition}/{status.repetitions}"
-    return f"{place}: {tried}; {status.trials_left} trials, {duration(status.remaining_s)} left{course}"
+    return f"{_where(status)}: {tried}; {_left(status)}"
+
+
+def _where(status: Status) -> str:
+    return f"{status.frame_size} B, {status.repetition}/{status.repetitions}"
+
+
+def _left(status: Status) -> str:
+    course = f" ({_progress_text(status.progress)})" if status.progress else ""
+    return f"{status.trials_left} trials, {duration(status.remaining_s)} left{course}"
+
+
+def _load(status: Status) -> str:
+    """What is offered."""
+    burst = "" if status.burst_frames is None else f"a burst of {status.burst_frames:,} at "
+    return f"{burst}{status.trying_fps:,} frames/s"
 
 
 def _progress_text(progress: Progress) -> str:

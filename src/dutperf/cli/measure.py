@@ -108,10 +108,12 @@ def _command(
 def _signature(definition: Definition) -> Signature:
     """What Typer reads: each option's declaration and its default."""
     defaults = options.DEFAULT.model_copy(update=dict(definition.defaults))
-    chosen = {name: (declared, options.default(name, defaults)) for name, declared in (options.EVERY_TRIAL | _own(definition)).items()}
+    chosen = {name: (declared, options.default(name, defaults)) for name, declared in _declared(definition).items()}
     declared = {name: (kind, None) for name, kind in SOURCE.items()} | chosen | RESULT
     return Signature([Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default) for name, (kind, default) in declared.items()])
 
 
-def _own(definition: Definition) -> dict[str, Any]:
-    return {name: options.OF_PROCEDURES[name] for name in definition.options}
+def _declared(definition: Definition) -> dict[str, Any]:
+    """The options of every trial, but for those that mean nothing here, and the procedure's own."""
+    of_trials = {name: declared for name, declared in options.EVERY_TRIAL.items() if name not in definition.without}
+    return of_trials | {name: options.OF_PROCEDURES[name] for name in definition.options}

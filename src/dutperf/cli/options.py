@@ -103,10 +103,19 @@ AtRate = Annotated[
     typer.Option(
         "--rate",
         metavar="RATE",
-        help="Measure at this rate per direction: frames/s or % of the media's maximum. Without it and --from the throughput is measured first.",
+        help="The throughput per direction, or another rate to measure delays at: frames/s or % of the media's maximum. Without it and --from the throughput "
+        "is measured first.",
     ),
 ]
-FoundIn = Annotated[Path | None, typer.Option("--from", metavar="DIR", help="Measure at the throughput (median) that this run found for each frame size.")]
+FoundIn = Annotated[Path | None, typer.Option("--from", metavar="DIR", help="Take the throughput (median) that this run found for each frame size.")]
+MaxBurst = Annotated[float, typer.Option("--max-burst", metavar="S", help="Longest burst to try, as the time that its sending takes (RFC 9004: up to 30).")]
+BurstResolution = Annotated[
+    float,
+    typer.Option("--burst-resolution", metavar="RATIO", help="The search ends when it knows the longest burst to this share of it; never finer than a frame."),
+]
+Verifications = Annotated[
+    int, typer.Option("--verifications", metavar="COUNT", help="How often a burst that failed is offered again before it counts as failed (loss verification).")
+]
 LatencyDefinitionChoice = Annotated[
     LatencyDefinition, typer.Option("--definition", help="rfc8219: typical and worst case of many frames; rfc2544: the mean of one frame a trial.")
 ]
@@ -160,6 +169,9 @@ OF_PROCEDURES: dict[str, Any] = {
     "rates": RatesText,
     "rate": AtRate,
     "found": FoundIn,
+    "max_burst_s": MaxBurst,
+    "burst_resolution": BurstResolution,
+    "verifications": Verifications,
     "definition": LatencyDefinitionChoice,
     "tags": Tags,
     "tag_after_s": TagAfter,

@@ -95,7 +95,7 @@ def _source(top: Mapping[str, Any], directory: Path) -> Source:
 def _options(definition: Definition) -> dict[str, tuple[str, Any]]:
     """Key to the member that it sets and what it is where it is not given: the procedure's options as on the command line, without the dashes."""
     members = inspect.signature(command(definition)).parameters
-    own = {name: members[name].default for name in (*options.EVERY_TRIAL, *definition.options)}
+    own = {name: members[name].default for name in members if name in options.EVERY_TRIAL | options.OF_PROCEDURES}
     return {options.option_of(name).removeprefix("--"): (name, default) for name, default in own.items()} | {
         "frame-sizes": ("frame_sizes", None),
     }

@@ -10,10 +10,10 @@ from typing import Any
 
 from dutperf.conditions import Conditions
 from dutperf.model import to_json
-from dutperf.procedure import frame_loss, ipdv, latency, pdv, throughput
+from dutperf.procedure import back_to_back, frame_loss, ipdv, latency, pdv, throughput
 from dutperf.procedure.definition import Definition
 
-ALL: tuple[Definition, ...] = (throughput.PROCEDURE, frame_loss.PROCEDURE, latency.PROCEDURE, pdv.PROCEDURE, ipdv.PROCEDURE)
+ALL: tuple[Definition, ...] = (throughput.PROCEDURE, frame_loss.PROCEDURE, back_to_back.PROCEDURE, latency.PROCEDURE, pdv.PROCEDURE, ipdv.PROCEDURE)
 _BY_NAME = {definition.name: definition for definition in ALL}
 
 
@@ -28,5 +28,5 @@ def find(name: str) -> Definition:
 
 def conditions_of(definition: Definition, conditions: Conditions) -> dict[str, Any]:
     """``conditions`` as JSON types, without those that only other procedures use."""
-    foreign = {option for other in ALL for option in other.options} - set(definition.options)
+    foreign = {option for other in ALL for option in other.options} - set(definition.options) | set(definition.without)
     return {name: value for name, value in to_json(conditions).items() if name not in foreign}

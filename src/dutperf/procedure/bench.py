@@ -61,6 +61,8 @@ class Place:
     """Estimate for the whole run, the next trial included; 0 at its end."""
     duration_s: float | None = None
     """Sending time of the next trial; None: as the conditions say."""
+    burst_frames: int | None = None
+    """Length of the next trial's burst, where that is what is searched."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class Status:
     """Of the running trial."""
     last: TrialResult | None = None
     """The trial that ended last."""
+    burst_frames: int | None = None
+    """Length of the burst, where that is what is searched."""
     note: str | None = None
     """A sentence for a person: why a trial is repeated, how a search ended."""
 

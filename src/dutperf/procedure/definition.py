@@ -26,3 +26,5 @@ class Definition:
     point: PointBuilder
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Conditions that this procedure's clause has otherwise than the conditions themselves."""
+    without: tuple[str, ...] = ()
+    """Conditions of every trial that have no meaning here."""

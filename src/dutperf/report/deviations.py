@@ -21,6 +21,7 @@ LATENCY_TRIAL_S = 120.0
 TAGS = 500
 TAG_AFTER_S = 60.0
 REPETITIONS = 20
+BURST_REPETITIONS = 50
 FRAME_SIZES = FRAME_SIZE_SERIES["rfc8219"][1:]
 """What every Ethernet carries, but for the smallest, which depends on the traffic."""
 LARGER_FRAME_SIZES = set(FRAME_SIZE_SERIES["rfc8219-jumbo"]) - set(FRAME_SIZE_SERIES["rfc8219"])
@@ -181,10 +182,24 @@ def _at_given_rate(facts: Facts) -> str | None:
     return "measured at a given rate, not at the throughput found before" if facts.conditions.rate is not None else None
 
 
+def _throughput_given(facts: Facts) -> str | None:
+    return "the throughput is given, not found by a test of its own before" if facts.conditions.rate is not None else None
+
+
+def _burst_rate(facts: Facts) -> str | None:
+    below = [frame for frame in facts.frames if not frame["rate_is_media"]]
+    return "the bursts are sent at a given rate, not at the media's maximum" if below else None
+
+
+def _burst_repetitions(facts: Facts) -> str | None:
+    return f"{facts.repetitions} repetitions, fewer than {BURST_REPETITIONS}" if facts.repetitions < BURST_REPETITIONS else None
+
+
 _THROUGHPUT = frozenset({"throughput"})
 _LATENCY = frozenset({"latency"})
 _DELAYS = frozenset({"latency", "pdv", "ipdv"})
 _FRAME_LOSS = frozenset({"frame-loss"})
+_BACK_TO_BACK = frozenset({"back-to-back"})
 
 RULES: tuple[Rule, ...] = (
     Rule("RFC 2544 section 24", _trial_length),
@@ -195,6 +210,10 @@ RULES: tuple[Rule, ...] = (
     Rule("RFC 2544 section 26.3", _frame_timeout, _FRAME_LOSS),
     Rule("RFC 2544 section 26.2", _mean_latency, _LATENCY),
     Rule("RFC 8219 section 7.2", _latency, _LATENCY),
+    Rule("RFC 9004 section 5", _throughput_given, _BACK_TO_BACK),
+    Rule("RFC 9004 section 6.2", _burst_rate, _BACK_TO_BACK),
+    Rule("RFC 9004 section 6.2", _loss, _BACK_TO_BACK),
+    Rule("RFC 2544 section 26.4", _burst_repetitions, _BACK_TO_BACK),
     Rule("RFC 8219 sections 7.2, 7.3", _at_given_rate, _DELAYS),
     Rule("RFC 8219 sections 7.2, 7.3", _repetitions, _DELAYS),
     Rule("RFC 8219 section 12", _usual_repetitions, _THROUGHPUT),

@@ -137,9 +137,7 @@ class BackToBack:
 
     def _search(self, bench: Bench, course: _Course) -> None:
         while (frames := course.search.next_frames()) is not None:
-            result, outcome = self._offer(bench, course, frames)
-            if outcome is not Outcome.PASSED or frames not in course.results:
-                course.results[frames] = result
+            course.results[frames], outcome = self._offer(bench, course, frames)
             course.search.tell(outcome)
         self._lengths.append(len(course.search.found().loads))
 
@@ -197,7 +195,8 @@ def _place(course: _Course) -> Place:
 def _ended(course: _Course) -> dict[str, Any]:
     """The members of a ``search`` event."""
     found, limits = course.search.found(), course.limits
-    decisive = [course.results[frames] for frames in (found.value_frames, found.above_frames) if frames is not None]
+    told = (found.value_frames, found.above_frames if found.limited_by is LimitedBy.DUT else None)  # of what the tester could not do nothing is taken
+    decisive = [course.results[frames] for frames in told if frames is not None]
     return {
         "frame_size": limits.frame_size,
         "repetition": course.repetition,
@@ -246,7 +245,7 @@ class BackToBackPoint(points.Point):
     """A frame size and its longest burst."""
 
     title: ClassVar[str] = "longest burst at the maximum rate, frames per direction"
-    columns: ClassVar[Row] = ("average", "min", "max", "std dev", "buffer, ms", "limited by")
+    columns: ClassVar[Row] = ("average", "min", "max", "std dev", "buffer ms", "limited by")
 
     rate_fps: int
     """Of the bursts."""

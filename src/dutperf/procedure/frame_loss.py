@@ -6,6 +6,9 @@ two rates in a row nothing is lost. Or the rates are listed: then each of them i
 
 The loss ratio is taken from valid trials alone. Of a rate at which the tester could make none, nothing is said about the DUT, not even from those
 repetitions in which it could: a trial that lost frames is more easily disturbed, so what remains would flatter the DUT.
+
+A ratio's error: of n frames of which each is lost with probability p, a trial shows p within 2 * sqrt(p (1 - p) / n) in 95 % of all trials. What fits into
+the DUT's buffer is not lost: b frames of it take b / n off the ratio of an overload.
 """
 
 from __future__ import annotations

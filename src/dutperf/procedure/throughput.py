@@ -6,6 +6,9 @@ For each frame size the search is repeated. A trial passes where in each active 
 
 A repetition starts its search near the value of the one before, which saves most of its trials. It still has to see a rate pass and a higher one fail
 (RFC 2544 26.1 leaves it to the tester how the rate is found).
+
+A value's error is its distance from the lowest rate that failed, at most the resolution (with MLRsearch a share of the rate). A trial also takes what
+fits into the DUT's buffer: b frames of it make the value of trials of T seconds b / T frames/s higher than what the DUT could forward for ever.
 """
 
 from __future__ import annotations

@@ -175,6 +175,23 @@ def test_frame_loss_of_a_known_router(tmp_path: Path) -> None:
     assert point["first_lossless_fps"] == 5_000
 
 
+def test_a_known_bucket_is_the_longest_burst(tmp_path: Path) -> None:
+    """A bucket of 64 that fills at 20,000/s while 40,000/s are taken from it holds for 128 frames: within a frame, and twice what the DUT could forward while
+    frames left late."""
+    router = ["--lab", "kernel-ipv4", "--lab-option", "limit_fps=20000", "--lab-option", "burst=64", "--directions", "forward"]
+    rates = ["--rate", "20k", "--max-rate", "40k", "--repetitions", "1", "--drain", "0.1"]
+    done = dutperf("back-to-back", *router, *rates, "--json", "--out", str(tmp_path / "out"))
+    [point] = json.loads(done.stdout)["points"]
+    error = 2 + 2 * point["timing_frames"]
+    assert point["timing_frames"] <= 8
+    if point["limited_by"] == "dut":
+        assert point["average_frames"] == pytest.approx(128, abs=error)
+        assert point["corrected_buffer_s"] == pytest.approx(64 / 40_000, abs=error / 80_000)
+    else:  # a machine that is too busy for such short bursts says so
+        assert point["limited_by"] == "tester"
+        assert (point["average_frames"] or 0) <= 128 + error
+
+
 def test_a_gateway_that_dies_ends_the_search_without_a_number(tmp_path: Path) -> None:
     process = start("throughput", "--lab", "tayga-siit", *QUICK, "--repetitions", "3", "--json", "--out", str(tmp_path / "out"))
     wait_until(lambda: journal(tmp_path / "out").count('"result"') >= 2)

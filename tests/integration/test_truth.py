@@ -31,6 +31,19 @@ def test_a_limit_and_its_bucket_three_times_in_a_row(tmp_path: Path) -> None:
     assert values == pytest.approx([60_200] * 3, rel=0.01)
 
 
+@pytest.mark.parametrize(("bucket", "directions", "frames"), [(1_000, "forward", 2_000), (1_000, "both", 1_000), (64, "forward", 128)])
+def test_the_longest_burst_of_a_known_bucket(tmp_path: Path, bucket: int, directions: str, frames: int) -> None:
+    """Filled at 20,000/s, emptied at 40,000/s by all directions together: known within the resolution and what frames that leave late can make of it."""
+    share = 2 if directions == "both" else 1
+    rates = ["--rate", str(20_000 // share), "--max-rate", str(40_000 // share), "--burst-resolution", "0.01", "--repetitions", "5", "--drain", "0.5"]
+    router = ["--lab", "kernel-ipv4", "--lab-option", "limit_fps=20000", "--lab-option", f"burst={bucket}", "--directions", directions]
+    done = dutperf("back-to-back", *router, *rates, "--json", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["points"][0]
+    assert found["limited_by"] == "dut"
+    assert found["average_frames"] == pytest.approx(frames, abs=2 + 0.01 * frames + 2 * found["timing_frames"])
+
+
 def test_random_loss_hides_the_routers_limit_without_tolerance_only(tmp_path: Path) -> None:
     """One frame in 10,000 is lost. A tolerance of 0.0005 finds what the router can do without that loss, none finds almost nothing."""
     loss = ["--lab-option", "loss=0.0001", "--repetitions", "1", "--resolution", "5%"]

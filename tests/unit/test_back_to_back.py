@@ -69,7 +69,7 @@ def test_every_trial_has_exactly_its_frames_and_time_to_receive_them(tmp_path: P
     for trial, frames in zip(tester.trials, offered, strict=True):
         assert trial.forward is not None
         assert trial.forward.rate_fps == RATE_FPS
-        own_drain_s = 0  # of the plan's trials here
+        own_drain_s = 2
         assert (trial.duration_ns + trial.drain_ns) / 1e9 == pytest.approx(own_drain_s + frames / THROUGHPUT_FPS)
 
 

@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from dutperf.cli import app, options, plan_file
-from dutperf.conditions import FRAME_SIZE_SERIES, Rate
+from dutperf.conditions import FRAME_SIZE_SERIES, Conditions, Rate
 from dutperf.config import ConfigError
 from fakes import fake_engine
 
@@ -74,6 +74,12 @@ MIXES = [("2:1", [(2, 1)]), ("[2:2, 10:9]", [(2, 2), (10, 9)]), ("rfc8219", [(2,
 def test_mixes_of_native_traffic(text: str, mixes: list[tuple[int, int]], setup: Path) -> None:
     planned = plan_file.load(plan(setup, f"lab: tayga-siit\nall: {{foreground: {text}}}\nprocedures: {{throughput: }}"))
     assert [(conditions.n, conditions.m) for _, conditions in planned.wanted] == mixes
+
+
+def test_what_stands_under_all_is_for_procedures_that_have_it(setup: Path) -> None:
+    text = "lab: tayga-siit\nall: {duration: 2}\nprocedures: {back-to-back: {max-rate: 40k}, pdv: }"
+    bursts, delays = plan_file.load(plan(setup, text)).wanted
+    assert (bursts[0].name, bursts[1].duration_s, delays[1].duration_s) == ("back-to-back", Conditions().duration_s, 2)
 
 
 def test_the_frame_sizes_of_a_standard(setup: Path) -> None:

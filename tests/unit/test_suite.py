@@ -16,6 +16,7 @@ from dutperf import journal, procedure, suite
 from dutperf.campaign import Observer, Plan
 from dutperf.conditions import Conditions, Rate
 from dutperf.journal import JOURNAL, JournalError
+from dutperf.procedure.back_to_back import BackToBackPoint
 from dutperf.procedure.bench import PlanError
 from dutperf.suite import Measurement, SuiteSummary
 from dutperf.tester import ProgressCallback
@@ -91,6 +92,24 @@ def test_a_throughput_that_nobody_asked_for_has_all_sizes_and_trials_no_longer_t
     searching = suite.arrange(wanted(*asked))[0].conditions
     assert (searching.frame_sizes, searching.duration_s) == ((84, 128), 60)
     assert suite.arrange(wanted(("pdv", conditions(duration_s=3))))[0].conditions.duration_s == 3
+
+
+def test_a_throughput_that_nobody_asked_for_has_no_more_repetitions_than_its_own_clause_asks_for() -> None:
+    for repetitions, expected in ((50, 20), (3, 3)):
+        [searched, _] = suite.arrange(wanted(("back-to-back", conditions(repetitions=repetitions))))
+        assert searched.conditions.repetitions == expected
+
+
+def test_bursts_follow_the_throughput_below_the_same_maximum_rate(tmp_path: Path) -> None:
+    bench = SimulatedBench(SimulatedTester(SimulatedDut(capacity_fps=CAPACITY_FPS, queue_frames=100)))
+    chosen = conditions(max_rate=Rate.parse("100k"), resolution=Rate.parse("100"), burst_resolution=0.001, frame_sizes=(84,))
+    searched, bursts = suite.begin(suite.arrange(wanted(("back-to-back", chosen))), bench, tmp_path / "out", Watched()).measurements
+    assert searched.summary is not None
+    assert bursts.summary is not None
+    [point] = bursts.summary.points
+    assert isinstance(point, BackToBackPoint)
+    assert point.throughput_fps == pytest.approx(CAPACITY_FPS + 100 / 0.5, abs=101)
+    assert point.average_frames == pytest.approx(100 / 0.5, abs=2)
 
 
 def test_a_size_without_a_throughput_is_refused() -> None:

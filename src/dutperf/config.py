@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, S
 from pydantic_core import ErrorDetails
 
 from dutperf import yaml_text
-from dutperf.model import Value, VaryingAddress, to_json
+from dutperf.model import Value, VaryingAddress, VaryingField, to_json
 from dutperf.yaml_text import Location, YamlError, path_of
 
 Address = IPv4Address | IPv6Address
@@ -112,6 +112,11 @@ class Side(Value):
     """Frames that the receive ring holds."""
     varying_address: VaryingAddress | None = None
     """16 bits of this side's address that vary: source of what it sends, destination of what is sent to it (RFC 4814 4.4)."""
+    source_port: VaryingField | None = None
+    """Of the frames that this side sends; None: as the conditions say."""
+    destination_port: VaryingField | None = None
+    networks: Annotated[int, Field(ge=1, le=256)] | None = None
+    """Destination networks on this side, for what is sent to it (RFC 2544 section 12); None: as the conditions say."""
 
     def address(self, version: int) -> Interface | None:
         """The tester's own address of an IP version."""
@@ -355,12 +360,17 @@ def _check_between(setup: Setup) -> None:
         raise _Refusal((name, f"gateway{version}"), f"is missing: {with_gateway[0]} has a gateway, so a DUT stands between, not a cable")
 
 
+def missing_seen_as(other: Side) -> str:
+    """The sentence for a side that ``other`` is to send to through the translator, by an address that is not given."""
+    return f"is missing: the other side needs an IPv{other.version} address for this one, as the translator maps it"
+
+
 def _check_seen_as(name: str, side: Side, other: Side) -> None:
     location = (name, "seen_as")
     if side.version == other.version:
         if side.seen_as is not None:
             raise _Refusal(location, f"has no effect where both sides have IPv{side.version}; leave it out")
-    elif side.seen_as is None:
-        raise _Refusal(location, f"is missing: the other side needs an IPv{other.version} address for this one, as the translator maps it")
-    elif side.seen_as.version != other.version:
+    elif side.seen_as is None and other.seen_as is None:
+        raise _Refusal(location, missing_seen_as(other))
+    elif side.seen_as is not None and side.seen_as.version != other.version:
         raise _Refusal(location, f"{side.seen_as} is no IPv{other.version} address, but the other side sends IPv{other.version}")

@@ -18,7 +18,7 @@ from dutperf.conditions import (
     RFC4814_SOURCE_PORTS,
     Conditions,
 )
-from dutperf.config import ConfigError, Setup, Side
+from dutperf.config import ConfigError, Setup, Side, missing_seen_as
 from dutperf.model import (
     IPV6_HEADER_EXCESS,
     MAX_FRAME_SIZE,
@@ -45,6 +45,8 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
         ConfigError: a frame size that this traffic cannot have, or addresses that the conditions need and the set-up lacks.
     """
     _check_size(setup, conditions, frame_size)
+    _check_translated(setup, conditions)
+    _check_ports(setup, conditions)
     _check_networks(setup, conditions)
     _check_background(setup, conditions)
     streams = {direction.value: _stream(setup, conditions, direction, frame_size, rate_fps) for direction in conditions.active()}
@@ -158,9 +160,9 @@ def _stream(setup: Setup, conditions: Conditions, direction: Direction, frame_si
         background=_background(sender, receiver, frame_size) if conditions.m < conditions.n else None,
         n=conditions.n,
         m=conditions.m,
-        source_port=_ports(conditions.ports, RFC4814_SOURCE_PORTS, RFC2544_SOURCE_PORT),
-        destination_port=_ports(conditions.ports, RFC4814_DESTINATION_PORTS, RFC2544_DESTINATION_PORT),
-        networks=conditions.networks,
+        source_port=sender.source_port or source_ports(conditions.ports),
+        destination_port=sender.destination_port or destination_ports(conditions.ports),
+        networks=_networks(receiver, conditions),
         source_address=sender.varying_address,
         destination_address=receiver.varying_address,
     )
@@ -190,6 +192,20 @@ def _own(side: Side, version: int) -> IPv4Address | IPv6Address:
     return interface.ip
 
 
+def source_ports(mode: FieldMode) -> VaryingField:
+    """Source ports over the range of RFC 4814 4.5; fixed ones as RFC 2544 C.2.6.4 has them."""
+    return _ports(mode, RFC4814_SOURCE_PORTS, RFC2544_SOURCE_PORT)
+
+
+def destination_ports(mode: FieldMode) -> VaryingField:
+    """See :func:`source_ports`."""
+    return _ports(mode, RFC4814_DESTINATION_PORTS, RFC2544_DESTINATION_PORT)
+
+
+def _networks(receiver: Side, conditions: Conditions) -> int:
+    return conditions.networks if receiver.networks is None else receiver.networks
+
+
 def _ports(mode: FieldMode, recommended: tuple[int, int], fixed: int) -> VaryingField:
     low, high = (fixed, fixed) if mode is FieldMode.FIXED else recommended
     return VaryingField(mode=mode, min=low, max=high)
@@ -202,10 +218,32 @@ def _check_size(setup: Setup, conditions: Conditions, frame_size: int) -> None:
         raise ConfigError(f"{frame_size} bytes are impossible: with {traffic} traffic frames have {smallest} to {MAX_FRAME_SIZE}", "--frame-size")
 
 
+def _check_translated(setup: Setup, conditions: Conditions) -> None:
+    """Each direction that sends through a translator has an address to send to."""
+    for direction in conditions.active():
+        sender, receiver = _ends(setup, direction)
+        if setup.translates and receiver.seen_as is None:
+            raise ConfigError(missing_seen_as(sender), f"{_name_of(setup, receiver)}.seen_as")
+
+
+def _name_of(setup: Setup, side: Side) -> str:
+    return next(name for name, one in setup.sides().items() if one is side)
+
+
+def _check_ports(setup: Setup, conditions: Conditions) -> None:
+    """Ports that the set-up lays down leave the conditions none to choose, and nothing that is chosen may be without effect."""
+    laid_down = [f"{name}.{field}" for name, side in setup.sides().items() for field in ("source_port", "destination_port") if getattr(side, field) is not None]
+    if laid_down and conditions.ports is not FieldMode.RANDOM:
+        raise ConfigError(f"{conditions.ports} ports are not possible: the configuration lays them down in {laid_down[0]}", "--ports")
+
+
 def _check_networks(setup: Setup, conditions: Conditions) -> None:
     for name, side in setup.sides().items():
-        if conditions.networks > 1 and side.varying_address is not None:
-            raise ConfigError(f"{conditions.networks} networks and {name}.varying_address exclude each other", "--networks")
+        if conditions.networks > 1 and side.networks is not None:
+            raise ConfigError(f"{conditions.networks} networks are not possible: the configuration lays them down in {name}.networks", "--networks")
+        if (networks := _networks(side, conditions)) > 1 and side.varying_address is not None:
+            key = "--networks" if side.networks is None else f"{name}.networks"
+            raise ConfigError(f"{networks} networks and {name}.varying_address exclude each other", key)
 
 
 def _check_background(setup: Setup, conditions: Conditions) -> None:

@@ -74,6 +74,8 @@ ACCEPTED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]]]] = [
     ("further DUT keys", ROUTER, [("dut.name", "TAYGA"), ("dut.version", 0.9), ("dut.firmware", {"build": 7})]),
     ("varying addresses", ROUTER, [("left.varying_address", {"mode": "random", "min": 0, "max": 255, "offset4": 2})]),
     ("short PCI address", ROUTER, [("left.port", "01:00.0")]),
+    ("ports and networks", ROUTER, [("left.source_port", {"mode": "fixed", "min": 7, "max": 7}), ("right.networks", 256)]),
+    ("translated one way", SIIT, [("left.seen_as", None)]),
     ("a virtual device", ROUTER, [("left.port", "vdev:net_tap0,iface=x")]),
     ("AF_XDP", ROUTER, [("left.port", "af_xdp:enp1s0f0")]),
 ]
@@ -95,7 +97,7 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
     ("no version", SIIT, [("left.version", None)], "left.version", "is missing"),
     ("version 5", SIIT, [("left.version", 5)], "left.version", "should be 4 or 6 (it is 5)"),
     ("no address", SIIT, [("left.ipv6", None)], "left.ipv6", "is missing: left has version 6"),
-    ("no address to see", SIIT, [("left.seen_as", None)], "left.seen_as", "is missing: the other side needs an IPv4 address"),
+    ("no address to see", SIIT, [("left.seen_as", None), ("right.seen_as", None)], "left.seen_as", "is missing: the other side needs an IPv4 address"),
     ("seen as the wrong version", SIIT, [("left.seen_as", "2001:2::9")], "left.seen_as", "is no IPv4 address"),
     ("seen as in a router", ROUTER, [("left.seen_as", "198.18.0.9")], "left.seen_as", "has no effect"),
     ("seen as nonsense", SIIT, [("left.seen_as", "198.18.0.256")], "left.seen_as", "198.18.0.256"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dutperf import host, journal
+from dutperf import config, host, journal, traffic
 from dutperf.conditions import Conditions, Rate
 from dutperf.journal import JOURNAL, Event, JournalError
 from dutperf.model import LimitedBy, Verdict, to_json
@@ -20,6 +20,7 @@ from dutperf.report.deviations import RULES, Deviation, deviations
 from dutperf.report.summary import SUMMARY, Summary, write_summary
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import counts, measure, plan
+from plans import trial as trial_of
 
 RESTS = {"drain_s": 2, "learning_rest_s": 2, "settle_s": 5}
 CONFORMING: dict[str, Any] = {"frame_sizes": (84, 128, 256, 512, 768, 1024, 1280, 1518), "duration_s": 60, **RESTS, "repetitions": 20}
@@ -42,7 +43,7 @@ def result(repetition: int, rate_fps: int, verdict: Verdict = Verdict.VALID, los
 
 
 def events(*measured: Event, repetitions: int = 3) -> list[Event]:
-    frames = [{"frame_size": 84, "frame_size_ipv4": 64}]
+    frames = [{"frame_size": 84, "frame_size_ipv4": 64, "first_trial": to_json(trial_of())}]
     conditions = to_json(Conditions(repetitions=repetitions))
     begin = {"event": "plan", "time": "then", "format": journal.FORMAT, "procedure": "throughput", "dut": {"name": "tayga"}, "conditions": conditions}
     return [begin | {"search": {"algorithm": "binary"}, "attempts": {}, "frames": frames}, *measured]
@@ -172,9 +173,13 @@ def deviated(
     media_fps: int | None = 1000,
     maximum_fps: int | None = 1000,
     ipv4_shorter_by: int = 20,
+    **side: Any,
 ) -> tuple[Deviation, ...]:
+    sides = {"left": {"port": "ring", "version": 4, "ipv4": "198.18.0.2/24"}, "right": {"port": "ring", "version": 4, "ipv4": "198.19.0.2/24", **side}}
+    setup = config.parse(sides, "test")
     limits = {"media_maximum_fps": media_fps, "maximum_fps": maximum_fps}
-    frames = [{"frame_size": size, "frame_size_ipv4": size - ipv4_shorter_by, **limits} for size in conditions.frame_sizes]
+    first = to_json(traffic.make_trial(setup, conditions, conditions.frame_sizes[0], 1, 0))
+    frames = [{"frame_size": size, "frame_size_ipv4": size - ipv4_shorter_by, "first_trial": first, **limits} for size in conditions.frame_sizes]
     return deviations(conditions, procedure=procedure, frames=frames, repetitions=repetitions)
 
 
@@ -203,6 +208,19 @@ def test_deviations(change: dict[str, Any], clause: str | None) -> None:
     found = {deviation.clause for deviation in deviated(conditions)}
     assert found - ALWAYS == ({clause} if clause else set())
     assert found >= ALWAYS
+
+
+LAID_DOWN: list[tuple[dict[str, Any], str, str]] = [
+    ({"source_port": {"mode": "increasing", "min": 1024, "max": 65535}}, "RFC 4814 section 4.5", "increasing UDP ports instead of random ones"),
+    ({"destination_port": {"mode": "random", "min": 1, "max": 1000}}, "RFC 4814 section 4.5", "random UDP ports over other ranges"),
+    ({"networks": 256}, "RFC 2544 section 12", "random destinations over 256 networks, not also"),
+]
+
+
+@pytest.mark.parametrize(("side", "clause", "words"), LAID_DOWN)
+def test_what_the_configuration_lays_down_deviates_too(side: dict[str, Any], clause: str, words: str) -> None:
+    said = {deviation.clause: deviation.text for deviation in deviated(Conditions(**CONFORMING), **side)}
+    assert words in said[clause]
 
 
 @pytest.mark.parametrize("procedure", ["throughput", "frame-loss"])

@@ -210,3 +210,37 @@ def test_every_trial_is_a_request_that_the_engine_takes(setup: Setup, conditions
     assert Trial.model_validate(request) == trial
     assert {stream.rate_fps for stream in trial.streams().values()} == {rate_fps}
     assert tuple(trial.streams()) == conditions.active()
+
+
+def test_ports_and_networks_that_the_configuration_lays_down() -> None:
+    sources, destinations = {"mode": "increasing", "min": 5000, "max": 6000}, {"mode": "fixed", "min": 9, "max": 9}
+    left, right = LEFT4 | {"source_port": sources, "networks": 3}, RIGHT4 | {"destination_port": destinations, "networks": 256}
+    setup = parse({"left": left, "right": right}, "test")
+    trial = traffic.make_trial(setup, ALL, 64, 1, 0)
+    assert trial.forward is not None
+    assert trial.reverse is not None
+    assert (trial.forward.networks, trial.reverse.networks) == (256, 3)
+    assert (trial.forward.source_port, trial.forward.destination_port) == (setup.left.source_port, traffic.destination_ports(FieldMode.RANDOM))
+    assert (trial.reverse.source_port, trial.reverse.destination_port) == (traffic.source_ports(FieldMode.RANDOM), setup.right.destination_port)
+
+
+CHOSEN_TWICE: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"source_port": {"mode": "fixed", "min": 9, "max": 9}}, {"ports": "fixed"}, "--ports"),
+    ({"networks": 3}, {"networks": 2}, "--networks"),
+    ({"networks": 3, "varying_address": {"mode": "random", "min": 0, "max": 255}}, {}, "left.networks"),
+]
+
+
+@pytest.mark.parametrize(("side", "conditions", "key"), CHOSEN_TWICE)
+def test_what_is_laid_down_is_not_chosen_as_well(side: dict[str, Any], conditions: dict[str, Any], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        traffic.make_trial(parse({"left": LEFT4 | side, "right": RIGHT4}, "test"), Conditions(**conditions), 64, 1, 0)
+    assert caught.value.key == key
+
+
+def test_a_direction_through_a_translator_needs_an_address_to_send_to() -> None:
+    one_way = parse({"left": LEFT6, "right": RIGHT4 | {"seen_as": "2001:2:0:1000::2"}}, "test")
+    traffic.make_trial(one_way, Conditions(directions="forward"), 84, 1, 0)
+    with pytest.raises(ConfigError, match="is missing: the other side needs an IPv4 address") as caught:
+        traffic.make_trial(one_way, ALL, 84, 1, 0)
+    assert caught.value.key == "left.seen_as"

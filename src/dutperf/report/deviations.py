@@ -6,12 +6,12 @@ One table, :data:`RULES`: clause, what is to be said where it was not followed, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dutperf.conditions import FRAME_SIZE_SERIES, Conditions
-from dutperf.model import MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, FieldMode, Value
+from dutperf.conditions import FRAME_SIZE_SERIES, RFC4814_DESTINATION_PORTS, RFC4814_SOURCE_PORTS, Conditions
+from dutperf.model import MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, FieldMode, Stream, Trial, Value
 
 TRIAL_S = 60.0
 DRAIN_S = 2.0
@@ -44,6 +44,10 @@ class Facts:
     """Repetitions that every frame size has."""
     frames: Sequence[dict[str, Any]]
     """Each frame size's limits, as the plan has them."""
+
+    def streams(self) -> Iterator[Stream]:
+        """What the directions send: the same ports and networks in all trials. The set-up may lay down what the conditions leave open."""
+        yield from Trial.model_validate(self.frames[0]["first_trial"]).streams().values()
 
     @property
     def smallest_size(self) -> int:
@@ -138,8 +142,15 @@ def _direction(facts: Facts) -> str | None:
 
 
 def _ports(facts: Facts) -> str | None:
-    ports = facts.conditions.ports
-    return f"{ports} UDP ports instead of random ones over the recommended ranges" if ports is not FieldMode.RANDOM else None
+    recommended = {
+        RFC4814_SOURCE_PORTS: [one.source_port for one in facts.streams()],
+        RFC4814_DESTINATION_PORTS: [one.destination_port for one in facts.streams()],
+    }
+    modes = sorted({port.mode for ports in recommended.values() for port in ports if port.mode is not FieldMode.RANDOM})
+    if modes:
+        return f"{' and '.join(modes)} UDP ports instead of random ones over the recommended ranges"
+    elsewhere = any((port.min, port.max) != range_ for range_, ports in recommended.items() for port in ports)
+    return "random UDP ports over other ranges than the recommended ones" if elsewhere else None
 
 
 def _frame_sizes(facts: Facts) -> str | None:
@@ -150,10 +161,10 @@ def _frame_sizes(facts: Facts) -> str | None:
 
 
 def _networks(facts: Facts) -> str | None:
-    networks = facts.conditions.networks
-    if networks == 1:
+    several = sorted({stream.networks for stream in facts.streams() if stream.networks > 1})
+    if not several:
         return f"measured with a single pair of addresses, not also with random destinations over {NETWORKS} networks"
-    return f"measured with random destinations over {networks} networks, not also with a single pair of addresses"
+    return f"measured with random destinations over {' and '.join(map(str, several))} networks, not also with a single pair of addresses"
 
 
 def _latency(facts: Facts) -> str | None:

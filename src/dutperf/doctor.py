@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from dutperf.pci import HANDING_OVER, NETWORK_CLASS
 from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand
 
@@ -35,7 +36,6 @@ PORT_DRIVERS = ("af_packet", "af_xdp", "ring", "null")
 """Drivers behind the port specs that need no PCI device."""
 STEAL_LIMIT_PERCENT = 0.5
 """Stolen time from which frames are late often enough to spoil trials."""
-PCI_NETWORK_CLASS = "0x02"
 
 
 @dataclass(frozen=True)
@@ -195,9 +195,9 @@ def dpdk(machine: Machine) -> Iterator[Finding]:
 
 def pci(machine: Machine) -> Iterator[Finding]:
     """Network cards that the kernel does not use itself, and its drivers that hand them to DPDK."""
-    cards = [path.parent for path in machine.glob("sys/bus/pci/devices/*/class") if path.read_text().startswith(PCI_NETWORK_CLASS)]
+    cards = [path.parent for path in machine.glob("sys/bus/pci/devices/*/class") if path.read_text().startswith(NETWORK_CLASS)]
     free = ", ".join(card.name for card in cards if not _in_use(card))
-    handing_over = [name for name in ("vfio-pci", "uio_pci_generic", "igb_uio") if machine.glob(f"sys/bus/pci/drivers/{name}")]
+    handing_over = [name for name in HANDING_OVER if machine.glob(f"sys/bus/pci/drivers/{name}")]
     if not free:
         yield Finding("network cards", "note", "none free on PCI: ports are af_packet:IF or af_xdp:IF, whose speed the kernel bounds")
     elif handing_over:

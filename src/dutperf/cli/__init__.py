@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 from dutperf import __version__, procedure
-from dutperf.cli import doctor, lab, measure, resume, run, trial
-from dutperf.cli.errors import signals_interrupt
+from dutperf.cli import convert, doctor, lab, measure, resume, run, trial
+from dutperf.endings import signals_interrupt
 
 app = typer.Typer(name="dutperf", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -36,6 +36,7 @@ for definition in procedure.ALL:
 app.command("run")(run.run)
 app.command("resume")(resume.resume)
 app.add_typer(lab.app, name="lab")
+app.command("convert")(convert.convert)
 app.command("doctor")(doctor.doctor)
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from dutperf.cli import options
 from dutperf.conditions import Conditions
 from dutperf.config import ConfigError, Setup
 from dutperf.journal import Event, JournalError
+from dutperf.tester.dut_core import yield_to_the_dut
 from dutperf.tester.engine import EngineCommand, EngineTester
 
 USUAL_FRAME_SIZE = 1518
@@ -117,17 +117,9 @@ def bench(source: Source, *conditions: Conditions) -> Iterator[Bench]:
     """
     max_frame_size = max(USUAL_FRAME_SIZE, *map(traffic.longest_frame, conditions))
     with source.setup(max_frame_size) as setup, dut.in_place(setup.dut):
-        _yield_to_the_dut()
+        yield_to_the_dut()
         for one in conditions:
             traffic.check(setup, traffic.sized(setup, one))
         command = EngineCommand.find(setup.engine.command, setup.engine.netns)
         with EngineTester(command, traffic.open_request(setup, max_frame_size), dut_cores=traffic.dut_cores(setup)) as tester:
             yield Bench(traffic.with_media(setup, tester.environment()), tester, source)
-
-
-def _yield_to_the_dut() -> None:
-    """From now on everything else on this machine goes before this process: a DUT that shares its core must not lose frames to a progress line.
-
-    The engine's hot loops raise their own priority again.
-    """
-    os.setpriority(os.PRIO_PROCESS, 0, 19)

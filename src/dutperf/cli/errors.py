@@ -3,27 +3,20 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 import typer
 
 from dutperf.campaign import PlanError
 from dutperf.cli.options import option_of
 from dutperf.config import ConfigError
+from dutperf.endings import ABORTED, INTERRUPTED, WRONG_USAGE
 from dutperf.journal import JOURNAL, JournalError, WriteError
 from dutperf.lab import LabError
 from dutperf.suite import SUITE
 from dutperf.tester import TesterError
-
-NO_NUMBER = 1
-WRONG_USAGE = 2
-INVALID = 3
-ABORTED = 4
-INTERRUPTED = 130
 
 
 @contextmanager
@@ -57,21 +50,6 @@ def kept(directory: Path) -> Iterator[None]:
 def say(text: str) -> None:
     """One line for a person, on standard error."""
     typer.echo(f"dutperf: {text}", err=True)
-
-
-@contextmanager
-def signals_interrupt() -> Iterator[None]:
-    """Within, SIGTERM and SIGHUP do what Ctrl-C does: labs, engine and journal are left in order."""
-    former = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _exit(text: str, status: int) -> typer.Exit:

@@ -10,7 +10,8 @@ from rich.table import Table
 
 from dutperf import lab
 from dutperf.cli import options, show
-from dutperf.cli.errors import NO_NUMBER, reported, say
+from dutperf.cli.errors import reported, say
+from dutperf.endings import NO_NUMBER
 
 app = typer.Typer(no_args_is_help=True, help="DUTs in network namespaces of this machine.")
 Name = Annotated[str, typer.Argument(metavar="NAME")]

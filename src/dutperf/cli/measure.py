@@ -17,8 +17,9 @@ from dutperf import campaign, suite
 from dutperf.campaign import Observer, Summary
 from dutperf.cli import live, options, show
 from dutperf.cli.bench import Bench, Source, bench
-from dutperf.cli.errors import INVALID, NO_NUMBER, kept, reported, say
+from dutperf.cli.errors import kept, reported, say
 from dutperf.conditions import Conditions
+from dutperf.endings import INVALID, NO_NUMBER
 from dutperf.procedure.definition import Definition
 from dutperf.suite import Measurement, SuiteSummary
 

@@ -13,10 +13,11 @@ from dutperf import config, traffic
 from dutperf.campaign import Plan
 from dutperf.cli import live, options, show
 from dutperf.cli.bench import Bench, Source, bench
-from dutperf.cli.errors import ABORTED, INVALID, reported, say
+from dutperf.cli.errors import reported, say
 from dutperf.cli.options import DEFAULT
 from dutperf.conditions import Conditions, Rate
 from dutperf.config import ConfigError
+from dutperf.endings import ABORTED, INVALID
 from dutperf.model import Trial, TrialResult, Verdict, to_json
 from dutperf.tester import Tester
 

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from types import ModuleType
 from typing import Any
 
 from dutperf.conditions import Conditions
 from dutperf.model import TrialResult
 from dutperf.procedure.bench import PlanError
-from dutperf.search import NO_LOSS, Loss, mlr
+from dutperf.search import NO_LOSS, Loss
 from dutperf.search.binary import BinarySearch, Bounds, BoundsError, Search
 
 TYPICAL_LATER_TRIALS = 3
@@ -26,14 +27,15 @@ def make(conditions: Conditions, bounds: Bounds, near_fps: int | None) -> Search
     if conditions.search == "binary":
         return BinarySearch(bounds, near_fps)
     try:
-        return mlr.MlrSearch(bounds, conditions.loss_goals(), conditions.duration_s)
+        search: Search = _mlr().MlrSearch(bounds, conditions.loss_goals(), conditions.duration_s)
     except BoundsError as error:
         raise PlanError(str(error), option=option_of(error)) from error
+    return search
 
 
 def lowest_fps(conditions: Conditions, bounds: Bounds) -> int:
     """The lowest rate that the search may offer, for conditions that it can have."""
-    return bounds.lowest_fps if conditions.search == "binary" else mlr.lowest_fps(bounds)
+    return bounds.lowest_fps if conditions.search == "binary" else _mlr().lowest_fps(bounds)
 
 
 def option_of(error: BoundsError) -> str:
@@ -43,7 +45,7 @@ def option_of(error: BoundsError) -> str:
 
 def typical_later_trials(conditions: Conditions) -> int:
     """Estimate for the search of a repetition after the first."""
-    return TYPICAL_LATER_TRIALS if conditions.search == "binary" else mlr.TYPICAL_TRIALS
+    return TYPICAL_LATER_TRIALS if conditions.search == "binary" else _mlr().TYPICAL_TRIALS
 
 
 def description(conditions: Conditions) -> dict[str, Any]:
@@ -56,6 +58,13 @@ def description(conditions: Conditions) -> dict[str, Any]:
 def loss_of(result: TrialResult) -> Loss:
     """That of the direction which lost the greater share of its frames; a procedure's loss goals apply to each direction by itself."""
     return max((Loss(counts.lost, counts.sent) for counts in result.directions().values()), key=lambda loss: loss.ratio, default=NO_LOSS)
+
+
+def _mlr() -> ModuleType:
+    """Imported where it is used: the library takes longer than everything else that a short command imports."""
+    from dutperf.search import mlr
+
+    return mlr
 
 
 def _check(conditions: Conditions, bounds: Bounds) -> None:

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How every command ends: its exit status, and what signals do to it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+NO_NUMBER = 1
+WRONG_USAGE = 2
+INVALID = 3
+ABORTED = 4
+INTERRUPTED = 130
+
+
+@contextmanager
+def signals_interrupt() -> Iterator[None]:
+    """Within, SIGTERM and SIGHUP do what Ctrl-C does: labs, engine and journal are left in order."""
+    former = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

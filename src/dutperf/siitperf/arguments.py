@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The positional parameters of the commands: whole numbers, which of them there are, their ranges, and what they demand of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from dutperf.siitperf.configuration import InputError, Settings, integer
+
+_LARGEST = 2**32 - 1
+_FPS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One positional parameter; both ends of its range are included."""
+
+    name: str
+    low: int
+    high: int
+
+
+ALL_IPV4_EXCESS = 20
+"""SIZE is the IPv6 frame's also where all traffic is IPv4, so it may be longer by what IPv4 frames are shorter."""
+LONGEST = 1518
+COMMON = (
+    Parameter("SIZE", 84, LONGEST + ALL_IPV4_EXCESS),
+    Parameter("RATE", 1, _FPS),
+    Parameter("DURATION", 1, 3600),
+    Parameter("TIMEOUT", 0, 60_000),
+    Parameter("n", 2, 1_000_000),
+    Parameter("m", 0, 1_000_000),
+)
+STATEFUL = (
+    Parameter("N", 1, _LARGEST),
+    Parameter("M", 1, _LARGEST),
+    Parameter("R", 1, _FPS),
+    Parameter("T", 1, 2000),
+    Parameter("D", 1, 100_000_000),
+)
+LATENCY = (Parameter("DELAY", 0, 3600), Parameter("TIMESTAMPS", 1, 50_000))
+PDV = (Parameter("FRAME_TIMEOUT", 0, 3_600_000),)
+
+Arguments = Mapping[str, int]
+"""Checked parameters by name: SIZE in bytes, RATE and R in frames/s, DURATION and DELAY in s, TIMEOUT, FRAME_TIMEOUT, T and D in ms."""
+
+
+def parse(words: Sequence[str], own: Sequence[Parameter], settings: Settings) -> Arguments:
+    """The arguments of a command that has ``own`` parameters beyond the common ones.
+
+    Raises:
+        InputError: a wrong number of them, or one that cannot be used; the message names it.
+    """
+    parameters = (*COMMON, *(STATEFUL if settings.stateful else ()), *own)
+    if len(words) != len(parameters):
+        names = " ".join(parameter.name for parameter in parameters)
+        raise InputError("arguments", f"there are {len(words)}, not {len(parameters)}: {names} (Stateful is {settings['Stateful']})")
+    arguments = {parameter.name: _read(parameter, word) for parameter, word in zip(parameters, words, strict=True)}
+    for check in (_check_mix, _check_size, _check_latency, _check_frame_timeout, _check_stateful):
+        check(arguments, settings)
+    return MappingProxyType(arguments)
+
+
+def _read(parameter: Parameter, word: str) -> int:
+    try:
+        return integer(parameter.low, parameter.high)(word)
+    except ValueError as error:
+        raise InputError(parameter.name, str(error)) from None
+
+
+def has_background(arguments: Arguments) -> bool:
+    """Whether some frames are background traffic, which is IPv6."""
+    return arguments["m"] < arguments["n"]
+
+
+def all_ipv4(arguments: Arguments, settings: Settings) -> bool:
+    """Whether no frame on either side is IPv6."""
+    return not has_background(arguments) and settings["IP-L-Vers"] == settings["IP-R-Vers"] == 4
+
+
+def _check_mix(arguments: Arguments, settings: Settings) -> None:
+    if arguments["m"] > arguments["n"]:
+        raise InputError("m", f"should be at most n, {arguments['n']}, not {arguments['m']}")
+    if has_background(arguments):
+        for side in ("L", "R"):
+            settings.required(f"IPv6-{side}-Real", f"n = {arguments['n']} and m = {arguments['m']} send IPv6 in the background")
+
+
+def _check_size(arguments: Arguments, settings: Settings) -> None:
+    if arguments["SIZE"] > LONGEST and not all_ipv4(arguments, settings):
+        raise InputError("SIZE", f"should be at most {LONGEST}, not {arguments['SIZE']}: not all traffic is IPv4")
+
+
+def _check_latency(arguments: Arguments, _settings: Settings) -> None:
+    if "DELAY" not in arguments:
+        return
+    if arguments["DELAY"] >= arguments["DURATION"]:
+        raise InputError("DELAY", f"should be less than DURATION, {arguments['DURATION']}, not {arguments['DELAY']}")
+    frames = arguments["RATE"] * (arguments["DURATION"] - arguments["DELAY"])
+    if arguments["TIMESTAMPS"] > frames:
+        raise InputError("TIMESTAMPS", f"should be at most {frames}, the frames sent after DELAY, not {arguments['TIMESTAMPS']}")
+
+
+def _check_frame_timeout(arguments: Arguments, _settings: Settings) -> None:
+    whole_ms = 1000 * arguments["DURATION"] + arguments["TIMEOUT"]
+    if arguments.get("FRAME_TIMEOUT", 0) >= whole_ms:
+        raise InputError("FRAME_TIMEOUT", f"should be less than 1000 * DURATION + TIMEOUT, {whole_ms}, not {arguments['FRAME_TIMEOUT']}")
+
+
+def _check_stateful(arguments: Arguments, _settings: Settings) -> None:
+    if "N" not in arguments:
+        return
+    n, m, frames, entries = (arguments[name] for name in ("n", "m", "N", "M"))
+    if frames - frames * (n - m) // n < entries:
+        raise InputError("M", f"should be at most {frames - frames * (n - m) // n}, the foreground frames among N, not {entries}")
+    if arguments["D"] * arguments["R"] < 1000 * frames + arguments["T"] * arguments["R"]:
+        raise InputError("D", f"should be at least 1000 * N / R + T, {1000 * frames / arguments['R'] + arguments['T']:g}, not {arguments['D']}")

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file ``siitperf.conf``: one ``Key value`` a line, ``#`` begins a comment. Read and checked once, here; :data:`KEYS` is the table of all keys.
+
+Like siitperf's manual it calls the sides L and R and the directions Fwd and Rev.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from dutperf.config import Mac
+from dutperf.model import FieldMode
+
+FILE = Path("siitperf.conf")
+"""In the current directory, as siitperf has it."""
+SIDES = ("L", "R")
+DIRECTIONS = {"Forward": "Fwd", "Reverse": "Rev"}
+"""The key that switches a direction on, and the beginning of its other keys."""
+MODES = (FieldMode.FIXED, FieldMode.INCREASING, FieldMode.DECREASING, FieldMode.RANDOM)
+"""What 0 to 3 mean for ports and addresses."""
+
+
+class InputError(Exception):
+    """The file, an argument or a variable cannot be used; the message begins with its name."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(f"{name}: {message}")
+        self.name = name
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key: how its value is read (ValueError: it cannot be), and what holds where it does not stand in the file."""
+
+    name: str
+    read: Callable[[str], Any]
+    default: Any = None
+
+
+def integer(low: int, high: int | None = None, *, hexadecimal: bool = False) -> Callable[[str], int]:
+    """Reads a whole number from ``low`` to ``high``; ``hexadecimal``: 0x… is one, too."""
+
+    def read(text: str) -> int:
+        prefixed = hexadecimal and text.lower().startswith("0x")
+        digits = text[2:] if prefixed else text.removeprefix("-")
+        if not (digits.isascii() and digits.isalnum() if prefixed else digits.isascii() and digits.isdigit()):
+            raise ValueError(f"should be a whole number, not '{text}'")
+        value = int(text, 16 if prefixed else 10)
+        if value < low or (high is not None and value > high):
+            raise ValueError(f"should be {low} to {high}, not {text}" if high is not None else f"should be {low} or more, not {text}")
+        return value
+
+    return read
+
+
+def _version(text: str) -> int:
+    if text not in ("4", "6"):
+        raise ValueError(f"should be 4 or 6, not '{text}'")
+    return int(text)
+
+
+def _address(version: int) -> Callable[[str], IPv4Address | IPv6Address]:
+    def read(text: str) -> IPv4Address | IPv6Address:
+        try:
+            return IPv4Address(text) if version == 4 else IPv6Address(text)
+        except AddressValueError:
+            raise ValueError(f"'{text}' is no IPv{version} address") from None
+
+    return read
+
+
+def _mac(text: str) -> str:
+    try:
+        return TypeAdapter(Mac).validate_python(text)
+    except ValidationError as error:
+        reason = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        raise ValueError(f"'{text}' {reason}") from None
+
+
+_FLAG = integer(0, 1)
+_MODE = integer(0, 3)
+_PORT = integer(0, 65535)
+_BITS16 = integer(0, 0xFFFF, hexadecimal=True)
+
+
+def _keys_of_side(side: str) -> Iterator[Key]:
+    yield Key(f"IP-{side}-Vers", _version, {"L": 6, "R": 4}[side])
+    for version in (4, 6):
+        yield Key(f"IPv{version}-{side}-Real", _address(version))
+        yield Key(f"IPv{version}-{side}-Virt", _address(version))
+    yield Key(f"MAC-{side}-Tester", _mac)
+    yield Key(f"MAC-{side}-DUT", _mac)
+    yield Key(f"Num-{side}-Nets", integer(1, 256), 1)
+    yield Key(f"CPU-{side}-Send", integer(0))
+    yield Key(f"CPU-{side}-Recv", integer(0))
+    yield Key(f"IP-{side}-var", _MODE, 0)
+    yield Key(f"IP-{side}-min", _BITS16)
+    yield Key(f"IP-{side}-max", _BITS16)
+    yield Key(f"IPv4-{side}-offset", integer(1, 2))
+    yield Key(f"IPv6-{side}-offset", integer(6, 14))
+
+
+def _keys_of_direction(name: str, prefix: str) -> Iterator[Key]:
+    yield Key(name, _FLAG, 1)
+    for field, lowest, highest in (("sport", 1024, 65535), ("dport", 1, 49151)):
+        yield Key(f"{prefix}-var-{field}", _MODE, 0)
+        yield Key(f"{prefix}-{field}-min", _PORT, lowest)
+        yield Key(f"{prefix}-{field}-max", _PORT, highest)
+
+
+KEYS = {
+    key.name: key
+    for key in (
+        *(key for side in SIDES for key in _keys_of_side(side)),
+        *(key for name, prefix in DIRECTIONS.items() for key in _keys_of_direction(name, prefix)),
+        Key("Promisc", _FLAG, 1),
+        Key("MEM-Channels", integer(1), 1),
+        Key("Stateful", integer(0, 2), 0),
+        Key("Enumerate-ports", _MODE, 0),
+        Key("Enumerate-ips", _MODE, 0),
+        Key("Responder-tuples", _MODE, 0),
+    )
+}
+OLDER_NAMES = {"Responder-ports": "Responder-tuples"}
+STATEFUL_ONLY = ("Enumerate-ports", "Enumerate-ips", "Responder-tuples")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A checked file: ``settings["IP-L-Vers"]``."""
+
+    given: Mapping[str, Any]
+    """What stands in the file."""
+
+    def __getitem__(self, key: str) -> Any:
+        """A key's value, or its default; None where it has neither."""
+        return self.given.get(key, KEYS[key].default)
+
+    def required(self, key: str, purpose: str) -> Any:
+        """Likewise.
+
+        Raises:
+            InputError: it has neither.
+        """
+        if self[key] is None:
+            raise InputError(key, f"is missing: {purpose}")
+        return self[key]
+
+    @property
+    def stateful(self) -> bool:
+        """Whether the tests are to be those of a stateful gateway."""
+        return bool(self["Stateful"])
+
+    @property
+    def translates(self) -> bool:
+        """Whether the DUT turns one IP version into the other."""
+        return bool(self["IP-L-Vers"] != self["IP-R-Vers"])
+
+    def active(self) -> tuple[str, ...]:
+        """The directions that send."""
+        return tuple(name for name in DIRECTIONS if self[name])
+
+    def mode(self, key: str) -> FieldMode:
+        """What the 0 to 3 of a key mean."""
+        return MODES[self[key]]
+
+
+def load(path: Path = FILE) -> Settings:
+    """Read and check the file.
+
+    Raises:
+        InputError: it cannot be read, or something in it cannot be used; the message names the key, or the line's number and text.
+    """
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read in {Path.cwd()}: {error.strerror}") from None
+    return parse(text, str(path))
+
+
+def parse(text: str, origin: str = str(FILE)) -> Settings:
+    """Read and check what stands in a file called ``origin``.
+
+    Raises:
+        InputError: see :func:`load`.
+    """
+    given: dict[str, Any] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        key, value = _read(words, f"{origin}, line {number}", line.strip())
+        if given.setdefault(key.name, value) != value:
+            raise InputError(key.name, f"stands there twice, with different values ({origin}, line {number})")
+    settings = Settings(MappingProxyType(given))
+    _check(settings)
+    return settings
+
+
+def _read(words: list[str], place: str, line: str) -> tuple[Key, Any]:
+    key = KEYS.get(OLDER_NAMES.get(words[0], words[0]))
+    if key is None or len(words) != 2:
+        near = get_close_matches(words[0], KEYS, n=1) if key is None else []
+        raise InputError(place, f"cannot be read: '{line}'" + (f"; did you mean {near[0]}?" if near else ""))
+    try:
+        return key, key.read(words[1])
+    except ValueError as error:
+        raise InputError(words[0], f"{error} ({place})") from None
+
+
+# --- what keys demand of each other ----------------------------------------------------------------------------------------------------------
+
+
+def _check(settings: Settings) -> None:
+    if not settings.active() and not settings.stateful:
+        raise InputError("Forward", "is 0, and Reverse as well: one of them has to be 1")
+    for prefix in DIRECTIONS.values():
+        for field in ("sport", "dport"):
+            _check_range(settings, f"{prefix}-{field}")
+    for side in SIDES:
+        _check_range(settings, f"IP-{side}")
+        _check_varying(settings, side)
+    _check_addresses(settings)
+
+
+def _check_range(settings: Settings, stem: str) -> None:
+    low, high = settings[f"{stem}-min"], settings[f"{stem}-max"]
+    if low is not None and high is not None and low > high:
+        raise InputError(f"{stem}-min", f"is {low}, greater than {stem}-max, {high}")
+
+
+def _check_varying(settings: Settings, side: str) -> None:
+    if settings[f"IP-{side}-var"] == 0:
+        return
+    purpose = f"IP-{side}-var is {settings[f'IP-{side}-var']}"
+    for end in ("min", "max"):
+        settings.required(f"IP-{side}-{end}", purpose)
+    for version in {settings["IP-L-Vers"], settings["IP-R-Vers"]}:
+        settings.required(f"IPv{version}-{side}-offset", f"{purpose} and IPv{version} is used")
+    for other in SIDES:
+        if settings[f"Num-{other}-Nets"] > 1:
+            raise InputError(f"Num-{other}-Nets", f"is {settings[f'Num-{other}-Nets']}, but {purpose}: varying addresses go with one network only")
+
+
+def _check_addresses(settings: Settings) -> None:
+    """Source is the sender's own address of its version; destination the other side's own, through a translator its virtual one."""
+    for side in SIDES:
+        version = settings[f"IP-{side}-Vers"]
+        settings.required(f"IPv{version}-{side}-Real", f"IP-{side}-Vers is {version}")
+    for direction, sender, receiver in (("Forward", "L", "R"), ("Reverse", "R", "L")):
+        if settings[direction] and settings.translates:
+            version = settings[f"IP-{sender}-Vers"]
+            settings.required(f"IPv{version}-{receiver}-Virt", f"{direction} sends there, through a translator")

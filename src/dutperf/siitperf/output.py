@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lines that scripts read: numbers on standard output, warnings on standard error. Delays are in milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dutperf.model import Direction, DirectionCounts, Trial, TrialResult, Verdict
+from dutperf.validity import sending_time_limit_s
+
+Figures = dict[str, float]
+OVERDUE = ("unsent", "sending_time")
+"""Causes of a trial that is not valid which siitperf knows as well: the sending did not keep its time."""
+DELAY_LINES = {"TL": "{} TL: {:.6f}", "WCL": "{} WCL: {:.6f}"}
+PDV_LINES = {"D99.9": "Info: {} D99_9th_perc: {:.6f}", "Dmin": "Info: {} Dmin: {:.6f}", "Dmax": "Info: {} Dmax: {:.6f}", "PDV": "{} PDV: {:.6f}"}
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What a command says of its trial."""
+
+    numbers: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def lines(trial: Trial, result: TrialResult, figures: dict[Direction, Figures]) -> Lines:
+    """Of a trial that was not aborted. ``figures``: each direction's delays by their name here; they are left out where the trial is not valid."""
+    numbers = [*_sending(result), *_receiving(trial, result)]
+    if result.verdict is Verdict.VALID:
+        numbers += [line for direction, named in figures.items() for line in _delays(_name(direction), named)]
+    return Lines(tuple(numbers), tuple(_warnings(trial, result)))
+
+
+def _name(direction: Direction) -> str:
+    return direction.value.capitalize()
+
+
+def _overdue(result: TrialResult) -> set[Direction | None]:
+    return {cause.direction for cause in result.causes if cause.code in OVERDUE}
+
+
+def _sending(result: TrialResult) -> Iterator[str]:
+    """The frames sent only where they were sent in time."""
+    for direction, counts in result.directions().items():
+        yield f"Info: {_name(direction)} sender's sending took {counts.send_time_s:.10f} seconds."
+        if direction not in _overdue(result):
+            yield f"{_name(direction)} frames sent: {counts.sent}"
+
+
+def _receiving(trial: Trial, result: TrialResult) -> Iterator[str]:
+    for direction, counts in result.directions().items():
+        yield f"{_name(direction)} frames received: {counts.received}"
+        if trial.frame_timeout_ns is not None:
+            yield f"Info: {_name(direction)} frames completely missing: {_missing(counts)}"
+
+
+def _missing(counts: DirectionCounts) -> int:
+    """Neither in time nor late."""
+    return counts.lost - counts.late
+
+
+def _delays(name: str, figures: Figures) -> Iterator[str]:
+    for figure, line in {**DELAY_LINES, **PDV_LINES}.items():
+        if figure in figures:
+            yield line.format(name, figures[figure])
+
+
+def _warnings(trial: Trial, result: TrialResult) -> Iterator[str]:
+    """siitperf's own for a sending that took too long, and every cause in our words: each says that the test is invalid, which scripts look for."""
+    limit_s = sending_time_limit_s(trial.duration_s)
+    for direction in result.directions():
+        if direction in _overdue(result):
+            yield f"Warning: {_name(direction)} sending exceeded the {limit_s:.10f} seconds limit, the test is invalid."
+    for cause in result.causes:
+        yield f"Warning: the test is invalid: {cause.text}."

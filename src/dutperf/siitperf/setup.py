@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From siitperf's file, arguments and our variables to the set-up and the conditions that every other command has.
+
+Source is the sender's Real address of its version, destination the other side's Real, through a translator its Virt. siitperf knows the DUT by its
+MAC addresses alone; where the file has none, the DUT is asked for by ARP and NDP at the first address of the tester's own /24 or /64, or at those
+in ``DUTPERF_GATEWAYS``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_interface
+from typing import Any
+
+from dutperf import config, pci
+from dutperf.conditions import Conditions
+from dutperf.config import ConfigError, Setup
+from dutperf.model import IPV6_HEADER_EXCESS, FieldMode, VaryingAddress, VaryingField, to_json
+from dutperf.siitperf.arguments import Arguments, all_ipv4, has_background
+from dutperf.siitperf.configuration import DIRECTIONS, SIDES, InputError, Settings
+from dutperf.siitperf.variables import Gateways, Ports, Variables
+from dutperf.traffic import destination_ports, source_ports
+
+NAMES = {"L": "left", "R": "right"}
+CORES = {"Forward": ("CPU-L-Send", "CPU-R-Recv"), "Reverse": ("CPU-R-Send", "CPU-L-Recv")}
+"""Each direction's sender and receiver."""
+NETWORK_BITS = {4: 24, 6: 64}
+"""The network of the tester's own address, where the DUT is asked for."""
+HOST_BITS = {4: 32, 6: 128}
+SENT_BY = {"L": "Fwd", "R": "Rev"}
+
+
+def make(settings: Settings, variables: Variables, arguments: Arguments) -> Setup:
+    """The set-up of a command.
+
+    Raises:
+        InputError: the file, the variables and this machine do not go together.
+    """
+    versions = {6} if has_background(arguments) else set[int]()
+    whole = mapping(settings, ports=variables.ports or dpdk_ports(), gateways=variables.gateways, background=versions)
+    engine = {"netns": variables.netns, "cores": "auto" if variables.automatic_cores else _existing_cores(settings)}
+    try:
+        return config.parse(whole | {"engine": engine}, "")
+    except ConfigError as error:
+        raise InputError(key_of(error.key), error.message) from None
+
+
+def conditions(settings: Settings, variables: Variables, arguments: Arguments) -> Conditions:
+    """The conditions of a command's trial. SIZE is the IPv6 frame's even where all traffic is IPv4."""
+    return Conditions(
+        frame_sizes=(arguments["SIZE"] - (IPV6_HEADER_EXCESS if all_ipv4(arguments, settings) else 0),),
+        duration_s=arguments["DURATION"],
+        drain_s=arguments["TIMEOUT"] / 1000,
+        learning_rest_s=variables.learning_rest_s,
+        directions=directions(settings),
+        n=arguments["n"],
+        m=arguments["m"],
+        **({} if variables.seed is None else {"seed": variables.seed}),
+        **({"tags": arguments["TIMESTAMPS"], "tag_after_s": arguments["DELAY"]} if "DELAY" in arguments else {}),
+    )
+
+
+def directions(settings: Settings) -> Any:
+    """As :class:`Conditions` names them."""
+    active = settings.active()
+    return "both" if len(active) == len(DIRECTIONS) else active[0].lower()
+
+
+def mapping(settings: Settings, *, ports: Ports | None, gateways: Gateways, background: Collection[int]) -> dict[str, Any]:
+    """Both sides in the form of our configuration file, without ports where ``ports`` is None. ``background``: IP versions of background traffic.
+
+    Raises:
+        InputError: gateways that nobody asks for.
+    """
+    sides = {side: _side(settings, side, gateways, background) for side in SIDES}
+    used = {one for keys in sides.values() for name, one in keys.items() if name in ("gateway4", "gateway6")}
+    for gateway in gateways:
+        if str(gateway) not in used:
+            raise InputError("DUTPERF_GATEWAYS", f"{gateway} is not asked for: it is in no network of a side whose MAC-x-DUT is missing")
+    if ports is None:
+        return {NAMES[side]: keys for side, keys in sides.items()}
+    if ports[0] in config.JOINED_IN_MEMORY:  # there is nobody to ask
+        sides = {side: {name: one for name, one in keys.items() if name not in ("gateway4", "gateway6")} for side, keys in sides.items()}
+    return {NAMES[side]: {"port": port} | keys for port, (side, keys) in zip(ports, sides.items(), strict=True)}
+
+
+def key_of(place: str) -> str:
+    """siitperf's name for a place in our configuration (``left.gateway_mac``); where it has none, ours."""
+    name, _, key = place.partition(".")
+    side = next((letter for letter, known in NAMES.items() if known == name), None)
+    if side is None:
+        return {"engine.netns": "DUTPERF_NETNS", "cores": "CPU-x-Send, CPU-x-Recv"}.get(place, place)
+    known = {
+        "port": "DUTPERF_PORTS",
+        "ipv4": f"IPv4-{side}-Real",
+        "ipv6": f"IPv6-{side}-Real",
+        "mac": f"MAC-{side}-Tester",
+        **dict.fromkeys(("gateway4", "gateway6", "gateway_mac"), f"MAC-{side}-DUT"),
+    }
+    return known.get(key, place)
+
+
+def dpdk_ports() -> Ports:
+    """DPDK's ports 0 and 1.
+
+    Raises:
+        InputError: it has not so many.
+    """
+    found = pci.dpdk_ports()
+    if len(found) < 2:
+        raise InputError("DUTPERF_PORTS", f"is not set, and DPDK has {len(found)} port(s) here, not 2: bind two network cards to vfio-pci, or set LEFT,RIGHT")
+    return found[0], found[1]
+
+
+# --- cores -----------------------------------------------------------------------------------------------------------------------------------
+
+
+def cores(settings: Settings) -> dict[str, int]:
+    """The cores of the active directions by key, in the order in which the engine places senders and receivers.
+
+    Raises:
+        InputError: one is missing, or stands there twice.
+    """
+    active = settings.active()
+    keys = [key for direction in active for key in CORES[direction]]
+    if active == ("Reverse",):
+        keys.reverse()  # of two cores, the engine's second one sends in this direction
+    chosen = {key: settings.required(key, "the core is needed; or set DUTPERF_CORES=auto") for key in keys}
+    for key, core in chosen.items():
+        former = next(other for other, one in chosen.items() if one == core)
+        if former != key:
+            raise InputError(key, f"core {core} is that of {former} already; or set DUTPERF_CORES=auto")
+    return chosen
+
+
+def _existing_cores(settings: Settings) -> list[int]:
+    here = os.sched_getaffinity(0)
+    for key, core in cores(settings).items():
+        if core not in here:
+            raise InputError(key, f"core {core} does not exist here, or may not be used; set DUTPERF_CORES=auto to let the engine choose")
+    return list(cores(settings).values())
+
+
+# --- a side ----------------------------------------------------------------------------------------------------------------------------------
+
+
+def _side(settings: Settings, side: str, gateways: Gateways, background: Collection[int]) -> dict[str, Any]:
+    version = settings[f"IP-{side}-Vers"]
+    other = settings[f"IP-{'R' if side == 'L' else 'L'}-Vers"]
+    asked = () if settings[f"MAC-{side}-DUT"] else {version, *background}
+    own = {name: own for number in (4, 6) if (own := _own(settings, side, number, asked)) for name in [f"ipv{number}"]}
+    keys = {
+        "version": version,
+        **{name: str(address) for name, address in own.items()},
+        **{f"gateway{number}": str(_gateway(own[f"ipv{number}"], gateways)) for number in sorted(asked)},
+        "gateway_mac": settings[f"MAC-{side}-DUT"],
+        "mac": settings[f"MAC-{side}-Tester"],
+        "seen_as": _text(settings[f"IPv{other}-{side}-Virt"]) if settings.translates else None,
+        "varying_address": _varying(settings, side),
+        "source_port": _port(settings, f"{SENT_BY[side]}", "sport"),
+        "destination_port": _port(settings, f"{SENT_BY[side]}", "dport"),
+        "networks": settings[f"Num-{side}-Nets"],
+    }
+    return {name: value for name, value in keys.items() if value is not None}
+
+
+def _own(settings: Settings, side: str, version: int, asked: Collection[int]) -> IPv4Interface | IPv6Interface | None:
+    """The tester's address. siitperf knows no prefix lengths, and none is needed where the DUT's MAC address is given."""
+    address = settings[f"IPv{version}-{side}-Real"]
+    return None if address is None else ip_interface(f"{address}/{(NETWORK_BITS if version in asked else HOST_BITS)[version]}")
+
+
+def _gateway(own: IPv4Interface | IPv6Interface, gateways: Gateways) -> IPv4Address | IPv6Address:
+    """The DUT's address next to ``own``: the given one, else the first of the network that is not the tester's."""
+    return next(one for one in (*gateways, *_first(own)) if one.version == own.version and one in own.network)
+
+
+def _first(own: IPv4Interface | IPv6Interface) -> Iterator[IPv4Address | IPv6Address]:
+    yield from (address for address in (own.network[1], own.network[2]) if address != own.ip)
+
+
+def _text(address: IPv4Address | IPv6Address | None) -> str | None:
+    return None if address is None else str(address)
+
+
+def _varying(settings: Settings, side: str) -> dict[str, Any] | None:
+    mode = settings.mode(f"IP-{side}-var")
+    if mode is FieldMode.FIXED:
+        return None
+    offsets = {f"offset{version}": offset for version in (4, 6) if (offset := settings[f"IPv{version}-{side}-offset"]) is not None}
+    return to_json(VaryingAddress(mode=mode, min=settings[f"IP-{side}-min"], max=settings[f"IP-{side}-max"], **offsets))
+
+
+def _port(settings: Settings, prefix: str, field: str) -> dict[str, Any]:
+    """Fixed ports are those of RFC 2544 C.2.6.4, whatever the range."""
+    mode = settings.mode(f"{prefix}-var-{field}")
+    if mode is FieldMode.FIXED:
+        return to_json((source_ports if field == "sport" else destination_ports)(mode))
+    return to_json(VaryingField(mode=mode, min=settings[f"{prefix}-{field}-min"], max=settings[f"{prefix}-{field}-max"]))

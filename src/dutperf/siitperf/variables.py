@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The environment variables ``DUTPERF_…``: what siitperf knows from DPDK or not at all, and what scripts that were written for it cannot say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from pydantic import TypeAdapter, ValidationError
+
+from dutperf.config import PortSpec
+from dutperf.siitperf.configuration import InputError, integer
+
+Ports = tuple[str, str]
+Gateways = tuple[IPv4Address | IPv6Address, ...]
+START_DELAY_S = 2.0
+"""What siitperf waits before its first frame (RFC 2544 section 23 (b))."""
+_SEED = integer(0, 2**53 - 1)
+
+
+@dataclass(frozen=True)
+class Variables:
+    """All of them, read and checked."""
+
+    ports: Ports | None = None
+    """``DUTPERF_PORTS=left,right``; None: DPDK's ports 0 and 1."""
+    netns: str | None = None
+    """``DUTPERF_NETNS``: network namespace of the ports."""
+    automatic_cores: bool = False
+    """``DUTPERF_CORES=auto``: the engine chooses, whatever the file says."""
+    gateways: Gateways = ()
+    """``DUTPERF_GATEWAYS``: the DUT's addresses, to be asked for its MAC addresses where the file has none."""
+    seed: int | None = None
+    """``DUTPERF_SEED``: the same seed sends the same frames; None: a new one each time."""
+    learning_rest_s: float = START_DELAY_S
+    """``DUTPERF_LEARNING_REST``: seconds between ARP or NDP and the first frame."""
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Variables:
+        """From the environment; an empty variable counts as not set.
+
+        Raises:
+            InputError: one that cannot be used.
+        """
+        text = {name: environment.get(f"DUTPERF_{name}") or None for name in ("PORTS", "NETNS", "CORES", "GATEWAYS", "SEED", "LEARNING_REST")}
+        return cls(
+            ports=_ports(text["PORTS"]),
+            netns=_netns(text["NETNS"]),
+            automatic_cores=_automatic(text["CORES"]),
+            gateways=_gateways(text["GATEWAYS"]),
+            seed=_seed(text["SEED"]),
+            learning_rest_s=_seconds(text["LEARNING_REST"]),
+        )
+
+
+def _ports(text: str | None) -> Ports | None:
+    """A ``vdev:`` spec has commas of its own: the comma that leaves a port on both sides is the one between them."""
+    if text is None:
+        return None
+    commas = [match.start() for match in re.finditer(",", text)]
+    halves = [(text[:at].strip(), text[at + 1 :].strip()) for at in commas]
+    pairs = [pair for pair in halves if all(map(_is_port, pair))]
+    if len(pairs) != 1:
+        raise InputError("DUTPERF_PORTS", f"'{text}' is not LEFT,RIGHT, each a PCI address, af_packet:INTERFACE, af_xdp:INTERFACE, ring, null or vdev:DEVARGS")
+    return pairs[0]
+
+
+def _is_port(text: str) -> bool:
+    try:
+        TypeAdapter(PortSpec).validate_python(text)
+    except ValidationError:
+        return False
+    return True
+
+
+def _netns(text: str | None) -> str | None:
+    if text is not None and not re.fullmatch(r"[^\s/]+", text):
+        raise InputError("DUTPERF_NETNS", f"'{text}' is no name of a network namespace")
+    return text
+
+
+def _automatic(text: str | None) -> bool:
+    if text not in (None, "auto"):
+        raise InputError("DUTPERF_CORES", f"may only be auto, not '{text}'; core numbers stand in siitperf.conf")
+    return text is not None
+
+
+def _gateways(text: str | None) -> Gateways:
+    try:
+        return tuple(ip_address(word.strip()) for word in (text or "").split(",") if word.strip())
+    except ValueError as error:
+        raise InputError("DUTPERF_GATEWAYS", str(error)) from None
+
+
+def _seed(text: str | None) -> int | None:
+    try:
+        return None if text is None else _SEED(text)
+    except ValueError as error:
+        raise InputError("DUTPERF_SEED", str(error)) from None
+
+
+def _seconds(text: str | None) -> float:
+    if text is None:
+        return START_DELAY_S
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) > 60:
+        raise InputError("DUTPERF_LEARNING_REST", f"should be 0 to 60 seconds, not '{text}'")
+    return float(text)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What siitperf-tp sends, and what ``dutperf trial`` sends with the same file converted: captured, and compared byte for byte."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scapy.utils import rdpcap
+
+from dutperf.tester.engine import EngineCommand
+from siitperf_files import MACS, ROUTER, TRANSLATOR, link_commands
+
+FILES = {
+    "translator with background": (TRANSLATOR + MACS + "Num-R-Nets 256\nRev-var-sport 2\nRev-sport-max 5000\n", "128 400 1 0 10 7", "128"),
+    "router with varying addresses": (ROUTER + MACS + "IP-L-var 3\nIP-L-min 1\nIP-L-max 0xff\nIPv4-L-offset 2\n", "84 400 1 0 2 2", "64"),
+}
+
+
+@pytest.mark.usefixtures("command")
+@pytest.mark.parametrize(("text", "arguments", "size"), FILES.values(), ids=FILES)
+def test_a_converted_file_and_its_original_give_the_same_frames(text: str, arguments: str, size: str, tmp_path: Path, command: EngineCommand) -> None:
+    (tmp_path / "siitperf.conf").write_text(text)
+    link_commands(tmp_path)
+    mix = ":".join(arguments.split()[-2:])
+    original = _captured(tmp_path / "original", command, ["build/siitperf-tp", *arguments.split()])
+    converted = _environment(tmp_path / "converted", command)
+    (tmp_path / "ours.yaml").write_bytes(_run(tmp_path, [sys.executable, "-m", "dutperf", "convert"], converted))
+    ours = [sys.executable, "-m", "dutperf", "trial", "--config", "ours.yaml", "--frame-size", size, "--rate", "400", "--duration", "1", "--drain", "0"]
+    again = _captured(tmp_path / "converted", command, [*ours, "--foreground", mix, "--seed", "7"])
+    assert [len(frames) for frames in original] == [400, 400]
+    assert again == original
+
+
+def _environment(files: Path, command: EngineCommand) -> dict[str, str]:
+    files.mkdir(exist_ok=True)
+    ports = ",".join(f"vdev:net_pcap_{side},tx_pcap={files}/{side}.pcap" for side in ("left", "right"))
+    ours = {"PORTS": ports, "CORES": "auto", "SEED": "7", "LEARNING_REST": "0", "ENGINE": command.program}
+    return os.environ | {f"DUTPERF_{name}": value for name, value in ours.items()}
+
+
+def _run(directory: Path, argv: list[str], environment: dict[str, str]) -> bytes:
+    done = subprocess.run(argv, cwd=directory, env=environment, capture_output=True, timeout=120, check=False)
+    assert done.returncode in (0, 3), done.stderr
+    return done.stdout
+
+
+def _captured(files: Path, command: EngineCommand, argv: list[str]) -> list[list[bytes]]:
+    """Every frame of each side."""
+    _run(files.parent, argv, _environment(files, command))
+    return [[bytes(frame) for frame in rdpcap(str(files / f"{side}.pcap"))] for side in ("left", "right")]

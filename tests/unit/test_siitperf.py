@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -13,8 +15,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from dutperf import config, pci, traffic
+from dutperf.cli import app
 from dutperf.conditions import Conditions
 from dutperf.model import Cause, Delays, Direction, DirectionCounts, FieldMode, TrialResult, Verdict
 from dutperf.siitperf import arguments as positional
@@ -52,7 +56,7 @@ CORE = {"0": 0, "127": 127}
 MAC = {"02:00:00:00:00:01": "02:00:00:00:00:01", "0A:1b:2C:3d:4E:5f": "0a:1b:2c:3d:4e:5f"}
 NO_MAC = ["02:00:00:00:00", "02:00:00:00:00:00:00", "02-00-00-00-00-01", "01:00:5e:00:00:01", "00:00:00:00:00:00", "x"]
 ADDRESS = {4: {text: ip_address(text) for text in ("198.18.0.2", "198.19.255.254")}, 6: {text: ip_address(text) for text in ("2001:2::2", "2001:2:0:ffff::1")}}
-NO_ADDRESS = {4: ["198.18.0.256", "198.18.0", "2001:2::2", "x"], 6: ["198.18.0.2", "2001:2::10000", "2001:2::2/64", "x"]}
+NO_ADDRESS = {4: ["198.18.0.256", "198.18.0", "2001:2::2", "x"], 6: ["198.18.0.2", "2001:2::10000", "2001:2::2/64", "fe80::1%eth0", "x"]}
 
 
 def _of_side(side: str) -> dict[str, KeyRow]:
@@ -606,3 +610,25 @@ def test_ports_that_are_not_known_are_left_to_the_user(monkeypatch: pytest.Monke
     assert "# left.port and right.port are missing" in text
     with pytest.raises(config.ConfigError, match=r"left.port: is missing"):
         config.parse_yaml(text, "converted")
+
+
+def test_the_command_converts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUTPERF_PORTS", "ring,ring")
+    file = tmp_path / "siitperf.conf"
+    file.write_text(TRANSLATOR)
+    done = CliRunner().invoke(app, ["convert", str(file)])
+    assert done.exit_code == 0
+    assert config.parse_yaml(done.stdout, "converted").left.port == "ring"
+    file.write_text("Forwards 1\n")
+    refused = CliRunner().invoke(app, ["convert", str(file)])
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert f"{file}, line 1: cannot be read: 'Forwards 1'" in refused.stderr
+
+
+def test_a_command_starts_fast() -> None:
+    """Scripts start one process for each trial: what takes long to import stays away."""
+    program = "import sys; import dutperf.siitperf.commands; from dutperf.procedure import latency, pdv; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)})
+    imported = done.stdout.split()
+    assert "dutperf.siitperf.commands" in imported
+    assert not {"numpy", "MLRsearch", "typer", "rich", "jsonschema", "scapy"} & set(imported)

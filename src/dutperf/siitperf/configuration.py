@@ -6,6 +6,7 @@ Like siitperf's manual it calls the sides L and R and the directions Fwd and Rev
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -70,10 +71,10 @@ def _version(text: str) -> int:
 
 def _address(version: int) -> Callable[[str], IPv4Address | IPv6Address]:
     def read(text: str) -> IPv4Address | IPv6Address:
-        try:
-            return IPv4Address(text) if version == 4 else IPv6Address(text)
-        except AddressValueError:
-            raise ValueError(f"'{text}' is no IPv{version} address") from None
+        with contextlib.suppress(AddressValueError):
+            if "%" not in text:  # Python takes an interface's name behind it, no frame does
+                return IPv4Address(text) if version == 4 else IPv6Address(text)
+        raise ValueError(f"'{text}' is no IPv{version} address")
 
     return read
 

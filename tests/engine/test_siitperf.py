@@ -12,10 +12,10 @@ import pytest
 from scapy.utils import rdpcap
 
 from dutperf.tester.engine import EngineCommand
-from siitperf_files import MACS, ROUTER, TRANSLATOR, link_commands
+from siitperf_files import MACS, ROUTER, TRANSLATOR, link_commands, with_lines
 
 FILES = {
-    "translator with background": (TRANSLATOR + MACS + "Num-R-Nets 256\nRev-var-sport 2\nRev-sport-max 5000\n", "128 400 1 0 10 7", "128"),
+    "translator with background": (with_lines(TRANSLATOR + MACS, "Num-R-Nets 256", "Rev-var-sport 2", "Rev-sport-max 5000"), "128 400 1 0 10 7", "128"),
     "router with varying addresses": (ROUTER + MACS + "IP-L-var 3\nIP-L-min 1\nIP-L-max 0xff\nIPv4-L-offset 2\n", "84 400 1 0 2 2", "64"),
 }
 

@@ -381,6 +381,7 @@ def test_nobody_is_asked_in_a_ring() -> None:
 CONTRADICTIONS: list[tuple[str, str, Variables, str, str]] = [
     ("a gateway nowhere", TRANSLATOR, replace(VETHS, gateways=(IPv4Address("198.20.0.1"),)), "DUTPERF_GATEWAYS", "198.20.0.1 is not asked for"),
     ("a gateway in vain", TRANSLATOR + MACS, replace(VETHS, gateways=(IPv4Address("198.19.0.1"),)), "DUTPERF_GATEWAYS", "MAC-x-DUT"),
+    ("a gateway in a ring", ROUTER, replace(RINGS, gateways=(IPv4Address("198.19.0.1"),)), "DUTPERF_GATEWAYS", "198.19.0.1 is not asked for"),
     ("one address for both", with_lines(ROUTER, "IPv4-R-Real 198.18.0.2"), VETHS, "IPv4-R-Real", "is the address of left already"),
     ("a group's address", with_lines(ROUTER, "IPv4-R-Real 224.0.0.1"), VETHS, "IPv4-R-Real", "no address that a host can have"),
     ("one port for both", ROUTER, replace(VETHS, ports=("af_packet:t", "af_packet:t")), "DUTPERF_PORTS", "is the port of left already"),

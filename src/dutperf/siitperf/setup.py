@@ -73,16 +73,18 @@ def mapping(settings: Settings, *, ports: Ports | None, gateways: Gateways, back
     Raises:
         InputError: gateways that nobody asks for.
     """
-    sides = {side: _side(settings, side, gateways, background) for side in SIDES}
-    used = {one for keys in sides.values() for name, one in keys.items() if name in ("gateway4", "gateway6")}
+    asked = () if ports is not None and ports[0] in config.JOINED_IN_MEMORY else _asked(settings, background)
+    sides = {NAMES[side]: _side(settings, side, gateways, [version for one, version in asked if one == side]) for side in SIDES}
+    used = {address for keys in sides.values() for name, address in keys.items() if name in ("gateway4", "gateway6")}
     for gateway in gateways:
         if str(gateway) not in used:
             raise InputError("DUTPERF_GATEWAYS", f"{gateway} is not asked for: it is in no network of a side whose MAC-x-DUT is missing")
-    if ports is None:
-        return {NAMES[side]: keys for side, keys in sides.items()}
-    if ports[0] in config.JOINED_IN_MEMORY:  # there is nobody to ask
-        sides = {side: {name: one for name, one in keys.items() if name not in ("gateway4", "gateway6")} for side, keys in sides.items()}
-    return {NAMES[side]: {"port": port} | keys for port, (side, keys) in zip(ports, sides.items(), strict=True)}
+    return sides if ports is None else {name: {"port": port} | keys for port, (name, keys) in zip(ports, sides.items(), strict=True)}
+
+
+def _asked(settings: Settings, background: Collection[int]) -> list[tuple[str, int]]:
+    """The sides, and the IP versions, in which the DUT is asked for its MAC address: the file does not tell it."""
+    return [(side, version) for side in SIDES if not settings[f"MAC-{side}-DUT"] for version in sorted({settings[f"IP-{side}-Vers"], *background})]
 
 
 def key_of(place: str) -> str:
@@ -145,21 +147,20 @@ def _existing_cores(settings: Settings) -> list[int]:
 # --- a side ----------------------------------------------------------------------------------------------------------------------------------
 
 
-def _side(settings: Settings, side: str, gateways: Gateways, background: Collection[int]) -> dict[str, Any]:
+def _side(settings: Settings, side: str, gateways: Gateways, asked: Collection[int]) -> dict[str, Any]:
     version = settings[f"IP-{side}-Vers"]
     other = settings[f"IP-{'R' if side == 'L' else 'L'}-Vers"]
-    asked = () if settings[f"MAC-{side}-DUT"] else {version, *background}
     own = {name: own for number in (4, 6) if (own := _own(settings, side, number, asked)) for name in [f"ipv{number}"]}
     keys = {
         "version": version,
         **{name: str(address) for name, address in own.items()},
-        **{f"gateway{number}": str(_gateway(own[f"ipv{number}"], gateways)) for number in sorted(asked)},
+        **{f"gateway{number}": str(_gateway(own[f"ipv{number}"], gateways)) for number in asked},
         "gateway_mac": settings[f"MAC-{side}-DUT"],
         "mac": settings[f"MAC-{side}-Tester"],
         "seen_as": _text(settings[f"IPv{other}-{side}-Virt"]) if settings.translates else None,
         "varying_address": _varying(settings, side),
-        "source_port": _port(settings, f"{SENT_BY[side]}", "sport"),
-        "destination_port": _port(settings, f"{SENT_BY[side]}", "dport"),
+        "source_port": _port(settings, SENT_BY[side], "sport"),
+        "destination_port": _port(settings, SENT_BY[side], "dport"),
         "networks": settings[f"Num-{side}-Nets"],
     }
     return {name: value for name, value in keys.items() if value is not None}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells new frames from duplicates and frames in order from those that were overtaken (RFC 4737: a frame is reordered when one with a higher
-// number arrived before it). A bitmap of the whole trial where that fits into 8 MiB (67 million frames), a window of that size that slides above it.
+// number arrived before it), and keeps account of those that never came. A bitmap of the whole trial where that fits into 8 MiB (67 million frames), a
+// window of that size that slides above it: what is missing where it leaves is missing for good.
 #pragma once
 
 #include <algorithm>
@@ -8,18 +9,20 @@
 #include <cstdint>
 #include <vector>
 
+#include "measure/missing_frames.hpp"
+
 namespace dutperf {
 
 class SequenceWindow {
 public:
     enum class Arrival : std::uint8_t { in_order, overtaken, duplicate };
 
-    explicit SequenceWindow(std::uint64_t frames, std::uint64_t largest = std::uint64_t{1} << 26U)
-        : words_(std::bit_ceil(std::max<std::uint64_t>(1, (std::min(frames, largest) + 63) / 64))), slides_(frames > words_.size() * 64) {}
+    explicit SequenceWindow(std::uint64_t frames, const MissingFrames::Bounds& bounds = {}, std::uint64_t largest = std::uint64_t{1} << 26U)
+        : words_(std::bit_ceil(std::max<std::uint64_t>(1, (std::min(frames, largest) + 63) / 64))), slides_(frames > words_.size() * 64), missing_(bounds) {}
 
     Arrival insert(std::uint64_t number) {
         if (number >= end_) {
-            if (slides_) forget_up_to(number);
+            if (slides_) slide_to(number);
             end_ = number + 1;
             word_of(number) |= bit_of(number);
             return Arrival::in_order;
@@ -32,21 +35,60 @@ public:
         return Arrival::overtaken;
     }
 
+    // The frames below `sent` that never came. After the last insert, once.
+    const MissingFrames& missing_of(std::uint64_t sent) {
+        settle_up_to(std::min(sent, entered() * 64));
+        if (settled_ < sent) missing_.add(settled_, sent - settled_);
+        return missing_;
+    }
+
 private:
     [[nodiscard]] std::uint64_t& word_of(std::uint64_t number) { return words_[(number / 64) & (words_.size() - 1)]; }
     static std::uint64_t bit_of(std::uint64_t number) { return std::uint64_t{1} << (number % 64); }
 
-    // Clears the words that the window enters when it comes to reach up to `number`.
-    void forget_up_to(std::uint64_t number) {
-        const std::uint64_t last = number / 64, first = end_ == 0 ? 0 : (end_ - 1) / 64 + 1;
+    // Words of numbers up to the highest seen.
+    [[nodiscard]] std::uint64_t entered() const { return (end_ + 63) / 64; }
+
+    // Settles and clears the words that the window leaves and enters when it comes to reach up to `number`.
+    void slide_to(std::uint64_t number) {
+        const std::uint64_t last = number / 64, first = entered();
         if (last < first) return;
+        if (last >= words_.size()) leave(std::min(first, last + 1 - words_.size()), last + 1 - words_.size());
         const std::uint64_t count = std::min<std::uint64_t>(last - first + 1, words_.size());
         for (std::uint64_t i = 0; i < count; ++i) words_[(last - i) & (words_.size() - 1)] = 0;
     }
 
+    // The words below `seen` are settled by what they say; of those from there to `end` no frame came.
+    void leave(std::uint64_t seen, std::uint64_t end) {
+        settle_up_to(seen * 64);
+        if (end <= seen) return;
+        missing_.add(settled_, end * 64 - settled_);
+        settled_ = end * 64;
+    }
+
+    void settle_up_to(std::uint64_t end) {
+        while (settled_ < end) {
+            const std::uint64_t size = std::min<std::uint64_t>(64, end - settled_);
+            const std::uint64_t within = size == 64 ? ~std::uint64_t{0} : bit_of(size) - 1;
+            settle(~word_of(settled_) & within);
+            settled_ += size;
+        }
+    }
+
+    // `absent`: a bit for each missing frame of the word at settled_.
+    void settle(std::uint64_t absent) {
+        while (absent != 0) [[unlikely]] {
+                const int from = std::countr_zero(absent), count = std::countr_one(absent >> from);
+                missing_.add(settled_ + static_cast<std::uint64_t>(from), static_cast<std::uint64_t>(count));
+                absent &= count == 64 ? 0 : ~(((std::uint64_t{1} << count) - 1) << from);
+            }
+    }
+
     std::vector<std::uint64_t> words_;
     bool slides_;
-    std::uint64_t end_ = 0;  // one above the highest number seen
+    MissingFrames missing_;
+    std::uint64_t end_ = 0;      // one above the highest number seen
+    std::uint64_t settled_ = 0;  // below it every number came, or is among the missing
 };
 
 }  // namespace dutperf

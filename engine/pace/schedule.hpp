@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // When each frame is due: frame k at start + floor(k * clock_hz / rate) ticks, in integers, so that no rounding adds up however long a trial is.
 // A late frame does not shift those after it (Lencse, IJATES2 9(3), 2020): what is due is sent at once, up to a burst a turn.
+// A sender is composed with its schedule at compile time, so a further pattern is a further class here that fulfils Schedule, and costs the others nothing.
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
+#include <variant>
 
 namespace dutperf {
 
@@ -15,6 +18,19 @@ inline Ticks due_after(std::uint64_t k, std::uint64_t clock_hz, std::uint64_t ra
     __extension__ using Wide = unsigned __int128;
     return static_cast<Ticks>(static_cast<Wide>(k) * clock_hz / rate_fps);
 }
+
+// `start` comes first. `due` tells how many frames are due at a time, at most a burst, and does not move the schedule; `advance` says that so many
+// have been taken. Due times never decrease with the frame's number.
+template <class S>
+concept Schedule = requires(S schedule, const S& still, Ticks now, std::uint64_t k, std::uint32_t count) {
+    schedule.start(now);
+    schedule.advance(count);
+    { still.due(now) } -> std::same_as<std::uint32_t>;
+    { still.number() } -> std::same_as<std::uint64_t>;  // of the frame that is next
+    { still.next_due() } -> std::same_as<Ticks>;
+    { still.due_of(k) } -> std::same_as<Ticks>;
+    { still.finished() } -> std::same_as<bool>;
+};
 
 class ConstantRate {
 public:
@@ -38,6 +54,7 @@ public:
     [[nodiscard]] Ticks next_due() const { return next_.due; }
     [[nodiscard]] bool finished() const { return number_ == frames_; }
     [[nodiscard]] std::uint64_t frames() const { return frames_; }
+    [[nodiscard]] std::uint64_t left() const { return frames_ - number_; }
     [[nodiscard]] Ticks due_of(std::uint64_t k) const { return start_ + due_after(k, clock_hz_, rate_); }
 
     // How many frames are due at `now`, at most a burst. Does not move the schedule.
@@ -87,5 +104,42 @@ private:
     Point next_{0, 0};
     std::uint64_t number_ = 0;
 };
+
+// A rate that changes once: the frames of `first`, then those of `second`, whose frame j is due `change` + floor(j * clock_hz / rate) ticks after the
+// start. Both have the same burst. The frames of `first` are those due before the change.
+class ChangingRate {
+public:
+    ChangingRate(const ConstantRate& first, const ConstantRate& second, Ticks change, std::uint32_t burst)
+        : first_(first), second_(second), change_(change), burst_(burst) {}
+
+    void start(Ticks at) {
+        first_.start(at);
+        second_.start(at + change_);
+    }
+
+    [[nodiscard]] std::uint64_t number() const { return first_.number() + second_.number(); }
+    [[nodiscard]] Ticks next_due() const { return first_.finished() ? second_.next_due() : first_.next_due(); }
+    [[nodiscard]] bool finished() const { return first_.finished() && second_.finished(); }
+    [[nodiscard]] Ticks due_of(std::uint64_t k) const { return k < first_.frames() ? first_.due_of(k) : second_.due_of(k - first_.frames()); }
+
+    [[nodiscard]] std::uint32_t due(Ticks now) const {
+        const std::uint32_t of_first = first_.due(now);
+        return of_first < first_.left() ? of_first : of_first + std::min(second_.due(now), burst_ - of_first);
+    }
+
+    void advance(std::uint32_t count) {
+        const auto of_first = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, first_.left()));
+        first_.advance(of_first);
+        second_.advance(count - of_first);
+    }
+
+private:
+    ConstantRate first_, second_;
+    Ticks change_;
+    std::uint32_t burst_;
+};
+
+static_assert(Schedule<ConstantRate> && Schedule<ChangingRate>);
+using AnySchedule = std::variant<ConstantRate, ChangingRate>;
 
 }  // namespace dutperf

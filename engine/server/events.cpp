@@ -37,6 +37,15 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
              {"tester_drops", result.tester_drops.empty() ? json::object() : json(result.tester_drops)},
              {"dut_input_drops", result.dut_input_drops},
              {"other_received", result.other_received.empty() ? json::object() : json(result.other_received)}};
+    if (result.losses) {
+        const Losses& losses = *result.losses;
+        out["losses"] = {{"first_s", losses.first_s}, {"last_s", losses.last_s}, {"longest_run", losses.longest_run}, {"bins", losses.bins}};
+    }
+    if (result.arrivals) {
+        const Arrivals& arrivals = *result.arrivals;
+        out["arrivals"] = {
+            {"first_s", arrivals.first_s}, {"last_s", arrivals.last_s}, {"silence_from_s", arrivals.silence_from_s}, {"silence_to_s", arrivals.silence_to_s}};
+    }
     if (result.delay) {
         out["delay_us"] = quantiles_us(*result.delay, clock_hz);
         out["delay_us"]["min"] = us(static_cast<std::int64_t>(result.delay->min()), clock_hz);

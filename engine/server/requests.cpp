@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint64_t kLargestExact = (std::uint64_t{1} << 53U) - 1;  // of a JSON number
 constexpr std::uint64_t kMillion = 1'000'000;
+constexpr std::uint64_t kHighestFps = 1000 * kMillion;
 
 SideRequest read_side(Reader side, const std::string& name) {
     SideRequest request;
@@ -82,10 +83,20 @@ FrameSpec read_frame(Reader frame, std::uint16_t max_frame_size) {
     return spec;
 }
 
-StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size) {
+// The change has to be within the sending time.
+std::optional<RateChange> read_change(Reader& stream, std::uint64_t duration_ns) {
+    auto then = stream.optional_object("then");
+    if (!then) return std::nullopt;
+    const RateChange change{.rate_fps = then->integer("rate_fps", {1, kHighestFps}), .after_ns = then->integer("after_ns", {1, duration_ns - 1})};
+    then->finish();
+    return change;
+}
+
+StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_t duration_ns) {
     constexpr std::uint16_t kSourcePort = 0xC020, kDestinationPort = 7;  // RFC 2544 C.2.6.4
     StreamSpec spec;
-    spec.rate_fps = stream.integer("rate_fps", {1, 1000 * kMillion});
+    spec.rate_fps = stream.integer("rate_fps", {1, kHighestFps});
+    spec.then = read_change(stream, duration_ns);
     spec.foreground = read_frame(stream.object("foreground"), max_frame_size);
     if (auto background = stream.optional_object("background")) spec.background = read_frame(*background, max_frame_size);
     spec.n = static_cast<std::uint32_t>(stream.integer("n", {1, kMillion}, 2));
@@ -171,7 +182,7 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size) {
     read_stamping(params, spec);
     for (const Direction direction : kDirections) {
         const std::string name = name_of(direction);
-        if (auto stream = params.optional_object(name)) spec.streams[index_of(direction)] = read_stream(*stream, max_frame_size);
+        if (auto stream = params.optional_object(name)) spec.streams[index_of(direction)] = read_stream(*stream, max_frame_size, spec.duration_ns);
     }
     read_delays_files(params, spec);
     if (!spec.streams[0] && !spec.streams[1]) params.fail("forward", "is missing, and so is reverse: a trial needs a direction");

@@ -58,6 +58,13 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
         {"/forward/rate_fps", 0, "params.forward.rate_fps"},
         {"/forward/rate_fps", 1'000'000'000, ""},
         {"/forward/rate_fps", 1'000'000'001, "params.forward.rate_fps"},
+        {"/forward/then", {{"rate_fps", 1}, {"after_ns", 1}}, ""},
+        {"/forward/then", {{"rate_fps", 1'000'000'000}, {"after_ns", 999'999'999}}, ""},
+        {"/forward/then", {{"rate_fps", 1}, {"after_ns", 0}}, "params.forward.then.after_ns"},
+        {"/forward/then", {{"rate_fps", 1}, {"after_ns", 1'000'000'000}}, "params.forward.then.after_ns"},
+        {"/forward/then", {{"rate_fps", 0}, {"after_ns", 1}}, "params.forward.then.rate_fps"},
+        {"/forward/then", {{"rate_fps", 1}}, "params.forward.then.after_ns"},
+        {"/forward/then", {{"rate_fps", 1}, {"after_ns", 1}, {"then", 1}}, "params.forward.then.then"},
         {"/forward/n", 0, "params.forward.n"},
         {"/forward/m", 3, "params.forward.m"},
         {"/forward/m", 1, "params.forward.background"},
@@ -111,6 +118,17 @@ TEST(Requests, DelaysAreWrittenWhereFramesAreStamped) {
     EXPECT_EQ(refused_field(request), "params.delays_files.forward");
     request["delays_files"] = {{"left", "/tmp/left.npy"}};
     EXPECT_EQ(refused_field(request), "params.delays_files.left");
+}
+
+// Frames to tag are counted at the rate that they are sent at.
+TEST(Requests, TaggedFramesMustFitAfterAChangeOfTheRate) {
+    json request = trial();
+    request["stamping"] = "tagged";
+    request["forward"]["then"] = {{"rate_fps", 10}, {"after_ns", 500'000'000}};
+    request["tagged"] = {{"count", 105}, {"after_ns", 400'000'000}};  // 100 at 1,000 frames/s, then 5 at 10
+    EXPECT_EQ(refused_field(request), "");
+    request["tagged"]["count"] = 106;
+    EXPECT_EQ(refused_field(request), "params.tagged");
 }
 
 TEST(Requests, ATrialNeedsADirection) {

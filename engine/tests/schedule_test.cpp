@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace dutperf {
@@ -52,6 +53,61 @@ TEST_P(ScheduleOf, DueCountsExactlyTheFramesWhoseTimeHasCome) {
 INSTANTIATE_TEST_SUITE_P(Rates, ScheduleOf,
                          testing::Values(Case{1, 1}, Case{1, 32}, Case{3, 32}, Case{59'999, 32}, Case{60'000, 1}, Case{1'488'095, 32}, Case{14'880'952, 64},
                                          Case{148'809'523, 512}, Case{1'000'000'000, 32}));
+
+struct Change {
+    std::uint64_t first_fps, then_fps, first_frames, then_frames;
+    Ticks change;
+    std::uint32_t burst;
+};
+
+class ScheduleWithAChange : public testing::TestWithParam<Change> {
+protected:
+    // The definition itself.
+    static Ticks due_of(std::uint64_t k) {
+        const Change& of = GetParam();
+        return kStart + (k < of.first_frames ? due_after(k, kHz, of.first_fps) : of.change + due_after(k - of.first_frames, kHz, of.then_fps));
+    }
+    static ChangingRate made() {
+        const Change& of = GetParam();
+        ChangingRate schedule({kHz, of.first_fps, of.first_frames, of.burst}, {kHz, of.then_fps, of.then_frames, of.burst}, of.change, of.burst);
+        schedule.start(kStart);
+        return schedule;
+    }
+    static constexpr Ticks kStart = 1'000'000'007;
+};
+
+TEST_P(ScheduleWithAChange, EveryFrameIsDueWhenTheDefinitionSays) {
+    ChangingRate schedule = made();
+    const std::uint64_t frames = GetParam().first_frames + GetParam().then_frames;
+    std::mt19937 random(7);
+    for (std::uint64_t k = 0; k < frames; k = schedule.number()) {
+        ASSERT_EQ(schedule.next_due(), due_of(k)) << k;
+        ASSERT_EQ(schedule.due_of(k), due_of(k));
+        schedule.advance(static_cast<std::uint32_t>(std::min<std::uint64_t>(1 + random() % GetParam().burst, frames - k)));
+    }
+    EXPECT_TRUE(schedule.finished());
+}
+
+// Also where a burst holds frames from before and from after the change.
+TEST_P(ScheduleWithAChange, DueCountsExactlyTheFramesWhoseTimeHasCome) {
+    ChangingRate schedule = made();
+    const std::uint64_t frames = GetParam().first_frames + GetParam().then_frames;
+    const std::uint64_t slower = std::min(GetParam().first_fps, GetParam().then_fps);
+    std::mt19937_64 random(11);
+    for (Ticks now = kStart; !schedule.finished(); now += random() % (1 + 3 * kHz / slower)) {
+        std::uint64_t expected = 0;
+        while (expected < GetParam().burst && schedule.number() + expected < frames && due_of(schedule.number() + expected) <= now) ++expected;
+        ASSERT_EQ(schedule.due(now), expected) << schedule.number();
+        schedule.advance(static_cast<std::uint32_t>(expected));
+    }
+    EXPECT_EQ(schedule.number(), frames);
+}
+
+// Changes at which a frame of the first rate is due, would be due soon, or was just due.
+INSTANTIATE_TEST_SUITE_P(Changes, ScheduleWithAChange,
+                         testing::Values(Change{1'000, 500, 1'000, 700, kHz, 32}, Change{59'999, 30'000, 3'000, 2'000, kHz / 20, 32},
+                                         Change{500, 1'488'095, 100, 5'000, kHz / 5, 64}, Change{14'880'952, 7'440'476, 4'000, 4'000, 698'000, 512},
+                                         Change{3, 7, 1, 10, 1, 1}, Change{60'000, 60'000, 40, 0, kHz, 8}));
 
 TEST(Schedule, ExactAfterAnHourAtAnyRate) {
     for (const std::uint64_t rate : {1UL, 7UL, 60'000UL, 14'880'952UL, 999'999'937UL}) {

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
+#include <vector>
 
 namespace dutperf {
 namespace {
@@ -25,7 +27,7 @@ TEST(SequenceWindow, InOrderOvertakenDuplicate) {
 TEST(SequenceWindow, AgreesWithASetOfAllNumbers) {
     constexpr std::uint64_t kFrames = 200'000;
     for (const std::uint64_t largest : {std::uint64_t{1} << 26U, std::uint64_t{4096}}) {
-        SequenceWindow window(kFrames, largest);
+        SequenceWindow window(kFrames, {}, largest);
         std::set<std::uint64_t> seen;
         std::uint64_t end = 0;
         std::mt19937_64 random(largest);
@@ -41,11 +43,91 @@ TEST(SequenceWindow, AgreesWithASetOfAllNumbers) {
 }
 
 TEST(SequenceWindow, AJumpFartherThanTheWindowForgetsAllOfIt) {
-    SequenceWindow window(1'000'000, 1024);
+    SequenceWindow window(1'000'000, {}, 1024);
     for (std::uint64_t number = 0; number < 2000; ++number) EXPECT_EQ(window.insert(number), Arrival::in_order);
     EXPECT_EQ(window.insert(500'000), Arrival::in_order);
     EXPECT_EQ(window.insert(499'999), Arrival::overtaken);
     EXPECT_EQ(window.insert(0), Arrival::duplicate);  // too old to tell: never counted twice
+}
+
+MissingFrames::Bounds even_bounds(std::uint64_t frames) {
+    MissingFrames::Bounds bounds{};
+    for (std::size_t bin = 0; bin < bounds.size(); ++bin) bounds[bin] = frames * (bin + 1) / bounds.size();
+    return bounds;
+}
+
+// What the window says of the frames below `sent` that are not in `came`, against counting them one by one.
+void expect_missing(SequenceWindow& window, const std::set<std::uint64_t>& came, std::uint64_t sent, const MissingFrames::Bounds& bounds) {
+    MissingFrames::Bins bins{};
+    std::uint64_t total = 0, first = 0, last = 0, run = 0, longest = 0;
+    for (std::uint64_t number = 0; number < sent; ++number) {
+        run = came.contains(number) ? 0 : run + 1;
+        if (run == 0) continue;
+        if (total++ == 0) first = number;
+        last = number;
+        longest = std::max(longest, run);
+        std::size_t bin = 0;
+        while (bin < bins.size() - 1 && number >= bounds[bin]) ++bin;
+        ++bins[bin];
+    }
+    const MissingFrames& missing = window.missing_of(sent);
+    EXPECT_EQ(missing.total(), total);
+    EXPECT_EQ(missing.longest_run(), longest);
+    EXPECT_EQ(missing.bins(), bins);
+    if (total == 0) return;
+    EXPECT_EQ(missing.first(), first);
+    EXPECT_EQ(missing.last(), last);
+}
+
+struct Gap {
+    std::uint64_t from, count;
+};
+
+class MissingIn : public testing::TestWithParam<std::vector<Gap>> {};
+
+// In a bitmap of the whole trial, and in windows that the gaps fill, cross and exceed.
+TEST_P(MissingIn, EveryFrameThatNeverCameIsCounted) {
+    constexpr std::uint64_t kFrames = 10'000, kSent = 9'990;
+    for (const std::uint64_t largest : {std::uint64_t{1} << 26U, std::uint64_t{4096}, std::uint64_t{128}, std::uint64_t{64}}) {
+        SequenceWindow window(kFrames, even_bounds(kFrames), largest);
+        std::set<std::uint64_t> came;
+        for (std::uint64_t number = 0; number < kSent; ++number) {
+            const auto lost = [&](const Gap& gap) { return number >= gap.from && number - gap.from < gap.count; };
+            if (std::ranges::any_of(GetParam(), lost)) continue;
+            window.insert(number);
+            came.insert(number);
+        }
+        expect_missing(window, came, kSent, even_bounds(kFrames));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Gaps, MissingIn,
+                         testing::Values(std::vector<Gap>{}, std::vector<Gap>{{0, 1}}, std::vector<Gap>{{9'989, 1}}, std::vector<Gap>{{0, 9'990}},
+                                         std::vector<Gap>{{63, 2}, {127, 66}, {5'000, 1}}, std::vector<Gap>{{0, 64}, {128, 64}}, std::vector<Gap>{{100, 5'000}},
+                                         std::vector<Gap>{{9'000, 990}}, std::vector<Gap>{{1, 4'095}, {4'097, 130}}, std::vector<Gap>{{0, 9'989}}));
+
+// Frames that come late are not missing, as long as the window still holds their place; duplicates change nothing.
+TEST(MissingFrames, LateAndDuplicateFramesAreNotMissing) {
+    constexpr std::uint64_t kFrames = 50'000;
+    for (const std::uint64_t largest : {std::uint64_t{1} << 26U, std::uint64_t{1024}}) {
+        SequenceWindow window(kFrames, even_bounds(kFrames), largest);
+        std::set<std::uint64_t> came;
+        std::mt19937_64 random(largest);
+        for (std::uint64_t base = 0; base < kFrames; base += 1 + (random() % 10 == 0 ? random() % 200 : 0)) {
+            const std::uint64_t number = base - std::min<std::uint64_t>(base, random() % 4 == 0 ? random() % 900 : 0);
+            if (window.insert(number) != Arrival::duplicate) came.insert(number);
+        }
+        expect_missing(window, came, kFrames, even_bounds(kFrames));
+    }
+}
+
+// What was never sent is not lost; the trial may have ended early.
+TEST(MissingFrames, OnlyFramesThatWereSentCanBeMissing) {
+    SequenceWindow window(1'000'000, even_bounds(1'000'000));
+    EXPECT_EQ(window.missing_of(0).total(), 0U);
+    SequenceWindow begun(1'000'000, even_bounds(1'000'000));
+    for (std::uint64_t number = 0; number < 100; ++number) begun.insert(number);
+    EXPECT_EQ(begun.missing_of(100).total(), 0U);
 }
 
 }  // namespace

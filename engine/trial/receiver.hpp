@@ -27,10 +27,26 @@ struct ReceiverCounts {
     std::array<std::uint64_t, kOtherKinds> other{};
 };
 
+// When frames that count as received came, by this core's clock: the first and the last, and the longest time between two of them.
+struct ArrivalTimes {
+    Ticks first = 0, last = 0, silence_from = 0, silence_to = 0;
+
+    void note(Ticks arrival) {
+        if (first == 0) [[unlikely]]
+            first = last = silence_from = silence_to = arrival;
+        if (arrival - last > silence_to - silence_from) [[unlikely]] {
+            silence_from = last;
+            silence_to = arrival;
+        }
+        last = arrival;
+    }
+};
+
 struct Expected {
     std::uint16_t trial;
     Direction direction;
-    std::uint64_t frames;  // sequence numbers are below it
+    std::uint64_t frames;          // sequence numbers are below it
+    MissingFrames::Bounds bounds;  // of the parts of the sending time, in sequence numbers
     Stamping stamping;
     Ticks frame_timeout;  // a stamped frame that took longer is late; 0: none is
     DelayFile* delays;    // nullptr: delays are not written
@@ -39,7 +55,7 @@ struct Expected {
 class Receiver final : public Role {
 public:
     Receiver(std::uint16_t port, const Host& host, const Expected& expected, rte_mempool* control_pool, rte_ring* control)
-        : port_(port), host_(host), expected_(expected), control_pool_(control_pool), control_(control), window_(expected.frames) {
+        : port_(port), host_(host), expected_(expected), control_pool_(control_pool), control_(control), window_(expected.frames, expected.bounds) {
         if (expected.stamping != Stamping::none) delay_.emplace();
         if (expected.stamping == Stamping::every) delay_change_.emplace();
     }
@@ -48,14 +64,19 @@ public:
         const std::uint16_t count = receive_burst(port_, burst_.data(), kBurst);
         if (count == 0) return;
         const Ticks arrival = now_ticks();
+        const std::uint64_t received_before = counts_.received.load(std::memory_order_relaxed);
         for (std::uint16_t i = 0; i < count; ++i) {
             if (i + kAhead < count) __builtin_prefetch(rte_pktmbuf_mtod(burst_[i + kAhead], const void*));
             take(rte_pktmbuf_mtod(burst_[i], const std::uint8_t*), rte_pktmbuf_data_len(burst_[i]), arrival);
         }
+        if (counts_.received.load(std::memory_order_relaxed) != received_before) arrivals_.note(arrival);
         rte_pktmbuf_free_bulk(burst_.data(), count);
     }
 
     [[nodiscard]] const ReceiverCounts& counts() const { return counts_; }
+    [[nodiscard]] const ArrivalTimes& arrivals() const { return arrivals_; }  // where any frame was received
+    // See SequenceWindow. After the trial, once.
+    const MissingFrames& missing_of(std::uint64_t sent) { return window_.missing_of(sent); }
     [[nodiscard]] const std::optional<Histogram>& delay() const { return delay_; }
     [[nodiscard]] const std::optional<SignedHistogram>& delay_change() const { return delay_change_; }
 
@@ -124,6 +145,7 @@ private:
     rte_mempool* control_pool_;
     rte_ring* control_;
     SequenceWindow window_;
+    ArrivalTimes arrivals_;
     std::optional<Histogram> delay_;
     std::optional<SignedHistogram> delay_change_;
     std::uint64_t last_number_ = ~std::uint64_t{1}, last_delay_ = 0;  // of the frame before; none follows the first value

@@ -58,6 +58,36 @@ StampChoice stamp_choice(const TrialSpec& spec, Direction direction) {
     return StampChoice::tagged(spec.tagging.count, first, spec.intended(direction) - first, generator_seed(spec.seed, direction, 2));
 }
 
+AnySchedule schedule_of(const StreamSpec& stream, std::uint64_t clock_hz, const TrialSpec& spec) {
+    const std::uint64_t frames = stream.due_before(spec.duration_ns);
+    if (!stream.then) return ConstantRate(clock_hz, stream.rate_fps, frames, spec.burst);
+    const std::uint64_t before_change = stream.due_before(stream.then->after_ns);
+    const Ticks change = ticks_of(stream.then->after_ns, clock_hz) + 1;  // rounded up: no frame is early
+    return ChangingRate({clock_hz, stream.rate_fps, before_change, spec.burst}, {clock_hz, stream.then->rate_fps, frames - before_change, spec.burst}, change,
+                        spec.burst);
+}
+
+// The parts of the sending time over which losses are counted, in frame numbers.
+MissingFrames::Bounds loss_bounds(const TrialSpec& spec, Direction direction) {
+    MissingFrames::Bounds bounds{};
+    for (std::size_t bin = 0; bin < bounds.size(); ++bin) bounds[bin] = spec.due_before(direction, spec.duration_ns * (bin + 1) / bounds.size());
+    return bounds;
+}
+
+std::optional<Losses> losses_of(const MissingFrames& missing, const StreamSpec& stream) {
+    if (missing.total() == 0) return std::nullopt;
+    const auto due_s = [&](std::uint64_t k) { return static_cast<double>(stream.due_ns(k)) / 1e9; };
+    return Losses{.first_s = due_s(missing.first()), .last_s = due_s(missing.last()), .longest_run = missing.longest_run(), .bins = missing.bins()};
+}
+
+Arrivals arrivals_since(Ticks start, const ArrivalTimes& times, std::uint64_t clock_hz) {
+    const auto seconds = [&](Ticks at) { return static_cast<double>(static_cast<std::int64_t>(at - start)) / static_cast<double>(clock_hz); };
+    return {.first_s = seconds(times.first),
+            .last_s = seconds(times.last),
+            .silence_from_s = seconds(times.silence_from),
+            .silence_to_s = seconds(times.silence_to)};
+}
+
 void add(std::map<std::string, std::uint64_t>& counts, const char* name, std::uint64_t count) {
     if (count != 0) counts[name] = count;
 }
@@ -164,7 +194,7 @@ void RunningTrial::make_sender(Direction direction) {
                                  .n = stream->n,
                                  .m = stream->m,
                                  .stamps = stamp_choice(spec_, direction)};
-    const ConstantRate schedule(bed_.clock_hz, stream->rate_fps, spec_.intended(direction), spec_.burst);
+    const AnySchedule schedule = schedule_of(*stream, bed_.clock_hz, spec_);
     senders_[index_of(direction)] =
         make_transmitter(*stream, spec_.stamping != Stamping::none, bed_.ports[side]->id(), schedule, bed_.control_rings[side], parts);
     sending_ += 1;
@@ -176,7 +206,7 @@ void RunningTrial::make_receiver(Direction direction) {
     const std::string& path = spec_.delays_files[index_of(direction)];
     auto& delays = delay_files_[index_of(direction)];
     if (!path.empty()) delays = std::make_unique<DelayFile>(path, "params.delays_files." + std::string(name_of(direction)), bed_.clock_hz);
-    const Expected expected{spec_.number, direction, spec_.intended(direction), spec_.stamping, timeout, delays.get()};
+    const Expected expected{spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout, delays.get()};
     receivers_[index_of(direction)] =
         std::make_unique<Receiver>(bed_.ports[side]->id(), bed_.stations[side]->host(), expected, bed_.control_pool, bed_.control_rings[side]);
 }
@@ -264,6 +294,8 @@ DirectionResult RunningTrial::gather(Direction direction) const {
     result.stamped_received = receiver.stamped;
     result.late = receiver.late;
     if (delay_files_[index_of(direction)]) result.delays_file = delay_files_[index_of(direction)]->finish();
+    result.losses = losses_of(receivers_[index_of(direction)]->missing_of(result.sent), stream);
+    if (result.received != 0) result.arrivals = arrivals_since(start_, receivers_[index_of(direction)]->arrivals(), bed_.clock_hz);
     if (result.delay && spec_.lost_delay_ns && result.stamped_sent > result.stamped_received) {
         result.delay->record(ticks_of(*spec_.lost_delay_ns, bed_.clock_hz), result.stamped_sent - result.stamped_received);
     }

@@ -7,27 +7,29 @@ namespace {
 
 class SilentSender final : public Sender {
 public:
-    SilentSender(std::uint16_t port, rte_ring* control) : Sender(port, ConstantRate(1, 1, 0, 1), control) { done_.store(true); }
+    SilentSender(std::uint16_t port, rte_ring* control) : Sender(port, control) { done_.store(true); }
 
+    void start(Ticks /*at*/, Ticks /*deadline*/) override {}
     void turn(Ticks /*now*/) override {
         if (rte_ring_empty(control_) == 0) send_control();
     }
 };
 
+template <Schedule S>
 struct Making {
     std::uint16_t port;
-    const ConstantRate& schedule;
+    const S& schedule;
     rte_ring* control;
     const FrameSourceParts& parts;
 };
 
 // Turns run-time choices into template arguments, one after the other.
-template <bool... Chosen>
-std::unique_ptr<Sender> choose(const Making& making) {
-    return std::make_unique<Transmitter<Varies<Chosen...>>>(making.port, making.schedule, making.control, making.parts);
+template <bool... Chosen, Schedule S>
+std::unique_ptr<Sender> choose(const Making<S>& making) {
+    return std::make_unique<Transmitter<S, Varies<Chosen...>>>(making.port, making.schedule, making.control, making.parts);
 }
-template <bool... Chosen, class... Rest>
-std::unique_ptr<Sender> choose(const Making& making, bool next, Rest... rest) {
+template <bool... Chosen, Schedule S, class... Rest>
+std::unique_ptr<Sender> choose(const Making<S>& making, bool next, Rest... rest) {
     return next ? choose<Chosen..., true>(making, rest...) : choose<Chosen..., false>(making, rest...);
 }
 
@@ -45,8 +47,7 @@ void Sender::send_control() {
     }
 }
 
-void Sender::retry() {
-    const Ticks oldest = oldest_due();
+void Sender::retry(Ticks oldest) {
     const std::uint32_t accepted = transmit_burst(port_, &burst_[pending_from_], static_cast<std::uint16_t>(pending_));
     if (accepted != 0) account(accepted, oldest);
     pending_ -= accepted;
@@ -59,10 +60,13 @@ void Sender::finish() {
     done_.store(true, std::memory_order_release);
 }
 
-std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, std::uint16_t port, const ConstantRate& schedule, rte_ring* control,
+std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, std::uint16_t port, const AnySchedule& schedule, rte_ring* control,
                                          const FrameSourceParts& parts) {
     const bool ports = stream.source_port.mode != FieldMode::fixed || stream.destination_port.mode != FieldMode::fixed;
-    return choose<>({port, schedule, control, parts}, ports, stream.varies_addresses(), stamps, stream.is_mixed());
+    const auto with = [&]<Schedule S>(const S& chosen) {
+        return choose<>(Making<S>{port, chosen, control, parts}, ports, stream.varies_addresses(), stamps, stream.is_mixed());
+    };
+    return std::visit(with, schedule);
 }
 
 std::unique_ptr<Sender> make_silent_sender(std::uint16_t port, rte_ring* control) { return std::make_unique<SilentSender>(port, control); }

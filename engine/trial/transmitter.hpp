@@ -38,13 +38,10 @@ public:
 class Sender : public Role {
 public:
     // `control` holds frames that the receiver of this port wants sent (answers to ARP and NDP).
-    Sender(std::uint16_t port, const ConstantRate& schedule, rte_ring* control) : port_(port), schedule_(schedule), control_(control) {}
+    Sender(std::uint16_t port, rte_ring* control) : port_(port), control_(control) {}
 
     // Nothing leaves before `at`, and nothing new after `deadline`: an unsent frame is then the tester's fault.
-    void start(Ticks at, Ticks deadline) {
-        schedule_.start(at);
-        deadline_ = deadline;
-    }
+    virtual void start(Ticks at, Ticks deadline) = 0;
     void stop() { stopped_.store(true, std::memory_order_relaxed); }
     [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
     [[nodiscard]] const SenderCounts& counts() const { return counts_; }
@@ -53,8 +50,6 @@ public:
 
 protected:
     void send_control();
-    // The first frame that has not been accepted was due then.
-    [[nodiscard]] Ticks oldest_due() const { return pending_ != 0 ? schedule_.due_of(schedule_.number() - pending_) : schedule_.next_due(); }
 
     void account(std::uint32_t accepted, Ticks oldest) {
         const Ticks end = now_ticks();
@@ -63,32 +58,36 @@ protected:
         counts_.sent.store(counts_.sent.load(std::memory_order_relaxed) + accepted, std::memory_order_relaxed);
     }
 
+    // `oldest`: when the first frame that has not been accepted was due.
     void hand_over(std::uint32_t count, Ticks oldest);
-    void retry();
+    void retry(Ticks oldest);
     void finish();
 
     std::uint16_t port_;
-    ConstantRate schedule_;
     rte_ring* control_;
-    Ticks deadline_ = 0;
     std::atomic<bool> stopped_{false}, done_{false};
     SenderCounts counts_;
     std::uint32_t pending_ = 0, pending_from_ = 0;  // frames that the driver refused, waiting in burst_
     std::array<rte_mbuf*, kMaxBurst> burst_{};
 };
 
-template <class V>
+template <Schedule S, class V>
 class Transmitter final : public Sender {
 public:
-    Transmitter(std::uint16_t port, const ConstantRate& schedule, rte_ring* control, const FrameSourceParts& parts)
-        : Sender(port, schedule, control), source_(parts) {}
+    Transmitter(std::uint16_t port, const S& schedule, rte_ring* control, const FrameSourceParts& parts)
+        : Sender(port, control), schedule_(schedule), source_(parts) {}
+
+    void start(Ticks at, Ticks deadline) override {
+        schedule_.start(at);
+        deadline_ = deadline;
+    }
 
     void turn(Ticks now) override {
         if (rte_ring_empty(control_) == 0) [[unlikely]]
             send_control();
         if (done_.load(std::memory_order_relaxed)) return;
         if (pending_ != 0) [[unlikely]]
-            retry();
+            retry(schedule_.due_of(schedule_.number() - pending_));
         const std::uint32_t count = pending_ != 0 ? 0 : schedule_.due(now);
         if (count != 0) send(count);
         if ((schedule_.finished() && pending_ == 0) || now > deadline_ || stopped_.load(std::memory_order_relaxed)) [[unlikely]]
@@ -108,11 +107,13 @@ private:
         hand_over(count, oldest);
     }
 
+    S schedule_;
+    Ticks deadline_ = 0;
     FrameSource<V> source_;
 };
 
 // A transmitter of the right composition for the stream.
-std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, std::uint16_t port, const ConstantRate& schedule, rte_ring* control,
+std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, std::uint16_t port, const AnySchedule& schedule, rte_ring* control,
                                          const FrameSourceParts& parts);
 
 // For a port that sends no stream but must answer ARP and NDP.

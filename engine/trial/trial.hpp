@@ -11,6 +11,8 @@
 #include "flow/flow_source.hpp"
 #include "frame/frame_template.hpp"
 #include "measure/histogram.hpp"
+#include "measure/missing_frames.hpp"
+#include "pace/schedule.hpp"
 
 namespace dutperf {
 
@@ -27,8 +29,14 @@ struct AddressField {
     std::uint8_t offset4 = 2, offset6 = 14;
 };
 
+// What becomes of a stream's rate `after_ns` from the start on.
+struct RateChange {
+    std::uint64_t rate_fps = 1, after_ns = 0;
+};
+
 struct StreamSpec {
     std::uint64_t rate_fps = 1;
+    std::optional<RateChange> then;
     FrameSpec foreground;
     std::optional<FrameSpec> background;
     std::uint32_t n = 2, m = 2;  // frame k is foreground when k mod n < m
@@ -38,6 +46,26 @@ struct StreamSpec {
 
     [[nodiscard]] bool is_mixed() const { return m < n; }
     [[nodiscard]] bool varies_addresses() const { return networks > 1 || source_address || destination_address; }
+
+    // Frames due before `after_ns` from the start.
+    [[nodiscard]] std::uint64_t due_before(std::uint64_t after_ns) const {
+        if (!then || after_ns <= then->after_ns) return frames_in(after_ns, rate_fps);
+        return frames_in(then->after_ns, rate_fps) + frames_in(after_ns - then->after_ns, then->rate_fps);
+    }
+
+    // When frame k is due, in ns from the start, rounded down.
+    [[nodiscard]] std::uint64_t due_ns(std::uint64_t k) const {
+        const std::uint64_t before_change = then ? frames_in(then->after_ns, rate_fps) : k + 1;
+        return k < before_change ? due_after(k, kNsPerS, rate_fps) : then->after_ns + due_after(k - before_change, kNsPerS, then->rate_fps);
+    }
+
+private:
+    static constexpr std::uint64_t kNsPerS = 1'000'000'000;
+
+    static std::uint64_t frames_in(std::uint64_t ns, std::uint64_t rate) {
+        __extension__ using Wide = unsigned __int128;
+        return static_cast<std::uint64_t>((static_cast<Wide>(rate) * ns + kNsPerS - 1) / kNsPerS);
+    }
 };
 
 // Which frames carry the time of their sending.
@@ -66,9 +94,7 @@ struct TrialSpec {
     // Frames due before `after_ns` from the start.
     [[nodiscard]] std::uint64_t due_before(Direction direction, std::uint64_t after_ns) const {
         const auto& stream = streams[index_of(direction)];
-        if (!stream) return 0;
-        __extension__ using Wide = unsigned __int128;
-        return static_cast<std::uint64_t>((static_cast<Wide>(stream->rate_fps) * after_ns + 999'999'999U) / 1'000'000'000U);
+        return stream ? stream->due_before(after_ns) : 0;
     }
 };
 
@@ -76,6 +102,19 @@ struct TrialSpec {
 struct DelaysWritten {
     std::uint64_t written = 0, unwritten = 0;
     std::string error;  // of the operating system; empty: none
+};
+
+// Frames that never came, by the time at which they were due.
+struct Losses {
+    double first_s = 0, last_s = 0;  // from the start
+    std::uint64_t longest_run = 0;   // of frames with consecutive numbers
+    MissingFrames::Bins bins{};      // over equal parts of the sending time
+};
+
+// When undamaged frames of the trial arrived, by the receiving loop's clock, in seconds from the start.
+struct Arrivals {
+    double first_s = 0, last_s = 0;
+    double silence_from_s = 0, silence_to_s = 0;  // the longest time between two of them
 };
 
 struct DirectionResult {
@@ -88,6 +127,8 @@ struct DirectionResult {
     std::optional<Histogram> delay;               // ticks; where frames are stamped
     std::optional<SignedHistogram> delay_change;  // ticks, from one frame to the next (RFC 8219 7.3.2); where every frame is stamped
     std::optional<DelaysWritten> delays_file;
+    std::optional<Losses> losses;      // where frames are missing
+    std::optional<Arrivals> arrivals;  // where any came
     std::map<std::string, std::uint64_t> tester_drops, other_received;
 };
 

@@ -24,6 +24,8 @@ IPV6_HEADER_EXCESS = 20
 
 Count = Annotated[int, Field(ge=0)]
 Port16 = Annotated[int, Field(ge=0, le=65535)]
+Fps = Annotated[int, Field(ge=1, le=1_000_000_000)]
+_NS_PER_S = 1_000_000_000
 
 
 class Value(BaseModel):
@@ -90,13 +92,22 @@ class FrameSpec(Value):
         return self
 
 
+class RateChange(Value):
+    """The rate of a stream ``after_ns`` after the start and later."""
+
+    rate_fps: Fps
+    after_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
+
+
 class Stream(Value):
     """What one direction sends: foreground and background frames and how their fields vary.
 
     Frame ``k`` is foreground when ``k mod n < m`` (RFC 8219 5.3's proportions of native traffic are the background's).
     """
 
-    rate_fps: Annotated[int, Field(ge=1, le=1_000_000_000)]
+    rate_fps: Fps
+    then: RateChange | None = None
+    """None: the rate is constant."""
     foreground: FrameSpec
     background: FrameSpec | None = None
     n: Annotated[int, Field(ge=1, le=1_000_000)] = 2
@@ -116,6 +127,23 @@ class Stream(Value):
         if self.networks > 1 and self.destination_address is not None:
             raise ValueError("varying destination addresses go with one destination network only")
         return self
+
+    def frames_before(self, after_ns: int) -> int:
+        """Frames that are due before ``after_ns`` from the start."""
+        if self.then is None or after_ns <= self.then.after_ns:
+            return _frames_in(after_ns, self.rate_fps)
+        return _frames_in(self.then.after_ns, self.rate_fps) + _frames_in(after_ns - self.then.after_ns, self.then.rate_fps)
+
+    def due_ns(self, frame: int) -> int:
+        """When a frame is due, in ns from the start, rounded down; the first frame is 0."""
+        before = frame + 1 if self.then is None else self.frames_before(self.then.after_ns)
+        if self.then is None or frame < before:
+            return frame * _NS_PER_S // self.rate_fps
+        return self.then.after_ns + (frame - before) * _NS_PER_S // self.then.rate_fps
+
+
+def _frames_in(time_ns: int, rate_fps: int) -> int:
+    return -(-rate_fps * time_ns // _NS_PER_S)
 
 
 class Stamping(StrEnum):
@@ -167,6 +195,13 @@ class Trial(Value):
         return self
 
     @model_validator(mode="after")
+    def _changes_while_sending(self) -> Self:
+        for direction, stream in self.streams().items():
+            if stream.then is not None and stream.then.after_ns >= self.duration_ns:
+                raise ValueError(f"the rate of {direction} would change after {stream.then.after_ns} ns of a trial of {self.duration_ns} ns")
+        return self
+
+    @model_validator(mode="after")
     def _stamps_as_needed(self) -> Self:
         if (self.tagged is not None) != (self.stamping is Stamping.TAGGED):
             raise ValueError("tagged goes with stamping tagged")
@@ -200,7 +235,7 @@ class Trial(Value):
     def intended(self, direction: Direction) -> int:
         """Frames that ``direction`` is to send: those due before the end of the sending time."""
         stream = self.streams().get(direction)
-        return 0 if stream is None else -(-stream.rate_fps * self.duration_ns // 1_000_000_000)
+        return 0 if stream is None else stream.frames_before(self.duration_ns)
 
 
 class Quantiles(Value):
@@ -243,6 +278,36 @@ class DelaysWritten(Value):
     """What the system said where it refused."""
 
 
+LOSS_BINS = 100
+"""Equal parts of the sending time over which losses are counted."""
+
+
+class Losses(Value):
+    """Frames that never came, by the time at which they were due; those after the last that arrived included, late ones not."""
+
+    first_s: float
+    """From the start to when the first of them was due."""
+    last_s: float
+    longest_run: Annotated[int, Field(ge=1)]
+    """Of frames with consecutive numbers."""
+    bins: Annotated[tuple[Count, ...], Field(min_length=LOSS_BINS, max_length=LOSS_BINS)]
+
+
+class Arrivals(Value):
+    """When received frames came, in seconds from the start, by the receiving loop's clock: no more exact than that loop's turns."""
+
+    first_s: float
+    last_s: float
+    silence_from_s: float
+    """Beginning and end of the longest time between two arrivals."""
+    silence_to_s: float
+
+    @property
+    def silence_s(self) -> float:
+        """The longest time between two arrivals."""
+        return self.silence_to_s - self.silence_from_s
+
+
 class DirectionCounts(Value):
     """What the tester counted in one direction, and how well it kept its schedule (event.schema.json, ``direction``)."""
 
@@ -273,6 +338,10 @@ class DirectionCounts(Value):
     stamped_received: Count = 0
     late: Count = 0
     """Arrived after the frame timeout: these are among the lost."""
+    losses: Losses | None = None
+    """None where no frame is missing."""
+    arrivals: Arrivals | None = None
+    """None where none came."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -56,9 +56,13 @@ def _causes(trial: Trial, direction: Direction, counts: DirectionCounts) -> Iter
 
 
 def _miscounted(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
-    """Engine and client mean the same trial."""
+    """Engine and client mean the same trial, and the engine agrees with itself."""
     meant = trial.intended(direction)
-    return f"the engine meant to send {counts.intended:,} frames, the trial has {meant:,}" if counts.intended != meant else None
+    if counts.intended != meant:
+        return f"the engine meant to send {counts.intended:,} frames, the trial has {meant:,}"
+    lost = counts.lost - counts.late
+    missing = lost if counts.losses is None else sum(counts.losses.bins)
+    return f"{missing:,} frames are missing by their numbers, but {lost:,} by their count" if missing != lost else None
 
 
 def _unsent(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:

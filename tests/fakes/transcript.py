@@ -32,7 +32,9 @@ KINDS = {
     "<number or null>": Kind(lambda value: value is None or _is_number(value), None),
     "<string>": Kind(lambda value: isinstance(value, str) and value != "", "some text"),
     "<array>": Kind(lambda value: isinstance(value, list), []),
+    "<object or nothing>": Kind(lambda value: isinstance(value, dict), {}),
 }
+OPTIONAL = "<object or nothing>"
 
 
 @dataclass
@@ -68,7 +70,7 @@ def read(name: str) -> list[Exchange]:
 def example(expected: Any) -> Any:
     """An event as an engine would write it: each kind replaced by a value of it."""
     if isinstance(expected, dict):
-        return {name: example(value) for name, value in expected.items()}
+        return {name: example(value) for name, value in expected.items() if value != OPTIONAL}
     return KINDS[expected].example if isinstance(expected, str) and expected in KINDS else expected
 
 
@@ -86,7 +88,8 @@ def differences(expected: Any, actual: Any, path: str = "") -> Iterator[str]:
 
 def _difference_at(name: str, expected: dict[str, Any], actual: dict[str, Any], path: str) -> Iterator[str]:
     if name not in actual:
-        yield f"{path}: is missing"
+        if expected[name] != OPTIONAL:
+            yield f"{path}: is missing"
     elif name not in expected:
         yield f"{path}: {actual[name]!r} is too much"
     else:

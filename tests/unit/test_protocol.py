@@ -132,6 +132,9 @@ DIFFERENCES: list[tuple[str, Any, Any, int]] = [
     ("not of the kind", {"a": "<integer>"}, {"a": -7}, 1),
     ("a truth is no integer", {"a": "<integer>"}, {"a": True}, 1),
     ("a number or null", {"a": "<number or null>"}, {"a": None}, 0),
+    ("an object", {"a": "<object or nothing>"}, {"a": {"b": 1}}, 0),
+    ("or nothing", {"a": "<object or nothing>"}, {}, 0),
+    ("but no list", {"a": "<object or nothing>"}, {"a": []}, 1),
     ("no empty text", {"a": "<string>"}, {"a": ""}, 1),
 ]
 

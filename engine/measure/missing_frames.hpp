@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames that never came, in the order of their numbers: how many, the first and the last, the longest run of consecutive ones, and how many in each of
+// 100 equal parts of the sending time. The schedule says when a number was due, so losses have times although nothing tells when a frame is lost.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace dutperf {
+
+class MissingFrames {
+public:
+    static constexpr std::size_t kBins = 100;
+    using Bins = std::array<std::uint64_t, kBins>;
+    using Bounds = std::array<std::uint64_t, kBins>;  // the first number that is beyond the bin, of each; never decreasing
+
+    explicit MissingFrames(const Bounds& bounds) : bounds_(bounds) {}
+
+    // `count` (> 0) frames from `number` on, all beyond those added before.
+    void add(std::uint64_t number, std::uint64_t count) {
+        if (total_ == 0) first_ = number;
+        run_ = total_ != 0 && number == last_ + 1 ? run_ + count : count;
+        longest_run_ = std::max(longest_run_, run_);
+        total_ += count;
+        last_ = number + count - 1;
+        for (std::uint64_t at = number; at <= last_;) at = fill(at);
+    }
+
+    [[nodiscard]] std::uint64_t total() const { return total_; }
+    [[nodiscard]] std::uint64_t first() const { return first_; }  // where there are any, as are the following
+    [[nodiscard]] std::uint64_t last() const { return last_; }
+    [[nodiscard]] std::uint64_t longest_run() const { return longest_run_; }
+    [[nodiscard]] const Bins& bins() const { return bins_; }
+
+private:
+    // Counts those from `at` on that are in the same bin; returns the number that follows them. What is beyond all bounds belongs to the last bin.
+    std::uint64_t fill(std::uint64_t at) {
+        while (bin_ < kBins - 1 && at >= bounds_[bin_]) ++bin_;
+        const std::uint64_t end = bin_ < kBins - 1 ? std::min(last_ + 1, bounds_[bin_]) : last_ + 1;
+        bins_[bin_] += end - at;
+        return end;
+    }
+
+    Bounds bounds_;
+    Bins bins_{};
+    std::size_t bin_ = 0;
+    std::uint64_t total_ = 0, first_ = 0, last_ = 0, run_ = 0, longest_run_ = 0;
+};
+
+}  // namespace dutperf

@@ -17,10 +17,10 @@ import numpy as np
 
 from dutperf import validity
 from dutperf.model import Away, DelayChanges, Delays, DelaysWritten, Direction, DirectionCounts, Quantiles, Stamping, Stream, Trial, TrialResult
-from dutperf.tester import Progress, ProgressCallback
+from dutperf.tester import Progress, ProgressCallback, truth
+from dutperf.tester.truth import NO_LIMIT, Lost
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
-NO_LIMIT = float("inf")
 DISTURBANCE_S = (0.06, 0.2)
 """How long a disturbed tester is away: enough to be noticed."""
 
@@ -51,6 +51,10 @@ class SimulatedDut:
     """From then on nothing comes through."""
     silent: frozenset[Direction] = frozenset()
     """Directions in which nothing comes through at all."""
+    recovery_s: float = 0.0
+    """After an overload, when the rate has changed, it still loses frames for so long."""
+    outage_s: tuple[float, float] | None = None
+    """In every trial nothing comes through of what is sent between these two times after the start; its capacity is not looked at then."""
 
     def alive(self, direction: Direction, trials_before: int) -> bool:
         """Whether anything comes through in ``direction``."""
@@ -111,9 +115,12 @@ class SimulatedTester:
     def _count(self, trial: Trial, direction: Direction, away_s: float, random: np.random.Generator) -> DirectionCounts:
         intended = trial.intended(direction)
         sent = min(intended, int(self.limits.send_fps * trial.duration_s) if self.limits.send_fps < NO_LIMIT else intended)
-        forwarded = self._forwarded(trial, direction, sent, away_s, random)
-        missed = forwarded - _room(self.limits.receive_fps, trial.duration_s, forwarded)
-        counts = _counts(trial, direction, _Tally(sent=sent, received=forwarded - missed, missed=missed), away_s)
+        losses = self._losses(trial, direction, sent, away_s)
+        passing = sent - sum(one.count for one in losses)
+        lapsed = self._lapses(trial.streams()[direction].rate_fps, sent, passing, random) if passing else 0
+        missed = passing - lapsed - truth.room_for(self.limits.receive_fps, trial.duration_s, passing - lapsed)
+        losses += [Lost(0, sent, count) for count in (lapsed, missed) if count]
+        counts = _counts(trial, direction, _Tally(sent, missed, tuple(losses), self.dut.delay_us), away_s)
         return counts if trial.stamping is Stamping.NONE else self._stamped(trial, direction, counts, random)
 
     def _stamped(self, trial: Trial, direction: Direction, counts: DirectionCounts, random: np.random.Generator) -> DirectionCounts:
@@ -139,34 +146,43 @@ class SimulatedTester:
             delays_us[(numbers + random.integers(self.dut.slow_every)) % self.dut.slow_every == 0] += self.dut.slow_us
         return delays_us
 
-    def _forwarded(self, trial: Trial, direction: Direction, sent: int, away_s: float, random: np.random.Generator) -> int:
-        """How many of the ``sent`` frames leave the DUT."""
+    def _losses(self, trial: Trial, direction: Direction, sent: int, away_s: float) -> list[Lost]:
+        """What of the ``sent`` frames the DUT has no room for, or no service."""
+        stream = trial.streams()[direction]
         if not self.dut.alive(direction, len(self.trials)):
-            return 0
+            return [Lost(0, sent, sent)] if sent else []
+        if self.dut.outage_s is not None:
+            return truth.out_of_service(stream, self.dut.outage_s, sent)
         offered_fps = {one: stream.rate_fps for one, stream in trial.streams().items()}
         capacity_fps, queue = self.dut.capacity(direction, offered_fps), self.dut.queue_frames
-        served = _room(capacity_fps, trial.duration_s, sent - queue) + min(queue, sent)
+        losses = truth.overloaded(stream, trial.duration_ns, sent, (capacity_fps, queue))
         burst = ceil(offered_fps[direction] * away_s)  # what follows the silence of a sender that was away, all at once
-        overrun = max(0, burst - queue - 1) if capacity_fps < NO_LIMIT else 0
-        passing = max(0, min(served, sent - overrun) - self.dut.lapses(offered_fps[direction], sent, random))
-        return passing - int(random.binomial(passing, self.dut.loss_ratio))
+        overrun = min(sent, max(0, burst - queue - 1)) if capacity_fps < NO_LIMIT else 0
+        if overrun > sum(one.count for one in losses):
+            return [Lost(0, sent, overrun)]
+        return losses + truth.recovering(stream, self.dut.recovery_s, sent) if losses else []
 
-
-def _room(rate_fps: float, duration_s: float, frames: int) -> int:
-    """How many of ``frames`` find room at ``rate_fps``; the first needs no time."""
-    return max(0, frames if rate_fps == NO_LIMIT else min(frames, ceil(rate_fps * duration_s)))
+    def _lapses(self, offered_fps: int, sent: int, passing: int, random: np.random.Generator) -> int:
+        """Of ``passing`` frames, how many are lost for no reason of capacity."""
+        lapsed = min(passing, self.dut.lapses(offered_fps, sent, random))
+        return lapsed + int(random.binomial(passing - lapsed, self.dut.loss_ratio))
 
 
 @dataclass(frozen=True)
 class _Tally:
     sent: int
-    received: int
     missed: int
+    losses: tuple[Lost, ...]
+    delay_us: float
+
+    @property
+    def received(self) -> int:
+        return self.sent - sum(one.count for one in self.losses)
 
 
 def _counts(trial: Trial, direction: Direction, tally: _Tally, away_s: float) -> DirectionCounts:
-    intended, sent, received = trial.intended(direction), tally.sent, tally.received
-    foreground_sent, foreground_received = (_foreground(trial.streams()[direction], frames) for frames in (sent, received))
+    intended, sent, received, stream = trial.intended(direction), tally.sent, tally.received, trial.streams()[direction]
+    foreground_sent, foreground_received = (_foreground(stream, frames) for frames in (sent, received))
     away_us = away_s * 1e6
     return DirectionCounts(
         intended=intended,
@@ -187,6 +203,8 @@ def _counts(trial: Trial, direction: Direction, tally: _Tally, away_s: float) ->
         tester_drops={"nic_missed": tally.missed} if tally.missed else {},
         dut_input_drops=0,
         other_received={},
+        losses=truth.losses_of(trial, stream, tally.losses),
+        arrivals=truth.arrivals_of(stream, sent, tally.losses, tally.delay_us / 1e6),
     )
 
 

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which frames a simulated DUT loses: stretches of a direction's frames, of each a number that is spread evenly over it.
+
+So a trial of many millions of frames takes no time, and its losses and arrivals have times all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+
+from dutperf.model import LOSS_BINS, Arrivals, Losses, Stream, Trial
+
+NO_LIMIT = float("inf")
+RECOVERING_LOSS = 10
+"""While it recovers from an overload, a DUT loses one in so many frames."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """``count`` of the frames ``first`` to ``end`` - 1."""
+
+    first: int
+    end: int
+    count: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing of the stretch comes through."""
+        return self.count == self.end - self.first
+
+    def before(self, frame: int) -> int:
+        """How many of those lost have a lower number than ``frame``."""
+        frames, length = min(max(0, frame - self.first), self.end - self.first), self.end - self.first
+        return max(0, -(-(2 * self.count * frames - length) // (2 * length)))
+
+    def place(self, index: int) -> int:
+        """The number of one of the lost."""
+        return self.first + (2 * index + 1) * (self.end - self.first) // (2 * self.count)
+
+    def longest_run(self) -> int:
+        """Of consecutive ones."""
+        return self.count if self.whole else ceil(self.count / (self.end - self.first - self.count))
+
+
+def overloaded(stream: Stream, duration_ns: int, sent: int, server: tuple[float, int]) -> list[Lost]:
+    """What a ``server`` of that capacity (frames/s) and with room for so many waiting frames loses of the first ``sent``: those that find the queue full."""
+    capacity_fps, room = server
+    if capacity_fps == NO_LIMIT:
+        return []
+    change_ns = duration_ns if stream.then is None else stream.then.after_ns
+    change = min(sent, stream.frames_before(change_ns))
+    losses = []
+    for first, end, time_ns, rate_fps in ((0, change, change_ns, stream.rate_fps), (change, sent, duration_ns - change_ns, _last_rate(stream))):
+        frames = end - first
+        served = min(frames, room_for(capacity_fps, time_ns / 1e9, frames - room) + min(room, frames))
+        losses.append(Lost(min(first + _until_full(rate_fps, capacity_fps, room), end - frames + served), end, frames - served))
+        room -= min(room, max(0, ceil(served - capacity_fps * time_ns / 1e9)))
+    return [one for one in losses if one.count]
+
+
+def room_for(rate_fps: float, duration_s: float, frames: int) -> int:
+    """How many of ``frames`` find room at ``rate_fps``; the first needs no time."""
+    return max(0, frames if rate_fps == NO_LIMIT else min(frames, ceil(rate_fps * duration_s)))
+
+
+def recovering(stream: Stream, recovery_s: float, sent: int) -> list[Lost]:
+    """What a DUT that was overloaded loses in the ``recovery_s`` seconds after the change to a lower rate."""
+    if stream.then is None:
+        return []
+    change_ns = stream.then.after_ns
+    first, end = (min(sent, stream.frames_before(time_ns)) for time_ns in (change_ns, change_ns + round(recovery_s * 1e9)))
+    return [Lost(first, end, max(1, (end - first) // RECOVERING_LOSS))] if end > first else []
+
+
+def out_of_service(stream: Stream, times_s: tuple[float, float], sent: int) -> list[Lost]:
+    """What is sent between two times after the start."""
+    first, end = (min(sent, stream.frames_before(round(time_s * 1e9))) for time_s in times_s)
+    return [Lost(first, end, end - first)] if end > first else []
+
+
+def losses_of(trial: Trial, stream: Stream, lost: Sequence[Lost]) -> Losses | None:
+    """By the time at which they were due; None where nothing was lost."""
+    if not lost:
+        return None
+    bounds = [stream.frames_before(trial.duration_ns * part // LOSS_BINS) for part in range(LOSS_BINS + 1)]
+    below = [sum(one.before(bound) for one in lost) for bound in bounds]
+    below[-1] = sum(one.count for one in lost)
+    return Losses(
+        first_s=stream.due_ns(min(one.place(0) for one in lost)) / 1e9,
+        last_s=stream.due_ns(max(one.place(one.count - 1) for one in lost)) / 1e9,
+        longest_run=max(one.longest_run() for one in lost),
+        bins=tuple(after - before for before, after in pairwise(below)),
+    )
+
+
+def arrivals_of(stream: Stream, sent: int, lost: Sequence[Lost], delay_s: float) -> Arrivals | None:
+    """When frames come through that all have the same delay; None where none does."""
+    if sent - sum(one.count for one in lost) <= 0:
+        return None
+    gaps = sorted((one.first, one.end) for one in lost if one.whole)
+    first = gaps[0][1] if gaps and gaps[0][0] == 0 else 0
+    last = gaps[-1][0] - 1 if gaps and gaps[-1][1] == sent else sent - 1
+    silences = [(before - 1, after) for before, after in gaps if before > 0 and after < sent] or [(max(first, last - 1), last)]
+    due_s = [[stream.due_ns(frame) / 1e9 + delay_s for frame in silence] for silence in (*silences, (first, last))]
+    longest = max(due_s[:-1], key=lambda silence: silence[1] - silence[0])
+    return Arrivals(first_s=due_s[-1][0], last_s=due_s[-1][1], silence_from_s=longest[0], silence_to_s=longest[1])
+
+
+def _last_rate(stream: Stream) -> int:
+    return stream.rate_fps if stream.then is None else stream.then.rate_fps
+
+
+def _until_full(rate_fps: int, capacity_fps: float, room: int) -> int:
+    """How many frames come before the queue is full."""
+    return ceil(rate_fps * room / (rate_fps - capacity_fps)) if rate_fps > capacity_fps else 0

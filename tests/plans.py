@@ -78,7 +78,24 @@ def plan(media_fps: int | None = None, **conditions: Any) -> Plan:
         idle = {direction.value: None for direction in set(Direction) - set(chosen.active())}
         return made.model_copy(update=idle)
 
-    return Plan(conditions=chosen, make_trial=make_trial, maximum_fps=lambda _: media_fps, dut={"name": "simulated"})
+    return Plan(conditions=chosen, make_trial=make_trial, maximum_fps=lambda _: media_fps, dut={"name": "simulated"}, dut_reset=Resets())
+
+
+class Resets:
+    """Resets nothing, and counts how often it was asked to."""
+
+    def __init__(self) -> None:
+        self.started = self.finished = self.killed = 0
+
+    def __call__(self) -> Resets:
+        self.started += 1
+        return self
+
+    def finish(self) -> None:
+        self.finished += 1
+
+    def kill(self) -> None:
+        self.killed += 1
 
 
 class Log:

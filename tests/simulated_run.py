@@ -30,13 +30,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "latency": {**_AT_THROUGHPUT, "tags": 500, "tag_after_s": 0.1},
     "pdv": _AT_THROUGHPUT,
     "ipdv": _AT_THROUGHPUT,
+    "recovery": {**_AT_THROUGHPUT, "overload_s": 0.25},
+    "reset": {**_AT_THROUGHPUT, "duration_s": 3, "reset_after_s": 1},
 }
 """What each procedure needs."""
 
 
 def a_plan(name: str = "throughput") -> Plan:
     """Two frame sizes, five repetitions."""
-    return plan(frame_sizes=(84, 128), repetitions=5, duration_s=0.5, seed=3, **OPTIONS[name])
+    return plan(**{"frame_sizes": (84, 128), "repetitions": 5, "duration_s": 0.5, "seed": 3} | OPTIONS[name])
 
 
 def a_tester(events: list[journal.Event]) -> SimulatedTester:

@@ -25,6 +25,7 @@ from dutperf.patience import PROBE_FPS, is_away, probe, wait_for_dut
 from dutperf.procedure import evidence
 from dutperf.procedure.bench import Amend, Observer, Place, Plan, PlanError, Procedure, Status, TrialFactory
 from dutperf.procedure.definition import Definition
+from dutperf.procedure.during import During, Meanwhile
 from dutperf.report.summary import Summary, write_summary
 from dutperf.tester import Progress, ProgressCallback, Tester, TesterError
 from dutperf.tester.continued import ContinuedTester
@@ -158,9 +159,11 @@ class Campaign:
         self._status: Status | None = None
         self._search: tuple[int, int] | None = None
         self._given_up = False
+        self._during: During | None = None
 
-    def measure(self, rate_fps: int, place: Place, amend: Amend | None = None) -> TrialResult:
+    def measure(self, rate_fps: int, place: Place, amend: Amend | None = None, during: During | None = None) -> TrialResult:
         """See :meth:`dutperf.procedure.bench.Bench.measure`."""
+        self._during = during
         self._enter(place)
         result = self._until_valid(rate_fps, place, amend)
         for _ in range(WAITS):
@@ -262,7 +265,11 @@ class Campaign:
         if rest_s > 0:
             time.sleep(rest_s)
         began_s = time.monotonic()
-        result = self._tester.run(trial, on_progress)
+        meanwhile = Meanwhile(self._during, on_progress)
+        with meanwhile.ended():
+            result = self._tester.run(trial, meanwhile.progressed)
+        if meanwhile.missed and result.verdict is Verdict.VALID:
+            raise TesterError("the tester did not report how far the trial was, so nothing could be done to the DUT during it")
         self._ended_s = time.monotonic()
         self._timed_trials += 1
         self._timed_s += self._ended_s - began_s

@@ -133,6 +133,10 @@ class Conditions(Value):
     """When the first frame is tagged, in seconds after the start."""
     delays_to: str | None = None
     """Directory for a file with every delay of each trial, on the machine of the tester."""
+    overload_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
+    """How long the DUT is overloaded, in seconds; the rest of the trial is at the reduced rate (RFC 2544 26.5)."""
+    reset_after_s: Annotated[float, Field(gt=0, le=86_400)] = 10.0
+    """When the DUT is reset, in seconds after the start of the trial."""
     step: Rate | None = None
     """Of a series of rates: frames/s, or a share of its highest rate; None: 10 %, the widest that RFC 2544 26.3 allows."""
     max_burst_s: Annotated[float, Field(gt=0, le=3_600)] = 30.0

@@ -152,6 +152,8 @@ class DutCommands(Value):
     """At the end, however it comes about."""
     state: Command | None = None
     """Before the first and after the last trial of each search; what it says goes to the journal."""
+    reset: Command | None = None
+    """During each trial of ``dutperf reset``. It need not wait until the DUT forwards again."""
     time_limit_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
 
 
@@ -296,8 +298,8 @@ def _check(setup: Setup) -> None:
     for name, other in (("left", setup.right), ("right", setup.left)):
         _check_seen_as(name, setup.sides()[name], other)
     commands = setup.dut.commands
-    if commands is not None and not (commands.set_up or commands.tear_down or commands.state):
-        raise _Refusal(("dut", "commands"), "names no command; there are set_up, tear_down and state")
+    if commands is not None and not (commands.set_up or commands.tear_down or commands.state or commands.reset):
+        raise _Refusal(("dut", "commands"), "names no command; there are set_up, tear_down, state and reset")
 
 
 def _check_addresses(name: str, side: Side) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The DUT's own commands (``dut.commands`` of the configuration): set it up, take it down, ask it for its state.
+"""The DUT's own commands (``dut.commands`` of the configuration): set it up, take it down, ask it for its state, reset it.
 
 They run on this machine, each in a session of its own; ``ssh router show version`` is a command like any other. Traffic is none of their business.
 """
@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -41,34 +43,81 @@ def state_of(dut: Dut) -> Callable[[], str] | None:
     return None if dut.commands is None or dut.commands.state is None else lambda: _run_if_any(dut, "state")
 
 
+def reset_of(dut: Dut) -> Callable[[], RunningCommand] | None:
+    """Starts the command that resets the DUT; None where the configuration has none."""
+    if dut.commands is None or dut.commands.reset is None:
+        return None
+    command, time_limit_s = dut.commands.reset, dut.commands.time_limit_s
+    return lambda: RunningCommand(command, "reset", time_limit_s)
+
+
 def run(command: Command, name: str, time_limit_s: float) -> str:
     """Run a command to its end: what it said, errors included.
 
     Raises:
         ConfigError: it could not be started, ended with another status than 0, or did not end in ``time_limit_s`` seconds. It names ``dut.commands.NAME``.
     """
-    key = f"dut.commands.{name}"
-    argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
-    try:
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
-    except OSError as error:
-        raise ConfigError(f"cannot run {argv[0]}: {error.strerror}", key) from None
-    said = _said(process, key, time_limit_s)
-    if process.returncode:
-        raise ConfigError(f"{_ending(process.returncode)}; {_last_line(said)}", key)
-    return said[:KEPT_CHARACTERS]
+    return RunningCommand(command, name, time_limit_s).said()
 
 
-def _said(process: subprocess.Popen[bytes], key: str, time_limit_s: float) -> str:
-    try:
-        output, _ = process.communicate(timeout=time_limit_s)
-    except subprocess.TimeoutExpired:
-        _kill(process)
-        raise ConfigError(f"did not end within {time_limit_s:g} s; a process that is to stay needs its output sent elsewhere", key) from None
-    except BaseException:
-        _kill(process)
-        raise
-    return output.decode(errors="replace")
+class RunningCommand:
+    """A command that has been started, with the usual priority; it is to be waited for, or killed.
+
+    Raises:
+        ConfigError: it could not be started.
+    """
+
+    def __init__(self, command: Command, name: str, time_limit_s: float) -> None:
+        self._key = f"dut.commands.{name}"
+        self._time_limit_s = time_limit_s
+        self._deadline_s = time.monotonic() + time_limit_s
+        argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115
+        """No pipe: one that nobody reads would hold the command up."""
+        try:
+            self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT, start_new_session=True)
+        except OSError as error:
+            self._output.close()
+            raise ConfigError(f"cannot run {argv[0]}: {error.strerror}", self._key) from None
+        with suppress(OSError):  # what resets a DUT on this machine is not to run behind everything else, as this process does
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, 0)
+
+    def finish(self) -> None:
+        """Wait for its end.
+
+        Raises:
+            ConfigError: see :func:`run`.
+        """
+        self.said()
+
+    def said(self) -> str:
+        """What it said, once it has ended.
+
+        Raises:
+            ConfigError: see :func:`run`.
+        """
+        self._await()
+        self._output.seek(0)
+        said = self._output.read().decode(errors="replace")
+        self._output.close()
+        if self._process.returncode:
+            raise ConfigError(f"{_ending(self._process.returncode)}; {_last_line(said)}", self._key)
+        return said[:KEPT_CHARACTERS]
+
+    def kill(self) -> None:
+        """End it, and all that it started."""
+        _kill(self._process)
+        self._output.close()
+
+    def _await(self) -> None:
+        try:
+            self._process.wait(timeout=max(0.0, self._deadline_s - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise ConfigError(f"did not end within {self._time_limit_s:g} s", self._key) from None
+        except BaseException:
+            self.kill()
+            raise
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -8,7 +8,7 @@ Every line has ``event`` and ``time`` (ISO 8601, UTC). The events of a run, in o
 * ``trial`` before and ``result`` after each trial, with frame_size, repetition, rate_fps, attempt;
 * ``search``: how the search of a repetition ended, with loss goals for each of them (``goals``; throughput);
 * ``rate``: what a rate's trial showed, ``series``: how the series of a repetition ended (frame loss);
-* ``delays``: a repetition's delays (latency, delay variation);
+* ``delays``: a repetition's delays (latency, delay variation); ``recovery``, ``reset``: what a repetition of these showed;
 * ``dut_state``: what the DUT's command ``state`` said, before and after each search;
 * ``wait``: a DUT that answered nothing was waited for;
 * ``end``: outcome completed | ended | interrupted | error, with a message. It is missing where the run was killed;

@@ -67,6 +67,39 @@ def test_what_the_state_is(command: Any, said: str) -> None:
     assert ask() == said
 
 
+def test_a_reset_runs_until_it_is_waited_for(tmp_path: Path) -> None:
+    start = dut.reset_of(with_commands(reset=f"seq 100000; touch {tmp_path / 'done'}"))
+    assert start is not None
+    start().finish()
+    assert (tmp_path / "done").exists()
+    assert dut.reset_of(with_commands(state="ls")) is None
+
+
+def test_what_a_reset_leaves_running_is_not_waited_for() -> None:
+    start = dut.reset_of(with_commands(reset="sleep 30 & true", time_limit_s=20))
+    assert start is not None
+    began_s = time.monotonic()
+    start().finish()
+    assert time.monotonic() - began_s < 15
+
+
+def test_a_reset_that_is_killed_ends_with_all_that_it_started(tmp_path: Path) -> None:
+    start = dut.reset_of(with_commands(reset=f"(sleep 1; touch {tmp_path / 'late'}) & wait"))
+    assert start is not None
+    start().kill()
+    time.sleep(1.2)
+    assert not (tmp_path / "late").exists()
+
+
+@pytest.mark.parametrize(("command", "words"), [("exit 5", "ended with status 5"), ("sleep 9", "did not end within 0.2 s")])
+def test_a_reset_that_fails_says_so(command: str, words: str) -> None:
+    start = dut.reset_of(with_commands(reset=command, time_limit_s=0.2))
+    assert start is not None
+    running = start()
+    with pytest.raises(ConfigError, match=r"dut\.commands\.reset: " + words):
+        running.finish()
+
+
 WRONG: list[tuple[Any, str]] = [
     ("exit 5", "dut.commands.state: ended with status 5; it said nothing"),
     ("kill -9 $$", "dut.commands.state: was ended by SIGKILL"),

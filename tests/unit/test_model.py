@@ -26,6 +26,26 @@ def test_intended_frames_are_those_due_before_the_end(rate_fps: int, duration_ns
     assert made.intended(Direction.REVERSE) == 0
 
 
+@given(
+    rate_fps=st.integers(1, 10**9),
+    then_fps=st.integers(1, 10**9),
+    change_ns=st.integers(1, 10**11),
+    duration_ns=st.integers(10**6, 10**11),
+    data=st.data(),
+)
+def test_frames_of_a_rate_that_changes_are_due_where_they_are_counted(
+    rate_fps: int, then_fps: int, change_ns: int, duration_ns: int, data: st.DataObject
+) -> None:
+    """A frame is counted before a time exactly where it is due before it; due times are rounded down to a nanosecond."""
+    made = stream(6, 84, rate_fps, then={"rate_fps": then_fps, "after_ns": change_ns})
+    before_change = made.frames_before(change_ns)
+    assert before_change == ceil(Fraction(rate_fps) * change_ns / 10**9)
+    frame = data.draw(st.integers(0, made.frames_before(duration_ns)))
+    exact = Fraction(frame, rate_fps) * 10**9 if frame < before_change else change_ns + Fraction(frame - before_change, then_fps) * 10**9
+    assert made.due_ns(frame) == exact.__floor__()
+    assert (made.frames_before(duration_ns) > frame) == (exact < duration_ns)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -40,6 +60,7 @@ def test_intended_frames_are_those_due_before_the_end(rate_fps: int, duration_ns
         (lambda: VaryingField(mode=FieldMode.RANDOM, min=2, max=1), "greater than max"),
         (lambda: trial(forward=None, reverse=None), "needs a direction"),
         (lambda: trial(number=65536), "65535"),
+        (lambda: trial(forward=stream(6, 84, 1, then={"rate_fps": 1, "after_ns": 10**9})), "rate of forward would change"),
         (lambda: trial(unknown=1), "unknown"),
     ],
 )

@@ -58,7 +58,7 @@ def kinds(directory: Path) -> list[str]:
 def course(directory: Path) -> list[journal.Event]:
     """The events that a procedure comes past, without their times."""
     events = [{name: value for name, value in event.items() if name != "time"} for event in journal.read(directory)]
-    return [event for event in events if event["event"] in ("result", "search", "rate", "series", "delays")]
+    return [event for event in events if event["event"] in ("result", "search", "rate", "series", "delays", "recovery", "reset")]
 
 
 @pytest.fixture(scope="module")

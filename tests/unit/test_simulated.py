@@ -96,6 +96,34 @@ def test_foreground_and_background_are_told_apart() -> None:
     assert (result.forward.foreground_received, result.forward.background_received) == (300, 695)
 
 
+@pytest.mark.parametrize(
+    "dut",
+    [
+        SimulatedDut(),
+        SimulatedDut(capacity_fps=600, queue_frames=37),
+        SimulatedDut(capacity_fps=999, recovery_s=0.3),
+        SimulatedDut(loss_ratio=0.3),
+        SimulatedDut(outage_s=(0.2, 0.4)),
+        SimulatedDut(outage_s=(0.0, 0.4), loss_ratio=0.01),
+        SimulatedDut(outage_s=(0.9, 7), hiccup_ratio=1),
+        SimulatedDut(silent=frozenset({Direction.FORWARD})),
+    ],
+)
+@pytest.mark.parametrize("then", [None, {"rate_fps": 400, "after_ns": SECOND_NS // 2}])
+def test_losses_and_arrivals_agree_with_the_counts(dut: SimulatedDut, then: dict[str, int] | None) -> None:
+    result = SimulatedTester(dut, SimulatedLimits(receive_fps=900)).run(trial(forward=stream(6, 84, 1000, then=then), reverse=None))
+    counts = result.forward
+    assert counts is not None
+    assert sum(counts.losses.bins if counts.losses else ()) == counts.lost
+    assert (counts.arrivals is None) == (counts.received == 0)
+    if counts.losses is not None:
+        filled = [part for part, lost in enumerate(counts.losses.bins) if lost]
+        assert (int(counts.losses.first_s * 100), int(counts.losses.last_s * 100)) == (filled[0], filled[-1])
+        assert 1 <= counts.losses.longest_run <= counts.lost
+    if counts.arrivals is not None:
+        assert counts.arrivals.first_s <= counts.arrivals.silence_from_s <= counts.arrivals.silence_to_s <= counts.arrivals.last_s
+
+
 def test_progress_is_reported_once_a_second() -> None:
     seen: list[Progress] = []
     SimulatedTester().run(trial(1000, duration_ns=3 * SECOND_NS), seen.append)

@@ -101,6 +101,7 @@ class Bench:
             invocation=["dutperf", *sys.argv[1:]],
             source=self.source.as_json(),
             dut_state=dut.state_of(self.setup.dut),
+            dut_reset=dut.reset_of(self.setup.dut),
         )
 
     def sized(self, conditions: Conditions) -> Conditions:

@@ -137,6 +137,12 @@ DelaysTo = Annotated[
         "on another.",
     ),
 ]
+Overload = Annotated[
+    float, typer.Option("--overload", metavar="S", help="How long the DUT is overloaded (RFC 2544 26.5: 60); the rest of --duration is at half that rate.")
+]
+ResetAfter = Annotated[
+    float, typer.Option("--reset-after", metavar="S", help="When dut.commands.reset is started, to about a second, from the start of the trial.")
+]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are written.")]
 Json = Annotated[bool, typer.Option("--json", help="The result as one JSON object on standard output.")]
 
@@ -176,6 +182,8 @@ OF_PROCEDURES: dict[str, Any] = {
     "tags": Tags,
     "tag_after_s": TagAfter,
     "delays_to": DelaysTo,
+    "overload_s": Overload,
+    "reset_after_s": ResetAfter,
 }
 """Those that a procedure names in its definition."""
 

@@ -10,10 +10,19 @@ from typing import Any
 
 from dutperf.conditions import Conditions
 from dutperf.model import to_json
-from dutperf.procedure import back_to_back, frame_loss, ipdv, latency, pdv, throughput
+from dutperf.procedure import back_to_back, frame_loss, ipdv, latency, pdv, recovery, reset, throughput
 from dutperf.procedure.definition import Definition
 
-ALL: tuple[Definition, ...] = (throughput.PROCEDURE, frame_loss.PROCEDURE, back_to_back.PROCEDURE, latency.PROCEDURE, pdv.PROCEDURE, ipdv.PROCEDURE)
+ALL: tuple[Definition, ...] = (
+    throughput.PROCEDURE,
+    frame_loss.PROCEDURE,
+    back_to_back.PROCEDURE,
+    latency.PROCEDURE,
+    pdv.PROCEDURE,
+    ipdv.PROCEDURE,
+    recovery.PROCEDURE,
+    reset.PROCEDURE,
+)
 _BY_NAME = {definition.name: definition for definition in ALL}
 
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from dutperf.conditions import Conditions
 from dutperf.model import IPV6_HEADER_EXCESS, Trial, TrialResult, to_json
+from dutperf.procedure.during import During, Running
 from dutperf.tester import Progress
 
 TrialFactory = Callable[[int, int, int], Trial]
@@ -42,6 +43,8 @@ class Plan:
     """Where the set-up came from, for a run that goes on later: JSON types."""
     dut_state: Callable[[], str] | None = None
     """Asks the DUT for its state, where the set-up says how."""
+    dut_reset: Callable[[], Running] | None = None
+    """Starts the command that resets the DUT, where the set-up has one."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +105,10 @@ Amend = Callable[[Trial], Trial]
 class Bench(Protocol):
     """Runs a procedure's trials."""
 
-    def measure(self, rate_fps: int, place: Place, amend: Amend | None = None) -> TrialResult:
+    def measure(self, rate_fps: int, place: Place, amend: Amend | None = None, during: During | None = None) -> TrialResult:
         """A valid result at ``rate_fps``; or, where repeats did not help, the last one, whose verdict is not valid.
 
-        ``amend`` adds to each trial what the procedure needs beyond the plan's trials.
+        ``amend`` adds to each trial what the procedure needs beyond the plan's trials; ``during`` is done to the DUT in each of them.
 
         Raises:
             TesterError: the tester cannot work at all.

@@ -20,6 +20,7 @@ SETTLE_S = 5.0
 LATENCY_TRIAL_S = 120.0
 TAGS = 500
 TAG_AFTER_S = 60.0
+OVERLOAD_S = 60.0
 REPETITIONS = 20
 BURST_REPETITIONS = 50
 FRAME_SIZES = FRAME_SIZE_SERIES["rfc8219"][1:]
@@ -64,12 +65,14 @@ class Rule:
     say: Callable[[Facts], str | None]
     procedures: frozenset[str] | None = None
     """Those that the clause is about; None: all."""
+    without: frozenset[str] = frozenset()
+    """Those that it is not about, where it is about all others."""
 
 
 def deviations(conditions: Conditions, *, procedure: str, frames: Sequence[dict[str, Any]], repetitions: int) -> tuple[Deviation, ...]:
     """Every deviation of a run: ``repetitions`` were finished for each frame size of ``frames``, which are those of the plan."""
     facts = Facts(conditions, repetitions, frames)
-    said = ((rule.clause, rule.say(facts)) for rule in RULES if rule.procedures is None or procedure in rule.procedures)
+    said = ((rule.clause, rule.say(facts)) for rule in RULES if procedure not in rule.without and (rule.procedures is None or procedure in rule.procedures))
     return tuple(Deviation(clause=clause, text=text) for clause, text in said if text is not None)
 
 
@@ -206,11 +209,23 @@ def _burst_repetitions(facts: Facts) -> str | None:
     return f"{facts.repetitions} repetitions, fewer than {BURST_REPETITIONS}" if facts.repetitions < BURST_REPETITIONS else None
 
 
+def _overload(facts: Facts) -> str | None:
+    overload_s = facts.conditions.overload_s
+    return f"an overload of {overload_s:g} s, shorter than {OVERLOAD_S:g} s" if overload_s < OVERLOAD_S else None
+
+
+def _smallest(facts: Facts) -> str | None:
+    other = sorted(set(facts.conditions.frame_sizes) - {facts.smallest_size})
+    return f"measured with frames of {', '.join(map(str, other))} bytes, not of the smallest size, {facts.smallest_size}" if other else None
+
+
 _THROUGHPUT = frozenset({"throughput"})
 _LATENCY = frozenset({"latency"})
 _DELAYS = frozenset({"latency", "pdv", "ipdv"})
 _FRAME_LOSS = frozenset({"frame-loss"})
 _BACK_TO_BACK = frozenset({"back-to-back"})
+_RECOVERY = frozenset({"recovery"})
+_RESET = frozenset({"reset"})
 
 RULES: tuple[Rule, ...] = (
     Rule("RFC 2544 section 24", _trial_length),
@@ -228,12 +243,15 @@ RULES: tuple[Rule, ...] = (
     Rule("RFC 8219 sections 7.2, 7.3", _at_given_rate, _DELAYS),
     Rule("RFC 8219 sections 7.2, 7.3", _repetitions, _DELAYS),
     Rule("RFC 8219 section 12", _usual_repetitions, _THROUGHPUT),
-    Rule("RFC 8219 section 12", _iterations, _FRAME_LOSS),
+    Rule("RFC 2544 section 26.5", _overload, _RECOVERY),
+    Rule("RFC 2544 section 26.6", _smallest, _RESET),
+    Rule("RFC 2544 sections 26.5, 26.6", _throughput_given, _RECOVERY | _RESET),
+    Rule("RFC 8219 section 12", _iterations, _FRAME_LOSS | _RECOVERY | _RESET),
     Rule("RFC 2544 section 23 (d)", _drain),
     Rule("RFC 2544 section 23 (b)", _preparation),
     Rule("RFC 2544 section 23 (e)", _rest),
     Rule("RFC 8219 section 5.3, RFC 2544 section 14", _direction),
     Rule("RFC 4814 section 4.5", _ports),
-    Rule("RFC 8219 section 5.1.1", _frame_sizes),
+    Rule("RFC 8219 section 5.1.1", _frame_sizes, without=_RESET),
     Rule("RFC 2544 section 12", _networks),
 )

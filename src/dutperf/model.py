@@ -397,7 +397,7 @@ class TrialResult(Value):
     link_up: LinkState = LinkState(left=True, right=True)
     """At the end of the trial."""
     dut_core_taken: float | None = None
-    """Share (0-1) of the core of a DUT on this machine that others took; None: the DUT is elsewhere."""
+    """Share (0-1) of the core of a DUT on this machine that others took; None: the DUT is elsewhere, or a process of it ended, and its time is not known."""
     dut_answered: LinkState = LinkState(left=True, right=True)
     """Whether the DUT answered ARP and NDP just before the trial."""
 

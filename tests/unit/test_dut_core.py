@@ -47,8 +47,15 @@ def test_the_duts_own_processes_are_not_others(tmp_path: Path, monkeypatch: pyte
         (proc / pid / "stat").write_text(f"{pid} (a b) S " + " ".join(["0"] * 10) + f" {TICKS // 2} {TICKS // 4} 0")
         (proc / pid / "ns" / "net").symlink_to(namespace if mine else tmp_path)
     reading = DutCores((1,), "dut").reading(proc)
-    assert (reading.busy_ticks, reading.own_ticks) == (TICKS, TICKS // 2 + TICKS // 4)
-    assert Reading(2 * TICKS, 2 * TICKS).taken_since(reading, 1.0, 1) == 0.0
+    assert (reading.busy_ticks, reading.own_ticks) == (TICKS, {17: TICKS // 2 + TICKS // 4})
+    assert Reading(2 * TICKS, {17: TICKS, 19: TICKS}).taken_since(reading, 1.0, 1) == 0.0
+
+
+def test_a_process_of_the_dut_that_ended_takes_its_account_with_it() -> None:
+    """A DUT that is killed and started anew is not to look like others on its core."""
+    before, after = Reading(TICKS, {17: TICKS // 2}), Reading(3 * TICKS, {18: 1})
+    assert after.taken_since(before, 2.0, 1) is None
+    assert after.taken_since(Reading(TICKS, {}), 2.0, 1) == pytest.approx(1.0, abs=0.01)
 
 
 def test_this_machine_can_be_read() -> None:

@@ -40,7 +40,7 @@ def test_every_lab_is_listed_with_its_options() -> None:
     infos = {info.name: info for info in lab.list_labs()}
     assert set(infos) == {"tayga-siit", "kernel-ipv4", "kernel-ipv6", "loopback"}
     assert all(info.summary and all(info.options.values()) for info in infos.values())
-    assert set(infos["kernel-ipv6"].options) == {"max_frame_size", "limit_fps", "burst", "loss"}
+    assert set(infos["kernel-ipv6"].options) == {"max_frame_size", "reset_s", "limit_fps", "burst", "loss"}
 
 
 @pytest.mark.parametrize(

@@ -42,15 +42,15 @@ def test_the_truth_comes_out(tmp_path: Path) -> None:
         _, point, _ = reset(SimulatedDut(outage_s=(from_s, from_s + outage_s)), tmp_path / str(index), repetitions=1, seed=index)
         for times in (point.forward, point.reverse):
             assert times is not None, point.message
-            assert outage_s <= times["by silence"].median + 1e-9 <= outage_s + 2 / RATE_FPS
-            assert times["by loss"].median == pytest.approx(outage_s, abs=1 / RATE_FPS)
+            assert outage_s <= times["silence"].median + 1e-9 <= outage_s + 2 / RATE_FPS
+            assert times["loss"].median == pytest.approx(outage_s, abs=1 / RATE_FPS)
 
 
 def test_each_trial_resets_the_dut_once(tmp_path: Path) -> None:
     resets, point, _ = reset(SimulatedDut(outage_s=(10.5, 12)), tmp_path, repetitions=5)
     assert (resets.started, resets.finished, resets.killed) == (5, 5, 0)
     assert point.forward is not None
-    assert len(point.forward["by silence"].values) == 5
+    assert len(point.forward["silence"].values) == 5
 
 
 NO_TIME: list[tuple[str, SimulatedDut, str, str]] = [

@@ -33,6 +33,12 @@ class LabOptions(BaseModel):
         return self.max_frame_size - ETHERNET_OVERHEAD
 
 
+class ResetOptions(LabOptions):
+    """Options of a lab that ``dutperf reset`` can reset."""
+
+    reset_s: Annotated[float, Field(gt=0, le=3600, description="for how many seconds a reset takes it out of service")] = 0.5
+
+
 OptionsT = TypeVar("OptionsT", bound=LabOptions)
 
 

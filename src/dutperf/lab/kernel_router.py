@@ -14,11 +14,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from dutperf.lab.addresses import LEFT, RIGHT
-from dutperf.lab.definition import Lab, LabOptions
+from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.site import Site
 
 
-class RouterOptions(LabOptions):
+class RouterOptions(ResetOptions):
     """Known truth, both absent by default."""
 
     limit_fps: Annotated[int | None, Field(ge=1, le=100_000_000, description="packets/s forwarded at most, both directions together")] = None
@@ -57,8 +57,15 @@ def build(version: Literal[4, 6], site: Site, options: RouterOptions) -> dict[st
         "engine": {"dut_cores": [site.dut_core]},
         "left": {"port": "af_packet:tl", "version": version, **LEFT.ipv4, **LEFT.ipv6},
         "right": {"port": "af_packet:tr", "version": version, **RIGHT.ipv4, **RIGHT.ipv6},
-        "dut": identity(version, site.dut_core, options),
+        "dut": {**identity(version, site.dut_core, options), "commands": {"reset": reset(site, options.reset_s)}},
     }
+
+
+def reset(site: Site, reset_s: float) -> list[str]:
+    """The command that lets the kernel forward nothing for ``reset_s`` seconds. Its routes and neighbours stay."""
+    switches = " ".join(f"/proc/sys/net/{path}" for path in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"))
+    script = f"turn() {{ for switch in {switches}; do echo $1 > $switch; done; }}; turn 0; sleep {reset_s:g}; turn 1"
+    return site.dut.command(["sh", "-ec", script])
 
 
 def ruleset(rules: list[str]) -> str:

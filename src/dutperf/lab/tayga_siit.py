@@ -12,13 +12,14 @@ Native IPv6 between the sides (background traffic) the DUT's kernel forwards pas
 from __future__ import annotations
 
 import platform
+import shlex
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 from dutperf.lab.addresses import LEFT, NETWORKS, RIGHT
-from dutperf.lab.definition import Lab, LabOptions
+from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.netns import run
 from dutperf.lab.site import Site
@@ -45,7 +46,7 @@ def mappings() -> list[str]:
     return left + right
 
 
-def build(site: Site, options: LabOptions) -> dict[str, Any]:
+def build(site: Site, options: ResetOptions) -> dict[str, Any]:
     """The DUT with TAYGA running in it, and the tester's configuration."""
     site.add_router(options.mtu)
     site.dut.ip(*LEFT.ip6("dl"), *RIGHT.ip4("dr"), *RIGHT.ip6("dr"))
@@ -55,19 +56,48 @@ def build(site: Site, options: LabOptions) -> dict[str, Any]:
         "engine": {"dut_cores": [site.dut_core]},
         "left": {"port": "af_packet:tl", "version": 6, **LEFT.ipv6, "seen_as": LEFT.tester4},
         "right": {"port": "af_packet:tr", "version": 4, **RIGHT.ipv4, **RIGHT.ipv6, "seen_as": RIGHT_SEEN_FROM_LEFT},
-        "dut": {"name": "TAYGA", "version": version, "kernel": platform.release(), "package": package_version(), "cores": [site.dut_core]},
+        "dut": {
+            "name": "TAYGA",
+            "version": version,
+            "kernel": platform.release(),
+            "package": package_version(),
+            "cores": [site.dut_core],
+            "commands": {"reset": reset(site, options.reset_s)},
+        },
     }
+
+
+def reset(site: Site, reset_s: float) -> list[str]:
+    """The command that kills TAYGA and starts it anew ``reset_s`` seconds later, on the same core and with the same right to it."""
+    mine = '[ "$(cat /proc/$pid/comm)" = tayga ] && kill -KILL $pid || true'
+    start = site.dut.command(["taskset", "--cpu-list", str(site.dut_core), "stdbuf", "--output=L", *command_line(site)])
+    anew = f"echo -20 > /proc/self/autogroup || true; exec {shlex.join(start)}"
+    script = f"for pid in $(ip netns pids {site.dut.name}); do {mine}; done; sleep {reset_s:g}; setsid sh -c {shlex.quote(anew)} >> {log(site)} 2>&1 &"
+    return ["sh", "-ec", script]
+
+
+def command_line(site: Site) -> list[str]:
+    """How TAYGA is started. -d only moves its messages from syslog to where they are kept; it has none for a packet that it translates."""
+    return ["tayga", "--config", str(configuration_file(site)), "-d"]
+
+
+def configuration_file(site: Site) -> Path:
+    """Where TAYGA's configuration is."""
+    return site.directory / "tayga.conf"
+
+
+def log(site: Site) -> Path:
+    """Where TAYGA's messages are."""
+    return site.directory / "tayga.log"
 
 
 def start_tayga(site: Site, mtu: int) -> str:
     """Start TAYGA on a TUN interface of that MTU (it reads it once, when it starts); returns its version once it translates."""
-    file, log = site.directory / "tayga.conf", site.directory / "tayga.log"
+    file = configuration_file(site)
     file.write_text(configuration(site.directory))
     run(site.dut.command(["tayga", "--config", str(file), "--mktun"]))
     site.dut.ip(f"link set {TUN} mtu {mtu} up")
-    # -d only moves TAYGA's messages from syslog to here; it has none for a packet that it translates.
-    daemon = site.start_daemon(["tayga", "--config", str(file), "-d"], log)
-    return await_start(daemon, log)
+    return await_start(site.start_daemon(command_line(site), log(site)), log(site))
 
 
 def await_start(daemon: subprocess.Popen[bytes], log: Path) -> str:
@@ -97,7 +127,7 @@ def package_version() -> str | None:
 LAB = Lab(
     name="tayga-siit",
     summary="TAYGA, a stateless NAT64 gateway (SIIT): IPv6 on the left, IPv4 on the right",
-    options=LabOptions,
+    options=ResetOptions,
     programs={"tayga": "tayga"},
     build=build,
 )

@@ -4,9 +4,9 @@
 Frames of the smallest size are offered at the throughput, which is known before. During the trial the DUT is reset, by ``dut.commands.reset`` of the
 configuration. Both methods of RFC 6201 are reported, for each direction:
 
-* ``by silence`` (time stamps): from the last frame that arrived before the outage to the first one after it, the longest time between two arrivals. Exact to a
+* ``silence`` (time stamps): from the last frame that arrived before the outage to the first one after it, the longest time between two arrivals. Exact to a
   frame's interval and to a turn of the receiving loop, which in a valid trial is at most 10 ms, mostly some microseconds.
-* ``by loss``: the trial's lost frames divided by the rate. Exact to a frame's interval, and blind to what a DUT held back and forwarded late.
+* ``loss``: the trial's lost frames divided by the rate. Exact to a frame's interval, and blind to what a DUT held back and forwarded late.
 
 A silence that is no longer than a receiving loop may be away, or than a few frames' interval, is no outage. A DUT that does not forward again before the
 trial ends has no reset time. Which kind of reset it is (hardware, software, power) the command decides.
@@ -70,7 +70,7 @@ def read(counts: DirectionCounts, conditions: Conditions, rates: Rates) -> Readi
         return Reading(outcome="not_caused", remark=f"no silence was longer than {least_s:g} s: nothing seems to have happened")
     if came.silence_to_s <= after_s:
         return Reading(outcome="not_caused", remark="the longest silence was before the reset")
-    return Reading(outcome="measured", times_s={"by silence": came.silence_s, "by loss": counts.lost / rates["rate_fps"]})
+    return Reading(outcome="measured", times_s={"silence": came.silence_s, "loss": counts.lost / rates["rate_fps"]})
 
 
 def _said(rates: Rates) -> str:
@@ -78,7 +78,7 @@ def _said(rates: Rates) -> str:
 
 
 class ResetPoint(TimesPoint):
-    title: ClassVar[str] = "reset, s: time without forwarding"
+    title: ClassVar[str] = "reset, s: time without forwarding, by silence (time stamps) and by loss"
 
 
 RESET = Kind(name="reset", rates=rates, amend=as_it_is, read=read, said=_said, during=reset)

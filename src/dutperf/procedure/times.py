@@ -152,7 +152,7 @@ class TimesPoint(points.Point):
 
 
 def _row(name: str, times: Times) -> Row:
-    return (name, *(f"{value:.6f}" for value in (times.median, times.mean, times.p1, times.p99)), "")
+    return (name, *(f"{value:.4f}" for value in (times.median, times.mean, times.p1, times.p99)), "")
 
 
 def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:

@@ -9,7 +9,7 @@ DUT's; so is whatever the processes in its namespace use. The rest of a core's b
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ class DutCores:
 
     def reading(self, proc: Path = PROC) -> Reading:
         """As it is now."""
-        own = sum(_own_ticks(proc / str(pid)) for pid in self._processes(proc))
+        own = {pid: _own_ticks(proc / str(pid)) for pid in self._processes(proc)}
         return Reading(busy_ticks=_busy_ticks(proc / "stat", self.cores), own_ticks=own)
 
     def _processes(self, proc: Path) -> Iterator[int]:
@@ -48,11 +48,14 @@ class Reading:
     """Of all the DUT's cores together, in clock ticks: time that is not soft interrupts, and the DUT's processes' part of it."""
 
     busy_ticks: int
-    own_ticks: int
+    own_ticks: Mapping[int, int]
+    """By process."""
 
-    def taken_since(self, before: Reading, elapsed_s: float, cores: int) -> float:
-        """Share (0-1) of the cores' time since ``before`` that went to others."""
-        others = (self.busy_ticks - before.busy_ticks) - max(0, self.own_ticks - before.own_ticks)
+    def taken_since(self, before: Reading, elapsed_s: float, cores: int) -> float | None:
+        """Share (0-1) of the cores' time since ``before`` that went to others; None where a process of the DUT has ended: its time is not known."""
+        if before.own_ticks.keys() - self.own_ticks.keys():
+            return None
+        others = (self.busy_ticks - before.busy_ticks) - (sum(self.own_ticks.values()) - sum(before.own_ticks.values()))
         return min(1.0, max(0.0, others / (os.sysconf("SC_CLK_TCK") * elapsed_s * cores))) if elapsed_s > 0 else 0.0
 
 

@@ -3,19 +3,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dutperf import campaign, dut, lab, procedure, traffic
+from dutperf import campaign, procedure, traffic
 from dutperf.cli.bench import Bench as CommandBench
 from dutperf.cli.bench import Source
 from dutperf.conditions import Conditions, Rate
-from dutperf.model import DirectionCounts, RateChange, Verdict
 from dutperf.procedure.times import TimesPoint
 
 from .measuring import Bench, bench
@@ -35,10 +31,16 @@ class Silent:
 
 
 def measured(name: str, on: Bench, out: Path, **conditions: Any) -> TimesPoint:
-    """The only point of a run with one repetition of 4 s."""
+    """The only point of a run with one repetition of 4 s; on a machine that was too busy for one valid trial, of one of a few runs."""
+    points = [_measured_once(name, on, out / "1", **conditions)]
+    while points[-1].limited_by_tester and len(points) < 3:
+        points.append(_measured_once(name, on, out / str(1 + len(points)), **conditions))
+    return points[-1]
+
+
+def _measured_once(name: str, on: Bench, out: Path, **conditions: Any) -> TimesPoint:
     chosen = Conditions(**({"duration_s": 4, "drain_s": 0.5, "repetitions": 1, "rate": Rate.parse("5k")} | conditions))
-    sized = chosen.model_copy(update={"frame_sizes": (traffic.smallest_frame_size(on.setup, chosen),)})
-    plan = CommandBench(on.setup, sized, on.tester, Source("none", {}, None)).plan()
+    plan = CommandBench(on.setup, on.tester, Source("none", {}, None)).plan(traffic.sized(on.setup, chosen))
     [point] = campaign.measure(procedure.find(name), on.tester, plan, out, Silent()).points
     assert isinstance(point, TimesPoint)
     return point

@@ -239,7 +239,7 @@ def _stamped_numbers(trial: Trial, direction: Direction, stamped: int) -> Number
     index = np.arange(stamped)
     if trial.tagged is None:
         return index
-    first = -(-trial.streams()[direction].rate_fps * trial.tagged.after_ns // 1_000_000_000)
+    first = trial.streams()[direction].frames_before(trial.tagged.after_ns)
     begin, end = ((index + one) * (trial.intended(direction) - first) // trial.tagged.count for one in (0, 1))
     random = np.random.default_rng([trial.seed, list(Direction).index(direction)])
     return first + np.where(index == 0, 0, random.integers(begin, end))

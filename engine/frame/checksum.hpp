@@ -46,4 +46,10 @@ inline std::uint16_t checksum_finish_udp(std::uint64_t sum) {
     return checksum != 0 ? checksum : std::uint16_t{0xFFFF};
 }
 
+// The sum of what a checksum field covers after words that add up to `removed` were replaced by others that add up to `added` (RFC 1624, equation 3):
+// to be finished as the field was.
+inline std::uint64_t checksum_update(std::uint16_t field, std::uint64_t removed, std::uint64_t added) {
+    return std::uint64_t{static_cast<std::uint16_t>(~field)} + static_cast<std::uint16_t>(~checksum_fold(removed)) + added;
+}
+
 }  // namespace dutperf

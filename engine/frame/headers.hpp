@@ -18,7 +18,8 @@ inline constexpr std::uint16_t kTypeIpv4 = 0x0800, kTypeIpv6 = 0x86DD, kTypeArp 
 }  // namespace ethernet
 
 namespace ipv4 {
-inline constexpr std::size_t kSize = 20, kLength = 2, kFragment = 6, kTtl = 8, kProtocol = 9, kChecksum = 10, kSource = 12, kDestination = 16;
+inline constexpr std::size_t kSize = 20, kTos = 1, kLength = 2, kIdentification = 4, kFragment = 6, kTtl = 8, kProtocol = 9, kChecksum = 10, kSource = 12,
+                             kDestination = 16;
 inline constexpr std::uint16_t kDontFragment = 0x4000, kFragmentMask = 0x3FFF;  // mask: "more fragments" and the offset
 }  // namespace ipv4
 
@@ -29,6 +30,15 @@ inline constexpr std::size_t kSize = 40, kPayloadLength = 4, kNextHeader = 6, kH
 namespace udp {
 inline constexpr std::size_t kSize = 8, kSourcePort = 0, kDestinationPort = 2, kLength = 4, kChecksum = 6;
 }
+
+namespace tcp {
+inline constexpr std::size_t kSize = 20, kChecksum = 16;
+}
+
+namespace icmp {
+inline constexpr std::size_t kSize = 8, kType = 0, kChecksum = 2;
+inline constexpr std::uint8_t kEchoReply = 0, kEchoRequest = 8, kEchoRequest6 = 128, kEchoReply6 = 129;  // RFC 792, RFC 4443
+}  // namespace icmp
 
 inline constexpr std::uint8_t kProtocolIcmp = 1, kProtocolTcp = 6, kProtocolUdp = 17, kProtocolIcmpv6 = 58;
 

@@ -100,6 +100,18 @@ bool is_ndp(const std::uint8_t* frame, std::size_t length, std::uint8_t type) {
            ip[ipv6::kHopLimit] == ndp::kHopLimit && frame[ndp::kAt] == type;
 }
 
+std::optional<Mac> arp_sender(std::uint16_t operation, const Ipv4& sender, const std::uint8_t* frame, std::size_t length) {
+    if (!is_arp(frame, length, operation) || !stands_at(sender, frame + arp::kAt + arp::kSenderIp)) return std::nullopt;
+    return read<Mac>(frame + arp::kAt + arp::kSenderMac);
+}
+
+// From the option of that type where the message has it, else the frame's source.
+Mac link_layer_address(std::uint8_t type, const std::uint8_t* frame, std::size_t length) {
+    const std::uint8_t* option = frame + ndp::kAt + ndp::kOptions;
+    const bool has_option = length >= ndp::kAt + ndp::kSize && option[0] == type && option[1] == 1;
+    return has_option ? read<Mac>(option + 2) : read<Mac>(frame + ethernet::kSource);
+}
+
 std::optional<FrameBytes> answer_arp(const Host& host, const std::uint8_t* frame) {
     const std::uint8_t* arp = frame + arp::kAt;
     if (!host.ipv4 || !stands_at(*host.ipv4, arp + arp::kTargetIp)) return std::nullopt;
@@ -134,16 +146,18 @@ FrameBytes neighbour_solicitation(const Host& host, const Ipv6& wanted) {
     return ndp_frame(host, multicast_mac(group), group, {.type = ndp::kSolicitation, .flags = 0, .option = ndp::kSourceOption, .target = wanted});
 }
 
-std::optional<Mac> arp_answer(const Ipv4& wanted, const std::uint8_t* frame, std::size_t length) {
-    if (!is_arp(frame, length, arp::kReply) || !stands_at(wanted, frame + arp::kAt + arp::kSenderIp)) return std::nullopt;
-    return read<Mac>(frame + arp::kAt + arp::kSenderMac);
-}
+std::optional<Mac> arp_answer(const Ipv4& wanted, const std::uint8_t* frame, std::size_t length) { return arp_sender(arp::kReply, wanted, frame, length); }
 
 std::optional<Mac> neighbour_answer(const Ipv6& wanted, const std::uint8_t* frame, std::size_t length) {
     if (!is_ndp(frame, length, ndp::kAdvertisement) || !stands_at(wanted, frame + ndp::kAt + ndp::kTarget)) return std::nullopt;
-    const std::uint8_t* option = frame + ndp::kAt + ndp::kOptions;
-    const bool has_option = length >= ndp::kAt + ndp::kSize && option[0] == ndp::kTargetOption && option[1] == 1;
-    return has_option ? read<Mac>(option + 2) : read<Mac>(frame + ethernet::kSource);
+    return link_layer_address(ndp::kTargetOption, frame, length);
+}
+
+std::optional<Mac> arp_asker(const Ipv4& asker, const std::uint8_t* frame, std::size_t length) { return arp_sender(arp::kRequest, asker, frame, length); }
+
+std::optional<Mac> neighbour_asker(const Ipv6& asker, const std::uint8_t* frame, std::size_t length) {
+    if (!is_ndp(frame, length, ndp::kSolicitation) || !stands_at(asker, frame + ndp::kIpAt + ipv6::kSource)) return std::nullopt;
+    return link_layer_address(ndp::kSourceOption, frame, length);
 }
 
 }  // namespace dutperf

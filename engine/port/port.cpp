@@ -156,7 +156,7 @@ void Port::configure() {
     const std::uint32_t largest = std::min<std::uint32_t>(info.max_mtu, info.max_rx_pktlen - kOverheadOfMtu);
     conf.rxmode.mtu = std::clamp<std::uint32_t>(options_.max_frame_size - kOverheadOfMtu, std::min<std::uint32_t>(RTE_ETHER_MIN_MTU, largest), largest);
     std::uint16_t receive = static_cast<std::uint16_t>(std::min<std::uint32_t>(std::bit_ceil(options_.receive_ring), 32768)), transmit = kTransmitRing;
-    const unsigned pool_size = options_.max_frame_size > 2048 ? 4095 : 8191;
+    const unsigned pool_size = options_.buffers != 0 ? options_.buffers : options_.max_frame_size > 2048 ? 4095 : 8191;
     receive_pool_ = make_pool("receive_" + options_.side, pool_size, receive_buffer_size(options_.max_frame_size));
     const auto check = [this](int status, const char* step) {
         if (status < 0) unavailable(options_, std::string(step) + " failed: " + rte_strerror(-status));

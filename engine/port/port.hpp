@@ -21,6 +21,7 @@ struct PortOptions {
     std::optional<Mac> mac;             // instead of the device's own
     std::uint32_t receive_ring = 4096;  // frames
     std::uint16_t max_frame_size = 1522;
+    unsigned buffers = 0;  // for received frames; 0: as many as the receiving loop needs, which keeps none
 };
 
 struct LinkStatus {

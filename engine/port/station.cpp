@@ -61,9 +61,20 @@ void Station::serve() {
     rte_pktmbuf_free_bulk(frames.data(), count);
 }
 
+void Station::hear(const std::uint8_t* frame, std::size_t length) {
+    learn(frame, length);
+    if (gateway_.ipv4) {
+        if (const auto mac = arp_asker(*gateway_.ipv4, frame, length)) mac4_ = mac;
+    }
+    if (gateway_.ipv6) {
+        if (const auto mac = neighbour_asker(*gateway_.ipv6, frame, length)) mac6_ = mac;
+    }
+    if (const auto reply = answer(host_, frame, length)) send(*reply);
+}
+
 void Station::ask() {
-    if (!heard4_ && host_.ipv4) send(arp_request(host_, *gateway_.ipv4));
-    if (!heard6_ && host_.ipv6) send(neighbour_solicitation(host_, *gateway_.ipv6));
+    if (!heard4_ && host_.ipv4 && gateway_.ipv4) send(arp_request(host_, *gateway_.ipv4));
+    if (!heard6_ && host_.ipv6 && gateway_.ipv6) send(neighbour_solicitation(host_, *gateway_.ipv6));
 }
 
 void Station::send(const FrameBytes& frame) {

@@ -44,8 +44,14 @@ public:
     // Answers what has arrived and forgets the rest. Not while a trial runs.
     void serve();
 
-private:
+    // For a host that is asked before it asks, as a router is: `frame` has arrived; it is answered, and the gateways' MAC addresses are learned from
+    // answers and from questions alike.
+    void hear(const std::uint8_t* frame, std::size_t length);
+
+    // Asks once for what has not been answered yet.
     void ask();
+
+private:
     void send(const FrameBytes& frame);
     void learn(const std::uint8_t* frame, std::size_t length);
 

@@ -13,11 +13,6 @@ constexpr int kProtocol = 1;
 
 double us(std::int64_t ticks, std::uint64_t clock_hz) { return static_cast<double>(ticks) / static_cast<double>(clock_hz) * 1e6; }
 
-json quantiles_us(const Histogram& histogram, std::uint64_t clock_hz) {
-    const auto at = [&](double share) { return us(static_cast<std::int64_t>(histogram.quantile(share)), clock_hz); };
-    return {{"p50", at(0.5)}, {"p99", at(0.99)}, {"p999", at(0.999)}, {"max", us(static_cast<std::int64_t>(histogram.max()), clock_hz)}};
-}
-
 json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     json out{{"intended", result.intended},
              {"sent", result.sent},
@@ -80,6 +75,11 @@ json sides_json(const std::array<T, 2>& values) {
 }
 
 }  // namespace
+
+json quantiles_us(const Histogram& histogram, std::uint64_t clock_hz) {
+    const auto at = [&](double share) { return us(static_cast<std::int64_t>(histogram.quantile(share)), clock_hz); };
+    return {{"p50", at(0.5)}, {"p99", at(0.99)}, {"p999", at(0.999)}, {"max", us(static_cast<std::int64_t>(histogram.max()), clock_hz)}};
+}
 
 json hello_event() { return {{"event", "hello"}, {"protocol", kProtocol}, {"engine", DUTPERF_VERSION}, {"dpdk", dpdk_version()}, {"cores", allowed_cores()}}; }
 

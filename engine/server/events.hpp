@@ -6,11 +6,15 @@
 #include <optional>
 #include <string>
 
+#include "measure/histogram.hpp"
 #include "port/error.hpp"
 #include "server/session.hpp"
 #include "trial/run_trial.hpp"
 
 namespace dutperf {
+
+// Quantiles of a distribution in ticks: p50, p99, p999, max, in microseconds.
+nlohmann::json quantiles_us(const Histogram& histogram, std::uint64_t clock_hz);
 
 nlohmann::json hello_event();
 nlohmann::json opened_event(const Session& session);

@@ -82,6 +82,22 @@ std::optional<std::vector<unsigned>> Reader::cores(const std::string& name) {
     return list;
 }
 
+std::vector<std::string> Reader::texts(const std::string& name) {
+    if (!has(name)) return {};
+    const json& found = member(name);
+    if (!found.is_array() || !std::ranges::all_of(found, [](const json& one) { return one.is_string(); })) fail(name, "must be a list of strings");
+    return found.get<std::vector<std::string>>();
+}
+
+std::vector<Reader> Reader::objects(const std::string& name) {
+    if (!has(name)) return {};
+    const json& found = member(name);
+    if (!found.is_array()) fail(name, "must be a list");
+    std::vector<Reader> all;
+    for (std::size_t i = 0; i < found.size(); ++i) all.emplace_back(found[i], path_of(name) + "." + std::to_string(i));
+    return all;
+}
+
 Reader Reader::object(const std::string& name) { return {member(name), path_of(name)}; }
 
 std::optional<Reader> Reader::optional_object(const std::string& name) { return has(name) ? std::optional(object(name)) : std::nullopt; }

@@ -31,7 +31,9 @@ public:
     std::optional<Ipv4> ipv4(const std::string& name);
     std::optional<Ipv6> ipv6(const std::string& name);
     std::optional<std::vector<unsigned>> cores(const std::string& name);
+    std::vector<std::string> texts(const std::string& name);  // none where it is missing
     Reader object(const std::string& name);
+    std::vector<Reader> objects(const std::string& name);  // none where it is missing
     std::optional<Reader> optional_object(const std::string& name);
     [[nodiscard]] bool has(const std::string& name) const { return value_.contains(name); }
 

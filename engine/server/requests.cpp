@@ -11,28 +11,6 @@ constexpr std::uint64_t kLargestExact = (std::uint64_t{1} << 53U) - 1;  // of a 
 constexpr std::uint64_t kMillion = 1'000'000;
 constexpr std::uint64_t kHighestFps = 1000 * kMillion;
 
-SideRequest read_side(Reader side, const std::string& name) {
-    SideRequest request;
-    request.port_text = side.text("port");
-    request.port = {.side = name,
-                    .spec = parse_port_spec(request.port_text, side.path_of("port")),
-                    .mac = side.mac("mac"),
-                    .receive_ring = static_cast<std::uint32_t>(side.integer("receive_ring", {8, 65536}, 4096)),
-                    .max_frame_size = 0};
-    request.host = {.mac = {}, .ipv4 = side.ipv4("ipv4"), .ipv6 = side.ipv6("ipv6")};
-    request.gateway = {.ipv4 = side.ipv4("gateway4"), .ipv6 = side.ipv6("gateway6"), .mac = side.mac("gateway_mac")};
-    if (request.gateway.ipv4 && !request.host.ipv4) side.fail("ipv4", "is missing: gateway4 is asked for its MAC address from there");
-    if (request.gateway.ipv6 && !request.host.ipv6) side.fail("ipv6", "is missing: gateway6 is asked for its MAC address from there");
-    side.finish();
-    return request;
-}
-
-MemoryChoice read_memory(Reader& params) {
-    static const std::map<std::string, MemoryChoice> choices{
-        {"auto", MemoryChoice::automatic}, {"huge_pages", MemoryChoice::huge_pages}, {"no_huge_pages", MemoryChoice::no_huge_pages}};
-    return choices.at(params.text("memory", {"auto", "huge_pages", "no_huge_pages"}, "auto"));
-}
-
 FieldSpec read_field_members(Reader& field) {
     static const std::map<std::string, FieldMode> modes{
         {"fixed", FieldMode::fixed}, {"increasing", FieldMode::increasing}, {"decreasing", FieldMode::decreasing}, {"random", FieldMode::random}};
@@ -154,6 +132,28 @@ void check_tagging(const Reader& params, const TrialSpec& spec) {
 }
 
 }  // namespace
+
+SideRequest read_side(Reader side, const std::string& name) {
+    SideRequest request;
+    request.port_text = side.text("port");
+    request.port = {.side = name,
+                    .spec = parse_port_spec(request.port_text, side.path_of("port")),
+                    .mac = side.mac("mac"),
+                    .receive_ring = static_cast<std::uint32_t>(side.integer("receive_ring", {8, 65536}, 4096)),
+                    .max_frame_size = 0};
+    request.host = {.mac = {}, .ipv4 = side.ipv4("ipv4"), .ipv6 = side.ipv6("ipv6")};
+    request.gateway = {.ipv4 = side.ipv4("gateway4"), .ipv6 = side.ipv6("gateway6"), .mac = side.mac("gateway_mac")};
+    if (request.gateway.ipv4 && !request.host.ipv4) side.fail("ipv4", "is missing: gateway4 is asked for its MAC address from there");
+    if (request.gateway.ipv6 && !request.host.ipv6) side.fail("ipv6", "is missing: gateway6 is asked for its MAC address from there");
+    side.finish();
+    return request;
+}
+
+MemoryChoice read_memory(Reader& params) {
+    static const std::map<std::string, MemoryChoice> choices{
+        {"auto", MemoryChoice::automatic}, {"huge_pages", MemoryChoice::huge_pages}, {"no_huge_pages", MemoryChoice::no_huge_pages}};
+    return choices.at(params.text("memory", {"auto", "huge_pages", "no_huge_pages"}, "auto"));
+}
 
 OpenRequest read_open(Reader params) {
     OpenRequest request;

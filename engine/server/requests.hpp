@@ -30,7 +30,9 @@ struct OpenRequest {
     std::chrono::milliseconds resolve_timeout{3000};
 };
 
-// Both throw Error "bad_request".
+// All throw Error "bad_request".
+SideRequest read_side(Reader side, const std::string& name);  // its `port.max_frame_size` is not set
+MemoryChoice read_memory(Reader& params);
 OpenRequest read_open(Reader params);
 TrialSpec read_trial(Reader params, std::uint16_t max_frame_size);
 

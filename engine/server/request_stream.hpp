@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON Lines on two file descriptors: requests in, events out, and an `error` event for each request that cannot be answered (protocol/README.md).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "server/reader.hpp"
+
+namespace dutperf {
+
+class RequestStream {
+public:
+    // Throws Error for what cannot be done as asked.
+    using Dispatch = std::function<void(const nlohmann::json& id, const std::string& method, Reader& request)>;
+    enum class Input : std::uint8_t { nothing, some, end };
+
+    RequestStream(int input, int output) : input_(input), output_(output) {}
+
+    // Waits for input at most so long; 0: not at all, -1: for ever.
+    Input wait(int timeout_ms);
+
+    // Hands every request that has arrived in full to `dispatch`.
+    void answer_all(const Dispatch& dispatch);
+
+    void write(nlohmann::json event, const nlohmann::json& id) const;
+
+private:
+    bool take_line(std::string& line);
+    void answer(const std::string& line, const Dispatch& dispatch) const;
+
+    int input_, output_;
+    std::string buffer_;
+};
+
+}  // namespace dutperf

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which IPv6 address stands for which IPv4 address: explicit mappings (RFC 7757) first, then the algorithm of RFC 6052 with one prefix.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "refdut/prefix.hpp"
+
+namespace dutperf {
+
+// RFC 7757 3.2: the bits behind the IPv4 prefix stand behind the IPv6 prefix; those that are left over there are zero.
+struct ExplicitMapping {
+    Prefix<Ipv4> ipv4;
+    Prefix<Ipv6> ipv6;
+
+    [[nodiscard]] bool fits() const { return kBits<Ipv4> - ipv4.length <= kBits<Ipv6> - ipv6.length; }
+};
+
+// The lengths that RFC 6052 2.2 allows.
+bool is_translation_prefix(const Prefix<Ipv6>& prefix);
+
+class AddressMap {
+public:
+    AddressMap(const std::vector<ExplicitMapping>& mappings, const std::optional<Prefix<Ipv6>>& prefix);
+
+    // Nothing where no mapping applies.
+    [[nodiscard]] std::optional<Ipv6> to_ipv6(const Ipv4& address) const;
+    [[nodiscard]] std::optional<Ipv4> to_ipv4(const Ipv6& address) const;
+
+private:
+    PrefixTable<Ipv4, ExplicitMapping> by_ipv4_;
+    PrefixTable<Ipv6, ExplicitMapping> by_ipv6_;
+    std::optional<Prefix<Ipv6>> prefix_;
+};
+
+}  // namespace dutperf

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "refdut/dut_requests.hpp"
+
+#include <map>
+
+namespace dutperf {
+
+namespace {
+
+constexpr std::uint64_t kLargestExact = (std::uint64_t{1} << 53U) - 1;  // of a JSON number
+constexpr std::uint64_t kBillion = 1'000'000'000;
+constexpr std::uint64_t kLongestNs = 3600 * kBillion;
+
+template <class Address>
+Prefix<Address> checked(const std::optional<Prefix<Address>>& prefix, const std::string& text, const Reader& reader, const std::string& name) {
+    if (!prefix) reader.fail(name, "must be a prefix such as " + std::string(sizeof(Address) == 4 ? "198.18.0.0/16" : "2001:2::/48") + ", not '" + text + "'");
+    return *prefix;
+}
+
+void read_routes(Reader& reader, std::size_t exit, Routes& routes) {
+    for (const std::string& text : reader.texts("routes4")) routes.ipv4.add(checked(parse_prefix4(text), text, reader, "routes4"), exit);
+    for (const std::string& text : reader.texts("routes6")) routes.ipv6.add(checked(parse_prefix6(text), text, reader, "routes6"), exit);
+}
+
+ExplicitMapping read_mapping(Reader mapping) {
+    const std::string text4 = mapping.text("ipv4"), text6 = mapping.text("ipv6");
+    const ExplicitMapping read{checked(parse_prefix4(text4), text4, mapping, "ipv4"), checked(parse_prefix6(text6), text6, mapping, "ipv6")};
+    if (!read.fits()) mapping.fail("ipv6", "leaves fewer bits than " + text4 + " has behind its prefix");
+    mapping.finish();
+    return read;
+}
+
+Translator read_translator(Reader reader) {
+    std::vector<ExplicitMapping> mappings;
+    for (const Reader& mapping : reader.objects("mappings")) mappings.push_back(read_mapping(mapping));
+    std::optional<Prefix<Ipv6>> prefix;
+    if (reader.has("prefix")) {
+        const std::string text = reader.text("prefix");
+        prefix = checked(parse_prefix6(text), text, reader, "prefix");
+        if (!is_translation_prefix(*prefix)) reader.fail("prefix", "must be 32, 40, 48, 56, 64 or 96 bits long");
+    }
+    static const std::map<std::string, ZeroChecksum> choices{{"compute", ZeroChecksum::compute}, {"drop", ZeroChecksum::drop}};
+    const ZeroChecksum zero = choices.at(reader.text("udp_zero_checksum", {"compute", "drop"}, "compute"));
+    return {AddressMap(mappings, prefix), zero};
+}
+
+Choice read_choice(Reader& choice) {
+    return {.ratio_ppb = static_cast<std::uint32_t>(choice.integer("ratio_ppb", {0, kBillion}, 0)), .every = choice.integer("every", {0, kLargestExact}, 0)};
+}
+
+Choice read_choice(Reader& params, const std::string& name) {
+    auto choice = params.optional_object(name);
+    if (!choice) return {};
+    const Choice read = read_choice(*choice);
+    choice->finish();
+    return read;
+}
+
+}  // namespace
+
+DutRequest read_dut(Reader params) {
+    DutRequest request;
+    request.max_frame_size = static_cast<std::uint16_t>(params.integer("max_frame_size", {1518, kMaxFrameSize}, 1522));
+    for (const auto& [side, name] : {std::pair{std::size_t{0}, "left"}, std::pair{std::size_t{1}, "right"}}) {
+        request.sides[side] = read_side(params.object(name), name);
+        request.sides[side].port.max_frame_size = request.max_frame_size;
+        Reader routes = params.object(std::string("to_") + name);
+        read_routes(routes, side, request.routes);
+        routes.finish();
+    }
+    if (auto translator = params.optional_object("translator")) {
+        read_routes(*translator, kTranslatorExit, request.routes);
+        request.translator.emplace(read_translator(*translator));
+    }
+    request.memory = read_memory(params);
+    request.buffers = static_cast<unsigned>(params.integer("buffers", {1023, 1'048'575}, 16383));
+    params.finish();
+    return request;
+}
+
+Properties read_properties(Reader params) {
+    Properties properties{.seed = params.integer("seed", {0, kLargestExact}, 0),
+                          .capacity_fps = params.integer("capacity_fps", {0, kBillion}, 0),
+                          .queue_frames = static_cast<std::uint32_t>(params.integer("queue_frames", {0, 1'000'000}, 1000)),
+                          .cores = static_cast<std::uint32_t>(params.integer("cores", {1, 64}, 1)),
+                          .delay_ns = params.integer("delay_ns", {0, kLongestNs}, 0)};
+    if (auto jitter = params.optional_object("jitter")) {
+        static const std::map<std::string, Jitter> kinds{{"none", Jitter::none}, {"normal", Jitter::normal}, {"exponential", Jitter::exponential}};
+        properties.jitter = kinds.at(jitter->text("kind", {"none", "normal", "exponential"}, "none"));
+        properties.jitter_ns = jitter->integer("ns", {0, kLongestNs});
+        jitter->finish();
+    }
+    if (auto extra = params.optional_object("extra_delay")) {
+        properties.extra_delay = read_choice(*extra);
+        properties.extra_delay_ns = extra->integer("ns", {0, kLongestNs});
+        extra->finish();
+    }
+    properties.loss = read_choice(params, "loss");
+    properties.duplicate = read_choice(params, "duplicate");
+    properties.reorder = read_choice(params, "reorder");
+    properties.bit_error = read_choice(params, "bit_error");
+    params.finish();
+    return properties;
+}
+
+Disturbance read_disturbance(Reader params) {
+    const Disturbance disturbance{.after_ns = params.integer("after_ns", {0, kLongestNs}, 0), .duration_ns = params.integer("duration_ns", {1, kLongestNs})};
+    params.finish();
+    return disturbance;
+}
+
+}  // namespace dutperf

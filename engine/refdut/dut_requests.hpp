@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the JSON of a request to the reference DUT (engine/refdut/README.md) to values that need no further check. All throw Error "bad_request".
+#pragma once
+
+#include "refdut/reference_dut.hpp"
+#include "server/reader.hpp"
+
+namespace dutperf {
+
+DutRequest read_dut(Reader params);
+Properties read_properties(Reader params);
+Disturbance read_disturbance(Reader params);
+
+}  // namespace dutperf

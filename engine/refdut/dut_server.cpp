@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "refdut/dut_server.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+#include "refdut/dut_requests.hpp"
+#include "server/events.hpp"
+#include "trial/clock.hpp"
+
+namespace dutperf {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::uint64_t kLookNs = 1'000'000;  // between two looks at the requests
+constexpr std::array<const char*, 2> kSideNames{"left", "right"}, kDirectionNames{"forward", "reverse"};
+
+json direction_json(const DutCounts& counts, std::uint64_t clock_hz) {
+    json lost = json::object();
+    for (std::size_t i = 0; i < kLosses; ++i) lost[kLossNames[i]] = counts.pipeline.lost[i];
+    return {{"received", counts.received},
+            {"forwarded", counts.forwarded},
+            {"translated", counts.translated},
+            {"held", counts.held},
+            {"lost", lost},
+            {"duplicated", counts.pipeline.duplicated},
+            {"reordered", counts.pipeline.reordered},
+            {"delayed", counts.pipeline.delayed},
+            {"damaged", counts.pipeline.damaged},
+            {"delay_us", quantiles_us(counts.delay, clock_hz)},
+            {"lateness_us", quantiles_us(counts.lateness, clock_hz)}};
+}
+
+json opened_json(const ReferenceDut& dut) {
+    json event{{"event", "opened"}, {"version", DUTPERF_VERSION}, {"tsc_hz", dut.clock_hz()}};
+    for (std::size_t side = 0; side < 2; ++side) event[kSideNames[side]] = {{"mac", to_string(dut.port(side).mac())}, {"driver", dut.port(side).driver()}};
+    return event;
+}
+
+}  // namespace
+
+int listen_on(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.size() >= sizeof address.sun_path) throw std::runtime_error("the socket's path is longer than the kernel allows: " + path);
+    std::memcpy(address.sun_path, path.data(), path.size());
+    unlink(path.c_str());
+    umask(S_IRWXG | S_IRWXO);
+    const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (listener < 0 || bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || listen(listener, 8) != 0) {
+        throw std::runtime_error("cannot listen on " + path + ": " + std::strerror(errno));
+    }
+    return listener;
+}
+
+void DutServer::serve(int input, int output) {
+    RequestStream client(input, output);
+    const auto dispatched = [&](const json& id, const std::string& method, Reader& request) { dispatch(client, id, method, request); };
+    while (client.wait(forward_until_look()) != RequestStream::Input::end) client.answer_all(dispatched);
+}
+
+void DutServer::serve_clients(int listener) {
+    for (;;) {
+        pollfd wanted{.fd = listener, .events = POLLIN, .revents = 0};
+        if (poll(&wanted, 1, forward_until_look()) <= 0) continue;
+        const int client = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+        if (client < 0) continue;
+        serve(client, client);
+        close(client);
+    }
+}
+
+int DutServer::forward_until_look() {
+    constexpr int kForEver = -1, kNotAtAll = 0;
+    if (!dut_) return kForEver;
+    const Ticks look = now_ticks() + due_after(kLookNs, dut_->clock_hz(), 1'000'000'000);
+    while (now_ticks() < look) dut_->turn();
+    return kNotAtAll;
+}
+
+void DutServer::dispatch(const RequestStream& client, const json& id, const std::string& method, Reader& request) {
+    if (method != "open" && method != "configure" && method != "counters" && method != "clear" && method != "stall" && method != "reset") {
+        request.fail("method", "must be one of open, configure, counters, clear, stall, reset, not '" + method + "'");
+    }
+    client.write(method == "open" ? open(request) : act(method, request), id);
+}
+
+json DutServer::open(Reader& request) {
+    if (dut_) throw Error("already_open", "the ports are open already; another set-up needs another process");
+    const DutRequest parsed = read_dut(request.object("params"));
+    request.finish();
+    dut_ = std::make_unique<ReferenceDut>(parsed);
+    return opened_json(*dut_);
+}
+
+json DutServer::act(const std::string& method, Reader& request) {
+    if (!dut_) throw Error("not_open", "no ports are open yet");
+    if (method == "configure") dut_->configure(read_properties(request.object("params")));
+    if (method == "stall") dut_->stall(read_disturbance(request.object("params")));
+    if (method == "reset") dut_->reset(read_disturbance(request.object("params")));
+    request.finish();
+    if (method == "counters") return counters();
+    if (method == "clear") dut_->clear_counts();
+    return {{"event", "done"}};
+}
+
+json DutServer::counters() {
+    json event{{"event", "counters"}, {"checksums_computed", dut_->checksums_computed()}};
+    for (std::size_t i = 0; i < 2; ++i) {
+        event[kDirectionNames[i]] = direction_json(dut_->counts(i), dut_->clock_hz());
+        const DutPortLosses losses = dut_->port_losses(i);
+        event[kSideNames[i]] = {{"lost_before", losses.before}, {"lost_after", losses.after}};
+    }
+    return event;
+}
+
+}  // namespace dutperf

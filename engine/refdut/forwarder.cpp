@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "refdut/forwarder.hpp"
+
+namespace dutperf {
+
+namespace {
+
+// Bytes of the IP packet, or nothing where header and frame contradict each other (RFC 1812 5.2.2, RFC 8200 3).
+std::optional<std::size_t> packet_length(const Packet& packet) {
+    const std::uint8_t* ip = packet.ip();
+    const std::size_t room = packet.length - ethernet::kSize;
+    if (packet.is_ipv6()) {
+        if (room < ipv6::kSize || ip[0] >> 4U != 6) return std::nullopt;
+        const std::size_t length = load_be16(ip + ipv6::kPayloadLength) + ipv6::kSize;
+        return length <= room ? std::optional(length) : std::nullopt;
+    }
+    if (room < ipv4::kSize || ip[0] >> 4U != 4) return std::nullopt;
+    const std::size_t header = 4 * std::size_t{ip[0] & 0x0FU}, length = load_be16(ip + ipv4::kLength);
+    if (header < ipv4::kSize || length < header || length > room) return std::nullopt;
+    return checksum_fold(checksum_add(ip, header)) == 0xFFFF ? std::optional(length) : std::nullopt;
+}
+
+std::uint64_t hash_words(std::uint64_t hash, const std::uint8_t* at, std::size_t size) {
+    for (std::size_t i = 0; i < size; i += 4) hash = random_bits(hash, load_be32(at + i));
+    return hash;
+}
+
+// As receive-side scaling has it: over both addresses, and over the ports of whole UDP and TCP packets.
+std::uint64_t flow_of(const Packet& packet) {
+    const std::uint8_t* ip = packet.ip();
+    const bool six = packet.is_ipv6();
+    const std::uint64_t hash = six ? hash_words(0, ip + ipv6::kSource, 2 * sizeof(Ipv6)) : hash_words(0, ip + ipv4::kSource, 2 * sizeof(Ipv4));
+    const std::uint8_t protocol = six ? ip[ipv6::kNextHeader] : ip[ipv4::kProtocol];
+    const std::size_t header = six ? ipv6::kSize : 4 * std::size_t{ip[0] & 0x0FU};
+    const bool fragment = !six && (load_be16(ip + ipv4::kFragment) & ipv4::kFragmentMask) != 0;
+    const bool ports = (protocol == kProtocolUdp || protocol == kProtocolTcp) && !fragment && packet.length >= ethernet::kSize + header + 4;
+    return ports ? hash_words(hash, ip + header, 4) : hash;
+}
+
+std::uint8_t& hop_limit(const Packet& packet) { return packet.ip()[packet.is_ipv6() ? ipv6::kHopLimit : ipv4::kTtl]; }
+
+void decrement_hop_limit(const Packet& packet) {
+    std::uint8_t* ip = packet.ip();
+    const std::uint16_t before = load<std::uint16_t>(ip + ipv4::kTtl);
+    --hop_limit(packet);
+    if (packet.is_ipv6()) return;
+    const std::uint16_t field = load<std::uint16_t>(ip + ipv4::kChecksum);
+    store(ip + ipv4::kChecksum, checksum_finish(checksum_update(field, before, load<std::uint16_t>(ip + ipv4::kTtl))));
+}
+
+}  // namespace
+
+std::variant<Forwarded, Loss> Forwarder::forward(Packet& packet, std::size_t from) {
+    const auto length = packet_length(packet);
+    if (!length) return Loss::malformed;
+    packet.length = ethernet::kSize + *length;
+    const std::uint64_t flow = flow_of(packet);
+    auto exit = exit_of(packet);
+    if (!exit) return Loss::not_routable;
+    if (hop_limit(packet) <= 1) return Loss::hop_limit;
+    const bool translate = *exit == kTranslatorExit;
+    if (translate) {
+        if (const auto loss = translator_->translate(packet)) return *loss;
+        exit = exit_of(packet);
+    } else {
+        decrement_hop_limit(packet);
+    }
+    if (exit != 1 - from) return Loss::not_routable;
+    if (packet.length > ethernet::kSize + mtu_) return Loss::too_long;
+    return Forwarded{.flow = flow, .ipv6 = packet.is_ipv6(), .translated = translate};
+}
+
+std::optional<std::size_t> Forwarder::exit_of(const Packet& packet) const {
+    const std::uint8_t* ip = packet.ip();
+    const std::size_t* exit =
+        packet.is_ipv6() ? routes_.ipv6.find(address_at<Ipv6>(ip + ipv6::kDestination)) : routes_.ipv4.find(address_at<Ipv4>(ip + ipv4::kDestination));
+    return exit != nullptr ? std::optional(*exit) : std::nullopt;
+}
+
+}  // namespace dutperf

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why the reference DUT did not forward a frame.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace dutperf {
+
+enum class Loss : std::uint8_t {
+    queue,         // the core's queue was full
+    random,        // by the ratio of loss
+    every_nth,     // by its turn
+    reset,         // the DUT was away
+    not_routable,  // no route, or no mapping of an address
+    hop_limit,     // TTL or hop limit used up
+    malformed,     // lengths or header checksum are wrong
+    unsupported,   // would have to be translated, and is no whole UDP, TCP or ICMP echo packet
+    too_long,      // for the link that it would leave by
+    unresolved,    // the next hop's MAC address is not known yet
+    count
+};
+
+inline constexpr std::size_t kLosses = static_cast<std::size_t>(Loss::count);
+inline constexpr std::array<const char*, kLosses> kLossNames{"queue",     "random",    "every_nth",   "reset",    "not_routable",
+                                                             "hop_limit", "malformed", "unsupported", "too_long", "unresolved"};
+
+}  // namespace dutperf

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of a frame through the reference DUT, in this order: away (reset)? a core and its queue, loss, bit errors, delay and duplication, reordering.
+// Frames are the caller's handles and time is the caller's, so the whole of it runs in virtual time too. What it counts is what it did.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "refdut/chance.hpp"
+#include "refdut/loss.hpp"
+#include "refdut/service_queue.hpp"
+
+namespace dutperf {
+
+struct PipelineCounts {
+    std::array<std::uint64_t, kLosses> lost{};
+    std::uint64_t duplicated = 0, reordered = 0, delayed = 0, damaged = 0;
+};
+
+// Buffers: `Frame`, a cheap handle; release(Frame); std::optional<Frame> copy(Frame); damage(Frame, random bits).
+template <class Buffers>
+class Pipeline {
+public:
+    using Frame = typename Buffers::Frame;
+
+    struct Departure {
+        Frame frame;
+        std::size_t direction;
+        Ticks arrived, due;
+        bool copy;  // of a frame that has left already
+    };
+
+    Pipeline(Buffers& buffers, const Properties& properties, std::uint64_t clock_hz) : buffers_(buffers), properties_(properties), clock_hz_(clock_hz) {
+        cores_.assign(properties.cores, ServiceQueue<Arrived>(clock_hz, properties.capacity_fps, properties.queue_frames));
+        for (std::size_t direction = 0; direction < 2; ++direction) directions_.emplace_back(properties, direction);
+    }
+    ~Pipeline() { forget(std::nullopt); }
+    Pipeline(const Pipeline&) = delete;
+    Pipeline& operator=(const Pipeline&) = delete;
+
+    // A frame that will be forwarded, if nothing befalls it. `now` never goes back.
+    void arrive(Ticks now, Frame frame, std::size_t direction, std::uint64_t flow) {
+        for (Happening& happening : happenings_) happening.start_clock(now, clock_hz_);
+        Direction& way = directions_[direction];
+        if (is_away(now)) return lose(frame, way, Loss::reset);
+        serve(now);
+        ServiceQueue<Arrived>& core = cores_[random_bits(properties_.seed, flow) % cores_.size()];
+        if (!core.push(now, {frame, direction, way.arrived++, now})) return lose(frame, way, Loss::queue);
+        ++way.held;
+    }
+
+    // Appends what leaves by `now` to `out`, in order.
+    void advance(Ticks now, std::vector<Departure>& out) {
+        while (Happening* next = earliest_begun(now)) {
+            work(next->begin, out);
+            next->begun = true;
+            if (next == &stall()) {
+                for (auto& core : cores_) core.pause(next->begin, next->end);
+            } else {
+                forget(Loss::reset);
+            }
+        }
+        work(now, out);
+    }
+
+    // Nothing is served; arriving frames wait in the queues. The clock runs from the next frame on that arrives.
+    void stall_for(const Disturbance& disturbance) { stall().await(disturbance); }
+    // What is held is lost, and what arrives.
+    void reset_for(const Disturbance& disturbance) { reset().await(disturbance); }
+    [[nodiscard]] bool is_away(Ticks now) const { return happenings_[1].covers(now); }
+
+    [[nodiscard]] const PipelineCounts& counts(std::size_t direction) const { return directions_[direction].counts; }
+    void clear_counts() {
+        for (Direction& direction : directions_) direction.counts = {};
+    }
+    // Frames of a direction that are inside.
+    [[nodiscard]] std::uint64_t held(std::size_t direction) const { return directions_[direction].held; }
+
+private:
+    struct Arrived {
+        Frame frame;
+        std::size_t direction;
+        std::uint64_t number;
+        Ticks at;
+    };
+    struct Delayed {
+        Ticks due;
+        std::uint64_t order;
+        Arrived what;
+        bool copy, held_back;
+    };
+    struct Later {
+        bool operator()(const Delayed& a, const Delayed& b) const { return a.due != b.due ? a.due > b.due : a.order > b.order; }
+    };
+    struct Happening {
+        std::optional<Disturbance> awaited;
+        Ticks begin = 0, end = 0;
+        bool begun = true;
+
+        void await(const Disturbance& disturbance) { awaited = disturbance; }
+        void start_clock(Ticks now, std::uint64_t clock_hz) {
+            if (!awaited) return;
+            begin = now + ticks_of(awaited->after_ns, clock_hz);
+            end = begin + ticks_of(awaited->duration_ns, clock_hz);
+            begun = false;
+            awaited.reset();
+        }
+        [[nodiscard]] bool covers(Ticks now) const { return begin <= now && now < end; }
+    };
+    struct Direction {
+        Direction(const Properties& properties, std::size_t direction)
+            : loss(properties.loss, {properties.seed, Purpose::loss, direction}),
+              duplicate(properties.duplicate, {properties.seed, Purpose::duplicate, direction}),
+              reorder(properties.reorder, {properties.seed, Purpose::reorder, direction}),
+              bit_error(properties.bit_error, {properties.seed, Purpose::bit_error, direction}),
+              extra_delay(properties.extra_delay, {properties.seed, Purpose::extra_delay, direction}),
+              jitter(properties.seed, Purpose::jitter, direction),
+              bit(properties.seed, Purpose::bit, direction) {}
+
+        Chooser loss, duplicate, reorder, bit_error, extra_delay;
+        Chance jitter, bit;
+        PipelineCounts counts;
+        std::uint64_t arrived = 0, served = 0, held = 0;
+        std::uint64_t highest = 0;  // one above the highest number that has left
+        std::optional<Delayed> held_back;
+    };
+
+    static constexpr std::uint64_t kLongestHoldNs = 100'000'000;  // of a frame that waits for the next one to overtake it
+
+    static Ticks ticks_of(std::uint64_t ns, std::uint64_t clock_hz) { return due_after(ns, clock_hz, 1'000'000'000); }
+
+    Happening& stall() { return happenings_[0]; }
+    Happening& reset() { return happenings_[1]; }
+
+    Happening* earliest_begun(Ticks now) {
+        Happening* earliest = nullptr;
+        for (Happening& one : happenings_) {
+            if (!one.begun && one.begin <= now && (earliest == nullptr || one.begin < earliest->begin)) earliest = &one;
+        }
+        return earliest;
+    }
+
+    void lose(Frame frame, Direction& way, Loss loss) {
+        ++way.counts.lost[static_cast<std::size_t>(loss)];
+        buffers_.release(frame);
+    }
+
+    void work(Ticks now, std::vector<Departure>& out) {
+        serve(now);
+        while (!delayed_.empty() && delayed_.front().due <= now) {
+            std::pop_heap(delayed_.begin(), delayed_.end(), Later{});
+            Delayed next = std::move(delayed_.back());
+            delayed_.pop_back();
+            leave(std::move(next), out);
+        }
+        for (Direction& way : directions_) {
+            if (way.held_back && way.held_back->due + ticks_of(kLongestHoldNs, clock_hz_) <= now) depart(*std::exchange(way.held_back, {}), out);
+        }
+    }
+
+    // Frames leave the cores in the order of their times, whichever core they come from.
+    void serve(Ticks now) {
+        while (ServiceQueue<Arrived>* core = first_to_finish(now)) {
+            auto [arrived, at] = core->pop();
+            take_from_core(arrived, at);
+        }
+    }
+
+    ServiceQueue<Arrived>* first_to_finish(Ticks now) {
+        ServiceQueue<Arrived>* first = nullptr;
+        Ticks earliest = now;
+        for (auto& core : cores_) {
+            const auto next = core.next();
+            if (!next || *next > earliest || (first != nullptr && *next == earliest)) continue;
+            first = &core;
+            earliest = *next;
+        }
+        return first;
+    }
+
+    void take_from_core(const Arrived& arrived, Ticks at) {
+        Direction& way = directions_[arrived.direction];
+        const std::uint64_t k = way.served++;
+        const auto loss = way.loss.cause(k);
+        if (loss != Chooser::Cause::none) {
+            --way.held;
+            return lose(arrived.frame, way, loss == Chooser::Cause::every ? Loss::every_nth : Loss::random);
+        }
+        if (way.bit_error(k)) {
+            ++way.counts.damaged;
+            buffers_.damage(arrived.frame, way.bit.bits(k));
+        }
+        const Ticks due = at + delay(way, k);
+        const auto copy = way.duplicate(k) ? buffers_.copy(arrived.frame) : std::nullopt;
+        hold({.due = due, .order = 0, .what = arrived, .copy = false, .held_back = way.reorder(k)});
+        if (!copy) return;
+        ++way.held;
+        hold({.due = due, .order = 0, .what = {*copy, arrived.direction, arrived.number, arrived.at}, .copy = true, .held_back = false});
+    }
+
+    Ticks delay(Direction& way, std::uint64_t k) const {
+        double ns = static_cast<double>(properties_.delay_ns);
+        const auto jitter_ns = static_cast<double>(properties_.jitter_ns);
+        if (properties_.jitter == Jitter::normal) ns += way.jitter.normal(k) * jitter_ns;
+        if (properties_.jitter == Jitter::exponential) ns += way.jitter.exponential(k) * jitter_ns;
+        if (way.extra_delay(k)) {
+            ++way.counts.delayed;
+            ns += static_cast<double>(properties_.extra_delay_ns);
+        }
+        return ticks_of(static_cast<std::uint64_t>(std::llround(std::max(0.0, ns))), clock_hz_);
+    }
+
+    void hold(Delayed frame) {
+        frame.order = order_++;
+        delayed_.push_back(std::move(frame));
+        std::push_heap(delayed_.begin(), delayed_.end(), Later{});
+    }
+
+    // A frame that is to be overtaken waits for the next one of its direction.
+    void leave(Delayed frame, std::vector<Departure>& out) {
+        Direction& way = directions_[frame.what.direction];
+        if (frame.held_back && !way.held_back) {
+            way.held_back = std::move(frame);
+            return;
+        }
+        depart(frame, out);
+        if (way.held_back) depart(*std::exchange(way.held_back, {}), out);
+    }
+
+    void depart(const Delayed& frame, std::vector<Departure>& out) {
+        Direction& way = directions_[frame.what.direction];
+        --way.held;
+        if (frame.copy) ++way.counts.duplicated;
+        if (frame.what.number + 1 < way.highest) ++way.counts.reordered;  // RFC 4737
+        way.highest = std::max(way.highest, frame.what.number + 1);
+        out.push_back({frame.what.frame, frame.what.direction, frame.what.at, frame.due, frame.copy});
+    }
+
+    // Lets go of everything that is inside; a loss where there is a cause.
+    void forget(std::optional<Loss> cause) {
+        const auto let_go = [&](const Arrived& one, bool counted) {
+            if (cause && counted) return lose(one.frame, directions_[one.direction], *cause);
+            buffers_.release(one.frame);
+        };
+        for (auto& core : cores_) {
+            while (core.size() != 0) let_go(core.pop().item, true);
+        }
+        for (Direction& way : directions_) {
+            if (way.held_back) delayed_.push_back(*std::exchange(way.held_back, {}));
+            way.held = 0;
+        }
+        for (const Delayed& one : delayed_) let_go(one.what, !one.copy);
+        delayed_.clear();
+    }
+
+    Buffers& buffers_;
+    Properties properties_;
+    std::uint64_t clock_hz_;
+    std::vector<ServiceQueue<Arrived>> cores_;
+    std::vector<Direction> directions_;
+    std::vector<Delayed> delayed_;  // a heap, the earliest first
+    std::uint64_t order_ = 0;
+    std::array<Happening, 2> happenings_;  // stall, reset
+};
+
+}  // namespace dutperf

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prefixes of IPv4 and IPv6 addresses, and a table that finds the longest one that an address matches.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "flow/flow_source.hpp"
+#include "frame/address.hpp"
+#include "frame/bytes.hpp"
+
+namespace dutperf {
+
+template <class Address>
+struct Prefix {
+    Address address{};
+    std::uint8_t length = 0;  // bits
+};
+
+template <class Address>
+inline constexpr std::size_t kBits = 8 * sizeof(Address);
+
+// The address with all bits behind the first `length` cleared.
+template <class Address>
+Address masked(Address address, std::size_t length) {
+    for (std::size_t i = 0; i < address.size(); ++i) {
+        const std::size_t kept = std::min<std::size_t>(8, length > 8 * i ? length - 8 * i : 0);
+        address[i] = static_cast<std::uint8_t>(address[i] & (0xFF00U >> kept));
+    }
+    return address;
+}
+
+// "198.18.0.0/16" or "2001:2::/48"; an address alone is the longest prefix. Nothing for other text.
+std::optional<Prefix<Ipv4>> parse_prefix4(const std::string& text);
+std::optional<Prefix<Ipv6>> parse_prefix6(const std::string& text);
+
+template <class Address, class Value>
+class PrefixTable {
+public:
+    // A second value for the same prefix replaces the first.
+    void add(const Prefix<Address>& prefix, const Value& value) {
+        auto at = std::ranges::find_if(lengths_, [&](const auto& one) { return one.first <= prefix.length; });
+        if (at == lengths_.end() || at->first != prefix.length) at = lengths_.insert(at, {prefix.length, {}});
+        at->second.insert_or_assign(masked(prefix.address, prefix.length), value);
+    }
+
+    // Of the longest prefix that `address` matches; nullptr where it matches none.
+    [[nodiscard]] const Value* find(const Address& address) const {
+        for (const auto& [length, values] : lengths_) {
+            const auto found = values.find(masked(address, length));
+            if (found != values.end()) return &found->second;
+        }
+        return nullptr;
+    }
+
+private:
+    struct Hash {
+        std::size_t operator()(const Address& address) const {
+            std::uint64_t hash = 0;
+            for (std::size_t i = 0; i < address.size(); i += 4) hash = random_bits(hash, load_be32(address.data() + i));
+            return hash;
+        }
+    };
+
+    std::vector<std::pair<std::uint8_t, std::unordered_map<Address, Value, Hash>>> lengths_;  // longest first
+};
+
+}  // namespace dutperf

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "refdut/reference_dut.hpp"
+
+#include <rte_mbuf.h>
+
+#include <algorithm>
+#include <span>
+
+#include "port/burst.hpp"
+#include "trial/clock.hpp"
+
+namespace dutperf {
+
+namespace {
+
+constexpr std::uint16_t kBurst = 32;
+constexpr unsigned kCopies = 4095;
+constexpr std::uint64_t kAskAgainNs = 200'000'000;
+constexpr std::size_t kShortestFrame = 60;    // without FCS
+constexpr std::size_t kDamagedBytes = 8;      // at the packet's end, where nothing but the transport checksum tells
+constexpr std::uint16_t kOverheadOfMtu = 18;  // Ethernet header and FCS
+
+EalOptions eal_options(const DutRequest& request) {
+    const std::uint64_t buffer = std::max<std::uint64_t>(2048, receive_buffer_size(request.max_frame_size)) + 512;
+    EalOptions options{.memory = request.memory, .megabytes = (2ULL * request.buffers + kCopies) * buffer / (1024 * 1024) + 128, .pci_devices = {}};
+    for (const SideRequest& side : request.sides) {
+        if (side.port.spec.kind == PortSpec::Kind::pci) options.pci_devices.push_back(side.port.spec.argument);
+    }
+    return options;
+}
+
+}  // namespace
+
+void ReferenceDut::Buffers::release(Frame frame) const { rte_pktmbuf_free(frame); }
+
+std::optional<rte_mbuf*> ReferenceDut::Buffers::copy(Frame frame) const {
+    rte_mbuf* made = rte_pktmbuf_copy(frame, pool, 0, UINT32_MAX);
+    return made != nullptr ? std::optional(made) : std::nullopt;
+}
+
+void ReferenceDut::Buffers::damage(Frame frame, std::uint64_t bits) const {
+    const std::size_t bit = bits % (8 * kDamagedBytes);
+    std::uint8_t* end = rte_pktmbuf_mtod(frame, std::uint8_t*) + rte_pktmbuf_data_len(frame);
+    std::uint8_t* at = end - kDamagedBytes + bit / 8;
+    *at = static_cast<std::uint8_t>(*at ^ (1U << (bit % 8)));
+}
+
+ReferenceDut::ReferenceDut(const DutRequest& request)
+    : forwarder_(request.routes, request.translator, static_cast<std::size_t>(request.max_frame_size - kOverheadOfMtu)) {
+    const ClockCalibration calibration;
+    open(request);
+    clock_hz_ = calibration.hertz();
+    configure({});
+}
+
+void ReferenceDut::open(const DutRequest& request) {
+    start_eal(eal_options(request));
+    control_pool_ = make_pool("control", 1023, kShortestFrame);
+    copy_pool_ = make_pool("copies", kCopies, request.max_frame_size);
+    buffers_.pool = copy_pool_.get();
+    for (std::size_t side = 0; side < 2; ++side) {
+        PortOptions options = request.sides[side].port;
+        options.buffers = request.buffers;
+        ports_[side] = std::make_unique<Port>(options);
+        Host host = request.sides[side].host;
+        host.mac = ports_[side]->mac();
+        stations_[side] = std::make_unique<Station>(*ports_[side], host, request.sides[side].gateway, control_pool_.get());
+    }
+}
+
+void ReferenceDut::configure(const Properties& properties) {
+    pipeline_ = std::make_unique<Way>(buffers_, properties, clock_hz_);
+    for (auto& leaving : leaving_) {
+        for (const auto& one : leaving) buffers_.release(one.frame);
+        leaving.clear();
+    }
+    clear_counts();
+}
+
+void ReferenceDut::clear_counts() {
+    pipeline_->clear_counts();
+    counts_ = {};
+    for (std::size_t side = 0; side < 2; ++side) port_counters_[side] = ports_[side]->counters();
+}
+
+DutCounts ReferenceDut::counts(std::size_t direction) const {
+    DutCounts counts = counts_[direction];
+    const PipelineCounts& pipeline = pipeline_->counts(direction);
+    for (std::size_t i = 0; i < kLosses; ++i) counts.pipeline.lost[i] += pipeline.lost[i];
+    counts.pipeline.duplicated = pipeline.duplicated;
+    counts.pipeline.reordered = pipeline.reordered;
+    counts.pipeline.delayed = pipeline.delayed;
+    counts.pipeline.damaged = pipeline.damaged;
+    const auto waiting = std::ranges::count_if(leaving_[1 - direction], [](const auto& one) { return !one.copy; });
+    counts.held = pipeline_->held(direction) + static_cast<std::uint64_t>(waiting);
+    return counts;
+}
+
+DutPortLosses ReferenceDut::port_losses(std::size_t side) {
+    const PortCounters now = ports_[side]->counters();
+    const PortCounters& then = port_counters_[side];
+    const auto before = [](const PortCounters& one) { return one.nic_missed + one.no_buffer + one.receive_errors + one.kernel_socket + one.kernel_backlog; };
+    const auto after = [](const PortCounters& one) { return one.link_input_drops + one.interface_transmit_drops; };
+    return {.before = before(now) - before(then), .after = after(now) - after(then)};
+}
+
+void ReferenceDut::turn() {
+    for (std::size_t side = 0; side < 2; ++side) receive(side);
+    due_.clear();
+    pipeline_->advance(now_ticks(), due_);
+    for (const auto& departure : due_) leaving_[1 - departure.direction].push_back(departure);
+    for (std::size_t side = 0; side < 2; ++side) hand_over(side);
+}
+
+void ReferenceDut::receive(std::size_t side) {
+    std::array<rte_mbuf*, kBurst> frames{};
+    const std::uint16_t count = receive_burst(ports_[side]->id(), frames.data(), kBurst);
+    const Ticks now = now_ticks();
+    for (std::uint16_t i = 0; i < count; ++i) take(frames[i], side, now);
+}
+
+void ReferenceDut::take(rte_mbuf* frame, std::size_t side, Ticks now) {
+    const auto* bytes = rte_pktmbuf_mtod(frame, const std::uint8_t*);
+    const std::size_t length = rte_pktmbuf_data_len(frame);
+    if (is_for_us(bytes, length, side)) {
+        if (!pipeline_->is_away(now)) stations_[side]->hear(bytes, length);
+        return rte_pktmbuf_free(frame);
+    }
+    if (!std::ranges::equal(ports_[side]->mac(), std::span(bytes, sizeof(Mac)))) return rte_pktmbuf_free(frame);
+    forward(frame, side, now);
+}
+
+// What a router takes for itself: ARP, multicast, packets to its own addresses; and what is no IP.
+bool ReferenceDut::is_for_us(const std::uint8_t* frame, std::size_t length, std::size_t side) const {
+    const std::uint16_t type = load_be16(frame + ethernet::kType);
+    const std::uint8_t* ip = frame + ethernet::kSize;
+    const Host& host = stations_[side]->host();
+    if (type == ethernet::kTypeIpv4 && length >= ethernet::kSize + ipv4::kSize) return host.ipv4 == address_at<Ipv4>(ip + ipv4::kDestination);
+    if (type != ethernet::kTypeIpv6 || length < ethernet::kSize + ipv6::kSize) return type != ethernet::kTypeIpv4 && type != ethernet::kTypeIpv6;
+    return ip[ipv6::kDestination] == 0xFF || host.ipv6 == address_at<Ipv6>(ip + ipv6::kDestination);
+}
+
+void ReferenceDut::forward(rte_mbuf* frame, std::size_t side, Ticks now) {
+    auto* bytes = rte_pktmbuf_mtod(frame, std::uint8_t*);
+    Packet packet{bytes, rte_pktmbuf_data_len(frame)};
+    ++counts_[side].received;
+    const auto way = forwarder_.forward(packet, side);
+    if (const Loss* loss = std::get_if<Loss>(&way)) return lose(frame, side, *loss);
+    // the packet may begin earlier or later than it did, and has no padding any more
+    frame->data_off = static_cast<std::uint16_t>(frame->data_off + (packet.at - bytes));
+    frame->data_len = static_cast<std::uint16_t>(packet.length);
+    frame->pkt_len = static_cast<std::uint32_t>(packet.length);
+    const auto& forwarded = std::get<Forwarded>(way);
+    if (!address(frame, 1 - side, forwarded.ipv6, now)) return lose(frame, side, Loss::unresolved);
+    if (forwarded.translated) ++counts_[side].translated;
+    pipeline_->arrive(now, frame, side, forwarded.flow);
+}
+
+// Writes the MAC addresses; where the next hop's is unknown it is asked for.
+bool ReferenceDut::address(rte_mbuf* frame, std::size_t side, bool ipv6, Ticks now) {
+    Station& station = *stations_[side];
+    const Mac destination = station.dut_mac(ipv6, Mac{});
+    if (destination == Mac{}) {
+        if (now >= ask_again_[side]) station.ask();
+        ask_again_[side] = std::max(ask_again_[side], now >= ask_again_[side] ? now + due_after(kAskAgainNs, clock_hz_, 1'000'000'000) : Ticks{0});
+        return false;
+    }
+    auto* bytes = rte_pktmbuf_mtod(frame, std::uint8_t*);
+    std::ranges::copy(destination, bytes + ethernet::kDestination);
+    std::ranges::copy(ports_[side]->mac(), bytes + ethernet::kSource);
+    return true;
+}
+
+void ReferenceDut::lose(rte_mbuf* frame, std::size_t direction, Loss loss) {
+    ++counts_[direction].pipeline.lost[static_cast<std::size_t>(loss)];
+    rte_pktmbuf_free(frame);
+}
+
+// What the port does not take now waits for the next turn.
+void ReferenceDut::hand_over(std::size_t side) {
+    auto& leaving = leaving_[side];
+    while (!leaving.empty()) {
+        std::array<rte_mbuf*, kBurst> frames{};
+        const auto count = static_cast<std::uint16_t>(std::min<std::size_t>(kBurst, leaving.size()));
+        for (std::uint16_t i = 0; i < count; ++i) {
+            frames[i] = leaving[i].frame;
+            const std::uint16_t length = rte_pktmbuf_data_len(frames[i]);
+            if (length >= kShortestFrame) continue;
+            const auto missing = static_cast<std::uint16_t>(kShortestFrame - length);
+            if (char* padding = rte_pktmbuf_append(frames[i], missing)) std::fill_n(padding, missing, '\0');
+        }
+        const std::uint16_t taken = transmit_burst(ports_[side]->id(), frames.data(), count);
+        account(side, taken);
+        if (taken < count) return;
+    }
+}
+
+// Of the frames that wait to leave by that side the first `count` have left.
+void ReferenceDut::account(std::size_t side, std::size_t count) {
+    auto& leaving = leaving_[side];
+    DutCounts& counts = counts_[1 - side];
+    const Ticks now = now_ticks();
+    for (std::size_t i = 0; i < count; ++i) {
+        if (leaving[i].copy) continue;
+        ++counts.forwarded;
+        counts.delay.record(now - leaving[i].arrived);
+        counts.lateness.record(now - std::min(now, leaving[i].due));
+    }
+    leaving.erase(leaving.begin(), leaving.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+}  // namespace dutperf

@@ -20,7 +20,7 @@ from dutperf.lab.kernel_router import RouterOptions, ruleset
 from dutperf.lab.netns import Namespace, core_mask, run
 from dutperf.lab.signals import endings_unwind, endings_wait
 from dutperf.lab.site import Owner, Record
-from dutperf.lab.tayga_siit import configuration, mappings
+from dutperf.lab.tayga_siit import configuration
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def enter(name: str, options: dict[str, str]) -> None:
 
 def test_every_lab_is_listed_with_its_options() -> None:
     infos = {info.name: info for info in lab.list_labs()}
-    assert set(infos) == {"tayga-siit", "kernel-ipv4", "kernel-ipv6", "loopback"}
+    assert set(infos) == {"tayga-siit", "kernel-ipv4", "kernel-ipv6", "refdut-siit", "refdut-ipv4", "refdut-ipv6", "loopback"}
     assert all(info.summary and all(info.options.values()) for info in infos.values())
     assert set(infos["kernel-ipv6"].options) == {"max_frame_size", "reset_s", "limit_fps", "burst", "loss"}
 
@@ -47,7 +47,7 @@ def test_every_lab_is_listed_with_its_options() -> None:
     ("name", "options", "words"),
     [
         ("tayga", {}, ["tayga", "did you mean tayga-siit?"]),
-        ("zzz", {}, ["zzz", "tayga-siit, kernel-ipv4, kernel-ipv6, loopback"]),
+        ("zzz", {}, ["zzz", "tayga-siit, kernel-ipv4, kernel-ipv6, refdut-siit, refdut-ipv4, refdut-ipv6, loopback"]),
         ("tayga-siit", {"mtu": "9000"}, ["unknown option mtu", "max_frame_size"]),
         ("tayga-siit", {"limit_fps": "9000"}, ["unknown option limit_fps"]),
         ("tayga-siit", {"max_frame_size": "9217"}, ["max_frame_size=9217", "9216"]),
@@ -58,6 +58,11 @@ def test_every_lab_is_listed_with_its_options() -> None:
         ("kernel-ipv4", {"loss": "0"}, ["loss=0"]),
         ("kernel-ipv4", {"loss": "1"}, ["loss=1"]),
         ("kernel-ipv4", {"loss": "nan"}, ["loss=nan"]),
+        ("refdut-ipv4", {"loss": "1.5"}, ["loss=1.5"]),
+        ("refdut-ipv4", {"queue": "-1"}, ["queue=-1"]),
+        ("refdut-siit", {"jitter": "uniform"}, ["jitter=uniform", "exponential"]),
+        ("refdut-siit", {"stall_at_s": "1"}, ["stall_at_s needs stall_ms"]),
+        ("refdut-ipv6", {"extra_delay_ms": "1"}, ["extra_delay_ms needs extra_delay_every"]),
         ("loopback", {"version": "5"}, ["version=5", "4 or 6"]),
     ],
 )
@@ -106,7 +111,7 @@ def test_known_truth_as_rules(options: dict[str, str], rules: list[str]) -> None
 
 
 def test_tayga_maps_256_networks_on_each_side_one_to_one() -> None:
-    pairs = [line.split()[1:] for line in mappings()]
+    pairs = [line.split()[1:] for line in configuration(Path()).splitlines() if line.startswith("map ")]
     by_ipv4 = {ipaddress.IPv4Address(ipv4): ipaddress.IPv6Address(ipv6) for ipv4, ipv6 in pairs}
     assert len(by_ipv4) == len(set(by_ipv4.values())) == 512
     for address, text in {

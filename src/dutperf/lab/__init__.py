@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from dutperf.lab import kernel_router, loopback, tayga_siit
+from dutperf.lab import kernel_router, loopback, reference, tayga_siit
 from dutperf.lab.definition import Lab, LabOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.signals import endings_unwind, endings_wait
@@ -24,7 +24,7 @@ from dutperf.lab.site import Site, exclusively, records, remove_leftovers
 
 __all__ = ["LabError", "LabInfo", "bring_up", "down", "list_labs", "up"]
 
-_ALL: tuple[Lab[Any], ...] = (tayga_siit.LAB, *kernel_router.LABS, loopback.LAB)
+_ALL: tuple[Lab[Any], ...] = (tayga_siit.LAB, *kernel_router.LABS, *reference.LABS, loopback.LAB)
 _LABS = {lab.name: lab for lab in _ALL}
 
 

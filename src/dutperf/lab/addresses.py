@@ -45,3 +45,17 @@ class Side:
 
 LEFT = Side("198.18.0.2", "198.18.0.1", "198.18.0.0/16", "2001:2::2", "2001:2::1", "2001:2::/56")
 RIGHT = Side("198.19.0.2", "198.19.0.1", "198.19.0.0/16", "2001:2:0:8000::2", "2001:2:0:8000::1", "2001:2:0:8000::/56")
+
+RIGHT_SEEN_FROM_LEFT = "2001:2:0:1000::2"
+RIGHT_SEEN_FROM_LEFT_NET = "2001:2:0:1000::/56"
+
+
+def siit_mappings() -> list[tuple[str, str]]:
+    """IPv4 and IPv6 address of each host in a lab with a translator, for each destination network R (0-255, RR in hexadecimal)::
+
+    left    2001:2:0:RR::2     appears on the right as   198.18.R.2
+    right   198.19.R.2         appears on the left as    2001:2:0:10RR::2
+    """
+    left = [(f"198.18.{network}.2", f"2001:2:0:{network:x}::2") for network in range(NETWORKS)]
+    right = [(f"198.19.{network}.2", f"2001:2:0:10{network:02x}::2") for network in range(NETWORKS)]
+    return left + right

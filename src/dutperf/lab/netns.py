@@ -96,26 +96,34 @@ def _own_line() -> set[int]:
     return line
 
 
-def prepare_tester(tester: Namespace) -> None:
-    """Create the tester's namespace; its kernel shall not utter a word of its own (router solicitations, MLD reports)."""
-    tester.create()
-    tester.sysctl({"ipv6/conf/all/disable_ipv6": 1, "ipv6/conf/default/disable_ipv6": 1})
+def prepare_silent(namespace: Namespace) -> None:
+    """Create a namespace whose ports belong to a program: its kernel shall not utter a word of its own (router solicitations, MLD reports)."""
+    namespace.create()
+    namespace.sysctl({"ipv6/conf/all/disable_ipv6": 1, "ipv6/conf/default/disable_ipv6": 1})
+
+
+def hand_to_program(namespace: Namespace, ports: Sequence[str]) -> None:
+    """Bring ports up for a program with packet sockets or XDP.
+
+    What they receive is dropped as soon as the program has seen it: the kernel's stack does no work on it. The queue discipline never holds a
+    frame; without one, packet sockets send a frame that the other end's queue had no room for a second time, late, instead of losing it.
+    """
+    namespace.ip(*(f"link set {port} up" for port in ports))
+    for port in ports:
+        run(namespace.command(["tc", "qdisc", "add", "dev", port, "root", "pfifo", "limit", "10000"]))
+    chains = (f'chain {port} {{ type filter hook ingress device "{port}" priority 0; policy drop; }}\n' for port in ports)
+    namespace.nft(f"table netdev discard {{\n{''.join(chains)}}}\n")
 
 
 def finish_tester(tester: Namespace) -> None:
     """Bring the tester's ports up.
 
-    What they receive is dropped as soon as packet sockets and XDP have seen it: the kernel's stack does no work on test frames. They receive by
-    NAPI (``gro on``), in a queue of their own: otherwise frames for the tester would wait in the same queue as those for the DUT, and an
-    overloaded DUT would make the *tester* lose them. The queue discipline never holds a frame; without one, packet sockets send a frame that
-    the DUT's queue had no room for a second time, late, instead of losing it.
+    They receive by NAPI (``gro on``), in a queue of their own: otherwise frames for the tester would wait in the same queue as those for the DUT,
+    and an overloaded DUT would make the *tester* lose them.
     """
-    tester.ip(*(f"link set {port} up" for port in TESTER_PORTS))
+    hand_to_program(tester, TESTER_PORTS)
     for port in TESTER_PORTS:
         run(tester.command(["ethtool", "--features", port, "gro", "on"]))
-        run(tester.command(["tc", "qdisc", "add", "dev", port, "root", "pfifo", "limit", "10000"]))
-    chains = (f'chain {port} {{ type filter hook ingress device "{port}" priority 0; policy drop; }}\n' for port in TESTER_PORTS)
-    tester.nft(f"table netdev discard {{\n{''.join(chains)}}}\n")
 
 
 def connect(tester: Namespace, dut: Namespace, mtu: int) -> None:
@@ -146,10 +154,15 @@ def prepare_router(dut: Namespace) -> None:
     })  # fmt: skip
 
 
-def start_router(dut: Namespace) -> None:
-    """Bring the DUT's ports up. What they send is no bulk TCP: only without segmentation does the other end receive by NAPI."""
+def send_whole_frames(dut: Namespace) -> None:
+    """What the DUT's ports send is no bulk TCP: only without segmentation does the other end receive by NAPI."""
     for port in DUT_PORTS:
         run(dut.command(["ethtool", "--features", port, "tso", "off", "gso", "off"]))
+
+
+def start_router(dut: Namespace) -> None:
+    """Bring the ports of a DUT up whose kernel forwards."""
+    send_whole_frames(dut)
     dut.sysctl({f"{version}/neigh/{port}/gc_stale_time": NEIGHBOUR_LIFE_S for version in ("ipv4", "ipv6") for port in DUT_PORTS})
     dut.ip(*(f"link set {port} up" for port in ("lo", *DUT_PORTS)))
 

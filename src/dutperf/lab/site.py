@@ -20,7 +20,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from dutperf.lab.netns import Namespace, confine, connect, connect_directly, finish_tester, prepare_router, prepare_tester, start_router
+from dutperf.lab.netns import (
+    DUT_PORTS,
+    Namespace,
+    confine,
+    connect,
+    connect_directly,
+    finish_tester,
+    hand_to_program,
+    prepare_router,
+    prepare_silent,
+    send_whole_frames,
+    start_router,
+)
 
 STATE_DIR = Path("/run/dutperf/labs")
 GRACE_S = 2.0
@@ -200,16 +212,26 @@ class Site:
 
     def add_router(self, mtu: int) -> None:
         """Make both namespaces and the cables between them; the DUT forwards, but has no addresses yet."""
-        prepare_tester(self.tester)
+        prepare_silent(self.tester)
         prepare_router(self.dut)
         connect(self.tester, self.dut, mtu)
         finish_tester(self.tester)
         start_router(self.dut)
         confine(self.dut, self.dut_core)
 
+    def add_program_dut(self, mtu: int) -> None:
+        """Make both namespaces and the cables between them, for a DUT that is a program with packet sockets on its ports."""
+        prepare_silent(self.tester)
+        prepare_silent(self.dut)
+        connect(self.tester, self.dut, mtu)
+        finish_tester(self.tester)
+        send_whole_frames(self.dut)
+        hand_to_program(self.dut, DUT_PORTS)
+        confine(self.dut, self.dut_core)
+
     def add_cable(self, mtu: int) -> None:
         """Make the tester's namespace with its two ports connected to each other."""
-        prepare_tester(self.tester)
+        prepare_silent(self.tester)
         connect_directly(self.tester, mtu)
         finish_tester(self.tester)
 

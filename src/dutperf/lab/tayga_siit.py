@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TAYGA, a stateless NAT64 gateway in user space (RFC 7915 translation, RFC 7757 explicit address mapping), between an IPv6 and an IPv4 side.
 
-One process, one TUN interface, one core. Mappings, for each destination network R (0-255, RR in hexadecimal):
-
-    left    2001:2:0:RR::2     appears on the right as   198.18.R.2
-    right   198.19.R.2         appears on the left as    2001:2:0:10RR::2
-
+One process, one TUN interface, one core. Its mappings are :func:`dutperf.lab.addresses.siit_mappings`.
 Native IPv6 between the sides (background traffic) the DUT's kernel forwards past TAYGA.
 """
 
@@ -18,15 +14,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dutperf.lab.addresses import LEFT, NETWORKS, RIGHT
+from dutperf.lab.addresses import LEFT, RIGHT, RIGHT_SEEN_FROM_LEFT, RIGHT_SEEN_FROM_LEFT_NET, siit_mappings
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.netns import run
 from dutperf.lab.site import Site
 
 TUN = "nat64"
-RIGHT_SEEN_FROM_LEFT = "2001:2:0:1000::2"
-RIGHT_SEEN_FROM_LEFT_NET = "2001:2:0:1000::/56"
 OWN_IPV4, OWN_IPV6 = "198.18.255.254", "2001:2:0:2000::1"
 """TAYGA's own addresses, the sources of its ICMP errors; no test frame has them."""
 START_S = 5.0
@@ -36,14 +30,7 @@ START_S = 5.0
 def configuration(data_dir: Path) -> str:
     """The contents of tayga.conf."""
     head = [f"tun-device {TUN}", f"ipv4-addr {OWN_IPV4}", f"ipv6-addr {OWN_IPV6}", f"data-dir {data_dir}"]
-    return "\n".join([*head, *mappings(), ""])
-
-
-def mappings() -> list[str]:
-    """One mapping for each network of each side."""
-    left = [f"map 198.18.{network}.2 2001:2:0:{network:x}::2" for network in range(NETWORKS)]
-    right = [f"map 198.19.{network}.2 2001:2:0:10{network:02x}::2" for network in range(NETWORKS)]
-    return left + right
+    return "\n".join([*head, *(f"map {ipv4} {ipv6}" for ipv4, ipv6 in siit_mappings()), ""])
 
 
 def build(site: Site, options: ResetOptions) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from dutperf.model import Cause, Direction, DirectionCounts, LinkState, PortState, Trial, TrialResult, Verdict, to_json
+from dutperf.programs import find_program
 from dutperf.tester import Progress, ProgressCallback, TesterError
 from dutperf.tester.dut_core import DutCores, Reading
 from dutperf.tester.process import EngineDied, EngineProcess, EngineSilent
@@ -25,6 +26,8 @@ from dutperf.validity import judge
 
 PROTOCOL = 1
 PROGRAM = "dutperf-engine"
+VARIABLE = "DUTPERF_ENGINE"
+"""The environment variable that names another one than was built here."""
 NETNS_DIRECTORY = Path("/run/netns")
 
 
@@ -71,15 +74,13 @@ class EngineCommand:
 
 def _program(elsewhere: bool) -> str:
     """Where the engine is; ``elsewhere`` leaves it to another command to find it."""
-    named = os.environ.get("DUTPERF_ENGINE")
-    built = Path(__file__).parents[3] / "build" / "engine" / PROGRAM
-    found = named or (str(built) if built.exists() else None) or shutil.which(PROGRAM)
+    found = find_program(PROGRAM, VARIABLE)
     if elsewhere:
         return found or PROGRAM
     if found is None:
-        raise TesterError(f"{PROGRAM} is not built: run make build, or set DUTPERF_ENGINE to it", code="no_engine")
+        raise TesterError(f"{PROGRAM} is not built: run make build, or set {VARIABLE} to it", code="no_engine")
     if shutil.which(found) is None:
-        raise TesterError(f"{found} is no program that can be run", code="no_engine", field="DUTPERF_ENGINE" if named else None)
+        raise TesterError(f"{found} is no program that can be run", code="no_engine", field=VARIABLE if VARIABLE in os.environ else None)
     return found
 
 

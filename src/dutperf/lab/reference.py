@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Labs with the reference DUT: a router and translator whose properties are set and whose counters are the truth, to measure the tester with.
+
+Addresses and mappings are those of the other labs, so that results can be compared. Where its truth ends: docs/decisions/0007-reference-dut.md.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from dutperf import __version__
+from dutperf.lab.addresses import LEFT, RIGHT, RIGHT_SEEN_FROM_LEFT, RIGHT_SEEN_FROM_LEFT_NET, Side, siit_mappings
+from dutperf.lab.definition import Lab, LabOptions
+from dutperf.lab.errors import LabError
+from dutperf.lab.refdut import PROGRAM, VARIABLE, Milliseconds, Properties, RefDut, RefDutError
+from dutperf.lab.site import Site
+from dutperf.programs import find_program
+
+Kind = Literal["siit", "ipv4", "ipv6"]
+START_S = 5.0
+"""Seconds that the process has to start."""
+Seconds = Annotated[float, Field(ge=0, le=3600)]
+
+
+class ReferenceOptions(LabOptions, Properties):
+    """Properties, and what befalls the DUT once: times are counted from the first frame that it forwards."""
+
+    buffers: Annotated[int, Field(ge=1023, le=1_048_575, description="frames of each direction that can be inside at once, queued or delayed")] = 16383
+    stall_ms: Annotated[Milliseconds, Field(description="it serves nothing for so long, in ms, once; frames wait in the queue")] = 0
+    stall_at_s: Annotated[Seconds, Field(description="when the stall begins, in s after the first frame")] = 0
+    reset_s: Annotated[Seconds, Field(description="it forgets to forward for so long, in s, once; what is inside is lost")] = 0
+    reset_at_s: Annotated[Seconds, Field(description="when the reset begins, in s after the first frame")] = 0
+
+    @model_validator(mode="after")
+    def _times_of_something(self) -> Self:
+        for time_option, of in (("stall_at_s", "stall_ms"), ("reset_at_s", "reset_s"), ("jitter_ms", "jitter"), ("extra_delay_ms", "extra_delay_every")):
+            if time_option in self.model_fields_set and not self.model_fields_set & {of, of.removesuffix("_every")}:
+                raise ValueError(f"option {time_option} needs {of}")
+        return self
+
+    def properties(self) -> Properties:
+        """Those that hold all the time."""
+        return Properties(**{name: getattr(self, name) for name in Properties.model_fields})
+
+
+def build(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
+    """The DUT with these properties, and the tester's configuration."""
+    site.add_program_dut(options.mtu)
+    dut = start(site)
+    try:
+        dut.open(open_request(kind, options))
+        dut.configure(options.properties())
+        if options.stall_ms:
+            dut.stall(options.stall_ms / 1e3, options.stall_at_s)
+        if options.reset_s:
+            dut.reset(options.reset_s, options.reset_at_s)
+    except RefDutError as error:
+        raise LabError(f"lab refdut-{kind}: {error}") from None
+    left, right = sides_of_tester(kind)
+    return {
+        "engine": {"dut_cores": [site.dut_core]},
+        "left": {"port": "af_packet:tl", **left},
+        "right": {"port": "af_packet:tr", **right},
+        "dut": identity(kind, site, options),
+    }
+
+
+def start(site: Site) -> RefDut:
+    """The process, once it listens.
+
+    Raises:
+        LabError: it is not built, or did not start within START_S seconds.
+    """
+    program = find_program(PROGRAM, VARIABLE)
+    if program is None or shutil.which(program) is None:
+        raise LabError(f"{PROGRAM} is not built: run make build, or set {VARIABLE} to it")
+    path, log = control_socket(site), site.directory / "refdut.log"
+    daemon = site.start_daemon([program, str(path)], log)
+    await_socket(daemon, path, log)
+    return RefDut(path)
+
+
+def control_socket(site: Site) -> Path:
+    """By which the DUT of a lab can be asked and changed."""
+    return site.directory / "refdut.socket"
+
+
+def await_socket(daemon: subprocess.Popen[bytes], path: Path, log: Path) -> None:
+    """Return when the DUT listens."""
+    deadline = time.monotonic() + START_S
+    while not path.is_socket():
+        if time.monotonic() > deadline or daemon.poll() is not None:
+            last = (log.read_text(errors="replace").strip() or "nothing").splitlines()[-1]
+            raise LabError(f"{PROGRAM} did not start within {START_S:g} s; the last it said: {last}")
+        time.sleep(0.01)
+
+
+def open_request(kind: Kind, options: ReferenceOptions) -> dict[str, Any]:
+    """The parameters of ``open``."""
+    routes = {"to_left": routes_to(LEFT, ipv4=kind != "siit"), "to_right": routes_to(RIGHT)}
+    translator = {"translator": translation()} if kind == "siit" else {}
+    sides = {"left": dut_side("dl", LEFT, ipv4=kind != "siit"), "right": dut_side("dr", RIGHT)}
+    return {**sides, **routes, **translator, "max_frame_size": options.max_frame_size, "buffers": options.buffers}
+
+
+def dut_side(port: str, side: Side, *, ipv4: bool = True) -> dict[str, Any]:
+    """The DUT's host on one side; its gateway is the tester."""
+    four = {"ipv4": side.dut4, "gateway4": side.tester4} if ipv4 else {}
+    return {"port": f"af_packet:{port}", **four, "ipv6": side.dut6, "gateway6": side.tester6}
+
+
+def routes_to(side: Side, *, ipv4: bool = True) -> dict[str, Any]:
+    """The networks behind one side."""
+    return {"routes4": [side.net4] if ipv4 else [], "routes6": [side.net6]}
+
+
+def translation() -> dict[str, Any]:
+    """What is translated, and how (RFC 7757)."""
+    mappings = [{"ipv4": ipv4, "ipv6": ipv6} for ipv4, ipv6 in siit_mappings()]
+    return {"routes4": [LEFT.net4], "routes6": [RIGHT_SEEN_FROM_LEFT_NET], "mappings": mappings}
+
+
+def sides_of_tester(kind: Kind) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tester's configuration of its left and right side, without the ports."""
+    if kind == "siit":
+        return {"version": 6, **LEFT.ipv6, "seen_as": LEFT.tester4}, {"version": 4, **RIGHT.ipv4, **RIGHT.ipv6, "seen_as": RIGHT_SEEN_FROM_LEFT}
+    version = int(kind.removeprefix("ipv"))
+    return {"version": version, **LEFT.ipv4, **LEFT.ipv6}, {"version": version, **RIGHT.ipv4, **RIGHT.ipv6}
+
+
+def identity(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
+    """What the results say of this DUT; ``control`` is where its counters can be had while the lab is there."""
+    chosen = options.model_dump(exclude_defaults=True)
+    name = {"siit": "reference SIIT gateway", "ipv4": "reference IPv4 router", "ipv6": "reference IPv6 router"}[kind]
+    about = {"name": name, "version": __version__, "kernel": platform.release(), "cores": [site.dut_core], "control": str(control_socket(site))}
+    return about | ({"properties": chosen} if chosen else {})
+
+
+def build_kind(kind: Kind) -> Callable[[Site, ReferenceOptions], dict[str, Any]]:
+    """:func:`build` for one kind."""
+    return lambda site, options: build(kind, site, options)
+
+
+def _lab(kind: Kind, what: str) -> Lab[ReferenceOptions]:
+    summary = f"the reference DUT as {what}: its properties are exactly those of the options, its counters the truth"
+    return Lab(name=f"refdut-{kind}", summary=summary, options=ReferenceOptions, programs={}, build=build_kind(kind))
+
+
+LABS = (_lab("siit", "a stateless NAT64 gateway"), _lab("ipv4", "an IPv4 router"), _lab("ipv6", "an IPv6 router"))

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference DUT's client and labs without any DUT: what is asked of it, and what becomes of its answers."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from dutperf import config
+from dutperf.lab.refdut import Properties, RefDut, RefDutError
+from dutperf.lab.reference import ReferenceOptions, open_request, sides_of_tester
+
+QUANTILES = {"p50": 1.0, "p99": 2.0, "p999": 3.0, "max": 4.0}
+DIRECTION = {
+    **dict.fromkeys(("translated", "reordered", "delayed", "damaged"), 0),
+    **dict.fromkeys(("delay_us", "lateness_us"), QUANTILES),
+    "received": 10,
+    "forwarded": 6,
+    "held": 1,
+    "lost": {"queue": 2, "random": 1},
+    "duplicated": 1,
+}
+PORT = {"lost_before": 0, "lost_after": 0}
+COUNTERS = {"event": "counters", "id": 1, "forward": DIRECTION, "reverse": DIRECTION, "left": PORT, "right": PORT, "checksums_computed": 0}
+
+Serve = Callable[[dict[str, Any] | None], tuple[RefDut, list[dict[str, Any]]]]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """A socket that gives one answer (none: hangs up) to one request, and what it was asked."""
+    threads: list[threading.Thread] = []
+
+    def one(answer: dict[str, Any] | None) -> tuple[RefDut, list[dict[str, Any]]]:
+        asked: list[dict[str, Any]] = []
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(tmp_path / "socket"))
+        listener.listen()
+
+        def talk() -> None:
+            with listener, listener.accept()[0] as client:
+                asked.append(json.loads(client.makefile().readline()))
+                if answer is not None:
+                    client.sendall(json.dumps(answer).encode() + b"\n")
+
+        threads.append(threading.Thread(target=talk))
+        threads[-1].start()
+        return RefDut(tmp_path / "socket", patience_s=5), asked
+
+    yield one
+    for thread in threads:
+        thread.join()
+
+
+def test_counters_are_values(serve: Serve) -> None:
+    dut, asked = serve(COUNTERS)
+    truth = dut.counters()
+    assert asked == [{"id": 1, "method": "counters"}]
+    assert truth.forward.received == truth.forward.forwarded + truth.forward.lost_total + truth.forward.held
+
+
+@pytest.mark.parametrize("method", ["stall", "reset"])
+def test_a_disturbance_is_asked_for_in_nanoseconds(serve: Serve, method: str) -> None:
+    dut, asked = serve({"event": "done", "id": 1})
+    getattr(dut, method)(0.25, after_s=1.5)
+    assert asked == [{"id": 1, "method": method, "params": {"duration_ns": 250_000_000, "after_ns": 1_500_000_000}}]
+
+
+def test_a_refusal_is_one_sentence(serve: Serve) -> None:
+    dut, _ = serve({"event": "error", "id": 1, "code": "not_open", "message": "no ports are open yet"})
+    with pytest.raises(RefDutError, match="refuses clear: no ports are open yet"):
+        dut.clear()
+
+
+def test_a_dut_that_hangs_up_or_is_not_there_is_said(serve: Serve, tmp_path: Path) -> None:
+    dut, _ = serve(None)
+    with pytest.raises(RefDutError, match="does not answer clear"):
+        dut.clear()
+    with pytest.raises(RefDutError, match="does not answer counters"):
+        RefDut(tmp_path / "nothing").counters()
+
+
+def test_options_are_text_and_become_a_request() -> None:
+    texts = {"capacity_fps": "20000", "queue": "100", "delay_ms": "0.5", "jitter": "normal", "jitter_ms": "0.1", "loss": "0.001", "bit_error_every": "7"}
+    request = ReferenceOptions.model_validate(texts).properties().request()
+    assert (request["capacity_fps"], request["queue_frames"], request["delay_ns"]) == (20_000, 100, 500_000)
+    assert request["jitter"] == {"kind": "normal", "ns": 100_000}
+    assert (request["loss"], request["bit_error"]) == ({"ratio_ppb": 1_000_000, "every": 0}, {"ratio_ppb": 0, "every": 7})
+
+
+def test_without_options_it_does_nothing_to_frames() -> None:
+    request = Properties().request()
+    assert all(request[name] == {"ratio_ppb": 0, "every": 0} for name in ("loss", "duplicate", "reorder", "bit_error"))
+    assert (request["capacity_fps"], request["delay_ns"], request["extra_delay"]["every"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("wrong", [{"loss": 1.1}, {"cores": 0}, {"delay_ms": -1}, {"speed": 1}])
+def test_what_it_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Properties(**wrong)
+
+
+@pytest.mark.parametrize("kind", ["siit", "ipv4", "ipv6"])
+def test_both_ends_of_the_cables_know_each_other(kind: Any) -> None:
+    left, right = sides_of_tester(kind)
+    setup = config.parse({"left": {"port": "af_packet:tl", **left}, "right": {"port": "af_packet:tr", **right}}, origin="test")
+    request = open_request(kind, ReferenceOptions())
+    for side, name in ((setup.left, "left"), (setup.right, "right")):
+        for version in (4, 6):
+            own = side.address(version)
+            assert (own and str(own.ip)) == request[name].get(f"gateway{version}")
+            gateway = side.gateway(version)
+            assert (gateway and str(gateway)) == request[name].get(f"ipv{version}")
+    assert ("translator" in request) == (kind == "siit")

@@ -198,7 +198,7 @@ private:
         }
         const Ticks due = at + delay(way, k);
         const auto copy = way.duplicate(k) ? buffers_.copy(arrived.frame) : std::nullopt;
-        hold({.due = due, .order = 0, .what = arrived, .copy = false, .held_back = way.reorder(k)});
+        hold({.due = due, .order = 0, .what = arrived, .copy = false, .held_back = way.reorder(k) && !copy});  // a copy never leaves first
         if (!copy) return;
         ++way.held;
         hold({.due = due, .order = 0, .what = {*copy, arrived.direction, arrived.number, arrived.at}, .copy = true, .held_back = false});
@@ -236,8 +236,11 @@ private:
     void depart(const Delayed& frame, std::vector<Departure>& out) {
         Direction& way = directions_[frame.what.direction];
         --way.held;
-        if (frame.copy) ++way.counts.duplicated;
-        if (frame.what.number + 1 < way.highest) ++way.counts.reordered;  // RFC 4737
+        if (frame.copy) {
+            ++way.counts.duplicated;
+        } else if (frame.what.number + 1 < way.highest) {
+            ++way.counts.reordered;  // RFC 4737
+        }
         way.highest = std::max(way.highest, frame.what.number + 1);
         out.push_back({frame.what.frame, frame.what.direction, frame.what.at, frame.due, frame.copy});
     }

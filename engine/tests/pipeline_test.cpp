@@ -99,6 +99,15 @@ TEST(Pipeline, ReorderedFramesAreOvertakenByOne) {
     EXPECT_EQ(run.pipeline.counts(0).reordered, 2U);
 }
 
+TEST(Pipeline, ACopyOfAnOvertakenFrameIsADuplicateAndNothingElse) {
+    Bench run({.extra_delay = {.every = 4}, .extra_delay_ns = kSpacing + 1, .duplicate = {.every = 4}, .reorder = {.every = 4}});
+    run.offer(6);
+    run.finish();
+    EXPECT_EQ(run.left(), (std::vector{0, 1, 2, 4, 3, 3, 5}));
+    EXPECT_EQ(run.pipeline.counts(0).duplicated, 1U);
+    EXPECT_EQ(run.pipeline.counts(0).reordered, 1U);
+}
+
 TEST(Pipeline, AFrameThatNothingOvertakesLeavesAllTheSame) {
     Bench run({.reorder = {.every = 3}});
     run.offer(3);

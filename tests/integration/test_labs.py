@@ -24,7 +24,7 @@ from .stations import stations_of
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
 DATA = bytes(range(18))
-LABS = ["tayga-siit", "kernel-ipv4", "kernel-ipv6", "loopback"]
+LABS = ["tayga-siit", "kernel-ipv4", "kernel-ipv6", "refdut-siit", "loopback"]
 
 
 def udp(source: str, destination: str, payload: bytes = DATA) -> Packet:
@@ -61,8 +61,8 @@ def namespaces_of(configuration: dict[str, Any]) -> set[str]:
     return {name for name in namespaces() if name.startswith(stem)}
 
 
-def tayga_pids(configuration: dict[str, Any]) -> set[int]:
-    """The TAYGA processes of a lab."""
+def dut_pids(configuration: dict[str, Any]) -> set[int]:
+    """The processes of a lab's DUT."""
     listed = subprocess.run(
         ["ip", "netns", "pids", configuration["engine"]["netns"].removesuffix("tester") + "dut"], capture_output=True, text=True, check=False
     )
@@ -182,8 +182,8 @@ def test_nothing_stays_and_the_host_is_left_alone(name: str, lab_records: Path) 
         assert namespaces_of(configuration)
         assert left_over(lab_records)
         during = [line for text in host() for line in text.splitlines() if "valid_lft" not in line]
-        pids = tayga_pids(configuration)
-        assert bool(pids) == (name == "tayga-siit")
+        pids = dut_pids(configuration)
+        assert bool(pids) == (name in ("tayga-siit", "refdut-siit"))
     assert during == before
     assert not namespaces_of(configuration)
     assert not left_over(lab_records)
@@ -268,7 +268,7 @@ def test_a_signal_takes_the_lab_down(number: signal.Signals, lab_records: Path) 
 
 def test_what_a_killed_owner_leaves_the_next_lab_command_removes(lab_records: Path) -> None:
     owner, configuration = start_owner(lab_records)
-    pids = tayga_pids(configuration)
+    pids = dut_pids(configuration)
     assert len(pids) == 1
     owner.kill()
     owner.wait()
@@ -283,7 +283,7 @@ def test_what_a_killed_owner_leaves_the_next_lab_command_removes(lab_records: Pa
 def test_stopped_processes_do_not_hold_the_take_down_up() -> None:
     with lab.bring_up("tayga-siit", {}) as configuration:
         guest = subprocess.Popen(["ip", "netns", "exec", configuration["engine"]["netns"], "sleep", "600"])
-        (tayga,) = tayga_pids(configuration)
+        (tayga,) = dut_pids(configuration)
         assert wait_for(lambda: Path(f"/proc/{guest.pid}/comm").read_text() == "sleep\n")
         for pid in (tayga, guest.pid):
             os.kill(pid, signal.SIGSTOP)

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -20,6 +21,7 @@ from dutperf import __version__
 from dutperf.lab.addresses import LEFT, RIGHT, RIGHT_SEEN_FROM_LEFT, RIGHT_SEEN_FROM_LEFT_NET, Side, siit_mappings
 from dutperf.lab.definition import Lab, LabOptions
 from dutperf.lab.errors import LabError
+from dutperf.lab.netns import DUT_PORTS, TESTER_PORTS
 from dutperf.lab.refdut import PROGRAM, VARIABLE, Milliseconds, Properties, RefDut, RefDutError
 from dutperf.lab.site import Site
 from dutperf.programs import find_program
@@ -33,6 +35,7 @@ Seconds = Annotated[float, Field(ge=0, le=3600)]
 class ReferenceOptions(LabOptions, Properties):
     """Properties, and what befalls the DUT once: times are counted from the first frame that it forwards."""
 
+    link: Annotated[Literal["veth", "memif"], Field(description="veth: cables and packet sockets; memif: shared memory, no kernel in between")] = "veth"
     buffers: Annotated[int, Field(ge=1023, le=1_048_575, description="frames of each direction that can be inside at once, queued or delayed")] = 16383
     stall_ms: Annotated[Milliseconds, Field(description="it serves nothing for so long, in ms, once; frames wait in the queue")] = 0
     stall_at_s: Annotated[Seconds, Field(description="when the stall begins, in s after the first frame")] = 0
@@ -51,12 +54,32 @@ class ReferenceOptions(LabOptions, Properties):
         return Properties(**{name: getattr(self, name) for name in Properties.model_fields})
 
 
+@dataclass(frozen=True)
+class Ports:
+    """Port specs of both sides."""
+
+    left: str
+    right: str
+
+
+def memory_ports(site: Site, role: Literal["client", "server"], max_frame_size: int) -> Ports:
+    """One end of shared memory on each side, joined by a socket; the DUT is the server."""
+    slot = 1 << (max_frame_size - 1).bit_length()
+    ends = (f"vdev:net_memif_{side},role={role},bsize={slot},socket={site.directory / side}.memif,socket-abstract=no" for side in ("left", "right"))
+    return Ports(*ends)
+
+
 def build(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
     """The DUT with these properties, and the tester's configuration."""
-    site.add_program_dut(options.mtu)
+    if options.link == "veth":
+        site.add_program_dut(options.mtu)
+        tester_ports, dut_ports = (Ports(*(f"af_packet:{name}" for name in names)) for names in (TESTER_PORTS, DUT_PORTS))
+    else:
+        site.add_memory_dut()
+        tester_ports, dut_ports = (memory_ports(site, role, options.max_frame_size) for role in ("client", "server"))
     dut = start(site)
     try:
-        dut.open(open_request(kind, options))
+        dut.open(open_request(kind, dut_ports, options))
         dut.configure(options.properties())
         if options.stall_ms:
             dut.stall(options.stall_ms / 1e3, options.stall_at_s)
@@ -67,8 +90,8 @@ def build(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
     left, right = sides_of_tester(kind)
     return {
         "engine": {"dut_cores": [site.dut_core]},
-        "left": {"port": "af_packet:tl", **left},
-        "right": {"port": "af_packet:tr", **right},
+        "left": {"port": tester_ports.left, **left},
+        "right": {"port": tester_ports.right, **right},
         "dut": identity(kind, site, options),
     }
 
@@ -103,18 +126,18 @@ def await_socket(daemon: subprocess.Popen[bytes], path: Path, log: Path) -> None
         time.sleep(0.01)
 
 
-def open_request(kind: Kind, options: ReferenceOptions) -> dict[str, Any]:
+def open_request(kind: Kind, ports: Ports, options: ReferenceOptions) -> dict[str, Any]:
     """The parameters of ``open``."""
     routes = {"to_left": routes_to(LEFT, ipv4=kind != "siit"), "to_right": routes_to(RIGHT)}
     translator = {"translator": translation()} if kind == "siit" else {}
-    sides = {"left": dut_side("dl", LEFT, ipv4=kind != "siit"), "right": dut_side("dr", RIGHT)}
+    sides = {"left": dut_side(ports.left, LEFT, ipv4=kind != "siit"), "right": dut_side(ports.right, RIGHT)}
     return {**sides, **routes, **translator, "max_frame_size": options.max_frame_size, "buffers": options.buffers}
 
 
 def dut_side(port: str, side: Side, *, ipv4: bool = True) -> dict[str, Any]:
     """The DUT's host on one side; its gateway is the tester."""
     four = {"ipv4": side.dut4, "gateway4": side.tester4} if ipv4 else {}
-    return {"port": f"af_packet:{port}", **four, "ipv6": side.dut6, "gateway6": side.tester6}
+    return {"port": port, **four, "ipv6": side.dut6, "gateway6": side.tester6}
 
 
 def routes_to(side: Side, *, ipv4: bool = True) -> dict[str, Any]:

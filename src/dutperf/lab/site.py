@@ -229,6 +229,11 @@ class Site:
         hand_to_program(self.dut, DUT_PORTS)
         confine(self.dut, self.dut_core)
 
+    def add_memory_dut(self) -> None:
+        """Make both namespaces with nothing between them, for a DUT and a tester that share memory."""
+        prepare_silent(self.tester)
+        prepare_silent(self.dut)
+
     def add_cable(self, mtu: int) -> None:
         """Make the tester's namespace with its two ports connected to each other."""
         prepare_silent(self.tester)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference DUT between two capture files, judged by scapy, which knows nothing of our code: what it translates (RFC 7915), byte by byte. No root."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.all import ICMP, IP, TCP, UDP, Ether, ICMPv6EchoReply, ICMPv6EchoRequest, IPv6, Packet, Raw, rdpcap, wrpcap
+
+from dutperf.lab.refdut import PROGRAM, VARIABLE
+from dutperf.programs import find_program
+from dutperf.tester.process import EngineProcess
+
+MACS = {"left": "02:00:00:00:00:11", "right": "02:00:00:00:00:12"}
+TESTERS = {"left": "02:00:00:00:00:01", "right": "02:00:00:00:00:02"}
+EMBEDDED = "2001:2:0:6464::"
+"""Prefix of RFC 6052, 96 bits."""
+MAPPINGS = {"198.18.0.2": "2001:2::2", "198.18.7.2": "2001:2:0:7::2", "198.19.0.2": "2001:2:0:1000::2"}
+
+
+def open_request(tmp_path: Path, **translator: Any) -> dict[str, Any]:
+    """Both ports are files: what arrives, and what leaves."""
+
+    def side(name: str) -> dict[str, Any]:
+        files = f"rx_pcap={tmp_path / name}-in.pcap,tx_pcap={tmp_path / name}-out.pcap"
+        return {"port": f"vdev:net_pcap_{name},{files}", "mac": MACS[name], "gateway_mac": TESTERS[name]}
+
+    routes = {"routes4": ["198.18.0.0/16"], "routes6": ["2001:2:0:1000::/56", f"{EMBEDDED}/96"]}
+    return {
+        "left": side("left"),
+        "right": side("right"),
+        "to_left": {"routes6": ["2001:2::/56"]},
+        "to_right": {"routes4": ["198.19.0.0/16", "203.0.113.0/24"], "routes6": ["2001:2:0:8000::/56"]},
+        "translator": {**routes, "mappings": [{"ipv4": four, "ipv6": six} for four, six in MAPPINGS.items()], "prefix": f"{EMBEDDED}/96", **translator},
+        "memory": "no_huge_pages",
+    }
+
+
+def passed(tmp_path: Path, packets: dict[str, list[Packet]], **translator: Any) -> tuple[dict[str, list[Packet]], dict[str, Any]]:
+    """What leaves by each side when ``packets`` come in, and the DUT's counters."""
+    program = find_program(PROGRAM, VARIABLE)
+    if program is None:
+        pytest.skip(f"{PROGRAM} is not built")
+    for side, arriving in packets.items():
+        wrpcap(str(tmp_path / f"{side}-in.pcap"), [Ether(dst=MACS[side], src=TESTERS[side]) / packet for packet in arriving], linktype=1)
+    process = EngineProcess([program])
+    try:
+        process.send({"id": 1, "method": "open", "params": open_request(tmp_path, **translator)})
+        assert process.receive(20)["event"] == "opened"
+        counters = until_all_were_received(process, {"forward": len(packets["left"]), "reverse": len(packets["right"])})
+    finally:
+        process.close()
+    return {side: list(rdpcap(str(tmp_path / f"{side}-out.pcap"))) for side in MACS}, counters
+
+
+def until_all_were_received(process: EngineProcess, expected: dict[str, int]) -> dict[str, Any]:
+    """The counters once everything that arrives has arrived, and nothing is held."""
+    deadline = time.monotonic() + 20
+    while True:
+        process.send({"id": 2, "method": "counters"})
+        counters = process.receive(20)
+        if all(counters[direction]["received"] == count and counters[direction]["held"] == 0 for direction, count in expected.items()):
+            return counters
+        assert time.monotonic() < deadline, counters
+        time.sleep(0.01)
+
+
+def six(four: str) -> str:
+    """The IPv6 address that stands for an IPv4 address."""
+    return MAPPINGS.get(four, EMBEDDED + four)
+
+
+def transport(rng: random.Random, version: int) -> Packet:
+    """A UDP, TCP or echo packet of any length; its checksum is scapy's to compute."""
+    data = Raw(rng.randbytes(rng.choice([0, 1, 2, 17, 18, 100, 1200])))
+    ports = {"sport": rng.randrange(1, 65536), "dport": rng.randrange(1, 65536)}
+    numbers = {"id": rng.randrange(65536), "seq": rng.randrange(65536)}
+    echo = {4: (ICMP(type=8, **numbers), ICMP(type=0, **numbers)), 6: (ICMPv6EchoRequest(**numbers), ICMPv6EchoReply(**numbers))}
+    return rng.choice([UDP(**ports), TCP(**ports, seq=rng.randrange(2**32)), *echo[version]]) / data
+
+
+def other_version(packet: Packet, version: int) -> Packet:
+    """The same transport in the other IP version, checksums to be computed anew."""
+    again = packet.copy()
+    if version == 6 and ICMP in again:
+        kind = ICMPv6EchoRequest if again[ICMP].type == 8 else ICMPv6EchoReply
+        return kind(id=again[ICMP].id, seq=again[ICMP].seq, data=bytes(again[ICMP].payload))
+    if version == 4 and (ICMPv6EchoRequest in again or ICMPv6EchoReply in again):
+        echo = again[ICMPv6EchoRequest] if ICMPv6EchoRequest in again else again[ICMPv6EchoReply]
+        return ICMP(type=8 if ICMPv6EchoRequest in again else 0, id=echo.id, seq=echo.seq) / Raw(bytes(echo.payload))
+    return again
+
+
+def ip_bytes(frame: Packet) -> bytes:
+    """The IP packet in a frame, without padding."""
+    packet = frame[IPv6] if IPv6 in frame else frame[IP]
+    length = packet.plen + 40 if IPv6 in frame else packet.len
+    return bytes(frame)[14 : 14 + length]
+
+
+COUNT = 150
+
+
+def test_ipv6_becomes_the_ipv4_that_scapy_builds(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    arriving, expected = [], []
+    for number in range(COUNT):
+        source, destination = rng.choice(["198.18.0.2", "198.18.7.2"]), rng.choice(["198.19.0.2", "203.0.113.9"])
+        inner, hops, traffic_class = transport(rng, 6), rng.randrange(2, 256), rng.randrange(256)
+        arriving.append(IPv6(src=six(source), dst=six(destination), hlim=hops, tc=traffic_class) / inner)
+        expected.append(IP(src=source, dst=destination, ttl=hops - 1, tos=traffic_class, id=number, flags=0) / other_version(inner, 4))
+    left, counters = passed(tmp_path, {"left": arriving, "right": []})
+    assert [ip_bytes(frame) for frame in left["right"]] == [bytes(packet) for packet in expected]
+    assert {(frame.src, frame.dst) for frame in left["right"]} == {(MACS["right"], TESTERS["right"])}
+    assert counters["forward"]["translated"] == counters["forward"]["forwarded"] == COUNT
+
+
+def test_ipv4_becomes_the_ipv6_that_scapy_builds(tmp_path: Path) -> None:
+    rng = random.Random(2)
+    arriving, expected = [], []
+    for _ in range(COUNT):
+        source, destination = rng.choice(["198.19.0.2", "203.0.113.9"]), rng.choice(["198.18.0.2", "198.18.7.2"])
+        inner, hops, tos = transport(rng, 4), rng.randrange(2, 256), rng.randrange(256)
+        arriving.append(IP(src=source, dst=destination, ttl=hops, tos=tos, flags=rng.choice(["DF", 0]), id=rng.randrange(65536)) / inner)
+        expected.append(IPv6(src=six(source), dst=six(destination), hlim=hops - 1, tc=tos, fl=0) / other_version(inner, 6))
+    left, counters = passed(tmp_path, {"left": [], "right": arriving})
+    assert [ip_bytes(frame) for frame in left["left"]] == [bytes(packet) for packet in expected]
+    assert counters["reverse"]["translated"] == counters["reverse"]["forwarded"] == COUNT
+
+
+@pytest.mark.parametrize(("choice", "computed", "lost"), [("compute", 1, 0), ("drop", 0, 1)])
+def test_udp_without_a_checksum(tmp_path: Path, choice: str, computed: int, lost: int) -> None:
+    """RFC 7915 section 4.5."""
+    without = IP(src="198.19.0.2", dst="198.18.0.2", ttl=9) / UDP(sport=49184, dport=7, chksum=0) / Raw(b"data")
+    left, counters = passed(tmp_path, {"left": [], "right": [without]}, udp_zero_checksum=choice)
+    expected = IPv6(src="2001:2:0:1000::2", dst="2001:2::2", hlim=8) / UDP(sport=49184, dport=7) / Raw(b"data")
+    assert [ip_bytes(frame) for frame in left["left"]] == [bytes(expected)] * computed
+    assert (counters["checksums_computed"], counters["reverse"]["lost"]["unsupported"]) == (computed, lost)
+
+
+def test_what_is_only_routed_is_the_same_but_for_its_hop_limit(tmp_path: Path) -> None:
+    packet = IPv6(src="2001:2::2", dst="2001:2:0:8000::2", hlim=64, tc=5, fl=7) / UDP(sport=1, dport=2) / Raw(b"data")
+    left, counters = passed(tmp_path, {"left": [packet], "right": []})
+    packet.hlim = 63
+    assert [ip_bytes(frame) for frame in left["right"]] == [bytes(packet)]
+    assert counters["forward"]["translated"] == 0
+
+
+REFUSED: list[tuple[str, Callable[[], Packet]]] = [
+    ("hop_limit", lambda: IP(src="198.19.0.2", dst="198.18.0.2", ttl=1) / UDP()),
+    ("not_routable", lambda: IP(src="198.19.0.2", dst="192.0.2.1") / UDP()),
+    ("not_routable", lambda: IP(src="198.19.0.2", dst="198.18.9.9") / UDP()),
+    ("malformed", lambda: IP(src="198.19.0.2", dst="198.18.0.2", chksum=1) / UDP()),
+    ("unsupported", lambda: IP(src="198.19.0.2", dst="198.18.0.2", flags="MF") / UDP()),
+    ("unsupported", lambda: IP(src="198.19.0.2", dst="198.18.0.2") / ICMP(type=3)),
+    ("too_long", lambda: IP(src="198.19.0.2", dst="198.18.0.2") / UDP() / Raw(bytes(1460))),
+]
+
+
+def test_what_is_refused_is_counted_by_cause(tmp_path: Path) -> None:
+    left, counters = passed(tmp_path, {"left": [], "right": [make() for _, make in REFUSED]})
+    assert left["left"] == []
+    causes = [cause for cause, _ in REFUSED]
+    assert {cause: count for cause, count in counters["reverse"]["lost"].items() if count} == {cause: causes.count(cause) for cause in causes}
+
+
+BAD_REQUESTS = [
+    pytest.param({"method": "counters"}, "not_open", None, id="not open"),
+    pytest.param({"method": "run"}, "bad_request", "method", id="no such method"),
+    pytest.param({"method": "open", "params": {"left": {"port": "null"}}}, "bad_request", "params.to_left", id="no routes"),
+]
+
+
+@pytest.mark.parametrize(("request_", "code", "field"), BAD_REQUESTS)
+def test_a_bad_request_is_named(request_: dict[str, Any], code: str, field: str | None) -> None:
+    program = find_program(PROGRAM, VARIABLE)
+    if program is None:
+        pytest.skip(f"{PROGRAM} is not built")
+    process = EngineProcess([program])
+    try:
+        process.send({"id": 7, **request_})
+        answer = process.receive(20)
+    finally:
+        process.close()
+    assert (answer["id"], answer["code"], answer["field"]) == (7, code, field)

@@ -162,7 +162,7 @@ def stamped(ready: Bench, delay_ms: float) -> tuple[DirectionCounts, DirectionTr
     return result.forward, dut.counters().forward
 
 
-def best_typical_us(ready: Bench, delay_ms: float, attempts: int = 5) -> float:
+def best_typical_us(ready: Bench, delay_ms: float, attempts: int = 3) -> float:
     """The lowest median of several trials, in microseconds: what a busy machine adds is not the DUT's. Nothing may be below the truth."""
     medians = []
     for _ in range(attempts):

@@ -56,11 +56,10 @@ def measure(definition: Definition, tester: Tester, plan: Plan, out: Path, obser
     """
     procedure = definition.make(plan)
     described = _described(definition, procedure, plan)
-    with JournalWriter.create(out) as journal:
+    with JournalWriter.create(out) as journal, _ending(journal, definition) as ending:
         journal.write("plan", format=FORMAT, dutperf=__version__, invocation=list(plan.invocation), source=dict(plan.source), **described)
-        with _ending(journal, definition) as ending:
-            journal.write("environment", host=host.environment(), tester=tester.environment())
-            ending["message"] = _run(procedure, Campaign(definition.name, tester, plan, journal, observer))
+        journal.write("environment", host=host.environment(), tester=tester.environment())
+        ending["message"] = _run(procedure, Campaign(definition.name, tester, plan, journal, observer))
     return write_summary(out, definition.point)
 
 

@@ -128,7 +128,7 @@ def test_trial_gives_one_json_object() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_cleans_up(number: signal.Signals, tmp_path: Path) -> None:
     process = start("throughput", "--lab", "tayga-siit", "--duration", "5", "--out", str(tmp_path / "out"))
-    wait_until(lambda: '"trial"' in journal(tmp_path / "out"))
+    wait_until(lambda: '"event": "trial"' in journal(tmp_path / "out"))
     process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130

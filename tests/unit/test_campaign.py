@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,30 @@ def test_a_run_that_breaks_off_leaves_a_summary(tmp_path: Path, raised: BaseExce
     [point] = json.loads((tmp_path / SUMMARY).read_text())["points"]
     assert point["throughput_fps"]["values"] == [1000, 1000]
     assert "2 of 20 repetitions" in point["message"]
+
+
+@pytest.mark.parametrize("line", [1, 2])
+def test_a_run_that_is_interrupted_while_its_first_lines_are_written_says_so(line: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line is in the file before it is on the disk: whoever sees it may send the signal then."""
+    real, calls = os.fsync, []
+
+    def fsync(descriptor: int) -> None:
+        if descriptor_is_the_journal(descriptor, tmp_path):
+            calls.append(descriptor)
+            if len(calls) == line:
+                raise KeyboardInterrupt
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(KeyboardInterrupt):
+        measure(SimulatedTester(), plan(**TO_1000), tmp_path)
+    events = [event["event"] for event in journal.read(tmp_path)]
+    assert events == [*["plan", "environment"][:line], "end"]
+    assert (tmp_path / SUMMARY).exists()
+
+
+def descriptor_is_the_journal(descriptor: int, directory: Path) -> bool:
+    return Path(f"/proc/self/fd/{descriptor}").resolve() == (directory / journal.JOURNAL).resolve()
 
 
 def test_a_result_that_lacks_a_direction_is_never_taken_for_a_pass(tmp_path: Path) -> None:

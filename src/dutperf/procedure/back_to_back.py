@@ -13,11 +13,11 @@ are more than ``TIMING_FRAMES`` and ``TIMING_SHARE`` of the burst says nothing, 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from statistics import fmean, stdev
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dutperf import journal, repetition
 from dutperf.conditions import Conditions
@@ -30,7 +30,8 @@ from dutperf.procedure.evidence import outcome_of
 from dutperf.procedure.rates import highest, rate_of
 from dutperf.procedure.throughput import SERIOUSNESS
 from dutperf.repetition import Rule, Stopped
-from dutperf.report import points
+from dutperf.report import charts, points
+from dutperf.report.charts import Chart
 from dutperf.report.points import Loss, Recorded, Row, Trials, cell
 from dutperf.report.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.search import Outcome
@@ -306,6 +307,25 @@ class BackToBackPoint(points.Point):
         if within := self.burst_frames.within():
             stopped = f" ({self.repetitions.stopped})" if self.repetitions.stopped not in (None, Stopped.NUMBER) else ""
             yield f": after {self.repetitions.finished} repetitions{stopped} the median lies{within}"
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """The average over the frame size (RFC 9004 6.4: with minimum and maximum), and each repetition's value."""
+        del frames
+        figures = [(float(point.frame_size), (point.average_frames, point.minimum_frames, point.maximum_frames)) for point in points]
+        curve = charts.with_bars("measured", figures)
+        over_sizes = Chart(
+            name="",
+            title="Longest burst over frame size",
+            x_label="frame size, bytes",
+            y_label="longest burst, frames per direction",
+            curves=(curve,),
+            caption="Average of the repetitions; the bars reach from the smallest to the largest. A size whose throughput is the maximum rate has none.",
+            x_scale="octaves",
+            y_scale=charts.scale_of(curve.y),
+            y_range=(0 if charts.scale_of(curve.y) == "linear" else None, None),
+        )
+        return (over_sizes, charts.repetitions("Longest burst", over_sizes.y_label, [(point.frame_size, point.burst_frames.values) for point in points]))
 
 
 def point(recorded: Recorded) -> BackToBackPoint:

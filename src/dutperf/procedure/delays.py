@@ -11,10 +11,10 @@ A figure's error: each delay is kept within 0.1 %. Of n stamped frames the quant
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dutperf import repetition, stats
 from dutperf.conditions import Conditions
@@ -24,7 +24,8 @@ from dutperf.procedure import evidence
 from dutperf.procedure.bench import Bench, Place, Plan, frame_limits
 from dutperf.procedure.rates import rate_of
 from dutperf.repetition import Rule, Stopped
-from dutperf.report import points
+from dutperf.report import charts, points
+from dutperf.report.charts import Chart, Curve
 from dutperf.report.points import Recorded, Row, Trials
 from dutperf.report.statistics import MedianInterval, Repetitions, median_interval
 from dutperf.validity import DUT_CORE_TAKEN_LIMIT
@@ -136,12 +137,21 @@ class Figures(Value):
     """None also where there are too few repetitions for one: 95 % need six."""
     values: tuple[float, ...]
 
+    @property
+    def typical(self) -> float:
+        """The mean where that is the result, else the median."""
+        return self.median if self.mean is None else self.mean
+
 
 class DelaysPoint(points.Point):
     """A frame size, the rate it was measured at, and each direction's figures by name."""
 
     columns: ClassVar[Row] = ("figure", "median", "p1", "p99", "dispersion", "limited by")
     lost_are: ClassVar[str] = "they count as the largest delay that they could have had"
+    what: ClassVar[str]
+    """What is measured, as the title of a plot begins."""
+    plotted: ClassVar[Mapping[str, str]]
+    """Figures that are plotted over the frame size, and what they mean."""
 
     rate_fps: int
     forward: dict[str, Figures] | None = None
@@ -178,15 +188,13 @@ class DelaysPoint(points.Point):
 
     def rows(self) -> list[Row]:
         """See :class:`dutperf.report.points.Point`."""
-        both = {"forward": self.forward, "reverse": self.reverse}
-        named = [(f"{direction} {name}", figures) for direction, all_ in both.items() for name, figures in (all_ or {}).items()]
+        named = [(f"{direction} {name}", figures) for direction, all_ in self.directions().items() for name, figures in all_.items()]
         return [_row(name, figures) for name, figures in named] or [(*("-" for _ in self.columns[1:]), self.limited_by or "-")]
 
     def remarks(self) -> Iterator[str]:
         """See :class:`dutperf.report.points.Point`: how many repetitions there were, why no more, how sure that makes the headline; what was lost."""
         if self.repetitions.finished:
-            both = {"forward": self.forward, "reverse": self.reverse}
-            within = [f"{name} {text}" for name, all_ in both.items() if all_ and (text := _within(all_[self.headline]))]
+            within = [f"{direction} {text}" for direction, all_ in self.directions().items() if (text := _within(all_[self.headline]))]
             yield f": {self.repetitions.after()}" + (f" the median {self.headline} lies within {', '.join(within)}" if within else "")
         if self.stamped_lost:
             yield f": {self.stamped_lost:,} stamped frames were lost: {self.lost_are}"
@@ -200,6 +208,40 @@ class DelaysPoint(points.Point):
     def _dut_disturbed(self) -> str:
         taken = self.dut_core_taken or 0.0
         return f", others took up to {taken:.0%} of the core of the DUT, which runs on this machine" if taken > DUT_CORE_TAKEN_LIMIT else ""
+
+    def directions(self) -> dict[Direction, dict[str, Figures]]:
+        """The figures of the directions that have some."""
+        both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
+        return {direction: figures for direction, figures in both.items() if figures}
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """The figures over the frame size, and each repetition's headline figure, by direction."""
+        del frames
+        active = [direction for direction in Direction if any(direction in point.directions() for point in points)]
+        curves = [cls._over_sizes(points, direction, name) for direction in active for name in cls.plotted]
+        over_sizes = Chart(
+            name="",
+            title=f"{cls.what} over frame size",
+            x_label="frame size, bytes",
+            y_label=f"{', '.join(cls.plotted)}, ms",
+            curves=tuple(curves),
+            caption=f"{'; '.join(f'{name}: {meaning}' for name, meaning in cls.plotted.items())}. {charts.bars(cls.columns[1])}",
+            x_scale="octaves",
+            y_scale=charts.scale_of(values := [y for curve in curves for y in curve.y]),
+            y_range=(0 if charts.scale_of(values) == "linear" and min(values, default=0) >= 0 else None, None),
+        )
+        return (over_sizes, *(cls._repetitions(points, direction) for direction in active))
+
+    @classmethod
+    def _over_sizes(cls, points: Sequence[Self], direction: Direction, name: str) -> Curve:
+        having = [(float(point.frame_size), point.directions()[direction][name]) for point in points if direction in point.directions()]
+        return charts.with_bars(f"{direction}, {name}", [(size, (figures.typical, figures.p1, figures.p99)) for size, figures in having])
+
+    @classmethod
+    def _repetitions(cls, points: Sequence[Self], direction: Direction) -> Chart:
+        values = [(point.frame_size, point.directions()[direction][points[0].headline].values) for point in points if direction in point.directions()]
+        return charts.repetitions(f"{cls.what}, {direction},", f"{points[0].headline}, ms", values, name=f"repetitions-{direction}")
 
 
 def _within(figures: Figures) -> str:

@@ -13,11 +13,11 @@ the DUT's buffer is not lost: b frames of it take b / n off the ratio of an over
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dutperf import stats
 from dutperf.conditions import Conditions, Rate
@@ -28,7 +28,8 @@ from dutperf.procedure.bench import Bench, Place, Plan, PlanError, fixed_repetit
 from dutperf.procedure.definition import Definition
 from dutperf.procedure.evidence import outcome_of
 from dutperf.procedure.rates import given, highest
-from dutperf.report import points
+from dutperf.report import charts, points
+from dutperf.report.charts import Chart
 from dutperf.report.points import Recorded, Row, Trials, cell
 from dutperf.search import Outcome
 from dutperf.search.series import PASSES_IN_A_ROW, Series
@@ -206,6 +207,8 @@ class FrameLossPoint(points.Point):
     title: ClassVar[str] = "frame loss, frames/s per direction and share of the frames lost"
     columns: ClassVar[Row] = ("rate", "of maximum", "worst: median", "p1", "p99", "forward", "reverse", "limited by")
 
+    series: ClassVar[str | None] = "rates"
+
     rates: tuple[RateLoss, ...]
     first_lossless_fps: int | None
     """Highest rate at which no repetition lost more than is tolerated."""
@@ -232,6 +235,38 @@ class FrameLossPoint(points.Point):
     def rows(self) -> list[Row]:
         """See :class:`dutperf.report.points.Point`."""
         return [_row(rate) for rate in self.rates]
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """The loss of the worse direction over the rate, both axes from 0 to 100 % (RFC 2544 26.3); over frames/s where the maximum is not known."""
+        del frames
+        shares = all(rate.percent_of_maximum is not None for point in points for rate in point.rates)
+        unknown = " The media's maximum is not known (virtual links have none), so the rates are in frames/s."
+        return (
+            Chart(
+                name="",
+                title="Frame loss over the offered rate",
+                x_label="offered rate per direction, % of the media's maximum" if shares else "offered rate, frames/s per direction",
+                y_label="frames lost in the worse direction, %",
+                curves=tuple(charts.with_bars(f"{point.frame_size} bytes", _losses(point, shares)) for point in points),
+                caption=charts.bars() + ("" if shares else unknown),
+                x_range=(0, 100 if shares else None),
+                y_range=(0, 100),
+            ),
+        )
+
+
+def _losses(point: FrameLossPoint, shares: bool) -> list[tuple[float, charts.Figure]]:
+    """Rate, as a percentage or in frames/s, and the loss there in percent."""
+
+    def percent(ratio: float | None) -> float | None:
+        return None if ratio is None else ratio * 100
+
+    return [
+        ((rate.percent_of_maximum or 0.0) if shares else rate.rate_fps, (percent(worst.median), percent(worst.p1), percent(worst.p99)))
+        for rate in point.rates
+        for worst in (rate.loss_ratio.worst,)
+    ]
 
 
 def point(recorded: Recorded) -> FrameLossPoint:

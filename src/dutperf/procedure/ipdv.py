@@ -7,6 +7,7 @@ longer, every frame is stamped; it is repeated 20 times or more.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar
 
@@ -30,6 +31,12 @@ def stamp(trial: Trial, _conditions: Conditions) -> Trial:
 class IpdvPoint(DelaysPoint):
     title: ClassVar[str] = "inter-packet delay variation, ms"
     lost_are: ClassVar[str] = "no change of delay is taken to or from them"
+    what: ClassVar[str] = "Inter-packet delay variation"
+    plotted: ClassVar[Mapping[str, str]] = {
+        "min": "smallest change of delay from a frame to the next",
+        "median": "median of the changes",
+        "max": "largest change",
+    }
 
 
 IPDV = Kind(name="ipdv", headline="median", figures=figures, stamp=stamp)

@@ -10,7 +10,7 @@ On request as RFC 2544 26.2 defines it: one frame is tagged, after 60 s; the res
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from dutperf.conditions import Conditions, LatencyDefinition
@@ -18,6 +18,7 @@ from dutperf.model import DirectionCounts, Stamping, Tagged, Trial
 from dutperf.procedure.bench import Plan, PlanError
 from dutperf.procedure.definition import Definition
 from dutperf.procedure.delays import Delays, DelaysPoint, Kind, point_builder
+from dutperf.report.charts import Mark
 from dutperf.report.points import Recorded, Row
 
 STAMPS = (
@@ -57,11 +58,19 @@ def stamp(trial: Trial, conditions: Conditions) -> Trial:
 
 class LatencyPoint(DelaysPoint):
     title: ClassVar[str] = "latency, ms: typical (median) and worst-case (99.9th percentile)"
+    what: ClassVar[str] = "Latency"
+    plotted: ClassVar[Mapping[str, str]] = {
+        "TL": "typical latency, the median of a trial's tagged frames",
+        "WCL": "worst-case latency, the 99.9th percentile",
+    }
+    marks: ClassVar[Sequence[Mark]] = (Mark("TL", 0.5), Mark("WCL", 0.999))
 
 
 class MeanLatencyPoint(DelaysPoint):
     title: ClassVar[str] = "latency, ms (RFC 2544 26.2)"
     columns: ClassVar[Row] = ("figure", "mean", *DelaysPoint.columns[1:])
+    what: ClassVar[str] = "Latency"
+    plotted: ClassVar[Mapping[str, str]] = {"latency": "latency of the tagged frame of a trial (RFC 2544 26.2)"}
 
     latency_is: str = STAMPS
 

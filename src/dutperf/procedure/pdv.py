@@ -7,6 +7,7 @@ draining. Delays are kept as a distribution whose error is below 0.1 %, so memor
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar
 
@@ -31,6 +32,8 @@ def stamp(trial: Trial, _conditions: Conditions) -> Trial:
 
 class PdvPoint(DelaysPoint):
     title: ClassVar[str] = "packet delay variation, ms"
+    what: ClassVar[str] = "Packet delay variation"
+    plotted: ClassVar[Mapping[str, str]] = {"PDV": "99.9th percentile of a trial's delays less the smallest"}
 
 
 PDV = Kind(name="pdv", headline="PDV", figures=figures, stamp=stamp)

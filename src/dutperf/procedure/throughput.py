@@ -13,10 +13,10 @@ fits into the DUT's buffer: b frames of it make the value of trials of T seconds
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dutperf import journal, repetition
 from dutperf.conditions import Conditions, Rate
@@ -27,7 +27,8 @@ from dutperf.procedure.bench import Bench, Place, Plan, PlanError, frame_limits
 from dutperf.procedure.definition import Definition
 from dutperf.procedure.evidence import outcome_of
 from dutperf.repetition import Rule
-from dutperf.report import inconsistency, points
+from dutperf.report import charts, inconsistency, points
+from dutperf.report.charts import Chart, Curve
 from dutperf.report.inconsistency import Contradiction, contradictions
 from dutperf.report.points import Loss, Recorded, Row, Trials, cell
 from dutperf.report.statistics import Repetitions, Statistics, statistics, without_number
@@ -298,6 +299,35 @@ class ThroughputPoint(points.Point):
             yield f"{of}{median}, limited by {goal.limited_by}: {goal.message}"
             if goal.inconsistent:
                 yield of + inconsistency.sentence(goal.inconsistent)
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """The rates over the frame size with the media's theoretical line (RFC 2544 26.1), and each repetition's value."""
+        theory = charts.theoretical(frames)
+        beyond = [(float(point.frame_size), point.throughput_fps.median or 0.0) for point in points if point.limited_by_tester]
+        doubtful = Curve("limited by the tester, not the DUT", tuple(size for size, _ in beyond), tuple(fps for _, fps in beyond), kind="rings")
+        curves = (*_curves(points), *([doubtful] if doubtful.x else []), *([theory] if theory else []))
+        scale = charts.scale_of(y for curve in curves for y in curve.y)
+        over_sizes = Chart(
+            name="",
+            title="Throughput over frame size",
+            x_label="frame size, bytes",
+            y_label="throughput, frames/s per direction",
+            curves=curves,
+            caption=charts.bars() + ("" if theory else " The media's theoretical maximum is not known (virtual links have none)."),
+            x_scale="octaves",
+            y_scale=scale,
+            y_range=(0 if scale == "linear" else None, None),
+        )
+        return (over_sizes, charts.repetitions("Throughput", over_sizes.y_label, [(point.frame_size, point.throughput_fps.values) for point in points]))
+
+
+def _curves(points: Sequence[ThroughputPoint]) -> list[Curve]:
+    """One for each loss goal; without goals, one."""
+    goals = [[(point.frame_size, f"at most {goal.loss_ratio * 100:g} % lost", goal.throughput_fps) for goal in point.goals] for point in points]
+    found = [one for each in goals for one in each] or [(point.frame_size, "measured", point.throughput_fps) for point in points]
+    labels = dict.fromkeys(label for _, label, _ in found)
+    return [charts.with_bars(label, [(size, (of.median, of.p1, of.p99)) for size, named, of in found if named == label]) for label in labels]
 
 
 def _certainty(point: ThroughputPoint) -> str:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dutperf.conditions import Conditions
 from dutperf.journal import Event, ending
 from dutperf.model import DirectionCounts, TrialResult, Value
 from dutperf.repetition import Stopped
+from dutperf.report.charts import Chart, Mark
 
 Row = tuple[str, ...]
 """Cells of a table for a person."""
@@ -48,6 +49,11 @@ class Point(Value, ABC):
     columns: ClassVar[Row]
     """The table's heads after those of the frame sizes; one that ends in "by" is a word, the others are figures."""
 
+    marks: ClassVar[Sequence[Mark]] = ()
+    """Quantiles of a trial's delays that have a name, by their share of the frames."""
+    series: ClassVar[str | None] = None
+    """The member whose every entry is a record of its own in an export; None: the point is one record."""
+
     frame_size: int
     frame_size_ipv4: int
     passing: str = ""
@@ -76,6 +82,12 @@ class Point(Value, ABC):
 
     def remarks(self) -> Iterable[str]:
         """What else a person is told, each in a line of its own that begins with the frame size; none, unless a procedure has some."""
+        return ()
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """What a run's points look like, the chief plot first; none, unless a procedure has some. ``frames`` are those of the plan."""
+        del points, frames
         return ()
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from dutperf import __version__, host
 from dutperf import procedure as procedures
-from dutperf.journal import FORMAT, JournalError, JournalWriter, ResumedJournal
+from dutperf.journal import FORMAT, Event, JournalError, JournalWriter, ResumedJournal
 from dutperf.model import Trial, TrialResult, Verdict, to_json
 from dutperf.patience import PROBE_FPS, is_away, probe, wait_for_dut
 from dutperf.procedure import evidence
@@ -63,13 +63,13 @@ def measure(definition: Definition, tester: Tester, plan: Plan, out: Path, obser
     return write_summary(out, definition.point)
 
 
-def definition_of(journal: ResumedJournal) -> Definition:
-    """The procedure of a run that is to go on.
+def definition_of(plan: Event) -> Definition:
+    """The procedure of a journal's plan.
 
     Raises:
         JournalError: this version does not know it.
     """
-    name = journal.plan.get("procedure")
+    name = plan.get("procedure")
     try:
         return procedures.find(str(name))
     except KeyError:
@@ -84,7 +84,7 @@ def resume(tester: Tester, plan: Plan, journal: ResumedJournal, observer: Observ
         JournalError: ``plan`` is not that of the journal, or the procedure takes another course than it took; nothing is changed then.
         WriteError: the journal or the summary cannot be written.
     """
-    definition = definition_of(journal)
+    definition = definition_of(journal.plan)
     procedure = definition.make(plan)
     _check_same(journal.plan, _described(definition, procedure, plan))
     known = [event for event in journal.events if event["event"] == "environment"]

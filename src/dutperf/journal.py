@@ -249,7 +249,22 @@ def read(directory: Path) -> list[Event]:
     return [_event(path, number, line) for number, line in enumerate(lines[:-1], start=1)]
 
 
-def write_whole(path: Path, text: str) -> None:
+def is_being_written(directory: Path) -> bool:
+    """Whether a process writes the journal in ``directory``; where there is none, no."""
+    try:
+        descriptor = os.open(directory / JOURNAL, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file that is derived from journals, or says what they are for; a reader never sees half of it.
 
     Raises:
@@ -257,7 +272,7 @@ def write_whole(path: Path, text: str) -> None:
     """
     fresh = path.with_suffix(".tmp")
     try:
-        fresh.write_text(text, encoding="utf-8")
+        fresh.write_bytes(content.encode() if isinstance(content, str) else content)
         fresh.replace(path)
     except OSError as error:
         with suppress(OSError):

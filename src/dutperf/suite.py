@@ -150,23 +150,27 @@ def read(directory: Path) -> tuple[dict[str, Any], tuple[Measurement, ...]]:
 def is_complete(measurements: Sequence[Measurement], directory: Path) -> bool:
     """Whether every measurement came to its end, or was found to be impossible."""
     parts = _recorded_parts(directory)
-    return all(one.name in parts and (parts[one.name] is None or _ended(directory / one.name)) for one in measurements)
+    return all(one.name in parts and (parts[one.name]["summary"] is None or _ended(directory / one.name)) for one in measurements)
 
 
 def summarise(measurements: Sequence[Measurement], directory: Path) -> SuiteSummary:
     """The summary of a complete suite, made again from the journals."""
-    recorded = json.loads((directory / SUMMARY).read_text(encoding="utf-8"))["measurements"]
-    notes = {one["name"]: one["note"] for one in recorded}
+    noted = notes(directory)
     parts = {
         one.name: Part(
             name=one.name,
             procedure=one.definition.name,
-            note=notes[one.name],
+            note=noted[one.name],
             summary=write_summary(directory / one.name, one.definition.point) if (directory / one.name / JOURNAL).exists() else None,
         )
         for one in measurements
     }
     return _write(directory, parts)
+
+
+def notes(directory: Path) -> dict[str, str | None]:
+    """Which frame sizes could not be measured, and why, by the names of the measurements that the suite has come to."""
+    return {name: part["note"] for name, part in _recorded_parts(directory).items()}
 
 
 def throughput_in(directory: Path, conditions: Conditions) -> Path:
@@ -304,10 +308,10 @@ def _write(out: Path, parts: Mapping[str, Part]) -> SuiteSummary:
     return summary
 
 
-def _recorded_parts(directory: Path) -> dict[str, dict[str, Any] | None]:
-    """Name to summary of those that the suite's summary has."""
+def _recorded_parts(directory: Path) -> dict[str, dict[str, Any]]:
+    """Those that the suite's summary has, by name."""
     try:
-        return {one["name"]: one["summary"] for one in json.loads((directory / SUMMARY).read_text(encoding="utf-8"))["measurements"]}
+        return {one["name"]: one for one in json.loads((directory / SUMMARY).read_text(encoding="utf-8"))["measurements"]}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 

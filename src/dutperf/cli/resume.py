@@ -35,7 +35,7 @@ def _run(directory: Path) -> Summary:
         if not journal.is_complete:
             return _go_on(journal)
         say(f"the run in {directory} is complete")  # it may have been killed between its end and its summary
-        return write_summary(directory, campaign.definition_of(journal).point)
+        return write_summary(directory, campaign.definition_of(journal.plan).point)
 
 
 def _go_on(journal: ResumedJournal) -> Summary:

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``report.html``: one file that opens offline, made from summaries and journals alone.
+
+What was measured, the results and what they deviate from, the plots, the conditions (RFC 2544 26.1: text that accompanies the graphs), every trial.
+The plots are SVG in the page, so they follow its colours and can be searched; there is no script. The page is ``templates/report.html.j2``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dutperf import __version__
+from dutperf.report import figures, tables, words
+from dutperf.report.charts import Chart
+from dutperf.report.measured import Measured, moment
+from dutperf.report.tables import Table
+from dutperf.report.trials import INVALID, Done
+
+REPORT = "report.html"
+_ARROWS = {"both": "⇄", "forward": "→", "reverse": "←"}
+_LATE = ("lateness_p999_us", "lateness_max_us")
+
+
+def page(measured: Sequence[Measured]) -> str:
+    """The whole file for a run, or for the measurements of a suite in their order."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    templates = FileSystemLoader(Path(__file__).parent / "templates")
+    environment = Environment(loader=templates, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    known = [one for one in measured if one.summary is not None]
+    plan = known[0].events[0] if known else {}
+    return environment.get_template("report.html.j2").render(
+        dut=tables.dut_name(plan.get("dut", {})) or "a DUT without a name",
+        started=moment(plan["time"]) if plan else None,
+        version=__version__,
+        setup=_setup(plan),
+        parts=[_part(one) for one in measured],
+        deviations=_deviations(known),
+        conditions=_merged({one.name: _named(_conditions(one), words.CONDITIONS) for one in known}),
+        environment=_merged({one.name: _named(_environment(one), words.ENVIRONMENT) for one in known}),
+        ranges=[(one.name, _ranges(one)) for one in known],
+    )
+
+
+# --- what was measured -----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Box:
+    """A port of the tester in the picture of the set-up."""
+
+    name: str
+    facts: tuple[tuple[str, str], ...]
+    traffic: str
+    """Of the link to the DUT."""
+    dut_addresses: tuple[str, ...]
+
+
+def _setup(plan: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Both ports of the tester and the DUT between them; None where the journal has no set-up."""
+    config = plan.get("config", {})
+    if not all(isinstance(config.get(side), Mapping) for side in ("left", "right")):
+        return None
+    return {"left": _box("left", config), "right": _box("right", config), "arrow": _ARROWS[plan["conditions"]["directions"]], "dut": _dut(plan, config)}
+
+
+def _box(side: str, config: Mapping[str, Any]) -> Box:
+    port = config[side]
+    known = [("port", port.get("port")), ("IPv4", port.get("ipv4")), ("IPv6", port.get("ipv6")), ("the other side sees", port.get("seen_as"))]
+    gateways = tuple(str(port[name]) for name in ("gateway6", "gateway4") if port.get(name))
+    return Box(side, tuple((name, str(value)) for name, value in known if value), f"IPv{port.get('version', '?')}", gateways)
+
+
+def _dut(plan: Mapping[str, Any], config: Mapping[str, Any]) -> list[tuple[str, str]]:
+    identity = [(str(name), words.text(value)) for name, value in tables.flat(plan["dut"]) if name not in ("name", "version")]
+    media = [("media", f"{config['media_mbps']:,} Mbit/s")] if config.get("media_mbps") else []
+    versions = {config[side].get("version") for side in ("left", "right")}
+    return [("task", "translates between IPv4 and IPv6" if len(versions) > 1 else "forwards"), *identity, *media]
+
+
+# --- a measurement ---------------------------------------------------------------------------------------------------------------------------
+
+
+def _part(one: Measured) -> dict[str, Any]:
+    has = one.summary is not None
+    return {
+        "name": one.name,
+        "note": one.note,
+        "state": one.state(),
+        "table": tables.results(one.summary) if one.summary else None,
+        "messages": tables.messages(one.summary) if one.summary else [],
+        "results": _drawn(one, one.result_charts()),
+        "course": _drawn(one, one.course_charts()),
+        "trials": _trials(one.trials()) if has else None,
+    }
+
+
+def _drawn(one: Measured, charts: Iterable[Chart]) -> list[dict[str, str]]:
+    return [_plot(one.figure_name(chart), chart) for chart in charts]
+
+
+def _plot(name: str, chart: Chart) -> dict[str, str]:
+    prefix = re.sub(r"[^a-z0-9-]", "-", name.lower())
+    return {"name": name, "title": chart.title, "caption": chart.caption, "svg": figures.embedded(chart, prefix)}
+
+
+def _trials(done: Sequence[Done]) -> dict[str, Any]:
+    """Every trial in a row: where, how it ended, and each direction's counts."""
+    directions = [direction for direction in ("forward", "reverse") if any(getattr(one.result, direction) is not None for one in done)]
+    columns = ("sent", "lost", "lost, %", "late p99.9, µs", "latest, µs")
+    heads = ("trial", "frame size", "repetition", "attempt", "frames/s", *(f"{direction} {name}" for direction in directions for name in columns), "verdict by")
+    rows = tuple(_trial_row(one, directions) for one in done)
+    invalid = sum(one.outcome == INVALID for one in done)
+    return {"table": Table("every trial", heads, rows), "count": len(done), "invalid": invalid}
+
+
+def _trial_row(one: Done, directions: Sequence[str]) -> tuple[str, ...]:
+    record = one.record()
+    where = tuple(f"{record[name]:,}" for name in ("number", "frame_size", "repetition", "attempt", "rate_fps"))
+    counted = tuple(cell for direction in directions for cell in _counts(record, direction))
+    return (*where, *counted, f"{one.outcome}: {record['causes']}" if record["causes"] else one.outcome)
+
+
+def _counts(record: Mapping[str, Any], direction: str) -> tuple[str, ...]:
+    if f"{direction}.sent" not in record:
+        return ("–",) * 5
+    sent, lost, ratio = (record[f"{direction}.{name}"] for name in ("sent", "lost", "loss_ratio"))
+    return (f"{sent:,}", f"{lost:,}", f"{ratio * 100:.4f}", *(f"{record[f'{direction}.{name}']:,.1f}" for name in _LATE))
+
+
+# --- of all measurements ---------------------------------------------------------------------------------------------------------------------
+
+
+def _deviations(known: Sequence[Measured]) -> list[tuple[str, str, str]]:
+    """Clause, what is said, and of which measurements, where not of all."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in known:
+        for deviation in one.summary.deviations if one.summary else ():
+            found.setdefault((deviation.clause, deviation.text), []).append(one.name)
+    return [(clause, text, "" if len(names) == len(known) else ", ".join(names)) for (clause, text), names in found.items()]
+
+
+def _conditions(one: Measured) -> dict[str, Any]:
+    assert one.summary is not None
+    return {name: value for name, value in one.summary.conditions.items() if name != "ranges"}
+
+
+def _environment(one: Measured) -> dict[str, Any]:
+    assert one.summary is not None
+    return {**one.summary.environment, "started": moment(one.summary.environment["started"])}
+
+
+def _ranges(one: Measured) -> Table:
+    """The limits of each frame size's rates, as the plan had them."""
+    assert one.summary is not None
+    rows = tables.uniform([dict(tables.flat(frame)) for frame in one.summary.conditions["ranges"]])
+    return Table(f"rates of {one.name}", tuple(name.replace("_", " ") for name in rows[0]), tuple(tuple(map(words.text, row.values())) for row in rows))
+
+
+def _named(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, str]:
+    return {words.name_of(name, names): words.text(value) for name, value in tables.flat(values)}
+
+
+def _merged(by_measurement: Mapping[str, Mapping[str, str]]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Each name with its values; a value that not all have comes with the measurements that have it."""
+    merged = []
+    for name in dict.fromkeys(name for values in by_measurement.values() for name in values):
+        owners: dict[str, list[str]] = {}
+        for measurement, values in by_measurement.items():
+            if name in values:
+                owners.setdefault(values[name], []).append(measurement)
+        merged.append((name, [(value, "" if len(those) == len(by_measurement) else ", ".join(those)) for value, those in owners.items()]))
+    return merged

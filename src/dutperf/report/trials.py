@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trials of a run as its journal has them: a record of each, and charts of the search's path, of the sender's lateness and of the delays.
+
+Here stands what happened; what follows from it for the DUT is the summary's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dutperf import journal
+from dutperf.conditions import Conditions
+from dutperf.journal import Event
+from dutperf.model import Delays, Direction, DirectionCounts, TrialResult, Verdict
+from dutperf.report.charts import Chart, Curve, Mark, scale_of
+from dutperf.report.points import of_kind
+
+PASSED, FAILED, INVALID = "passed", "failed", "invalid"
+OUTCOMES = (PASSED, FAILED, INVALID)
+QUANTILES: tuple[tuple[float, Callable[[Delays], float]], ...] = (
+    (0.0, lambda delays: delays.min),
+    (0.5, lambda delays: delays.p50),
+    (0.99, lambda delays: delays.p99),
+    (0.999, lambda delays: delays.p999),
+    (1.0, lambda delays: delays.max),
+)
+"""What a result keeps of the distribution of its delays: share of the frames, and the delay in µs that they do not exceed."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A trial that has a result."""
+
+    number: int
+    """In the order of the run, from 1."""
+    frame_size: int
+    repetition: int
+    attempt: int
+    rate_fps: int
+    result: TrialResult
+    outcome: str
+    """One of OUTCOMES: it lost no more than is tolerated, or more; or it is not valid and says nothing about the DUT."""
+
+    def record(self) -> dict[str, Any]:
+        """Its figures, flat, for an export: rates in frames/s per direction, lateness and delays in µs."""
+        where = {name: getattr(self, name) for name in ("number", "frame_size", "repetition", "attempt", "rate_fps")}
+        causes = "; ".join(cause.text for cause in self.result.causes)
+        counted = {f"{direction}.{name}": value for direction, counts in self.result.directions().items() for name, value in _figures(counts).items()}
+        return {**where, "verdict": self.result.verdict.value, "causes": causes, **counted}
+
+
+def trials(events: Iterable[Event], conditions: Conditions) -> list[Done]:
+    """All that have a result, in order."""
+    return [_done(number, event, conditions) for number, event in enumerate(of_kind(events, "result"), start=1)]
+
+
+def delay_charts(done: Sequence[Done], marks: Sequence[Mark]) -> list[Chart]:
+    """The delays of each frame size, where frames were stamped."""
+    return [_delays(size, each, marks) for size, each in _by_size(done).items()]
+
+
+def course_charts(done: Sequence[Done]) -> list[Chart]:
+    """How the run went: the path of the search for each frame size, where more than one rate was offered, and the sender's lateness."""
+    searched = {size: each for size, each in _by_size(done).items() if len({one.rate_fps for one in each}) > 1}
+    return [*(_path(size, each) for size, each in searched.items()), _lateness(done)]
+
+
+def _by_size(done: Sequence[Done]) -> dict[int, list[Done]]:
+    return {size: [one for one in done if one.frame_size == size] for size in dict.fromkeys(one.frame_size for one in done)}
+
+
+def _done(number: int, event: Event, conditions: Conditions) -> Done:
+    result = journal.recorded_result(event["result"])
+    passed = result.worst_loss_ratio <= min(conditions.loss_goals())
+    outcome = INVALID if result.verdict is not Verdict.VALID else PASSED if passed else FAILED
+    return Done(number, event["frame_size"], event["repetition"], event.get("attempt", 1), event["rate_fps"], result, outcome)
+
+
+def _figures(counts: DirectionCounts) -> dict[str, Any]:
+    plain = {name: getattr(counts, name) for name in ("intended", "sent", "received", "lost", "loss_ratio", "duplicates", "out_of_order", "send_time_s")}
+    lateness = {f"lateness_{name}_us": getattr(counts.lateness_us, name) for name in ("p50", "p99", "p999", "max")}
+    delay = counts.delay_us
+    delays = {} if delay is None else {f"delay_{name}_us": getattr(delay, name) for name in ("min", "p50", "p99", "p999", "max")}
+    return {**plain, "tester_drops": sum(counts.tester_drops.values()), "dut_input_drops": counts.dut_input_drops, **lateness, **delays}
+
+
+def _path(frame_size: int, done: Sequence[Done]) -> Chart:
+    """Rate over trials; the line joins them in their order, the marks say how each ended."""
+    places = list(enumerate(done, start=1))
+    line = Curve("in this order", tuple(float(x) for x, _ in places), tuple(float(one.rate_fps) for _, one in places), kind="path")
+    each = [_dots(outcome, [(float(x), float(one.rate_fps)) for x, one in places if one.outcome == outcome]) for outcome in OUTCOMES]
+    return Chart(
+        name=f"path-{frame_size}",
+        title=f"Rates offered with {frame_size} byte frames",
+        x_label="trial",
+        y_label="offered rate, frames/s per direction",
+        curves=(line, *each),
+        caption="Passed: a trial lost no more than tolerated. Invalid: it says nothing about the DUT.",
+        x_scale="counts",
+        y_scale=scale_of(line.y),
+        y_range=(0 if scale_of(line.y) == "linear" else None, None),
+    )
+
+
+def _lateness(done: Sequence[Done]) -> Chart:
+    quantiles: dict[str, Callable[[DirectionCounts], float]] = {"p99.9": lambda one: one.lateness_us.p999, "largest": lambda one: one.lateness_us.max}
+    curves = [_over_trials(f"{direction}, {name}", done, direction, of) for direction in Direction for name, of in quantiles.items()]
+    return Chart(
+        name="lateness",
+        title="How late the tester sent, against its schedule",
+        x_label="trial",
+        y_label="lateness, µs",
+        curves=tuple(curves),
+        caption="Of each trial the 99.9th percentile of the frames and the latest one, whatever the verdict.",
+        x_scale="counts",
+        y_scale=scale_of(y for curve in curves for y in curve.y),
+    )
+
+
+def _over_trials(label: str, done: Sequence[Done], direction: Direction, of: Callable[[DirectionCounts], float]) -> Curve:
+    known = [(float(one.number), of(counts)) for one in done if (counts := one.result.directions().get(direction)) is not None]
+    return _dots(label, known)
+
+
+def _dots(label: str, points: Sequence[tuple[float, float]]) -> Curve:
+    return Curve(label, tuple(x for x, _ in points), tuple(y for _, y in points), kind="dots")
+
+
+def _delays(frame_size: int, done: Sequence[Done], marks: Sequence[Mark]) -> Chart:
+    """The delays of each valid trial, by direction."""
+    counted = [(direction, counts.delay_us) for one in done if one.outcome != INVALID for direction, counts in one.result.directions().items()]
+    curves = [
+        Curve(direction.value, tuple(of(delay) / 1000 for _, of in QUANTILES), tuple(share for share, _ in QUANTILES), kind="bundle")
+        for direction, delay in counted
+        if delay is not None
+    ]
+    return Chart(
+        name=f"delays-{frame_size}",
+        title=f"Delays with {frame_size} byte frames",
+        x_label="one-way delay, ms",
+        y_label="share of the frames",
+        curves=tuple(curves),
+        caption="A line for each trial, through the quantiles that the journal keeps; what lies between them is not known.",
+        x_scale=scale_of(x for curve in curves for x in curve.x),
+        y_scale="nines",
+        marks=tuple(marks),
+    )

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from dutperf import __version__, procedure
-from dutperf.cli import convert, doctor, lab, measure, resume, run, trial
+from dutperf.cli import convert, doctor, export, lab, measure, plot, report, resume, run, summary, trial
 from dutperf.endings import signals_interrupt
 
 app = typer.Typer(name="dutperf", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -35,6 +35,10 @@ for definition in procedure.ALL:
     app.command(definition.name)(measure.command(definition))
 app.command("run")(run.run)
 app.command("resume")(resume.resume)
+app.command("show")(summary.show)
+app.command("report")(report.report)
+app.command("plot")(plot.plot)
+app.command("export")(export.export)
 app.add_typer(lab.app, name="lab")
 app.command("convert")(convert.convert)
 app.command("doctor")(doctor.doctor)

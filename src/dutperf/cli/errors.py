@@ -43,7 +43,7 @@ def kept(directory: Path) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, WriteError, TesterError, ConfigError):
         if any(path.exists() and path.stat().st_size for path in (directory / JOURNAL, directory / SUITE)):
-            say(f"what was measured so far is in {directory}; go on with: dutperf resume {directory}")
+            say(f"what was measured so far is in {directory} (dutperf show, dutperf report); go on with: dutperf resume {directory}")
         raise
 
 

@@ -15,12 +15,13 @@ import typer
 
 from dutperf import campaign, suite
 from dutperf.campaign import Observer, Summary
-from dutperf.cli import live, options, show
+from dutperf.cli import live, options, results, show
 from dutperf.cli.bench import Bench, Source, bench
 from dutperf.cli.errors import kept, reported, say
 from dutperf.conditions import Conditions
 from dutperf.endings import INVALID, NO_NUMBER
 from dutperf.procedure.definition import Definition
+from dutperf.report.html import REPORT
 from dutperf.suite import Measurement, SuiteSummary
 
 Wanted = Sequence[tuple[Definition, Conditions]]
@@ -68,14 +69,26 @@ def watching(count: int) -> suite.Watch:
 
 
 def tell(result: Summary | SuiteSummary, directory: Path, as_json: bool) -> NoReturn:
-    """Show the result, and end with its exit status."""
+    """Show the result, write the report, and end with the result's exit status."""
     if as_json:
         typer.echo(json.dumps(result.model_dump(mode="json")))
-    elif isinstance(result, Summary):
-        show.summary(result, directory)
     else:
-        show.suite(result, directory)
+        show.result(result)
+    has_report = _report(directory)
+    if not as_json:
+        what = "summaries" if isinstance(result, SuiteSummary) else "journal, summary"
+        show.line(f"{what} and {REPORT} are in {directory}" if has_report else f"the results are in {directory}")
     raise typer.Exit(exit_status(result))
+
+
+def _report(directory: Path) -> bool:
+    """Write the report; whether that succeeded. Whatever is wrong with it, what was measured is on the disk and remains a success."""
+    try:
+        results.write_report(directory)
+    except Exception as error:
+        say(f"there is no report: {str(error) or type(error).__name__}; try again with: dutperf report {directory}")
+        return False
+    return True
 
 
 def exit_status(result: Summary | SuiteSummary) -> int:

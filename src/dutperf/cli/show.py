@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -13,6 +12,7 @@ from rich.table import Table
 
 from dutperf.campaign import Summary
 from dutperf.model import DirectionCounts, TrialResult, Verdict
+from dutperf.report import tables
 from dutperf.suite import SuiteSummary
 
 _STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.ABORTED: "bold red"}
@@ -99,40 +99,40 @@ def _by_kind(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
 
 
-def summary(of: Summary, directory: Path) -> None:
-    """A row or more for each frame size, what they rest on, the deviations from the RFCs, and where the files are."""
+def result(of: Summary | SuiteSummary) -> None:
+    """The results of a run, or of each measurement of a suite under its name."""
+    if isinstance(of, Summary):
+        _summary(of)
+        return
+    for part in of.measurements:
+        output().rule(f"[bold]{escape(part.name)}", align="left")
+        if part.note is not None:
+            line(part.note)
+        if part.summary is not None:
+            _summary(part.summary)
+
+
+def line(text: str) -> None:
+    """A sentence as it is; a path in it is not broken."""
+    output().print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _summary(of: Summary) -> None:
+    """A row or more for each frame size, what they rest on, and the deviations from the RFCs."""
     console = output()
     console.print(_points(of))
-    for point in of.points:
-        warning = "[bold red]limited by the tester, not the DUT:[/] " if point.limited_by_tester else ""
-        console.print(f"{point.frame_size} bytes: {warning}{escape(point.message)}", highlight=False)
-        for remark in point.remarks():
-            console.print(f"{point.frame_size} bytes{remark}", markup=False, highlight=False)
+    for text, warns in tables.messages(of):
+        console.print(text, style="bold red" if warns else None, markup=False, highlight=False)
     for deviation in of.deviations:
         console.print(f"deviates from {deviation.clause}: {deviation.text}", markup=False, highlight=False)
-    console.print(f"journal and summary are in {directory}", markup=False, highlight=False, soft_wrap=True)
-
-
-def suite(of: SuiteSummary, directory: Path) -> None:
-    """Each measurement under its name."""
-    console = output()
-    for part in of.measurements:
-        console.rule(f"[bold]{escape(part.name)}", align="left")
-        if part.note is not None:
-            console.print(part.note, markup=False, highlight=False)
-        if part.summary is not None:
-            summary(part.summary, directory / part.name)
-    console.print(f"the summary of all is in {directory}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _points(of: Summary) -> Table:
-    dut = " ".join(str(of.dut[key]) for key in ("name", "version") if of.dut.get(key))
-    kind = type(of.points[0])
-    passing = f" ({of.points[0].passing})" if of.points[0].passing else ""
-    table = Table(title=escape(kind.title + passing + (f", of {dut}" if dut else "")), title_justify="left")
-    for column in ("frame size", "IPv4", *kind.columns):
-        table.add_column(column, justify="left" if column.endswith("by") else "right")
-    for point in of.points:
-        for row in point.rows():
-            table.add_row(str(point.frame_size), str(point.frame_size_ipv4), *row)
+    of_dut = f", of {name}" if (name := tables.dut_name(of.dut)) else ""
+    shown = tables.results(of)
+    table = Table(title=escape(shown.title + of_dut), title_justify="left")
+    for number, head in enumerate(shown.heads):
+        table.add_column(head, justify="left" if shown.is_word(number) else "right")
+    for row in shown.rows:
+        table.add_row(*row)
     return table

@@ -4,13 +4,14 @@
 VENV := .venv/bin
 DEMO := results/demo
 
-.PHONY: help setup setup-dev build demo test truth bench-memory check format clean
+.PHONY: help setup setup-dev build demo test test-report truth bench-memory check format clean
 .NOTPARALLEL:
 
 help:
 	@echo "make demo    install what is missing, build, and measure TAYGA, a real NAT64 gateway, into $(DEMO)/"
 	@echo "make test    every test (root: they build network namespaces)"
 	@echo "make truth   the tests that measure a known truth at full length, about ten minutes"
+	@echo "make test-report   reports in Chromium, at three widths, light and dark"
 	@echo "make bench-memory   the engine's memory in a PDV trial of a million frames, and of sixty million"
 	@echo "make check   style, types, dependencies between modules"
 	@echo "make build   the engine;   make setup   what it needs;   make format   in the house's style;   make clean"
@@ -33,6 +34,10 @@ test: setup-dev
 	@scripts/build
 	meson test -C build --print-errorlogs
 	$(VENV)/python -m pytest
+
+test-report:
+	@scripts/setup browser
+	$(VENV)/python -m pytest -m browser
 
 truth: setup-dev
 	@scripts/build

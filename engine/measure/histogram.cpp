@@ -33,6 +33,21 @@ std::uint64_t Histogram::ranked(std::uint64_t rank) const {
     return max_;
 }
 
+std::vector<Histogram::Bucket> Histogram::buckets() const {
+    std::vector<Bucket> merged;
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+        if (counts_[i] == 0) continue;
+        const std::uint64_t value = largest_in(i);
+        const unsigned width = static_cast<unsigned>(std::bit_width(value | 1));
+        const unsigned shift = width > kBucketBits + 1 ? width - (kBucketBits + 1) : 0;
+        const std::uint64_t largest = (((value >> shift) + 1) << shift) - 1;  // its end is one of our own cells' as well
+        if (merged.empty() || merged.back().largest != largest) merged.push_back({.largest = largest, .count = 0});
+        merged.back().count += counts_[i];
+    }
+    if (!merged.empty()) merged.back().largest = max_;
+    return merged;
+}
+
 std::int64_t SignedHistogram::min() const { return below_.total() != 0 ? -static_cast<std::int64_t>(below_.max()) : static_cast<std::int64_t>(above_.min()); }
 
 std::int64_t SignedHistogram::max() const { return above_.total() != 0 ? static_cast<std::int64_t>(above_.max()) : -static_cast<std::int64_t>(below_.min()); }

@@ -33,8 +33,16 @@ public:
     // The value of the sample with that rank, the smallest having rank 1.
     [[nodiscard]] std::uint64_t ranked(std::uint64_t rank) const;
 
+    // The samples that are larger than the bucket's before and not larger than `largest`.
+    struct Bucket {
+        std::uint64_t largest, count;
+    };
+    // The distribution in few words: buckets that are not empty, in order, each at most an eighth of its values wide; the last one ends with max().
+    [[nodiscard]] std::vector<Bucket> buckets() const;
+
 private:
     static constexpr unsigned kPrecisionBits = 10;
+    static constexpr unsigned kBucketBits = 3;
     static constexpr std::uint64_t kLargest = std::uint64_t{1} << 40U;
 
     static std::size_t index_of(std::uint64_t value) {

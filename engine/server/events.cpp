@@ -13,6 +13,12 @@ constexpr int kProtocol = 1;
 
 double us(std::int64_t ticks, std::uint64_t clock_hz) { return static_cast<double>(ticks) / static_cast<double>(clock_hz) * 1e6; }
 
+json buckets_us(const Histogram& histogram, std::uint64_t clock_hz) {
+    json out = json::array();
+    for (const auto& bucket : histogram.buckets()) out.push_back({us(static_cast<std::int64_t>(bucket.largest), clock_hz), bucket.count});
+    return out;
+}
+
 json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     json out{{"intended", result.intended},
              {"sent", result.sent},
@@ -44,6 +50,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     if (result.delay) {
         out["delay_us"] = quantiles_us(*result.delay, clock_hz);
         out["delay_us"]["min"] = us(static_cast<std::int64_t>(result.delay->min()), clock_hz);
+        out["delay_us"]["buckets"] = buckets_us(*result.delay, clock_hz);
         out["stamped_sent"] = result.stamped_sent;
         out["stamped_received"] = result.stamped_received;
         out["late"] = result.late;

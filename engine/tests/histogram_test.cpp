@@ -57,6 +57,30 @@ TEST(Histogram, HugeValuesKeepTheirMaximum) {
     EXPECT_EQ(histogram.max(), std::uint64_t{1} << 50U);
 }
 
+TEST(Histogram, BucketsHoldEverySampleAndAreNarrow) {
+    std::mt19937_64 random(5);
+    std::lognormal_distribution<double> distribution(12, 3);
+    Histogram histogram;
+    std::vector<std::uint64_t> sample(20'000);
+    for (auto& value : sample) {
+        value = static_cast<std::uint64_t>(distribution(random));
+        histogram.record(value);
+    }
+    const auto buckets = histogram.buckets();
+    EXPECT_EQ(buckets.back().largest, histogram.max());
+    std::uint64_t before = 0, seen = 0;
+    for (const auto& bucket : buckets) {
+        const auto within = [&](std::uint64_t value) { return value <= bucket.largest && (seen == 0 || value > before); };
+        EXPECT_EQ(bucket.count, static_cast<std::uint64_t>(std::ranges::count_if(sample, within)));
+        const auto smallest = std::ranges::min(sample, {}, [&](std::uint64_t value) { return within(value) ? value : std::uint64_t(-1); });
+        EXPECT_LE(bucket.largest - smallest, smallest / 8 + 1);
+        before = bucket.largest;
+        seen += bucket.count;
+    }
+    EXPECT_EQ(seen, sample.size());
+    EXPECT_TRUE(Histogram().buckets().empty());
+}
+
 TEST(SignedHistogram, RanksNegativeBeforePositive) {
     SignedHistogram histogram;
     for (const std::int64_t value : {-30, 5, -10, 20, 0, -20, 10}) histogram.record(value);

@@ -251,6 +251,8 @@ class Delays(Quantiles):
     """One-way delays, in microseconds: from the sending core's stamp to the receiving core's poll."""
 
     min: float
+    buckets: tuple[tuple[float, Annotated[int, Field(ge=1)]], ...] | None = None
+    """The distribution: the largest delay of each bucket, and how many delays are in it; a bucket is at most an eighth of its delays wide."""
 
 
 class DelayChanges(Value):

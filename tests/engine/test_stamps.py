@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from itertools import accumulate
 from math import ceil
 from pathlib import Path
 
@@ -95,6 +96,10 @@ def test_every_delay_is_in_the_file_and_agrees_with_the_figures(open_engine: Ope
     assert (ordered[0], ordered[-1]) == (pytest.approx(figures.min, rel=1e-9), pytest.approx(figures.max, rel=1e-9))
     for share, figure in ((0.5, figures.p50), (0.99, figures.p99), (0.999, figures.p999)):
         assert ordered[ceil(share * count) - 1] == pytest.approx(figure, rel=0.001)
+    assert figures.buckets is not None
+    ends, counts = zip(*figures.buckets, strict=True)
+    assert ends[-1] == figures.max
+    assert list(np.searchsorted(ordered, np.array(ends) * (1 + 1e-9), side="right")) == list(accumulate(counts))
 
 
 def test_lost_frames_are_not_in_the_file(open_engine: OpenEngine, tmp_path: Path) -> None:

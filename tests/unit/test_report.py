@@ -28,13 +28,14 @@ from dutperf.cli import app, results
 from dutperf.cli.results import Results
 from dutperf.conditions import Rate
 from dutperf.journal import JOURNAL
-from dutperf.report import export, figures, html, tables
+from dutperf.model import Delays, TrialResult, Verdict
+from dutperf.report import export, figures, html, tables, trials
 from dutperf.report.charts import Chart, Curve, Mark
 from dutperf.report.html import REPORT
 from dutperf.report.measured import Measured
 from dutperf.suite import SuiteSummary
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import measure, plan
+from plans import counts, measure, plan
 
 NAMES = tuple(documented.MEASURED)
 pytestmark = pytest.mark.filterwarnings("error:constrained_layout not applied", "error::pytest.PytestUnraisableExceptionWarning")
@@ -273,7 +274,30 @@ def test_delays_are_drawn_as_far_as_they_are_known(measured: dict[str, Measured]
     assert [mark.label for mark in chart.marks] == ["TL", "WCL"]
     first = next(event for event in measured["latency"].events if event["event"] == "result" and event["result"]["verdict"] == "valid")
     delays = first["result"]["forward"]["delay_us"]
-    assert chart.curves[0].x == tuple(delays[name] / 1000 for name in ("min", "p50", "p99", "p999", "max"))
+    drawn = set(zip(chart.curves[0].x, chart.curves[0].y, strict=True))
+    quantiles = {"min": 0.0, "p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
+    assert drawn > {(delays[name] / 1000, share) for name, share in quantiles.items()}
+    assert chart.curves[0].y == tuple(sorted(chart.curves[0].y))
+
+
+def test_a_histogram_has_every_frame_once(measured: dict[str, Measured]) -> None:
+    chart = chart_of(measured["pdv"], "histogram-84")
+    assert [curve.label for curve in chart.curves] == ["forward", "reverse"]
+    for curve in chart.curves:
+        assert sum(curve.y) == pytest.approx(100)
+    points = measured["pdv"].summary.points  # type: ignore[union-attr]
+    middle = sum(share for end, share in zip(chart.curves[0].x, chart.curves[0].y, strict=True) if end <= points[0].forward["median"].median)  # type: ignore[attr-defined]
+    assert middle == pytest.approx(50, abs=5)
+
+
+def test_a_distribution_that_is_not_known_is_not_made_up() -> None:
+    delays = Delays(min=1, p50=2, p99=3, p999=4, max=5)
+    result = TrialResult(trial=0, verdict=Verdict.VALID, forward=counts(delay_us=delays))
+    done = [trials.Done(1, 84, 1, 1, 1000, result, trials.PASSED)]
+    distribution, histogram = trials.delay_charts(done, ())
+    assert distribution.curves[0].x == (0.001, 0.002, 0.003, 0.004, 0.005)
+    assert "nothing is known" in distribution.caption
+    assert not histogram.has_points
 
 
 MAGIC = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}

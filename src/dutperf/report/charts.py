@@ -14,7 +14,7 @@ WIDE = 10.0
 """Values of which one is more than so many times another are drawn on a logarithmic axis."""
 
 
-Kind = Literal["line", "dots", "rings", "path", "bundle", "reference"]
+Kind = Literal["line", "dots", "rings", "path", "bundle", "steps", "reference"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Curve:
     """For each point the ends of a bar through it; empty: none."""
     kind: Kind = "line"
     """``dots`` are not connected, a ``path`` has no points of its own, ``rings`` stand around points of another curve; the curves of a
-    ``bundle`` are those with the same label; ``reference`` is nothing measured."""
+    ``bundle`` are those with the same label; of ``steps`` each point ends the step to its y; ``reference`` is nothing measured."""
 
 
 @dataclass(frozen=True)

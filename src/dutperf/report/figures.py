@@ -159,14 +159,18 @@ def _path(axes: Axes, curve: Curve, _number: int) -> None:
 def _bundle(axes: Axes, curve: Curve, number: int) -> None:
     named = curve.label in axes.get_legend_handles_labels()[1]
     style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)], "linestyle": DASHES[number % len(DASHES)]}
-    axes.plot(curve.x, curve.y, linewidth=0.9, markersize=2.5, label=None if named else curve.label, **style)
+    axes.plot(curve.x, curve.y, linewidth=0.9, markersize=2.5, markevery=max(1, len(curve.x) // 6), label=None if named else curve.label, **style)
+
+
+def _steps(axes: Axes, curve: Curve, number: int) -> None:
+    axes.step(curve.x, curve.y, where="pre", linewidth=1.2, color=COLOURS[number % len(COLOURS)], linestyle=DASHES[number % len(DASHES)], label=curve.label)
 
 
 def _reference(axes: Axes, curve: Curve, _number: int) -> None:
     axes.plot(curve.x, curve.y, color=INK, linewidth=1, linestyle=(0, (6, 3)), label=curve.label)
 
 
-_NUMBERED = ("line", "dots", "bundle")
+_NUMBERED = ("line", "dots", "bundle", "steps")
 """Kinds that differ in colour, marker and dashes."""
 _PLOT: dict[str, Callable[[Axes, Curve, int], None]] = {
     "line": _line,
@@ -174,6 +178,7 @@ _PLOT: dict[str, Callable[[Axes, Curve, int], None]] = {
     "rings": _rings,
     "path": _path,
     "bundle": _bundle,
+    "steps": _steps,
     "reference": _reference,
 }
 

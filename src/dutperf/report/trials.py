@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from math import log
 from typing import Any
+
+import numpy as np
 
 from dutperf import journal
 from dutperf.conditions import Conditions
@@ -17,6 +21,8 @@ from dutperf.model import Delays, Direction, DirectionCounts, TrialResult, Verdi
 from dutperf.report.charts import Chart, Curve, Mark, scale_of
 from dutperf.report.points import of_kind
 
+BINS = 60
+"""Of a histogram."""
 PASSED, FAILED, INVALID = "passed", "failed", "invalid"
 OUTCOMES = (PASSED, FAILED, INVALID)
 QUANTILES: tuple[tuple[float, Callable[[Delays], float]], ...] = (
@@ -26,7 +32,7 @@ QUANTILES: tuple[tuple[float, Callable[[Delays], float]], ...] = (
     (0.999, lambda delays: delays.p999),
     (1.0, lambda delays: delays.max),
 )
-"""What a result keeps of the distribution of its delays: share of the frames, and the delay in µs that they do not exceed."""
+"""What a result has of its delays, whether or not it has their distribution: share of the frames, and the delay in µs that they do not exceed."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ def trials(events: Iterable[Event], conditions: Conditions) -> list[Done]:
 
 def delay_charts(done: Sequence[Done], marks: Sequence[Mark]) -> list[Chart]:
     """The delays of each frame size, where frames were stamped."""
-    return [_delays(size, each, marks) for size, each in _by_size(done).items()]
+    return [chart for size, each in _by_size(done).items() for chart in (_distribution(size, each, marks), _histogram(size, each))]
 
 
 def course_charts(done: Sequence[Done]) -> list[Chart]:
@@ -128,22 +134,70 @@ def _dots(label: str, points: Sequence[tuple[float, float]]) -> Curve:
     return Curve(label, tuple(x for x, _ in points), tuple(y for _, y in points), kind="dots")
 
 
-def _delays(frame_size: int, done: Sequence[Done], marks: Sequence[Mark]) -> Chart:
+def _stamped(done: Sequence[Done]) -> list[tuple[Direction, Delays]]:
     """The delays of each valid trial, by direction."""
     counted = [(direction, counts.delay_us) for one in done if one.outcome != INVALID for direction, counts in one.result.directions().items()]
-    curves = [
-        Curve(direction.value, tuple(of(delay) / 1000 for _, of in QUANTILES), tuple(share for share, _ in QUANTILES), kind="bundle")
-        for direction, delay in counted
-        if delay is not None
-    ]
+    return [(direction, delays) for direction, delays in counted if delays is not None]
+
+
+def _distribution(frame_size: int, done: Sequence[Done], marks: Sequence[Mark]) -> Chart:
+    """Which share of the frames took no longer."""
+    stamped = _stamped(done)
+    curves = [_bundled(direction, [(share, delay_us) for delay_us, share in _cumulative(delays)]) for direction, delays in stamped]
+    between = "" if all(delays.buckets for _, delays in stamped) else " Between the quantiles that the journal keeps, nothing is known."
     return Chart(
         name=f"delays-{frame_size}",
         title=f"Delays with {frame_size} byte frames",
         x_label="one-way delay, ms",
         y_label="share of the frames",
         curves=tuple(curves),
-        caption="A line for each trial, through the quantiles that the journal keeps; what lies between them is not known.",
+        caption="The share of the frames that took no longer, a line for each valid trial." + between,
         x_scale=scale_of(x for curve in curves for x in curve.x),
         y_scale="nines",
         marks=tuple(marks),
     )
+
+
+def _bundled(direction: Direction, points: Sequence[tuple[float, float]]) -> Curve:
+    return Curve(direction.value, tuple(delay_us / 1000 for _, delay_us in points), tuple(share for share, _ in points), kind="bundle")
+
+
+def _cumulative(delays: Delays) -> list[tuple[float, float]]:
+    """Delays in µs, and the share of the frames that take no longer; in order of both."""
+    known = [(of(delays), share) for share, of in QUANTILES]
+    counts = [count for _, count in delays.buckets or ()]
+    ends = [(end, seen / sum(counts)) for (end, _), seen in zip(delays.buckets or (), accumulate(counts), strict=True)]
+    return sorted(known + ends)
+
+
+def _histogram(frame_size: int, done: Sequence[Done]) -> Chart:
+    """How the delays of all valid trials are distributed, in bins that are evenly wide on a logarithmic axis."""
+    stamped = [(direction, delays) for direction, delays in _stamped(done) if delays.buckets and delays.min > 0]
+    curves = [curve for one in Direction if (curve := _binned(one, [delays for direction, delays in stamped if direction is one])).x]
+    return Chart(
+        name=f"histogram-{frame_size}",
+        title=f"Histogram of the delays with {frame_size} byte frames",
+        x_label="one-way delay, ms",
+        y_label="frames, %",
+        curves=tuple(curves),
+        caption=f"All valid trials together, in {BINS} bins.",
+        x_scale=scale_of(x for curve in curves for x in curve.x),
+        y_range=(0, None),
+    )
+
+
+def _binned(direction: Direction, trials_: Sequence[Delays]) -> Curve:
+    """Percentage of the frames in each bin. What is known of the distribution is finer than the bins, or as fine; between, it counts as evenly spread."""
+    if not trials_:
+        return Curve(direction.value, (), (), kind="steps")
+    low, high = min(one.min for one in trials_), max(one.max for one in trials_)
+    edges = np.geomspace(low, max(high, low * 1.001), BINS + 1)
+    weights = [sum(count for _, count in one.buckets or ()) for one in trials_]
+    shares = [np.interp(np.log(edges), *_points(one), left=0.0, right=1.0) for one in trials_]
+    percent = np.diff(np.average(shares, axis=0, weights=weights), prepend=0.0) * 100
+    return Curve(direction.value, tuple(float(edge) / 1000 for edge in edges), tuple(map(float, percent)), kind="steps")
+
+
+def _points(delays: Delays) -> tuple[list[float], list[float]]:
+    cumulative = _cumulative(delays)
+    return [log(delay) for delay, _ in cumulative], [share for _, share in cumulative]

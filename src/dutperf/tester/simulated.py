@@ -21,6 +21,9 @@ from dutperf.tester import Progress, ProgressCallback, truth
 from dutperf.tester.truth import NO_LIMIT, Lost
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
+BUCKETS_OF_OCTAVE = 8
+SMALLEST_US = 1e-3
+"""What is smaller counts as that, among the buckets."""
 DISTURBANCE_S = (0.06, 0.2)
 """How long a disturbed tester is away: enough to be noticed."""
 
@@ -226,7 +229,15 @@ def _delays(delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> Delays | None:
         return None
     ordered = np.sort(delays_us)
     p50, p99, p999 = (float(ordered[ceil(share * len(ordered)) - 1]) for share in (0.5, 0.99, 0.999))
-    return Delays(min=float(ordered[0]), p50=p50, p99=p99, p999=p999, max=float(ordered[-1]))
+    return Delays(min=float(ordered[0]), p50=p50, p99=p99, p999=p999, max=float(ordered[-1]), buckets=_buckets(ordered))
+
+
+def _buckets(ordered: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[tuple[float, int], ...]:
+    """As the engine has them, with its precision; the last one ends with the largest delay."""
+    lead, exponent = np.frexp(np.maximum(ordered, SMALLEST_US))
+    part = np.floor(lead * 2 * BUCKETS_OF_OCTAVE)
+    ends, counts = np.unique(np.ldexp((part + 1) / BUCKETS_OF_OCTAVE, exponent - 1), return_counts=True)
+    return tuple(zip([*map(float, ends[:-1]), float(ordered[-1])], map(int, counts), strict=True))
 
 
 def _changes(delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> DelayChanges:

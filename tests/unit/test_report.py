@@ -24,6 +24,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 import documented
+import simulated_run
+from dutperf import procedure
 from dutperf.cli import app, results
 from dutperf.cli.results import Results
 from dutperf.conditions import Rate
@@ -183,6 +185,20 @@ def test_plots_of_results_have_the_summary_s_numbers(name: str, measured: dict[s
     medians = {point[1] for point in tables.flat(points) if point[0].endswith(".median") and "conditional" not in point[0]}
     if name in ("throughput", "latency", "ipdv"):
         assert medians <= drawn
+
+
+@pytest.mark.parametrize("name", [definition.name for definition in procedure.ALL if definition.name not in NAMES])
+def test_every_other_procedure_has_its_page_too(name: str, tmp_path: Path) -> None:
+    summary = simulated_run.start(tmp_path, name)
+    [one] = results.read(tmp_path).measured
+    assert one.summary == summary
+    page = html.page([one])
+    assert tables_of(page)[f"Results of {name}"] == cells(tables.results(summary))
+    known = set(numbers([point.model_dump(mode="json") for point in summary.points]))
+    assert set(numbers(tables.records(summary))) == known
+    drawn = {y for chart in one.result_charts()[:1] for curve in chart.curves for y in curve.y}
+    assert drawn <= known
+    assert bool(drawn) == any(point.has_number for point in summary.points)
 
 
 def test_the_report_and_the_summary_know_the_same_deviations(page: str, measured: dict[str, Measured]) -> None:

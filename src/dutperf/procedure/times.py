@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -20,7 +20,8 @@ from dutperf.model import Direction, DirectionCounts, LimitedBy, Trial, Value, V
 from dutperf.procedure import evidence
 from dutperf.procedure.bench import Bench, Place, Plan, fixed_repetitions, frame_limits
 from dutperf.procedure.during import During
-from dutperf.report import points
+from dutperf.report import charts, points
+from dutperf.report.charts import Chart
 from dutperf.report.points import PointBuilder, Recorded, Row, Trials
 
 Rates = Mapping[str, int]
@@ -146,9 +147,31 @@ class TimesPoint(points.Point):
 
     def rows(self) -> list[Row]:
         """See :class:`dutperf.report.points.Point`."""
+        return [_row(name, times) for name, times in self._named().items()] or [("-", "-", "-", "-", "-", self.limited_by or "-")]
+
+    def _named(self) -> dict[str, Times]:
         both = {"forward": self.forward, "reverse": self.reverse}
-        named = [(f"{direction} {name}", times) for direction, all_ in both.items() for name, times in (all_ or {}).items()]
-        return [_row(name, times) for name, times in named] or [("-", "-", "-", "-", "-", self.limited_by or "-")]
+        return {f"{direction} {name}": times for direction, all_ in both.items() for name, times in (all_ or {}).items()}
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """The times over the frame size."""
+        del frames
+        names = dict.fromkeys(name for point in points for name in point._named())
+        over = {name: [(float(point.frame_size), times) for point in points if (times := point._named().get(name))] for name in names}
+        curves = [charts.with_bars(name, [(size, (times.median, times.p1, times.p99)) for size, times in each]) for name, each in over.items()]
+        what, _, meaning = cls.title.partition(", s: ")
+        over_sizes = Chart(
+            name="",
+            title=f"{what.capitalize()} over frame size",
+            x_label="frame size, bytes",
+            y_label="time, s",
+            curves=tuple(curves),
+            caption=f"Time {meaning}. {charts.bars()}",
+            x_scale="octaves",
+            y_scale=charts.scale_of(y for curve in curves for y in curve.y),
+        )
+        return (over_sizes,)
 
 
 def _row(name: str, times: Times) -> Row:

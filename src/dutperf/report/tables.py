@@ -25,7 +25,7 @@ class Table:
 
     def is_word(self, column: int) -> bool:
         """Whether a column holds words, not figures."""
-        return self.heads[column].endswith(("by", "figure"))
+        return self.heads[column].endswith("by") or not any(row[column].lstrip("-–")[:1].isdigit() for row in self.rows)
 
 
 def results(summary: Summary) -> Table:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of conditions and of the environment's members for a person; what is not here is shown by the name that it has in summary.json."""
+"""The names of conditions and of the environment's members for a person; what is not here is shown by the name that it has in
+summary.json, without its underscores."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def name_of(member: str, names: Mapping[str, str]) -> str:
     while known and known not in names:
         known, _, last = known.rpartition(".")
         rest = f"{last}.{rest}" if rest else last
-    return member if not known else names[known] + (f": {rest}" if rest else "")
+    return member.replace("_", " ") if not known else names[known] + (f": {rest}" if rest else "")
 
 
 def text(value: Any) -> str:

@@ -58,7 +58,7 @@ def measure(definition: Definition, tester: Tester, plan: Plan, out: Path, obser
     described = _described(definition, procedure, plan)
     with JournalWriter.create(out) as journal, _ending(journal, definition) as ending:
         journal.write("plan", format=FORMAT, dutperf=__version__, invocation=list(plan.invocation), source=dict(plan.source), **described)
-        journal.write("environment", host=host.environment(), tester=tester.environment())
+        journal.write("environment", **_environment(tester, plan))
         ending["message"] = _run(procedure, Campaign(definition.name, tester, plan, journal, observer))
     return write_summary(out, definition.point)
 
@@ -88,7 +88,7 @@ def resume(tester: Tester, plan: Plan, journal: ResumedJournal, observer: Observ
     procedure = definition.make(plan)
     _check_same(journal.plan, _described(definition, procedure, plan))
     known = [event for event in journal.events if event["event"] == "environment"]
-    environment = {"host": host.environment(), "tester": tester.environment()}
+    environment = _environment(tester, plan)
     journal.preface = {"dutperf": __version__, "invocation": list(plan.invocation), **environment}
     continued = ContinuedTester(ReplayedTester(journal.events), tester)
     with _ending(journal, definition) as ending:
@@ -102,6 +102,12 @@ def _run(procedure: Procedure, campaign: Campaign) -> str | None:
     message = procedure.run(campaign)
     campaign.leave()
     return message
+
+
+def _environment(tester: Tester, plan: Plan) -> dict[str, Any]:
+    """What the trials are run on, as JSON types; with the tester's own floor where it is known."""
+    known = {} if plan.calibration is None else {"calibration": plan.calibration.stated()}
+    return {"host": host.environment(), "tester": tester.environment(), **known}
 
 
 def _described(definition: Definition, procedure: Procedure, plan: Plan) -> dict[str, Any]:

@@ -133,6 +133,8 @@ class Conditions(Value):
     """When the first frame is tagged, in seconds after the start."""
     delays_to: str | None = None
     """Directory for a file with every delay of each trial, on the machine of the tester."""
+    subtract_calibration: bool = False
+    """Whether the tester's own typical delay, as the self-test found it, is taken from latencies; no clause has that."""
     overload_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
     """How long the DUT is overloaded, in seconds; the rest of the trial is at the reduced rate (RFC 2544 26.5)."""
     reset_after_s: Annotated[float, Field(gt=0, le=86_400)] = 10.0

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dutperf import config, dut, lab, traffic
+from dutperf import calibration, config, dut, lab, traffic
 from dutperf.campaign import Plan
 from dutperf.cli import options
 from dutperf.conditions import Conditions
@@ -100,6 +100,7 @@ class Bench:
             config=config.as_json(self.setup),
             invocation=["dutperf", *sys.argv[1:]],
             source=self.source.as_json(),
+            calibration=calibration.find(self.tester.environment()),
             dut_state=dut.state_of(self.setup.dut),
             dut_reset=dut.reset_of(self.setup.dut),
         )

@@ -137,6 +137,13 @@ DelaysTo = Annotated[
         "on another.",
     ),
 ]
+SubtractCalibration = Annotated[
+    bool,
+    typer.Option(
+        "--subtract-calibration",
+        help="Take the tester's own typical delay (dutperf selftest) from latencies, and say so. Differences of delays stay as they are.",
+    ),
+]
 Overload = Annotated[
     float, typer.Option("--overload", metavar="S", help="How long the DUT is overloaded (RFC 2544 26.5: 60); the rest of --duration is at half that rate.")
 ]
@@ -182,6 +189,7 @@ OF_PROCEDURES: dict[str, Any] = {
     "tags": Tags,
     "tag_after_s": TagAfter,
     "delays_to": DelaysTo,
+    "subtract_calibration": SubtractCalibration,
     "overload_s": Overload,
     "reset_after_s": ResetAfter,
 }

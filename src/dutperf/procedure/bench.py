@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from dutperf.calibration import Calibration
 from dutperf.conditions import Conditions
 from dutperf.model import IPV6_HEADER_EXCESS, Trial, TrialResult, to_json
 from dutperf.procedure.during import During, Running
@@ -41,6 +42,8 @@ class Plan:
     invocation: Sequence[str] = ()
     source: Mapping[str, Any] = field(default_factory=dict)
     """Where the set-up came from, for a run that goes on later: JSON types."""
+    calibration: Calibration | None = None
+    """What the tester can do by itself, where it was measured on such ports."""
     dut_state: Callable[[], str] | None = None
     """Asks the DUT for its state, where the set-up says how."""
     dut_reset: Callable[[], Running] | None = None

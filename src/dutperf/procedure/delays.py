@@ -21,7 +21,7 @@ from dutperf.conditions import Conditions
 from dutperf.journal import Event
 from dutperf.model import DelaysFiles, Direction, DirectionCounts, LimitedBy, Trial, TrialResult, Value, Verdict
 from dutperf.procedure import evidence
-from dutperf.procedure.bench import Bench, Place, Plan, frame_limits
+from dutperf.procedure.bench import Bench, Place, Plan, PlanError, frame_limits
 from dutperf.procedure.rates import rate_of
 from dutperf.repetition import Rule, Stopped
 from dutperf.report import charts, points
@@ -44,6 +44,8 @@ class Kind:
     """The trial with the time stamps that this needs. Raises PlanError."""
     mean: bool = False
     """Whether the mean over the repetitions is the result (RFC 2544 26.2), not the median (RFC 8219 section 12)."""
+    latencies: frozenset[str] = frozenset()
+    """Those of the figures that hold the tester's own delay; in a difference of delays it cancels out."""
 
 
 class Delays:
@@ -60,11 +62,21 @@ class Delays:
         self._rates = {size: rate_of(plan.conditions, size, plan.maximum_fps(size)) for size in plan.conditions.frame_sizes}
         for size, rate_fps in self._rates.items():
             self._stamp(plan.make_trial(size, rate_fps, 0))
+            self._subtracted(size)
 
     def description(self) -> dict[str, Any]:
         """See :meth:`dutperf.procedure.bench.Procedure.description`."""
-        frames = [{**frame_limits(self._plan, size, rate_fps), "rate_fps": rate_fps} for size, rate_fps in self._rates.items()]
+        frames = [{**frame_limits(self._plan, size, rate_fps), "rate_fps": rate_fps} | self._subtracted(size) for size, rate_fps in self._rates.items()]
         return {"search": {"algorithm": "none"}, "frames": frames}
+
+    def _subtracted(self, frame_size: int) -> dict[str, Any]:
+        """What is to be taken from this size's latencies, where that is asked for."""
+        if not self._plan.conditions.subtract_calibration:
+            return {}
+        if self._plan.calibration is None:
+            raise PlanError("nothing is known of this tester's own delay on such ports: run dutperf selftest first", option="subtract_calibration")
+        floor = self._plan.calibration.floor(frame_size)
+        return {"subtracted": Subtracted(delay_ms=floor.typical_us / 1000, frame_size=floor.frame_size, date=self._plan.calibration.date).model_dump()}
 
     def run(self, bench: Bench) -> str | None:
         """See :meth:`dutperf.procedure.bench.Procedure.run`. Ends before its time where the DUT forwards nothing."""
@@ -113,6 +125,21 @@ class Delays:
         }
 
 
+class Subtracted(Value):
+    """The tester's own typical delay that was taken from each latency."""
+
+    delay_ms: float
+    frame_size: int
+    """With which it was measured, in bytes incl. FCS."""
+    date: str
+
+    def said(self) -> str:
+        """For a message."""
+        return (
+            f"; the tester's own delay of {self.delay_ms:.4f} ms (its median with {self.frame_size} bytes, calibrated {self.date}) is subtracted from latencies"
+        )
+
+
 class TrialsFiles(DelaysFiles):
     """A trial's files of delays."""
 
@@ -154,6 +181,8 @@ class DelaysPoint(points.Point):
     """Figures that are plotted over the frame size, and what they mean."""
 
     rate_fps: int
+    subtracted: Subtracted | None = None
+    """None: latencies are as they were measured."""
     forward: dict[str, Figures] | None = None
     reverse: dict[str, Figures] | None = None
     limited_by: LimitedBy | None
@@ -260,13 +289,15 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
 
     def build(recorded: Recorded) -> DelaysPoint:
         events = recorded.of("delays")
-        usable = [event for event in events if event["valid"] and not event["silent"]]
+        subtracted = _subtracted(recorded)
+        usable = [_less(event, subtracted, kind) for event in events if event["valid"] and not event["silent"]]
         beyond = any(not event["valid"] for event in events)
         stopped = _stopped(recorded.conditions, kind, events)
         return point(
             frame_size=recorded.frame["frame_size"],
             frame_size_ipv4=recorded.frame["frame_size_ipv4"],
             rate_fps=recorded.frame["rate_fps"],
+            subtracted=subtracted,
             **({} if beyond else {direction.value: _over_repetitions(usable, direction, kind, recorded.conditions.repetitions) for direction in Direction}),
             limited_by=LimitedBy.TESTER if beyond else None,
             headline=kind.headline,
@@ -275,10 +306,25 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
             **_disturbance(recorded),
             delays_files=_files(recorded),
             trials=points.trials(recorded.of("result")),
-            message=_message(recorded, events, stopped),
+            message=_message(recorded, events, stopped) + ("" if subtracted is None else subtracted.said()),
         )
 
     return build
+
+
+def _subtracted(recorded: Recorded) -> Subtracted | None:
+    member = recorded.frame.get("subtracted")
+    return None if member is None else Subtracted.model_validate(member)
+
+
+def _less(event: dict[str, Any], subtracted: Subtracted | None, kind: Kind) -> dict[str, Any]:
+    """The event with its latencies less by what is to be subtracted. The journal keeps them as they were measured."""
+    if subtracted is None:
+        return event
+    own_ms = dict.fromkeys(kind.latencies, subtracted.delay_ms)
+    all_ = event["figures_ms"].items()
+    less = {direction: figures and {name: value - own_ms.get(name, 0.0) for name, value in figures.items()} for direction, figures in all_}
+    return {**event, "figures_ms": less}
 
 
 def _disturbance(recorded: Recorded) -> dict[str, float | None]:

@@ -80,8 +80,8 @@ class MeanLatencyPoint(DelaysPoint):
         yield f": latency is taken {self.latency_is}"
 
 
-LATENCY = Kind(name="latency", headline="TL", figures=figures, stamp=stamp)
-MEAN_LATENCY = Kind(name="latency", headline="latency", figures=figure_of_one, stamp=stamp, mean=True)
+LATENCY = Kind(name="latency", headline="TL", figures=figures, stamp=stamp, latencies=frozenset({"TL", "WCL"}))
+MEAN_LATENCY = Kind(name="latency", headline="latency", figures=figure_of_one, stamp=stamp, mean=True, latencies=frozenset({"latency"}))
 DEFINITIONS: dict[LatencyDefinition, tuple[Kind, type[DelaysPoint]]] = {"rfc8219": (LATENCY, LatencyPoint), "rfc2544": (MEAN_LATENCY, MeanLatencyPoint)}
 
 
@@ -105,7 +105,7 @@ def point(recorded: Recorded) -> DelaysPoint:
 PROCEDURE = Definition(
     name=LATENCY.name,
     summary="Measure the latency of tagged frames at the throughput: typical and worst case (RFC 8219 7.2), or the mean (RFC 2544 26.2).",
-    options=("repetitions", "rate", "found", "definition", "tags", "tag_after_s", "delays_to"),
+    options=("repetitions", "rate", "found", "definition", "tags", "tag_after_s", "delays_to", "subtract_calibration"),
     make=latency,
     point=point,
     defaults={"duration_s": 120.0},

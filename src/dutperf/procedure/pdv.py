@@ -36,12 +36,12 @@ class PdvPoint(DelaysPoint):
     plotted: ClassVar[Mapping[str, str]] = {"PDV": "99.9th percentile of a trial's delays less the smallest"}
 
 
-PDV = Kind(name="pdv", headline="PDV", figures=figures, stamp=stamp)
+PDV = Kind(name="pdv", headline="PDV", figures=figures, stamp=stamp, latencies=frozenset({"Dmin", "median", "D99.9", "Dmax"}))
 
 PROCEDURE = Definition(
     name=PDV.name,
     summary="Measure the packet delay variation of all frames at the throughput (RFC 8219 7.3.1).",
-    options=("repetitions", "rate", "found", "delays_to"),
+    options=("repetitions", "rate", "found", "delays_to", "subtract_calibration"),
     make=partial(Delays, PDV),
     point=point_builder(PDV, PdvPoint),
 )

@@ -200,6 +200,13 @@ def _throughput_given(facts: Facts) -> str | None:
     return "the throughput is given, not found by a test of its own before" if facts.conditions.rate is not None else None
 
 
+def _subtracted(facts: Facts) -> str | None:
+    if not facts.conditions.subtract_calibration:
+        return None
+    own_ms = sorted({frame["subtracted"]["delay_ms"] for frame in facts.frames})
+    return f"the tester's own typical delay ({', '.join(f'{one:.4f}' for one in own_ms)} ms) is subtracted from latencies, which no clause has"
+
+
 def _burst_rate(facts: Facts) -> str | None:
     below = [frame for frame in facts.frames if not frame["rate_is_media"]]
     return "the bursts are sent at a given rate, not at the media's maximum" if below else None
@@ -242,6 +249,7 @@ RULES: tuple[Rule, ...] = (
     Rule("RFC 2544 section 26.4", _burst_repetitions, _BACK_TO_BACK),
     Rule("RFC 8219 sections 7.2, 7.3", _at_given_rate, _DELAYS),
     Rule("RFC 8219 sections 7.2, 7.3", _repetitions, _DELAYS),
+    Rule("RFC 8219 sections 7.2, 7.3", _subtracted, frozenset({"latency", "pdv"})),
     Rule("RFC 8219 section 12", _usual_repetitions, _THROUGHPUT),
     Rule("RFC 2544 section 26.5", _overload, _RECOVERY),
     Rule("RFC 2544 section 26.6", _smallest, _RESET),

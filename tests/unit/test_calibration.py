@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept of a tester's own floor, where it is stated, and what is taken from which figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dutperf import calibration, journal
+from dutperf.calibration import Calibration, Floor
+from dutperf.campaign import PlanError, Summary
+from dutperf.procedure.delays import DelaysPoint
+from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from plans import measure, plan
+
+DATE = "2026-01-02T03:04:05+00:00"
+OWN_US = 4.0
+
+
+def a_tester(driver: str = "net_af_packet", engine: str = "0.1.0") -> dict[str, Any]:
+    side = {"driver": driver, "port": "af_packet:tl"}
+    return {"left": side, "right": side, "engine": engine, "dpdk": "22.11"}
+
+
+def a_floor(frame_size: int = 64, typical_us: float = OWN_US) -> Floor:
+    return Floor(frame_size=frame_size, limit_fps=100_000, rate_fps=10_000, min_us=2.0, typical_us=typical_us, p999_us=40.0, away_us=50.0)
+
+
+def a_calibration(*floors: Floor, **tester: str) -> Calibration:
+    return calibration.made(a_tester(**tester), floors or (a_floor(),), DATE)
+
+
+def test_what_is_kept_is_found_for_the_same_tester_alone(tmp_path: Path) -> None:
+    file = tmp_path / "state" / "calibration.json"
+    calibration.keep(a_calibration(), file)
+    assert calibration.find(a_tester(), file) == a_calibration()
+    assert calibration.find(a_tester(driver="net_ixgbe"), file) is None
+    assert calibration.find(a_tester(engine="0.2.0"), file) is None
+    assert calibration.find({}, file) is None
+
+
+def test_a_newer_one_takes_the_place_of_the_same_testers(tmp_path: Path) -> None:
+    file = tmp_path / "calibration.json"
+    for one in (a_calibration(), a_calibration(driver="net_ixgbe"), a_calibration(a_floor(typical_us=7.0))):
+        calibration.keep(one, file)
+    kept = calibration.find(a_tester(), file)
+    assert kept is not None
+    assert kept.floors[0].typical_us == 7.0
+    assert calibration.find(a_tester(driver="net_ixgbe"), file) is not None
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format": 99, "calibrations": []}', '{"format": 1, "calibrations": [{}]}'])
+def test_a_file_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "calibration.json"
+    file.write_text(text)
+    assert calibration.find(a_tester(), file) is None
+
+
+def test_it_is_kept_where_state_belongs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert calibration.path() == tmp_path / "dutperf" / "calibration.json"
+
+
+def test_the_nearest_size_stands_for_those_that_were_not_calibrated() -> None:
+    both = a_calibration(a_floor(64), a_floor(1518, 9.0))
+    assert both.floor(128).frame_size == 64
+    assert both.floor(1280).frame_size == 1518
+
+
+def summary(tmp_path: Path, name: str, **conditions: Any) -> Summary:
+    usual = {"found": {84: 10_000}, "frame_sizes": (84,), "duration_s": 1, "tag_after_s": 0.1} | conditions
+    what = replace(plan(**usual), calibration=a_calibration())
+    return measure(SimulatedTester(SimulatedDut(delay_us=10.0, slow_every=100, slow_us=50.0)), what, tmp_path, name)
+
+
+def figures(of: Summary) -> dict[str, float]:
+    [point] = of.points
+    assert isinstance(point, DelaysPoint)
+    assert point.forward is not None
+    return {name: one.median * 1000 for name, one in point.forward.items()}
+
+
+ROWS = [
+    pytest.param("latency", {"TL": OWN_US, "WCL": OWN_US}, id="latencies"),
+    pytest.param("pdv", {"PDV": 0.0, "Dmin": OWN_US, "median": OWN_US, "D99.9": OWN_US, "Dmax": OWN_US}, id="differences stay as they are"),
+]
+
+
+@pytest.mark.parametrize(("name", "less_us"), ROWS)
+def test_the_typical_delay_is_taken_from_latencies(tmp_path: Path, name: str, less_us: dict[str, float]) -> None:
+    raw, less = summary(tmp_path / "raw", name), summary(tmp_path / "less", name, subtract_calibration=True)
+    assert {figure: value - figures(less)[figure] for figure, value in figures(raw).items()} == pytest.approx(less_us)
+    assert "0.0040 ms" in less.points[0].message
+    assert any("subtracted" in deviation.text for deviation in less.deviations)
+    assert "subtracted" not in raw.points[0].message
+    assert not any("subtracted" in deviation.text for deviation in raw.deviations)
+
+
+def test_the_journal_keeps_what_was_measured(tmp_path: Path) -> None:
+    for name, chosen in (("raw", False), ("less", True)):
+        summary(tmp_path / name, "latency", subtract_calibration=chosen)
+    kept = [[event["figures_ms"] for event in journal.read(tmp_path / name) if event["event"] == "delays"] for name in ("raw", "less")]
+    assert kept[0] == kept[1]
+
+
+def test_nothing_is_subtracted_that_is_not_known(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="selftest") as error:
+        measure(SimulatedTester(), plan(found={84: 10_000}, subtract_calibration=True), tmp_path / "out", "pdv")
+    assert error.value.option == "subtract_calibration"
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_result_states_it(tmp_path: Path) -> None:
+    stated = summary(tmp_path, "latency").environment["calibration"]
+    assert stated["date"] == DATE
+    assert stated["floors"][0]["typical_us"] == OWN_US

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from dutperf import __version__, procedure
-from dutperf.cli import convert, doctor, export, lab, measure, plot, report, resume, run, summary, trial
+from dutperf.cli import convert, doctor, export, lab, measure, plot, report, resume, run, selftest, summary, trial
 from dutperf.endings import signals_interrupt
 
 app = typer.Typer(name="dutperf", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -42,6 +42,7 @@ app.command("export")(export.export)
 app.add_typer(lab.app, name="lab")
 app.command("convert")(convert.convert)
 app.command("doctor")(doctor.doctor)
+app.command("selftest")(selftest.selftest)
 
 
 def main() -> None:

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf selftest``: this tester's own limit and floor on this machine, and each procedure against a DUT whose truth is known.
+
+Exit status: 0 every figure is within its stated error, 1 one is not, 3 the tester was too disturbed to say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from dutperf import calibration, host
+from dutperf.calibration import Calibration
+from dutperf.campaign import Observer
+from dutperf.cli import live, options, show
+from dutperf.cli.bench import Source, bench
+from dutperf.cli.errors import reported, say
+from dutperf.cli.measure import fresh_directory
+from dutperf.conditions import Conditions
+from dutperf.config import ConfigError
+from dutperf.journal import JournalError, write_whole
+from dutperf.lab.refdut import RefDut
+from dutperf.selftest import checks, floors
+from dutperf.selftest.course import Course
+from dutperf.selftest.findings import Finding, Judgement, exit_status
+from dutperf.selftest.outcome import COLUMNS, FLOOR_COLUMNS, Outcome, floor_rows, markdown, row
+
+CALIBRATION = "calibration"
+OUTCOME = "selftest.json"
+NAMES = (CALIBRATION, *(check.name for check in checks.ALL))
+_STYLE = {Judgement.OK: "green", Judgement.OFF: "bold red", Judgement.INVALID: "yellow"}
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="Calibrate these ports, joined by a cable (a set-up without gateways), instead of the lab loopback."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="About a minute instead of several: shorter trials, fewer repetitions, one frame size.")]
+Only = Annotated[list[str] | None, typer.Option("--only", metavar="NAME", help=f"Only this part (more than once for several): {', '.join(NAMES)}.")]
+Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write the tables to this file as well.")]
+
+
+def selftest(
+    config_file: ConfigFile = None,
+    quick: Quick = False,
+    only: Only = None,
+    out: options.Out = None,
+    markdown_file: Markdown = None,
+    as_json: options.Json = False,
+) -> None:
+    """Measure what is known: this tester without a DUT, and the reference DUT by every procedure."""
+    with reported():
+        parts = _parts(only)
+        directory = _fresh(out or fresh_directory("selftest"))
+        begun = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "host": host.environment(), "load": os.getloadavg()[0]}
+        made = _calibrate(config_file, directory / CALIBRATION, quick=quick) if CALIBRATION in parts else None
+        outcome = Outcome(**begun, calibration=made, findings=tuple(_check(parts, directory, quick=quick)))
+        write_whole(directory / OUTCOME, json.dumps(outcome.model_dump(mode="json"), indent=2) + "\n")
+        if markdown_file is not None:
+            write_whole(markdown_file, markdown(outcome))
+    _tell(outcome, directory, as_json=as_json)
+    raise typer.Exit(exit_status(outcome.findings) if outcome.findings else 0)
+
+
+def _parts(only: Sequence[str] | None) -> tuple[str, ...]:
+    unknown = [name for name in only or () if name not in NAMES]
+    if unknown:
+        raise ConfigError(f"'{unknown[0]}' is no part of the self-test; there are {', '.join(NAMES)}", "--only")
+    return tuple(name for name in NAMES if not only or name in only)
+
+
+def _fresh(directory: Path) -> Path:
+    if (directory / OUTCOME).exists():
+        raise JournalError(f"{directory} holds the results of another self-test: choose another directory or remove it")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalError(f"cannot write {directory}: {error.strerror}") from error
+    return directory
+
+
+def _calibrate(config_file: Path | None, directory: Path, *, quick: bool) -> Calibration:
+    source = Source("loopback", {}, None) if config_file is None else Source(None, {}, config_file)
+    with bench(source, floors.search_conditions(quick=quick)) as ready:
+        gateways = [name for name in ("left", "right") if getattr(ready.setup, name).gateway4 or getattr(ready.setup, name).gateway6]
+        if gateways:
+            raise ConfigError("there is a gateway: to calibrate, join the ports by a cable and let the gateways out", f"{gateways[0]}.gateway")
+        made = floors.calibrate(ready, directory, _watch, quick=quick)
+    say(f"the calibration is kept in {calibration.keep(made)}")
+    return made
+
+
+def _check(parts: Sequence[str], directory: Path, *, quick: bool) -> Iterator[Finding]:
+    chosen = [check for check in checks.ALL if check.name in parts]
+    if not chosen:
+        return
+    conditions = [Conditions(**check.chosen(quick=quick)) for check in chosen]
+    with bench(Source("refdut-ipv4", {}, None), *conditions) as ready:
+        dut = RefDut(Path(str(ready.setup.dut.identity()["control"])))
+        course = Course(ready, dut, directory, _watch, quick)
+        for check in chosen:
+            yield from course.findings(check)
+
+
+@contextmanager
+def _watch(name: str) -> Iterator[Observer]:
+    say(f"self-test: {name}")
+    with live.observer() as observer:
+        yield observer
+
+
+def _tell(outcome: Outcome, directory: Path, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(outcome.model_dump(mode="json")))
+        return
+    console = show.output()
+    if outcome.calibration is not None:
+        console.print(_table("this tester without a DUT", FLOOR_COLUMNS, list(floor_rows(outcome.calibration))))
+    if outcome.findings:
+        rows = [(*row(one)[:-1], f"[{_STYLE[one.judgement]}]{one.judgement}[/]") for one in outcome.findings]
+        console.print(_table("what was measured, and what is true", COLUMNS, rows))
+    for one in outcome.findings:
+        if one.note:
+            console.print(f"{one.procedure}, {one.figure}: {escape(one.note)}", highlight=False)
+    console.print(f"journals and {OUTCOME} are in {directory}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="left" if column in ("procedure", "figure", "verdict") else "right")
+    for cells in rows:
+        table.add_row(*cells)
+    return table

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the self-test measures: for each procedure a reference DUT with set properties, a short form of the procedure, the truth and the error of each figure.
+
+The errors are derived in docs/accuracy.md. ``Evidence`` holds what they depend on: the disturbances of the very trials that a figure rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dutperf.conditions import Rate
+from dutperf.lab.refdut import Properties
+from dutperf.procedure import back_to_back, frame_loss, ipdv, latency, pdv, recovery, reset, throughput
+from dutperf.procedure.definition import Definition
+from dutperf.selftest.findings import Finding, judge
+from dutperf.selftest.witness import Befall, Witnessed
+from dutperf.validity import SENDING_TIME_SLACK_S
+
+BUCKET = 0.001
+"""Share by which a delay is kept too large at most (the engine's histogram)."""
+FRAME_SIZE = 84
+DRAIN_S = 0.3
+
+CAPACITY_FPS = 20_000
+QUEUE_FRAMES = 500
+RESOLUTION_FPS = 50
+BURST_CAPACITY_FPS, BURST_RATE_FPS = 5_000, 10_000
+BURST_RESOLUTION = 0.02
+LOST_EVERY = 10
+DELAY_FPS = 2_000
+DELAY_MS = 20.0
+DELAYED_EVERY = 100
+CHANGE_FPS = 40
+"""A frame is over before the next one begins, so that delays do not overtake each other."""
+RECOVERY_FPS = 2_000
+RECOVERY_S = 0.3
+OVERLOAD_S = 0.5
+STALL_AT_S = 0.4
+RESET_FPS = 1_000
+RESET_S = 0.3
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a figure's error depends on."""
+
+    point: Any
+    """The procedure's."""
+    seen: Sequence[Witnessed]
+    """Its trials."""
+    floor_s: float = 0.0
+    """What 99 of 100 frames need at most for the way through a DUT without delay, measured just before."""
+
+    def disturbance_s(self, *, while_losing: bool = False) -> float:
+        """The largest one of the valid trials; of those alone that lost frames."""
+        return max((one.disturbance_s for one in self.seen if one.is_valid and (one.lost or not while_losing)), default=0.0)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a procedure: true value, error and what of it can be borne are in ``unit``."""
+
+    name: str
+    unit: str
+    true: float
+    tolerable: float
+    read: Callable[[Any], Iterator[float | None]]
+    """From the procedure's point, a value for each direction."""
+    error: Callable[[Evidence], float]
+
+    def judged(self, procedure: str, evidence: Evidence) -> Finding:
+        """Of the directions, the one that is farther from the truth."""
+        values = [value for value in self.read(evidence.point) if value is not None] if not evidence.point.limited_by_tester else []
+        measured = max(values, key=lambda value: abs(value - self.true), default=None)
+        error = self.error(evidence)
+        judgement, note = judge(measured, self.true, error, self.tolerable)
+        return Finding(
+            procedure=procedure, figure=self.name, unit=self.unit, measured=measured, true=self.true, stated_error=error, judgement=judgement, note=note
+        )
+
+
+@dataclass(frozen=True)
+class Check:
+    """One procedure on a reference DUT that is known."""
+
+    definition: Definition
+    properties: Properties
+    conditions: Mapping[str, Any]
+    figures: tuple[Figure, ...]
+    befall: Befall | None = None
+    """What happens to the DUT in each trial."""
+    reset_s: float | None = None
+    """For how long it is reset where the procedure asks for that."""
+    has_floor: bool = False
+    """Whether the errors depend on the floor of the way through the DUT."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Conditions of the long form."""
+
+    @property
+    def name(self) -> str:
+        """That of the procedure."""
+        return self.definition.name
+
+    def chosen(self, *, quick: bool) -> dict[str, Any]:
+        """The conditions of its short or of its long form."""
+        usual = {"frame_sizes": (FRAME_SIZE,), "drain_s": DRAIN_S, "repetitions": 1}
+        return usual | dict(self.conditions) | ({} if quick else dict(self.more))
+
+
+def directions(point: Any, *names: str) -> Iterator[Any]:
+    """A member of each direction's figures, where there are some."""
+    for figures in (point.forward, point.reverse):
+        if figures:
+            yield from (figures[name] for name in names)
+
+
+def delayed(evidence: Evidence) -> float:
+    """In ms: what the way through the DUT takes besides, and a histogram's bucket of either side."""
+    return evidence.floor_s * 1e3 + 2 * BUCKET * DELAY_MS
+
+
+def _throughput(duration_s: float) -> Figure:
+    """The queue takes up what exceeds the capacity (docs/accuracy.md). What was late came in a bunch, which takes a part of the queue."""
+    true = CAPACITY_FPS + (QUEUE_FRAMES + 1) / duration_s
+
+    def error(evidence: Evidence) -> float:
+        bunch = true * evidence.disturbance_s(while_losing=True)
+        return RESOLUTION_FPS + (bunch + SENDING_TIME_SLACK_S * CAPACITY_FPS + 1) / duration_s
+
+    return Figure("throughput", "frames/s", true, 0.02 * true, lambda point: iter([point.throughput_fps.median]), error)
+
+
+def _burst() -> Figure:
+    """A burst of n frames at a rate R leaves n - n C / R of them in the DUT, which has room for the queue and the one in service."""
+    true = (QUEUE_FRAMES + 1) / (1 - BURST_CAPACITY_FPS / BURST_RATE_FPS)
+
+    def error(evidence: Evidence) -> float:
+        return true * BURST_RESOLUTION + 2 + BURST_RATE_FPS * evidence.disturbance_s(while_losing=True)
+
+    return Figure("longest burst", "frames", true, 0.15 * true, lambda point: iter([point.average_frames]), error)
+
+
+def _loss() -> Figure:
+    def read(point: Any) -> Iterator[float | None]:
+        return (figures.median * 100 for rate in point.rates for figures in (rate.loss_ratio.forward, rate.loss_ratio.reverse) if figures is not None)
+
+    return Figure("frame loss", "%", 100 / LOST_EVERY, 0.01, read, lambda _: 1e-9)
+
+
+def _typical() -> Figure:
+    return Figure("typical latency", "ms", DELAY_MS, 0.1 * DELAY_MS, lambda point: (one.median for one in directions(point, "TL")), delayed)
+
+
+def _variation() -> Figure:
+    return Figure("PDV", "ms", DELAY_MS, 0.1 * DELAY_MS, lambda point: (one.median for one in directions(point, "PDV")), delayed)
+
+
+def _change() -> Figure:
+    """The largest of few changes is where a disturbance shows: it counts in full."""
+
+    def error(evidence: Evidence) -> float:
+        return delayed(evidence) + evidence.disturbance_s() * 1e3
+
+    return Figure("largest change", "ms", DELAY_MS, 0.25 * DELAY_MS, lambda point: (one.median for one in directions(point, "max")), error)
+
+
+def _recovery() -> Figure:
+    """The stall ends so long after the rate changed; the queue has room as soon as a frame was served."""
+
+    def error(evidence: Evidence) -> float:
+        reduced_fps = RECOVERY_FPS * recovery.OVERLOAD_PERCENT // 100 * recovery.REDUCED_PERCENT // 100
+        return 2 / reduced_fps + 2 / RECOVERY_FPS + evidence.floor_s + evidence.disturbance_s()
+
+    return Figure("recovery time", "s", RECOVERY_S, 0.1 * RECOVERY_S, lambda point: (one.median for one in directions(point, "recovery")), error)
+
+
+def _reset(name: str) -> Figure:
+    def error(evidence: Evidence) -> float:
+        return 2 / RESET_FPS + evidence.disturbance_s()
+
+    return Figure(f"reset time by {name}", "s", RESET_S, 0.1 * RESET_S, lambda point: (one.median for one in directions(point, name)), error)
+
+
+def _delays(definition: Definition, properties: Properties, figure: Figure, **conditions: Any) -> Check:
+    """Medians over repetitions are what one disturbed trial does not move."""
+    usual = {"rate": _fps(DELAY_FPS), "duration_s": 0.5, "repetitions": 3}
+    more = {"duration_s": conditions.get("duration_s", 0.5) * 2, "repetitions": 5}
+    return Check(definition, properties, usual | conditions, (figure,), has_floor=True, more=more)
+
+
+def _fps(rate: int) -> Rate:
+    return Rate(value=rate, unit="fps")
+
+
+_ONE_WAY: dict[str, Any] = {"directions": "forward"}
+_SEARCH_S = 1.0
+_AROUND = {"min_rate": _fps(CAPACITY_FPS * 9 // 10), "max_rate": _fps(CAPACITY_FPS * 11 // 10), "resolution": _fps(RESOLUTION_FPS)}
+_OVERLOADED = {"rate": _fps(RECOVERY_FPS), "overload_s": OVERLOAD_S, "duration_s": 1.5, "repetitions": 3}
+
+ALL: tuple[Check, ...] = (
+    Check(
+        throughput.PROCEDURE,
+        Properties(capacity_fps=CAPACITY_FPS, queue=QUEUE_FRAMES),
+        {**_ONE_WAY, **_AROUND, "duration_s": _SEARCH_S},
+        (_throughput(_SEARCH_S),),
+        more={"repetitions": 3},
+    ),
+    Check(
+        frame_loss.PROCEDURE,
+        Properties(loss_every=LOST_EVERY),
+        {"rates": (_fps(4_000), _fps(2_000)), "duration_s": 0.5},
+        (_loss(),),
+        more={"duration_s": 2.0, "repetitions": 3},
+    ),
+    Check(
+        back_to_back.PROCEDURE,
+        Properties(capacity_fps=BURST_CAPACITY_FPS, queue=QUEUE_FRAMES),
+        {
+            **_ONE_WAY,
+            "rate": _fps(BURST_CAPACITY_FPS),
+            "max_rate": _fps(BURST_RATE_FPS),
+            "max_burst_s": 0.5,
+            "burst_resolution": BURST_RESOLUTION,
+            "duration_s": 0.5,
+        },
+        (_burst(),),
+        more={"repetitions": 3},
+    ),
+    _delays(latency.PROCEDURE, Properties(delay_ms=DELAY_MS), _typical(), tags=500, tag_after_s=0.1),
+    _delays(pdv.PROCEDURE, Properties(extra_delay_every=DELAYED_EVERY, extra_delay_ms=DELAY_MS), _variation()),
+    _delays(ipdv.PROCEDURE, Properties(extra_delay_every=3, extra_delay_ms=DELAY_MS), _change(), rate=_fps(CHANGE_FPS)),
+    Check(
+        recovery.PROCEDURE,
+        Properties(capacity_fps=RECOVERY_FPS, queue=20),
+        {**_ONE_WAY, **_OVERLOADED},
+        (_recovery(),),
+        befall=lambda dut: dut.stall(OVERLOAD_S + RECOVERY_S - STALL_AT_S, after_s=STALL_AT_S),
+        more={"repetitions": 5},
+    ),
+    Check(
+        reset.PROCEDURE,
+        Properties(),
+        {"rate": _fps(RESET_FPS), "duration_s": 3.0, "reset_after_s": 1.0},
+        (_reset("silence"), _reset("loss")),
+        reset_s=RESET_S,
+        more={"repetitions": 3},
+    ),
+)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calibrates the tester: its ports joined without a DUT, the highest rate that passes, and what a delay is there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dutperf import calibration, campaign
+from dutperf.calibration import Calibration, Floor
+from dutperf.conditions import Conditions, Rate
+from dutperf.procedure import pdv, throughput
+from dutperf.procedure.delays import DelaysPoint
+from dutperf.procedure.throughput import ThroughputPoint
+from dutperf.selftest.course import Watch
+from dutperf.suite import Bench
+from dutperf.tester import TesterError
+
+FRAME_SIZES = (64, 1518)
+DELAYS_FPS = 10_000
+"""Delays are taken at this rate, or at half the tester's limit where that is lower."""
+
+
+def frame_sizes(*, quick: bool) -> tuple[int, ...]:
+    """Those that are measured, in bytes incl. FCS."""
+    return FRAME_SIZES[:1] if quick else FRAME_SIZES
+
+
+def search_conditions(*, quick: bool) -> Conditions:
+    """Of the search for the tester's limit. Beyond it every rate is tried several times: so the search is coarse."""
+    coarse = {"initial_rate": Rate.parse("50k"), "resolution": Rate.parse("10%"), "drain_s": 0.1, "repetitions": 1}
+    return Conditions(frame_sizes=frame_sizes(quick=quick), duration_s=0.2 if quick else 0.5, **coarse)
+
+
+def calibrate(bench: Bench, out: Path, watch: Watch, *, quick: bool) -> Calibration:
+    """Measure the tester on a bench without a DUT.
+
+    Raises:
+        PlanError, JournalError: see :func:`dutperf.campaign.measure`.
+        TesterError: what was to be its limit or its floor could not be measured at all.
+    """
+    with watch("limit") as observer:
+        limits = campaign.measure(throughput.PROCEDURE, bench.tester, bench.plan(search_conditions(quick=quick)), out / "limit", observer)
+    floors = [_floor(bench, point, out, watch, quick=quick) for point in limits.points if isinstance(point, ThroughputPoint)]
+    return calibration.made(bench.tester.environment(), floors, datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+def _floor(bench: Bench, limit: ThroughputPoint, out: Path, watch: Watch, *, quick: bool) -> Floor:
+    limit_fps = None if limit.throughput_fps.median is None else int(limit.throughput_fps.median)
+    rate_fps = min(DELAYS_FPS, max(1, (limit_fps or 2 * DELAYS_FPS) // 2))
+    times = {"duration_s": 0.5 if quick else 2.0, "drain_s": 0.1, "repetitions": 3}
+    conditions = Conditions(frame_sizes=(limit.frame_size,), rate=Rate(value=rate_fps, unit="fps"), **times)
+    name = f"floor-{limit.frame_size}"
+    with watch(name) as observer:
+        [point] = campaign.measure(pdv.PROCEDURE, bench.tester, bench.plan(conditions), out / name, observer).points
+    assert isinstance(point, DelaysPoint)
+    directions = [figures for figures in (point.forward, point.reverse) if figures]
+    if not directions:
+        raise TesterError(f"no valid trial of {rate_fps:,} frames/s with the ports joined ({point.message}): the machine is too busy to be calibrated")
+    faster = min(directions, key=lambda figures: figures["median"].median)
+    min_us, typical_us, p999_us = (faster[name].median * 1e3 for name in ("Dmin", "median", "D99.9"))
+    delays = {"min_us": min_us, "typical_us": typical_us, "p999_us": p999_us, "away_us": point.tester_away_ms * 1e3}
+    return Floor(frame_size=limit.frame_size, limit_fps=limit_fps, rate_fps=rate_fps, **delays)

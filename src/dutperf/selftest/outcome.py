@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a self-test found, as a value for ``selftest.json`` and as a table in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dutperf.calibration import Calibration
+from dutperf.model import Value
+from dutperf.selftest.findings import Finding
+
+COLUMNS = ("procedure", "figure", "measured", "true", "error", "stated error", "verdict")
+FLOOR_COLUMNS = ("frame size", "limit, frames/s", "delays at, frames/s", "min, µs", "typical, µs", "p99.9, µs", "a loop away, µs")
+
+
+class Outcome(Value):
+    """Findings, and the calibration where one was made; ``host`` as the journals' environment has it."""
+
+    date: str
+    host: dict[str, Any]
+    load: float
+    """Processes that wanted to run, on average over the last minute, when the self-test began: how busy the machine was."""
+    calibration: Calibration | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+def row(finding: Finding) -> tuple[str, ...]:
+    """Under ``COLUMNS``."""
+    figures = (finding.measured, finding.true, finding.error, finding.stated_error)
+    return (finding.procedure, f"{finding.figure}, {finding.unit}", *map(_text, figures), finding.judgement)
+
+
+def floor_rows(calibration: Calibration) -> Iterator[tuple[str, ...]]:
+    """Under ``FLOOR_COLUMNS``."""
+    for floor in calibration.floors:
+        times = (f"{time:,.1f}" for time in (floor.min_us, floor.typical_us, floor.p999_us, floor.away_us))
+        yield (str(floor.frame_size), "-" if floor.limit_fps is None else f"{floor.limit_fps:,}", f"{floor.rate_fps:,}", *times)
+
+
+def markdown(outcome: Outcome) -> str:
+    """All of it, to be put into a document."""
+    host = outcome.host
+    machine = f"{host['cpu']}, {host['cores']} cores, kernel {host['kernel']}, dutperf {host['dutperf']}"
+    parts = [f"Machine: {machine}; load {outcome.load:.1f} at the beginning; {outcome.date}."]
+    if outcome.calibration is not None:
+        drivers = " and ".join(dict.fromkeys(outcome.calibration.key.drivers))
+        parts.append(f"Without a DUT, ports {drivers}:\n\n{_table(FLOOR_COLUMNS, list(floor_rows(outcome.calibration)))}")
+    if outcome.findings:
+        parts.append(f"Against the reference DUT:\n\n{_table(COLUMNS, [row(one) for one in outcome.findings])}")
+    parts += [f"{one.procedure}, {one.figure}: {one.note}." for one in outcome.findings if one.note]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [columns, tuple("---" for _ in columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _text(figure: float | None) -> str:
+    """With as many digits as say something: the fourth decimal is a tenth of a microsecond in ms."""
+    if figure is None:
+        return "-"
+    return f"{figure:,.0f}" if abs(figure) >= 1000 or figure == int(figure) else f"{figure:.4f}"

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The self-test's judgement: a wrong number is found off, one of a disturbed tester is not called off. In virtual time, with a made-up reference DUT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dutperf import host, procedure
+from dutperf.campaign import Plan
+from dutperf.cli import app
+from dutperf.conditions import Conditions
+from dutperf.lab.refdut import DirectionTruth, PortLosses, Properties, Quantiles, RefDutError, Truth
+from dutperf.model import TrialResult, Verdict
+from dutperf.procedure import back_to_back, frame_loss, latency, pdv, throughput
+from dutperf.selftest import checks
+from dutperf.selftest.checks import BURST_CAPACITY_FPS, CAPACITY_FPS, DELAY_MS, LOST_EVERY, QUEUE_FRAMES, Check
+from dutperf.selftest.course import ATTEMPTS, Course
+from dutperf.selftest.findings import Finding, Judgement, exit_status, judge
+from dutperf.selftest.outcome import Outcome, markdown
+from dutperf.selftest.witness import Witnessed, WitnessedTester, balance
+from dutperf.tester import TesterError
+from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
+from plans import Log, counts, plan, trial
+
+OK, OFF, INVALID = Judgement.OK, Judgement.OFF, Judgement.INVALID
+
+
+@pytest.mark.parametrize(
+    ("measured", "stated_error", "judgement"),
+    [
+        pytest.param(100.0, 1.0, OK, id="exact"),
+        pytest.param(101.0, 1.0, OK, id="at the edge of the error"),
+        pytest.param(101.1, 1.0, OFF, id="beyond it"),
+        pytest.param(98.9, 1.0, OFF, id="below it"),
+        pytest.param(100.0, 11.0, INVALID, id="exact, but nobody could have told"),
+        pytest.param(105.0, 11.0, INVALID, id="within an error that is too large"),
+        pytest.param(120.0, 11.0, OFF, id="farther off than even a disturbed tester may be"),
+        pytest.param(None, 1.0, INVALID, id="no figure"),
+    ],
+)
+def test_a_figure_is_judged_by_its_stated_error(measured: float | None, stated_error: float, judgement: Judgement) -> None:
+    found, note = judge(measured, 100.0, stated_error, tolerable=10.0)
+    assert found is judgement
+    assert bool(note) is (judgement is not OK)
+
+
+def finding(judgement: Judgement) -> Finding:
+    return Finding(procedure="pdv", figure="PDV", unit="ms", measured=1.25, true=1, stated_error=0.5, judgement=judgement)
+
+
+@pytest.mark.parametrize(
+    ("judgements", "status"),
+    [((OK, OK), 0), ((OK, OFF), 1), ((INVALID, OFF), 1), ((OK, INVALID), 3), ((), 3)],
+    ids=["all ok", "one off", "off outweighs invalid", "one says nothing", "nothing was found"],
+)
+def test_the_exit_status_is_that_of_the_worst(judgements: tuple[Judgement, ...], status: int) -> None:
+    assert exit_status(map(finding, judgements)) == status
+
+
+# --- the balance of frames -----------------------------------------------------------------------------------------------------------------------
+
+
+def direction_truth(received: int = 0, lost: int = 0, lateness_us: float = 0.0, **members: int) -> DirectionTruth:
+    none = dict.fromkeys(("translated", "held", "duplicated", "reordered", "delayed", "damaged"), 0)
+    lateness = Quantiles(p50=0, p99=0, p999=0, max=lateness_us)
+    counted = {**none, "received": received, "forwarded": received - lost, "lost": {"queue": lost}} | members
+    return DirectionTruth.model_validate({**counted, "delay_us": lateness, "lateness_us": lateness})
+
+
+def truth(forward: DirectionTruth, reverse: DirectionTruth | None = None, between: int = 0) -> Truth:
+    ports = PortLosses(lost_before=between, lost_after=0)
+    return Truth(forward=forward, reverse=reverse or direction_truth(), left=ports, right=ports, checksums_computed=0)
+
+
+def witnessed(received: int, truly_lost: int, between: int = 0, lateness_us: float = 0.0, verdict: Verdict = Verdict.VALID) -> Witnessed:
+    result = TrialResult(trial=0, verdict=verdict, causes=(), forward=counts(1000, received), reverse=None)
+    return Witnessed(trial(drain_ns=10**8), result, truth(direction_truth(1000, truly_lost, lateness_us), between=between))
+
+
+@pytest.mark.parametrize(
+    ("seen", "judgement"),
+    [
+        pytest.param([witnessed(990, 10)], OK, id="what is missing was lost"),
+        pytest.param([witnessed(990, 10, verdict=Verdict.INVALID)], OK, id="frames sent late are counted as well"),
+        pytest.param([witnessed(989, 10)], OFF, id="one more is missing"),
+        pytest.param([witnessed(989, 10), witnessed(991, 10)], OFF, id="errors that cancel out"),
+        pytest.param([witnessed(989, 10, between=1)], INVALID, id="lost between both"),
+        pytest.param([witnessed(989, 10, lateness_us=60_000.0)], INVALID, id="the DUT was away for so long that frames may come after the end"),
+        pytest.param([witnessed(989, 10, verdict=Verdict.ABORTED)], INVALID, id="aborted"),
+        pytest.param([], INVALID, id="no trial"),
+    ],
+)
+def test_frames_balance_in_every_trial_or_nothing_is_said(seen: list[Witnessed], judgement: Judgement) -> None:
+    assert balance("throughput", seen).judgement is judgement
+
+
+# --- whole checks ----------------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class FakeDut:
+    """A reference DUT that tells of a simulated tester's last trial what it shall: ``make`` turns the properties into what the simulated DUT really is."""
+
+    tester: Remembering
+    wrong: float = 1.0
+    """The simulated DUT has so many times the capacity and the delay that it was told to have: a tester with a wrong clock sees that."""
+    miscounts: int = 0
+    lateness_us: float = 0.0
+    configured: int = 0
+
+    def configure(self, properties: Properties) -> None:
+        self.configured += 1
+        delays = {"slow_every": properties.extra_delay_every or None, "slow_us": properties.extra_delay_ms * 1e3 * self.wrong}
+        capacity = {"capacity_fps": properties.capacity_fps * self.wrong, "queue_frames": properties.queue} if properties.capacity_fps else {}
+        loss = 1 / properties.loss_every if properties.loss_every else 0.0
+        self.tester.inner.dut = SimulatedDut(delay_us=10.0 + properties.delay_ms * 1e3 * self.wrong, **capacity, **delays)
+        self.tester.loss = loss
+
+    def counters(self) -> Truth:
+        [*lost] = [one.lost for one in self.tester.results[-1].directions().values()]
+        both = [direction_truth(10**6, one + self.miscounts, self.lateness_us) for one in lost]
+        return truth(both[0], both[1] if len(both) > 1 else None)
+
+    def stall(self, duration_s: float, after_s: float = 0.0) -> None:
+        raise NotImplementedError
+
+    def reset(self, duration_s: float, after_s: float = 0.0) -> None:
+        raise NotImplementedError
+
+
+@dataclass
+class Remembering:
+    """A simulated tester that keeps its results."""
+
+    inner: SimulatedTester
+    loss: float = 0.0
+    results: list[TrialResult] = field(default_factory=list)
+
+    def run(self, what: Any, on_progress: Any = None) -> TrialResult:
+        result = self.inner.run(what, on_progress)
+        if self.loss:
+            lossy = {name: counts(one.sent, one.sent - round(one.sent * self.loss)) for name, one in result.directions().items()}
+            result = result.model_copy(update={direction.value: one for direction, one in lossy.items()})
+        self.results.append(result)
+        return result
+
+    def environment(self) -> dict[str, Any]:
+        return self.inner.environment()
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+@dataclass(frozen=True)
+class FakeBench:
+    tester: Remembering
+
+    def plan(self, conditions: Conditions) -> Plan:
+        return plan(**dict(conditions))
+
+
+@contextmanager
+def watch(_name: str) -> Iterator[Log]:
+    yield Log()
+
+
+def check_of(name: str) -> Check:
+    return next(check for check in checks.ALL if check.name == name)
+
+
+def measured(name: str, out: Path, limits: SimulatedLimits | None = None, **dut: Any) -> dict[str, Finding]:
+    """Figure to finding."""
+    tester = Remembering(SimulatedTester(limits=limits or SimulatedLimits()))
+    course = Course(FakeBench(tester), FakeDut(tester, **dut), out, watch, quick=True)
+    return {one.figure: one for one in course.findings(check_of(name))}
+
+
+KNOWN = [
+    pytest.param(throughput.PROCEDURE.name, "throughput", CAPACITY_FPS + QUEUE_FRAMES + 1, id="throughput"),
+    pytest.param(back_to_back.PROCEDURE.name, "longest burst", (QUEUE_FRAMES + 1) / (1 - BURST_CAPACITY_FPS / 10_000), id="back-to-back"),
+    pytest.param(latency.PROCEDURE.name, "typical latency", DELAY_MS, id="latency"),
+    pytest.param(pdv.PROCEDURE.name, "PDV", DELAY_MS, id="pdv"),
+]
+
+
+@pytest.mark.parametrize(("name", "figure", "true"), KNOWN)
+def test_a_right_number_is_ok(name: str, figure: str, true: float, tmp_path: Path) -> None:
+    found = measured(name, tmp_path)
+    assert [one.judgement for one in found.values()] == [OK, OK]
+    assert found[figure].true == pytest.approx(true)
+    assert (tmp_path / name / "journal.jsonl").exists()
+
+
+@pytest.mark.parametrize(("name", "figure", "true"), KNOWN)
+@pytest.mark.parametrize("wrong", [0.94, 1.06])
+def test_a_wrong_number_is_found_off(name: str, figure: str, true: float, wrong: float, tmp_path: Path) -> None:
+    found = measured(name, tmp_path, wrong=wrong)[figure]
+    assert found.judgement is OFF, (found, true)
+
+
+def test_loss_is_exact(tmp_path: Path) -> None:
+    found = measured(frame_loss.PROCEDURE.name, tmp_path)
+    assert found["frame loss"].judgement is OK
+    assert found["frame loss"].measured == pytest.approx(100 / LOST_EVERY)
+
+
+def test_frames_that_were_never_lost_are_found_off(tmp_path: Path) -> None:
+    assert measured(latency.PROCEDURE.name, tmp_path, miscounts=-1)["frames lost, all trials"].judgement is OFF
+
+
+def test_a_tester_that_cannot_is_invalid_and_not_off(tmp_path: Path) -> None:
+    """It finds a lower rate than the DUT's, and says whose limit that is."""
+    found = measured(throughput.PROCEDURE.name, tmp_path, SimulatedLimits(send_fps=CAPACITY_FPS * 0.95))["throughput"]
+    assert found.judgement is INVALID
+    assert len(list(tmp_path.iterdir())) == ATTEMPTS
+
+
+def test_a_disturbed_dut_makes_a_figure_unsure_and_not_off(tmp_path: Path) -> None:
+    """Its loop was away for so long that bunches of frames may have spoilt the search: right or wrong, nobody can tell."""
+    found = measured(throughput.PROCEDURE.name, tmp_path, wrong=0.97, lateness_us=40_000.0)["throughput"]
+    assert found.judgement is INVALID
+    assert "disturbed" in found.note
+
+
+def test_a_dut_that_does_not_answer_is_an_error_of_the_tester() -> None:
+    class Dead(FakeDut):
+        def counters(self) -> Truth:
+            raise RefDutError("the reference DUT does not answer counters: gone")
+
+    tester = Remembering(SimulatedTester())
+    with pytest.raises(TesterError, match="does not answer"):
+        WitnessedTester(tester, Dead(tester), Properties()).run(trial())
+
+
+def test_every_procedure_has_a_check() -> None:
+    assert {check.name for check in checks.ALL} == {definition.name for definition in procedure.ALL}
+
+
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.name)
+def test_the_conditions_of_every_check_can_be_planned(check: Check, quick: bool) -> None:
+    check.definition.make(plan(**check.chosen(quick=quick)))
+
+
+def test_the_table_says_machine_figures_and_what_speaks_against_them() -> None:
+    bad = finding(OFF).model_copy(update={"note": "a wrong number"})
+    text = markdown(Outcome(date="2026-01-02T03:04:05+00:00", host=host.environment(), load=12.3, findings=(finding(OK), bad)))
+    assert "| pdv | PDV, ms | 1.2500 | 1 | 0.2500 | 0.5000 | ok |" in text
+    assert "load 12.3" in text
+    assert "pdv, PDV: a wrong number." in text
+
+
+def test_a_part_that_there_is_not_is_an_error() -> None:
+    done = CliRunner().invoke(app, ["selftest", "--only", "nonsense"])
+    assert done.exit_code == 2

@@ -4,7 +4,7 @@
 VENV := .venv/bin
 DEMO := results/demo
 
-.PHONY: help setup setup-dev build demo test test-report truth bench-memory check format clean
+.PHONY: help setup setup-dev build demo test test-report truth accuracy bench-memory check format clean
 .NOTPARALLEL:
 
 help:
@@ -12,6 +12,7 @@ help:
 	@echo "make test    every test (root: they build network namespaces)"
 	@echo "make truth   the tests that measure a known truth at full length, about ten minutes"
 	@echo "make test-report   reports in Chromium, at three widths, light and dark"
+	@echo "make accuracy   what this tester measures of a DUT whose truth is known, as a table, into results/accuracy.md"
 	@echo "make bench-memory   the engine's memory in a PDV trial of a million frames, and of sixty million"
 	@echo "make check   style, types, dependencies between modules"
 	@echo "make build   the engine;   make setup   what it needs;   make format   in the house's style;   make clean"
@@ -42,6 +43,9 @@ test-report:
 truth: setup-dev
 	@scripts/build
 	$(VENV)/python -m pytest -m truth
+
+accuracy: build
+	$(VENV)/dutperf selftest --markdown results/accuracy.md
 
 bench-memory: build
 	$(VENV)/python benchmarks/pdv_memory.py

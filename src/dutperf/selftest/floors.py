@@ -28,7 +28,7 @@ def frame_sizes(*, quick: bool) -> tuple[int, ...]:
 
 def search_conditions(*, quick: bool) -> Conditions:
     """Of the search for the tester's limit. Beyond it every rate is tried several times: so the search is coarse."""
-    coarse = {"initial_rate": Rate.parse("50k"), "resolution": Rate.parse("10%"), "drain_s": 0.1, "repetitions": 1}
+    coarse = {"initial_rate": Rate.parse("100k"), "resolution": Rate.parse("20%" if quick else "10%"), "drain_s": 0.1, "repetitions": 1}
     return Conditions(frame_sizes=frame_sizes(quick=quick), duration_s=0.2 if quick else 0.5, **coarse)
 
 

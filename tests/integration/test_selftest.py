@@ -22,6 +22,7 @@ def test_known_loss_is_measured_to_the_frame_and_a_busy_machine_is_no_wrong_numb
         table = tmp_path / f"{attempt}.md"
         arguments = ["--quick", "--only", "frame-loss", "--json", "--markdown", str(table), "--out", str(tmp_path / f"out{attempt}")]
         done = dutperf("selftest", *arguments)
+        assert done.stdout, done.stderr
         findings = {one["figure"]: one for one in json.loads(done.stdout)["findings"]}
         assert done.returncode in (0, INVALID), findings
         if done.returncode == 0:

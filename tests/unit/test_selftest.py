@@ -19,10 +19,11 @@ from dutperf.conditions import Conditions
 from dutperf.lab.refdut import DirectionTruth, PortLosses, Properties, Quantiles, RefDutError, Truth
 from dutperf.model import TrialResult, Verdict
 from dutperf.procedure import back_to_back, frame_loss, latency, pdv, throughput
-from dutperf.selftest import checks
+from dutperf.selftest import checks, floors
 from dutperf.selftest.checks import BURST_CAPACITY_FPS, CAPACITY_FPS, DELAY_MS, LOST_EVERY, QUEUE_FRAMES, Check
 from dutperf.selftest.course import ATTEMPTS, Course
 from dutperf.selftest.findings import Finding, Judgement, exit_status, judge
+from dutperf.selftest.floors import DisturbedError
 from dutperf.selftest.outcome import Outcome, markdown
 from dutperf.selftest.witness import Witnessed, WitnessedTester, balance
 from dutperf.tester import TesterError
@@ -260,3 +261,28 @@ def test_the_table_says_machine_figures_and_what_speaks_against_them() -> None:
 def test_a_part_that_there_is_not_is_an_error() -> None:
     done = CliRunner().invoke(app, ["selftest", "--only", "nonsense"])
     assert done.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("limits", "ends"), [(SimulatedLimits(send_fps=150_000), "calibrated"), (SimulatedLimits(disturbed_ratio=1.0), "disturbed")], ids=["quiet", "busy"]
+)
+def test_a_tester_is_calibrated_or_said_to_be_too_busy(limits: SimulatedLimits, ends: str, tmp_path: Path) -> None:
+    """Its limit is what it can send without a DUT; its floor the delay of the cable."""
+    bench = FakeBench(Remembering(Described(SimulatedDut(delay_us=7.0), limits)))
+    if ends == "disturbed":
+        with pytest.raises(DisturbedError, match="too busy"):
+            floors.calibrate(bench, tmp_path, watch, quick=True)
+        return
+    [floor] = floors.calibrate(bench, tmp_path, watch, quick=True).floors
+    assert floor.limit_fps is not None
+    assert 100_000 <= floor.limit_fps <= 150_000
+    assert floor.typical_us == pytest.approx(7.0)
+    assert floor.rate_fps == floors.DELAYS_FPS
+
+
+class Described(SimulatedTester):
+    """Says what its ports are, as an engine does."""
+
+    def environment(self) -> dict[str, Any]:
+        side = {"driver": "net_af_packet", "port": "af_packet:tl"}
+        return {"left": side, "right": side, "engine": "0.1.0", "dpdk": "22.11"}

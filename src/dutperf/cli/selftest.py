@@ -27,11 +27,13 @@ from dutperf.cli.errors import reported, say
 from dutperf.cli.measure import fresh_directory
 from dutperf.conditions import Conditions
 from dutperf.config import ConfigError
+from dutperf.endings import INVALID
 from dutperf.journal import JournalError, write_whole
 from dutperf.lab.refdut import RefDut
 from dutperf.selftest import checks, floors
 from dutperf.selftest.course import Course
 from dutperf.selftest.findings import Finding, Judgement, exit_status
+from dutperf.selftest.floors import DisturbedError
 from dutperf.selftest.outcome import COLUMNS, FLOOR_COLUMNS, Outcome, floor_rows, markdown, row
 
 CALIBRATION = "calibration"
@@ -67,7 +69,7 @@ def selftest(
         if markdown_file is not None:
             write_whole(markdown_file, markdown(outcome))
     _tell(outcome, directory, as_json=as_json)
-    raise typer.Exit(exit_status(outcome.findings) if outcome.findings else 0)
+    raise typer.Exit(_exit_status(outcome, parts))
 
 
 def _parts(only: Sequence[str] | None) -> tuple[str, ...]:
@@ -75,6 +77,12 @@ def _parts(only: Sequence[str] | None) -> tuple[str, ...]:
     if unknown:
         raise ConfigError(f"'{unknown[0]}' is no part of the self-test; there are {', '.join(NAMES)}", "--only")
     return tuple(name for name in NAMES if not only or name in only)
+
+
+def _exit_status(outcome: Outcome, parts: Sequence[str]) -> int:
+    """A calibration that could not be made is one more thing that nobody can say."""
+    of_findings = exit_status(outcome.findings) if parts != (CALIBRATION,) else 0
+    return of_findings or (INVALID if CALIBRATION in parts and outcome.calibration is None else 0)
 
 
 def _fresh(directory: Path) -> Path:
@@ -87,13 +95,17 @@ def _fresh(directory: Path) -> Path:
     return directory
 
 
-def _calibrate(config_file: Path | None, directory: Path, *, quick: bool) -> Calibration:
+def _calibrate(config_file: Path | None, directory: Path, *, quick: bool) -> Calibration | None:
     source = Source("loopback", {}, None) if config_file is None else Source(None, {}, config_file)
     with bench(source, floors.search_conditions(quick=quick)) as ready:
         gateways = [name for name in ("left", "right") if getattr(ready.setup, name).gateway4 or getattr(ready.setup, name).gateway6]
         if gateways:
             raise ConfigError("there is a gateway: to calibrate, join the ports by a cable and let the gateways out", f"{gateways[0]}.gateway")
-        made = floors.calibrate(ready, directory, _watch, quick=quick)
+        try:
+            made = floors.calibrate(ready, directory, _watch, quick=quick)
+        except DisturbedError as error:
+            say(str(error))
+            return None
     say(f"the calibration is kept in {calibration.keep(made)}")
     return made
 

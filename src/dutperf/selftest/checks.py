@@ -150,7 +150,8 @@ def _burst() -> Figure:
 
 def _loss() -> Figure:
     def read(point: Any) -> Iterator[float | None]:
-        return (figures.median * 100 for rate in point.rates for figures in (rate.loss_ratio.forward, rate.loss_ratio.reverse) if figures is not None)
+        both = (figures for rate in point.rates for figures in (rate.loss_ratio.forward, rate.loss_ratio.reverse) if figures is not None)
+        return (figures.median * 100 for figures in both if figures.median is not None)
 
     return Figure("frame loss", "%", 100 / LOST_EVERY, 0.01, read, lambda _: 1e-9)
 

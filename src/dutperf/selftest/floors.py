@@ -14,11 +14,15 @@ from dutperf.procedure.delays import DelaysPoint
 from dutperf.procedure.throughput import ThroughputPoint
 from dutperf.selftest.course import Watch
 from dutperf.suite import Bench
-from dutperf.tester import TesterError
 
-FRAME_SIZES = (64, 1518)
+FRAME_SIZES = (84, 1518)
+"""The smallest that IPv4 and IPv6 can both have, and the longest that every Ethernet carries."""
 DELAYS_FPS = 10_000
 """Delays are taken at this rate, or at half the tester's limit where that is lower."""
+
+
+class DisturbedError(Exception):
+    """No valid trial: the machine is too busy to be calibrated; the text is one sentence."""
 
 
 def frame_sizes(*, quick: bool) -> tuple[int, ...]:
@@ -36,8 +40,8 @@ def calibrate(bench: Bench, out: Path, watch: Watch, *, quick: bool) -> Calibrat
     """Measure the tester on a bench without a DUT.
 
     Raises:
-        PlanError, JournalError: see :func:`dutperf.campaign.measure`.
-        TesterError: what was to be its limit or its floor could not be measured at all.
+        PlanError, JournalError, TesterError: see :func:`dutperf.campaign.measure`.
+        DisturbedError: its floor could not be measured.
     """
     with watch("limit") as observer:
         limits = campaign.measure(throughput.PROCEDURE, bench.tester, bench.plan(search_conditions(quick=quick)), out / "limit", observer)
@@ -56,7 +60,7 @@ def _floor(bench: Bench, limit: ThroughputPoint, out: Path, watch: Watch, *, qui
     assert isinstance(point, DelaysPoint)
     directions = [figures for figures in (point.forward, point.reverse) if figures]
     if not directions:
-        raise TesterError(f"no valid trial of {rate_fps:,} frames/s with the ports joined ({point.message}): the machine is too busy to be calibrated")
+        raise DisturbedError(f"the machine is too busy to be calibrated: no valid trial of {rate_fps:,} frames/s with the ports joined ({point.message})")
     faster = min(directions, key=lambda figures: figures["median"].median)
     min_us, typical_us, p999_us = (faster[name].median * 1e3 for name in ("Dmin", "median", "D99.9"))
     delays = {"min_us": min_us, "typical_us": typical_us, "p999_us": p999_us, "away_us": point.tester_away_ms * 1e3}

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from dutperf.config import Command, ConfigError, Dut
 from dutperf.lab.signals import endings_wait
@@ -49,6 +50,19 @@ def reset_of(dut: Dut) -> Callable[[], RunningCommand] | None:
         return None
     command, time_limit_s = dut.commands.reset, dut.commands.time_limit_s
     return lambda: RunningCommand(command, "reset", time_limit_s)
+
+
+def own_losses(dut: Dut) -> dict[str, dict[str, int]] | None:
+    """Frames that the DUT has counted as lost so far, by direction and cause; None where it does not say (only the reference DUT does)."""
+    control = dut.identity().get("control")
+    if control is None:
+        return None
+    from dutperf.lab.refdut import RefDut, RefDutError  # a command starts fast
+
+    with suppress(RefDutError):
+        truth = RefDut(Path(str(control))).counters()
+        return {"forward": truth.forward.lost, "reverse": truth.reverse.lost}
+    return None
 
 
 def run(command: Command, name: str, time_limit_s: float) -> str:

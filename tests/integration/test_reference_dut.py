@@ -181,3 +181,11 @@ def test_delay_is_what_was_set_and_the_floor(lab: Bench, delay_ms: float) -> Non
     excess_us = best_typical_us(lab, delay_ms) - delay_ms * 1000
     print(f"delay {delay_ms} ms: floor {floor_us:.1f} us, excess {excess_us:.1f} us")
     assert 0 <= excess_us <= floor_us + max(50, delay_ms)  # a microsecond for each millisecond: the width of a histogram's bucket
+
+
+def test_a_trial_shows_the_duts_own_count() -> None:
+    """Whether the trial is valid does not matter here."""
+    done = dutperf("trial", "--lab", "refdut-ipv4", "--lab-option", "loss_every=10", "--rate", str(FPS), "--duration", "0.5", "--drain", "0.3", "--json")
+    report = json.loads(done.stdout)
+    for direction in ("forward", "reverse"):
+        assert report["dut_losses"][direction]["every_nth"] == report[direction]["sent"] // 10

@@ -240,3 +240,13 @@ def test_the_ipv4_size() -> None:
     assert frame_size_ipv4(trial(forward=stream(6, 84, 1), reverse=stream(6, 84, 1)), 84) == 64
     assert frame_size_ipv4(trial(forward=stream(4, 64, 1), reverse=stream(4, 64, 1)), 64) == 64
     assert frame_size_ipv4(trial(forward=stream(4, 64, 1, background=frame(6, 84), m=1), reverse=None), 84) == 64
+
+
+def test_what_happened_just_above_is_told(tmp_path: Path) -> None:
+    """A DUT with a queue: it is full after a while, and from then on to the end frames are lost."""
+    summary = measure(SimulatedTester(SimulatedDut(capacity_fps=54_321, queue_frames=500)), plan(frame_sizes=(84,), repetitions=1), tmp_path)
+    [remark, *_] = summary.points[0].remarks()
+    above = summary.points[0].above
+    assert remark.startswith(f": what happened just above it, at {above.rate_fps:,} frames/s: forward lost from ")
+    assert " s to the end, one by one. reverse lost from " in remark
+    assert above.forward.where == {"elsewhere": above.forward.lost}

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from dutperf import loss
 from dutperf.campaign import Summary
 from dutperf.model import DirectionCounts, TrialResult, Verdict
 from dutperf.report import tables
@@ -38,6 +39,7 @@ _ALWAYS: tuple[Row, ...] = (
     ("    receiver", lambda counts: f"{counts.away_us.receiver:,.1f}"),
 )
 _WHERE_ANY: tuple[Row, ...] = (
+    ("lost when", lambda counts: loss.when(counts) or ""),
     ("later than the frame timeout, among the lost", lambda counts: _number(counts.late)),
     ("background received", lambda counts: _number(counts.background_received)),
     ("duplicates", lambda counts: _number(counts.duplicates)),
@@ -74,6 +76,8 @@ def trial(report: dict[str, Any], result: TrialResult) -> None:
             console.print(f"the link of port {name} was down at the end of the trial")
         if not getattr(result.dut_answered, name):
             console.print(f"the DUT did not answer ARP or NDP on port {name} before the trial")
+    for direction, causes in report.get("dut_losses", {}).items():
+        console.print(f"the DUT's own counters, {direction}: {_by_kind(causes) or 'nothing'} lost")
 
 
 def _counts(title: str, result: TrialResult) -> Table:
@@ -88,6 +92,9 @@ def _counts(title: str, result: TrialResult) -> Table:
         cells = [cell(counts) for counts in directions.values()]
         if any(cells):
             table.add_row(name, *cells)
+    places = [loss.where_in_words(loss.where(counts), valid=result.verdict is Verdict.VALID) for counts in directions.values()]
+    if any(places):
+        table.add_row("lost where", *places)
     return table
 
 

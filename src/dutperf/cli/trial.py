@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from dutperf import config, traffic
+from dutperf import config, dut, traffic
 from dutperf.campaign import Plan
 from dutperf.cli import live, options, show
 from dutperf.cli.bench import Bench, Source, bench
@@ -69,8 +69,9 @@ def trial(
             raise ConfigError("a trial has one frame size, no series", "--frame-size")
         with bench(source, conditions) as ready:
             plan = ready.plan(ready.sized(conditions))
+            before = dut.own_losses(ready.setup.dut)
             planned, result = run_one(plan, ready.tester, intended)
-            report = as_report(ready, plan.conditions, planned, result)
+            report = as_report(ready, plan.conditions, planned, result) | lost_since(before, ready)
         if out is not None:
             _write(out, report)
         typer.echo(json.dumps(report)) if as_json else show.trial(report, result)
@@ -92,6 +93,15 @@ def run_one(plan: Plan, tester: Tester, rate: Rate) -> tuple[Trial, TrialResult]
     say(f"one trial with {frame_size} byte frames at {rate_fps:,} frames/s per direction, {live.duration(planned.whole_s)}")
     with live.trial_progress(planned) as on_progress:
         return planned, tester.run(planned, on_progress)
+
+
+def lost_since(before: dict[str, dict[str, int]] | None, ready: Bench) -> dict[str, Any]:
+    """``dut_losses``: what the DUT itself counted as lost since ``before``, by direction and cause; nothing where it does not say."""
+    after = dut.own_losses(ready.setup.dut)
+    if before is None or after is None:
+        return {}
+    causes = {way: {name: count - before[way].get(name, 0) for name, count in lost.items()} for way, lost in after.items()}
+    return {"dut_losses": {way: {name: count for name, count in lost.items() if count} for way, lost in causes.items()}}
 
 
 def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: TrialResult) -> dict[str, Any]:

@@ -237,6 +237,11 @@ class Above(Value):
     forward: Loss | None = None
     reverse: Loss | None = None
 
+    def sentence(self) -> str:
+        """When and where frames were lost; empty where none was."""
+        told = [f"{name} lost {one.sentence()}" for name, one in (("forward", self.forward), ("reverse", self.reverse)) if one is not None and one.sentence()]
+        return f"what happened just above it, at {self.rate_fps:,} frames/s: {'. '.join(told)}" if told else ""
+
 
 class Goal(Value):
     """What was found for one loss goal of a search for several (RFC 9971)."""
@@ -291,8 +296,9 @@ class ThroughputPoint(points.Point):
         return [(*(cell(rate, ",.0f") for rate in (figures.median, figures.p1, figures.p99)), dispersion, self.limited_by or "-")]
 
     def remarks(self) -> Iterator[str]:
-        """How sure the median is, what was found for each loss goal, and where the DUT contradicted itself."""
-        yield from (f": {text}" for text in (_certainty(self), inconsistency.sentence(self.inconsistent)) if text)
+        """What happened above it, how sure the median is, what was found for each loss goal, and where the DUT contradicted itself."""
+        above = "" if self.above is None else self.above.sentence()
+        yield from (f": {text}" for text in (above, _certainty(self), inconsistency.sentence(self.inconsistent)) if text)
         for goal in self.goals:
             figures, of = goal.throughput_fps, f", at most {goal.loss_ratio * 100:g} % lost: "
             median = "no throughput" if figures.median is None else f"{figures.median:,.0f} frames/s{figures.within()}"

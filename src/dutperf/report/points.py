@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from pydantic import Field
+
+from dutperf import loss
 from dutperf.conditions import Conditions
 from dutperf.journal import Event, ending
 from dutperf.model import DirectionCounts, TrialResult, Value
@@ -31,6 +34,15 @@ class Loss(Value):
     """Of the lost frames, those that the link could not hand to the DUT."""
     late: int
     """Of the lost frames, those that arrived after the frame timeout."""
+    when: str | None = None
+    """In words; None where all frames came, if late."""
+    where: dict[str, int] = Field(default_factory=dict)
+    """See :func:`dutperf.loss.where`."""
+
+    def sentence(self) -> str:
+        """When and where, for a person; empty where nothing was lost."""
+        known = {name: count for name, count in self.where.items() if name != loss.ELSEWHERE}
+        return "; ".join(text for text in (self.when, loss.where_in_words(known, valid=True)) if text)
 
 
 class Trials(Value):
@@ -145,4 +157,11 @@ def cell(figure: float | None, form: str) -> str:
 
 
 def _loss(counts: DirectionCounts) -> Loss:
-    return Loss(lost=counts.lost, loss_ratio=counts.loss_ratio, dut_input_drops=counts.dut_input_drops, late=counts.late)
+    return Loss(
+        lost=counts.lost,
+        loss_ratio=counts.loss_ratio,
+        dut_input_drops=counts.dut_input_drops,
+        late=counts.late,
+        when=loss.when(counts),
+        where=loss.where(counts),
+    )

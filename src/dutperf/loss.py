@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lost frames in words: when they were lost, in one go or one by one, and where, as far as the tester's counters tell.
+
+Nothing tells when a frame is lost, but its number says when it was due: all times are those (docs/recovery-and-reset.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dutperf.model import LOSS_BINS, DirectionCounts, Losses
+
+ELSEWHERE = "elsewhere"
+AT_ONCE_SHARE = 0.1
+"""Losses that span less than this share of the sending time happened at one time."""
+SCATTERED_SHARE = 0.2
+"""Losses in less than this share of the parts of the time that they span are scattered over it."""
+
+
+def when(counts: DirectionCounts) -> str | None:
+    """``from 0.41 s to the end, in runs of up to 32 frames``; None where every frame came, if late."""
+    return None if counts.losses is None else f"{_span(counts.losses, counts.send_time_s)}{_runs(counts.losses)}"
+
+
+def where(counts: DirectionCounts) -> dict[str, int]:
+    """What became of the lost frames, in the order in which they would have met it; their sum is ``lost``, unless a counter of the tester's had others too.
+
+    ``ELSEWHERE``: handed to the DUT, and no counter of the tester's has them. In a valid trial that is the DUT.
+    """
+    known = {f"tester: {name}": count for name, count in counts.tester_drops.items()}
+    known |= {"not handed to the DUT": counts.dut_input_drops, "later than the frame timeout": counts.late, "damaged": counts.damaged}
+    known[ELSEWHERE] = max(0, counts.lost - sum(known.values()))
+    return {name: count for name, count in known.items() if count} if counts.lost > 0 else {}
+
+
+def where_in_words(places: Mapping[str, int], *, valid: bool) -> str:
+    """``12 not handed to the DUT, 30 in the DUT``, of what :func:`where` returns."""
+    rest = "in the DUT" if valid else "unknown where"
+    return ", ".join(f"{count:,} {rest if name == ELSEWHERE else name}" for name, count in places.items())
+
+
+def _span(losses: Losses, sending_s: float) -> str:
+    if sum(losses.bins) == 1:
+        return f"at {losses.first_s:.2f} s"
+    bins = [index for index, count in enumerate(losses.bins) if count]
+    first, last = losses.first_s, losses.last_s
+    if last - first < AT_ONCE_SHARE * sending_s:
+        return f"all within {_short(last - first)} around {(first + last) / 2:.2f} s"
+    scattered = "here and there " if len(bins) < SCATTERED_SHARE * (bins[-1] - bins[0] + 1) else ""
+    if bins[-1] < LOSS_BINS - 1:
+        return f"{scattered}from {first:.2f} s to {last:.2f} s"
+    return f"{scattered}all the time" if bins[0] == 0 else f"{scattered}from {first:.2f} s to the end"
+
+
+def _short(span_s: float) -> str:
+    return f"{span_s:.2f} s" if span_s >= 0.1 else f"{span_s * 1000:.2g} ms"
+
+
+def _runs(losses: Losses) -> str:
+    if sum(losses.bins) == 1:
+        return ", a single frame"
+    return ", one by one" if losses.longest_run == 1 else f", in runs of up to {losses.longest_run:,} frames"

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lost frames in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dutperf import loss
+from dutperf.model import LOSS_BINS, Direction, DirectionCounts, Losses, TrialResult, Verdict
+from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from plans import trial
+
+SENDING_S = 2.0
+CLEAN = SimulatedTester().run(trial(1_000)).directions()[Direction.FORWARD]
+
+
+def counts(lost: dict[int, int] | None = None, longest_run: int = 1, **changes: Any) -> DirectionCounts:
+    """Those of a trial of two seconds; ``lost``: frames by the part of the time in which they were lost."""
+    bins = tuple((lost or {}).get(index, 0) for index in range(LOSS_BINS))
+    used = [index for index, count in enumerate(bins) if count]
+    width = SENDING_S / LOSS_BINS
+    losses = Losses(first_s=used[0] * width, last_s=(used[-1] + 1) * width, longest_run=longest_run, bins=bins) if used else None
+    received = CLEAN.sent - sum(bins) - changes.get("late", 0)
+    return CLEAN.model_copy(update={"send_time_s": SENDING_S, "received": received, "losses": losses} | changes)
+
+
+@pytest.mark.parametrize(
+    ("lost", "longest_run", "words"),
+    [
+        ({}, 1, None),
+        ({20: 1}, 1, "at 0.40 s, a single frame"),
+        ({60: 3}, 1, "all within 20 ms around 1.21 s, one by one"),
+        ({60: 30, 66: 9}, 20, "all within 0.14 s around 1.27 s, in runs of up to 20 frames"),
+        (dict.fromkeys(range(20, 100), 5), 32, "from 0.40 s to the end, in runs of up to 32 frames"),
+        (dict.fromkeys(range(100), 5), 1, "all the time, one by one"),
+        (dict.fromkeys(range(30, 60), 5), 2, "from 0.60 s to 1.20 s, in runs of up to 2 frames"),
+        ({3: 1, 50: 2, 97: 1}, 2, "here and there from 0.06 s to 1.96 s, in runs of up to 2 frames"),
+        ({0: 1, 99: 1}, 1, "here and there all the time, one by one"),
+    ],
+)
+def test_when_in_words(lost: dict[int, int], longest_run: int, words: str | None) -> None:
+    assert loss.when(counts(lost, longest_run)) == words
+
+
+@pytest.mark.parametrize(
+    ("changes", "places"),
+    [
+        ({}, {"elsewhere": 30}),
+        ({"dut_input_drops": 10}, {"not handed to the DUT": 10, "elsewhere": 20}),
+        ({"tester_drops": {"nic_missed": 30}}, {"tester: nic_missed": 30}),
+        ({"tester_drops": {"no_buffer": 7, "kernel_socket": 0}, "damaged": 3}, {"tester: no_buffer": 7, "damaged": 3, "elsewhere": 20}),
+        ({"late": 4}, {"later than the frame timeout": 4, "elsewhere": 30}),
+    ],
+)
+def test_where(changes: dict[str, Any], places: dict[str, int]) -> None:
+    assert loss.where(counts({50: 30}, 30, **changes)) == places
+
+
+def test_where_in_words() -> None:
+    places = loss.where(counts({50: 30}, 30, dut_input_drops=10))
+    assert loss.where_in_words(places, valid=True) == "10 not handed to the DUT, 20 in the DUT"
+    assert loss.where_in_words(places, valid=False) == "10 not handed to the DUT, 20 unknown where"
+
+
+def test_nothing_was_lost_nowhere() -> None:
+    assert loss.where(CLEAN) == {}
+
+
+@given(st.dictionaries(st.integers(0, LOSS_BINS - 1), st.integers(1, 5)), st.integers(0, 50), st.integers(0, 50))
+def test_every_lost_frame_is_somewhere(lost: dict[int, int], dropped: int, undelivered: int) -> None:
+    one = counts(lost, tester_drops={"nic_missed": dropped}, dut_input_drops=undelivered)
+    places = loss.where(one)
+    assert sum(places.values()) >= one.lost
+    assert (loss.when(one) is None) == (one.lost == 0)
+    assert places.get("elsewhere", 0) == max(0, one.lost - dropped - undelivered)
+
+
+def test_a_simulated_outage_is_found_where_it_was() -> None:
+    tester = SimulatedTester(SimulatedDut(outage_s=(0.25, 0.5)))
+    result: TrialResult = tester.run(trial(1_000, duration_ns=2 * 10**9))
+    assert result.verdict is Verdict.VALID
+    assert loss.when(result.directions()[Direction.FORWARD]) == "from 0.25 s to 0.50 s, in runs of up to 250 frames"

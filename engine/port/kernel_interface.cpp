@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -115,6 +116,7 @@ std::optional<KernelInterface> kernel_interface(const std::string& name) {
     const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data());
     if (length == 0 || !NLMSG_OK(header, length) || header->nlmsg_type != RTM_NEWLINK) return std::nullopt;
     const auto* body = static_cast<const ifinfomsg*>(NLMSG_DATA(header));
+    found.is_up = (body->ifi_flags & IFF_UP) != 0;
     auto rest = static_cast<int>(IFLA_PAYLOAD(header));
     for (const auto* at = IFLA_RTA(body); RTA_OK(at, rest); at = RTA_NEXT(at, rest)) read_attribute(at, found);
     return found;
@@ -135,6 +137,33 @@ std::uint64_t take_packet_socket_drops(unsigned interface_index) {
         if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &statistics, &size) == 0) drops += statistics.tp_drops;
     }
     return drops;
+}
+
+InterfaceWatch::InterfaceWatch() : fd_(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE)) {
+    sockaddr_nl address{};
+    address.nl_family = AF_NETLINK;
+    address.nl_groups = RTMGRP_LINK;
+    bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+}
+
+InterfaceWatch::~InterfaceWatch() {
+    if (fd_ >= 0) close(fd_);
+}
+
+std::uint64_t InterfaceWatch::take_downs(unsigned interface_index) {
+    std::uint64_t downs = 0;
+    Answer told{};
+    for (;;) {
+        const ssize_t length = recv(fd_, told.data(), told.size(), 0);
+        if (length < 0 && errno == ENOBUFS) ++downs;
+        if (length < 0 && (errno == ENOBUFS || errno == EINTR)) continue;
+        if (length <= 0) return downs;
+        auto rest = static_cast<unsigned>(length);
+        for (const auto* header = reinterpret_cast<const nlmsghdr*>(told.data()); NLMSG_OK(header, rest); header = NLMSG_NEXT(header, rest)) {
+            const auto* body = static_cast<const ifinfomsg*>(NLMSG_DATA(header));
+            if (header->nlmsg_type == RTM_NEWLINK && body->ifi_index == static_cast<int>(interface_index) && (body->ifi_flags & IFF_UP) == 0) ++downs;
+        }
+    }
 }
 
 }  // namespace dutperf

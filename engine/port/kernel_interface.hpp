@@ -11,8 +11,9 @@ namespace dutperf {
 struct KernelInterface {
     unsigned index = 0;
     unsigned mtu = 0;
-    std::string kind;   // "veth", "tun", ...; empty: no virtual device
-    std::string qdisc;  // "noqueue": none
+    std::string kind;    // "veth", "tun", ...; empty: no virtual device
+    std::string qdisc;   // "noqueue": none
+    bool is_up = false;  // not taken down; whether there is anything at the other end is another matter
     bool carrier = false;
     std::uint64_t carrier_changes = 0;
     std::uint64_t rx_packets = 0, rx_dropped = 0, rx_errors = 0;
@@ -28,5 +29,20 @@ void widen_packet_sockets(unsigned interface_index);
 
 // Frames that the kernel dropped since the last call because this process' packet sockets on the interface were full (PACKET_STATISTICS).
 std::uint64_t take_packet_socket_drops(unsigned interface_index);
+
+// Hears from the kernel when an interface of this network namespace is taken down, which one that only loses its carrier is not: there, the other end may be.
+class InterfaceWatch {
+public:
+    InterfaceWatch();
+    ~InterfaceWatch();
+    InterfaceWatch(const InterfaceWatch&) = delete;
+    InterfaceWatch& operator=(const InterfaceWatch&) = delete;
+
+    // How often the kernel said so of this interface since the last call; what it said too much to keep counts as once.
+    std::uint64_t take_downs(unsigned interface_index);
+
+private:
+    int fd_;
+};
 
 }  // namespace dutperf

@@ -131,7 +131,10 @@ Device::~Device() {
 }
 
 Port::Port(const PortOptions& options) : options_(options) {
-    if (options_.spec.uses_kernel_interface()) check_interface();
+    if (options_.spec.uses_kernel_interface()) {
+        check_interface();
+        watch_.emplace();
+    }
     device_.emplace(options_);
     configure();
 }
@@ -214,7 +217,9 @@ void Port::read_kernel_counters(PortCounters& into) {
     const auto interface = kernel_interface(options_.spec.argument);
     if (!interface) return;
     socket_drops_ += take_packet_socket_drops(interface->index);
+    taken_down_ += watch_->take_downs(interface->index) + (interface->is_up ? 0 : 1);
     into.kernel_socket = socket_drops_;
+    into.taken_down = taken_down_;
     into.kernel_backlog = interface->rx_dropped;
     into.interface_sent = interface->tx_packets;
     into.carrier_changes = interface->carrier_changes;

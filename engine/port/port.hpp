@@ -37,6 +37,7 @@ struct PortCounters {
     std::uint64_t link_input_drops = 0;                               // ... that it could not hand over to the other end (virtual links)
     std::uint64_t interface_transmit_drops = 0;                       // ... that it dropped (any other interface)
     std::uint64_t carrier_changes = 0;
+    std::uint64_t taken_down = 0;     // grows where the tester's own interface was taken down, or still is at a reading
     bool counts_transmitted = false;  // interface_sent means something
 };
 
@@ -89,7 +90,8 @@ private:
     PortOptions options_;
     Mac mac_{};
     std::uint32_t transmit_ring_ = 0, receive_ring_ = 0;
-    std::uint64_t socket_drops_ = 0;
+    std::uint64_t socket_drops_ = 0, taken_down_ = 0;
+    std::optional<InterfaceWatch> watch_;
     Pool receive_pool_;  // outlives the device, whose queue holds its frames
     std::optional<Device> device_;
 };

@@ -118,9 +118,10 @@ struct RunningTrial::Loop {
     void turn_until_end(RunningTrial& trial) {
         std::size_t sending = static_cast<std::size_t>(std::ranges::count_if(senders, [](const Sender* sender) { return !sender->done(); }));
         Ticks last = now_ticks();
-        for (Ticks now = last; now < trial.end_.load(std::memory_order_relaxed); now = now_ticks()) {
+        for (Ticks now = last;; now = now_ticks()) {
             if (now - last > longest_turn && now >= trial.start_) [[unlikely]]
                 longest_turn = now - last;
+            if (now >= trial.end_.load(std::memory_order_relaxed)) return;  // only here: the time away that the end fell into counts as well
             last = now;
             for (Sender* sender : senders) sender->turn(now);
             for (Receiver* receiver : receivers) receiver->turn(now);
@@ -327,6 +328,9 @@ void RunningTrial::gather_port_counters(Direction direction, DirectionResult& in
     add(into.tester_drops, "receive_errors", in1.receive_errors - in0.receive_errors);
     add(into.tester_drops, "kernel_socket", in1.kernel_socket - in0.kernel_socket);
     add(into.tester_drops, "kernel_backlog", in1.kernel_backlog - in0.kernel_backlog);
+    const bool went_down = out1.taken_down != out0.taken_down || in1.taken_down != in0.taken_down;
+    // any lost frame may have met the port that was down
+    if (went_down && into.sent > into.received) add(into.tester_drops, "port_down", into.sent - into.received);
     if (!out1.counts_transmitted) return;
     const std::uint64_t handed_over = into.sent + senders_[index_of(direction)]->counts().control_sent;
     const std::uint64_t seen = out1.interface_sent - out0.interface_sent + into.dut_input_drops + out1.interface_transmit_drops - out0.interface_transmit_drops;

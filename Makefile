@@ -4,7 +4,9 @@
 VENV := .venv/bin
 DEMO := results/demo
 
-.PHONY: help setup setup-dev build demo test test-report truth accuracy bench-memory check format clean
+COUNT := 1
+
+.PHONY: help setup setup-dev build demo test test-report truth faults accuracy bench-memory check format clean
 .NOTPARALLEL:
 
 help:
@@ -13,6 +15,7 @@ help:
 	@echo "make truth   the tests that measure a known truth at full length, about ten minutes"
 	@echo "make test-report   reports in Chromium, at three widths, light and dark"
 	@echo "make accuracy   what this tester measures of a DUT whose truth is known, as a table, into results/accuracy.md"
+	@echo "make faults  harms the tester while it measures: nothing may be blamed on the DUT; COUNT=10 for ten times in a row"
 	@echo "make bench-memory   the engine's memory in a PDV trial of a million frames, and of sixty million"
 	@echo "make check   style, types, dependencies between modules"
 	@echo "make build   the engine;   make setup   what it needs;   make format   in the house's style;   make clean"
@@ -46,6 +49,10 @@ truth: setup-dev
 
 accuracy: build
 	$(VENV)/dutperf selftest --markdown results/accuracy.md
+
+faults: setup-dev
+	@scripts/build
+	set -e; for run in $$(seq $(COUNT)); do $(VENV)/python -m pytest tests/faults -m "faults or not faults"; done
 
 bench-memory: build
 	$(VENV)/python benchmarks/pdv_memory.py

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways to harm the tester, its machine or its cables while it measures. Each is undone before the call returns."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from integration.measuring import Bench
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is harmed. The engine's process id is known beforehand: to look for it takes longer than some faults last."""
+
+    bench: Bench
+    engine: int
+
+
+Harm = Callable[[Target], None]
+
+_BUSY = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+try:
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+except PermissionError:
+    os.setpriority(os.PRIO_PROCESS, 0, -20)
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    pass
+"""
+"""A neighbour that lets go of the core for nobody, where the machine lets it."""
+
+_FLOOD = """
+import socket, sys, time
+port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+port.bind((sys.argv[1], 0))
+frame = b"\\xff" * 6 + b"\\x02" + bytes(5) + b"\\x88\\xb5" + bytes(1000)
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    try:
+        port.send(frame)
+    except OSError:
+        pass
+"""
+"""Frames of an EtherType for experiments (IEEE 802), as fast as they go."""
+
+
+def stop_engine(stop_s: float) -> Harm:
+    """All of the engine stands still for a while."""
+    return stop_engine_often(stop_s, times=1)
+
+
+def stop_engine_often(stop_s: float, times: int) -> Harm:
+    """It stands still a little, several times, as a hypervisor would have it."""
+
+    def harm(target: Target) -> None:
+        for _ in range(times):
+            os.kill(target.engine, signal.SIGSTOP)
+            time.sleep(stop_s)
+            os.kill(target.engine, signal.SIGCONT)
+            time.sleep(stop_s)
+
+    return harm
+
+
+def kill_engine(target: Target) -> None:
+    """It is gone."""
+    os.kill(target.engine, signal.SIGKILL)
+
+
+def neighbour_of_tester(busy_s: float) -> Harm:
+    """Another program wants the cores of the engine's loops, and goes first."""
+    return lambda target: _keep_busy(_tester_cores(target.bench), busy_s)
+
+
+def neighbour_of_dut(busy_s: float) -> Harm:
+    """Another program wants the DUT's core."""
+    return lambda target: _keep_busy(set(target.bench.setup.engine.dut_cores), busy_s)
+
+
+def port_down(port: str, down_s: float) -> Harm:
+    """One of the tester's own ports is taken down, and up again."""
+
+    def harm(target: Target) -> None:
+        _ip(target.bench.tester_netns, "link", "set", port, "down")
+        time.sleep(down_s)
+        _ip(target.bench.tester_netns, "link", "set", port, "up")
+
+    return harm
+
+
+def flood(port: str, flood_s: float) -> Harm:
+    """Strangers' frames fill what the tester receives in; ``port`` is the DUT's end of the cable."""
+
+    def harm(target: Target) -> None:
+        subprocess.run(["ip", "netns", "exec", target.bench.dut_netns, sys.executable, "-c", _FLOOD, port, str(flood_s)], check=True)
+
+    return harm
+
+
+def _tester_cores(bench: Bench) -> set[int]:
+    """Cores of the engine's loops."""
+    roles: dict[str, int] = bench.tester.environment()["roles"]
+    return set(roles.values())
+
+
+def _keep_busy(cores: set[int], busy_s: float) -> None:
+    assert cores
+    for process in [subprocess.Popen([sys.executable, "-c", _BUSY, str(core), str(busy_s)]) for core in cores]:
+        assert process.wait() == 0
+
+
+def _ip(netns: str, *arguments: str) -> None:
+    subprocess.run(["ip", "-n", netns, *arguments], check=True)

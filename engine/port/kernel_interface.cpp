@@ -15,6 +15,8 @@
 #include <cstring>
 #include <vector>
 
+#include "port/error.hpp"
+
 namespace dutperf {
 
 namespace {
@@ -143,7 +145,7 @@ InterfaceWatch::InterfaceWatch() : fd_(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXE
     sockaddr_nl address{};
     address.nl_family = AF_NETLINK;
     address.nl_groups = RTMGRP_LINK;
-    bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    if (bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) throw Error("internal", "the kernel does not tell of interfaces");
 }
 
 InterfaceWatch::~InterfaceWatch() {

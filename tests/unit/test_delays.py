@@ -22,6 +22,7 @@ from dutperf.conditions import Conditions, Rate
 from dutperf.config import ConfigError
 from dutperf.model import LimitedBy, Stamping
 from dutperf.repetition import Auto
+from dutperf.report import points
 from dutperf.report.summary import summarise
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, measure, plan
@@ -271,3 +272,8 @@ def test_a_dut_that_dies_ends_repetitions_that_decide_for_themselves(tmp_path: P
     tester, summary = delays("pdv", SimulatedDut(dies_after_trials=5), tmp_path, repetitions=Auto(minimum=6, maximum=8))
     assert len(tester.trials) == 6
     assert "(6 of at most 8 repetitions; the run ended early because the DUT forwards nothing)" in summary.points[0].message
+
+
+@pytest.mark.parametrize(("figure", "text"), [(0.00004, "0.0000"), (0.0291, "0.0291"), (-9.99994, "-9.9999"), (10.01234, "10.012"), (2000.0046, "2000.0")])
+def test_times_in_tables_keep_their_digits(figure: float, text: str) -> None:
+    assert points.measured(figure) == text

@@ -139,7 +139,7 @@ def _points(of: Summary) -> Table:
     shown = tables.results(of)
     table = Table(title=escape(shown.title + of_dut), title_justify="left")
     for number, head in enumerate(shown.heads):
-        table.add_column(head, justify="left" if shown.is_word(number) else "right")
+        table.add_column(head, justify="left" if shown.is_word(number) else "right", overflow="fold")
     for row in shown.rows:
         table.add_row(*row)
     return table

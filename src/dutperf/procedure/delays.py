@@ -280,7 +280,7 @@ def _within(figures: Figures) -> str:
 
 def _row(name: str, figures: Figures) -> Row:
     means = () if figures.mean is None else (figures.mean,)
-    values = (f"{value:.4f}" for value in (*means, figures.median, figures.p1, figures.p99))
+    values = map(points.measured, (*means, figures.median, figures.p1, figures.p99))
     return (name, *values, "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %", "")
 
 

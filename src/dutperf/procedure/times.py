@@ -175,7 +175,7 @@ class TimesPoint(points.Point):
 
 
 def _row(name: str, times: Times) -> Row:
-    return (name, *(f"{value:.4f}" for value in (times.median, times.mean, times.p1, times.p99)), "")
+    return (name, *map(points.measured, (times.median, times.mean, times.p1, times.p99)), "")
 
 
 def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:

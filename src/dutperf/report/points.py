@@ -151,6 +151,11 @@ def trials(results: list[Event]) -> Trials:
     return Trials(valid=verdicts["valid"], invalid=verdicts["invalid"], aborted=verdicts["aborted"])
 
 
+def measured(figure: float) -> str:
+    """A measured time in a table: five digits or so, more than any of them is known to, and no more room than they need."""
+    return f"{figure:.{4 if abs(figure) < 10 else 3 if abs(figure) < 100 else 1}f}"
+
+
 def cell(figure: float | None, form: str) -> str:
     """``figure`` by the format ``form``, ``-`` where there is none."""
     return "-" if figure is None else format(figure, form)

@@ -6,7 +6,7 @@ DEMO := results/demo
 
 COUNT := 1
 
-.PHONY: help setup setup-dev build demo test test-report truth faults accuracy bench-memory check format clean
+.PHONY: help setup setup-dev build demo test test-report truth faults accuracy bench bench-memory check format clean
 .NOTPARALLEL:
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "make test-report   reports in Chromium, at three widths, light and dark"
 	@echo "make accuracy   what this tester measures of a DUT whose truth is known, as a table, into results/accuracy.md"
 	@echo "make faults  harms the tester while it measures: nothing may be blamed on the DUT; COUNT=10 for ten times in a row"
+	@echo "make bench   how fast one core sends and receives, against dpdk-testpmd in the same run, into bench.json"
 	@echo "make bench-memory   the engine's memory in a PDV trial of a million frames, and of sixty million"
 	@echo "make check   style, types, dependencies between modules"
 	@echo "make build   the engine;   make setup   what it needs;   make format   in the house's style;   make clean"
@@ -53,6 +54,12 @@ accuracy: build
 faults: setup-dev
 	@scripts/build
 	set -e; for run in $$(seq $(COUNT)); do $(VENV)/python -m pytest tests/faults -m "faults or not faults"; done
+
+bench: setup
+	@scripts/setup bench
+	@scripts/build
+	$(VENV)/python benchmarks/speed.py
+	build/engine/engine-bench
 
 bench-memory: build
 	$(VENV)/python benchmarks/pdv_memory.py

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is timed: compositions of traffic on ports that cost nothing themselves (null), in memory (ring), and on a cable of the kernel's (veth)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from dutperf.conditions import RFC4814_DESTINATION_PORTS, RFC4814_SOURCE_PORTS
+from dutperf.model import FieldMode, FrameSpec, Stamping, Stream, Tagged, Trial, VaryingAddress, VaryingField
+
+TRIAL_S = 0.3
+"""Sending time of a trial."""
+MOST_FPS = 1_000_000_000
+"""More than any core can send: what counts is how many leave in the sending time."""
+TAGS = 1_000
+
+Ports = Literal["null", "ring", "af_packet", "af_xdp"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One composition. ``counts`` says which frames are the result."""
+
+    name: str
+    ports: Ports = "null"
+    version: Literal[4, 6] = 4
+    mode: FieldMode = FieldMode.RANDOM
+    stream: dict[str, Any] = field(default_factory=dict)
+    stamping: Stamping = Stamping.NONE
+    cores: int = 1
+    rate_fps: int = MOST_FPS
+    counts: Literal["sent", "received"] = "sent"
+    goal: float | None = None
+    """The ratio to the reference that is aimed at."""
+
+    def trial(self, number: int, duration_s: float = TRIAL_S) -> Trial:
+        """The trial that is timed, in one direction."""
+        duration_ns = round(duration_s * 1e9)
+        tagged = Tagged(count=TAGS, after_ns=0) if self.stamping is Stamping.TAGGED else None
+        return Trial(trial=number, duration_ns=duration_ns, drain_ns=0, stamping=self.stamping, tagged=tagged, forward=self._stream())
+
+    def _stream(self) -> Stream:
+        ends = {4: ("198.18.0.2", "198.19.0.2"), 6: ("2001:2::2", "2001:2:0:8000::2")}[self.version]
+        size = 64 if self.version == 4 else 84
+        frame = FrameSpec.model_validate({"version": self.version, "size": size, "source": ends[0], "destination": ends[1]})
+        ports = [VaryingField(mode=self.mode, min=low, max=high) for low, high in (RFC4814_SOURCE_PORTS, RFC4814_DESTINATION_PORTS)]
+        return Stream(rate_fps=self.rate_fps, foreground=frame, source_port=ports[0], destination_port=ports[1], **self.stream)
+
+
+_ADDRESS = VaryingAddress(mode=FieldMode.RANDOM, min=0, max=65535)
+_ADDRESSES = {"source_address": _ADDRESS, "destination_address": _ADDRESS}
+
+
+def _on_null(version: Literal[4, 6]) -> tuple[Case, ...]:
+    def case(what: str, **members: Any) -> Case:
+        return Case(name=f"send IPv{version}, {what}", version=version, **members)
+
+    return (
+        case("fixed ports", mode=FieldMode.FIXED, goal=3.2),
+        case("increasing ports", mode=FieldMode.INCREASING),
+        case("random ports", goal=2.7),
+        case("random ports, 256 networks", stream={"networks": 256}, goal=2.0),
+        case("random ports and addresses", stream=_ADDRESSES),
+        case("random ports, tagged", stamping=Stamping.TAGGED),
+        case("random ports, every frame stamped", stamping=Stamping.EVERY, goal=2.0),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *_on_null(4),
+    *_on_null(6),
+    Case("send and receive on one core", ports="ring", counts="received", goal=1.5),
+    Case("send and receive on one core, every frame stamped", ports="ring", stamping=Stamping.EVERY, counts="received", goal=1.5),
+    Case("send and receive on two cores, every frame stamped", ports="ring", stamping=Stamping.EVERY, counts="received", cores=2),
+    Case("send and receive over veth, af_packet", ports="af_packet", counts="received"),
+    Case("send and receive over veth, af_xdp", ports="af_xdp", counts="received"),
+)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast one core sends and receives, against dpdk-testpmd on the same core in the same minutes: ``make bench``.
+
+Each case is timed several times, each time right after the reference; what counts is the median of the ratios, which holds on a machine whose clock and
+neighbours change. Prints a table and writes ``bench.json``: a list of {name, value, unit, reference, reference_value, ratio}.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from cases import CASES, Case
+from testpmd import PROGRAM, Testpmd
+
+from dutperf import config, lab, traffic
+from dutperf.config import Setup
+from dutperf.model import Direction
+from dutperf.tester.engine import EngineCommand, EngineTester
+
+REFERENCE = f"{PROGRAM} txonly, burst 32, null port"
+HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Frames/s of a case and of the reference beside it, round by round."""
+
+    case: Case
+    pairs: tuple[tuple[float, float], ...]
+
+    @property
+    def ratio(self) -> float:
+        """The median over the pairs."""
+        return median(value / reference for value, reference in self.pairs)
+
+    def as_json(self) -> dict[str, Any]:
+        """An entry of bench.json."""
+        value, reference = (median(column) for column in zip(*self.pairs, strict=True))
+        return {
+            "name": self.case.name,
+            "value": round(value),
+            "unit": f"frames/s {self.case.counts}",
+            "reference": REFERENCE,
+            "reference_value": round(reference),
+            "ratio": round(self.ratio, 3),
+        }
+
+
+def main() -> None:
+    """Times every case whose name contains the word given, writes the file and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", metavar="WORD", help="cases whose name contains this")
+    parser.add_argument("--rounds", type=int, default=5, metavar="COUNT", help="pairs of a case and the reference")
+    parser.add_argument("--out", type=Path, default=Path("bench.json"))
+    chosen = parser.parse_args()
+    cases = [case for case in CASES if chosen.only in case.name]
+    cores = sorted(os.sched_getaffinity(0))
+    if not cases or len(cores) < 2:
+        sys.exit("no such case" if not cases else "two cores are needed: one that is measured, one for everything else")
+    timed = [
+        one for ports in dict.fromkeys(case.ports for case in cases) for one in _timed([case for case in cases if case.ports == ports], cores, chosen.rounds)
+    ]
+    chosen.out.write_text(json.dumps([one.as_json() for one in timed], indent=2) + "\n")
+    _show(timed)
+
+
+def _timed(cases: list[Case], cores: list[int], rounds: int) -> Iterator[Timed]:
+    """Those of one kind of ports, on one engine for each number of cores."""
+    huge_pages = int(HUGE_PAGES.read_text()) > 0
+    for count in sorted({case.cores for case in cases}):
+        alike = [case for case in cases if case.cores == count]
+        hot = cores[-count:]
+        with _engine(alike[0], hot) as tester, Testpmd(cores[-1], cores[0], huge_pages=huge_pages) as reference:
+            for case in alike:
+                yield Timed(case, tuple((_frames_per_second(tester, case, number), reference.measure()) for number in range(rounds)))
+
+
+def _frames_per_second(tester: EngineTester, case: Case, number: int) -> float:
+    counts = tester.run(case.trial(number)).directions()[Direction.FORWARD]
+    return float(getattr(counts, case.counts)) / counts.send_time_s
+
+
+@contextmanager
+def _engine(case: Case, cores: list[int]) -> Iterator[EngineTester]:
+    with _setup(case) as setup:
+        request = traffic.open_request(setup, 1518) | {"cores": cores}
+        with EngineTester(EngineCommand.find((), setup.engine.netns), request) as tester:
+            tester.environment()
+            yield tester
+
+
+@contextmanager
+def _setup(case: Case) -> Iterator[Setup]:
+    if case.ports in ("null", "ring"):
+        sides = {"left": ("198.18.0.2/24", "2001:2::2/64"), "right": ("198.19.0.2/24", "2001:2:0:8000::2/64")}
+        yield config.parse({name: {"port": case.ports, "version": 4, "ipv4": four, "ipv6": six} for name, (four, six) in sides.items()}, "benchmark")
+        return
+    with lab.bring_up("loopback", {}) as mapping:
+        yield config.parse(_through(case.ports, mapping), "benchmark")
+
+
+def _through(driver: str, mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """The same cable, but by another driver."""
+    sides = {name: {**mapping[name], "port": mapping[name]["port"].replace("af_packet", driver)} for name in ("left", "right")}
+    return {**mapping, **sides}
+
+
+def _show(timed: list[Timed]) -> None:
+    table = Table(title=f"against {REFERENCE}, on the same core", title_justify="left")
+    for column in ("", "Mframes/s", "reference", "ratio", "aimed at"):
+        table.add_column(column, justify="left" if not column else "right")
+    for one in timed:
+        entry, goal, name = one.as_json(), one.case.goal, one.case.name
+        figures = (f"{entry['value'] / 1e6:.2f}", f"{entry['reference_value'] / 1e6:.1f}", f"{one.ratio:.2f}", "" if goal is None else f"{goal:.1f}")
+        table.add_row(name, *figures)
+    Console(width=max(140, Console().width)).print(table)
+
+
+if __name__ == "__main__":
+    main()

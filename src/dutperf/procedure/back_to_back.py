@@ -23,13 +23,12 @@ from dutperf import journal, repetition
 from dutperf.conditions import Conditions
 from dutperf.journal import Event
 from dutperf.model import LimitedBy, Trial, TrialResult, Value, Verdict, to_json
-from dutperf.procedure import evidence
+from dutperf.procedure import evidence, repeated_searches
 from dutperf.procedure.bench import Amend, Bench, Place, Plan, PlanError, frame_limits
 from dutperf.procedure.definition import Definition
 from dutperf.procedure.evidence import outcome_of
 from dutperf.procedure.rates import highest, rate_of
-from dutperf.procedure.throughput import SERIOUSNESS
-from dutperf.repetition import Rule, Stopped
+from dutperf.repetition import Rule
 from dutperf.report import charts, points
 from dutperf.report.charts import Chart
 from dutperf.report.points import Loss, Recorded, Row, Trials, cell
@@ -45,6 +44,8 @@ TIMING_SHARE = 0.05
 ATTEMPTS = 6
 """Trials of one burst before its frames count as beyond the tester's timing. On a shared machine one in a few is disturbed."""
 LONGEST_DRAIN_NS = 3_600_000_000_000
+ABOVE = "above_frames"
+"""The member of a ``search`` event that holds the burst which did not pass."""
 
 
 @dataclass(frozen=True)
@@ -304,9 +305,8 @@ class BackToBackPoint(points.Point):
             )
         if self.timing_frames:
             yield f": frames that left late make each value uncertain by up to {self.timing_frames:,} frames"
-        if within := self.burst_frames.within():
-            stopped = f" ({self.repetitions.stopped})" if self.repetitions.stopped not in (None, Stopped.NUMBER) else ""
-            yield f": after {self.repetitions.finished} repetitions{stopped} the median lies{within}"
+        if certainty := self.repetitions.certainty(self.burst_frames):
+            yield f": {certainty}"
 
     @classmethod
     def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
@@ -331,7 +331,7 @@ class BackToBackPoint(points.Point):
 def point(recorded: Recorded) -> BackToBackPoint:
     """The point that the journal holds (:data:`dutperf.report.points.PointBuilder`)."""
     found, frame, rule = recorded.of("search"), recorded.frame, recorded.conditions.repetitions
-    decisive = _decisive(found)
+    decisive = repeated_searches.decisive(found, ABOVE)
     stopped = None if any(search["silent"] for search in found) else repetition.stopped(rule, [search["value_frames"] for search in found])
     unneeded = LimitedBy.MEDIA if frame["rate_is_media"] else LimitedBy.RANGE
     return BackToBackPoint(
@@ -342,7 +342,7 @@ def point(recorded: Recorded) -> BackToBackPoint:
         above=_above(found, recorded.of("result")),
         repetitions=Repetitions(finished=len(found), stopped=stopped),
         trials=points.trials(recorded.of("result")),
-        message=_message(decisive, found, frame) + (recorded.shortfall(len(found), stopped) if frame["measured"] else ""),
+        message=_message(found, frame) + (recorded.shortfall(len(found), stopped) if frame["measured"] else ""),
     )
 
 
@@ -363,19 +363,10 @@ def _figures(found: list[Event], frame: dict[str, Any], rule: Rule) -> dict[str,
     }
 
 
-def _decisive(found: list[Event]) -> Event | None:
-    """The repetition that says what the point is limited by: one that found a dead DUT, else the lowest of the most serious kind."""
-    return min(found, key=lambda search: (not search["silent"], SERIOUSNESS.index(search["limited_by"]), search["above_frames"] or 0), default=None)
-
-
-def _message(decisive: Event | None, found: list[Event], frame: dict[str, Any]) -> str:
+def _message(found: list[Event], frame: dict[str, Any]) -> str:
     if not frame["measured"]:
         return f"the throughput, {frame['throughput_fps']:,} frames/s, is the maximum rate: no burst is too long"
-    if decisive is None:
-        return "not measured"
-    alike = sum(search["limited_by"] == decisive["limited_by"] for search in found)
-    share = "" if alike == len(found) or decisive["silent"] else f"in {alike} of {len(found)} repetitions "
-    return share + str(decisive["message"])
+    return repeated_searches.message(found, ABOVE)
 
 
 def _above(found: list[Event], results: list[Event]) -> AboveBurst | None:

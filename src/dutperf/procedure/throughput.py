@@ -22,7 +22,7 @@ from dutperf import journal, repetition
 from dutperf.conditions import Conditions, Rate
 from dutperf.journal import Event
 from dutperf.model import LimitedBy, TrialResult, Value, Verdict
-from dutperf.procedure import evidence, rates, searches
+from dutperf.procedure import evidence, rates, repeated_searches, searches
 from dutperf.procedure.bench import Bench, Place, Plan, PlanError, frame_limits
 from dutperf.procedure.definition import Definition
 from dutperf.procedure.evidence import outcome_of
@@ -34,6 +34,9 @@ from dutperf.report.points import Loss, Recorded, Row, Trials, cell
 from dutperf.report.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, Bounds, BoundsError, Found, Resolution, Search
+
+ABOVE = "above_fps"
+"""The member of a ``search`` event that holds the rate which did not pass."""
 
 
 @dataclass
@@ -222,14 +225,6 @@ def _number(value_fps: int | None, passing: str) -> str:
     return f"{number} ({passing})" if passing else number
 
 
-SERIOUSNESS = (LimitedBy.TESTER, LimitedBy.DUT, LimitedBy.RANGE, LimitedBy.MEDIA)
-"""What a point is limited by where its repetitions differ: the first of these that any has.
-
-``tester`` first: one repetition that only shows what the tester can do puts the median and the percentiles in doubt. Then ``dut``, which is a result.
-``range`` before ``media``: of a range that ended too early (or in which nothing passed) a person can do something about it.
-"""
-
-
 class Above(Value):
     """The lowest trial that failed right above a value: what happens when the DUT has too much."""
 
@@ -298,7 +293,7 @@ class ThroughputPoint(points.Point):
     def remarks(self) -> Iterator[str]:
         """What happened above it, how sure the median is, what was found for each loss goal, and where the DUT contradicted itself."""
         above = "" if self.above is None else self.above.sentence()
-        yield from (f": {text}" for text in (above, _certainty(self), inconsistency.sentence(self.inconsistent)) if text)
+        yield from (f": {text}" for text in (above, self.repetitions.certainty(self.throughput_fps), inconsistency.sentence(self.inconsistent)) if text)
         for goal in self.goals:
             figures, of = goal.throughput_fps, f", at most {goal.loss_ratio * 100:g} % lost: "
             median = "no throughput" if figures.median is None else f"{figures.median:,.0f} frames/s{figures.within()}"
@@ -336,15 +331,10 @@ def _curves(points: Sequence[ThroughputPoint]) -> list[Curve]:
     return [charts.with_bars(label, [(size, (of.median, of.p1, of.p99)) for size, named, of in found if named == label]) for label in labels]
 
 
-def _certainty(point: ThroughputPoint) -> str:
-    within = point.throughput_fps.within()
-    return f"{point.repetitions.after()} the median lies{within}" if within else ""
-
-
 def point(recorded: Recorded) -> ThroughputPoint:
     """The point that the journal holds (:data:`dutperf.report.points.PointBuilder`)."""
     found, results, rule = recorded.of("search"), recorded.of("result"), recorded.conditions.repetitions
-    decisive = _decisive(found)
+    decisive = repeated_searches.decisive(found, ABOVE)
     repetitions = _repetitions(found, rule)
     steady = _without_waits(results, recorded.of("wait"))
     return ThroughputPoint(
@@ -353,7 +343,7 @@ def point(recorded: Recorded) -> ThroughputPoint:
         throughput_fps=_statistics(found, "value_fps", rule),
         limited_by=None if decisive is None else decisive["limited_by"],
         passing=recorded.conditions.passing(),
-        message=_message(decisive, found) + recorded.shortfall(len(found), repetitions.stopped),
+        message=repeated_searches.message(found, ABOVE) + recorded.shortfall(len(found), repetitions.stopped),
         above=_above(found, steady),
         inconsistent=_inconsistent(found),
         repetitions=repetitions,
@@ -383,14 +373,14 @@ def _goals(found: list[Event]) -> list[list[Event]]:
 
 
 def _goal(findings: list[Event], results: list[Event], rule: Rule) -> Goal:
-    decisive = _decisive(findings)
+    decisive = repeated_searches.decisive(findings, ABOVE)
     assert decisive is not None, "a goal stands in a search event"
     return Goal(
         loss_ratio=decisive["loss_ratio"],
         throughput_fps=_statistics(findings, "value_fps", rule),
         conditional_throughput_fps=_statistics(findings, "conditional_fps", rule),
         limited_by=decisive["limited_by"],
-        message=_message(decisive, findings),
+        message=repeated_searches.message(findings, ABOVE),
         above=_above(findings, results),
         inconsistent=_inconsistent(findings),
     )
@@ -398,19 +388,6 @@ def _goal(findings: list[Event], results: list[Event], rule: Rule) -> Goal:
 
 def _inconsistent(found: list[Event]) -> tuple[Contradiction, ...]:
     return contradictions((rate_fps, outcome) for search in found for rate_fps, outcome in search["loads"])
-
-
-def _decisive(searches: list[Event]) -> Event | None:
-    """The repetition that says what the point is limited by: one that found a dead DUT, else the lowest of the most serious kind."""
-    return min(searches, key=lambda search: (not search["silent"], SERIOUSNESS.index(search["limited_by"]), search["above_fps"] or 0), default=None)
-
-
-def _message(decisive: Event | None, searches: list[Event]) -> str:
-    if decisive is None:
-        return "not measured"
-    alike = sum(search["limited_by"] == decisive["limited_by"] for search in searches)
-    share = "" if alike == len(searches) or decisive["silent"] else f"in {alike} of {len(searches)} repetitions "
-    return share + str(decisive["message"])
 
 
 def _above(searches: list[Event], results: list[Event]) -> Above | None:

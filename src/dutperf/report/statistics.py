@@ -50,6 +50,11 @@ class Repetitions(Value):
         reason = f" ({self.stopped})" if self.stopped not in (None, repetition.Stopped.NUMBER) else ""
         return f"after {self.finished} repetition{'s' if self.finished != 1 else ''}{reason}"
 
+    def certainty(self, figures: Statistics) -> str:
+        """After how many of them the median lies where, in a sentence; nothing where there is no interval."""
+        within = figures.within()
+        return f"{self.after()} the median lies{within}" if within else ""
+
 
 def statistics(values: Sequence[int | float | None], rule: repetition.Rule) -> Statistics:
     """Of at least one finished repetition."""

@@ -243,7 +243,7 @@ class AboveBurst(Value):
     reverse: Loss | None = None
 
 
-class BackToBackPoint(points.Point):
+class BackToBackPoint(points.LimitedPoint):
     """A frame size and its longest burst."""
 
     title: ClassVar[str] = "longest burst at the maximum rate, frames per direction"
@@ -283,11 +283,6 @@ class BackToBackPoint(points.Point):
     def has_number(self) -> bool:
         """See :class:`dutperf.report.points.Point`. That no burst is too long is a result."""
         return self.average_frames is not None or not self.measured
-
-    @property
-    def limited_by_tester(self) -> bool:
-        """See :class:`dutperf.report.points.Point`."""
-        return self.limited_by is LimitedBy.TESTER
 
     def rows(self) -> list[Row]:
         """See :class:`dutperf.report.points.Point`."""

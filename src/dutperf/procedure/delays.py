@@ -27,7 +27,7 @@ from dutperf.repetition import Rule, Stopped
 from dutperf.report import charts, points
 from dutperf.report.charts import Chart, Curve
 from dutperf.report.points import Recorded, Row, Trials
-from dutperf.report.statistics import MedianInterval, Repetitions, median_interval
+from dutperf.report.statistics import MedianInterval, Repetitions, median_interval, percentiles
 from dutperf.validity import DUT_CORE_TAKEN_LIMIT
 
 
@@ -169,8 +169,14 @@ class Figures(Value):
         """The mean where that is the result, else the median."""
         return self.median if self.mean is None else self.mean
 
+    def cells(self) -> Row:
+        """See :class:`dutperf.report.points.Figures`."""
+        means = () if self.mean is None else (self.mean,)
+        values = map(points.measured, (*means, self.median, self.p1, self.p99))
+        return (*values, "-" if self.dispersion_percent is None else f"{self.dispersion_percent:.2f} %")
 
-class DelaysPoint(points.Point):
+
+class DelaysPoint(points.DirectionsPoint[Figures]):
     """A frame size, the rate it was measured at, and each direction's figures by name."""
 
     columns: ClassVar[Row] = ("figure", "median", "p1", "p99", "dispersion", "limited by")
@@ -205,21 +211,6 @@ class DelaysPoint(points.Point):
         """See :class:`dutperf.report.points.Point`."""
         return self.repetitions.finished
 
-    @property
-    def has_number(self) -> bool:
-        """See :class:`dutperf.report.points.Point`."""
-        return bool(self.forward or self.reverse)
-
-    @property
-    def limited_by_tester(self) -> bool:
-        """See :class:`dutperf.report.points.Point`."""
-        return self.limited_by is LimitedBy.TESTER
-
-    def rows(self) -> list[Row]:
-        """See :class:`dutperf.report.points.Point`."""
-        named = [(f"{direction} {name}", figures) for direction, all_ in self.directions().items() for name, figures in all_.items()]
-        return [_row(name, figures) for name, figures in named] or [(*("-" for _ in self.columns[1:]), self.limited_by or "-")]
-
     def remarks(self) -> Iterator[str]:
         """See :class:`dutperf.report.points.Point`: how many repetitions there were, why no more, how sure that makes the headline; what was lost."""
         if self.repetitions.finished:
@@ -237,11 +228,6 @@ class DelaysPoint(points.Point):
     def _dut_disturbed(self) -> str:
         taken = self.dut_core_taken or 0.0
         return f", others took up to {taken:.0%} of the core of the DUT, which runs on this machine" if taken > DUT_CORE_TAKEN_LIMIT else ""
-
-    def directions(self) -> dict[Direction, dict[str, Figures]]:
-        """The figures of the directions that have some."""
-        both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
-        return {direction: figures for direction, figures in both.items() if figures}
 
     @classmethod
     def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
@@ -276,12 +262,6 @@ class DelaysPoint(points.Point):
 def _within(figures: Figures) -> str:
     interval = figures.median_interval
     return "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f} ms ({interval.confidence * 100:g} % confidence)"
-
-
-def _row(name: str, figures: Figures) -> Row:
-    means = () if figures.mean is None else (figures.mean,)
-    values = map(points.measured, (*means, figures.median, figures.p1, figures.p99))
-    return (name, *values, "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %", "")
 
 
 def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], DelaysPoint]:
@@ -380,10 +360,6 @@ def _over_repetitions(events: list[dict[str, Any]], direction: Direction, kind: 
 
 
 def _figures(values: list[float], rule: Rule) -> Figures:
-    median, p1, p99 = stats.median(values), stats.percentile(values, 1), stats.percentile(values, 99)
-    assert median is not None
-    assert p1 is not None
-    assert p99 is not None
-    dispersion = stats.dispersion_percent(values) if median > 0 else None  # a share of nothing, or of a negative value, says nothing
-    interval = median_interval(values, rule)
-    return Figures(mean=None, median=median, p1=p1, p99=p99, dispersion_percent=dispersion, median_interval=interval, values=tuple(values))
+    found = percentiles(values)
+    dispersion = stats.dispersion_percent(values) if found["median"] > 0 else None  # a share of nothing, or of a negative value, says nothing
+    return Figures(mean=None, **found, dispersion_percent=dispersion, median_interval=median_interval(values, rule), values=tuple(values))

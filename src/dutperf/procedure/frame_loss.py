@@ -19,7 +19,6 @@ from math import ceil
 from statistics import fmean
 from typing import Any, ClassVar, Self
 
-from dutperf import stats
 from dutperf.conditions import Conditions, Rate
 from dutperf.journal import Event
 from dutperf.model import LimitedBy, TrialResult, Value
@@ -31,6 +30,7 @@ from dutperf.procedure.rates import given, highest
 from dutperf.report import charts, points
 from dutperf.report.charts import Chart
 from dutperf.report.points import Recorded, Row, Trials, cell
+from dutperf.report.statistics import percentiles
 from dutperf.search import Outcome
 from dutperf.search.series import PASSES_IN_A_ROW, Series
 
@@ -313,7 +313,7 @@ def _loss_ratio(ratios: list[dict[str, float] | None], conditions: Conditions) -
 def _figures(values: tuple[float | None, ...]) -> Figures:
     if None in values:
         return Figures(median=None, p1=None, p99=None, values=values)
-    return Figures(median=stats.median(values), p1=stats.percentile(values, 1), p99=stats.percentile(values, 99), values=values)
+    return Figures(**percentiles(values), values=values)
 
 
 def _message(rates: Sequence[RateLoss], lossless_fps: list[int], silent: str | None, conditions: Conditions) -> list[str]:

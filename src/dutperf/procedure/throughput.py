@@ -252,7 +252,7 @@ class Goal(Value):
     inconsistent: tuple[Contradiction, ...]
 
 
-class ThroughputPoint(points.Point):
+class ThroughputPoint(points.LimitedPoint):
     """A frame size and its throughput."""
 
     title: ClassVar[str] = "throughput, frames/s per direction"
@@ -278,11 +278,6 @@ class ThroughputPoint(points.Point):
     def has_number(self) -> bool:
         """See :class:`dutperf.report.points.Point`."""
         return self.throughput_fps.median is not None
-
-    @property
-    def limited_by_tester(self) -> bool:
-        """See :class:`dutperf.report.points.Point`."""
-        return self.limited_by is LimitedBy.TESTER
 
     def rows(self) -> list[Row]:
         """See :class:`dutperf.report.points.Point`."""

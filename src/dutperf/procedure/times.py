@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from dutperf import stats
 from dutperf.conditions import Conditions
 from dutperf.model import Direction, DirectionCounts, LimitedBy, Trial, Value, Verdict
 from dutperf.procedure import evidence
@@ -23,6 +22,7 @@ from dutperf.procedure.during import During
 from dutperf.report import charts, points
 from dutperf.report.charts import Chart
 from dutperf.report.points import PointBuilder, Recorded, Row, Trials
+from dutperf.report.statistics import percentiles
 
 Rates = Mapping[str, int]
 """A frame size's rates by name, in frames/s per direction; ``rate_fps`` is the one that trials begin with."""
@@ -113,8 +113,12 @@ class Times(Value):
     p99: float
     values: tuple[float, ...]
 
+    def cells(self) -> Row:
+        """See :class:`dutperf.report.points.Figures`."""
+        return tuple(map(points.measured, (self.median, self.mean, self.p1, self.p99)))
 
-class TimesPoint(points.Point):
+
+class TimesPoint(points.DirectionsPoint[Times]):
     """A frame size, its rates, and each direction's times by method."""
 
     columns: ClassVar[Row] = ("time", "median", "mean", "p1", "p99", "limited by")
@@ -135,30 +139,12 @@ class TimesPoint(points.Point):
         """See :class:`dutperf.report.points.Point`."""
         return self.repetitions
 
-    @property
-    def has_number(self) -> bool:
-        """See :class:`dutperf.report.points.Point`."""
-        return bool(self.forward or self.reverse)
-
-    @property
-    def limited_by_tester(self) -> bool:
-        """See :class:`dutperf.report.points.Point`."""
-        return self.limited_by is LimitedBy.TESTER
-
-    def rows(self) -> list[Row]:
-        """See :class:`dutperf.report.points.Point`."""
-        return [_row(name, times) for name, times in self._named().items()] or [("-", "-", "-", "-", "-", self.limited_by or "-")]
-
-    def _named(self) -> dict[str, Times]:
-        both = {"forward": self.forward, "reverse": self.reverse}
-        return {f"{direction} {name}": times for direction, all_ in both.items() for name, times in (all_ or {}).items()}
-
     @classmethod
     def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         """The times over the frame size."""
         del frames
-        names = dict.fromkeys(name for point in points for name in point._named())
-        over = {name: [(float(point.frame_size), times) for point in points if (times := point._named().get(name))] for name in names}
+        names = dict.fromkeys(name for point in points for name in point.named())
+        over = {name: [(float(point.frame_size), times) for point in points if (times := point.named().get(name))] for name in names}
         curves = [charts.with_bars(name, [(size, (times.median, times.p1, times.p99)) for size, times in each]) for name, each in over.items()]
         what, _, meaning = cls.title.partition(", s: ")
         over_sizes = Chart(
@@ -172,10 +158,6 @@ class TimesPoint(points.Point):
             y_scale=charts.scale_of(y for curve in curves for y in curve.y),
         )
         return (over_sizes,)
-
-
-def _row(name: str, times: Times) -> Row:
-    return (name, *map(points.measured, (times.median, times.mean, times.p1, times.p99)), "")
 
 
 def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
@@ -213,15 +195,8 @@ def _times(readings: Sequence[Reading]) -> dict[str, Times] | None:
     measured = [reading.times_s for reading in readings if reading.outcome == "measured"]
     if not measured or any(reading.outcome == "not_over" for reading in readings):
         return None
-    return {name: _over_repetitions([times[name] for times in measured]) for name in measured[0]}
-
-
-def _over_repetitions(values: list[float]) -> Times:
-    median, p1, p99 = stats.median(values), stats.percentile(values, 1), stats.percentile(values, 99)
-    assert median is not None
-    assert p1 is not None
-    assert p99 is not None
-    return Times(median=median, mean=fmean(values), p1=p1, p99=p99, values=tuple(values))
+    by_name = {name: [times[name] for times in measured] for name in measured[0]}
+    return {name: Times(**percentiles(values), mean=fmean(values), values=tuple(values)) for name, values in by_name.items()}
 
 
 def _message(events: Sequence[dict[str, Any]], readings: Mapping[str, list[Reading]]) -> str:

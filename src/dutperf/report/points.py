@@ -10,14 +10,14 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import Field
 
 from dutperf import loss
 from dutperf.conditions import Conditions
 from dutperf.journal import Event, ending
-from dutperf.model import DirectionCounts, TrialResult, Value
+from dutperf.model import Direction, DirectionCounts, LimitedBy, TrialResult, Value
 from dutperf.repetition import Stopped
 from dutperf.report.charts import Chart, Mark
 
@@ -101,6 +101,55 @@ class Point(Value, ABC):
         """What a run's points look like, the chief plot first; none, unless a procedure has some. ``frames`` are those of the plan."""
         del points, frames
         return ()
+
+
+class LimitedPoint(Point):
+    """A point of which one word says what it is limited by."""
+
+    if TYPE_CHECKING:  # declared by each kind of point, where it stands among its members: so are they ordered in summaries and exports
+        limited_by: LimitedBy | None
+
+    @property
+    def limited_by_tester(self) -> bool:
+        """See :class:`Point`."""
+        return self.limited_by is LimitedBy.TESTER
+
+
+class Figures(Protocol):
+    """What has cells in a table."""
+
+    def cells(self) -> Row:
+        """Without the name before them and what they are limited by."""
+        ...
+
+
+FiguresT = TypeVar("FiguresT", bound=Figures)
+
+
+class DirectionsPoint(LimitedPoint, Generic[FiguresT]):
+    """A point that has figures for each direction, by their names. ``columns`` begins with the name and ends with what they are limited by."""
+
+    if TYPE_CHECKING:  # as above
+        forward: dict[str, FiguresT] | None
+        reverse: dict[str, FiguresT] | None
+
+    @property
+    def has_number(self) -> bool:
+        """See :class:`Point`."""
+        return bool(self.directions())
+
+    def rows(self) -> list[Row]:
+        """See :class:`Point`."""
+        return [(name, *figures.cells(), "") for name, figures in self.named().items()] or [(*("-" for _ in self.columns[1:]), self.limited_by or "-")]
+
+    def directions(self) -> dict[Direction, dict[str, FiguresT]]:
+        """The figures of the directions that have some."""
+        both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
+        return {direction: figures for direction, figures in both.items() if figures}
+
+    def named(self) -> dict[str, FiguresT]:
+        """The figures of both directions, by direction and name in one."""
+        return {f"{direction} {name}": figures for direction, each in self.directions().items() for name, figures in each.items()}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from dutperf import repetition, stats
 from dutperf.model import Value
@@ -59,13 +60,16 @@ class Repetitions(Value):
 def statistics(values: Sequence[int | float | None], rule: repetition.Rule) -> Statistics:
     """Of at least one finished repetition."""
     return Statistics(
-        median=stats.median(values),
+        **percentiles(values),
         median_interval=median_interval(values, rule),
-        p1=stats.percentile(values, 1),
-        p99=stats.percentile(values, 99),
         dispersion_percent=stats.dispersion_percent(values),
         values=tuple(values),
     )
+
+
+def percentiles(values: Sequence[int | float | None]) -> dict[str, Any]:
+    """``median``, ``p1`` and ``p99`` of at least one value, by these names (RFC 8219 section 12); each a float, or None as :mod:`dutperf.stats` has it."""
+    return {"median": stats.median(values), "p1": stats.percentile(values, 1), "p99": stats.percentile(values, 99)}
 
 
 def without_number(values: Sequence[int | float | None]) -> Statistics:

@@ -183,6 +183,16 @@ def test_only_what_dead_owners_left_is_removed(state: Path) -> None:
     assert {path.name for path in state.iterdir()} == {"a", "a.json", "b", "b.json", ".lock"}
 
 
+@pytest.mark.parametrize("program", ["echo first; echo no configuration", "echo no configuration; exec sleep 9"], ids=["ended", "hangs"])
+def test_a_process_that_does_not_start_is_named_with_its_last_words(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "START_S", 0.5)
+    log = tmp_path / "log"
+    with log.open("wb") as output, subprocess.Popen(["sh", "-c", program], stdout=output) as daemon:
+        with pytest.raises(LabError, match=r"^a DUT did not start within 0\.5 s; the last it said: no configuration$"):
+            site.await_start(daemon, log, "a DUT", lambda: False)
+        daemon.kill()
+
+
 def test_no_take_down_ends_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Namespace, "exists", lambda _self: True)
     monkeypatch.setattr("dutperf.lab.netns.run", lambda _argv: f"{os.getpid()}\n{os.getppid()}\n1\n999999\n")

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import platform
 import shutil
-import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,12 +21,10 @@ from dutperf.lab.definition import Lab, LabOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.netns import DUT_PORTS, TESTER_PORTS
 from dutperf.lab.refdut import PROGRAM, VARIABLE, Milliseconds, Properties, RefDut, RefDutError
-from dutperf.lab.site import Site
+from dutperf.lab.site import Site, await_start
 from dutperf.programs import find_program
 
 Kind = Literal["siit", "ipv4", "ipv6"]
-START_S = 5.0
-"""Seconds that the process has to start."""
 Seconds = Annotated[float, Field(ge=0, le=3600)]
 
 
@@ -100,30 +96,19 @@ def start(site: Site) -> RefDut:
     """The process, once it listens.
 
     Raises:
-        LabError: it is not built, or did not start within START_S seconds.
+        LabError: it is not built, or did not start.
     """
     program = find_program(PROGRAM, VARIABLE)
     if program is None or shutil.which(program) is None:
         raise LabError(f"{PROGRAM} is not built: run make build, or set {VARIABLE} to it")
     path, log = control_socket(site), site.directory / "refdut.log"
-    daemon = site.start_daemon([program, str(path)], log)
-    await_socket(daemon, path, log)
+    await_start(site.start_daemon([program, str(path)], log), log, PROGRAM, path.is_socket)
     return RefDut(path)
 
 
 def control_socket(site: Site) -> Path:
     """By which the DUT of a lab can be asked and changed."""
     return site.directory / "refdut.socket"
-
-
-def await_socket(daemon: subprocess.Popen[bytes], path: Path, log: Path) -> None:
-    """Return when the DUT listens."""
-    deadline = time.monotonic() + START_S
-    while not path.is_socket():
-        if time.monotonic() > deadline or daemon.poll() is not None:
-            last = (log.read_text(errors="replace").strip() or "nothing").splitlines()[-1]
-            raise LabError(f"{PROGRAM} did not start within {START_S:g} s; the last it said: {last}")
-        time.sleep(0.01)
 
 
 def open_request(kind: Kind, ports: Ports, options: ReferenceOptions) -> dict[str, Any]:

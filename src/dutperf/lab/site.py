@@ -16,10 +16,11 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from dutperf.lab.errors import LabError
 from dutperf.lab.netns import (
     DUT_PORTS,
     Namespace,
@@ -35,6 +36,8 @@ from dutperf.lab.netns import (
 )
 
 STATE_DIR = Path("/run/dutperf/labs")
+START_S = 5.0
+"""Seconds that a process of the DUT has to start."""
 GRACE_S = 2.0
 """Seconds that processes have to end by themselves when a lab is taken down."""
 
@@ -272,6 +275,21 @@ def prefer(pid: int) -> None:
     """
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/autogroup").write_text("-20")
+
+
+def await_start(daemon: subprocess.Popen[bytes], log: Path, name: str, started: Callable[[], bool]) -> None:
+    """Return when a process of the DUT, of which a person knows the ``name``, runs and has ``started``.
+
+    Raises:
+        LabError: it ended, or had not started within START_S seconds; with the last line of its log.
+    """
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline and daemon.poll() is None:
+        if started():
+            return
+        time.sleep(0.01)
+    last = (log.read_text(errors="replace").strip() or "nothing").splitlines()[-1]
+    raise LabError(f"{name} did not start within {START_S:g} s; the last it said: {last}")
 
 
 def end(daemon: subprocess.Popen[bytes]) -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import platform
 import shlex
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +16,13 @@ from dutperf.lab.addresses import LEFT, RIGHT, RIGHT_SEEN_FROM_LEFT, RIGHT_SEEN_
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.netns import run
-from dutperf.lab.site import Site
+from dutperf.lab.site import Site, await_start
 
 TUN = "nat64"
 OWN_IPV4, OWN_IPV6 = "198.18.255.254", "2001:2:0:2000::1"
 """TAYGA's own addresses, the sources of its ICMP errors; no test frame has them."""
-START_S = 5.0
-"""Seconds that TAYGA has to start."""
+STARTED = "TAYGA's IPv6 address"
+"""Said when TAYGA has its TUN interface and its addresses."""
 
 
 def configuration(data_dir: Path) -> str:
@@ -79,28 +77,22 @@ def log(site: Site) -> Path:
 
 
 def start_tayga(site: Site, mtu: int) -> str:
-    """Start TAYGA on a TUN interface of that MTU (it reads it once, when it starts); returns its version once it translates."""
+    """Start TAYGA on a TUN interface of that MTU (it reads it once, when it starts); returns its version once it translates.
+
+    Raises:
+        LabError: it did not start.
+    """
     file = configuration_file(site)
     file.write_text(configuration(site.directory))
     run(site.dut.command(["tayga", "--config", str(file), "--mktun"]))
     site.dut.ip(f"link set {TUN} mtu {mtu} up")
-    return await_start(site.start_daemon(command_line(site), log(site)), log(site))
+    await_start(site.start_daemon(command_line(site), log(site)), log(site), "lab tayga-siit: TAYGA", lambda: STARTED in says(site))
+    return says(site).split("starting TAYGA ", 1)[-1].split()[0]
 
 
-def await_start(daemon: subprocess.Popen[bytes], log: Path) -> str:
-    """The version in TAYGA's log, once it says that it has its TUN interface and addresses.
-
-    Raises:
-        LabError: it ended, or said nothing, within START_S seconds.
-    """
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline and daemon.poll() is None:
-        text = log.read_text(errors="replace")
-        if "TAYGA's IPv6 address" in text:
-            return text.split("starting TAYGA ", 1)[-1].split()[0]
-        time.sleep(0.01)
-    last = (log.read_text(errors="replace").strip() or "nothing").splitlines()[-1]
-    raise LabError(f"lab tayga-siit: TAYGA did not start within {START_S:g} s; the last it said: {last}")
+def says(site: Site) -> str:
+    """All that TAYGA has said since it was started."""
+    return log(site).read_text(errors="replace")
 
 
 def package_version() -> str | None:

@@ -24,7 +24,7 @@ import fcntl
 import json
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,10 +68,7 @@ class JournalWriter:
             JournalError: there is a journal already, or the directory cannot be written.
         """
         path = directory / JOURNAL
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise JournalError(f"cannot write {path}: {error.strerror}") from error
+        _make_directory(path)
         descriptor = _open_alone(path, os.O_CREAT)
         if os.fstat(descriptor).st_size:
             os.close(descriptor)
@@ -264,6 +261,18 @@ def is_being_written(directory: Path) -> bool:
     return False
 
 
+def claim(directory: Path, files: Sequence[str], holds: str, or_else: str = "") -> None:
+    """Make ``directory``, where it is missing, for results of which the first of ``files`` is written first.
+
+    Raises:
+        JournalError: it has one of ``files`` already, and so what ``holds`` says (``or_else``: what else can be done about it); or it cannot be made.
+    """
+    for name in files:
+        if (directory / name).exists():
+            raise JournalError(f"{directory} holds {holds} ({name}): choose another directory or remove it{or_else}")
+    _make_directory(directory / files[0])
+
+
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file that is derived from journals, or says what they are for; a reader never sees half of it.
 
@@ -291,6 +300,14 @@ def _to_repeat(events: list[Event]) -> list[Event]:
     course = [event for event in events if event["event"] not in _REPEATED]
     after: list[str | None] = [event["event"] for event in course[1:]]
     return [event for event, follower in zip(course, [*after, None], strict=False) if event["event"] != "trial" or follower == "result"]
+
+
+def _make_directory(path: Path) -> None:
+    """That of a file that is to be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _open_alone(path: Path, flags: int = 0) -> int:

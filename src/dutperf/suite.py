@@ -109,13 +109,7 @@ def begin(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: W
     """
     for one in measurements:
         one.definition.make(bench.plan(_with_some_throughput(one)))
-    for name in (SUITE, JOURNAL, SUMMARY):
-        if (out / name).exists():
-            raise JournalError(f"{out} holds the results of another run ({name}): choose another directory or remove it, or go on with: dutperf resume {out}")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise JournalError(f"cannot write {out / SUITE}: {error.strerror}") from error
+    journal.claim(out, (SUITE, JOURNAL, SUMMARY), "the results of another run", f", or go on with: dutperf resume {out}")
     journal.write_whole(out / SUITE, json.dumps(_document(measurements, bench.plan(measurements[0].conditions)), indent=2) + "\n")
     return go_on(measurements, bench, out, watch)
 

@@ -258,6 +258,13 @@ def test_the_table_says_machine_figures_and_what_speaks_against_them() -> None:
     assert "pdv, PDV: a wrong number." in text
 
 
+def test_results_of_another_self_test_are_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "selftest.json").touch()
+    done = CliRunner().invoke(app, ["selftest", "--out", str(tmp_path)])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"dutperf: {tmp_path} holds the results of another self-test")
+
+
 def test_a_part_that_there_is_not_is_an_error() -> None:
     done = CliRunner().invoke(app, ["selftest", "--only", "nonsense"])
     assert done.exit_code == 2

@@ -16,7 +16,6 @@ from typing import Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from dutperf import calibration, host
 from dutperf.calibration import Calibration
@@ -28,8 +27,9 @@ from dutperf.cli.measure import fresh_directory
 from dutperf.conditions import Conditions
 from dutperf.config import ConfigError
 from dutperf.endings import INVALID
-from dutperf.journal import JournalError, write_whole
+from dutperf.journal import claim, write_whole
 from dutperf.lab.refdut import RefDut
+from dutperf.report.tables import Table
 from dutperf.selftest import checks, floors
 from dutperf.selftest.course import Course
 from dutperf.selftest.findings import Finding, Judgement, exit_status
@@ -61,7 +61,8 @@ def selftest(
     """Measure what is known: this tester without a DUT, and the reference DUT by every procedure."""
     with reported():
         parts = _parts(only)
-        directory = _fresh(out or fresh_directory("selftest"))
+        directory = out or fresh_directory("selftest")
+        claim(directory, (OUTCOME,), "the results of another self-test")
         begun = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "host": host.environment(), "load": os.getloadavg()[0]}
         made = _calibrate(config_file, directory / CALIBRATION, quick=quick) if CALIBRATION in parts else None
         outcome = Outcome(**begun, calibration=made, findings=tuple(_check(parts, directory, quick=quick)))
@@ -83,16 +84,6 @@ def _exit_status(outcome: Outcome, parts: Sequence[str]) -> int:
     """A calibration that could not be made is one more thing that nobody can say."""
     of_findings = exit_status(outcome.findings) if parts != (CALIBRATION,) else 0
     return of_findings or (INVALID if CALIBRATION in parts and outcome.calibration is None else 0)
-
-
-def _fresh(directory: Path) -> Path:
-    if (directory / OUTCOME).exists():
-        raise JournalError(f"{directory} holds the results of another self-test: choose another directory or remove it")
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise JournalError(f"cannot write {directory}: {error.strerror}") from error
-    return directory
 
 
 def _calibrate(config_file: Path | None, directory: Path, *, quick: bool) -> Calibration | None:
@@ -135,20 +126,11 @@ def _tell(outcome: Outcome, directory: Path, *, as_json: bool) -> None:
         return
     console = show.output()
     if outcome.calibration is not None:
-        console.print(_table("this tester without a DUT", FLOOR_COLUMNS, list(floor_rows(outcome.calibration))))
+        console.print(show.table(Table("this tester without a DUT", FLOOR_COLUMNS, tuple(floor_rows(outcome.calibration)))))
     if outcome.findings:
-        rows = [(*row(one)[:-1], f"[{_STYLE[one.judgement]}]{one.judgement}[/]") for one in outcome.findings]
-        console.print(_table("what was measured, and what is true", COLUMNS, rows))
+        rows = ((*row(one)[:-1], f"[{_STYLE[one.judgement]}]{one.judgement}[/]") for one in outcome.findings)
+        console.print(show.table(Table("what was measured, and what is true", COLUMNS, tuple(rows))))
     for one in outcome.findings:
         if one.note:
             console.print(f"{one.procedure}, {one.figure}: {escape(one.note)}", highlight=False)
     console.print(f"journals and {OUTCOME} are in {directory}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column, justify="left" if column in ("procedure", "figure", "verdict") else "right")
-    for cells in rows:
-        table.add_row(*cells)
-    return table

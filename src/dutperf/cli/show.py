@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -127,19 +128,20 @@ def line(text: str) -> None:
 def _summary(of: Summary) -> None:
     """A row or more for each frame size, what they rest on, and the deviations from the RFCs."""
     console = output()
-    console.print(_points(of))
+    of_dut = f", of {name}" if (name := tables.dut_name(of.dut)) else ""
+    shown = tables.results(of)
+    console.print(table(replace(shown, title=shown.title + of_dut)))
     for text, warns in tables.messages(of):
         console.print(text, style="bold red" if warns else None, markup=False, highlight=False)
     for deviation in of.deviations:
         console.print(f"deviates from {deviation.clause}: {deviation.text}", markup=False, highlight=False)
 
 
-def _points(of: Summary) -> Table:
-    of_dut = f", of {name}" if (name := tables.dut_name(of.dut)) else ""
-    shown = tables.results(of)
-    table = Table(title=escape(shown.title + of_dut), title_justify="left")
+def table(shown: tables.Table) -> Table:
+    """Words to the left, figures to the right; no digit is cut off where the terminal is narrow."""
+    drawn = Table(title=escape(shown.title), title_justify="left")
     for number, head in enumerate(shown.heads):
-        table.add_column(head, justify="left" if shown.is_word(number) else "right", overflow="fold")
+        drawn.add_column(head, justify="left" if shown.is_word(number) else "right", overflow="fold")
     for row in shown.rows:
-        table.add_row(*row)
-    return table
+        drawn.add_row(*row)
+    return drawn

@@ -145,17 +145,19 @@ def _distribution(frame_size: int, done: Sequence[Done], marks: Sequence[Mark]) 
     stamped = _stamped(done)
     curves = [_bundled(direction, [(share, delay_us) for delay_us, share in _cumulative(delays)]) for direction, delays in stamped]
     between = "" if all(delays.buckets for _, delays in stamped) else " Between the quantiles that the journal keeps, nothing is known."
-    return Chart(
+    return _over_delays(
+        curves,
         name=f"delays-{frame_size}",
         title=f"Delays with {frame_size} byte frames",
-        x_label="one-way delay, ms",
         y_label="share of the frames",
-        curves=tuple(curves),
         caption="The share of the frames that took no longer, a line for each valid trial." + between,
-        x_scale=scale_of(x for curve in curves for x in curve.x),
         y_scale="nines",
         marks=tuple(marks),
     )
+
+
+def _over_delays(curves: Sequence[Curve], **members: Any) -> Chart:
+    return Chart(curves=tuple(curves), x_label="one-way delay, ms", x_scale=scale_of(x for curve in curves for x in curve.x), **members)
 
 
 def _bundled(direction: Direction, points: Sequence[tuple[float, float]]) -> Curve:
@@ -174,14 +176,12 @@ def _histogram(frame_size: int, done: Sequence[Done]) -> Chart:
     """How the delays of all valid trials are distributed, in bins that are evenly wide on a logarithmic axis."""
     stamped = [(direction, delays) for direction, delays in _stamped(done) if delays.buckets and delays.min > 0]
     curves = [curve for one in Direction if (curve := _binned(one, [delays for direction, delays in stamped if direction is one])).x]
-    return Chart(
+    return _over_delays(
+        curves,
         name=f"histogram-{frame_size}",
         title=f"Histogram of the delays with {frame_size} byte frames",
-        x_label="one-way delay, ms",
         y_label="frames, %",
-        curves=tuple(curves),
         caption=f"All valid trials together, in {BINS} bins.",
-        x_scale=scale_of(x for curve in curves for x in curve.x),
         y_range=(0, None),
     )
 

@@ -17,7 +17,7 @@ from dutperf.model import Direction, LimitedBy, LinkState, Trial, TrialResult, V
 from dutperf.procedure import evidence
 from dutperf.procedure.bench import frame_size_ipv4
 from dutperf.procedure.evidence import outcome_of
-from dutperf.procedure.throughput import bounds
+from dutperf.procedure.searches import bounds
 from dutperf.search import Outcome
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The searches that a procedure can use for the highest rate that passes: which one the conditions name, and what it learns from a trial."""
+"""The searches that a procedure can use for the highest rate that passes: which one the conditions name, its bounds, what it learns from a trial."""
 
 from __future__ import annotations
 
@@ -7,14 +7,34 @@ from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
-from dutperf.conditions import Conditions
+from dutperf.conditions import Conditions, Rate
 from dutperf.model import TrialResult
+from dutperf.procedure import rates
 from dutperf.procedure.bench import PlanError
 from dutperf.search import NO_LOSS, Loss
-from dutperf.search.binary import BinarySearch, Bounds, BoundsError, Search
+from dutperf.search.binary import BinarySearch, Bounds, BoundsError, Resolution, Search
 
 TYPICAL_LATER_TRIALS = 3
 """Estimate for a binary search that starts near the value of the one before; MLRsearch always starts anew."""
+
+
+def bounds(conditions: Conditions, media_fps: int | None) -> Bounds:
+    """The range to search, where the media's maximum frame rate is ``media_fps`` (None: unknown).
+
+    Raises:
+        PlanError: rates that contradict each other, or percentages of an unknown maximum.
+    """
+    maximum_fps, is_media = rates.highest(conditions, media_fps)
+    try:
+        return Bounds(
+            resolution=_resolution(conditions.resolution, media_fps),
+            minimum_fps=rates.given("min_rate", conditions.min_rate, media_fps),
+            maximum_fps=maximum_fps,
+            initial_fps=rates.given("initial_rate", conditions.initial_rate, media_fps),
+            maximum_is_media=is_media,
+        )
+    except BoundsError as error:
+        raise PlanError(str(error), option=_option_of(error)) from error
 
 
 def make(conditions: Conditions, bounds: Bounds, near_fps: int | None) -> Search:
@@ -29,18 +49,13 @@ def make(conditions: Conditions, bounds: Bounds, near_fps: int | None) -> Search
     try:
         search: Search = _mlr().MlrSearch(bounds, conditions.loss_goals(), conditions.duration_s)
     except BoundsError as error:
-        raise PlanError(str(error), option=option_of(error)) from error
+        raise PlanError(str(error), option=_option_of(error)) from error
     return search
 
 
 def lowest_fps(conditions: Conditions, bounds: Bounds) -> int:
     """The lowest rate that the search may offer, for conditions that it can have."""
     return bounds.lowest_fps if conditions.search == "binary" else _mlr().lowest_fps(bounds)
-
-
-def option_of(error: BoundsError) -> str:
-    """The member of the conditions that is to be changed."""
-    return {"minimum": "min_rate", "initial": "initial_rate", "resolution": "resolution"}[error.bound]
 
 
 def typical_later_trials(conditions: Conditions) -> int:
@@ -58,6 +73,17 @@ def description(conditions: Conditions) -> dict[str, Any]:
 def loss_of(result: TrialResult) -> Loss:
     """That of the direction which lost the greater share of its frames; a procedure's loss goals apply to each direction by itself."""
     return max((Loss(counts.lost, counts.sent) for counts in result.directions().values()), key=lambda loss: loss.ratio, default=NO_LOSS)
+
+
+def _resolution(rate: Rate, media_fps: int | None) -> Resolution:
+    if rate.unit == "percent" and media_fps is None:
+        return Resolution(share=rate.value / 100)
+    return Resolution(fps=rate.fps(media_fps))
+
+
+def _option_of(error: BoundsError) -> str:
+    """The member of the conditions that is to be changed."""
+    return {"minimum": "min_rate", "initial": "initial_rate", "resolution": "resolution"}[error.bound]
 
 
 def _mlr() -> ModuleType:

@@ -19,11 +19,10 @@ from statistics import fmean
 from typing import Any, ClassVar, Self
 
 from dutperf import journal, repetition
-from dutperf.conditions import Conditions, Rate
 from dutperf.journal import Event
 from dutperf.model import LimitedBy, TrialResult, Value, Verdict
-from dutperf.procedure import evidence, rates, repeated_searches, searches
-from dutperf.procedure.bench import Bench, Place, Plan, PlanError, frame_limits
+from dutperf.procedure import evidence, repeated_searches, searches
+from dutperf.procedure.bench import Bench, Place, Plan, frame_limits
 from dutperf.procedure.definition import Definition
 from dutperf.procedure.evidence import outcome_of
 from dutperf.repetition import Rule
@@ -33,7 +32,7 @@ from dutperf.report.inconsistency import Contradiction, contradictions
 from dutperf.report.points import Loss, Recorded, Row, Trials, cell
 from dutperf.report.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.search import Outcome
-from dutperf.search.binary import TYPICAL_TRIALS, Bounds, BoundsError, Found, Resolution, Search
+from dutperf.search.binary import TYPICAL_TRIALS, Bounds, Found, Search
 
 ABOVE = "above_fps"
 """The member of a ``search`` event that holds the rate which did not pass."""
@@ -78,7 +77,7 @@ class Throughput:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._conditions = plan.conditions
-        self._bounds = {size: bounds(plan.conditions, plan.maximum_fps(size)) for size in plan.conditions.frame_sizes}
+        self._bounds = {size: searches.bounds(plan.conditions, plan.maximum_fps(size)) for size in plan.conditions.frame_sizes}
         for limits in self._bounds.values():
             searches.make(self._conditions, limits, None)  # what cannot be is said before anything is sent
         self._trials_of_later_searches: list[int] = []
@@ -150,31 +149,6 @@ class Throughput:
             "initial_fps": limits.initial_fps,
             **resolution,
         }
-
-
-def bounds(conditions: Conditions, media_fps: int | None) -> Bounds:
-    """The range to search, where the media's maximum frame rate is ``media_fps`` (None: unknown).
-
-    Raises:
-        PlanError: rates that contradict each other, or percentages of an unknown maximum.
-    """
-    maximum_fps, is_media = rates.highest(conditions, media_fps)
-    try:
-        return Bounds(
-            resolution=_resolution(conditions.resolution, media_fps),
-            minimum_fps=rates.given("min_rate", conditions.min_rate, media_fps),
-            maximum_fps=maximum_fps,
-            initial_fps=rates.given("initial_rate", conditions.initial_rate, media_fps),
-            maximum_is_media=is_media,
-        )
-    except BoundsError as error:
-        raise PlanError(str(error), option=searches.option_of(error)) from error
-
-
-def _resolution(rate: Rate, media_fps: int | None) -> Resolution:
-    if rate.unit == "percent" and media_fps is None:
-        return Resolution(share=rate.value / 100)
-    return Resolution(fps=rate.fps(media_fps))
 
 
 def _ended(found: Found, point: _Point) -> dict[str, Any]:

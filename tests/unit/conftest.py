@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports take a second each to draw; the commands of these tests write none, but for those that ask for it."""
+"""What unit tests share. Reports take a second each to draw; the commands of these tests write none, but for those that ask for it."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from dutperf.cli import measure
+import command_line
+import documented
+from dutperf.cli import measure, results
+from dutperf.report.html import REPORT
+from dutperf.report.measured import Measured
 
 
 @pytest.fixture
@@ -17,3 +23,29 @@ def real_reports() -> None:
 def _no_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "real_reports" not in request.fixturenames:
         monkeypatch.setattr(measure, "_report", lambda _: True)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A configuration whose engine is a fake process that behaves well."""
+    return command_line.write(tmp_path, "Engine")
+
+
+@pytest.fixture(scope="session")
+def suite_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of a suite, with a report; not to be changed but by adding to them."""
+    directory = documented.measure(tmp_path_factory.mktemp("report") / "suite")
+    results.write_report(directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def page(suite_directory: Path) -> str:
+    """Its report."""
+    return (suite_directory / REPORT).read_text()
+
+
+@pytest.fixture(scope="session")
+def measured(suite_directory: Path) -> dict[str, Measured]:
+    """Its measurements, by name."""
+    return {one.name: one for one in results.read(suite_directory).measured}

@@ -10,18 +10,14 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner, Result
 
-from dutperf.cli import app, options, plan_file
+from command_line import dutperf
+from dutperf.cli import options, plan_file
 from dutperf.conditions import FRAME_SIZE_SERIES, Conditions, Rate
 from dutperf.config import ConfigError
 from fakes import fake_engine
 
 QUICK = "duration: 0.01, drain: 0, repetitions: 2"
-
-
-def dutperf(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture

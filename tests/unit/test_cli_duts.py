@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands do with a DUT: labs are built and taken down, its own commands are run. The engine is a fake process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from command_line import QUICK, FakeLabs, dutperf, setup_of, throughput
+from dutperf import lab
+
+
+def test_the_dut_is_set_up_asked_and_taken_down(tmp_path: Path) -> None:
+    commands = {name: f"echo {name} | tee -a {tmp_path / 'log'}" for name in ("set_up", "state", "tear_down")}
+    setup = setup_of("Engine")
+    setup["dut"]["commands"] = commands
+    (tmp_path / "dut.yaml").write_text(yaml.safe_dump(setup))
+    result = throughput(tmp_path / "dut.yaml", tmp_path / "out", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert (tmp_path / "log").read_text().split() == ["set_up", "state", "state", "state", "state", "tear_down"]
+    summary = json.loads(result.stdout)
+    assert summary["dut"] == {"name": "fake", "version": "1"}
+    assert len({state["sha256"] for state in summary["environment"]["dut_states"]}) == 1
+
+
+@pytest.mark.parametrize(("failing", "status", "run"), [("set_up", 2, ["tear_down"]), ("state", 2, ["set_up", "tear_down"]), ("tear_down", 2, ["set_up"])])
+def test_a_command_of_the_dut_that_fails_is_named(failing: str, status: int, run: list[str], tmp_path: Path) -> None:
+    commands = {name: f"echo {name} >> {tmp_path / 'log'}" for name in ("set_up", "tear_down")} | {failing: "echo no route; exit 1"}
+    setup = setup_of("Engine")
+    setup["dut"]["commands"] = commands
+    (tmp_path / "dut.yaml").write_text(yaml.safe_dump(setup))
+    result = throughput(tmp_path / "dut.yaml", tmp_path / "out")
+    assert (result.exit_code, result.stdout) == (status, "")
+    assert f"dutperf: dut.commands.{failing}: ended with status 1; the last it said: no route\n" in result.stderr
+    assert (tmp_path / "log").read_text().split() == run
+
+
+LAB_RUNS = [("Engine", [], 0), ("NoAnswer", [], 2), ("Killed", [], 4), ("Engine", ["--foreground", "10:9"], 2)]
+
+
+@pytest.mark.parametrize(("behaviour", "arguments", "status"), LAB_RUNS)
+def test_a_lab_is_taken_down_however_the_trial_ends(behaviour: str, arguments: list[str], status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    labs = FakeLabs(setup_of(behaviour))
+    monkeypatch.setattr(lab, "bring_up", labs.bring_up)
+    result = dutperf("trial", "--lab", "one", "--lab-option", "loss=0.1", "--rate", "1000", *QUICK, *arguments)
+    assert result.exit_code == status
+    assert labs.asked == [("one", {"loss": "0.1"})]
+    assert not labs.up
+
+
+def test_a_lab_gets_cables_for_the_frames_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    labs = FakeLabs(setup_of("Engine"))
+    monkeypatch.setattr(lab, "bring_up", labs.bring_up)
+    assert dutperf("trial", "--lab", "one", "--rate", "1000", *QUICK, "--frame-size", "9216").exit_code == 0
+    assert labs.asked == [("one", {"max_frame_size": "9216"})]
+
+
+def test_labs_are_listed_brought_up_and_taken_down(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "tayga-siit" in dutperf("lab", "list").stdout
+    monkeypatch.setattr(lab, "up", lambda name, given: tmp_path / f"{name}-{given['k']}.yaml")
+    result = dutperf("lab", "up", "one", "--lab-option", "k=v")
+    assert (result.exit_code, result.stdout) == (0, f"{tmp_path / 'one-v.yaml'}\n")
+    monkeypatch.setattr(lab, "down", lambda name: name == "one")
+    assert (dutperf("lab", "down", "one").exit_code, dutperf("lab", "down", "two").exit_code) == (0, 1)

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of procedures: what they write, what they say, and one sentence for what cannot be measured. The engine is a fake process."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+
+from command_line import QUICK, dutperf, frame_loss, throughput, write
+from dutperf import procedure
+from dutperf.cli import measure, options
+from dutperf.procedure.definition import Definition
+
+
+def test_throughput_writes_what_it_says(config: Path, tmp_path: Path) -> None:
+    result = throughput(config, tmp_path / "out", "--json", "--frame-size", "64,128", "--frame-size", "256")
+    assert result.exit_code == 0
+    summary = json.loads(result.stdout)
+    assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert [point["frame_size"] for point in summary["points"]] == [64, 128, 256]
+    assert all(point["throughput_fps"]["values"] == [8000, 8000] and point["limited_by"] == "range" for point in summary["points"])
+    plan = json.loads((tmp_path / "out" / "journal.jsonl").read_text().splitlines()[0])
+    assert (plan["dut"], plan["config"]["left"]["port"]) == ({"name": "fake", "version": "1"}, "null")
+
+
+def test_throughput_for_a_person(config: Path, tmp_path: Path) -> None:
+    result = throughput(config, tmp_path / "out")
+    assert "8,000" in result.stdout
+    assert "RFC 2544 section 24" in result.stdout
+    assert str(tmp_path / "out") in result.stdout
+    assert "trial 1: 1,000 frames/s: nothing lost" in result.stderr
+    assert result.stderr.startswith("throughput: about ")
+
+
+NO_NUMBER = [("Deaf", 1, "forwards nothing"), ("Drops", 3, "limited by the tester, not the DUT")]
+
+
+@pytest.mark.parametrize(("behaviour", "status", "text"), NO_NUMBER)
+def test_a_run_without_a_number_says_whose_fault_it_is(behaviour: str, status: int, text: str, tmp_path: Path) -> None:
+    result = throughput(write(tmp_path, behaviour), tmp_path / "out")
+    assert result.exit_code == status
+    assert text in " ".join(result.stdout.split())
+
+
+def test_throughput_does_not_write_over_another_run(config: Path, tmp_path: Path) -> None:
+    throughput(config, tmp_path / "out")
+    before = (tmp_path / "out" / "journal.jsonl").read_bytes()
+    result = throughput(config, tmp_path / "out")
+    assert result.exit_code == 2
+    assert "holds the journal of another run" in result.stderr
+    assert (tmp_path / "out" / "journal.jsonl").read_bytes() == before
+
+
+def test_rates_that_contradict_each_other_are_named(config: Path, tmp_path: Path) -> None:
+    result = throughput(config, tmp_path / "out", "--min-rate", "9000")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("dutperf: --m")
+    assert not (tmp_path / "out").exists()
+
+
+SERIES = [
+    pytest.param([], [8000, 7200], id="a series by default ends with two rates without loss"),
+    pytest.param(["--step", "5%"], [8000, 7600], id="finer steps"),
+    pytest.param(["--step", "100"], [8000, 7900], id="steps in frames/s"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "rates"), SERIES)
+def test_frame_loss_writes_what_it_says(arguments: list[str], rates: list[int], config: Path, tmp_path: Path) -> None:
+    result = frame_loss(config, tmp_path / "out", "--json", "--max-rate", "8000", *arguments)
+    assert result.exit_code == 0
+    summary = json.loads(result.stdout)
+    assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
+    [point] = summary["points"]
+    assert [rate["rate_fps"] for rate in point["rates"]] == rates
+    assert (summary["procedure"], summary["conditions"]["repetitions"], point["first_lossless_fps"]) == ("frame-loss", 1, 8000)
+
+
+def test_frame_loss_for_a_person(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    result = frame_loss(config, tmp_path / "out", "--rates", "1000, 3k", "--repetitions", "2")
+    assert result.exit_code == 0
+    for text in (
+        "frame loss",
+        "3,000",
+        "1,000",
+        "0.0000%",
+        "64 bytes: no loss at 3,000 frames/s",
+        "deviates from RFC 2544 section 26.3: the rates are a given list",
+    ):
+        assert text in result.stdout
+    assert "repetition 2 of 2, trial 4: 1,000 frames/s: nothing lost" in result.stderr
+
+
+FRAME_LOSS_WRONG = [
+    ([], "--max-rate: give the rate to begin with"),
+    (["--max-rate", "fast"], "--max-rate: 'fast' is no rate"),
+    (["--max-rate", "10k", "--step", "20%"], "--step: 20 % is wider than 10 %"),
+    (["--rates", "10k,"], "--rates: '' is no rate"),
+    (["--rates", "10k,50%"], "--rates: a rate in % needs the media's speed"),
+    (["--rates", "10k", "--max-rate", "20k"], "--max-rate: has no effect where the rates are listed"),
+    (["--rates", "10k", "--step", "5%"], "--step: has no effect where the rates are listed"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "text"), FRAME_LOSS_WRONG)
+def test_frame_loss_names_what_is_wrong(arguments: list[str], text: str, config: Path, tmp_path: Path) -> None:
+    result = frame_loss(config, tmp_path / "out", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"dutperf: {text}")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("behaviour", "status", "text"), NO_NUMBER)
+def test_frame_loss_without_a_figure_says_whose_fault_it_is(behaviour: str, status: int, text: str, tmp_path: Path) -> None:
+    result = frame_loss(write(tmp_path, behaviour), tmp_path / "out", "--rates", "1000")
+    assert result.exit_code == status
+    assert text in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize("definition", procedure.ALL, ids=lambda definition: definition.name)
+def test_every_procedure_is_a_command_with_the_options_that_it_names(definition: Definition) -> None:
+    made = measure.command(definition)
+    options_of = set(inspect.signature(made).parameters)
+    of_trials = set(options.EVERY_TRIAL) - set(definition.without)
+    assert options_of == {"lab", "lab_option", "config_file", "out", "as_json", *of_trials, *definition.options}
+    assert dutperf(definition.name, "--help").exit_code == 0
+
+
+def test_repetitions_that_decide_for_themselves_are_explained(config: Path, tmp_path: Path) -> None:
+    result = throughput(config, tmp_path / "out", "--repetitions", "auto:min=6,max=8")
+    assert result.exit_code == 0
+    assert "after 6 repetitions (narrow enough) the median lies within 8,000 to 8,000 (95 % confidence)" in " ".join(result.stdout.split())
+
+
+def test_frame_loss_needs_a_number_of_repetitions(config: Path, tmp_path: Path) -> None:
+    result = frame_loss(config, tmp_path / "out", "--rates", "1000", "--repetitions", "auto")
+    assert result.exit_code == 2
+    assert "--repetitions: this procedure has no single figure for auto to look at; give a number" in " ".join(result.stderr.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_latency_of_rfc_2544_is_a_mean_and_says_what_it_is(config: Path, tmp_path: Path) -> None:
+    quick = ("--rate", "1000", "--tag-after", "0", "--repetitions", "2", "--definition", "rfc2544")
+    result = dutperf("latency", "--config", config, *QUICK, *quick, "--out", tmp_path / "out")
+    assert "mean" in result.stdout
+    recorded = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert (recorded["conditions"]["definition"], recorded["conditions"]["tags"]) == ("rfc2544", 1)
+    assert "store-and-forward" in recorded["points"][0]["latency_is"]
+
+
+def test_each_loss_goal_is_shown(config: Path, tmp_path: Path) -> None:
+    mlr = ("--repetitions", "2", "--max-rate", "8000", "--resolution", "500", "--search", "mlr", "--goal", "0.005", "--goal", "0")
+    result = dutperf("throughput", "--config", config, *QUICK, *mlr, "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    shown = " ".join(result.stdout.split())
+    assert "64 bytes, at most 0 % lost: 8,000 frames/s, limited by range" in shown
+    assert "64 bytes, at most 0.5 % lost: 8,000 frames/s, limited by range" in shown
+
+
+SEARCHES = [
+    (["--repetitions", "often"], "--repetitions: 'often' is neither a number nor auto"),
+    (["--repetitions", "auto:min=3"], "--repetitions: min=3 is too few: an interval of 95 % confidence needs 6 repetitions"),
+    (["--repetitions", "0"], "--repetitions: should be greater than or equal to 1"),
+    (["--goal", "0.1"], "--goal: loss goals need --search mlr"),
+    (["--goal", "1.5", "--search", "mlr"], "--goal: should be less than 1"),
+    (["--goal", "0", "--goal", "0", "--search", "mlr"], "--goal: the same loss ratio twice"),
+    (["--search", "mlr"], "--initial-rate: MLRsearch begins at the maximum rate"),
+    (["--search", "guess"], "--search"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "text"), SEARCHES)
+def test_searches_that_cannot_be_are_named(arguments: list[str], text: str, config: Path, tmp_path: Path) -> None:
+    result = throughput(config, tmp_path / "out", *arguments)
+    assert result.exit_code == 2
+    assert text in " ".join(result.stderr.split())
+    assert not (tmp_path / "out").exists()

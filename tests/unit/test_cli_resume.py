@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf resume``, and what ends a run before its time. The engine is a fake process."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import QUICK, SEARCH, FakeLabs, dutperf, setup_of, throughput, trial
+from dutperf import lab
+from dutperf.tester.engine import EngineTester
+
+
+def test_an_interruption_ends_with_130_and_keeps_what_was_measured(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(EngineTester, "run", interrupted)
+    assert trial(config).exit_code == 130
+    result = throughput(config, tmp_path / "out")
+    assert result.exit_code == 130
+    assert f"what was measured so far is in {tmp_path / 'out'}" in result.stderr
+    assert (tmp_path / "out" / "summary.json").exists()
+
+
+def cut_off(directory: Path, lines: int) -> bytes:
+    """What is left of a run that was killed after so many lines of its journal, in the middle of the next."""
+    whole = (directory / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    kept = b"".join(whole[:lines])
+    (directory / "journal.jsonl").write_bytes(kept + whole[lines][:9])
+    (directory / "summary.json").unlink(missing_ok=True)
+    return kept
+
+
+def timeless(summary: str | bytes) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(summary)
+    del told["environment"]["started"]
+    return told
+
+
+SERIES = ("frame-loss", *QUICK, "--max-rate", "1000", "--repetitions", "4")
+
+
+@pytest.mark.parametrize("command", [("throughput", *SEARCH), SERIES])
+def test_a_run_goes_on_with_the_set_up_in_its_journal(command: tuple[str, ...], config: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expected = timeless(dutperf(*command, "--config", config, "--out", out, "--json").stdout)
+    kept = cut_off(out, 7)
+    config.write_text("changed: since")
+    result = dutperf("resume", out, "--json")
+    assert (result.exit_code, timeless(result.stdout)) == (0, expected)
+    assert (out / "journal.jsonl").read_bytes().startswith(kept + b'{"event": "resumed"')
+    assert json.loads((out / "summary.json").read_text()) == json.loads(result.stdout)
+
+
+def test_a_complete_run_says_so_and_has_its_summary(config: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    throughput(config, out)
+    journal = (out / "journal.jsonl").read_bytes()
+    (out / "summary.json").unlink()
+    result = dutperf("resume", out)
+    assert result.exit_code == 0
+    assert "is complete" in result.stderr
+    assert "8,000" in result.stdout
+    assert (out / "journal.jsonl").read_bytes() == journal
+    assert (out / "summary.json").exists()
+
+
+def test_a_lab_is_built_again_with_the_same_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    labs, out = FakeLabs(setup_of("Engine")), tmp_path / "out"
+    monkeypatch.setattr(lab, "bring_up", labs.bring_up)
+    expected = timeless(dutperf("throughput", "--lab", "one", "--lab-option", "loss=0.1", *SEARCH, "--out", out, "--json").stdout)
+    cut_off(out, 6)
+    result = dutperf("resume", out, "--json")
+    assert (result.exit_code, timeless(result.stdout)) == (0, expected)
+    assert labs.asked == [("one", {"loss": "0.1"})] * 2
+    assert not labs.up
+    cut_off(out, 6)
+    labs.mapping["dut"]["version"] = "2"
+    result = dutperf("resume", out)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "the journal has other values of dut" in result.stderr
+    assert not labs.up
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(None, "holds no journal"), ("", "does not begin with a plan"), ('{"event": "plan", "format": 9}\n', "format 9")]
+)
+def test_what_cannot_go_on_is_one_sentence_and_status_2(content: str | None, words: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "journal.jsonl").write_text(content)
+    result = dutperf("resume", tmp_path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("change", [{"source": {}}, {"config": {}}, {"conditions": {"speed": 1}}])
+def test_a_plan_that_lacks_what_is_needed_cannot_go_on(change: dict[str, Any], config: Path, tmp_path: Path) -> None:
+    throughput(config, tmp_path / "out")
+    journal = tmp_path / "out" / "journal.jsonl"
+    first, *others = journal.read_text().splitlines(keepends=True)
+    journal.write_text(json.dumps(json.loads(first) | change) + "\n" + "".join(others[:4]))
+    result = dutperf("resume", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "the run cannot go on: " in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_full_disk_ends_with_status_4_takes_the_lab_down_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    labs, out = FakeLabs(setup_of("Engine")), tmp_path / "out"
+    monkeypatch.setattr(lab, "bring_up", labs.bring_up)
+    real, writes = os.write, []
+
+    def write(descriptor: int, data: bytes) -> int:
+        writes.append(data)
+        if len(writes) > 8 and data.startswith(b'{"event"'):
+            real(descriptor, data[:20])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write)
+    result = dutperf("throughput", "--lab", "one", *SEARCH, "--out", out)
+    monkeypatch.undo()
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert f"dutperf: cannot write {out / 'journal.jsonl'}: No space left on device\n" in result.stderr
+    assert f"go on with: dutperf resume {out}" in result.stderr
+    assert not labs.up
+    monkeypatch.setattr(lab, "bring_up", labs.bring_up)
+    assert dutperf("resume", out).exit_code == 0
+    assert not labs.up

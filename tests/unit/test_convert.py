@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf convert``: siitperf's file as ours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dutperf import config, traffic
+from dutperf.cli import app
+from dutperf.conditions import Conditions
+from dutperf.siitperf import convert, setup
+from dutperf.siitperf.configuration import parse
+from siitperf_files import MACS, ROUTER, TRANSLATOR, with_lines
+from siitperf_plans import VETHS, WITH_CORES, plan
+
+VARYING = "IP-R-var 2\nIP-R-min 5\nIP-R-max 0xff\nIPv4-R-offset 1\nIPv6-R-offset 8\n"
+CONVERTED: list[tuple[str, str, str]] = [
+    ("translator", TRANSLATOR, "84 1000 1 100 2 2"),
+    ("translator with MAC addresses and background", TRANSLATOR + MACS, "84 1000 1 100 10 9"),
+    ("router", ROUTER, "84 1000 1 100 2 2"),
+    ("router with background", ROUTER + MACS, "84 1000 1 100 2 1"),
+    ("all ports otherwise", TRANSLATOR + "Fwd-sport-min 5\nRev-sport-max 6000\nFwd-dport-max 7\nNum-L-Nets 3\nNum-R-Nets 256\n", "84 1000 1 100 2 2"),
+    ("varying addresses", TRANSLATOR + VARYING, "84 1000 1 100 2 2"),
+    ("one direction", TRANSLATOR + "Forward 0\n", "84 1000 1 100 2 2"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), [row[1:] for row in CONVERTED], ids=[row[0] for row in CONVERTED])
+def test_a_converted_file_is_the_same_trial(text: str, words: str) -> None:
+    settings = parse(text)
+    planned = plan(words=words, settings=settings)
+    ours = config.parse_yaml(convert.text(settings, VETHS), "converted")
+    size, rate, duration, timeout, n, m = map(int, words.split())
+    chosen = Conditions(duration_s=duration, drain_s=timeout / 1000, n=n, m=m, learning_rest_s=2, seed=7, directions=setup.directions(settings))
+    ipv4_alone = settings["IP-L-Vers"] == 4 and n == m
+    assert traffic.make_trial(ours, chosen, size - 20 if ipv4_alone else size, rate, 1) == planned.trial
+    assert traffic.open_request(ours, 1518) == traffic.open_request(planned.setup, 1518)
+
+
+def test_what_has_no_counterpart_stands_in_a_comment() -> None:
+    every = "Promisc 0\nMEM-Channels 2\nStateful 0\nEnumerate-ports 1\nEnumerate-ips 2\nResponder-tuples 3\n"
+    unused = "IPv4-R-Virt 198.19.0.9\nIP-L-min 1\nIPv6-L-offset 6\nReverse 0\nFwd-var-sport 0\nFwd-sport-min 5000\n"
+    text = convert.text(parse(with_lines(TRANSLATOR, *(every + unused).splitlines())), WITH_CORES)
+    comments = [line for line in text.splitlines() if line.startswith("#")]
+    for words in (
+        "Promisc 0 has",
+        "MEM-Channels 2 has",
+        "Stateful 0 has",
+        "Enumerate-ports 1 has",
+        "Enumerate-ips 2 has",
+        "Responder-tuples 3 has",
+        "--directions forward",
+    ):
+        assert any(words in line for line in comments), words
+    [left_out] = [line for line in comments if "Without effect" in line]
+    for key in ("IPv4-R-Virt 198.19.0.9", "IP-L-min 1", "IPv6-L-offset 6", "Fwd-sport-min 5000", "CPU-R-Send 6", "CPU-L-Recv 8"):
+        assert key in left_out
+    assert config.parse_yaml(text, "converted").engine.cores == (2, 4)
+
+
+def test_ports_that_are_not_known_are_left_to_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup.pci, "dpdk_ports", list)
+    text = convert.text(parse(TRANSLATOR), replace(VETHS, ports=None))
+    assert "# left.port and right.port are missing" in text
+    with pytest.raises(config.ConfigError, match=r"left.port: is missing"):
+        config.parse_yaml(text, "converted")
+
+
+def test_the_command_converts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUTPERF_PORTS", "ring,ring")
+    file = tmp_path / "siitperf.conf"
+    file.write_text(TRANSLATOR)
+    done = CliRunner().invoke(app, ["convert", str(file)])
+    assert done.exit_code == 0
+    assert config.parse_yaml(done.stdout, "converted").left.port == "ring"
+    file.write_text("Forwards 1\n")
+    refused = CliRunner().invoke(app, ["convert", str(file)])
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert f"{file}, line 1: cannot be read: 'Forwards 1'" in refused.stderr

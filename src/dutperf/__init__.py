@@ -1,4 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dutperf: measures network devices by RFC 8219, 2544, 5180, 4814 and 9004, and proves that each measurement is valid."""
+"""dutperf: measures network devices by RFC 8219, 2544, 5180, 4814 and 9004, and proves that each measurement is valid.
+
+What other programs may rely on is in ``__all__``; docs/api.md shows how. It is imported when it is first asked for: a command that runs a single trial
+does not wait for what draws reports.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dutperf.api import Bench, bench, measure, open_result, procedure_names, resume, trial
+    from dutperf.campaign import PlanError, Status
+    from dutperf.conditions import Conditions, Rate
+    from dutperf.config import ConfigError
+    from dutperf.journal import JournalError, WriteError
+    from dutperf.lab import LabError, list_labs
+    from dutperf.model import TrialResult, Verdict
+    from dutperf.report.measured import Measured
+    from dutperf.results import Results
+    from dutperf.tester import TesterError
 
 __version__ = "0.1.0"
+__all__ = [
+    "Bench",
+    "Conditions",
+    "ConfigError",
+    "JournalError",
+    "LabError",
+    "Measured",
+    "PlanError",
+    "Rate",
+    "Results",
+    "Status",
+    "TesterError",
+    "TrialResult",
+    "Verdict",
+    "WriteError",
+    "__version__",
+    "bench",
+    "list_labs",
+    "measure",
+    "open_result",
+    "procedure_names",
+    "resume",
+    "trial",
+]
+
+_PLACES = {
+    "dutperf.api": ("Bench", "bench", "measure", "open_result", "procedure_names", "resume", "trial"),
+    "dutperf.campaign": ("PlanError", "Status"),
+    "dutperf.conditions": ("Conditions", "Rate"),
+    "dutperf.config": ("ConfigError",),
+    "dutperf.journal": ("JournalError", "WriteError"),
+    "dutperf.lab": ("LabError", "list_labs"),
+    "dutperf.model": ("TrialResult", "Verdict"),
+    "dutperf.report.measured": ("Measured",),
+    "dutperf.results": ("Results",),
+    "dutperf.tester": ("TesterError",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for place, names in _PLACES.items():
+        if name in names:
+            return getattr(import_module(place), name)
+    raise AttributeError(f"module 'dutperf' has no attribute {name!r}")

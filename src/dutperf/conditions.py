@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from dutperf import repetition
 from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, FieldMode, Value
@@ -47,6 +47,14 @@ class Rate(Value):
     value: Annotated[float, Field(gt=0)]
     unit: Literal["fps", "percent"]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_plain(cls, given: Any) -> Any:
+        """A program may give a rate as it is typed, or frames per second as a number."""
+        if isinstance(given, str):
+            return cls.parse(given).model_dump()
+        return {"value": given, "unit": "fps"} if isinstance(given, int | float) and not isinstance(given, bool) else given
+
     @classmethod
     def parse(cls, text: str) -> Self:
         """``"60000"``, ``"60k"``, ``"1.5M"`` (frames/s) or ``"12.5%"`` (of the maximum).
@@ -81,6 +89,14 @@ class Rate(Value):
         return f"{self.value:g} %" if self.unit == "percent" else f"{self.value:,.0f} frames/s"
 
 
+def refusal(error: ValidationError) -> tuple[str, str]:
+    """Which member of :class:`Conditions` a value is not possible for (empty: they contradict each other), and why, for a person."""
+    details = error.errors(include_url=False)[0]
+    field = str(details["loc"][0]) if details["loc"] else ""
+    reason = details["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    return field, f"{reason} (it is {details['input']})" if field else reason
+
+
 class Conditions(Value):
     """Everything about a measurement that the user may choose, apart from the set-up itself. Rates are per direction."""
 
@@ -99,12 +115,18 @@ class Conditions(Value):
     dut_patience_s: Annotated[float, Field(ge=0, le=86_400)] = 0.0
     """How long a DUT that answers neither test frames nor ARP or NDP is waited for; 0: its silence is a result at once."""
     directions: Directions = "both"
+    """Which directions send (RFC 2544 section 14: both)."""
     n: Annotated[int, Field(ge=1, le=1_000_000)] = 2
+    """Frame k is foreground when k mod n < m, else native IPv6 (RFC 8219 5.3); n = m: no background."""
     m: Annotated[int, Field(ge=0, le=1_000_000)] = 2
     ports: FieldMode = FieldMode.RANDOM
+    """How the UDP ports vary, over the ranges of RFC 4814 4.5; ``fixed``: those of RFC 2544 C.2.6.4."""
     networks: Annotated[int, Field(ge=1, le=256)] = 1
+    """Destination networks in each direction (RFC 2544 section 12: 1 and 256)."""
     seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
+    """Of what is random: the same seed sends the same frames."""
     burst: Annotated[int, Field(ge=1, le=512)] = 32
+    """Most frames that are due handed to the driver at once."""
     loss_tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the frames of a direction that may be lost in a trial that passes; RFC 2544 26.1 knows only 0."""
     frame_timeout_ms: Annotated[float, Field(gt=0, le=60_000)] | None = None
@@ -117,8 +139,11 @@ class Conditions(Value):
     goals: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = ()
     """Loss ratios that MLRsearch looks for in one search; empty: the loss tolerance alone."""
     min_rate: Rate | None = None
+    """The lowest of a search."""
     max_rate: Rate | None = None
+    """The highest; None: the media's maximum."""
     initial_rate: Rate | None = None
+    """To try first."""
     rates: Annotated[tuple[Rate, ...], Field(min_length=1)] | None = None
     """Those to measure, where a series does not find them by itself."""
     rate: Rate | None = None
@@ -160,6 +185,11 @@ class Conditions(Value):
         if self.m > self.n:
             raise ValueError(f"foreground n:m needs m <= n, not {self.n}:{self.m}")
         return self
+
+    @field_validator("repetitions", mode="before")
+    @classmethod
+    def _of_text(cls, given: Any) -> Any:
+        return repetition.parse(given) if isinstance(given, str) else given
 
     @field_validator("goals")
     @classmethod

@@ -99,6 +99,15 @@ def needs_throughput(definition: Definition, conditions: Conditions) -> bool:
     return "found" in definition.options and conditions.rate is None and conditions.found is None
 
 
+def measure(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch) -> Summary | SuiteSummary:
+    """One measurement into ``out`` itself, several as a suite into its folders. Raises as :func:`begin` does."""
+    if len(measurements) > 1:
+        return begin(measurements, bench, out, watch)
+    [only] = measurements
+    with watch(only, 1) as observer:
+        return campaign.measure(only.definition, bench.tester, bench.plan(only.conditions), out, observer)
+
+
 def begin(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch) -> SuiteSummary:
     """Measure everything into ``out``.
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from dutperf import campaign, journal, procedure, traffic
-from dutperf.cli.bench import Bench as CommandBench
-from dutperf.cli.bench import Source
 from dutperf.conditions import Conditions, Rate
 from dutperf.model import DirectionCounts
 from dutperf.procedure.times import TimesPoint
+from dutperf.testbench import Bench as CommandBench
+from dutperf.testbench import Source
 
 from .measuring import Bench, bench
 

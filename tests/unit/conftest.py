@@ -9,7 +9,9 @@ import pytest
 
 import command_line
 import documented
-from dutperf.cli import measure, results
+import virtual
+from dutperf import results
+from dutperf.cli import measure
 from dutperf.report.html import REPORT
 from dutperf.report.measured import Measured
 
@@ -17,6 +19,12 @@ from dutperf.report.measured import Measured
 @pytest.fixture
 def real_reports() -> None:
     """Commands write their reports."""
+
+
+@pytest.fixture
+def labs(monkeypatch: pytest.MonkeyPatch) -> virtual.Labs:
+    """Every lab and every configuration is measured by a simulated tester."""
+    return virtual.install(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

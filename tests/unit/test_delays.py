@@ -17,13 +17,13 @@ import pytest
 from dutperf import campaign, journal, procedure
 from dutperf.campaign import PlanError, Summary
 from dutperf.cli import options
-from dutperf.cli.options import throughput_found
 from dutperf.conditions import Conditions, Rate
 from dutperf.config import ConfigError
 from dutperf.model import LimitedBy, Stamping
 from dutperf.repetition import Auto
 from dutperf.report import points
 from dutperf.report.summary import summarise
+from dutperf.results import throughput_found
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, measure, plan
 
@@ -146,9 +146,9 @@ NO_THROUGHPUT = [
 def test_a_directory_without_a_throughput_is_no_source_of_rates(tmp_path: Path, content: Any, words: str) -> None:
     if content is not None:
         (tmp_path / "summary.json").write_text(content if isinstance(content, str) else json.dumps(content))
-    with pytest.raises(ConfigError, match=re.escape(words)) as caught:
+    with pytest.raises(PlanError, match=re.escape(words)) as caught:
         throughput_found(tmp_path, Conditions())
-    assert caught.value.key == "--from"
+    assert caught.value.option == "found"
 
 
 def test_deviations_name_what_a_quick_run_leaves_out(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from dutperf.cli import results
-from dutperf.cli.results import Results
+from dutperf import results
 from dutperf.journal import JOURNAL
 from dutperf.report import html
 from dutperf.report.html import REPORT
+from dutperf.results import Results
 from dutperf.suite import SuiteSummary
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import measure, plan

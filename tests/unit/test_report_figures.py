@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import documented
-from dutperf.cli import results
+from dutperf import results
 from dutperf.conditions import Rate
 from dutperf.model import Delays, TrialResult, Verdict
 from dutperf.report import figures, html, trials

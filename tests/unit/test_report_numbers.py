@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import simulated_run
-from dutperf import procedure
-from dutperf.cli import results
+from dutperf import procedure, results
 from dutperf.report import export, html, tables
 from dutperf.report.measured import Measured
 from reports import NAMES, STRICT, cells, dutperf, numbers, tables_of

@@ -168,7 +168,7 @@ def test_a_plan_that_was_cut_off_goes_on(setup: Path) -> None:
     assert timeless(json.loads(result.stdout)) == expected
     again = dutperf("resume", out)
     assert again.exit_code == 0
-    assert "are complete" in again.stderr
+    assert "is complete" in again.stderr
     assert "frame-loss-networks256" in again.stdout
 
 

@@ -14,9 +14,14 @@ import typer
 
 from dutperf import __version__, procedure
 from dutperf.cli import convert, doctor, export, lab, measure, plot, report, resume, run, selftest, summary, trial
+from dutperf.cli.examples import epilog
 from dutperf.endings import signals_interrupt
 
-app = typer.Typer(name="dutperf", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+ENDINGS = (
+    "Exit status: 0 valid, 1 no number (the DUT forwards nothing), 2 wrong usage or configuration, 3 invalid, 4 aborted (also: the disk is full), "
+    "130 interrupted."
+)
+app = typer.Typer(name="dutperf", no_args_is_help=True, epilog=ENDINGS, pretty_exceptions_enable=False)
 
 
 def _version(wanted: bool) -> None:
@@ -30,19 +35,19 @@ def _dutperf(version: Annotated[bool, typer.Option("--version", callback=_versio
     """Measures network devices by RFC 8219, 2544 and 4814, and proves that each measurement is valid."""
 
 
-app.command("trial")(trial.trial)
+app.command("trial", epilog=epilog("trial"))(trial.trial)
 for definition in procedure.ALL:
-    app.command(definition.name)(measure.command(definition))
-app.command("run")(run.run)
-app.command("resume")(resume.resume)
-app.command("show")(summary.show)
-app.command("report")(report.report)
-app.command("plot")(plot.plot)
-app.command("export")(export.export)
+    app.command(definition.name, epilog=epilog(definition.name))(measure.command(definition))
+app.command("run", epilog=epilog("run"))(run.run)
+app.command("resume", epilog=epilog("resume"))(resume.resume)
+app.command("show", epilog=epilog("show"))(summary.show)
+app.command("report", epilog=epilog("report"))(report.report)
+app.command("plot", epilog=epilog("plot"))(plot.plot)
+app.command("export", epilog=epilog("export"))(export.export)
 app.add_typer(lab.app, name="lab")
-app.command("convert")(convert.convert)
-app.command("doctor")(doctor.doctor)
-app.command("selftest")(selftest.selftest)
+app.command("convert", epilog=epilog("convert"))(convert.convert)
+app.command("doctor", epilog=epilog("doctor"))(doctor.doctor)
+app.command("selftest", epilog=epilog("selftest"))(selftest.selftest)
 
 
 def main() -> None:

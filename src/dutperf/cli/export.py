@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from dutperf.cli import results
+from dutperf import results
 from dutperf.cli.errors import reported
-from dutperf.cli.results import Directory
+from dutperf.cli.options import Directory
 from dutperf.config import ConfigError
 from dutperf.report import export as files
 from dutperf.report import tables
@@ -46,5 +46,4 @@ def _content(one: Measured, form: files.Format, trials: bool) -> bytes:
     assert one.summary is not None, "others are left out"
     if form in files.TABLES:
         return files.TABLES[form](tables.results(one.summary))
-    records = tables.uniform([trial.record() for trial in one.trials()]) if trials else tables.records(one.summary)
-    return files.RECORDS[form](records)
+    return files.RECORDS[form](one.records(of_trials=trials))

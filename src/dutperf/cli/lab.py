@@ -9,15 +9,16 @@ import typer
 from rich.table import Table
 
 from dutperf import lab
-from dutperf.cli import options, show
+from dutperf.cli import completion, options, show
 from dutperf.cli.errors import reported, say
+from dutperf.cli.examples import epilog
 from dutperf.endings import NO_NUMBER
 
-app = typer.Typer(no_args_is_help=True, help="DUTs in network namespaces of this machine.")
-Name = Annotated[str, typer.Argument(metavar="NAME")]
+app = typer.Typer(no_args_is_help=True, epilog=epilog("lab"), help="DUTs in network namespaces of this machine.")
+Name = Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.labs, help="See dutperf lab list.")]
 
 
-@app.command("list")
+@app.command("list", epilog=epilog("lab list"))
 def list_labs() -> None:
     """Say which labs there are, and their options."""
     table = Table(box=None, pad_edge=False)
@@ -28,7 +29,7 @@ def list_labs() -> None:
     show.output().print(table)
 
 
-@app.command()
+@app.command("up", epilog=epilog("lab up"))
 def up(name: Name, lab_option: options.LabOptions = None) -> None:
     """Bring a lab up to stay; prints the configuration file to measure it with."""
     with reported():
@@ -37,7 +38,7 @@ def up(name: Name, lab_option: options.LabOptions = None) -> None:
         typer.echo(path)
 
 
-@app.command()
+@app.command("down", epilog=epilog("lab down"))
 def down(name: Name) -> None:
     """Take down every lab of that name which is up."""
     with reported():

@@ -6,23 +6,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
 
-from dutperf import campaign, suite
+from dutperf import results, suite
 from dutperf.campaign import Observer, Summary
-from dutperf.cli import live, options, results, show
-from dutperf.cli.bench import Bench, Source, bench
+from dutperf.cli import live, options, show
 from dutperf.cli.errors import kept, reported, say
 from dutperf.conditions import Conditions
 from dutperf.endings import INVALID, NO_NUMBER
 from dutperf.procedure.definition import Definition
 from dutperf.report.html import REPORT
+from dutperf.results import fresh_directory
 from dutperf.suite import Measurement, SuiteSummary
+from dutperf.testbench import Bench, Source, bench
 
 Wanted = Sequence[tuple[Definition, Conditions]]
 
@@ -49,19 +49,16 @@ def measure_all(wanted: Wanted, ready: Bench, directory: Path) -> Summary | Suit
     """
     measurements = suite.arrange([(definition, ready.sized(conditions)) for definition, conditions in wanted])
     with kept(directory):
-        if len(measurements) > 1:
-            return suite.begin(measurements, ready, directory, watching(len(measurements)))
-        [only] = measurements
-        with live.observer() as observer:
-            return campaign.measure(only.definition, ready.tester, ready.plan(only.conditions), directory, observer)
+        return suite.measure(measurements, ready, directory, watching(len(measurements)))
 
 
 def watching(count: int) -> suite.Watch:
-    """Shows the course of each of ``count`` measurements under a line that says which one it is."""
+    """Shows the course of each of ``count`` measurements; where there are several, under a line that says which one it is."""
 
     @contextmanager
     def watch(measurement: Measurement, number: int) -> Iterator[Observer]:
-        say(f"measurement {number} of {count}: {measurement.name}")
+        if count > 1:
+            say(f"measurement {number} of {count}: {measurement.name}")
         with live.observer() as observer:
             yield observer
 
@@ -103,15 +100,10 @@ def exit_status(result: Summary | SuiteSummary) -> int:
     return INVALID if all(point.limited_by_tester for point in lacking) else NO_NUMBER
 
 
-def fresh_directory(procedure: str) -> Path:
-    """``results/DATE-TIME-PROCEDURE`` under the current directory."""
-    return Path("results") / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{procedure}"
-
-
 def _command(
     definition: Definition, /, *, lab: str | None, lab_option: list[str] | None, config_file: Path | None, out: Path | None, as_json: bool, **chosen: Any
 ) -> None:
-    source = Source.of(lab, lab_option, config_file)
+    source = Source.of(lab, options.lab_options(lab_option), config_file)
     mixes = options.mixes(**chosen)
     directory = out or fresh_directory(definition.name)
     with bench(source, *mixes) as ready:

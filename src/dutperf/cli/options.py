@@ -6,7 +6,6 @@ What is not given keeps the default of the conditions, which are those that conf
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,17 +14,23 @@ from typing import Annotated, Any, TypeVar
 import typer
 from pydantic import ValidationError
 
-from dutperf import repetition, suite
-from dutperf.conditions import FRAME_SIZE_SERIES, NATIVE_SHARES, Algorithm, Conditions, Directions, LatencyDefinition, Rate
+from dutperf import repetition, results
+from dutperf.campaign import PlanError
+from dutperf.cli import completion
+from dutperf.conditions import FRAME_SIZE_SERIES, NATIVE_SHARES, Algorithm, Conditions, Directions, LatencyDefinition, Rate, refusal
 from dutperf.config import ConfigError
 from dutperf.model import FieldMode
-from dutperf.report.summary import SUMMARY
 
 DEFAULT = Conditions()
 Parsed = TypeVar("Parsed")
 
-LabName = Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Bring this lab up, measure it, take it down (see dutperf lab list).")]
-LabOptions = Annotated[list[str] | None, typer.Option("--lab-option", metavar="KEY=VALUE", help="An option for the lab; repeatable.")]
+LabName = Annotated[
+    str | None,
+    typer.Option("--lab", metavar="NAME", autocompletion=completion.labs, help="Bring this lab up, measure it, take it down (see dutperf lab list)."),
+]
+LabOptions = Annotated[
+    list[str] | None, typer.Option("--lab-option", metavar="KEY=VALUE", autocompletion=completion.lab_options, help="An option for the lab; repeatable.")
+]
 ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Measure the set-up that this file describes.")]
 FrameSizes = Annotated[
     list[str] | None,
@@ -33,6 +38,7 @@ FrameSizes = Annotated[
         "--frame-size",
         "--frame-sizes",
         metavar="BYTES|SERIES",
+        autocompletion=completion.frame_sizes,
         help="With FCS; with any IPv6 traffic the IPv6 frame's, IPv4 frames are 20 bytes shorter. Repeatable, or a list (84,128), or the series of rfc2544, "
         "rfc5180 or rfc8219 up to 1518 bytes; rfc5180-jumbo and rfc8219-jumbo have the longer ones too. Without it the smallest.",
     ),
@@ -107,7 +113,12 @@ AtRate = Annotated[
         "is measured first.",
     ),
 ]
-FoundIn = Annotated[Path | None, typer.Option("--from", metavar="DIR", help="Take the throughput (median) that this run found for each frame size.")]
+FoundIn = Annotated[
+    Path | None,
+    typer.Option(
+        "--from", metavar="DIR", autocompletion=completion.results_directories, help="Take the throughput (median) that this run found for each frame size."
+    ),
+]
 MaxBurst = Annotated[float, typer.Option("--max-burst", metavar="S", help="Longest burst to try, as the time that its sending takes (RFC 9004: up to 30).")]
 BurstResolution = Annotated[
     float,
@@ -151,6 +162,9 @@ ResetAfter = Annotated[
     float, typer.Option("--reset-after", metavar="S", help="When dut.commands.reset is started, to about a second, from the start of the trial.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are written.")]
+Directory = Annotated[
+    Path, typer.Argument(metavar="DIR", autocompletion=completion.results_directories, help="Where a run, or a suite of them, has its results.")
+]
 Json = Annotated[bool, typer.Option("--json", help="The result as one JSON object on standard output.")]
 
 EVERY_TRIAL: dict[str, Any] = {
@@ -236,12 +250,15 @@ def conditions(frame_sizes: Sequence[str] | None, foreground: str, **chosen: Any
     try:
         made = Conditions(n=n, m=m, **sizes, **given)
     except ValidationError as error:
-        details = error.errors(include_url=False)[0]
-        field = str(details["loc"][0]) if details["loc"] else ""
-        reason = details["msg"].removeprefix("Value error, ").replace("Input should", "should")
-        raise ConfigError(f"{reason} (it is {details['input']})" if field else reason, option_of(field)) from None
+        field, reason = refusal(error)
+        raise ConfigError(reason, option_of(field)) from None
     directory = chosen.get("found")
-    return made if directory is None else made.model_copy(update={"found": throughput_found(directory, made)})
+    if directory is None:
+        return made
+    try:
+        return made.model_copy(update={"found": results.throughput_found(directory, made)})
+    except PlanError as error:
+        raise ConfigError(str(error), option_of(error.option)) from None
 
 
 def mixes(foreground: str, networks: str, **chosen: Any) -> tuple[Conditions, ...]:
@@ -299,28 +316,6 @@ def _read(parse: Callable[[str], Parsed], option: str, text: str) -> Parsed:
         return parse(text)
     except ValueError as error:
         raise ConfigError(str(error), option) from None
-
-
-def throughput_found(directory: Path, conditions: Conditions) -> dict[int, int]:
-    """Frame size to median throughput (frames/s) of the run in ``directory``, in a suite of the one with the same mix as ``conditions``.
-
-    Raises:
-        ConfigError: there is no summary of a throughput run, one without a number, or one of another mix.
-    """
-    place = suite.throughput_in(directory, conditions)
-    try:
-        summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
-        medians = {point["frame_size"]: point["throughput_fps"]["median"] for point in summary["points"]}
-        measured = {name: summary["conditions"][name] for name in ("n", "m", "networks", "directions")}
-    except (OSError, ValueError, KeyError, TypeError):
-        raise ConfigError(f"{place} holds no {SUMMARY} of a throughput run", "--from") from None
-    differing = [f"{name} {value}" for name, value in measured.items() if value != getattr(conditions, name)]
-    if differing:
-        raise ConfigError(f"the throughput in {place} is that of other traffic ({', '.join(differing)})", "--from")
-    found = {size: int(median) for size, median in medians.items() if median is not None and median >= 1}
-    if not found:
-        raise ConfigError(f"the run in {place} found no throughput", "--from")
-    return found
 
 
 def _count(text: str) -> int:

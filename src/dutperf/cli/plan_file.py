@@ -16,10 +16,10 @@ from typing import Any
 from dutperf import procedure as procedures
 from dutperf import yaml_text
 from dutperf.cli import options
-from dutperf.cli.bench import Source
 from dutperf.cli.measure import Wanted, command
 from dutperf.config import ConfigError
 from dutperf.procedure.definition import Definition
+from dutperf.testbench import Source
 from dutperf.yaml_text import Location, YamlError, path_of
 
 SOURCE = ("lab", "lab-options", "config")
@@ -84,7 +84,7 @@ def _source(top: Mapping[str, Any], directory: Path) -> Source:
     for key in ("lab", "config"):
         if key in top and not isinstance(top[key], str):
             raise _Refusal((key,), "is no name")
-    lab_options = [f"{key}={value}" for key, value in _mapping(top.get("lab-options"), ("lab-options",), None).items()]
+    lab_options = {str(key): str(value) for key, value in _mapping(top.get("lab-options"), ("lab-options",), None).items()}
     if ("lab" in top) == ("config" in top):
         raise _Refusal(("lab",), "give either lab or config" + (", not both" if "lab" in top else ""))
     if "config" in top and lab_options:

@@ -9,16 +9,19 @@ from typing import Annotated
 
 import typer
 
-from dutperf.cli import results
+from dutperf import results
+from dutperf.cli import completion
 from dutperf.cli.errors import reported
-from dutperf.cli.results import Directory
+from dutperf.cli.options import Directory
 from dutperf.config import ConfigError
 from dutperf.report import export, figures
 from dutperf.report.charts import Chart
 
 PLOTS = "plots"
 
-Names = Annotated[list[str] | None, typer.Option("--figure", metavar="NAME", help="One of them; repeatable. Without it all.")]
+Names = Annotated[
+    list[str] | None, typer.Option("--figure", metavar="NAME", autocompletion=completion.figures, help="One of them; repeatable. Without it all.")
+]
 Form = Annotated[figures.Format, typer.Option("--format", help="svg and pdf for papers, png for slides.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where the files go; without it DIR/plots.")]
 List = Annotated[bool, typer.Option("--list", help="Only say which there are.")]

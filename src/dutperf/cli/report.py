@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from dutperf.cli import results
+from dutperf import results
 from dutperf.cli.errors import reported, say
-from dutperf.cli.results import Directory
+from dutperf.cli.options import Directory
 
 
 def report(directory: Directory) -> None:

@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from dutperf.cli import options, plan_file
-from dutperf.cli.bench import bench
 from dutperf.cli.errors import reported
-from dutperf.cli.measure import fresh_directory, measure_all, tell
+from dutperf.cli.measure import measure_all, tell
+from dutperf.results import fresh_directory
+from dutperf.testbench import bench
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN.yaml", help="Set-up, procedures and their options; see docs/plans.md.")]
 

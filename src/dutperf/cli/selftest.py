@@ -21,20 +21,20 @@ from dutperf import calibration, host
 from dutperf.calibration import Calibration
 from dutperf.campaign import Observer
 from dutperf.cli import live, options, show
-from dutperf.cli.bench import Source, bench
 from dutperf.cli.errors import reported, say
-from dutperf.cli.measure import fresh_directory
 from dutperf.conditions import Conditions
 from dutperf.config import ConfigError
 from dutperf.endings import INVALID
 from dutperf.journal import claim, write_whole
 from dutperf.lab.refdut import RefDut
 from dutperf.report.tables import Table
+from dutperf.results import fresh_directory
 from dutperf.selftest import checks, floors
 from dutperf.selftest.course import Course
 from dutperf.selftest.findings import Finding, Judgement, exit_status
 from dutperf.selftest.floors import DisturbedError
 from dutperf.selftest.outcome import COLUMNS, FLOOR_COLUMNS, Outcome, floor_rows, markdown, row
+from dutperf.testbench import Source, bench
 
 CALIBRATION = "calibration"
 OUTCOME = "selftest.json"
@@ -46,7 +46,15 @@ ConfigFile = Annotated[
     typer.Option("--config", metavar="FILE", help="Calibrate these ports, joined by a cable (a set-up without gateways), instead of the lab loopback."),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="About two minutes instead of several: shorter trials, fewer repetitions, one frame size.")]
-Only = Annotated[list[str] | None, typer.Option("--only", metavar="NAME", help=f"Only this part (more than once for several): {', '.join(NAMES)}.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="NAME",
+        autocompletion=lambda incomplete: [name for name in NAMES if name.startswith(incomplete)],
+        help=f"Only this part; repeatable: {', '.join(NAMES)}.",
+    ),
+]
 Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write the tables to this file as well.")]
 
 

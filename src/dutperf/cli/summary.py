@@ -7,10 +7,11 @@ import json
 
 import typer
 
-from dutperf.cli import options, results
+from dutperf import results
+from dutperf.cli import options
 from dutperf.cli import show as shown
 from dutperf.cli.errors import reported
-from dutperf.cli.results import Directory
+from dutperf.cli.options import Directory
 
 
 def show(directory: Directory, as_json: options.Json = False) -> None:

@@ -10,18 +10,19 @@ from typing import Any
 import typer
 
 from dutperf import config, dut, traffic
-from dutperf.campaign import Plan
 from dutperf.cli import live, options, show
-from dutperf.cli.bench import Bench, Source, bench
 from dutperf.cli.errors import reported, say
 from dutperf.cli.options import DEFAULT
-from dutperf.conditions import Conditions, Rate
+from dutperf.conditions import Conditions
 from dutperf.config import ConfigError
 from dutperf.endings import ABORTED, INVALID
 from dutperf.model import Trial, TrialResult, Verdict, to_json
+from dutperf.testbench import Bench, Source, bench, check_one_size
 from dutperf.tester import Tester
 
 TRIAL_FILE = "trial.json"
+NUMBER = 1
+"""Of a trial that is the only one."""
 STATUS = {Verdict.VALID: 0, Verdict.INVALID: INVALID, Verdict.ABORTED: ABORTED}
 
 
@@ -47,7 +48,7 @@ def trial(
 ) -> None:
     """Run one trial at a given rate and tell whether it is valid, and what the DUT lost."""
     with reported():
-        source = Source.of(lab, lab_option, config_file)
+        source = Source.of(lab, options.lab_options(lab_option), config_file)
         conditions = options.conditions(
             frame_size,
             foreground,
@@ -62,37 +63,26 @@ def trial(
             loss_tolerance=loss_tolerance,
             frame_timeout_ms=frame_timeout_ms,
         )
-        if len(conditions.frame_sizes) > 1:
-            raise ConfigError("a trial has one frame size", "--frame-size")
+        check_one_size(conditions)
         intended = options.parse_rate("--rate", rate)
-        if conditions.series is not None:
-            raise ConfigError("a trial has one frame size, no series", "--frame-size")
         with bench(source, conditions) as ready:
-            plan = ready.plan(ready.sized(conditions))
+            planned = ready.trial(conditions, intended, NUMBER)
             before = dut.own_losses(ready.setup.dut)
-            planned, result = run_one(plan, ready.tester, intended)
-            report = as_report(ready, plan.conditions, planned, result) | lost_since(before, ready)
+            sized = ready.sized(conditions)
+            result = run_one(planned, sized.frame_sizes[0], ready.tester)
+            report = as_report(ready, sized, planned, result) | lost_since(before, ready)
         if out is not None:
             _write(out, report)
         typer.echo(json.dumps(report)) if as_json else show.trial(report, result)
         raise typer.Exit(STATUS[result.verdict])
 
 
-def run_one(plan: Plan, tester: Tester, rate: Rate) -> tuple[Trial, TrialResult]:
-    """The trial at ``rate`` and its result.
-
-    Raises:
-        ConfigError: a rate in % of a maximum that is not known.
-    """
-    [frame_size] = plan.conditions.frame_sizes
-    try:
-        rate_fps = rate.fps(plan.maximum_fps(frame_size))
-    except ValueError as error:
-        raise ConfigError(str(error), "--rate") from None
-    planned = plan.make_trial(frame_size, rate_fps, 1)
-    say(f"one trial with {frame_size} byte frames at {rate_fps:,} frames/s per direction, {live.duration(planned.whole_s)}")
+def run_one(planned: Trial, frame_size: int, tester: Tester) -> TrialResult:
+    """Its result, with progress for a person to see."""
+    stream = next(iter(planned.streams().values()))
+    say(f"one trial with {frame_size} byte frames at {stream.rate_fps:,} frames/s per direction, {live.duration(planned.whole_s)}")
     with live.trial_progress(planned) as on_progress:
-        return planned, tester.run(planned, on_progress)
+        return tester.run(planned, on_progress)
 
 
 def lost_since(before: dict[str, dict[str, int]] | None, ready: Bench) -> dict[str, Any]:

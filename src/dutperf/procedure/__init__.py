@@ -35,7 +35,13 @@ def find(name: str) -> Definition:
     return _BY_NAME[name]
 
 
+def members(definition: Definition) -> frozenset[str]:
+    """The members of :class:`~dutperf.conditions.Conditions` that mean something to the procedure."""
+    foreign = {option for other in ALL for option in other.options} - set(definition.options) | set(definition.without)
+    return frozenset(Conditions.model_fields) - foreign
+
+
 def conditions_of(definition: Definition, conditions: Conditions) -> dict[str, Any]:
     """``conditions`` as JSON types, without those that only other procedures use."""
-    foreign = {option for other in ALL for option in other.options} - set(definition.options) | set(definition.without)
-    return {name: value for name, value in to_json(conditions).items() if name not in foreign}
+    own = members(definition)
+    return {name: value for name, value in to_json(conditions).items() if name in own}

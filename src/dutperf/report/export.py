@@ -11,10 +11,13 @@ import io
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dutperf import journal
 from dutperf.report.tables import Record, Table
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 class Format(StrEnum):
@@ -62,16 +65,23 @@ def _csv_cell(value: Any) -> Any:
     return ";".join("" if entry is None else str(entry) for entry in value) if isinstance(value, list) else value
 
 
+def arrow(records: Sequence[Record]) -> pyarrow.Table:
+    """The records as a table in memory, each column with one type, for Parquet and for the frames of other libraries."""
+    import pyarrow
+
+    return pyarrow.Table.from_pylist([_typed_record(record) for record in records])
+
+
 def _parquet(records: Sequence[Record]) -> bytes:
     import pyarrow
     import pyarrow.parquet
 
     sink = pyarrow.BufferOutputStream()
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([_parquet_record(record) for record in records]), sink)
+    pyarrow.parquet.write_table(arrow(records), sink)
     return bytes(sink.getvalue())
 
 
-def _parquet_record(record: Record) -> Record:
+def _typed_record(record: Record) -> Record:
     """A column has one type: figures in a list are floating-point numbers."""
     return {name: [None if entry is None else float(entry) for entry in value] if _is_figures(value) else value for name, value in record.items()}
 

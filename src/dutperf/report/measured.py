@@ -10,10 +10,11 @@ from datetime import datetime
 from dutperf import journal
 from dutperf.conditions import Conditions
 from dutperf.journal import Event
-from dutperf.report import trials
+from dutperf.report import tables, trials
 from dutperf.report.charts import Chart
 from dutperf.report.points import of_kind
 from dutperf.report.summary import Summary
+from dutperf.report.tables import Record
 from dutperf.report.trials import Done
 
 
@@ -38,6 +39,14 @@ class Measured:
     def trials(self) -> list[Done]:
         """Those that have a result, in order."""
         return [] if self.summary is None else trials.trials(self.events, Conditions.model_validate(self.events[0]["conditions"]))
+
+    def records(self, *, of_trials: bool = False) -> list[Record]:
+        """The figures of the results, a record for each; ``of_trials``: those of every trial that has a result. All have the same names,
+        which say the unit; none where nothing has been measured."""
+        if self.summary is None:
+            return []
+        records = [trial.record() for trial in self.trials()] if of_trials else tables.records(self.summary)
+        return tables.uniform([{"measurement": self.name, **record} for record in records])
 
     def result_charts(self) -> list[Chart]:
         """The plots of the results: those of the summary's points, and the delays of each trial, which are in the journal alone."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +66,18 @@ def yield_to_the_dut() -> None:
     The engine's hot loops raise their own priority again.
     """
     os.setpriority(os.PRIO_PROCESS, 0, 19)
+
+
+@contextmanager
+def yielding_to_the_dut() -> Iterator[None]:
+    """The same within the block; a program that measures and then does other things has its priority back afterwards, where the kernel lets it."""
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    yield_to_the_dut()
+    try:
+        yield
+    finally:
+        with suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
 def _busy_ticks(stat: Path, cores: Sequence[int]) -> int:

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test bench of a command: the set-up (a file, or a lab that lives as long as the command) and the engine that runs on it."""
+"""The test bench: the set-up (a file, or a lab that lives as long as it is measured) and the engine that runs on it."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dutperf import calibration, config, dut, lab, traffic
-from dutperf.campaign import Plan
-from dutperf.cli import options
-from dutperf.conditions import Conditions
+from dutperf.campaign import Plan, PlanError
+from dutperf.conditions import Conditions, Rate
 from dutperf.config import ConfigError, Setup
 from dutperf.journal import Event, JournalError
-from dutperf.tester.dut_core import yield_to_the_dut
+from dutperf.model import Trial
+from dutperf.tester.dut_core import yielding_to_the_dut
 from dutperf.tester.engine import EngineCommand, EngineTester
 
 USUAL_FRAME_SIZE = 1518
@@ -32,20 +32,20 @@ class Source:
     lab_options: dict[str, str]
     file: Path | None
     recorded: Setup | None = None
-    """That of a run which goes on: it stands for the file, which may have changed, and knows the media's speed."""
+    """That of a run which goes on, or the program's own: it stands for the file, which may have changed or not be there, and knows the media's speed."""
 
     @classmethod
-    def of(cls, name: str | None, option_texts: Sequence[str] | None, file: Path | None) -> Source:
-        """From the options.
+    def of(cls, name: str | None, lab_options: Mapping[str, str], file: Path | None) -> Source:
+        """From what was asked for.
 
         Raises:
             ConfigError: both, neither, or options for a lab that there is not.
         """
         if (name is None) == (file is None):
             raise ConfigError("give either --lab NAME or --config FILE" + (", not both" if name else ""), "")
-        if file is not None and option_texts:
+        if file is not None and lab_options:
             raise ConfigError("has no effect with --config", "--lab-option")
-        return cls(name, options.lab_options(option_texts), file)
+        return cls(name, dict(lab_options), file)
 
     @classmethod
     def of_plan(cls, plan: Event) -> Source:
@@ -65,6 +65,10 @@ class Source:
             return cls(None, {}, Path(source["config"]), recorded)
         raise JournalError("the run cannot go on: its journal does not say where its set-up came from")
 
+    def with_setup(self, setup: Setup) -> Source:
+        """A set-up that a program made; no file is read."""
+        return replace(self, recorded=setup)
+
     def as_json(self) -> dict[str, Any]:
         """For the journal; :meth:`of_plan` reads it."""
         return {"config": str(self.file)} if self.lab is None else {"lab": self.lab, "lab_options": self.lab_options}
@@ -73,13 +77,16 @@ class Source:
     def setup(self, max_frame_size: int) -> Iterator[Setup]:
         """The set-up, with everything it needs in place; ``max_frame_size`` in bytes must pass a lab's cables."""
         if self.lab is None:
-            assert self.file is not None
-            yield self.recorded or config.load(self.file)
+            yield self.recorded or config.load(self._file())
             return
         longer = {"max_frame_size": str(max_frame_size)} if max_frame_size > USUAL_FRAME_SIZE else {}
         with lab.bring_up(self.lab, longer | self.lab_options) as mapping:
             setup = config.parse(mapping, origin=f"lab {self.lab}")
             yield setup if self.recorded is None else setup.model_copy(update={"media_mbps": self.recorded.media_mbps})
+
+    def _file(self) -> Path:
+        assert self.file is not None, "without a lab there is a file or a set-up"
+        return self.file
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,10 @@ class Bench:
     setup: Setup
     tester: EngineTester
     source: Source
+    invocation: Sequence[str] = ("dutperf", *sys.argv[1:])
+    """What was asked for, in the user's words, for the journal."""
+    max_frame_size: int = USUAL_FRAME_SIZE
+    """The longest frame that its ports and cables are made for, in bytes incl. FCS."""
 
     def plan(self, conditions: Conditions) -> Plan:
         """What is to be measured here under ``conditions``, which have their frame sizes."""
@@ -98,7 +109,7 @@ class Bench:
             maximum_fps=partial(traffic.maximum_fps, self.setup),
             dut=self.setup.dut.identity(),
             config=config.as_json(self.setup),
-            invocation=["dutperf", *sys.argv[1:]],
+            invocation=self.invocation,
             source=self.source.as_json(),
             calibration=calibration.find(self.tester.environment()),
             dut_state=dut.state_of(self.setup.dut),
@@ -109,19 +120,41 @@ class Bench:
         """See :func:`dutperf.traffic.sized`."""
         return traffic.sized(self.setup, conditions)
 
+    def trial(self, conditions: Conditions, rate: Rate, number: int) -> Trial:
+        """A single trial at ``rate`` under ``conditions``, which have one frame size.
+
+        Raises:
+            PlanError: several frame sizes, or a rate in % of a maximum that is not known.
+        """
+        check_one_size(conditions)
+        plan = self.plan(self.sized(conditions))
+        [frame_size] = plan.conditions.frame_sizes
+        try:
+            rate_fps = rate.fps(plan.maximum_fps(frame_size))
+        except ValueError as error:
+            raise PlanError(str(error), option="rate") from None
+        return plan.make_trial(frame_size, rate_fps, number)
+
+
+def check_one_size(conditions: Conditions) -> None:
+    """Raises PlanError where ``conditions`` have several frame sizes."""
+    if len(conditions.frame_sizes) > 1:
+        raise PlanError("a trial has one frame size", option="frame_sizes")
+    if conditions.series is not None:
+        raise PlanError("a trial has one frame size, no series", option="frame_sizes")
+
 
 @contextmanager
-def bench(source: Source, *conditions: Conditions) -> Iterator[Bench]:
-    """A bench on which each of ``conditions`` can be measured.
+def bench(source: Source, *conditions: Conditions, longest: int = USUAL_FRAME_SIZE) -> Iterator[Bench]:
+    """A bench on which each of ``conditions`` can be measured, and any with frames of up to ``longest`` bytes incl. FCS.
 
     Raises:
         ConfigError, LabError, TesterError: it cannot be had; nothing is left behind.
     """
-    max_frame_size = max(USUAL_FRAME_SIZE, *map(traffic.longest_frame, conditions))
-    with source.setup(max_frame_size) as setup, dut.in_place(setup.dut):
-        yield_to_the_dut()
+    max_frame_size = max(USUAL_FRAME_SIZE, longest, *map(traffic.longest_frame, conditions))
+    with source.setup(max_frame_size) as setup, dut.in_place(setup.dut), yielding_to_the_dut():
         for one in conditions:
             traffic.check(setup, traffic.sized(setup, one))
         command = EngineCommand.find(setup.engine.command, setup.engine.netns)
         with EngineTester(command, traffic.open_request(setup, max_frame_size), dut_cores=traffic.dut_cores(setup)) as tester:
-            yield Bench(traffic.with_media(setup, tester.environment()), tester, source)
+            yield Bench(traffic.with_media(setup, tester.environment()), tester, source, max_frame_size=max_frame_size)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One example for each command, as a person would type it: at the end of ``--help``, in the reference and in the manual pages."""
+
+from __future__ import annotations
+
+EXAMPLES = {
+    "trial": "--lab kernel-ipv6 --rate 20k --duration 5",
+    "throughput": "--lab tayga-siit --frame-size 84,128,1518 --duration 5 --repetitions 5 --out results/gateway",
+    "frame-loss": "--config gateway.yaml --rates 10k,20k,50% --out results/loss",
+    "back-to-back": "--config gateway.yaml --from results/gateway --frame-size 84 --max-burst 2",
+    "latency": "--config gateway.yaml --from results/gateway --frame-size 84,128,1518",
+    "pdv": "--lab tayga-siit --rate 5k --duration 10 --repetitions 5",
+    "ipdv": "--lab tayga-siit --rate 5k --duration 10 --repetitions 5",
+    "recovery": "--lab kernel-ipv4 --lab-option limit_fps=10000 --directions forward --rate 10k --overload 5 --duration 10",
+    "reset": "--lab tayga-siit --rate 5k --duration 10 --reset-after 3",
+    "run": "plan.yaml --out results/plan",
+    "resume": "results/gateway",
+    "show": "results/gateway",
+    "report": "results/gateway",
+    "plot": "results/gateway --figure throughput --format pdf",
+    "export": "results/gateway --format parquet --trials",
+    "lab": "up tayga-siit",
+    "lab list": "",
+    "lab up": "kernel-ipv4 --lab-option limit_fps=60000 --lab-option burst=1000",
+    "lab down": "kernel-ipv4",
+    "convert": "siitperf.conf > gateway.yaml",
+    "doctor": "",
+    "selftest": "--quick --only calibration --only throughput",
+}
+"""By the words of the command."""
+
+
+def epilog(command: str) -> str:
+    """What stands at the end of a command's help."""
+    return f"Example: {line(command)}"
+
+
+def line(command: str) -> str:
+    """The whole example."""
+    return f"dutperf {command} {EXAMPLES[command]}".rstrip()

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What other programs may rely on: the package's own functions measure as the commands do, and give objects, rows and frames."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pandas
+import polars
+import pyarrow
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import documented
+import dutperf
+from dutperf import cli, procedure, suite
+from dutperf.conditions import Conditions
+from dutperf.repetition import Auto
+from dutperf.report import export
+from virtual import Labs
+
+QUICK: dict[str, Any] = {"duration_s": 0.5, "drain_s": 0, "repetitions": 2}
+SEARCH = {**QUICK, "resolution": "5%", "max_rate": "100k", "lab": "refdut-siit"}
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return documented.measure(tmp_path_factory.mktemp("api") / "suite")
+
+
+def test_what_is_public_is_there_typed_and_documented() -> None:
+    for name in dutperf.__all__:
+        public = getattr(dutperf, name)
+        assert name == "__version__" or (inspect.getdoc(public) or "").strip(), name
+        if inspect.isfunction(public):
+            assert "return" in inspect.get_annotations(inspect.unwrap(public)), name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        dutperf.nothing  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_package_alone_imports_nothing_heavy() -> None:
+    code = "import sys, dutperf, dutperf.siitperf.commands; print(*sorted({'pandas', 'polars', 'matplotlib', 'pyarrow'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == []
+
+
+def test_a_measurement_gives_points_and_leaves_what_the_command_leaves(labs: Labs, tmp_path: Path) -> None:
+    statuses: list[dutperf.Status] = []
+    result = dutperf.measure("throughput", tmp_path / "out", statuses.append, **SEARCH, lab_options={"queue": 10}, frame_sizes=[84, 1518])
+    assert labs.asked == [("refdut-siit", {"queue": "10"})]
+    assert (labs.up, result.is_complete, len(result.measured)) == (0, True, 1)
+    points = result["throughput"].summary.points  # type: ignore[union-attr]
+    assert [point.frame_size for point in points] == [84, 1518]
+    assert all(35_000 < point.throughput_fps.median <= 40_200 for point in points)  # type: ignore[attr-defined]
+    assert statuses[-1].trials_left == 0
+    assert json.loads((tmp_path / "out" / "summary.json").read_text()) == result.summary.model_dump(mode="json")
+    plan = json.loads((tmp_path / "out" / "journal.jsonl").read_text().splitlines()[0])
+    assert plan["invocation"][:3] == ["dutperf.measure", "throughput", "duration_s=0.5"]
+    assert CliRunner().invoke(cli.app, ["resume", str(tmp_path / "out")]).exit_code == 0
+    assert result.write_report().read_text().lower().startswith("<!doctype html>")
+
+
+@pytest.mark.usefixtures("labs")
+def test_a_value_has_the_meaning_that_the_command_line_gives_it(tmp_path: Path) -> None:
+    by_program = dutperf.measure("throughput", tmp_path / "a", **SEARCH)
+    arguments = ["--lab", "refdut-siit", "--duration", "0.5", "--drain", "0", "--repetitions", "2", "--resolution", "5%", "--max-rate", "100k"]
+    by_command = CliRunner().invoke(cli.app, ["throughput", *arguments, "--out", str(tmp_path / "b"), "--json"])
+    assert by_program.summary.model_dump(mode="json")["conditions"] == json.loads(by_command.stdout)["conditions"]
+    assert (by_program.summary.model_dump(mode="json")["points"]) == json.loads(by_command.stdout)["points"]
+
+
+@pytest.mark.usefixtures("labs")
+def test_what_needs_the_throughput_measures_it_first_or_takes_what_was_found(tmp_path: Path) -> None:
+    both = dutperf.measure("pdv", tmp_path / "both", lab="refdut-siit", **QUICK)
+    assert [one.name for one in both.measured] == ["throughput", "pdv"]
+    for number, found in enumerate((both, tmp_path / "both", {84: 20_000})):
+        alone = dutperf.measure("pdv", tmp_path / f"alone{number}", lab="refdut-siit", **QUICK, found=found)
+        assert [one.name for one in alone.measured] == ["pdv"]
+    with pytest.raises(KeyError, match="no measurement is called ipdv; there are throughput, pdv"):
+        both["ipdv"]
+    with pytest.raises(dutperf.PlanError, match="other traffic"):
+        dutperf.measure("pdv", tmp_path / "other", lab="refdut-siit", **QUICK, directions="forward", found=both)
+
+
+def test_several_measurements_and_trials_on_one_bench(labs: Labs, tmp_path: Path) -> None:
+    setup = yaml.safe_load(yaml.safe_dump(documented.CONFIG))
+    with dutperf.bench(config=setup) as bench:
+        assert bench.setup.media_mbps == 100
+        trials = [bench.trial("10%", duration_s=0.5, drain_s=0) for _ in range(2)]
+        loss = bench.measure("frame-loss", tmp_path / "loss", rates=["20k", 60_000], **QUICK)
+        with pytest.raises(dutperf.ConfigError, match="frame_sizes: 9000 bytes are longer than max_frame_size=1518 of this bench"):
+            bench.trial(10, frame_sizes=(9000,))
+    assert [(one.trial, one.verdict) for one in trials] == [(1, dutperf.Verdict.VALID), (2, dutperf.Verdict.VALID)]
+    assert [row["rates.loss_ratio.worst.median"] > 0 for row in loss.rows()] == [True, False]
+    assert not labs.asked
+
+
+@pytest.mark.usefixtures("labs")
+def test_a_trial_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "gateway.yaml").write_text(yaml.safe_dump(documented.CONFIG))
+    result = dutperf.trial(60_000, config=tmp_path / "gateway.yaml", duration_s=0.5, drain_s=0)
+    assert result.verdict is dutperf.Verdict.VALID
+    assert {direction: counts.lost > 9_000 for direction, counts in result.directions().items()} == {"forward": True, "reverse": True}
+
+
+MISTAKES = [
+    ({"procedure": "thruput"}, dutperf.ConfigError, "there is no procedure 'thruput'; did you mean throughput?"),
+    ({"lab": "refdut-siit", "duration": 5}, dutperf.ConfigError, "duration: throughput has no such condition; did you mean duration_s?"),
+    ({"lab": "refdut-siit", "tags": 5}, dutperf.ConfigError, "tags: throughput has no such condition"),
+    ({"lab": "refdut-siit", "duration_s": 0}, dutperf.ConfigError, "duration_s: should be greater than or equal to 0.001"),
+    ({"lab": "refdut-siit", "max_rate": "fast"}, dutperf.ConfigError, "max_rate: 'fast' is no rate"),
+    ({"lab": "refdut-siit", "repetitions": "often"}, dutperf.ConfigError, "repetitions: 'often' is neither a number nor auto"),
+    ({"lab": "refdut-siit", "frame_sizes": [64]}, dutperf.ConfigError, "64 bytes are impossible"),
+    ({"lab": "refdut-siit", "lab_options": {"speed": 1}}, dutperf.LabError, "unknown option speed"),
+    ({"lab": "refdut-siit", "config": "gateway.yaml"}, dutperf.ConfigError, "not both"),
+    ({}, dutperf.ConfigError, "give either"),
+    ({"config": "nothing.yaml"}, dutperf.ConfigError, "cannot read nothing.yaml"),
+    ({"config": {"left": {}}}, dutperf.ConfigError, "the configuration"),
+]
+
+
+@pytest.mark.parametrize(("given", "error", "words"), MISTAKES)
+def test_mistakes_raise_one_sentence_and_leave_nothing(given: dict[str, Any], error: type[Exception], words: str, labs: Labs, tmp_path: Path) -> None:
+    with pytest.raises(error) as caught:
+        dutperf.measure(given.pop("procedure", "throughput"), tmp_path / "out", **given)
+    assert words in str(caught.value)
+    assert not (tmp_path / "out").exists()
+    assert not labs.up
+
+
+def test_mistakes_of_a_trial(labs: Labs) -> None:
+    with pytest.raises(dutperf.ConfigError, match="rate: 'x' is no rate"):
+        dutperf.trial("x", lab="refdut-siit")
+    with pytest.raises(dutperf.ConfigError, match="settle_s: a trial has no such condition"):
+        dutperf.trial(10, lab="refdut-siit", settle_s=1)
+    with pytest.raises(dutperf.PlanError, match="one frame size"):
+        dutperf.trial(10, lab="refdut-siit", frame_sizes=(84, 128))
+    assert not labs.asked
+
+
+def test_conditions_as_a_program_gives_them() -> None:
+    given = Conditions(max_rate="10%", rates=[1000, "2k"], repetitions="auto:min=7")
+    assert given.max_rate == dutperf.Rate.parse("10%")
+    assert given.rates == (dutperf.Rate.parse("1000"), dutperf.Rate.parse("2k"))
+    assert given.repetitions == Auto(minimum=7)
+
+
+def test_frames_have_the_rows_that_exports_have(several: Path) -> None:
+    result = dutperf.open_result(several)
+    for trials in (False, True):
+        rows = result.rows(trials=trials)
+        assert list(dict.fromkeys(row["measurement"] for row in rows)) == list(documented.MEASURED)
+        table = result.to_arrow(trials=trials)
+        assert isinstance(table, pyarrow.Table)
+        pandas_frame, polars_frame = result.to_pandas(trials=trials), result.to_polars(trials=trials)
+        assert isinstance(pandas_frame, pandas.DataFrame)
+        assert isinstance(polars_frame, polars.DataFrame)
+        assert list(pandas_frame.columns) == polars_frame.columns == list(rows[0])
+        assert len(pandas_frame) == polars_frame.height == len(rows)
+        size = [row["frame_size"] for row in rows]
+        assert pandas_frame["frame_size"].tolist() == polars_frame["frame_size"].to_list() == size
+    frame = result.to_polars().filter(polars.col("procedure") == "throughput")
+    assert frame["throughput_fps.median"].to_list() == [row["throughput_fps.median"] for row in result["throughput"].records()]
+
+
+@pytest.mark.parametrize("definition", procedure.ALL, ids=lambda definition: definition.name)
+@pytest.mark.usefixtures("labs")
+def test_every_procedure_has_typed_rows(definition: Any, tmp_path: Path) -> None:
+    more: dict[str, Any] = {"latency": {"tag_after_s": 0.1}, "recovery": {"overload_s": 0.2}, "reset": {"duration_s": 4, "reset_after_s": 0.5}}
+    usual = {"found": {84: 20_000}, "max_rate": "100k", "duration_s": 0.5, "drain_s": 0, "repetitions": 2} | more.get(definition.name, {})
+    given = {name: value for name, value in usual.items() if name in procedure.members(definition)}
+    result = dutperf.measure(definition.name, tmp_path / "out", lab="refdut-siit", **given)
+    table = export.arrow(result.rows())
+    assert table.num_rows == len(result.rows()) > 0
+    assert {"measurement", "procedure", "dut", "frame_size"} <= set(table.column_names)
+
+
+@pytest.mark.usefixtures("labs")
+def test_a_killed_run_is_read_and_goes_on(tmp_path: Path) -> None:
+    whole = dutperf.measure("throughput", tmp_path / "out", **SEARCH).rows()
+    path = tmp_path / "out" / "journal.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:7]))
+    cut = dutperf.open_result(tmp_path / "out")
+    assert (cut.is_complete, len(cut.rows(trials=True))) == (False, 2)
+    with pytest.raises(dutperf.JournalError, match="journal of another run"):
+        dutperf.measure("throughput", tmp_path / "out", **SEARCH)
+    statuses: list[dutperf.Status] = []
+    assert dutperf.resume(tmp_path / "out", statuses.append).is_complete
+    assert statuses
+    assert dutperf.open_result(tmp_path / "out").rows()[0]["frame_size"] == whole[0]["frame_size"]
+    with pytest.raises(dutperf.JournalError):
+        dutperf.open_result(tmp_path)
+
+
+@pytest.mark.usefixtures("labs")
+def test_it_measures_in_a_thread_and_says_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    made: list[dutperf.Results] = []
+    thread = threading.Thread(target=lambda: made.append(dutperf.measure("throughput", tmp_path / "out", **SEARCH)))
+    thread.start()
+    thread.join()
+    assert made[0].is_complete
+    assert capfd.readouterr() == ("", "")
+    assert {number: signal.getsignal(number) for number in handlers} == handlers
+
+
+def test_a_suite_that_is_not_begun_has_no_rows(tmp_path: Path) -> None:
+    assert suite.SUITE not in [path.name for path in tmp_path.iterdir()]
+    measured = dutperf.Measured("latency", None, note="not measured yet")
+    assert (measured.records(), measured.records(of_trials=True)) == ([], [])

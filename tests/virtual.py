@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands and programs on a simulated tester: what stands in the documentation can be run as it stands there, in virtual time and without root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import pytest
+
+from documented import CONFIG
+from dutperf import lab, testbench
+from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+
+DUT = SimulatedDut(capacity_fps=40_000, queue_frames=100, delay_us=80, jitter_us=5)
+
+SIDES: dict[str, dict[str, Any]] = {
+    "siit": {side: CONFIG[side] for side in ("left", "right")},
+    "ipv4": {
+        "left": {"port": "af_packet:left", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"},
+        "right": {"port": "af_packet:right", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"},
+    },
+    "ipv6": {
+        "left": {"port": "af_packet:left", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"},
+        "right": {"port": "af_packet:right", "version": 6, "ipv6": "2001:2:0:8000::2/64", "gateway6": "2001:2:0:8000::1"},
+    },
+}
+
+
+class Labs:
+    """Stands in for all labs that there are, and knows which one was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.up = 0
+
+    @contextmanager
+    def bring_up(self, name: str, options: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        """A gateway, or a router where the lab is one; as with virtual cables, the media has no maximum rate."""
+        lab._lab(name).parse(options)
+        self.asked.append((name, dict(options)))
+        self.up += 1
+        try:
+            yield {**SIDES.get(name.rpartition("-")[2], SIDES["siit"]), "dut": {"name": name, "commands": {"reset": "true"}}}
+        finally:
+            self.up -= 1
+
+
+def install(monkeypatch: pytest.MonkeyPatch) -> Labs:
+    """From now on every lab and every configuration is measured by a simulated tester."""
+    made = Labs()
+    monkeypatch.setattr(lab, "bring_up", made.bring_up)
+    monkeypatch.setattr(testbench.EngineCommand, "find", lambda *_: None)
+    monkeypatch.setattr(testbench, "EngineTester", lambda *_, **__: nullcontext(SimulatedTester(DUT, seed=5)))
+    return made

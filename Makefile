@@ -6,7 +6,7 @@ DEMO := results/demo
 
 COUNT := 1
 
-.PHONY: help setup setup-dev build demo test test-report truth faults accuracy bench bench-memory check format clean
+.PHONY: docs man help setup setup-dev build demo test test-report truth faults accuracy bench bench-memory check format clean
 .NOTPARALLEL:
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make faults  harms the tester while it measures: nothing may be blamed on the DUT; COUNT=10 for ten times in a row"
 	@echo "make bench   how fast one core sends and receives, against dpdk-testpmd in the same run, into bench.json"
 	@echo "make bench-memory   the engine's memory in a PDV trial of a million frames, and of sixty million"
+	@echo "make docs    the documentation, to be read offline, into build/site;   make man   manual pages, into build/man"
 	@echo "make check   style, types, dependencies between modules"
 	@echo "make build   the engine;   make setup   what it needs;   make format   in the house's style;   make clean"
 
@@ -54,6 +55,13 @@ accuracy: build
 faults: setup-dev
 	@scripts/build
 	set -e; for run in $$(seq $(COUNT)); do $(VENV)/python -m pytest tests/faults -m "faults or not faults"; done
+
+docs: setup-dev
+	$(VENV)/python -m mkdocs build --quiet --strict
+	@echo "open build/site/index.html"
+
+man: setup
+	$(VENV)/python -m dutperf.cli.reference build/man
 
 bench: setup
 	@scripts/setup bench

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference of all commands, from the commands themselves: pages for the documentation, and manual pages.
+
+``python -m dutperf.cli.reference DIR`` writes the manual pages into ``DIR`` (``make man``).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dutperf import __version__
+from dutperf.cli import ENDINGS, app, examples
+
+SECTION = 1
+"""Of the manual: commands."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An option, an argument, or a command of a group."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """One command, or a group of them."""
+
+    words: tuple[str, ...]
+    """``("dutperf", "lab", "up")``."""
+    text: str
+    """What it does; its first line says it in a sentence."""
+    usage: str
+    arguments: tuple[Entry, ...]
+    options: tuple[Entry, ...]
+    commands: tuple[Entry, ...]
+
+    @property
+    def name(self) -> str:
+        """Of its manual page: ``dutperf-lab-up``."""
+        return "-".join(self.words)
+
+    @property
+    def summary(self) -> str:
+        """One sentence."""
+        return self.text.split("\n\n")[0].replace("\n", " ")
+
+    @property
+    def example(self) -> str | None:
+        """As a person would type it."""
+        command = " ".join(self.words[1:])
+        return examples.line(command) if command in examples.EXAMPLES else None
+
+
+def pages() -> Iterator[Page]:
+    """All commands, each group before its own."""
+    yield from _pages(typer.main.get_command(app), ("dutperf",), None)
+
+
+def markdown(page: Page) -> str:
+    """A section of the documentation."""
+    lists = (("Arguments", page.arguments), ("Options", page.options), ("Commands", page.commands))
+    parts = [f"## {' '.join(page.words)}", page.text, f"```text\n{page.usage}\n```"]
+    if page.example is not None:
+        parts.append(f"```sh\n{page.example}\n```")
+    parts += [f"**{title}**\n\n" + "\n".join(f"* `{one.name}`: {_inline(one.text)}" for one in entries) for title, entries in lists if entries]
+    return "\n\n".join(parts) + "\n"
+
+
+def man(page: Page) -> str:
+    """A manual page, for groff's macros ``man``."""
+    head = f'.TH {_roff(page.name.upper())} {SECTION} "" "dutperf {__version__}" "dutperf"'
+    sections = [
+        ("NAME", f"{_roff(page.name)} \\- {_roff(page.summary)}"),
+        ("SYNOPSIS", _roff(page.usage)),
+        ("DESCRIPTION", "\n.PP\n".join(_roff(paragraph.replace("\n", " ")) for paragraph in page.text.split("\n\n"))),
+        ("ARGUMENTS", _tagged(page.arguments)),
+        ("OPTIONS", _tagged(page.options)),
+        ("COMMANDS", _tagged(page.commands)),
+        ("EXAMPLE", f".EX\n{_roff(page.example)}\n.EE" if page.example else ""),
+        ("EXIT STATUS", _roff(ENDINGS.removeprefix("Exit status: "))),
+        ("SEE ALSO", _see_also(page)),
+    ]
+    return "\n".join([head, *(f".SH {title}\n{text}" for title, text in sections if text)]) + "\n"
+
+
+def write_man(directory: Path) -> list[Path]:
+    """Write all manual pages into ``directory``; which ones."""
+    directory.mkdir(parents=True, exist_ok=True)
+    written = []
+    for page in pages():
+        path = directory / f"{page.name}.{SECTION}"
+        path.write_text(man(page), encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _pages(command: Any, words: tuple[str, ...], parent: Any) -> Iterator[Page]:
+    context = command.context_class(command, info_name=words[-1], parent=parent)
+    inner: dict[str, Any] = getattr(command, "commands", {})
+    records = [(one, record) for one in command.get_params(context) if (record := one.get_help_record(context)) is not None]
+    yield Page(
+        words=words,
+        text=(command.help or "").strip(),
+        usage=" ".join([" ".join(words), *command.collect_usage_pieces(context)]),
+        arguments=tuple(_entry(record) for one, record in records if one.param_type_name == "argument"),
+        options=tuple(_entry(record) for one, record in records if one.param_type_name == "option"),
+        commands=tuple(Entry(name, (one.help or "").strip().split("\n\n")[0]) for name, one in inner.items()),
+    )
+    for name, one in inner.items():
+        yield from _pages(one, (*words, name), context)
+
+
+def _entry(record: tuple[str, str]) -> Entry:
+    name, text = record
+    return Entry(" ".join(name.split()), " ".join(text.split()))
+
+
+def _inline(text: str) -> str:
+    """What Markdown would take for an emphasis or a link stays as it is."""
+    return "".join(f"\\{character}" if character in "*_[]<>" else character for character in text)
+
+
+def _tagged(entries: Sequence[Entry]) -> str:
+    return "\n".join(f".TP\n.B {_roff(one.name)}\n{_roff(one.text) or '.'}" for one in entries)
+
+
+def _roff(text: str) -> str:
+    """Plain text for groff: hyphens that can be copied, no escapes, no line that it would take for a request."""
+    escaped = text.replace("\\", "\\(rs").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha").replace("~", "\\(ti")
+    return "\n".join(f"\\&{line}" if line.startswith((".", "'")) else line for line in escaped.splitlines())
+
+
+def _see_also(page: Page) -> str:
+    others = [(*page.words, entry.name) for entry in page.commands] or [page.words[:-1]]
+    return ",\n".join(f".BR {_roff('-'.join(words))} ({SECTION})" for words in others).replace(",\n", " ,\n")
+
+
+if __name__ == "__main__":
+    for file in write_man(Path(sys.argv[1])):
+        typer.echo(file)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Command lines as they stand in documents: understood by the commands' own parser, without running anything."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from dutperf import lab
+from dutperf.cli import app, options
+from dutperf.config import ConfigError
+from dutperf.lab import LabError
+
+_CONDITIONS = {*options.EVERY_TRIAL, *options.OF_PROCEDURES} - {"found", "delays_to"}
+
+
+def arguments(line: str) -> list[str]:
+    """Its words after ``dutperf``, without what the shell takes for itself."""
+    words = shlex.split(line, comments=True)
+    assert words[0] == "dutperf", line
+    for redirection in (">", "|", "&&", "||"):
+        words = words[: words.index(redirection)] if redirection in words else words
+    return words[1:]
+
+
+def parse(line: str) -> Mapping[str, Any]:
+    """What the command is given.
+
+    Raises:
+        AssertionError: there is no such command, option, lab, option of a lab, or a value is not possible.
+    """
+    command: Any = typer.main.get_command(app)
+    context: Any = None
+    words = arguments(line)
+    name = "dutperf"
+    try:
+        while True:
+            context = command.make_context(name, list(words), parent=context)
+            inner = getattr(command, "commands", {})
+            if not inner or not context._protected_args:
+                break
+            name, *words = [*context._protected_args, *context.args]
+            assert name in inner, f"{line}: there is no command {name}"
+            command = inner[name]
+        _check(context.params)
+    except (ConfigError, LabError, ValueError) as error:
+        raise AssertionError(f"{line}: {error}") from None
+    except Exception as error:
+        if hasattr(error, "exit_code") and not isinstance(error, AssertionError):
+            raise AssertionError(f"{line}: {error!r} {error}") from None
+        raise
+    return context.params  # type: ignore[no-any-return]
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """What only a command itself checks: rates, sizes, mixes, and a lab's options."""
+    if given.get("lab") is not None:
+        lab._lab(given["lab"]).parse(options.lab_options(given.get("lab_option")))
+    if "foreground" in given:
+        options.mixes(**_chosen(given))
+    if given.get("rate") is not None:
+        options.parse_rate("--rate", given["rate"])
+
+
+def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
+    chosen = {name: value for name, value in given.items() if name in _CONDITIONS}
+    named = {"frame_sizes": given.get("frame_sizes", given.get("frame_size")), "networks": str(given.get("networks", 1))}
+    return chosen | named

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Examples, completion and manual pages: all from the commands themselves, and true of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from command_lines import parse
+from dutperf import procedure
+from dutperf.cli import app, examples, reference
+from dutperf.conditions import FRAME_SIZE_SERIES
+from dutperf.journal import JOURNAL
+from dutperf.suite import SUITE
+
+PAGES = {" ".join(page.words): page for page in reference.pages()}
+COMMANDS = sorted(name.removeprefix("dutperf ") for name in PAGES if name != "dutperf")
+
+
+def test_every_command_has_an_example_and_every_example_a_command() -> None:
+    assert sorted(examples.EXAMPLES) == COMMANDS
+    assert {definition.name for definition in procedure.ALL} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_ends_with_an_example_that_the_command_line_understands(command: str) -> None:
+    shown = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "220", "TERMINAL_WIDTH": "220"})
+    assert shown.exit_code == 0
+    assert f"Example: {examples.line(command)}" in " ".join(shown.stdout.split())
+    parse(examples.line(command))
+
+
+def test_a_command_that_does_not_exist_or_an_option_that_is_wrong_is_no_example() -> None:
+    for wrong in ("dutperf measure --lab x", "dutperf trial --speed 5", "dutperf lab up", "dutperf trial --lab nolab --rate 5", "dutperf show a b"):
+        with pytest.raises(AssertionError):
+            parse(wrong)
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_the_reference_names_every_option(page: reference.Page) -> None:
+    for text in (reference.markdown(page), reference.man(page).replace("\\-", "-")):
+        for entry in (*page.options, *page.arguments, *page.commands):
+            assert entry.name in text
+        assert (page.example or "") in text
+    command = typer.main.get_command(app)
+    for word in page.words[1:]:
+        command = command.commands[word]  # type: ignore[attr-defined]
+    declared = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
+    assert declared <= {name for entry in page.options for name in re.findall(r"--[a-z0-9-]+", entry.name)}
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="needs groff")
+def test_manual_pages_are_understood_by_groff_without_a_warning(tmp_path: Path) -> None:
+    written = reference.write_man(tmp_path)
+    assert {path.name for path in written} >= {"dutperf.1", "dutperf-throughput.1", "dutperf-lab-up.1"}
+    for path in written:
+        shown = subprocess.run(["groff", "-ww", "-man", "-Tutf8", "-Kutf8", "-P-cbou", str(path)], capture_output=True, text=True, check=True)
+        assert shown.stderr == ""
+        assert "NAME" in shown.stdout
+        assert "SYNOPSIS" in shown.stdout
+
+
+def complete(line: str, directory: Path | None = None) -> set[str]:
+    """What bash is offered at the end of ``line``."""
+    words = line.split(" ")
+    variables = {"_DUTPERF_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    environment = os.environ | variables | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    made = subprocess.run([sys.executable, "-m", "dutperf"], env=environment, cwd=directory, capture_output=True, text=True, check=True)
+    return set(made.stdout.split("\n")) - {""}
+
+
+def test_the_shell_is_told_how_to_complete() -> None:
+    for shell in ("bash", "zsh", "fish"):
+        shown = CliRunner().invoke(app, ["--show-completion", shell], prog_name="dutperf")
+        assert shown.exit_code == 0
+        assert "_DUTPERF_COMPLETE" in shown.stdout
+
+
+def test_commands_labs_and_their_options_are_completed() -> None:
+    assert complete("dutperf t") == {"trial", "throughput"}
+    assert complete("dutperf throughput --lab ke") == {"kernel-ipv4", "kernel-ipv6"}
+    assert complete("dutperf trial --lab kernel-ipv4 --lab-option l") == {"limit_fps=", "loss="}
+    assert complete("dutperf lab up tayga-siit --lab-option max") == {"max_frame_size="}
+    assert complete("dutperf lab down tay") == {"tayga-siit"}
+    assert complete("dutperf selftest --only c") == {"calibration"}
+    assert complete("dutperf latency --definition rfc2") == {"rfc2544"}
+    assert complete("dutperf trial --frame-size rfc8219") == {name for name in FRAME_SIZE_SERIES if name.startswith("rfc8219")}
+
+
+def test_directories_with_results_are_completed(tmp_path: Path) -> None:
+    for name, file in (("results/one", JOURNAL), ("results/two", SUITE), ("alone", JOURNAL), ("others/x", "x.txt")):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / file).write_text("")
+    assert complete("dutperf show ", tmp_path) == {"results/one", "results/two", "alone"}
+    assert complete("dutperf resume results/t", tmp_path) == {"results/two"}
+    assert complete("dutperf pdv --lab loopback --from r", tmp_path) == {"results/one", "results/two"}
+    assert complete(f"dutperf report {tmp_path}/al", tmp_path) == {f"{tmp_path}/alone"}

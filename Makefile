@@ -57,8 +57,8 @@ faults: setup-dev
 	set -e; for run in $$(seq $(COUNT)); do $(VENV)/python -m pytest tests/faults -m "faults or not faults"; done
 
 docs: setup-dev
-	$(VENV)/python -m mkdocs build --quiet --strict
-	@echo "open build/site/index.html"
+	NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build --quiet --strict
+	@echo "the pages begin with build/site/index.html; to search in them: $(VENV)/python -m http.server --bind 127.0.0.1 --directory build/site"
 
 man: setup
 	$(VENV)/python -m dutperf.cli.reference build/man

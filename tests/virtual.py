@@ -16,7 +16,7 @@ from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 DUT = SimulatedDut(capacity_fps=40_000, queue_frames=100, delay_us=80, jitter_us=5)
 
 SIDES: dict[str, dict[str, Any]] = {
-    "siit": {side: CONFIG[side] for side in ("left", "right")},
+    "siit": {"left": CONFIG["left"], "right": {**CONFIG["right"], "ipv6": "2001:2:0:8000::2/64", "gateway6": "2001:2:0:8000::1"}},
     "ipv4": {
         "left": {"port": "af_packet:left", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"},
         "right": {"port": "af_packet:right", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"},

@@ -28,6 +28,12 @@ def labs(monkeypatch: pytest.MonkeyPatch) -> virtual.Labs:
 
 
 @pytest.fixture(autouse=True)
+def _no_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a test does by mistake, the files of whoever runs it stay as they are."""
+    monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp()))
+
+
+@pytest.fixture(autouse=True)
 def _no_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "real_reports" not in request.fixturenames:
         monkeypatch.setattr(measure, "_report", lambda _: True)

@@ -14,7 +14,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from command_lines import parse
+from command_syntax import parse
 from dutperf import procedure
 from dutperf.cli import app, examples, reference
 from dutperf.conditions import FRAME_SIZE_SERIES

@@ -16,6 +16,9 @@ from dutperf.lab import LabError
 
 _CONDITIONS = {*options.EVERY_TRIAL, *options.OF_PROCEDURES} - {"found", "delays_to"}
 
+_AT_ONCE = ("--help", "--version", "--install-completion", "--show-completion")
+"""Options that act while they are parsed: completion would be installed into the shell of whoever runs the tests."""
+
 
 def arguments(line: str) -> list[str]:
     """Its words after ``dutperf``, without what the shell takes for itself."""
@@ -34,7 +37,9 @@ def parse(line: str) -> Mapping[str, Any]:
     """
     command: Any = typer.main.get_command(app)
     context: Any = None
-    words = arguments(line)
+    words = [word for word in arguments(line) if word not in _AT_ONCE]
+    if not words:
+        return {}
     name = "dutperf"
     try:
         while True:

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What MkDocs is told about this project: documents that stand beside the code become pages, and the references of commands, procedures and labs are made
+from the commands, procedures and labs themselves. Called by MkDocs (mkdocs.yml)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from dutperf import lab, procedure
+from dutperf.cli import examples, options, reference
+
+ROOT = Path(__file__).parents[2]
+BESIDE_THE_CODE = {
+    "index.md": "README.md",
+    "CONTRIBUTING.md": "CONTRIBUTING.md",
+    "CHANGELOG.md": "CHANGELOG.md",
+    "protocol/README.md": "protocol/README.md",
+    "protocol/golden/README.md": "protocol/golden/README.md",
+    "engine/refdut/README.md": "engine/refdut/README.md",
+}
+"""Page to document, from the project's root. Links go the same way: what is not listed here is no page."""
+PLACES = {document: page for page, document in BESIDE_THE_CODE.items()} | {"docs/decisions": "decisions/0001-tag.md"}
+_LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)(?P<path>[^)#]+)(?P<anchor>#[^)]*)?(?=\))")
+_FROM_THE_NETWORK = re.compile(r'<script src="https://[^"]*"></script>')
+_ROLE = re.compile(r":(?:class|func|meth|mod|data|attr):<code>~?(?:[\w.]*\.)?(\w+)</code>")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are not in docs/."""
+    for page, document in BESIDE_THE_CODE.items():
+        files.append(File.generated(config, page, content=(ROOT / document).read_text(encoding="utf-8")))
+    files.append(File.generated(config, "commands.md", content=commands()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Links as they are in the project become links between pages; what is made from the code is put in."""
+    del config, files
+    here = PurePosixPath(page.file.src_uri)
+    document = PurePosixPath(BESIDE_THE_CODE.get(str(here), f"docs/{here}"))
+    linked = _LINK.sub(lambda found: _between_pages(found["path"], document, here) + (found["anchor"] or ""), markdown)
+    return linked.replace("<!-- procedures -->", procedures()).replace("<!-- labs -->", labs())
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Roles of docstrings are plain names."""
+    return _ROLE.sub(r"<code>\1</code>", html)
+
+
+def commands() -> str:
+    """The reference of all commands."""
+    head = "# Commands\n\nAs `--help` says it. The same as manual pages: `make man`. Completion for your shell: `dutperf --install-completion`.\n"
+    return "\n".join([head, *(reference.markdown(page) for page in reference.pages())])
+
+
+def procedures() -> str:
+    """Every procedure with its options and their defaults."""
+    return "\n\n".join("\n".join(_procedure(definition.name)) for definition in procedure.ALL)
+
+
+def labs() -> str:
+    """Every lab with its options."""
+    return "\n\n".join(
+        "\n".join([f"### {info.name}", "", f"{info.summary}.", "", *(f"* `{name}`: {text}" for name, text in info.options.items())]) for info in lab.list_labs()
+    )
+
+
+def _procedure(name: str) -> Iterator[str]:
+    definition = procedure.find(name)
+    yield from (f"* `dutperf {name}`: {definition.summary}", f"    * Example: `{examples.line(name)}`")
+    yield "    * Options of its own: " + ", ".join(f"`{options.option_of(member)}`" for member in definition.options)
+
+
+def _between_pages(path: str, document: PurePosixPath, here: PurePosixPath) -> str:
+    """A link of ``document`` as one of its page, ``here``."""
+    target = _normal(document.parent / path)
+    page = PLACES.get(target, target.removeprefix("docs/"))
+    up = len(here.parts) - 1
+    return "../" * up + page
+
+
+def _normal(path: PurePosixPath) -> str:
+    parts: list[str] = []
+    for part in path.parts:
+        parts = parts[:-1] if part == ".." else [*parts, part]
+    return "/".join(parts)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """A page asks no network for anything; the theme's shim for searching without a server is not in its package."""
+    return _FROM_THE_NETWORK.sub("", output)
+
+
+def on_post_template(output_content: str, **_: Any) -> str:
+    """The same for pages that are made of no document."""
+    return _FROM_THE_NETWORK.sub("", output_content)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands in the documents is true: every command is understood, and run on a simulated tester where that does not take long; every program runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import documents
+import dutperf
+from command_syntax import arguments, parse
+from documents import Block, blocks
+from dutperf import config
+from dutperf.cli import app, plan_file
+
+NOT_RUN = {
+    r"dutperf throughput --config": "hours of trials of 60 s, also in virtual time",
+    r"dutperf latency --config": "twenty trials of 120 s for each size",
+    r"dutperf recovery": "needs a DUT that 11,000 frames/s overload: tests/integration/test_times.py",
+    r"dutperf reset": "needs a DUT that can be reset: test_reset.py, tests/integration/test_times.py",
+    r"dutperf lab (up|down)": "brings a lab up to stay: tests/integration/test_labs.py",
+    r"dutperf doctor": "says what this machine has: test_doctor.py",
+    r"dutperf convert": "siitperf's file: test_convert.py",
+    r"dutperf resume": "after a run that was cut off: test_cli_resume.py",
+}
+"""Commands that are only parsed, with what they are given: how they begin, and why."""
+OF_THE_SHELL = r"cd |ln -s |\./|make |\.venv/bin/dutperf "
+"""Other first words of a line."""
+ELSEWHERE = {"CONTRIBUTING.md": "a procedure: test_procedures.py"}
+"""Documents whose programs other tests run."""
+SHELL = documents.all_blocks("sh")
+YAML = documents.all_blocks("yaml")
+PYTHON = [document for document in documents.documents() if any(block.language == "python" for block in blocks(document))]
+SET_UP: dict[str, Any] = yaml.safe_load(next(block.text for block in YAML if block.document == "README.md"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with what the documents speak of: the configuration, a plan, a result."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gateway.yaml").write_text(yaml.safe_dump(SET_UP))
+    (tmp_path / "plan.yaml").write_text("lab: tayga-siit\nall: {duration: 0.5, drain: 0, repetitions: 2}\nprocedures: {throughput: , pdv: }\n")
+    conditions = {"frame_sizes": (84, 128, 1518), "duration_s": 0.5, "drain_s": 0, "repetitions": 2, "max_rate": "100k"}
+    dutperf.measure("throughput", "results/gateway", config="gateway.yaml", **conditions)
+    return tmp_path
+
+
+def test_every_kind_of_block_is_known() -> None:
+    assert {block.language for document in documents.documents() for block in blocks(document)} <= {"", "sh", "yaml", "python", "text"}
+    assert SHELL
+    assert YAML
+    for block in documents.all_blocks(""):
+        assert not re.search(r"^dutperf ", block.text, re.MULTILINE), f"{block} has commands: say sh"
+
+
+def test_every_line_of_a_shell_is_known() -> None:
+    made = set(re.findall(r"^([a-z-]+):", (documents.ROOT / "Makefile").read_text(), re.MULTILINE))
+    for block in SHELL:
+        for command in block.commands():
+            assert re.match(rf"dutperf |{OF_THE_SHELL}", command), f"{block}: {command}"
+            target = re.match(r"make ([a-z-]+)", command)
+            assert target is None or target[1] in made, f"{block}: {command}"
+
+
+@pytest.mark.parametrize("document", documents.documents())
+def test_commands_are_understood(document: str) -> None:
+    in_blocks = [command.removeprefix(".venv/bin/") for block in blocks(document) if block.language == "sh" for command in block.commands()]
+    for command in (*in_blocks, *documents.sentences_commands(document)):
+        if command.startswith("dutperf ") and not re.match(r"dutperf (NAME|PROCEDURE)\b", command):
+            try:
+                parse(completed(command))
+            except AssertionError as error:
+                assert "requires an argument" in str(error), error  # noqa: PT017  # a sentence may only name an option
+
+
+def completed(command: str) -> str:
+    """In a sentence a command may stand without what it needs."""
+    lacking = {"resume": "DIR", "show": "DIR", "report": "DIR", "plot": "DIR", "export": "DIR", "run": "PLAN.yaml"}
+    words = arguments(command)
+    if words and words[0] in lacking and not [word for word in words[1:] if not word.startswith("-")]:
+        return f"{command} {lacking[words[0]]}"
+    return command + (" up tayga-siit" if words == ["lab"] else " --rate 1k" if words[0] == "trial" and "--rate" not in words else "")
+
+
+@pytest.mark.parametrize("block", SHELL, ids=str)
+@pytest.mark.usefixtures("labs", "place")
+def test_commands_run(block: Block) -> None:
+    for command in block.commands():
+        if command.startswith("dutperf ") and not any(re.match(known, command) for known in NOT_RUN):
+            result = CliRunner().invoke(app, arguments(command))
+            assert result.exit_code == 0, f"{block}: {command}: {result.stderr}"
+
+
+def test_the_table_of_what_is_not_run_has_no_line_too_many() -> None:
+    every = [command.removeprefix(".venv/bin/") for block in SHELL for command in block.commands()]
+    for known in NOT_RUN:
+        assert any(re.match(known, command) for command in every), known
+
+
+@pytest.mark.parametrize("block", YAML, ids=str)
+def test_yaml_is_a_plan_or_a_part_of_a_configuration(block: Block, tmp_path: Path) -> None:
+    mapping = yaml.safe_load(block.text)
+    if "procedures" in mapping:
+        (tmp_path / "plan.yaml").write_text(block.text)
+        assert plan_file.load(tmp_path / "plan.yaml").wanted
+    else:
+        config.parse(SET_UP | mapping, origin=str(block))
+
+
+@pytest.mark.parametrize("document", [document for document in PYTHON if document not in ELSEWHERE])
+@pytest.mark.usefixtures("labs")
+def test_programs_run(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save(tmp_path / "trial-00003-forward.npy", np.zeros(3, dtype=[("delay_ns", "<i8")]))
+    for block in blocks(document):
+        if block.language == "python":
+            exec(compile("\n" * block.line + block.text, document, "exec"), {"numpy": np})
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    made_from_the_code = documents.ROOT / "docs" / "commands.md"
+    for document in documents.documents():
+        text = (documents.ROOT / document).read_text(encoding="utf-8")
+        for path in re.findall(r"\]\((?![a-z]+:|#)([^)#]+)", text):
+            target = (documents.ROOT / document).parent.joinpath(path)
+            assert target.exists() or target == made_from_the_code, f"{document}: {path}"
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_the_site_is_built_without_a_warning_and_asks_no_network(tmp_path: Path) -> None:
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(documents.ROOT / "src")}
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path / "site")]
+    built = subprocess.run(command, cwd=documents.ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert (built.returncode, built.stderr.strip()) == (0, "")
+    pages = {path.relative_to(tmp_path / "site").as_posix(): path.read_text() for path in (tmp_path / "site").rglob("*.html")}
+    assert pages.keys() >= {"index.html", "commands.html", "labs.html", "api.html", "decisions/0003-validity.html"}
+    for name, page in pages.items():
+        assert not re.search(r'<(script|img|iframe)[^>]* src="https?:|<link rel="(stylesheet|preconnect|preload)[^>]*https?:', page), name
+    for option in ("--lab-option", "--subtract-calibration", "--dut-patience"):
+        assert option in pages["commands.html"]
+    assert "capacity_fps" in pages["labs.html"]
+    assert "TimesPoint" in pages["api.html"]

@@ -65,7 +65,7 @@ def test_options_reach_the_trial(config: Path) -> None:
         "16",
         "--seed",
         "5",
-        "--burst",
+        "--tx-burst",
         "8",
         "--directions",
         "reverse",
@@ -112,7 +112,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("duration", ["--config", "CONFIG", "--rate", "1", "--duration", "0"], "--duration: should be greater than or equal to 0.001"),
     ("drain", ["--config", "CONFIG", "--rate", "1", "--drain", "-1"], "--drain: should be greater than or equal to 0"),
     ("networks", ["--config", "CONFIG", "--rate", "1", "--networks", "257"], "--networks: should be less than or equal to 256"),
-    ("burst", ["--config", "CONFIG", "--rate", "1", "--burst", "0"], "--burst: should be greater than or equal to 1"),
+    ("burst", ["--config", "CONFIG", "--rate", "1", "--tx-burst", "0"], "--tx-burst: should be greater than or equal to 1"),
     ("tolerance", ["--config", "CONFIG", "--rate", "1", "--loss-tolerance", "1"], "--loss-tolerance: should be less than 1"),
     ("frame timeout", ["--config", "CONFIG", "--rate", "1", "--frame-timeout-ms", "0"], "--frame-timeout-ms: should be greater than 0"),
     (

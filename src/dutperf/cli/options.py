@@ -71,7 +71,7 @@ NetworkCounts = Annotated[
     str, typer.Option("--networks", metavar="COUNT,…", help="Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each is measured.")
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Of what is random; the same seed sends the same frames.")]
-Burst = Annotated[int, typer.Option("--burst", metavar="FRAMES", help="Most frames that are due handed to the driver at once, 1-512.")]
+Burst = Annotated[int, typer.Option("--tx-burst", metavar="FRAMES", help="Most frames that are due handed to the driver at once, 1-512.")]
 LossTolerance = Annotated[float, typer.Option("--loss-tolerance", metavar="RATIO", help="Share of a direction's frames that may be lost (RFC 2544: 0).")]
 FrameTimeout = Annotated[
     float | None,
@@ -214,6 +214,7 @@ _OPTIONS = {
     "series": "--frame-size",
     "goals": "--goal",
     "found": "--from",
+    "burst": "--tx-burst",  # not to be taken for the bursts of RFC 9004
     **dict.fromkeys(("n", "m", ""), "--foreground"),
 }
 _PARSERS: dict[str, Callable[[str], Any]] = {

@@ -17,34 +17,25 @@ void fill_counting(const FieldSpec& spec, std::uint64_t k, std::size_t count, Co
     }
 }
 
-void fill_one(const FieldSpec& spec, std::uint64_t k, std::size_t count, const std::array<std::uint32_t, kMaxBurst>& bits, Column& out) {
-    switch (spec.mode) {
-        case FieldMode::fixed: std::fill_n(out.begin(), count, spec.min); break;
-        case FieldMode::increasing:
-        case FieldMode::decreasing: fill_counting(spec, k, count, out); break;
-        case FieldMode::random: {
-            const std::uint32_t range = spec.range();
-            for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::uint16_t>(spec.min + scale_to_range(bits[i], range));
-            break;
-        }
-    }
-}
+// A fixed field is a random one whose range has one value.
+std::uint32_t range_drawn_from(const FieldSpec& spec) { return spec.mode == FieldMode::random ? spec.range() : 1; }
 
 }  // namespace
 
 void FieldPair::fill(std::uint64_t k, std::size_t count, Column& first, Column& second) const {
-    // written before they are read, and only where a field is random: not initialised on purpose
-    std::array<std::uint32_t, kMaxBurst> low;   // NOLINT(cppcoreguidelines-pro-type-member-init)
-    std::array<std::uint32_t, kMaxBurst> high;  // NOLINT(cppcoreguidelines-pro-type-member-init)
-    if (first_.mode == FieldMode::random || second_.mode == FieldMode::random) {
-        for (std::size_t i = 0; i < count; ++i) {
-            const std::uint64_t bits = random_bits(seed_, k + i);
-            low[i] = static_cast<std::uint32_t>(bits);
-            high[i] = static_cast<std::uint32_t>(bits >> 32U);
-        }
+    if (!first_.counts() || !second_.counts()) fill_random(k, count, first, second);
+    if (first_.counts()) fill_counting(first_, k, count, first);
+    if (second_.counts()) fill_counting(second_, k, count, second);
+}
+
+void FieldPair::fill_random(std::uint64_t k, std::size_t count, Column& first, Column& second) const {
+    const std::uint32_t first_range = range_drawn_from(first_), second_range = range_drawn_from(second_);
+    const std::uint64_t first_min = first_.min, second_min = second_.min;
+    for (std::size_t i = 0; i < count; i += kLanes) {
+        const Lanes bits = random_bits(seed_, counting_from(k + i));
+        store_lanes(&first[i], first_min + scale_to_range(bits & 0xFFFFFFFFU, first_range));
+        store_lanes(&second[i], second_min + scale_to_range(bits >> 32U, second_range));
     }
-    fill_one(first_, k, count, low, first);
-    fill_one(second_, k, count, high, second);
 }
 
 }  // namespace dutperf

@@ -8,9 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "frame/lanes.hpp"
+
 namespace dutperf {
 
 inline constexpr std::size_t kMaxBurst = 512;
+static_assert(kMaxBurst % kLanes == 0);
 
 enum class FieldMode : std::uint8_t { fixed, increasing, decreasing, random };
 
@@ -19,19 +22,27 @@ struct FieldSpec {
     std::uint16_t min = 0;  // both ends included; a fixed field holds `min`
     std::uint16_t max = 0;
 
+    [[nodiscard]] bool counts() const { return mode == FieldMode::increasing || mode == FieldMode::decreasing; }
     [[nodiscard]] std::uint32_t range() const { return std::uint32_t{max} - min + 1; }
 };
 
-// SplitMix64 of Steele, Lea and Flood (2014): 64 bits for frame `k` of the generator `seed`.
-inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t k) {
-    std::uint64_t z = seed + (k + 1) * 0x9E3779B97F4A7C15U;
+// SplitMix64 of Steele, Lea and Flood (2014): `Number` is one number or lanes of them.
+template <class Number>
+inline Number splitmix64(Number z) {
     z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
     z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
     return z ^ (z >> 31U);
 }
 
+// 64 bits for frame `k` of the generator `seed`.
+inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t k) { return splitmix64(seed + (k + 1) * 0x9E3779B97F4A7C15U); }
+inline Lanes random_bits(std::uint64_t seed, Lanes k) { return splitmix64(seed + (k + 1) * 0x9E3779B97F4A7C15U); }
+
 // Uniform over 0 … range-1 from 32 random bits; with 16-bit ranges the bias is below 2^-16.
-inline std::uint16_t scale_to_range(std::uint32_t bits, std::uint32_t range) { return static_cast<std::uint16_t>((std::uint64_t{bits} * range) >> 32U); }
+template <class Number>
+inline Number scale_to_range(Number bits, std::uint32_t range) {
+    return (bits * range) >> 32U;
+}
 
 using Column = std::array<std::uint16_t, kMaxBurst>;
 
@@ -40,10 +51,12 @@ class FieldPair {
 public:
     FieldPair(const FieldSpec& first, const FieldSpec& second, std::uint64_t seed) : first_(first), second_(second), seed_(seed) {}
 
-    // Values of the frames k … k+count-1.
+    // Values of the frames k … k+count-1; what the columns hold behind them, up to a multiple of kLanes, is undefined.
     void fill(std::uint64_t k, std::size_t count, Column& first, Column& second) const;
 
 private:
+    void fill_random(std::uint64_t k, std::size_t count, Column& first, Column& second) const;
+
     FieldSpec first_, second_;
     std::uint64_t seed_;
 };

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "frame/lanes.hpp"
+
 namespace dutperf {
 
 static_assert(std::endian::native == std::endian::little, "checksums and field writers assume a little-endian machine");
@@ -23,6 +25,7 @@ inline void store(std::uint8_t* at, T value) {
 }
 
 inline std::uint16_t swap16(std::uint16_t v) { return __builtin_bswap16(v); }
+inline Lanes swap16(Lanes v) { return ((v << 8U) | (v >> 8U)) & 0xFFFFU; }  // of the lower 16 bits, the others being 0
 
 inline std::uint16_t load_be16(const std::uint8_t* at) { return swap16(load<std::uint16_t>(at)); }
 inline std::uint32_t load_be32(const std::uint8_t* at) { return __builtin_bswap32(load<std::uint32_t>(at)); }

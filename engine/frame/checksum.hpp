@@ -10,41 +10,65 @@
 
 namespace dutperf {
 
+// Adds a 64-bit word whose bytes stand in the frame as they stand in memory: 2^16 = 1 modulo 2^16 - 1, so its halves may simply be added.
+// `Sum`: one number, or lanes of them.
+template <class Sum>
+inline Sum checksum_add64(Sum sum, Sum word) {
+    return sum + (word & 0xFFFFFFFFU) + (word >> 32U);
+}
+
 // Unfolded sum of `size` bytes that start at an even offset of their header.
 inline std::uint64_t checksum_add(const std::uint8_t* at, std::size_t size) {
     std::uint64_t sum = 0;
     std::size_t i = 0;
-    for (; i + 4 <= size; i += 4) sum += load<std::uint32_t>(at + i);
-    if (i + 2 <= size) {
+    if (size >= sizeof(Lanes)) {
+        Lanes sums{};
+        for (; i + sizeof(Lanes) <= size; i += sizeof(Lanes)) sums = checksum_add64(sums, load_lanes(reinterpret_cast<const std::uint64_t*>(at + i)));
+        for (std::size_t lane = 0; lane < kLanes; ++lane) sum += sums[lane];
+    }
+    std::uint64_t carries = 0;
+    for (; i + 8 <= size; i += 8) carries += __builtin_add_overflow(sum, load<std::uint64_t>(at + i), &sum) ? 1U : 0U;
+    sum = checksum_add64(carries, sum);
+    if ((size & 4U) != 0) {
+        sum += load<std::uint32_t>(at + i);
+        i += 4;
+    }
+    if ((size & 2U) != 0) {
         sum += load<std::uint16_t>(at + i);
         i += 2;
     }
-    if (i < size) sum += at[i];
-    return sum;
+    return (size & 1U) != 0 ? sum + at[i] : sum;
 }
 
-// Adds a 64-bit word whose bytes stand in the frame as they stand in memory: 2^16 = 1 modulo 2^16 - 1, so its halves may simply be added.
-inline std::uint64_t checksum_add64(std::uint64_t sum, std::uint64_t word) { return sum + (word & 0xFFFFFFFFU) + (word >> 32U); }
-
 // What 16 bits in memory order add to a sum: at an odd offset their bytes lie in the other halves of two neighbouring words.
-inline std::uint16_t checksum_word(std::uint16_t word, bool at_odd_offset) { return at_odd_offset ? swap16(word) : word; }
+template <class Word>
+inline Word checksum_word(Word word, bool at_odd_offset) {
+    return at_odd_offset ? swap16(word) : word;
+}
 
-inline std::uint16_t checksum_fold(std::uint64_t sum) {
-    sum = (sum & 0xFFFFFFFFU) + (sum >> 32U);
-    sum = (sum & 0xFFFFU) + (sum >> 16U);
-    sum = (sum & 0xFFFFU) + (sum >> 16U);
-    sum = (sum & 0xFFFFU) + (sum >> 16U);
-    return static_cast<std::uint16_t>(sum);
+// The sum in 16 bits: twice the halves are added, the carry coming round, each time in the upper half of what holds them.
+template <class Sum>
+inline Sum checksum_folded(Sum sum) {
+    sum = (sum + ((sum << 32U) | (sum >> 32U))) >> 32U;
+    return ((sum + ((sum << 16U) | (sum >> 16U))) >> 16U) & 0xFFFFU;
 }
 
 // The checksum field of an IPv4 header.
-inline std::uint16_t checksum_finish(std::uint64_t sum) { return static_cast<std::uint16_t>(~checksum_fold(sum)); }
+template <class Sum>
+inline Sum checksum_finished(Sum sum) {
+    return checksum_folded(sum) ^ 0xFFFFU;
+}
 
 // The checksum field of a UDP header: 0 means "none" there, so a computed 0 is sent as all ones (RFC 768).
-inline std::uint16_t checksum_finish_udp(std::uint64_t sum) {
-    const std::uint16_t checksum = checksum_finish(sum);
-    return checksum != 0 ? checksum : std::uint16_t{0xFFFF};
+template <class Sum>
+inline Sum checksum_finished_udp(Sum sum) {
+    const Sum checksum = checksum_finished(sum);
+    return checksum | (((checksum - 1) >> 16U) & 0xFFFFU);  // what is borrowed from tells a 0
 }
+
+inline std::uint16_t checksum_fold(std::uint64_t sum) { return static_cast<std::uint16_t>(checksum_folded(sum)); }
+inline std::uint16_t checksum_finish(std::uint64_t sum) { return static_cast<std::uint16_t>(checksum_finished(sum)); }
+inline std::uint16_t checksum_finish_udp(std::uint64_t sum) { return static_cast<std::uint16_t>(checksum_finished_udp(sum)); }
 
 // The sum of what a checksum field covers after words that add up to `removed` were replaced by others that add up to `added` (RFC 1624, equation 3):
 // to be finished as the field was.

@@ -36,7 +36,7 @@ struct AddressSlot {
     std::uint16_t mask = 0xFFFF;
     std::uint8_t shift = 0;
 
-    [[nodiscard]] std::uint16_t word(std::uint16_t value) const { return swap16(static_cast<std::uint16_t>(fixed | ((value & mask) << shift))); }
+    [[nodiscard]] Lanes words(Lanes values) const { return swap16(fixed | ((values & mask) << shift)); }  // in memory order
     [[nodiscard]] bool at_odd_offset() const { return (at & 1U) != 0; }
 };
 

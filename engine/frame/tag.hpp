@@ -29,8 +29,13 @@ struct TagWords {
     std::uint16_t low;
 };
 
-inline std::uint64_t tag_high(std::uint64_t sequence, std::uint64_t stamp) { return __builtin_bswap64((sequence << 24U) | ((stamp & kMask40) >> 16U)); }
+// Of one frame, or of eight.
+template <class Number>
+inline Number tag_high(Number sequence, Number stamp) {
+    return swap64((sequence << 24U) | ((stamp & kMask40) >> 16U));
+}
 inline std::uint16_t tag_low(std::uint64_t stamp) { return swap16(static_cast<std::uint16_t>(stamp)); }
+inline Lanes tag_low(Lanes stamp) { return swap16(stamp & 0xFFFFU); }
 
 struct Tag {
     std::uint16_t trial;
@@ -45,8 +50,10 @@ inline bool has_signature(const std::uint8_t* payload) {
 
 inline Tag read_tag(const std::uint8_t* payload) {
     const std::uint64_t high = load_be64(payload + tag::kHighAt);
-    return {.trial = load_be16(payload + tag::kTrialAt),
-            .stream = payload[tag::kStreamAt],
+    // Read at once: a byte read alone was put on the stack, and from there read back with its neighbours, which waits for the store buffer.
+    const std::uint32_t identity = load_be32(payload + tag::kTrialAt);
+    return {.trial = static_cast<std::uint16_t>(identity >> 16U),
+            .stream = static_cast<std::uint8_t>(identity >> 8U),
             .sequence = high >> 24U,
             .stamp = ((high << 16U) & kMask40) | load_be16(payload + tag::kLowAt)};
 }

@@ -21,9 +21,14 @@ public:
         : words_(std::bit_ceil(std::max<std::uint64_t>(1, (std::min(frames, largest) + 63) / 64))), slides_(frames > words_.size() * 64), missing_(bounds) {}
 
     Arrival insert(std::uint64_t number) {
+        if (number == end_ && number % 64 != 0) [[likely]] {
+            end_ = number + 1;  // its bit is set with those of its neighbours: setting one by one, each would wait for the one before
+            return Arrival::in_order;
+        }
+        mark();
         if (number >= end_) {
             if (slides_) slide_to(number);
-            end_ = number + 1;
+            end_ = marked_ = number + 1;
             word_of(number) |= bit_of(number);
             return Arrival::in_order;
         }
@@ -37,6 +42,7 @@ public:
 
     // The frames below `sent` that never came. After the last insert, once.
     const MissingFrames& missing_of(std::uint64_t sent) {
+        mark();
         settle_up_to(std::min(sent, entered() * 64));
         if (settled_ < sent) missing_.add(settled_, sent - settled_);
         return missing_;
@@ -45,6 +51,13 @@ public:
 private:
     [[nodiscard]] std::uint64_t& word_of(std::uint64_t number) { return words_[(number / 64) & (words_.size() - 1)]; }
     static std::uint64_t bit_of(std::uint64_t number) { return std::uint64_t{1} << (number % 64); }
+
+    // Sets the bits of the run that has no bits yet; it lies within one word.
+    void mark() {
+        if (marked_ == end_) return;
+        word_of(marked_) |= (~std::uint64_t{0} >> (64 - (end_ - marked_))) << (marked_ % 64);
+        marked_ = end_;
+    }
 
     // Words of numbers up to the highest seen.
     [[nodiscard]] std::uint64_t entered() const { return (end_ + 63) / 64; }
@@ -88,6 +101,7 @@ private:
     bool slides_;
     MissingFrames missing_;
     std::uint64_t end_ = 0;      // one above the highest number seen
+    std::uint64_t marked_ = 0;   // from there to end_ every number came, and has no bit yet
     std::uint64_t settled_ = 0;  // below it every number came, or is among the missing
 };
 

@@ -78,7 +78,7 @@ TEST(FrameTemplate, DestinationSlotByTheTable) {
     for (const Row& row : rows) {
         const FrameTemplate frame(row.spec, kTester, kDut, kIdentity, row.vary);
         EXPECT_EQ(frame.destination_slot().at, row.at) << row.name;
-        EXPECT_EQ(swap16(frame.destination_slot().word(0xABCD)), row.word) << row.name;
+        EXPECT_EQ(swap16(frame.destination_slot().words(Lanes{0xABCD}))[0], row.word) << row.name;
     }
 }
 

@@ -7,7 +7,10 @@
 namespace dutperf {
 
 void FramePool::write_template(rte_mbuf* buffer) {
-    std::memcpy(rte_pktmbuf_mtod(buffer, void*), frame_.data(), frame_.length());
+    buffer->data_off = RTE_PKTMBUF_HEADROOM;
+    buffer->data_len = frame_.length();
+    buffer->pkt_len = frame_.length();
+    std::memcpy(begin_of(buffer), frame_.data(), frame_.length());
     buffer->hash.usr = generation_;
 }
 

@@ -6,6 +6,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -25,18 +26,24 @@ public:
     // All `count` buffers or none.
     bool take(rte_mbuf** buffers, std::uint32_t count) {
         if (rte_mempool_get_bulk(pool_, reinterpret_cast<void**>(buffers), count) != 0) return false;
+        for (std::uint32_t i = 0; i < count; ++i) prefetch(buffers[i]);
         for (std::uint32_t i = 0; i < count; ++i) prepare(buffers[i]);
         return true;
     }
 
+    // Where the frame stands in one of its buffers.
+    static std::uint8_t* begin_of(rte_mbuf* buffer) { return static_cast<std::uint8_t*>(buffer->buf_addr) + RTE_PKTMBUF_HEADROOM; }
+
 private:
+    // Asks for the line that is going to be written: of a buffer that another core freed it is in that core's cache, and writes wait for each other.
+    static void prefetch(rte_mbuf* buffer) { __builtin_prefetch(reinterpret_cast<char*>(buffer + 1) + RTE_PKTMBUF_HEADROOM, 1); }
+
+    // What a buffer says of itself is written only where it changes: the line stays in the caches of all cores that read it.
     // A buffer that a driver still held when the trial began carries an older template: the generation in its hash field, which no transmitting
     // driver reads or writes, tells.
     void prepare(rte_mbuf* buffer) {
-        buffer->data_off = RTE_PKTMBUF_HEADROOM;
-        buffer->data_len = frame_.length();
-        buffer->pkt_len = frame_.length();
-        if (buffer->hash.usr != generation_) [[unlikely]]
+        if (buffer->hash.usr != generation_ || buffer->data_off != RTE_PKTMBUF_HEADROOM || buffer->pkt_len != frame_.length() ||
+            buffer->data_len != frame_.length()) [[unlikely]]
             write_template(buffer);
     }
     void write_template(rte_mbuf* buffer);
@@ -60,14 +67,20 @@ public:
     static StampChoice every() { return {}; }
     static StampChoice tagged(std::uint64_t count, std::uint64_t first, std::uint64_t span, std::uint64_t seed) { return {count, first, span, seed}; }
 
-    // To be asked for each frame in order.
-    bool wants(std::uint64_t k) {
-        if (every_) return true;
-        if (k != next_) [[likely]]
-            return false;
-        ++done_;
-        next_ = done_ < count_ ? place(done_) : kNever;
-        return true;
+    // Writes `stamp` for those of the frames k … k+count-1 that carry one, 0 for the others, and returns how many do. To be asked for all frames in order.
+    std::uint32_t fill(std::uint64_t k, std::uint32_t count, std::uint64_t stamp, std::uint64_t* stamps) {
+        if (every_) {
+            std::fill_n(stamps, count, stamp);
+            return count;
+        }
+        std::fill_n(stamps, count, std::uint64_t{0});
+        std::uint32_t chosen = 0;
+        for (; next_ - k < count; ++chosen) {
+            stamps[next_ - k] = stamp;
+            ++done_;
+            next_ = done_ < count_ ? place(done_) : kNever;
+        }
+        return chosen;
     }
 
 private:
@@ -108,19 +121,27 @@ public:
         if (!take(k, count, frames)) return false;
         if constexpr (V::ports) parts_.ports.fill(k, count, source_port_, destination_port_);
         if constexpr (V::addresses) parts_.addresses.fill(k, count, source_address_, destination_address_);
-        for (std::uint32_t i = 0; i < count; ++i) write(i, k + i, V::stamps ? stamp_of(k + i, stamp) : 0, frames[i]);
+        // 0 stands for "no stamp"
+        if constexpr (V::stamps) stamped_ += parts_.stamps.fill(k, count, (stamp & kMask40) != 0 ? stamp : 1, stamps_.data());
+        compute(parts_.foreground->frame(), k, count, of_foreground_);
+        if constexpr (V::mixed) compute(parts_.background->frame(), k, count, of_background_);
+        write(count, frames);
         return true;
     }
 
     [[nodiscard]] std::uint64_t stamped() const { return stamped_; }
 
 private:
-    // 0 stands for "no stamp".
-    std::uint64_t stamp_of(std::uint64_t k, std::uint64_t stamp) {
-        if (!parts_.stamps.wants(k)) return 0;
-        ++stamped_;
-        return (stamp & kMask40) != 0 ? stamp : 1;
-    }
+    template <class Word>
+    using Words = std::array<Word, kMaxBurst>;
+
+    // What is written into the frames of a burst if they are made from one template, in memory order: computed field by field for eight of
+    // them at once.
+    struct Fields {
+        Words<std::uint64_t> high;
+        Words<std::uint32_t> ports;
+        Words<std::uint16_t> low, udp_checksum, source_word, destination_word, ip_checksum;
+    };
 
     bool take(std::uint64_t k, std::uint32_t count, rte_mbuf** frames) {
         if constexpr (!V::mixed) return parts_.foreground->take(frames, count);
@@ -142,50 +163,75 @@ private:
         return true;
     }
 
-    void write(std::uint32_t i, std::uint64_t k, std::uint64_t stamp, rte_mbuf* buffer) {
-        const FrameTemplate& frame = V::mixed && !in_foreground_[i] ? parts_.background->frame() : parts_.foreground->frame();
-        auto* bytes = rte_pktmbuf_mtod(buffer, std::uint8_t*);
-        std::uint8_t* udp = bytes + frame.udp_at();
-        std::uint64_t sum = frame.udp_sum();
-        sum += write_addresses(i, frame, bytes);
-        sum += write_ports(i, frame, udp);
-        std::uint8_t* tag_at = udp + udp::kSize;
-        const std::uint64_t high = tag_high(k, stamp);
-        store(tag_at + tag::kHighAt, high);
-        sum = checksum_add64(sum, high);
-        if constexpr (V::stamps) {
-            const std::uint16_t low = tag_low(stamp);
-            store(tag_at + tag::kLowAt, low);
-            sum += low;
+    // Computes whole lanes: what lies behind the last frame is never written.
+    void compute(const FrameTemplate& frame, std::uint64_t k, std::uint32_t count, Fields& out) const {
+        const std::uint64_t still = std::uint64_t{frame.udp_sum()} + (V::ports ? 0 : frame.ports()) + (V::addresses ? 0 : frame.slots_sum());
+        const AddressSlot source = frame.source_slot(), destination = frame.destination_slot();
+        const std::uint64_t ip_sum = frame.ip_sum();
+        for (std::uint32_t i = 0; i < count; i += kLanes) {
+            const Lanes stamp = V::stamps ? load_lanes(&stamps_[i]) : Lanes{};
+            const Lanes high = tag_high(counting_from(k + i), stamp);
+            store_lanes(&out.high[i], high);
+            Lanes sum = checksum_add64(still + Lanes{}, high);
+            if constexpr (V::stamps) {
+                const Lanes low = tag_low(stamp);
+                store_lanes(&out.low[i], low);
+                sum += low;
+            }
+            if constexpr (V::ports) {
+                const Lanes ports = swap16(load_lanes(&source_port_[i])) | swap16(load_lanes(&destination_port_[i])) << 16U;
+                store_lanes(&out.ports[i], ports);
+                sum += ports;
+            }
+            if constexpr (V::addresses) {
+                const Lanes source_word = source.words(load_lanes(&source_address_[i])), destination_word = destination.words(load_lanes(&destination_address_[i]));
+                const Lanes added = checksum_word(source_word, source.at_odd_offset()) + checksum_word(destination_word, destination.at_odd_offset());
+                store_lanes(&out.source_word[i], source_word);
+                store_lanes(&out.destination_word[i], destination_word);
+                store_lanes(&out.ip_checksum[i], checksum_finished(ip_sum + added));
+                sum += added;
+            }
+            store_lanes(&out.udp_checksum[i], checksum_finished_udp(sum));
         }
-        store(udp + udp::kChecksum, checksum_finish_udp(sum));
     }
 
-    // Returns what the ports add to the UDP checksum.
-    std::uint32_t write_ports(std::uint32_t i, const FrameTemplate& frame, std::uint8_t* udp) {
-        if constexpr (!V::ports) return frame.ports();
-        const std::uint32_t both = std::uint32_t{swap16(source_port_[i])} | std::uint32_t{swap16(destination_port_[i])} << 16U;
-        store(udp, both);
-        return both;
+    // Where the fields stand, at hand while bytes are written that might be anything to the compiler.
+    struct Places {
+        explicit Places(const FrameTemplate& frame)
+            : udp(frame.udp_at()), source(frame.source_slot().at), destination(frame.destination_slot().at), ipv4(!frame.is_ipv6()) {}
+        std::size_t udp, source, destination;
+        bool ipv4;
+    };
+
+    void write(std::uint32_t count, rte_mbuf** frames) const {
+        const Places of_foreground(parts_.foreground->frame());
+        if constexpr (!V::mixed) {
+            for (std::uint32_t i = 0; i < count; ++i) write_one(of_foreground, of_foreground_, i, frames[i]);
+        } else {
+            const Places of_background(parts_.background->frame());
+            for (std::uint32_t i = 0; i < count; ++i)
+                in_foreground_[i] ? write_one(of_foreground, of_foreground_, i, frames[i]) : write_one(of_background, of_background_, i, frames[i]);
+        }
     }
 
-    // Returns what the varying words add to the UDP checksum; the IPv4 header's is written here.
-    std::uint32_t write_addresses(std::uint32_t i, const FrameTemplate& frame, std::uint8_t* bytes) {
-        if constexpr (!V::addresses) return frame.slots_sum();
-        std::uint32_t added = 0;
-        const auto write_slot = [&](const AddressSlot& slot, std::uint16_t value) {
-            const std::uint16_t word = slot.word(value);
-            store(bytes + slot.at, word);
-            added += checksum_word(word, slot.at_odd_offset());
-        };
-        write_slot(frame.source_slot(), source_address_[i]);
-        write_slot(frame.destination_slot(), destination_address_[i]);
-        if (!frame.is_ipv6()) store(bytes + ethernet::kSize + ipv4::kChecksum, checksum_finish(frame.ip_sum() + added));
-        return added;
+    static void write_one(const Places& at, const Fields& fields, std::uint32_t i, rte_mbuf* buffer) {
+        std::uint8_t* bytes = FramePool::begin_of(buffer);
+        std::uint8_t* udp = bytes + at.udp;
+        store(udp + udp::kSize + tag::kHighAt, fields.high[i]);
+        if constexpr (V::stamps) store(udp + udp::kSize + tag::kLowAt, fields.low[i]);
+        if constexpr (V::ports) store(udp, fields.ports[i]);
+        store(udp + udp::kChecksum, fields.udp_checksum[i]);
+        if constexpr (V::addresses) {
+            store(bytes + at.source, fields.source_word[i]);
+            store(bytes + at.destination, fields.destination_word[i]);
+            if (at.ipv4) store(bytes + ethernet::kSize + ipv4::kChecksum, fields.ip_checksum[i]);
+        }
     }
 
     FrameSourceParts parts_;
     Column source_port_{}, destination_port_{}, source_address_{}, destination_address_{};
+    Words<std::uint64_t> stamps_{};
+    Fields of_foreground_{}, of_background_{};
     std::array<bool, kMaxBurst> in_foreground_{};
     std::uint64_t stamped_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <optional>
@@ -52,7 +53,7 @@ struct Expected {
     DelayFile* delays;    // nullptr: delays are not written
 };
 
-class Receiver final : public Role {
+class Receiver {
 public:
     Receiver(std::uint16_t port, const Host& host, const Expected& expected, rte_mempool* control_pool, rte_ring* control)
         : port_(port), host_(host), expected_(expected), control_pool_(control_pool), control_(control), window_(expected.frames, expected.bounds) {
@@ -60,17 +61,23 @@ public:
         if (expected.stamping == Stamping::every) delay_change_.emplace();
     }
 
-    void turn(Ticks /*now*/) override {
+    Receiver(const Receiver&) = delete;
+    Receiver& operator=(const Receiver&) = delete;
+
+    // Takes what has arrived, at most a burst. Whether there was anything.
+    bool turn() {
         const std::uint16_t count = receive_burst(port_, burst_.data(), kBurst);
-        if (count == 0) return;
-        const Ticks arrival = now_ticks();
-        const std::uint64_t received_before = counts_.received.load(std::memory_order_relaxed);
+        if (count == 0) return false;
+        Burst taken{.arrival = now_ticks()};
+        for (std::uint16_t i = 0; i < std::min(count, kBufferAhead); ++i) prefetch_buffer(burst_[i]);
         for (std::uint16_t i = 0; i < count; ++i) {
-            if (i + kAhead < count) __builtin_prefetch(rte_pktmbuf_mtod(burst_[i + kAhead], const void*));
-            take(rte_pktmbuf_mtod(burst_[i], const std::uint8_t*), rte_pktmbuf_data_len(burst_[i]), arrival);
+            if (i + kBufferAhead < count) prefetch_buffer(burst_[i + kBufferAhead]);
+            if (i + kFrameAhead < count) __builtin_prefetch(rte_pktmbuf_mtod(burst_[i + kFrameAhead], const void*));
+            take(rte_pktmbuf_mtod(burst_[i], const std::uint8_t*), rte_pktmbuf_data_len(burst_[i]), taken);
         }
-        if (counts_.received.load(std::memory_order_relaxed) != received_before) arrivals_.note(arrival);
+        add(taken);
         rte_pktmbuf_free_bulk(burst_.data(), count);
+        return true;
     }
 
     [[nodiscard]] const ReceiverCounts& counts() const { return counts_; }
@@ -81,9 +88,31 @@ public:
     [[nodiscard]] const std::optional<SignedHistogram>& delay_change() const { return delay_change_; }
 
 private:
-    static constexpr std::uint16_t kBurst = 64, kAhead = 4;
+    static constexpr std::uint16_t kBurst = 64;
+    // How many frames before its turn the processor is asked for a buffer's description, and then for what it holds.
+    static constexpr std::uint16_t kBufferAhead = 12, kFrameAhead = 6;
 
-    void take(const std::uint8_t* frame, std::size_t length, Ticks arrival) {
+    // Both halves: the driver's part, and what freeing looks at.
+    static void prefetch_buffer(const rte_mbuf* buffer) {
+        __builtin_prefetch(buffer);
+        __builtin_prefetch(&buffer->next);
+    }
+
+    // What is counted for most frames, of one burst: it stays in registers, while a member might be what any store changes.
+    struct Burst {
+        Ticks arrival;
+        std::uint64_t received = 0, background = 0, stamped = 0;
+    };
+
+    void add(const Burst& taken) {
+        counts_.background += taken.background;
+        counts_.stamped += taken.stamped;
+        if (taken.received == 0) return;
+        counts_.received.store(counts_.received.load(std::memory_order_relaxed) + taken.received, std::memory_order_relaxed);
+        arrivals_.note(taken.arrival);
+    }
+
+    void take(const std::uint8_t* frame, std::size_t length, Burst& taken) {
         const std::uint8_t* payload = find_tag(frame, length);
         if (payload == nullptr) [[unlikely]]
             return take_other(frame, length);
@@ -91,10 +120,10 @@ private:
             ++counts_.damaged;
             return;
         }
-        take_test_frame(read_tag(payload), arrival);
+        take_test_frame(read_tag(payload), taken);
     }
 
-    void take_test_frame(const Tag& tag, Ticks arrival) {
+    void take_test_frame(const Tag& tag, Burst& taken) {
         if (tag.trial != expected_.trial) [[unlikely]] {
             ++counts_.stale;
         } else if ((tag.stream & kStreamReverse) != (expected_.direction == Direction::reverse ? kStreamReverse : 0)) [[unlikely]] {
@@ -102,11 +131,11 @@ private:
         } else if (tag.sequence >= expected_.frames) [[unlikely]] {
             ++counts_.damaged;
         } else {
-            account(tag, arrival);
+            account(tag, taken);
         }
     }
 
-    void account(const Tag& tag, Ticks arrival) {
+    void account(const Tag& tag, Burst& taken) {
         const auto how = window_.insert(tag.sequence);
         if (how == SequenceWindow::Arrival::duplicate) [[unlikely]] {
             ++counts_.duplicates;
@@ -114,18 +143,18 @@ private:
         }
         if (how == SequenceWindow::Arrival::overtaken) [[unlikely]]
             ++counts_.out_of_order;
-        if (delay_ && tag.stamp != 0 && !record_delay(tag, arrival)) [[unlikely]] {
+        if (delay_ && tag.stamp != 0 && !record_delay(tag, taken)) [[unlikely]] {
             ++counts_.late;
             return;
         }
-        counts_.received.store(counts_.received.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-        counts_.background += (tag.stream & kStreamBackground) != 0 ? 1U : 0U;
+        ++taken.received;
+        taken.background += (tag.stream & kStreamBackground) != 0 ? 1U : 0U;
     }
 
     // Whether the frame came in time.
-    bool record_delay(const Tag& tag, Ticks arrival) {
-        const std::uint64_t delay = (arrival - tag.stamp) & kMask40;
-        ++counts_.stamped;
+    bool record_delay(const Tag& tag, Burst& taken) {
+        const std::uint64_t delay = (taken.arrival - tag.stamp) & kMask40;
+        ++taken.stamped;
         delay_->record(delay);
         if (expected_.delays != nullptr) [[unlikely]]
             expected_.delays->record(tag.sequence, delay);

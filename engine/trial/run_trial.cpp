@@ -118,15 +118,19 @@ struct RunningTrial::Loop {
     void turn_until_end(RunningTrial& trial) {
         std::size_t sending = static_cast<std::size_t>(std::ranges::count_if(senders, [](const Sender* sender) { return !sender->done(); }));
         Ticks last = now_ticks();
-        for (Ticks now = last;; now = now_ticks()) {
+        for (Ticks now = last;;) {
             if (now - last > longest_turn && now >= trial.start_) [[unlikely]]
                 longest_turn = now - last;
             if (now >= trial.end_.load(std::memory_order_relaxed)) return;  // only here: the time away that the end fell into counts as well
             last = now;
-            for (Sender* sender : senders) sender->turn(now);
-            for (Receiver* receiver : receivers) receiver->turn(now);
+            Ticks known = 0;  // the time after sending, good for the next turn if nothing was received
+            for (Sender* sender : senders) known = std::max(known, sender->turn(now));
+            for (Receiver* receiver : receivers) {
+                if (receiver->turn()) known = 0;
+            }
             if (sending != 0) [[likely]]
                 sending = watch_sending(trial, sending);
+            now = known != 0 ? known : now_ticks();
         }
     }
 

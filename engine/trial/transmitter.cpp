@@ -10,8 +10,9 @@ public:
     SilentSender(std::uint16_t port, rte_ring* control) : Sender(port, control) { done_.store(true); }
 
     void start(Ticks /*at*/, Ticks /*deadline*/) override {}
-    void turn(Ticks /*now*/) override {
+    Ticks turn(Ticks /*now*/) override {
         if (rte_ring_empty(control_) == 0) send_control();
+        return 0;
     }
 };
 
@@ -47,11 +48,11 @@ void Sender::send_control() {
     }
 }
 
-void Sender::retry(Ticks oldest) {
+Ticks Sender::retry(Ticks oldest) {
     const std::uint32_t accepted = transmit_burst(port_, &burst_[pending_from_], static_cast<std::uint16_t>(pending_));
-    if (accepted != 0) account(accepted, oldest);
     pending_ -= accepted;
     pending_from_ += accepted;
+    return accepted != 0 ? account(accepted, oldest) : 0;
 }
 
 void Sender::finish() {

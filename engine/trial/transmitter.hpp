@@ -25,20 +25,17 @@ struct SenderCounts {
     Histogram lateness;
 };
 
-// A role of a hot loop: one virtual call a turn, none a frame.
-class Role {
-public:
-    virtual ~Role() = default;
-    Role() = default;
-    Role(const Role&) = delete;
-    Role& operator=(const Role&) = delete;
-    virtual void turn(Ticks now) = 0;
-};
-
-class Sender : public Role {
+// One direction's sender: one virtual call a turn, none a frame.
+class Sender {
 public:
     // `control` holds frames that the receiver of this port wants sent (answers to ARP and NDP).
     Sender(std::uint16_t port, rte_ring* control) : port_(port), control_(control) {}
+    virtual ~Sender() = default;
+    Sender(const Sender&) = delete;
+    Sender& operator=(const Sender&) = delete;
+
+    // Sends what is due at `now`. Returns the time at the end where it looked at the clock, else 0: reading it costs as much as sending two frames.
+    virtual Ticks turn(Ticks now) = 0;
 
     // Nothing leaves before `at`, and nothing new after `deadline`: an unsent frame is then the tester's fault.
     virtual void start(Ticks at, Ticks deadline) = 0;
@@ -51,16 +48,17 @@ public:
 protected:
     void send_control();
 
-    void account(std::uint32_t accepted, Ticks oldest) {
+    Ticks account(std::uint32_t accepted, Ticks oldest) {
         const Ticks end = now_ticks();
         counts_.lateness.record(end - oldest, accepted);
         counts_.last_call_end = end;
         counts_.sent.store(counts_.sent.load(std::memory_order_relaxed) + accepted, std::memory_order_relaxed);
+        return end;
     }
 
-    // `oldest`: when the first frame that has not been accepted was due.
-    void hand_over(std::uint32_t count, Ticks oldest);
-    void retry(Ticks oldest);
+    // `oldest`: when the first frame that has not been accepted was due. Both return the time at the end, 0 if no frame was accepted.
+    Ticks hand_over(std::uint32_t count, Ticks oldest);
+    Ticks retry(Ticks oldest);
     void finish();
 
     std::uint16_t port_;
@@ -82,29 +80,31 @@ public:
         deadline_ = deadline;
     }
 
-    void turn(Ticks now) override {
+    Ticks turn(Ticks now) override {
         if (rte_ring_empty(control_) == 0) [[unlikely]]
             send_control();
-        if (done_.load(std::memory_order_relaxed)) return;
+        if (done_.load(std::memory_order_relaxed)) return 0;
+        Ticks end = 0;
         if (pending_ != 0) [[unlikely]]
-            retry(schedule_.due_of(schedule_.number() - pending_));
+            end = retry(schedule_.due_of(schedule_.number() - pending_));
         const std::uint32_t count = pending_ != 0 ? 0 : schedule_.due(now);
-        if (count != 0) send(count);
+        if (count != 0) end = send(count);
         if ((schedule_.finished() && pending_ == 0) || now > deadline_ || stopped_.load(std::memory_order_relaxed)) [[unlikely]]
             finish();
+        return end;
     }
 
     [[nodiscard]] std::uint64_t stamped() const override { return source_.stamped(); }
 
 private:
-    void send(std::uint32_t count) {
+    Ticks send(std::uint32_t count) {
         const Ticks oldest = schedule_.next_due();
-        if (!source_.make(schedule_.number(), count, now_ticks(), burst_.data())) {
+        if (!source_.make(schedule_.number(), count, V::stamps ? now_ticks() : 0, burst_.data())) {
             ++counts_.refused;  // every buffer is with the driver
-            return;
+            return 0;
         }
         schedule_.advance(count);
-        hand_over(count, oldest);
+        return hand_over(count, oldest);
     }
 
     S schedule_;
@@ -119,14 +119,14 @@ std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, 
 // For a port that sends no stream but must answer ARP and NDP.
 std::unique_ptr<Sender> make_silent_sender(std::uint16_t port, rte_ring* control);
 
-inline void Sender::hand_over(std::uint32_t count, Ticks oldest) {
+inline Ticks Sender::hand_over(std::uint32_t count, Ticks oldest) {
     const std::uint32_t accepted = transmit_burst(port_, burst_.data(), static_cast<std::uint16_t>(count));
-    if (accepted != 0) account(accepted, oldest);
-    if (accepted == count) [[likely]]
-        return;
-    counts_.refused += count - accepted;
-    pending_ = count - accepted;
-    pending_from_ = accepted;
+    if (accepted != count) [[unlikely]] {
+        counts_.refused += count - accepted;
+        pending_ = count - accepted;
+        pending_from_ = accepted;
+    }
+    return accepted != 0 ? account(accepted, oldest) : 0;
 }
 
 }  // namespace dutperf

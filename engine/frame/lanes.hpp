@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Eight numbers that are computed at once: what differs from frame to frame is computed for eight frames by one vector instruction where the processor
+// has wide ones, by several where it has not. Functions that are templates over their number compute one value or eight by the same lines.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dutperf {
+
+inline constexpr std::size_t kLanes = 8;
+using Lanes = std::uint64_t __attribute__((vector_size(kLanes * sizeof(std::uint64_t))));
+
+inline Lanes counting_from(std::uint64_t first) { return first + Lanes{0, 1, 2, 3, 4, 5, 6, 7}; }
+
+// Eight words that lie one behind the other in memory, anywhere.
+template <class Word>
+struct Packed {
+    typedef Word Words __attribute__((vector_size(kLanes * sizeof(Word)), aligned(1), may_alias));  // NOLINT(modernize-use-using): a template needs it so
+};
+
+template <class Word>
+inline Lanes load_lanes(const Word* at) {
+    return __builtin_convertvector(*reinterpret_cast<const typename Packed<Word>::Words*>(at), Lanes);
+}
+
+// The lower bits of each.
+template <class Word>
+inline void store_lanes(Word* at, Lanes lanes) {
+    *reinterpret_cast<typename Packed<Word>::Words*>(at) = __builtin_convertvector(lanes, typename Packed<Word>::Words);
+}
+
+// The bytes of each in the opposite order.
+inline Lanes swap64(Lanes lanes) {
+    using Bytes = std::uint8_t __attribute__((vector_size(sizeof(Lanes))));
+    Bytes order;
+    for (std::size_t i = 0; i < sizeof(Lanes); ++i) order[i] = static_cast<std::uint8_t>(i ^ 7U);
+    return reinterpret_cast<Lanes>(__builtin_shuffle(reinterpret_cast<Bytes>(lanes), order));
+}
+inline std::uint64_t swap64(std::uint64_t number) { return __builtin_bswap64(number); }
+
+}  // namespace dutperf

@@ -79,14 +79,17 @@ def main() -> None:
 
 
 def _timed(cases: list[Case], cores: list[int], rounds: int) -> Iterator[Timed]:
-    """Those of one kind of ports, on one engine for each number of cores."""
-    huge_pages = int(HUGE_PAGES.read_text()) > 0
+    """Those of one kind of ports. Each round has programs of its own: how fast one is depends on where its memory came to lie, by up to a quarter."""
     for count in sorted({case.cores for case in cases}):
         alike = [case for case in cases if case.cores == count]
-        hot = cores[-count:]
-        with _engine(alike[0], hot) as tester, Testpmd(cores[-1], cores[0], huge_pages=huge_pages) as reference:
-            for case in alike:
-                yield Timed(case, tuple((_frames_per_second(tester, case, number), reference.measure()) for number in range(rounds)))
+        pairs = [_round(alike, cores, number) for number in range(rounds)]
+        yield from (Timed(case, of_case) for case, of_case in zip(alike, zip(*pairs, strict=True), strict=True))
+
+
+def _round(cases: list[Case], cores: list[int], number: int) -> list[tuple[float, float]]:
+    huge_pages = int(HUGE_PAGES.read_text()) > 0
+    with _engine(cases[0], cores[-cases[0].cores :]) as tester, Testpmd(cores[-1], cores[0], huge_pages=huge_pages) as reference:
+        return [(_frames_per_second(tester, case, number), reference.measure()) for case in cases]
 
 
 def _frames_per_second(tester: EngineTester, case: Case, number: int) -> float:

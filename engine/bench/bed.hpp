@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the benchmarks of the hot loops share: ports joined in memory, a port that costs nothing, and a frame.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "server/session.hpp"
+#include "trial/frame_source.hpp"
+
+namespace dutperf {
+
+inline constexpr std::uint64_t kRing = 4096;  // frames
+
+// DPDK starts once in a process, so all benchmarks use one session.
+inline Session& session() {
+    static Session one = [] {
+        const auto side = [](const char* ipv4) { return nlohmann::json{{"port", "ring"}, {"receive_ring", kRing}, {"ipv4", ipv4}}; };
+        const nlohmann::json open{{"left", side("198.18.0.2")}, {"right", side("198.19.0.2")}, {"cores", {allowed_cores().back()}}};
+        return Session(read_open(Reader(open, "")));
+    }();
+    return one;
+}
+
+inline FrameTemplate frame_of(const TestBed& bed, std::uint8_t stream, const AddressVariations& vary) {
+    const FrameSpec spec{.size = 64, .addresses = {*parse_ipv4("198.18.0.2"), *parse_ipv4("198.19.0.2")}};
+    return {spec, bed.ports[0]->mac(), bed.ports[1]->mac(), {0, stream, 1024, 1}, vary};
+}
+
+// No trial's, and never the same twice.
+inline std::uint32_t next_generation() {
+    static std::uint32_t last = 1U << 30U;
+    return ++last;
+}
+
+inline FieldPair random_ports() {
+    return {{.mode = FieldMode::random, .min = 1024, .max = 65535}, {.mode = FieldMode::random, .min = 1, .max = 49151}, 1};
+}
+
+}  // namespace dutperf

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each step of sending costs on a port that costs least (null): each benchmark does what the one before it does, and one thing more.
+#include <benchmark/benchmark.h>
+
+#include "bench/bed.hpp"
+#include "port/burst.hpp"
+#include "trial/transmitter.hpp"
+
+namespace dutperf {
+namespace {
+
+constexpr std::uint32_t kBurst = 32;
+constexpr std::uint64_t kClockHz = 1'000'000'000, kFrames = std::uint64_t{1} << 39;
+
+using Frames = std::array<rte_mbuf*, kBurst>;
+
+Port& null_port() {
+    session();
+    static Port one({.side = "bench", .spec = {.kind = PortSpec::Kind::null, .argument = ""}, .mac = std::nullopt});
+    return one;
+}
+
+void send_all(std::uint16_t port, Frames& frames) { benchmark::DoNotOptimize(transmit_burst(port, frames.data(), kBurst)); }
+
+void report(benchmark::State& state) {
+    state.counters["frames/s"] = benchmark::Counter(static_cast<double>(state.iterations()) * kBurst, benchmark::Counter::kIsRate);
+}
+
+// Buffers are taken and given back, and nothing else.
+void pool_alone(benchmark::State& state) {
+    rte_mempool* pool = session().bed().frame_pools[0];
+    Frames frames{};
+    for (auto _ : state) {
+        if (rte_mempool_get_bulk(pool, reinterpret_cast<void**>(frames.data()), kBurst) != 0) return state.SkipWithError("no buffers");
+        rte_mempool_put_bulk(pool, reinterpret_cast<void**>(frames.data()), kBurst);
+    }
+    report(state);
+}
+BENCHMARK(pool_alone)->Name("send: take buffers and give them back");
+
+// The driver frees them one by one: no tester that takes its buffers from a pool can be faster on this port.
+void driver_alone(benchmark::State& state) {
+    rte_mempool* pool = session().bed().frame_pools[0];
+    const std::uint16_t port = null_port().id();
+    Frames frames{};
+    for (auto _ : state) {
+        if (rte_mempool_get_bulk(pool, reinterpret_cast<void**>(frames.data()), kBurst) != 0) return state.SkipWithError("no buffers");
+        send_all(port, frames);
+    }
+    report(state);
+}
+BENCHMARK(driver_alone)->Name("send: the driver");
+
+void with_template(benchmark::State& state) {
+    const TestBed bed = session().bed();
+    FramePool pool(bed.frame_pools[0], frame_of(bed, 0, {}), next_generation());
+    const std::uint16_t port = null_port().id();
+    Frames frames{};
+    for (auto _ : state) {
+        if (!pool.take(frames.data(), kBurst)) return state.SkipWithError("no buffers");
+        send_all(port, frames);
+    }
+    report(state);
+}
+BENCHMARK(with_template)->Name("send: and lengths, and whose template it is");
+
+struct Composition {
+    bool ports = false, networks = false, stamps = false;
+};
+
+template <Composition C>
+struct Parts {
+    explicit Parts(const TestBed& bed)
+        : pool(bed.frame_pools[0],
+               frame_of(bed, C.stamps ? kStreamStamped : std::uint8_t{0}, {.destination = C.networks ? AddressVariation::network : AddressVariation::none}),
+               next_generation()),
+          parts{.foreground = &pool,
+                .background = nullptr,
+                .ports = random_ports(),
+                .addresses = {{}, {.mode = FieldMode::random, .min = 0, .max = 255}, 2},
+                .n = 2,
+                .m = 2,
+                .stamps = StampChoice::every()} {}
+
+    using Varying = Varies<C.ports, C.networks, C.stamps, false>;
+    FramePool pool;
+    FrameSourceParts parts;
+};
+
+template <Composition C>
+void with_content(benchmark::State& state) {
+    Parts<C> made(session().bed());
+    FrameSource<typename Parts<C>::Varying> source(made.parts);
+    const std::uint16_t port = null_port().id();
+    Frames frames{};
+    std::uint64_t number = 0;
+    for (auto _ : state) {
+        if (!source.make(number, kBurst, C.stamps ? now_ticks() : 0, frames.data())) return state.SkipWithError("no buffers");
+        number += kBurst;
+        send_all(port, frames);
+    }
+    report(state);
+}
+BENCHMARK(with_content<Composition{}>)->Name("send: and numbers and checksums");
+BENCHMARK(with_content<Composition{.ports = true}>)->Name("send: and random ports");
+BENCHMARK(with_content<Composition{.ports = true, .networks = true}>)->Name("send: and random ports and networks");
+BENCHMARK(with_content<Composition{.ports = true, .stamps = true}>)->Name("send: and random ports and stamps");
+
+template <Composition C>
+void with_schedule(benchmark::State& state) {
+    const TestBed bed = session().bed();
+    Parts<C> made(bed);
+    Transmitter<ConstantRate, typename Parts<C>::Varying> transmitter(null_port().id(), {kClockHz, kClockHz, kFrames, kBurst}, bed.control_rings[0], made.parts);
+    transmitter.start(now_ticks() - kFrames, ~Ticks{0});  // always late
+    Ticks now = now_ticks();
+    for (auto _ : state) now = transmitter.turn(now);
+    report(state);
+}
+BENCHMARK(with_schedule<Composition{}>)->Name("send: numbers, schedule and evidence");
+BENCHMARK(with_schedule<Composition{.ports = true}>)->Name("send: random ports, schedule and evidence");
+BENCHMARK(with_schedule<Composition{.ports = true, .stamps = true}>)->Name("send: random ports, stamps, schedule and evidence");
+
+}  // namespace
+}  // namespace dutperf

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 NO_NUMBER = 1
+CONDITION_FAILED = 1
 WRONG_USAGE = 2
 INVALID = 3
 ABORTED = 4

@@ -2,8 +2,8 @@
 """The command ``dutperf``: one file for each command, ``measure`` for all procedures; they share ``options``, ``bench``, ``live`` and ``show``.
 
 Standard output carries results, with ``--json`` one JSON object and nothing else; progress, notes and errors go to standard error.
-Exit status: 0 a valid result, 1 the DUT yields no number, 2 wrong usage or configuration, 3 invalid, 4 aborted (also: the disk
-is full), 130 interrupted.
+Exit status: 0 a valid result, 1 the DUT yields no number (``compare``: a condition failed), 2 wrong usage or configuration, 3 invalid, 4 aborted
+(also: the disk is full), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from dutperf import __version__, procedure
-from dutperf.cli import convert, doctor, export, lab, measure, plot, report, resume, run, selftest, summary, trial
+from dutperf.cli import compare, convert, doctor, export, lab, measure, plot, report, resume, run, selftest, summary, trial
 from dutperf.cli.examples import epilog
 from dutperf.endings import signals_interrupt
 
@@ -44,6 +44,7 @@ app.command("show", epilog=epilog("show"))(summary.show)
 app.command("report", epilog=epilog("report"))(report.report)
 app.command("plot", epilog=epilog("plot"))(plot.plot)
 app.command("export", epilog=epilog("export"))(export.export)
+app.command("compare", epilog=epilog("compare"))(compare.compare)
 app.add_typer(lab.app, name="lab")
 app.command("convert", epilog=epilog("convert"))(convert.convert)
 app.command("doctor", epilog=epilog("doctor"))(doctor.doctor)

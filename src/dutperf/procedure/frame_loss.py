@@ -208,6 +208,7 @@ class FrameLossPoint(points.Point):
     columns: ClassVar[Row] = ("rate", "of maximum", "worst: median", "p1", "p99", "forward", "reverse", "limited by")
 
     series: ClassVar[str | None] = "rates"
+    implied: ClassVar[Sequence[str]] = ("*.forward", "*.reverse")
 
     rates: tuple[RateLoss, ...]
     first_lossless_fps: int | None

@@ -231,6 +231,7 @@ class ThroughputPoint(points.LimitedPoint):
 
     title: ClassVar[str] = "throughput, frames/s per direction"
     columns: ClassVar[Row] = ("median", "p1", "p99", "dispersion", "limited by")
+    implied: ClassVar[Sequence[str]] = ("*conditional_throughput_fps", "goals.0.*")
 
     throughput_fps: Statistics
     limited_by: LimitedBy | None

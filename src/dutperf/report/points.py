@@ -65,6 +65,8 @@ class Point(Value, ABC):
     """Quantiles of a trial's delays that have a name, by their share of the frames."""
     series: ClassVar[str | None] = None
     """The member whose every entry is a record of its own in an export; None: the point is one record."""
+    implied: ClassVar[Sequence[str]] = ()
+    """Figures, by patterns of their names, that others imply: two runs are not compared by these."""
 
     frame_size: int
     frame_size_ipv4: int

@@ -1,0 +1,438 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results beside each other: what is called a difference and how often wrongly, what cannot be compared, and conditions that fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+import documented
+import simulated_run
+from dutperf import journal, procedure, results
+from dutperf.cli import app
+from dutperf.conditions import Rate
+from dutperf.journal import JOURNAL
+from dutperf.model import Trial, TrialResult
+from dutperf.report import comparison, gate, tables
+from dutperf.report.comparison import Compared, Comparison, Figure, Results, Row, Verdict, compare
+from dutperf.report.gate import Condition, GateError, Outcome
+from dutperf.tester import ProgressCallback
+from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
+from plans import measure, plan
+
+SPREAD = 0.01
+"""Standard deviation of the capacity from trial to trial; throughputs then have a dispersion of about 2 %, as software gateways do."""
+REPETITIONS = 10
+PAIRS = 120
+
+
+class WanderingTester:
+    """A simulated DUT whose capacity is another one in each trial."""
+
+    def __init__(self, capacity_fps: float, seed: int, **dut: Any) -> None:
+        self._tester = SimulatedTester(SimulatedDut(capacity_fps=capacity_fps, **dut), seed=seed)
+        self._capacity_fps = capacity_fps
+        self._random = np.random.default_rng([11, seed])
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        self._tester.dut = replace(self._tester.dut, capacity_fps=self._capacity_fps * (1 + self._random.normal(0, SPREAD)))
+        return self._tester.run(trial, on_progress)
+
+    def environment(self) -> dict[str, Any]:
+        return {"tester": "simulated"}
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+def wandering(directory: Path, capacity_fps: float, chance: int, **conditions: Any) -> Path:
+    """A throughput with trials of a second, known to 0.5 % of its rate, as searches end."""
+    search = {name: Rate.parse(text) for name, text in (("resolution", "200"), ("initial_rate", "30k"), ("max_rate", "80k"))}
+    measure(WanderingTester(capacity_fps, chance), plan(**{"repetitions": REPETITIONS, "duration_s": 1, **search} | conditions), directory)
+    return directory
+
+
+def read(directory: Path) -> Results:
+    return Results(str(directory), results.read(directory).measured)
+
+
+def compared(base: Path, *others: Path, **options: Any) -> Comparison:
+    return compare(read(base), [read(other) for other in others], **options)
+
+
+def rows(*directories: Path) -> list[Row]:
+    return [row for one in compared(*directories).compared for row in one.rows]
+
+
+def dutperf(*arguments: str | Path) -> Result:
+    """On a terminal that is wide enough."""
+    return CliRunner(env={"COLUMNS": "250"}).invoke(app, [str(argument) for argument in arguments])
+
+
+# --- error rates -----------------------------------------------------------------------------------------------------------------------------
+
+
+def highest_count(share: float) -> int:
+    """As many of PAIRS events with a chance of ``share`` as come about by chance in all but one of 100,000 cases."""
+    return int(np.quantile(np.random.default_rng(1).binomial(PAIRS, share, 1_000_000), 1 - 1e-5))
+
+
+@pytest.fixture
+def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], list[Comparison]]:
+    """Makes PAIRS of runs, the second of a DUT with that share of the first one's capacity."""
+    monkeypatch.setattr(journal.os, "fsync", lambda _: None)  # it is not the disk's safety that is tested
+
+    def of(share: float) -> list[Comparison]:
+        random = np.random.default_rng([3, round(share * 1000)])
+        capacities_fps = random.uniform(35_000, 55_000, PAIRS)
+        made = tmp_path / str(share)
+        return [
+            compared(wandering(made / f"a{seed}", capacity_fps, seed), wandering(made / f"b{seed}", share * capacity_fps, seed + PAIRS))
+            for seed, capacity_fps in enumerate(capacities_fps)
+        ]
+
+    return of
+
+
+def failures(comparisons: list[Comparison], condition: str) -> int:
+    return sum(checked.outcome is Outcome.FAILED for one in comparisons for checked in gate.check([Condition.parse(condition)], one))
+
+
+def test_a_difference_of_5_percent_is_found_and_between_runs_of_the_same_dut_there_is_none(pairs: Callable[[float], list[Comparison]]) -> None:
+    """At the stated rates: alpha for a difference where there is none, and 95 % of those of 5 % found."""
+    verdicts = {share: [one.compared[0].rows[0].verdict for one in pairs(share)] for share in (1.0, 0.95)}
+    wrong = PAIRS - verdicts[1.0].count(Verdict.NO_DIFFERENCE)
+    assert wrong <= highest_count(comparison.ALPHA)
+    assert verdicts[0.95].count(Verdict.LOWER) >= 0.95 * PAIRS
+
+
+def test_a_condition_does_not_flap(pairs: Callable[[float], list[Comparison]]) -> None:
+    """Where the DUT has lost just as much as it may, a condition fails in a share alpha at most; where it has lost 5 %, it may not have lost 2 %."""
+    at_limit = pairs(0.97)
+    assert failures(at_limit, "throughput_fps < -3%") <= highest_count(comparison.ALPHA)
+    assert failures(at_limit, "throughput_fps > +1%") == 0
+    assert failures(at_limit, "throughput_fps < -1%") >= 0.9 * PAIRS
+
+
+# --- one pair --------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Throughputs of the same DUT, of a slower one, and of others that must not be compared without a word."""
+    made = tmp_path_factory.mktemp("runs")
+    return {
+        "base": wandering(made / "base", 40_000, 1),
+        "same": wandering(made / "same", 40_000, 2),
+        "slower": wandering(made / "slower", 38_000, 3),
+        "shorter": wandering(made / "shorter", 40_000, 4, duration_s=0.5, frame_sizes=(84, 128)),
+        "few": wandering(made / "few", 30_000, 5, repetitions=3),
+        "dead": wandering(made / "dead", 10, 6),
+        "beyond": beyond(made / "beyond"),
+    }
+
+
+def beyond(directory: Path) -> Path:
+    """Limited by the tester."""
+    measure(SimulatedTester(limits=SimulatedLimits(send_fps=20_000)), plan(repetitions=REPETITIONS, max_rate=Rate.parse("50k")), directory)
+    return directory
+
+
+def test_medians_difference_and_interval(runs: dict[str, Path]) -> None:
+    [row] = rows(runs["base"], runs["slower"])
+    assert row.base is not None
+    assert row.other is not None
+    assert row.base.median is not None
+    assert row.other.median is not None
+    points = [results.read(runs[name]).measured[0].summary.points[0] for name in ("base", "slower")]  # type: ignore[union-attr]
+    assert [row.base.median, row.other.median] == [point.throughput_fps.median for point in points]  # type: ignore[attr-defined]
+    assert row.difference == row.other.median - row.base.median
+    assert row.difference_percent == pytest.approx(100 * row.difference / row.base.median)
+    assert row.interval is not None
+    assert row.interval[0] <= row.difference <= row.interval[1] < 0
+    assert (row.measurement, row.frame_size, row.figure, row.verdict, row.why) == ("throughput", 84, "throughput_fps", Verdict.LOWER, "")
+
+
+def test_a_run_does_not_differ_from_itself(runs: dict[str, Path]) -> None:
+    [row] = rows(runs["base"], runs["base"])
+    assert (row.difference, row.p, row.verdict) == (0, 1, Verdict.NO_DIFFERENCE)
+
+
+def test_a_figure_that_the_search_s_range_limits_says_so(runs: dict[str, Path], tmp_path: Path) -> None:
+    other = wandering(tmp_path, 90_000, 2)
+    [row] = rows(runs["base"], other)
+    assert row.verdict is Verdict.HIGHER
+    assert "is limited by the range of the rates, not by the DUT, which may do more" in dutperf("compare", runs["base"], other).stdout
+
+
+def test_rows_are_corrected_for_their_number(runs: dict[str, Path]) -> None:
+    alone = rows(runs["base"], runs["slower"])[0].p
+    several = rows(runs["base"], runs["slower"], runs["same"], runs["same"])[0].p
+    assert alone is not None
+    assert several == pytest.approx(3 * alone)
+
+
+UNJUDGED = [("beyond", "other: limited by the tester"), ("killed", "other: not complete")]
+
+
+@pytest.fixture
+def killed(runs: dict[str, Path], tmp_path: Path) -> Path:
+    """Half of the base's run, and a torn line."""
+    directory = tmp_path / "killed"
+    directory.mkdir()
+    whole = (runs["base"] / JOURNAL).read_bytes()
+    (directory / JOURNAL).write_bytes(whole[: len(whole) // 2])
+    return directory
+
+
+@pytest.mark.parametrize(("name", "why"), UNJUDGED)
+def test_what_says_nothing_about_the_dut_is_shown_and_not_judged(name: str, why: str, runs: dict[str, Path], killed: Path) -> None:
+    directory = {**runs, "killed": killed}[name]
+    [row] = rows(runs["base"], directory)
+    assert (row.verdict, row.why, row.p, row.interval) == (Verdict.NOT_JUDGED, why, None, None)
+    assert row.difference is not None
+    result = dutperf("compare", runs["base"], directory, "--fail-if", "throughput_fps < -3%")
+    assert result.exit_code == 3
+    assert f"throughput_fps < -3%: not judged: throughput, 84 bytes, throughput_fps of {directory}: {why}" in result.stdout
+
+
+def test_a_campaign_that_was_killed_says_so_everywhere(runs: dict[str, Path], killed: Path) -> None:
+    said = "not complete: it was killed after"
+    assert f"throughput is {said}" in dutperf("show", killed).stdout
+    assert dutperf("report", killed).exit_code == 0
+    assert said in (killed / "report.html").read_text()
+    for form in ("text", "markdown", "json"):
+        assert f"throughput of {killed}: {said}" in dutperf("compare", runs["base"], killed, "--format", form).stdout
+    assert f"go on with: dutperf resume {killed}" in dutperf("show", killed).stdout
+
+
+def test_a_campaign_killed_before_its_first_result_is_no_basis_either(runs: dict[str, Path], killed: Path) -> None:
+    first = (killed / JOURNAL).read_bytes().splitlines(keepends=True)[0]
+    (killed / JOURNAL).write_bytes(first)
+    for pair in ((runs["base"], killed), (killed, runs["base"])):
+        result = dutperf("compare", *pair, "--fail-if", "throughput_fps < -3%")
+        assert result.exit_code == 3
+        assert "not measured" in result.output
+
+
+# --- conditions of the measurements ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_measured_otherwise_is_named(runs: dict[str, Path]) -> None:
+    [one] = compared(runs["base"], runs["shorter"]).compared
+    said = {unlike.name: (unlike.base, unlike.other, unlike.weight) for unlike in one.unlike["throughput"]}
+    assert said["sending time of a trial, s"] == ("1.0", "0.5", "warned")
+    assert said["frame sizes, bytes with FCS"] == ("84", "84, 128", "warned")
+    assert said["deviation from RFC 2544 section 24"][0] == "trials of 1 s, shorter than 60 s"
+    assert [row.why for row in one.rows] == ["", "base has no figure: the frame size was not measured"]
+    shown = dutperf("compare", runs["base"], runs["shorter"])
+    assert shown.exit_code == 0
+    assert "warning: not measured alike: sending time of a trial, s: 1.0 against 0.5" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"loss_tolerance": 0.01}, "share of a direction's frames that may be lost"),
+        ({"directions": "forward"}, "directions that send"),
+        ({"frame_timeout_ms": 50, "drain_s": 1}, "frame timeout ms"),
+        ({"n": 2, "m": 1}, "… m are foreground, the others native IPv6"),
+        ({"repetitions": 9}, "repetitions asked for"),
+    ],
+)
+def test_each_condition_that_differs_is_a_reason_to_be_strict(change: dict[str, Any], name: str, runs: dict[str, Path], tmp_path: Path) -> None:
+    other = wandering(tmp_path, 40_000, 2, **change)
+    [one] = compared(runs["base"], other).compared
+    assert name in [unlike.name for unlike in one.unlike["throughput"] if unlike.weight == "warned"]
+    result = dutperf("compare", runs["base"], other, "--strict")
+    assert result.exit_code == 2
+    assert "were not measured alike: " in result.stderr
+    assert name in result.stderr
+
+
+def test_what_is_compared_may_differ(runs: dict[str, Path], tmp_path: Path) -> None:
+    other = wandering(tmp_path / "seed", 40_000, 2, seed=9)
+    assert dutperf("compare", runs["base"], other, "--strict").exit_code == 0
+    assert "seed of what is random: 0 against 9" in dutperf("compare", runs["base"], other).stdout
+
+
+def edited(source: Path, directory: Path, change: Callable[[list[dict[str, Any]]], None]) -> Path:
+    """The same run, if its journal had said something else."""
+    events = journal.read(source)
+    change(events)
+    directory.mkdir()
+    (directory / JOURNAL).write_text("".join(json.dumps(event) + "\n" for event in events))
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "name"),
+    [
+        (("dutperf",), "0.0.9", "dutperf"),
+        (("source",), {"lab": "kernel-ipv4", "lab_options": {"rate": "5"}}, "set-up lab options rate"),
+        (("config",), {"left": {"port": "af_packet:other"}}, "set-up left port"),
+        (("dut",), {"name": "simulated", "version": "2"}, "dut version"),
+    ],
+)
+def test_versions_labs_and_set_ups_are_looked_at(path: tuple[str, ...], value: Any, name: str, runs: dict[str, Path], tmp_path: Path) -> None:
+    other = edited(runs["base"], tmp_path / "other", lambda events: events[0].update({path[0]: value}))
+    [one] = compared(runs["base"], other).compared
+    assert name in [unlike.name for unlike in one.unlike["throughput"]]
+
+
+def test_a_lab_s_namespace_is_another_one_each_time(runs: dict[str, Path], tmp_path: Path) -> None:
+    def config(name: str) -> Path:
+        change = {"config": {"engine": {"netns": name, "dut_netns": name}, "dut": {"control": name}}, "dut": {"name": "lab", "control": name}}
+        return edited(runs["base"], tmp_path / name, lambda events: events[0].update(change))
+
+    [one] = compared(config("a"), config("b")).compared
+    assert one.unlike["throughput"] == ()
+
+
+def subtract(events: list[dict[str, Any]]) -> None:
+    events[0]["conditions"].update(subtract_calibration=True)
+    for frame in events[0]["frames"]:
+        frame["subtracted"] = {"delay_ms": 0.001, "frame_size": 84, "date": "2026-01-01"}
+
+
+def test_figures_that_mean_something_else_are_not_compared(tmp_path: Path, runs: dict[str, Path]) -> None:
+    options: dict[str, Any] = {"rate": Rate.parse("5k"), "tag_after_s": 0, "duration_s": 1}
+    for name, change in (("rfc8219", {"tags": 100}), ("rfc2544", {"definition": "rfc2544"})):
+        measure(SimulatedTester(), plan(**options, **change), tmp_path / name, "latency")
+    calibrated = edited(tmp_path / "rfc8219", tmp_path / "calibrated", subtract)
+    for other, why in ((tmp_path / "rfc2544", "definition of latency"), (calibrated, "the tester's own delay is taken from latencies"), (runs["base"], "only")):
+        result = dutperf("compare", tmp_path / "rfc8219", other)
+        assert result.exit_code == 2
+        assert why in result.stderr
+
+
+# --- conditions that fail --------------------------------------------------------------------------------------------------------------------
+
+GATES = [
+    pytest.param("slower", "throughput_fps < -3%", 1, id="a loss of five percent"),
+    pytest.param("slower", "throughput_fps.median < -1000", 1, id="as exports name it, in its unit"),
+    pytest.param("slower", "throughput_fps < -6%", 0, id="more is allowed"),
+    pytest.param("slower", "throughput_fps > +3%", 0, id="the other way round"),
+    pytest.param("same", "throughput_fps < -3%", 0, id="the same"),
+    pytest.param("dead", "throughput_fps < -3%", 1, id="nothing passes any more"),
+]
+
+
+@pytest.mark.parametrize(("other", "condition", "status"), GATES)
+def test_conditions(other: str, condition: str, status: int, runs: dict[str, Path]) -> None:
+    result = dutperf("compare", runs["base"], runs[other], "--fail-if", condition)
+    assert result.exit_code == status, result.output
+    assert f"{condition}: {'failed' if status else 'holds'}: throughput, 84 bytes, throughput_fps of {runs[other]}: " in result.stdout
+
+
+def test_a_condition_that_could_never_fail_is_refused(runs: dict[str, Path]) -> None:
+    arguments = ("compare", runs["few"], runs["few"], "--fail-if", "throughput_fps < -3%")
+    assert dutperf(*arguments).exit_code == 0  # one in 20 arrangements is just enough
+    result = dutperf(*arguments, "--alpha", "0.01")
+    assert result.exit_code == 2
+    assert "could never fail: measure 5 repetitions each" in result.stderr
+    assert dutperf(*arguments, "--alpha", "0.01", "--by-median").exit_code == 0
+    assert dutperf("compare", runs["base"], runs["few"], "--alpha", "0.001", "--fail-if", "throughput_fps < -3%", "--by-median").exit_code == 1
+
+
+def test_what_only_the_base_has_is_not_passed_over(runs: dict[str, Path]) -> None:
+    assert dutperf("compare", runs["shorter"], runs["base"], "--fail-if", "throughput_fps < -30%").exit_code == 3
+    assert dutperf("compare", runs["base"], runs["shorter"], "--fail-if", "throughput_fps < -30%").exit_code == 0
+
+
+WRONG = [
+    (("--fail-if", "throughput < -3%"), "--fail-if: there is no figure throughput; there are throughput_fps"),
+    (("--fail-if", "throughput_fps < 3%"), "--fail-if: 'throughput_fps < 3%' is no condition: give FIGURE < or > and a difference with its sign"),
+    (("--fail-if", "throughput_fps = -3%"), "is no condition"),
+    (("--by-median",), "--by-median: has no effect without --fail-if"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG)
+def test_what_cannot_be_is_one_sentence(arguments: tuple[str, ...], said: str, runs: dict[str, Path]) -> None:
+    result = dutperf("compare", runs["base"], runs["same"], *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_one_directory_is_too_few(runs: dict[str, Path]) -> None:
+    assert "give two directories at least" in dutperf("compare", runs["base"]).stderr
+
+
+@given(st.text(max_size=12))
+def test_any_other_text_is_no_condition(text: str) -> None:
+    try:
+        condition = Condition.parse(text)
+    except GateError:
+        return
+    assert condition.figure
+    assert any(sign in text for sign in "+-")
+
+
+@given(st.from_regex(r"\A[a-z]+(\.[A-Za-z0-9]+)? ?[<>] ?[+-][0-9]{1,3}(\.[0-9]{1,2})?%?\Z"), st.floats(-1e6, 1e6))
+def test_a_condition_s_limit(text: str, value: float) -> None:
+    condition = Condition.parse(text)
+    moved = condition.moved(value)
+    assert moved is not None
+    assert moved - value == pytest.approx(condition.limit * (abs(value) / 100 if condition.is_percent else 1), abs=1e-6)
+    assert condition.moved(None) is None
+
+
+def test_a_share_of_nothing_is_still_nothing() -> None:
+    """Loss that was not there before is more than any percentage of it."""
+    base, other = (Figure(median=value, values=(value,) * 6) for value in (0.0, 1e-4))
+    row = Row(measurement="frame-loss", frame_size=84, place="20,000 frames/s", figure="rates.loss_ratio.worst", base=base, other=other)
+    made = Comparison(alpha=0.05, compared=(Compared(base="a", other="b", unlike={}, states=(), rows=(row,)),))
+    [checked] = gate.check([Condition.parse("rates.loss_ratio.worst > +50%")], made)
+    assert checked.outcome is Outcome.FAILED
+    assert comparison.percent_of(1e-4, 0.0) is None
+
+
+# --- every procedure, suites, forms ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [definition.name for definition in procedure.ALL])
+def test_every_procedure_has_figures_that_its_exports_have(name: str, tmp_path: Path) -> None:
+    dut = SimulatedDut(capacity_fps=54_321, outage_s=(1.2, 1.6) if name == "reset" else None)
+    summary = measure(SimulatedTester(dut), simulated_run.a_plan(name), tmp_path, name)
+    exported = {column for record in tables.records(summary) for column in record}
+    figures = [(figure, value) for point in summary.points for _, figure, value in comparison.figures_of(point)]
+    assert figures
+    assert {f"{figure}.median" for figure, _ in figures} <= exported
+    medians = {record[f"{figure}.median"] for record in tables.records(summary) for figure, _ in figures}
+    assert {value.median for _, value in figures} <= medians
+    shown = dutperf("compare", tmp_path, tmp_path)
+    assert shown.exit_code == 0, shown.output
+    assert "no difference shown" in shown.stdout
+
+
+def test_suites_are_compared_measurement_by_measurement(tmp_path: Path) -> None:
+    chosen = documented.a_suite(throughput={}, latency={"tags": 50}, frame_loss={"rates": (Rate.parse("20k"), Rate.parse("60k"))})
+    first, second = (documented.measure(tmp_path / name, chosen) for name in ("a", "b"))
+    [one] = compared(first, second).compared
+    figures = {(row.measurement, row.place, row.figure) for row in one.rows}
+    assert {("throughput", "", "throughput_fps"), ("latency", "", "forward.TL"), ("frame-loss", "60,000 frames/s", "rates.loss_ratio.worst")} <= figures
+    assert all(row.p == 1 for row in one.rows)
+    alone = compared(first / "throughput", second).compared[0]
+    assert {row.measurement for row in alone.rows} == {"throughput"}
+    assert any("only" in state and "latency" in state for state in alone.states)
+
+
+def test_json_and_markdown_say_what_the_text_says(runs: dict[str, Path]) -> None:
+    arguments = ("compare", runs["base"], runs["slower"], "--fail-if", "throughput_fps < -3%", "--format")
+    document = json.loads(dutperf(*arguments, "json").stdout)
+    [row] = document["compared"][0]["rows"]
+    assert (row["verdict"], document["alpha"], document["conditions"][0]["outcome"]) == ("lower", 0.05, "failed")
+    markdown, text = (dutperf(*arguments, form).stdout for form in ("markdown", "text"))
+    for said in (comparison.digits(row["base"]["median"]), comparison.digits(row["difference"], "+"), "error rate 0.05 (Holm", "lower", "-3%: failed"):
+        assert said in markdown
+        assert said in text

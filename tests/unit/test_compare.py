@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 import documented
 import simulated_run
-from dutperf import journal, procedure, results
+from dutperf import journal, procedure, ranks, results
 from dutperf.cli import app
 from dutperf.conditions import Rate
 from dutperf.journal import JOURNAL
@@ -81,46 +81,74 @@ def dutperf(*arguments: str | Path) -> Result:
 # --- error rates -----------------------------------------------------------------------------------------------------------------------------
 
 
-def highest_count(share: float) -> int:
-    """As many of PAIRS events with a chance of ``share`` as come about by chance in all but one of 100,000 cases."""
-    return int(np.quantile(np.random.default_rng(1).binomial(PAIRS, share, 1_000_000), 1 - 1e-5))
-
-
 @pytest.fixture
-def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], list[Comparison]]:
-    """Makes PAIRS of runs, the second of a DUT with that share of the first one's capacity."""
+def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Comparison]]:
+    """Makes pairs of runs, the second of a DUT with that share of the first one's capacity."""
     monkeypatch.setattr(journal.os, "fsync", lambda _: None)  # it is not the disk's safety that is tested
 
-    def of(share: float) -> list[Comparison]:
+    def of(share: float, count: int = PAIRS, **conditions: Any) -> list[Comparison]:
         random = np.random.default_rng([3, round(share * 1000)])
-        capacities_fps = random.uniform(35_000, 55_000, PAIRS)
+        capacities_fps = random.uniform(35_000, 55_000, count)
         made = tmp_path / str(share)
         return [
-            compared(wandering(made / f"a{seed}", capacity_fps, seed), wandering(made / f"b{seed}", share * capacity_fps, seed + PAIRS))
-            for seed, capacity_fps in enumerate(capacities_fps)
+            compared(wandering(made / f"a{seed}", fps, seed, **conditions), wandering(made / f"b{seed}", share * fps, seed + PAIRS, **conditions))
+            for seed, fps in enumerate(capacities_fps)
         ]
 
     return of
+
+
+def verdicts(comparisons: list[Comparison]) -> list[Verdict]:
+    return [one.compared[0].rows[0].verdict for one in comparisons]
 
 
 def failures(comparisons: list[Comparison], condition: str) -> int:
     return sum(checked.outcome is Outcome.FAILED for one in comparisons for checked in gate.check([Condition.parse(condition)], one))
 
 
-def test_a_difference_of_5_percent_is_found_and_between_runs_of_the_same_dut_there_is_none(pairs: Callable[[float], list[Comparison]]) -> None:
+def test_a_difference_of_5_percent_is_found_and_between_runs_of_the_same_dut_there_is_none(pairs: Callable[..., list[Comparison]]) -> None:
     """At the stated rates: alpha for a difference where there is none, and 95 % of those of 5 % found."""
-    verdicts = {share: [one.compared[0].rows[0].verdict for one in pairs(share)] for share in (1.0, 0.95)}
-    wrong = PAIRS - verdicts[1.0].count(Verdict.NO_DIFFERENCE)
-    assert wrong <= highest_count(comparison.ALPHA)
-    assert verdicts[0.95].count(Verdict.LOWER) >= 0.95 * PAIRS
+    same, slower = verdicts(pairs(1.0)), verdicts(pairs(0.95))
+    assert PAIRS - same.count(Verdict.NO_DIFFERENCE) <= comparison.ALPHA * PAIRS
+    assert slower.count(Verdict.LOWER) >= 0.95 * PAIRS
 
 
-def test_a_condition_does_not_flap(pairs: Callable[[float], list[Comparison]]) -> None:
-    """Where the DUT has lost just as much as it may, a condition fails in a share alpha at most; where it has lost 5 %, it may not have lost 2 %."""
+@pytest.mark.parametrize(("resolution", "repetitions"), [("20", 10), ("50", 10), ("100", 6)])
+def test_searches_finer_than_the_dut_scatters_make_no_differences(resolution: str, repetitions: int, pairs: Callable[..., list[Comparison]]) -> None:
+    """Each repetition begins where the one before ended, so they are not independent: ranks alone would call every second pair different."""
+    made = pairs(1.0, 60, resolution=Rate.parse(resolution), repetitions=repetitions)
+    by_ranks = [ranks.tails(row.base.values, row.other.values).two_sided <= comparison.ALPHA for one in made for row in one.compared[0].rows]  # type: ignore[union-attr]
+    found = verdicts(made)
+    assert sum(by_ranks) > comparison.ALPHA * len(made)
+    assert len(made) - found.count(Verdict.NO_DIFFERENCE) - found.count(Verdict.NOT_JUDGED) <= comparison.ALPHA * len(made)
+    unjudged = [row.why for one in made for row in one.compared[0].rows if row.verdict is Verdict.NOT_JUDGED]
+    assert all("they are not independent; measure with a resolution of " in why for why in unjudged)
+    assert len(unjudged) > len(made) / 2 or resolution == "100"
+
+
+def test_a_condition_does_not_flap(pairs: Callable[..., list[Comparison]]) -> None:
+    """Where the DUT has lost just as much as it may, a condition fails in a share alpha at most."""
     at_limit = pairs(0.97)
-    assert failures(at_limit, "throughput_fps < -3%") <= highest_count(comparison.ALPHA)
+    assert failures(at_limit, "throughput_fps < -3%") <= comparison.ALPHA * PAIRS
     assert failures(at_limit, "throughput_fps > +1%") == 0
     assert failures(at_limit, "throughput_fps < -1%") >= 0.9 * PAIRS
+
+
+def test_delays_are_compared_as_they_are(tmp_path: Path) -> None:
+    """Their trials are independent, and end on no grid."""
+    different = {1.0: 0, 1.05: 0}
+    for factor in different:
+        for seed in range(40):
+            runs = [tmp_path / f"{factor}-{seed}-{name}" for name in "ab"]
+            for number, (directory, delay_us) in enumerate(zip(runs, (100, 100 * factor), strict=True)):
+                dut = SimulatedDut(delay_us=delay_us, jitter_us=20)
+                chosen = {"rate": Rate.parse("2k"), "tags": 200, "tag_after_s": 0, "duration_s": 1, "repetitions": 8, "directions": "forward"}
+                measure(SimulatedTester(dut, seed=2 * seed + number), plan(**chosen), directory, "latency")
+            [row] = [row for row in rows(*runs) if row.figure == "forward.TL"]
+            assert row.margin == 0
+            different[factor] += row.verdict is not Verdict.NO_DIFFERENCE
+    assert different[1.0] <= 2
+    assert different[1.05] >= 38
 
 
 # --- one pair --------------------------------------------------------------------------------------------------------------------------------
@@ -159,6 +187,10 @@ def test_medians_difference_and_interval(runs: dict[str, Path]) -> None:
     assert row.difference_percent == pytest.approx(100 * row.difference / row.base.median)
     assert row.interval is not None
     assert row.interval[0] <= row.difference <= row.interval[1] < 0
+    assert row.margin >= 200
+    shift = ranks.shift_interval(row.base.values, row.other.values, 0.05)
+    assert shift is not None
+    assert row.interval == (shift[0] - row.margin, shift[1] + row.margin)
     assert (row.measurement, row.frame_size, row.figure, row.verdict, row.why) == ("throughput", 84, "throughput_fps", Verdict.LOWER, "")
 
 
@@ -381,10 +413,7 @@ def test_any_other_text_is_no_condition(text: str) -> None:
 @given(st.from_regex(r"\A[a-z]+(\.[A-Za-z0-9]+)? ?[<>] ?[+-][0-9]{1,3}(\.[0-9]{1,2})?%?\Z"), st.floats(-1e6, 1e6))
 def test_a_condition_s_limit(text: str, value: float) -> None:
     condition = Condition.parse(text)
-    moved = condition.moved(value)
-    assert moved is not None
-    assert moved - value == pytest.approx(condition.limit * (abs(value) / 100 if condition.is_percent else 1), abs=1e-6)
-    assert condition.moved(None) is None
+    assert condition.moved(value) - value == pytest.approx(condition.limit * (abs(value) / 100 if condition.is_percent else 1), abs=1e-6)
 
 
 def test_a_share_of_nothing_is_still_nothing() -> None:

@@ -303,6 +303,11 @@ class BackToBackPoint(points.LimitedPoint):
         if certainty := self.repetitions.certainty(self.burst_frames):
             yield f": {certainty}"
 
+    def resolution(self, conditions: Mapping[str, Any]) -> float:
+        """See :class:`dutperf.report.points.Point`; with what late frames make uncertain."""
+        above = self.maximum_frames or 0 if self.above is None else self.above.frames
+        return max(1.0, float(conditions["burst_resolution"] * above)) + self.timing_frames
+
     @classmethod
     def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         """The average over the frame size (RFC 9004 6.4: with minimum and maximum), and each repetition's value."""

@@ -11,6 +11,7 @@ from dutperf.conditions import Conditions, Rate
 from dutperf.model import TrialResult
 from dutperf.procedure import rates
 from dutperf.procedure.bench import PlanError
+from dutperf.report.points import CHAINED
 from dutperf.search import NO_LOSS, Loss
 from dutperf.search.binary import BinarySearch, Bounds, BoundsError, Resolution, Search
 
@@ -67,7 +68,7 @@ def description(conditions: Conditions) -> dict[str, Any]:
     """What the journal's plan states about the search."""
     if conditions.search == "mlr":
         return {"algorithm": "MLRsearch", "version": version("MLRsearch"), "goals": list(conditions.loss_goals()), "start": "none"}
-    return {"algorithm": "binary", "start": "bracket from the previous repetition" if conditions.repetitions != 1 else "none"}
+    return {"algorithm": "binary", "start": CHAINED if conditions.repetitions != 1 else "none"}
 
 
 def loss_of(result: TrialResult) -> Loss:

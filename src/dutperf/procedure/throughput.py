@@ -271,6 +271,12 @@ class ThroughputPoint(points.LimitedPoint):
             if goal.inconsistent:
                 yield of + inconsistency.sentence(goal.inconsistent)
 
+    def resolution(self, conditions: Mapping[str, Any]) -> float:
+        """See :class:`dutperf.report.points.Point`."""
+        frame = next(frame for frame in conditions["ranges"] if frame["frame_size"] == self.frame_size)
+        above_fps = (self.throughput_fps.p99 or 0.0) if self.above is None else self.above.rate_fps
+        return max(1.0, float(frame.get("resolution_fps") or frame["resolution_percent"] / 100 * above_fps))
+
     @classmethod
     def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         """The rates over the frame size with the media's theoretical line (RFC 2544 26.1), and each repetition's value."""

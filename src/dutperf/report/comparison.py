@@ -3,25 +3,38 @@
 
 The repetitions of both runs are compared by their ranks (:mod:`dutperf.ranks`), all rows together with Holm's correction. What the tester limited, and
 what did not come to its end, is shown and judged by nobody.
+
+Ranks presume independent values that are exact. A search's are neither: it ends on a grid, another one in each run, and a repetition begins where the one
+before ended. Where the DUT scatters more widely than the search resolves, that shows: with a resolution of a tenth of the scatter, tests that take
+the values as independent find a difference between every second pair of runs of the same DUT. So a difference has to be wider than ``margin``: the
+resolution, or the scatter where that is wider and repetitions are chained; and where it is wider by far, nothing is judged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from math import sqrt
+from statistics import fmean, stdev
 from typing import Any
 
 from dutperf import ranks
 from dutperf.conditions import Conditions
 from dutperf.model import LimitedBy, Value
+from dutperf.ranks import Tails
 from dutperf.report.alike import Unlike, Weight, unlike
 from dutperf.report.measured import Measured
-from dutperf.report.points import Point
+from dutperf.report.points import CHAINED, Point
 from dutperf.report.tables import Table
 
 ALPHA = 0.05
+WIDE = 3
+"""Of chained repetitions: a scatter of more resolutions than that is not judged. Found in simulation (docs/compare.md)."""
+WIDE_OF_FEW = 2
+"""... of less than FEW repetitions, whose scatter is less well known."""
+FEW = 10
 
 
 class Verdict(StrEnum):
@@ -43,6 +56,16 @@ class Figure(Value):
     limited_by: LimitedBy | None = None
     unusable: str = ""
     """Why nothing may be concluded from it."""
+    resolution: float = 0.0
+    """How far apart two readings of the same may lie because a search ended on a grid."""
+    chained: bool = False
+    """Whether each repetition began where the one before ended."""
+
+    @property
+    def scatter(self) -> float:
+        """Standard deviation of the repetitions in which something passed."""
+        known = [value for value in self.values if value is not None]
+        return stdev(known) if len(known) > 1 else 0.0
 
 
 class Row(Value):
@@ -61,12 +84,21 @@ class Row(Value):
     difference_percent: float | None = None
     """Of the base's median."""
     interval: tuple[float, float] | None = None
-    """Of this row alone; None where there are too few repetitions."""
+    """Of this row alone, with the margin at both ends; None where there are too few repetitions."""
+    margin: float = 0.0
+    """So far apart, in the figure's unit, the runs may be because of how they were searched."""
     p: float | None = None
-    """Chance of ranks that lie so far apart, where there is no difference; two-sided, corrected by Holm for all rows that are judged."""
+    """Chance of ranks that lie so far apart, where there is no difference beyond the margin; two-sided, corrected by Holm for all rows that are judged."""
     verdict: Verdict = Verdict.NOT_JUDGED
     why: str = ""
     """Why it is not judged."""
+
+    def tails(self, moved: Callable[[float], float] = lambda value: value) -> Tails:
+        """Chances of the other's ranks against the base's values, ``moved``, and by the margin towards them."""
+        assert self.base is not None
+        assert self.other is not None
+        ends = [[None if value is None else moved(value) + shift for value in self.base.values] for shift in (-self.margin, self.margin)]
+        return Tails(low=ranks.tails(ends[0], self.other.values).low, high=ranks.tails(ends[1], self.other.values).high)
 
     @property
     def where(self) -> str:
@@ -202,18 +234,22 @@ def _rows(name: str, base: Measured, other: Measured, alpha: float) -> Iterator[
         if place and not (key in there and key in here):
             continue  # a series ends where nothing is lost
         row = Row(measurement=name, frame_size=size, place=place, figure=figure, base=there.get(key), other=here.get(key))
-        why = _why_not(base, there.get(key), size, "base") or _why_not(other, here.get(key), size, "other")
-        yield row.model_copy(update={"why": why} | _difference(row, alpha, judged=not why))
+        why = _why_not(base, there.get(key), size, "base") or _why_not(other, here.get(key), size, "other") or _entangled(row)
+        margined = row.model_copy(update={"why": why, "margin": _margin(row)})
+        yield margined.model_copy(update=_difference(margined, alpha))
 
 
 def _figures(one: Measured) -> dict[Place, Figure]:
     assert one.summary is not None
     unfinished = "" if one.is_complete else "not complete"
-    return {
-        (point.frame_size, place, name): figure.model_copy(update={"unusable": figure.unusable or unfinished})
-        for point in one.summary.points
-        for place, name, figure in figures_of(point)
-    }
+    conditions = one.summary.conditions
+    chained = conditions["search"].get("start") == CHAINED
+    found = {}
+    for point in one.summary.points:
+        search = {"resolution": point.resolution(conditions), "chained": chained}
+        for place, name, figure in figures_of(point):
+            found[point.frame_size, place, name] = figure.model_copy(update={"unusable": figure.unusable or unfinished, **search})
+    return found
 
 
 def figures_of(point: Point) -> Iterator[tuple[str, str, Figure]]:
@@ -249,15 +285,45 @@ def _why_not(one: Measured, figure: Figure | None, size: int, side: str) -> str:
     return f"{side} has no figure: {message}"
 
 
-def _difference(row: Row, alpha: float, judged: bool) -> dict[str, Any]:
-    if row.base is None or row.other is None or not row.base.values or not row.other.values:
+def _of_both(row: Row) -> tuple[Figure, Figure] | None:
+    return (row.base, row.other) if row.base and row.other and row.base.values and row.other.values else None
+
+
+def _scatter(figures: Sequence[Figure]) -> float:
+    """Pooled; 0 where no repetition depends on another."""
+    return sqrt(fmean(figure.scatter**2 for figure in figures)) if any(figure.chained for figure in figures) else 0.0
+
+
+def _margin(row: Row) -> float:
+    figures = _of_both(row)
+    return 0.0 if figures is None else max(_scatter(figures), *(figure.resolution for figure in figures))
+
+
+def _entangled(row: Row) -> str:
+    """Why repetitions that began where others ended say too little; empty where they do not."""
+    figures = _of_both(row)
+    if figures is None:
+        return ""
+    scatter, resolution = _scatter(figures), max(figure.resolution for figure in figures)
+    wide = WIDE if min(len(figure.values) for figure in figures) >= FEW else WIDE_OF_FEW
+    if scatter <= wide * resolution:
+        return ""
+    return (
+        f"repetitions scatter by {digits(scatter)}, more than the {digits(resolution)} of the search's resolution, and each began where the one before "
+        f"ended: they are not independent; measure with a resolution of {digits(scatter)}"
+    )
+
+
+def _difference(row: Row, alpha: float) -> dict[str, Any]:
+    if _of_both(row) is None or row.base is None or row.other is None:
         return {}
     there, here = row.base.median, row.other.median
     difference = None if there is None or here is None else here - there
     found: dict[str, Any] = {"difference": difference, "difference_percent": percent_of(difference, there)}
-    if judged:
-        found["interval"] = ranks.shift_interval(row.base.values, row.other.values, alpha)
-        found["p"] = ranks.tails(row.base.values, row.other.values).two_sided
+    if not row.why:
+        ends = ranks.shift_interval(row.base.values, row.other.values, alpha)
+        found["interval"] = ends and (ends[0] - row.margin, ends[1] + row.margin)
+        found["p"] = row.tails().two_sided
     return found
 
 
@@ -269,7 +335,7 @@ def percent_of(difference: float | None, base: float | None) -> float | None:
 def _judged(row: Row, adjusted: Iterator[float], alpha: float) -> Row:
     if row.p is None or row.base is None or row.other is None:
         return row
-    tails, p = ranks.tails(row.base.values, row.other.values), next(adjusted)
+    tails, p = row.tails(), next(adjusted)
     direction = Verdict.LOWER if tails.low < tails.high else Verdict.HIGHER
     return row.model_copy(update={"p": p, "verdict": direction if p <= alpha else Verdict.NO_DIFFERENCE})
 

@@ -3,7 +3,8 @@
 
 A condition that is decided in a pipeline must not fail now and then. So what is tested is not whether there is a difference, but whether it is beyond
 the condition's limit: the base's values are moved by the limit, and the other's must lie beyond them by their ranks. Where the true difference is just
-at the limit, or short of it, any condition fails by chance in a share alpha of all comparisons at most, however many rows are looked at (Holm).
+at the limit, or short of it, any condition fails by chance in a share alpha of all comparisons at most, however many rows are looked at (Holm). What
+the searches leave open (the margin of the row) is the DUT's benefit.
 """
 
 from __future__ import annotations
@@ -55,24 +56,21 @@ class Condition:
             raise GateError(f"'{text}' is no condition: give FIGURE < or > and a difference with its sign, as in 'throughput_fps < -3%'")
         return cls(text.strip(), match[1].removesuffix(".median"), match[2] == ">", float(match[3]), bool(match[4]))
 
-    def moved(self, value: float | None) -> float | None:
+    def moved(self, value: float) -> float:
         """A value of the base, if it had changed by just so much."""
-        if value is None:
-            return None
         return value + (self.limit / 100 * abs(value) if self.is_percent else self.limit)
 
     def is_beyond(self, row: Row) -> bool:
         """Whether the medians differ by more; that nothing passes is less than any number."""
         assert row.base is not None
         assert row.other is not None
-        limit, other = (-inf if one is None else one for one in (self.moved(row.base.median), row.other.median))
+        limit = -inf if row.base.median is None else self.moved(row.base.median)
+        other = -inf if row.other.median is None else row.other.median
         return other > limit if self.rises else other < limit
 
     def p(self, row: Row) -> float:
         """Chance of such ranks where the difference is the limit, or short of it."""
-        assert row.base is not None
-        assert row.other is not None
-        tails = ranks.tails([self.moved(value) for value in row.base.values], row.other.values)
+        tails = row.tails(self.moved)
         return tails.high if self.rises else tails.low
 
 

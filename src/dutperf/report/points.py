@@ -21,6 +21,8 @@ from dutperf.model import Direction, DirectionCounts, LimitedBy, TrialResult, Va
 from dutperf.repetition import Stopped
 from dutperf.report.charts import Chart, Mark
 
+CHAINED = "bracket from the previous repetition"
+"""Where a search starts, in the plan, whose repetitions therefore are not quite independent of each other."""
 Row = tuple[str, ...]
 """Cells of a table for a person."""
 
@@ -97,6 +99,14 @@ class Point(Value, ABC):
     def remarks(self) -> Iterable[str]:
         """What else a person is told, each in a line of its own that begins with the frame size; none, unless a procedure has some."""
         return ()
+
+    def resolution(self, conditions: Mapping[str, Any]) -> float:
+        """How far apart two readings of the same may lie because a search ends on a grid, in the unit of its values; 0: there is no search.
+
+        ``conditions`` are the summary's.
+        """
+        del conditions
+        return 0.0
 
     @classmethod
     def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:

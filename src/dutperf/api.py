@@ -177,7 +177,7 @@ def resume(directory: StrPath, told: Told | None = None) -> Results:
         JournalError: there is nothing that could go on, or the set-up or this version is another.
         ConfigError, LabError, PlanError, TesterError: see :func:`measure`.
     """
-    resumption.go_on(Path(directory), lambda _count: _watch(told))
+    resumption.go_on(Path(directory), lambda _measurements: nullcontext(_watch(told)))
     return results.read(Path(directory))
 
 

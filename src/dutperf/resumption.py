@@ -6,7 +6,8 @@ How a campaign repeats what its journal already holds: docs/decisions/0006-resum
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -19,8 +20,8 @@ from dutperf.report.summary import write_summary
 from dutperf.suite import SUITE, Measurement, SuiteSummary, Watch
 from dutperf.testbench import Source, bench
 
-Watching = Callable[[int], Watch]
-"""Shows the course of so many measurements."""
+Watching = Callable[[Sequence[Measurement]], AbstractContextManager[Watch]]
+"""Shows the course of these measurements while it is entered."""
 
 
 def is_complete(directory: Path) -> bool:
@@ -48,7 +49,7 @@ def _run(directory: Path, watching: Watching) -> Summary:
             return write_summary(directory, definition.point)
         source, conditions = Source.of_plan(recorded.plan), _conditions(recorded.plan)
         only = Measurement(definition.name, definition, conditions)
-        with bench(source, conditions) as ready, watching(1)(only, 1) as observer:
+        with bench(source, conditions) as ready, watching([only]) as watch, watch(only, 1) as observer:
             return campaign.resume(ready.tester, ready.plan(conditions), recorded, observer)
 
 
@@ -56,8 +57,8 @@ def _suite(directory: Path, watching: Watching) -> SuiteSummary:
     document, measurements = suite.read(directory)
     if suite.is_complete(measurements, directory):
         return suite.summarise(measurements, directory)
-    with bench(Source.of_plan(document), *(one.conditions for one in measurements)) as ready:
-        return suite.go_on(measurements, ready, directory, watching(len(measurements)))
+    with bench(Source.of_plan(document), *(one.conditions for one in measurements)) as ready, watching(measurements) as watch:
+        return suite.go_on(measurements, ready, directory, watch)
 
 
 def _conditions(plan: Event) -> Conditions:

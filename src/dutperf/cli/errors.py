@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 
 from dutperf.campaign import PlanError
+from dutperf.cli import log
 from dutperf.cli.options import option_of
 from dutperf.config import ConfigError
 from dutperf.endings import ABORTED, INTERRUPTED, WRONG_USAGE
@@ -48,8 +49,8 @@ def kept(directory: Path) -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """One line for a person, on standard error."""
-    typer.echo(f"dutperf: {text}", err=True)
+    """One line for a person, on standard error; an event where ``--log-format json`` was asked for."""
+    log.message(text)
 
 
 def _exit(text: str, status: int) -> typer.Exit:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -79,17 +79,61 @@ class PlainObserver:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-class LiveObserver(PlainObserver):
-    """One line that changes in place; notes and trials that were not valid stay above it."""
+class Agenda:
+    """What a run measures: done, under way, left; a line for each measurement."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, measurements: Sequence[tuple[str, Sequence[int]]]) -> None:
+        """Names and frame sizes."""
+        self._measurements = measurements
+        self._done: set[str] = set()
+        self._now: str | None = None
+
+    def begin(self, name: str) -> None:
+        """This one is under way."""
+        self._now = name
+
+    def end(self) -> None:
+        """What was under way is done."""
+        self._done |= {self._now} if self._now else set()
+        self._now = None
+
+    def lines(self, status: Status) -> list[str]:
+        """For a person."""
+        width = max(len(name) for name, _ in self._measurements)
+        return [f"{name:{width}}  {self._state(name, sizes, status)}" for name, sizes in self._measurements]
+
+    def left(self) -> int:
+        """Measurements that have not begun."""
+        return len([name for name, _ in self._measurements if name != self._now and name not in self._done])
+
+    def _state(self, name: str, sizes: Sequence[int], status: Status) -> str:
+        if name != self._now:
+            return "done" if name in self._done else "left"
+        place = list(sizes).index(status.frame_size) if status.frame_size in sizes else 0
+        done = [f"{size} done" for size in sizes[:place]]
+        left = [f"{size} left" for size in sizes[place + 1 :]]
+        return ", ".join([*done, f"{status.frame_size} bytes: repetition {status.repetition} of {status.repetitions}", *left])
+
+
+class LiveObserver(PlainObserver):
+    """What is measured, the last trial and the running one, changing in place; notes and trials that were not valid stay above it."""
+
+    def __init__(self, live: Live, agenda: Agenda | None = None) -> None:
         super().__init__(live.console)
         self._live = live
+        self._agenda = agenda
 
     def update(self, status: Status) -> None:
         """See :class:`dutperf.campaign.Observer`."""
         super().update(status)
-        self._live.update(Text(_running(status)))
+        self._live.update(Text("\n".join([*self._before(status), _running(status)])))
+
+    def _before(self, status: Status) -> list[str]:
+        last = [] if status.last is None else [f"last trial: {_outcome(status.last)}"]
+        if self._agenda is None:
+            return last
+        more = self._agenda.left()
+        return [*self._agenda.lines(status), *last, *([f"after this one {more} more measurement{'s' if more > 1 else ''}"] if more else [])]
 
     def _tells_of(self, result: TrialResult) -> bool:
         return result.verdict is not Verdict.VALID
@@ -126,7 +170,7 @@ def _where(status: Status) -> str:
 
 def _left(status: Status) -> str:
     course = f" ({_progress_text(status.progress)})" if status.progress else ""
-    return f"{status.trials_left} trials, {duration(status.remaining_s)} left{course}"
+    return f"about {status.trials_left} trials, {duration(status.remaining_s)} left{course}"
 
 
 def _load(status: Status) -> str:

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,15 +12,16 @@ from typing import Any, NoReturn
 import typer
 
 from dutperf import results, suite
-from dutperf.campaign import Observer, Summary
-from dutperf.cli import live, options, show
+from dutperf.campaign import Summary
+from dutperf.cli import log, options, show, watch
 from dutperf.cli.errors import kept, reported, say
+from dutperf.cli.watch import Watchers
 from dutperf.conditions import Conditions
 from dutperf.endings import INVALID, NO_NUMBER
 from dutperf.procedure.definition import Definition
 from dutperf.report.html import REPORT
 from dutperf.results import fresh_directory
-from dutperf.suite import Measurement, SuiteSummary
+from dutperf.suite import SuiteSummary
 from dutperf.testbench import Bench, Source, bench
 
 Wanted = Sequence[tuple[Definition, Conditions]]
@@ -34,7 +34,7 @@ def command(definition: Definition) -> Callable[..., None]:
     """The procedure's command: the options of every trial and the procedure's own."""
 
     def measured(**given: Any) -> None:
-        with reported():
+        with log.form(given["log_format"]), reported():
             _command(definition, **given)
 
     measured.__doc__ = definition.summary
@@ -42,27 +42,14 @@ def command(definition: Definition) -> Callable[..., None]:
     return measured
 
 
-def measure_all(wanted: Wanted, ready: Bench, directory: Path) -> Summary | SuiteSummary:
+def measure_all(wanted: Wanted, ready: Bench, directory: Path, watchers: Watchers) -> Summary | SuiteSummary:
     """Measure what is wanted, with progress for a person to see: one measurement into ``directory``, several as a suite into its folders.
 
     What was interrupted is left there.
     """
     measurements = suite.arrange([(definition, ready.sized(conditions)) for definition, conditions in wanted])
-    with kept(directory):
-        return suite.measure(measurements, ready, directory, watching(len(measurements)))
-
-
-def watching(count: int) -> suite.Watch:
-    """Shows the course of each of ``count`` measurements; where there are several, under a line that says which one it is."""
-
-    @contextmanager
-    def watch(measurement: Measurement, number: int) -> Iterator[Observer]:
-        if count > 1:
-            say(f"measurement {number} of {count}: {measurement.name}")
-        with live.observer() as observer:
-            yield observer
-
-    return watch
+    with kept(directory), watch.course(measurements, directory, watchers) as watching:
+        return suite.measure(measurements, ready, directory, watching)
 
 
 def tell(result: Summary | SuiteSummary, directory: Path, as_json: bool) -> NoReturn:
@@ -104,10 +91,11 @@ def _command(
     definition: Definition, /, *, lab: str | None, lab_option: list[str] | None, config_file: Path | None, out: Path | None, as_json: bool, **chosen: Any
 ) -> None:
     source = Source.of(lab, options.lab_options(lab_option), config_file)
+    watchers = Watchers.of(**{name: chosen.pop(name) for name in options.WATCHERS})
     mixes = options.mixes(**chosen)
     directory = out or fresh_directory(definition.name)
     with bench(source, *mixes) as ready:
-        result = measure_all([(definition, conditions) for conditions in mixes], ready, directory)
+        result = measure_all([(definition, conditions) for conditions in mixes], ready, directory, watchers)
     tell(result, directory, as_json)
 
 
@@ -115,7 +103,7 @@ def _signature(definition: Definition) -> Signature:
     """What Typer reads: each option's declaration and its default."""
     defaults = options.DEFAULT.model_copy(update=dict(definition.defaults))
     chosen = {name: (declared, options.default(name, defaults)) for name, declared in _declared(definition).items()}
-    declared = {name: (kind, None) for name, kind in SOURCE.items()} | chosen | RESULT
+    declared = {name: (kind, None) for name, kind in SOURCE.items()} | chosen | RESULT | options.WATCHERS
     return Signature([Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default) for name, (kind, default) in declared.items()])
 
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from dutperf import repetition, results
 from dutperf.campaign import PlanError
-from dutperf.cli import completion
+from dutperf.cli import completion, log
 from dutperf.conditions import FRAME_SIZE_SERIES, NATIVE_SHARES, Algorithm, Conditions, Directions, LatencyDefinition, Rate, refusal
 from dutperf.config import ConfigError
 from dutperf.model import FieldMode
@@ -166,7 +166,30 @@ Directory = Annotated[
     Path, typer.Argument(metavar="DIR", autocompletion=completion.results_directories, help="Where a run, or a suite of them, has its results.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="The result as one JSON object on standard output.")]
+LogFormat = Annotated[
+    log.Format, typer.Option("--log-format", help="Of what is told on standard error while it measures; json: one object a line, for programs.")
+]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port", metavar="PORT", min=0, max=65535, help="Serve Prometheus metrics of the run while it lasts; on loopback, or at the address given."
+    ),
+]
+MetricsAddress = Annotated[
+    str | None, typer.Option("--metrics-address", metavar="ADDRESS", help="Serve them there; without it 127.0.0.1. Anybody may read them.")
+]
+MetricsFile = Annotated[
+    Path | None,
+    typer.Option("--metrics-file", metavar="FILE.prom", help="Write the metrics to this file after each trial, for node_exporter's textfile collector."),
+]
 
+WATCHERS: dict[str, Any] = {
+    "log_format": (LogFormat, "text"),
+    "metrics_port": (MetricsPort, None),
+    "metrics_address": (MetricsAddress, None),
+    "metrics_file": (MetricsFile, None),
+}
+"""Options of every command that measures, with their defaults, by the names that :class:`dutperf.cli.watch.Watchers` has."""
 EVERY_TRIAL: dict[str, Any] = {
     "frame_sizes": FrameSizes,
     "duration_s": Duration,

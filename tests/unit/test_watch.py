@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run under way tells: a person, a program, Prometheus."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse
+from rich.console import Console
+from rich.live import Live
+
+import documented
+from documented import SimulatedBench
+from dutperf import results, suite
+from dutperf.campaign import Observer, Status
+from dutperf.cli import live, log, watch
+from dutperf.cli.watch import Watchers
+from dutperf.config import ConfigError
+from dutperf.journal import WriteError
+from dutperf.report.comparison import figures_of
+from dutperf.suite import Measurement
+from dutperf.tester.simulated import SimulatedLimits, SimulatedTester
+
+MEASURED = documented.a_suite(throughput={"frame_sizes": (84, 512)}, latency={"frame_sizes": (84, 512), "tags": 50})
+Sample = tuple[str, frozenset[tuple[str, str]]]
+
+
+class Fetching:
+    """Asks the endpoint after each update."""
+
+    def __init__(self, observer: Observer, port: int) -> None:
+        self._observer = observer
+        self._port = port
+        self.fetched: list[dict[Sample, float]] = []
+        self.statuses: list[Status] = []
+
+    def update(self, status: Status) -> None:
+        self._observer.update(status)
+        self.statuses.append(status)
+        if len(self.statuses) % 10 == 0:
+            self.fetched.append(fetch(self._port))
+
+
+def samples(families: Any) -> dict[Sample, float]:
+    return {(sample.name, frozenset(sample.labels.items())): sample.value for family in families for sample in family.samples}
+
+
+def fetch(port: int, accept: str = "text/plain") -> dict[Sample, float]:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Accept": accept})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        text = answer.read().decode()
+        return samples((parse_openmetrics if "openmetrics" in answer.headers["Content-Type"] else parse)(text))
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def measure(directory: Path, watchers: Watchers, measurements: tuple[Measurement, ...] = MEASURED, port: int = 0) -> list[Fetching]:
+    """A suite on a simulated DUT; what was fetched from ``port`` meanwhile."""
+    tester, made = SimulatedTester(documented.JITTERY, SimulatedLimits(disturbed_ratio=0.1), seed=7), []
+    with watch.course(measurements, directory, watchers) as watching:
+
+        @contextmanager
+        def fetching(measurement: Measurement, number: int) -> Iterator[Observer]:
+            with watching(measurement, number) as observer:
+                made.append(Fetching(observer, port))
+                yield made[-1] if port else observer
+
+        suite.begin(measurements, SimulatedBench(tester), directory, fetching)
+        if port:
+            made[-1].fetched.append(fetch(port, "application/openmetrics-text"))
+    return made
+
+
+def value(of: dict[Sample, float], name: str, **labels: str) -> float:
+    return of[name, frozenset(labels.items())]
+
+
+def test_metrics_are_served_while_it_measures_and_not_after(tmp_path: Path) -> None:
+    port = free_port()
+    throughput, latency = measure(tmp_path / "suite", Watchers(metrics_port=port), port=port)
+    assert len(throughput.fetched) > 2
+    for fetched, status in zip(throughput.fetched, throughput.statuses[9::10], strict=True):
+        assert value(fetched, "dutperf_frame_size_bytes") == status.frame_size
+        assert value(fetched, "dutperf_intended_frames_per_second") == status.trying_fps
+        assert value(fetched, "dutperf_measurement_under_way", measurement="throughput", procedure="throughput") == 1
+        assert 0 <= value(fetched, "dutperf_progress_ratio") <= 1
+        assert status.last is not None
+        for direction, counts in status.last.directions().items():
+            assert value(fetched, "dutperf_trial_sent_frames", direction=direction.value) == counts.sent
+            assert value(fetched, "dutperf_trial_lost_frames", direction=direction.value) == counts.lost
+            assert value(fetched, "dutperf_trial_lateness_seconds", direction=direction.value, quantile="1") == pytest.approx(counts.lateness_us.max / 1e6)
+            rate_fps = value(fetched, "dutperf_trial_received_frames_per_second", direction=direction.value)
+            assert rate_fps == pytest.approx(counts.received / counts.send_time_s)
+    assert_results(latency.fetched[-1], tmp_path / "suite")
+    with pytest.raises(urllib.error.URLError):
+        fetch(port)
+
+
+def assert_results(fetched: dict[Sample, float], directory: Path) -> None:
+    """Every figure of the summaries, and every trial of the journals."""
+    for one in results.read(directory).measured:
+        assert one.summary is not None
+        done = [trial.result.verdict for trial in one.trials()]
+        for verdict in set(done):
+            assert value(fetched, "dutperf_trials_total", measurement=one.name, verdict=verdict.value) == done.count(verdict)
+        unit, factor = ("frames_per_second", 1) if one.name == "throughput" else ("seconds", 1e-3)
+        for point in one.summary.points:
+            for _, name, figure in figures_of(point):
+                where = {"measurement": one.name, "frame_size": str(point.frame_size), "figure": name, "rate_fps": ""}
+                assert figure.median is not None
+                assert value(fetched, f"dutperf_result_{unit}", **where) == pytest.approx(figure.median * factor)
+    assert value(fetched, "dutperf_measurements_ended") == value(fetched, "dutperf_measurements") == 2
+
+
+def test_a_file_of_metrics_is_whole_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "dutperf.prom"
+    measure(tmp_path / "suite", Watchers(metrics_file=path))
+    assert_results(samples(parse(path.read_text())), tmp_path / "suite")
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith("dutperf")] == ["dutperf.prom"]
+    helps = re.findall(r"^# HELP (\S+) (\S.*)$", path.read_text(), flags=re.MULTILINE)
+    assert len(helps) >= 15
+    assert all(name.startswith("dutperf_") for name, _ in helps)
+
+
+@pytest.mark.parametrize("unit", ["frame-loss", "back-to-back"])
+def test_other_procedures_results_have_their_units(unit: str, tmp_path: Path) -> None:
+    path = tmp_path / "dutperf.prom"
+    chosen = documented.a_suite(throughput={"frame_sizes": (84,)}, **{unit.replace("-", "_"): documented.MEASURED[unit] | {"frame_sizes": (84,)}})
+    measure(tmp_path / "suite", Watchers(metrics_file=path), chosen)
+    name = {"frame-loss": "dutperf_result_ratio", "back-to-back": "dutperf_result_frames"}[unit]
+    assert any(sample == name and dict(labels)["measurement"] == unit for sample, labels in samples(parse(path.read_text())))
+
+
+def test_metrics_that_cannot_be_had_are_said_before_anything_is_measured(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(ConfigError, match="metrics cannot be served there"):
+            measure(tmp_path / "suite", Watchers(metrics_port=taken.getsockname()[1]))
+    with pytest.raises(WriteError, match="cannot write"):
+        measure(tmp_path / "suite", Watchers(metrics_file=tmp_path / "none" / "dutperf.prom"))
+    assert not (tmp_path / "suite").exists()
+
+
+def test_an_address_without_a_port() -> None:
+    with pytest.raises(ConfigError, match="no effect"):
+        Watchers.of(log_format="text", metrics_port=None, metrics_address="::1", metrics_file=None)
+
+
+def test_a_file_that_cannot_be_written_any_more_does_not_end_the_run(tmp_path: Path) -> None:
+    place = tmp_path / "metrics"
+    place.mkdir()
+    with watch.course(MEASURED, tmp_path / "suite", Watchers(metrics_file=place / "dutperf.prom")) as watching:
+        (place / "dutperf.prom").unlink()
+        place.rmdir()
+        suite.begin(MEASURED, SimulatedBench(SimulatedTester(documented.JITTERY)), tmp_path / "suite", watching)
+    assert results.read(tmp_path / "suite").is_complete
+
+
+def test_a_program_reads_a_line_for_each_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with log.form("json"):
+        measure(tmp_path / "suite", Watchers(log_format="json"))
+        log.message("the end")
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert all({"time", "event"} <= line.keys() for line in lines)
+    for one in results.read(tmp_path / "suite").measured:
+        trials = [line for line in lines if line["event"] == "trial" and line["measurement"] == one.name]
+        assert [line["verdict"] for line in trials] == [done.result.verdict.value for done in one.trials()]
+        assert [line["forward"]["lost"] for line in trials] == [done.result.forward.lost for done in one.trials() if done.result.forward]
+    assert [(line["event"], line["number"]) for line in lines if line["event"].startswith("measure")] == [
+        ("measurement", 1), ("measured", 1), ("measurement", 2), ("measured", 2),
+    ]  # fmt: skip
+    assert any(line["event"] == "note" and line["text"].startswith("repetition 1: ") for line in lines)
+    assert lines[-1]["text"] == "the end"
+
+
+def test_a_log_is_plain_and_has_a_line_for_each_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    measure(tmp_path / "suite", Watchers())
+    told = capsys.readouterr().err
+    assert "\x1b" not in told
+    assert "measurement 2 of 2: latency" in told
+    assert len(re.findall(r", trial \d+: ", told)) == sum(len(one.trials()) for one in results.read(tmp_path / "suite").measured)
+
+
+def test_a_terminal_shows_what_is_done_under_way_and_left() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, color_system=None, width=100, height=20)
+    agenda = live.Agenda([("throughput", (84, 512)), ("latency", (84, 512, 1518)), ("pdv", (84,)), ("ipdv", (84,))])
+    given = {"procedure": "latency", "frame_size": 512, "repetition": 2, "repetitions": 20, "trying_fps": 15_000, "lower_fps": None, "upper_fps": None}
+    status = Status(**given, trials_done=3, trials_left=7, remaining_s=213.0)  # type: ignore[arg-type]
+    agenda.begin("throughput")
+    agenda.end()
+    agenda.begin("latency")
+    with Live(console=console, auto_refresh=False) as shown:
+        live.LiveObserver(shown, agenda).update(status)
+        shown.refresh()
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    for line in (
+        "throughput  done",
+        "latency     84 done, 512 bytes: repetition 2 of 20, 1518 left",
+        "pdv         left",
+        "about 7 trials, 3 min 33 s left",
+        "after this one 2 more measurements",
+    ):
+        assert line in text

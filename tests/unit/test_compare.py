@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
+import command_line
 import documented
 import simulated_run
 from dutperf import journal, procedure, ranks, results
-from dutperf.cli import app
 from dutperf.conditions import Rate
 from dutperf.journal import JOURNAL
 from dutperf.model import Trial, TrialResult
@@ -75,7 +75,7 @@ def rows(*directories: Path) -> list[Row]:
 
 def dutperf(*arguments: str | Path) -> Result:
     """On a terminal that is wide enough."""
-    return CliRunner(env={"COLUMNS": "250"}).invoke(app, [str(argument) for argument in arguments])
+    return command_line.dutperf(*arguments, columns=250)
 
 
 # --- error rates -----------------------------------------------------------------------------------------------------------------------------

@@ -174,6 +174,6 @@ def test_a_directory_without_results(command: str, tmp_path: Path) -> None:
 
 
 def test_measuring_does_not_wait_for_what_draws() -> None:
-    heavy = ("matplotlib", "jinja2", "pyarrow", "tabulate")
+    heavy = ("matplotlib", "jinja2", "pyarrow", "tabulate", "prometheus_client")
     program = f"import sys, dutperf.cli; print([name for name in {heavy!r} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout == "[]\n"

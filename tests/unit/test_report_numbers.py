@@ -19,8 +19,11 @@ from hypothesis import strategies as st
 
 import simulated_run
 from dutperf import procedure, results
-from dutperf.report import export, html, tables
+from dutperf.report import export, tables
+from dutperf.report.html import REPORT
 from dutperf.report.measured import Measured
+from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from plans import measure
 from reports import NAMES, STRICT, cells, dutperf, numbers, tables_of
 
 pytestmark = STRICT
@@ -88,18 +91,31 @@ def test_plots_of_results_have_the_summary_s_numbers(name: str, measured: dict[s
         assert medians <= drawn
 
 
-@pytest.mark.parametrize("name", [definition.name for definition in procedure.ALL if definition.name not in NAMES])
-def test_every_other_procedure_has_its_page_too(name: str, tmp_path: Path) -> None:
-    summary = simulated_run.start(tmp_path, name)
+@pytest.mark.parametrize("name", [definition.name for definition in procedure.ALL])
+def test_every_procedure_says_the_same_everywhere(name: str, tmp_path: Path) -> None:
+    """Page, tables, terminal, exports, JSON and objects of one directory; also where it stands alone."""
+    dut = SimulatedDut(capacity_fps=54_321, jitter_us=30, outage_s=(1.2, 1.6) if name == "reset" else None)
+    summary = measure(SimulatedTester(dut), simulated_run.a_plan(name), tmp_path, name)
     [one] = results.read(tmp_path).measured
     assert one.summary == summary
-    page = html.page([one])
-    assert tables_of(page)[f"Results of {name}"] == cells(tables.results(summary))
+    assert all(point.has_number for point in summary.points)
     known = set(numbers([point.model_dump(mode="json") for point in summary.points]))
-    assert set(numbers(tables.records(summary))) == known
+    assert json.loads((tmp_path / "summary.json").read_text()) == json.loads(dutperf("show", tmp_path, "--json").stdout) == summary.model_dump(mode="json")
+    assert dutperf("report", tmp_path).exit_code == 0
+    shown = tables.results(summary)
+    assert tables_of((tmp_path / REPORT).read_text())[f"Results of {name}"] == cells(shown)
+    terminal = dutperf("show", tmp_path).stdout
+    assert all(cell in terminal for row in shown.rows for cell in row)
+    records = tables.records(summary)
+    assert set(numbers(records)) == known
+    words = {column for record in records for column, value in record.items() if isinstance(value, str)}
+    for form in ("csv", "parquet"):
+        assert dutperf("export", tmp_path, "--format", form).exit_code == 0
+    assert set(read_csv((tmp_path / "export" / f"{name}.csv").read_text(), words)) == known
+    assert pyarrow.parquet.read_table(tmp_path / "export" / f"{name}.parquet").to_pylist() == records
     drawn = {y for chart in one.result_charts()[:1] for curve in chart.curves for y in curve.y}
-    assert drawn <= known
-    assert bool(drawn) == any(point.has_number for point in summary.points)
+    assert drawn
+    assert drawn <= known | {value * 100 for value in known}
 
 
 def test_the_report_and_the_summary_know_the_same_deviations(page: str, measured: dict[str, Measured]) -> None:

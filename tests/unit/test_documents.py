@@ -31,6 +31,7 @@ NOT_RUN = {
     r"dutperf lab (up|down)": "brings a lab up to stay: tests/integration/test_labs.py",
     r"dutperf doctor": "says what this machine has: test_doctor.py",
     r"dutperf convert": "siitperf's file: test_convert.py",
+    r"dutperf compare": "of two results: test_compare.py",
     r"dutperf resume": "after a run that was cut off: test_cli_resume.py",
 }
 """Commands that are only parsed, with what they are given: how they begin, and why."""
@@ -39,7 +40,8 @@ OF_THE_SHELL = r"cd |ln -s |\./|make |\.venv/bin/dutperf "
 ELSEWHERE = {"CONTRIBUTING.md": "a procedure: test_procedures.py"}
 """Documents whose programs other tests run."""
 SHELL = documents.all_blocks("sh")
-YAML = documents.all_blocks("yaml")
+YAML = [block for block in documents.all_blocks("yaml") if not re.search("^jobs:", block.text, re.MULTILINE)]
+"""Without pipelines: test_ci_document.py."""
 PYTHON = [document for document in documents.documents() if any(block.language == "python" for block in blocks(document))]
 SET_UP: dict[str, Any] = yaml.safe_load(next(block.text for block in YAML if block.document == "README.md"))
 
@@ -85,7 +87,7 @@ def test_commands_are_understood(document: str) -> None:
 
 def completed(command: str) -> str:
     """In a sentence a command may stand without what it needs."""
-    lacking = {"resume": "DIR", "show": "DIR", "report": "DIR", "plot": "DIR", "export": "DIR", "run": "PLAN.yaml"}
+    lacking = {"resume": "DIR", "show": "DIR", "report": "DIR", "plot": "DIR", "export": "DIR", "compare": "BASE OTHER", "run": "PLAN.yaml"}
     words = arguments(command)
     if words and words[0] in lacking and not [word for word in words[1:] if not word.startswith("-")]:
         return f"{command} {lacking[words[0]]}"

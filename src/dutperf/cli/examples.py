@@ -19,7 +19,7 @@ EXAMPLES = {
     "report": "results/gateway",
     "plot": "results/gateway --figure throughput --format pdf",
     "export": "results/gateway --format parquet --trials",
-    "compare": "results/before results/after --fail-if 'throughput_fps < -3%'",
+    "compare": "results/before results/after --format markdown",
     "lab": "up tayga-siit",
     "lab list": "",
     "lab up": "kernel-ipv4 --lab-option limit_fps=60000 --lab-option burst=1000",

@@ -13,6 +13,11 @@ std::uint64_t Histogram::largest_in(std::size_t index) {
     return ((lead + 1) << shift) - 1;
 }
 
+std::uint64_t Histogram::middle_of(std::size_t index) {
+    const std::size_t octave = index >> kPrecisionBits;
+    return octave < 2 ? index : largest_in(index) - ((std::uint64_t{1} << (octave - 1)) >> 1U);
+}
+
 namespace {
 
 // RFC 2330 11.3: the smallest rank that covers the share.
@@ -28,7 +33,7 @@ std::uint64_t Histogram::ranked(std::uint64_t rank) const {
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
         seen += counts_[i];
-        if (seen >= rank) return std::clamp(largest_in(i), min_, max_);
+        if (seen >= rank) return std::clamp(middle_of(i), min_, max_);
     }
     return max_;
 }

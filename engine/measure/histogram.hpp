@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distribution of delays in ticks. Exact below 2048, above it each bucket is at most 1/1024 of its value wide: memory does not grow with the
-// number of samples and no quantile is wrong by more than 0.1 %. Smallest and largest value are exact. Percentiles follow RFC 2330 11.3.
+// Distribution of delays in ticks. Exact below 8192, above it a sample counts as the middle of its cell, which is at most 1/4096 of its value wide: memory
+// (0.9 MiB) does not grow with the number of samples, and no quantile is off by more than 0.0123 %, 12.3 us of 100 ms, to either side. Finer cells would make
+// the hot loop slower: what it writes to is to stay in the core's own cache. Smallest and largest value are exact. Percentiles follow RFC 2330 11.3.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +42,7 @@ public:
     [[nodiscard]] std::vector<Bucket> buckets() const;
 
 private:
-    static constexpr unsigned kPrecisionBits = 10;
+    static constexpr unsigned kPrecisionBits = 12;
     static constexpr unsigned kBucketBits = 3;
     static constexpr std::uint64_t kLargest = std::uint64_t{1} << 40U;
 
@@ -51,6 +52,7 @@ private:
         return (std::size_t{shift} << kPrecisionBits) + (value >> shift);
     }
     static std::uint64_t largest_in(std::size_t index);
+    static std::uint64_t middle_of(std::size_t index);
 
     std::vector<std::uint64_t> counts_;
     std::uint64_t total_ = 0;

@@ -24,7 +24,7 @@ namespace {
 constexpr std::uint64_t kLookNs = 1'000'000;  // between two looks at the requests
 constexpr std::array<const char*, 2> kSideNames{"left", "right"}, kDirectionNames{"forward", "reverse"};
 
-json direction_json(const DutCounts& counts, std::uint64_t clock_hz) {
+json direction_json(const DutCounts& counts, const DutTimes& times, std::uint64_t clock_hz) {
     json lost = json::object();
     for (std::size_t i = 0; i < kLosses; ++i) lost[kLossNames[i]] = counts.pipeline.lost[i];
     return {{"received", counts.received},
@@ -36,8 +36,8 @@ json direction_json(const DutCounts& counts, std::uint64_t clock_hz) {
             {"reordered", counts.pipeline.reordered},
             {"delayed", counts.pipeline.delayed},
             {"damaged", counts.pipeline.damaged},
-            {"delay_us", quantiles_us(counts.delay, clock_hz)},
-            {"lateness_us", quantiles_us(counts.lateness, clock_hz)}};
+            {"delay_us", quantiles_us(times.delay, clock_hz)},
+            {"lateness_us", quantiles_us(times.lateness, clock_hz)}};
 }
 
 json opened_json(const ReferenceDut& dut) {
@@ -116,7 +116,7 @@ json DutServer::act(const std::string& method, Reader& request) {
 json DutServer::counters() {
     json event{{"event", "counters"}, {"checksums_computed", dut_->checksums_computed()}};
     for (std::size_t i = 0; i < 2; ++i) {
-        event[kDirectionNames[i]] = direction_json(dut_->counts(i), dut_->clock_hz());
+        event[kDirectionNames[i]] = direction_json(dut_->counts(i), dut_->times(i), dut_->clock_hz());
         const DutPortLosses losses = dut_->port_losses(i);
         event[kSideNames[i]] = {{"lost_before", losses.before}, {"lost_after", losses.after}};
     }

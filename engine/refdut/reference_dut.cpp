@@ -80,6 +80,7 @@ void ReferenceDut::configure(const Properties& properties) {
 void ReferenceDut::clear_counts() {
     pipeline_->clear_counts();
     counts_ = {};
+    times_ = {};
     for (std::size_t side = 0; side < 2; ++side) port_counters_[side] = ports_[side]->counters();
 }
 
@@ -199,12 +200,13 @@ void ReferenceDut::hand_over(std::size_t side) {
 void ReferenceDut::account(std::size_t side, std::size_t count) {
     auto& leaving = leaving_[side];
     DutCounts& counts = counts_[1 - side];
+    DutTimes& times = times_[1 - side];
     const Ticks now = now_ticks();
     for (std::size_t i = 0; i < count; ++i) {
         if (leaving[i].copy) continue;
         ++counts.forwarded;
-        counts.delay.record(now - leaving[i].arrived);
-        counts.lateness.record(now - std::min(now, leaving[i].due));
+        times.delay.record(now - leaving[i].arrived);
+        times.lateness.record(now - std::min(now, leaving[i].due));
     }
     leaving.erase(leaving.begin(), leaving.begin() + static_cast<std::ptrdiff_t>(count));
 }

@@ -31,7 +31,11 @@ struct DutCounts {
     std::uint64_t translated = 0;
     std::uint64_t held = 0;
     PipelineCounts pipeline;
-    Histogram delay;     // ticks from the arrival of a frame until it was handed over, as it came to be
+};
+
+// In ticks.
+struct DutTimes {
+    Histogram delay;     // from the arrival of a frame until it was handed over, as it came to be
     Histogram lateness;  // how much of that was not intended
 };
 
@@ -55,6 +59,7 @@ public:
 
     // Direction 0: from the left.
     [[nodiscard]] DutCounts counts(std::size_t direction) const;
+    [[nodiscard]] const DutTimes& times(std::size_t direction) const { return times_[direction]; }
     [[nodiscard]] DutPortLosses port_losses(std::size_t side);
     [[nodiscard]] std::uint64_t checksums_computed() const { return forwarder_.checksums_computed(); }
     [[nodiscard]] const Port& port(std::size_t side) const { return *ports_[side]; }
@@ -89,6 +94,7 @@ private:
     Buffers buffers_;
     std::unique_ptr<Way> pipeline_;
     std::array<DutCounts, 2> counts_;
+    std::array<DutTimes, 2> times_;
     std::array<Ticks, 2> ask_again_{};
     std::vector<Way::Departure> due_;
     std::array<std::vector<Way::Departure>, 2> leaving_;  // by the side that they leave by

@@ -5,7 +5,7 @@ The rate is the throughput that was found before (RFC 8219 7.2), or the user's. 
 direction; over the repetitions stand median, 1st and 99th percentile. A valid trial that lost frames still has its figures: there a lost frame
 counts as the largest delay, so that losing frames cannot make a DUT look fast.
 
-A figure's error: each delay is kept within 0.1 %. Of n stamped frames the quantile of rank s is, in 95 % of all trials, one of a rank within
+A figure's error: each delay is kept within 0.0125 %. Of n stamped frames the quantile of rank s is, in 95 % of all trials, one of a rank within
 2 * sqrt(s (1 - s) / n) of s: with 50,000 of them the 99.9th percentile is one between the 99.87th and the 99.93rd, the median between the 49.6th and 50.4th.
 """
 

@@ -2,7 +2,7 @@
 """Packet delay variation: D99.9 - Dmin over the one-way delays of all frames of a trial at the throughput (RFC 8219 7.3.1).
 
 The trial lasts 60 s or longer, every frame is stamped; it is repeated 20 times or more. A lost frame counts as a delay of the whole trial and its
-draining. Delays are kept as a distribution whose error is below 0.1 %, so memory does not grow with the number of frames.
+draining. Delays are kept as a distribution whose error is below 0.0125 %, so memory does not grow with the number of frames.
 """
 
 from __future__ import annotations

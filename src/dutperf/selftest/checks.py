@@ -19,8 +19,8 @@ from dutperf.selftest.findings import Finding, judge
 from dutperf.selftest.witness import Befall, Witnessed
 from dutperf.validity import SENDING_TIME_SLACK_S
 
-BUCKET = 0.001
-"""Share by which a delay is kept too large at most (the engine's histogram)."""
+BUCKET = 0.000125
+"""Share by which a delay is off at most, to either side (the engine's histogram)."""
 FRAME_SIZE = 84
 DRAIN_S = 0.3
 

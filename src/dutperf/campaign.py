@@ -19,6 +19,7 @@ from typing import Any
 
 from dutperf import __version__, host
 from dutperf import procedure as procedures
+from dutperf.dut import losses_during
 from dutperf.journal import FORMAT, Event, JournalError, JournalWriter, ResumedJournal
 from dutperf.model import Trial, TrialResult, Verdict, to_json
 from dutperf.patience import PROBE_FPS, is_away, probe, wait_for_dut
@@ -272,7 +273,7 @@ class Campaign:
         began_s = time.monotonic()
         meanwhile = Meanwhile(self._during, on_progress)
         with meanwhile.ended():
-            result = self._tester.run(trial, meanwhile.progressed)
+            result = losses_during(self._plan.dut_losses, lambda: self._tester.run(trial, meanwhile.progressed))
         if meanwhile.missed and result.verdict is Verdict.VALID:
             raise TesterError("the tester did not report how far the trial was, so nothing could be done to the DUT during it")
         self._ended_s = time.monotonic()

@@ -154,6 +154,8 @@ class DutCommands(Value):
     """Before the first and after the last trial of each search; what it says goes to the journal."""
     reset: Command | None = None
     """During each trial of ``dutperf reset``. It need not wait until the DUT forwards again."""
+    losses: Command | None = None
+    """Before and after each trial: says how many frames the DUT has counted as lost so far, in lines of direction, cause and number (``forward queue 12``)."""
     time_limit_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
 
 
@@ -166,10 +168,12 @@ class Dut(BaseModel):
     name: Text | None = None
     version: Text | None = None
     commands: DutCommands | None = None
+    control: Text | None = None
+    """The socket of a reference DUT, by which its counters can be had."""
 
     def identity(self) -> dict[str, Any]:
-        """What the results say about the DUT, as JSON types."""
-        return self.model_dump(mode="json", exclude_none=True, exclude={"commands"})
+        """What the results say about the DUT, as JSON types; how it is reached is another each time."""
+        return self.model_dump(mode="json", exclude_none=True, exclude={"commands", "control"})
 
 
 class Setup(Value):
@@ -298,8 +302,8 @@ def _check(setup: Setup) -> None:
     for name, other in (("left", setup.right), ("right", setup.left)):
         _check_seen_as(name, setup.sides()[name], other)
     commands = setup.dut.commands
-    if commands is not None and not (commands.set_up or commands.tear_down or commands.state or commands.reset):
-        raise _Refusal(("dut", "commands"), "names no command; there are set_up, tear_down, state and reset")
+    if commands is not None and not (commands.set_up or commands.tear_down or commands.state or commands.reset or commands.losses):
+        raise _Refusal(("dut", "commands"), "names no command; there are set_up, tear_down, state, reset and losses")
 
 
 def _check_addresses(name: str, side: Side) -> None:

@@ -17,9 +17,15 @@ from pathlib import Path
 
 from dutperf.config import Command, ConfigError, Dut
 from dutperf.lab.signals import endings_wait
+from dutperf.model import Direction, TrialResult
 
 KEPT_CHARACTERS = 1_000_000
 """Of what a command says, from its beginning."""
+
+ByCause = dict[Direction, dict[str, int]]
+"""Frames that a DUT has counted as lost."""
+CountLosses = Callable[[], ByCause | None]
+"""None: it does not say now."""
 
 
 @contextmanager
@@ -52,17 +58,49 @@ def reset_of(dut: Dut) -> Callable[[], RunningCommand] | None:
     return lambda: RunningCommand(command, "reset", time_limit_s)
 
 
-def own_losses(dut: Dut) -> dict[str, dict[str, int]] | None:
-    """Frames that the DUT has counted as lost so far, by direction and cause; None where it does not say (only the reference DUT does)."""
-    control = dut.identity().get("control")
-    if control is None:
-        return None
+def losses_of(dut: Dut) -> CountLosses | None:
+    """Asks how many frames the DUT has counted as lost so far: a reference DUT, or one whose configuration has a command for it; None for others.
+
+    Raises, when it is called:
+        ConfigError: the command fails, or says something else.
+    """
+    if dut.control is not None:
+        control = Path(dut.control)
+        return lambda: _reference_losses(control)
+    return None if dut.commands is None or dut.commands.losses is None else lambda: _losses_in(_run_if_any(dut, "losses"))
+
+
+def losses_during(count: CountLosses | None, run: Callable[[], TrialResult]) -> TrialResult:
+    """The result of ``run``, with what the DUT counted as lost meanwhile, where it counts and says so."""
+    before = None if count is None else count()
+    result = run()
+    after = None if count is None else count()
+    if before is None or after is None:
+        return result
+    lost = {way: {cause: number - before[way].get(cause, 0) for cause, number in causes.items()} for way, causes in after.items()}
+    return result.model_copy(update={"dut_losses": {way: {cause: number for cause, number in causes.items() if number > 0} for way, causes in lost.items()}})
+
+
+def _reference_losses(control: Path) -> ByCause | None:
     from dutperf.lab.refdut import RefDut, RefDutError  # a command starts fast
 
     with suppress(RefDutError):
-        truth = RefDut(Path(str(control))).counters()
-        return {"forward": truth.forward.lost, "reverse": truth.reverse.lost}
+        truth = RefDut(control).counters()
+        return {Direction.FORWARD: truth.forward.lost, Direction.REVERSE: truth.reverse.lost}
     return None
+
+
+def _losses_in(said: str) -> ByCause:
+    losses: ByCause = {direction: {} for direction in Direction}
+    for line in said.splitlines():
+        match line.split():
+            case [direction, cause, number] if direction in losses and number.isdecimal():
+                losses[Direction(direction)][cause] = int(number)
+            case []:
+                pass
+            case _:
+                raise ConfigError(f"'{line}' is not a direction, a cause and a number", "dut.commands.losses")
+    return losses
 
 
 def run(command: Command, name: str, time_limit_s: float) -> str:

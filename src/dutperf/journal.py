@@ -5,7 +5,7 @@ Every line has ``event`` and ``time`` (ISO 8601, UTC). The events of a run, in o
 
 * ``plan``: format, procedure, conditions, DUT, configuration, versions, search, each frame size's limits (``frames``);
 * ``environment``: this machine (``host``) and the tester;
-* ``trial`` before and ``result`` after each trial, with frame_size, repetition, rate_fps, attempt;
+* ``trial`` before and ``result`` after each trial, with frame_size, repetition, rate_fps, attempt; the result has ``dut_losses`` where the DUT counts them;
 * ``search``: how the search of a repetition ended, with loss goals for each of them (``goals``; throughput);
 * ``rate``: what a rate's trial showed, ``series``: how the series of a repetition ended (frame loss);
 * ``delays``: a repetition's delays (latency, delay variation); ``recovery``, ``reset``: what a repetition of these showed;

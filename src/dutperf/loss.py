@@ -39,6 +39,14 @@ def where_in_words(places: Mapping[str, int], *, valid: bool) -> str:
     return ", ".join(f"{count:,} {rest if name == ELSEWHERE else name}" for name, count in places.items())
 
 
+def counted_in_words(lost: int, causes: Mapping[str, int] | None) -> str:
+    """``of 12 lost frames the DUT counts 12 itself: 10 queue, 2 random``; empty where none was lost or the DUT does not say."""
+    if not lost or causes is None:
+        return ""
+    named = ", ".join(f"{count:,} {cause.replace('_', ' ')}" for cause, count in causes.items())
+    return f"of {lost:,} lost frames the DUT counts {sum(causes.values()):,} itself" + (f": {named}" if named else "")
+
+
 def _span(losses: Losses, sending_s: float) -> str:
     if sum(losses.bins) == 1:
         return f"at {losses.first_s:.2f} s"

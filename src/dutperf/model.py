@@ -402,6 +402,8 @@ class TrialResult(Value):
     """Share (0-1) of the core of a DUT on this machine that others took; None: the DUT is elsewhere, or a process of it ended, and its time is not known."""
     dut_answered: LinkState = LinkState(left=True, right=True)
     """Whether the DUT answered ARP and NDP just before the trial."""
+    dut_losses: dict[Direction, dict[str, Count]] | None = None
+    """Frames that the DUT itself counted as lost during the trial, by cause; None: it does not say."""
 
     def directions(self) -> dict[Direction, DirectionCounts]:
         """The counted directions, forward first."""

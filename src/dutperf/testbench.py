@@ -114,6 +114,7 @@ class Bench:
             calibration=calibration.find(self.tester.environment()),
             dut_state=dut.state_of(self.setup.dut),
             dut_reset=dut.reset_of(self.setup.dut),
+            dut_losses=dut.losses_of(self.setup.dut),
         )
 
     def sized(self, conditions: Conditions) -> Conditions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from dutperf import campaign, journal
 from dutperf.conditions import Rate
 from dutperf.journal import JournalError
-from dutperf.model import Cause, Trial, TrialResult, Verdict
+from dutperf.model import Cause, Direction, Trial, TrialResult, Verdict
 from dutperf.report.summary import SUMMARY
 from dutperf.tester import ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
@@ -165,3 +166,24 @@ def test_trial_numbers_start_again_where_a_frame_cannot_carry_more(tmp_path: Pat
     tester = SimulatedTester()
     measure(tester, plan(**{**TO_1000, "repetitions": 5}), tmp_path)
     assert [trial.trial for trial in tester.trials] == [0, 1, 2, 0, 1]
+
+
+class Counting(SimulatedTester):
+    """Of a DUT that counts what it loses."""
+
+    lost = 0
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        result = super().run(trial, on_progress)
+        self.lost += sum(counts.lost for counts in result.directions().values())
+        return result
+
+
+def test_what_the_dut_counts_is_in_the_journal_and_in_the_diagnosis(tmp_path: Path) -> None:
+    tester = Counting(SimulatedDut(capacity_fps=700))
+    counting = replace(plan(**TO_1000), dut_losses=lambda: {Direction.FORWARD: {"queue": tester.lost}, Direction.REVERSE: {}})
+    [point] = measure(tester, counting, tmp_path).points
+    results = [event["result"] for event in journal.read(tmp_path) if event["event"] == "result"]
+    assert all(sum(result["dut_losses"]["forward"].values()) == sum(result[way]["lost"] for way in ("forward", "reverse")) for result in results)
+    assert point.above.forward.dut["queue"] == point.above.forward.lost + point.above.reverse.lost
+    assert f"the DUT counts {point.above.forward.dut['queue']:,} itself" in " ".join(point.remarks())

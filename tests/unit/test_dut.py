@@ -11,7 +11,9 @@ import pytest
 
 from dutperf import config, dut
 from dutperf.config import ConfigError, Dut
+from dutperf.model import Direction, TrialResult, Verdict
 
+RESULT = TrialResult(trial=1, verdict=Verdict.VALID)
 SIDES = {side: {"port": "null", "version": 4, "ipv4": address} for side, address in (("left", "198.18.0.2/24"), ("right", "198.19.0.2/24"))}
 
 
@@ -153,3 +155,30 @@ def test_the_identity_is_not_the_commands() -> None:
 def test_a_configuration_comes_back_from_a_journal(commands: dict[str, Any]) -> None:
     setup = config.parse({**SIDES, "engine": {"cores": [1], "command": ["sudo"]}, "dut": {"name": "router", "commands": commands}, "media_mbps": 100}, "test")
     assert config.parse(config.as_json(setup), "journal") == setup
+
+
+def test_losses_are_what_the_dut_counted_during_the_trial(tmp_path: Path) -> None:
+    counters = tmp_path / "counters"
+    counters.write_text("forward queue 5\n\nreverse queue 7\n")
+    count = dut.losses_of(with_commands(losses=["cat", str(counters)]))
+
+    def lose() -> TrialResult:
+        counters.write_text("forward queue 12\nforward random 3\nreverse queue 7\n")
+        return RESULT
+
+    assert dut.losses_during(count, lose).dut_losses == {Direction.FORWARD: {"queue": 7, "random": 3}, Direction.REVERSE: {}}
+
+
+@pytest.mark.parametrize("line", ["forward queue", "forward queue -1", "left queue 5", "forward tail drop 5"])
+def test_what_a_dut_that_counts_may_not_say(line: str) -> None:
+    count = dut.losses_of(with_commands(losses=f"echo {line}"))
+    assert count is not None
+    with pytest.raises(ConfigError, match=f"dut.commands.losses: '{line}' is not a direction, a cause and a number"):
+        count()
+
+
+def test_a_dut_that_cannot_be_asked_says_nothing(tmp_path: Path) -> None:
+    assert dut.losses_of(config.parse(SIDES, "test").dut) is None
+    gone = config.parse({**SIDES, "dut": {"control": str(tmp_path / "no socket")}}, "test").dut
+    assert dut.losses_during(dut.losses_of(gone), lambda: RESULT) == RESULT
+    assert gone.identity() == {}

@@ -97,17 +97,18 @@ def test_core_mask(core: int, mask: str) -> None:
 @pytest.mark.parametrize(
     ("options", "rules"),
     [
-        ({}, []),
-        ({"limit_fps": "60000"}, ["limit rate over 60000/second drop"]),
-        ({"limit_fps": "60000", "burst": "1000"}, ["limit rate over 60000/second burst 1000 packets drop"]),
-        ({"loss": "0.0001"}, ["numgen random mod 10000 == 0 drop"]),
-        ({"loss": "0.5", "limit_fps": "7"}, ["limit rate over 7/second drop", "numgen random mod 2 == 0 drop"]),
+        ({}, {}),
+        ({"limit_fps": "60000"}, {"limit": "limit rate over 60000/second"}),
+        ({"limit_fps": "60000", "burst": "1000"}, {"limit": "limit rate over 60000/second burst 1000 packets"}),
+        ({"loss": "0.0001"}, {"random": "numgen random mod 10000 == 0"}),
+        ({"loss": "0.5", "limit_fps": "7"}, {"limit": "limit rate over 7/second", "random": "numgen random mod 2 == 0"}),
     ],
 )
-def test_known_truth_as_rules(options: dict[str, str], rules: list[str]) -> None:
+def test_known_truth_as_rules(options: dict[str, str], rules: dict[str, str]) -> None:
     parsed = RouterOptions.model_validate(options)
     assert parsed.rules() == rules
-    assert all(f"    {rule}\n" in ruleset(parsed.rules()) for rule in rules)
+    assert all(f"    {rule} jump lost_by_{cause}\n" in ruleset(rules) for cause, rule in rules.items())
+    assert all(f'counter name "{way}_{cause}" drop' in ruleset(rules) for cause in rules for way in ("forward", "reverse"))
 
 
 def test_tayga_maps_256_networks_on_each_side_one_to_one() -> None:

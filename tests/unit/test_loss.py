@@ -66,6 +66,19 @@ def test_where_in_words() -> None:
     assert loss.where_in_words(places, valid=False) == "10 not handed to the DUT, 20 unknown where"
 
 
+@pytest.mark.parametrize(
+    ("lost", "causes", "words"),
+    [
+        (1_200, {"queue": 1_190, "every_nth": 10}, "of 1,200 lost frames the DUT counts 1,200 itself: 1,190 queue, 10 every nth"),
+        (12, {}, "of 12 lost frames the DUT counts 0 itself"),
+        (12, None, ""),
+        (0, {"queue": 3}, ""),
+    ],
+)
+def test_counted_in_words(lost: int, causes: dict[str, int] | None, words: str) -> None:
+    assert loss.counted_in_words(lost, causes) == words
+
+
 def test_nothing_was_lost_nowhere() -> None:
     assert loss.where(CLEAN) == {}
 

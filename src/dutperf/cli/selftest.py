@@ -115,7 +115,7 @@ def _check(parts: Sequence[str], directory: Path, *, quick: bool) -> Iterator[Fi
         return
     conditions = [Conditions(**check.chosen(quick=quick)) for check in chosen]
     with bench(Source("refdut-ipv4", {}, None), *conditions) as ready:
-        dut = RefDut(Path(str(ready.setup.dut.identity()["control"])))
+        dut = RefDut(Path(str(ready.setup.dut.control)))
         course = Course(ready, dut, directory, _watch, quick)
         for check in chosen:
             yield from course.findings(check)

@@ -77,7 +77,7 @@ def trial(report: dict[str, Any], result: TrialResult) -> None:
             console.print(f"the link of port {name} was down at the end of the trial")
         if not getattr(result.dut_answered, name):
             console.print(f"the DUT did not answer ARP or NDP on port {name} before the trial")
-    for direction, causes in report.get("dut_losses", {}).items():
+    for direction, causes in (result.dut_losses or {}).items():
         console.print(f"the DUT's own counters, {direction}: {_by_kind(causes) or 'nothing'} lost")
 
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import typer
 
-from dutperf import config, dut, traffic
+from dutperf import config, traffic
 from dutperf.cli import live, options, show
 from dutperf.cli.errors import reported, say
 from dutperf.cli.options import DEFAULT
 from dutperf.conditions import Conditions
 from dutperf.config import ConfigError
+from dutperf.dut import losses_during, losses_of
 from dutperf.endings import ABORTED, INVALID
 from dutperf.model import Trial, TrialResult, Verdict, to_json
 from dutperf.testbench import Bench, Source, bench, check_one_size
@@ -67,10 +68,10 @@ def trial(
         intended = options.parse_rate("--rate", rate)
         with bench(source, conditions) as ready:
             planned = ready.trial(conditions, intended, NUMBER)
-            before = dut.own_losses(ready.setup.dut)
             sized = ready.sized(conditions)
-            result = run_one(planned, sized.frame_sizes[0], ready.tester)
-            report = as_report(ready, sized, planned, result) | lost_since(before, ready)
+            count = losses_of(ready.setup.dut)
+            result = losses_during(count, lambda: run_one(planned, sized.frame_sizes[0], ready.tester))
+            report = as_report(ready, sized, planned, result)
         if out is not None:
             _write(out, report)
         typer.echo(json.dumps(report)) if as_json else show.trial(report, result)
@@ -83,15 +84,6 @@ def run_one(planned: Trial, frame_size: int, tester: Tester) -> TrialResult:
     say(f"one trial with {frame_size} byte frames at {stream.rate_fps:,} frames/s per direction, {live.duration(planned.whole_s)}")
     with live.trial_progress(planned) as on_progress:
         return tester.run(planned, on_progress)
-
-
-def lost_since(before: dict[str, dict[str, int]] | None, ready: Bench) -> dict[str, Any]:
-    """``dut_losses``: what the DUT itself counted as lost since ``before``, by direction and cause; nothing where it does not say."""
-    after = dut.own_losses(ready.setup.dut)
-    if before is None or after is None:
-        return {}
-    causes = {way: {name: count - before[way].get(name, 0) for name, count in lost.items()} for way, lost in after.items()}
-    return {"dut_losses": {way: {name: count for name, count in lost.items() if count} for way, lost in causes.items()}}
 
 
 def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: TrialResult) -> dict[str, Any]:

@@ -8,13 +8,14 @@ Its throughput and loss can be made a known truth, to test the tester: ``limit_f
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from dutperf.lab.addresses import LEFT, RIGHT
 from dutperf.lab.definition import Lab, ResetOptions
+from dutperf.lab.netns import DUT_PORTS
 from dutperf.lab.site import Site
 
 
@@ -38,12 +39,12 @@ class RouterOptions(ResetOptions):
             raise ValueError("option burst needs limit_fps")
         return self
 
-    def rules(self) -> list[str]:
-        """The nftables rules that make the truth, limit first."""
+    def rules(self) -> dict[str, str]:
+        """What a packet that is dropped meets, as nftables has it, by the cause; limit first."""
         burst = "" if self.burst is None else f" burst {self.burst} packets"
-        limit = [] if self.limit_fps is None else [f"limit rate over {self.limit_fps}/second{burst} drop"]
-        loss = [] if self.loss is None else [f"numgen random mod {round(1 / self.loss)} == 0 drop"]
-        return limit + loss
+        limit = {} if self.limit_fps is None else {"limit": f"limit rate over {self.limit_fps}/second{burst}"}
+        loss = {} if self.loss is None else {"random": f"numgen random mod {round(1 / self.loss)} == 0"}
+        return limit | loss
 
 
 def build(version: Literal[4, 6], site: Site, options: RouterOptions) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def build(version: Literal[4, 6], site: Site, options: RouterOptions) -> dict[st
         "engine": {"dut_cores": [site.dut_core]},
         "left": {"port": "af_packet:tl", "version": version, **LEFT.ipv4, **LEFT.ipv6},
         "right": {"port": "af_packet:tr", "version": version, **RIGHT.ipv4, **RIGHT.ipv6},
-        "dut": {**identity(version, site.dut_core, options), "commands": {"reset": reset(site, options.reset_s)}},
+        "dut": {**identity(version, site.dut_core, options), "commands": {"reset": reset(site, options.reset_s), **losses(site, options)}},
     }
 
 
@@ -68,16 +69,28 @@ def reset(site: Site, reset_s: float) -> list[str]:
     return site.dut.command(["sh", "-ec", script])
 
 
-def ruleset(rules: list[str]) -> str:
-    """``rules`` for every packet that is forwarded, as nftables reads them."""
-    lines = "".join(f"    {rule}\n" for rule in rules)
-    return f"table inet truth {{\n  chain forwarded {{\n    type filter hook forward priority 0; policy accept;\n{lines}  }}\n}}\n"
+def losses(site: Site, options: RouterOptions) -> dict[str, list[str]]:
+    """The command that says how many packets the rules have dropped, where there are some: a line for each counter of :func:`ruleset`."""
+    lines = '$1 == "counter" { split($2, name, "_") } $1 == "packets" { print name[1], name[2], $2 }'
+    return {"losses": site.dut.command(["sh", "-ec", f"nft list counters table inet truth | awk '{lines}'"])} if options.rules() else {}
+
+
+def ruleset(rules: Mapping[str, str]) -> str:
+    """Drop every forwarded packet that meets one of ``rules``, and count it by direction and cause: as nftables reads it."""
+    counters = "".join(f"  counter {direction}_{cause} {{ }}\n" for cause in rules for direction in ("forward", "reverse"))
+    ends = "".join(
+        f'  chain lost_by_{cause} {{\n    iifname "{DUT_PORTS[0]}" counter name "forward_{cause}" drop\n    counter name "reverse_{cause}" drop\n  }}\n'
+        for cause in rules
+    )
+    lines = "".join(f"    {rule} jump lost_by_{cause}\n" for cause, rule in rules.items())
+    forwarded = f"  chain forwarded {{\n    type filter hook forward priority 0; policy accept;\n{lines}  }}\n"
+    return f"table inet truth {{\n{counters}{ends}{forwarded}}}\n"
 
 
 def identity(version: Literal[4, 6], core: int, options: RouterOptions) -> dict[str, Any]:
     """What the results say of this DUT."""
     release = platform.release()
-    rules = {"rules": options.rules()} if options.rules() else {}
+    rules = {"rules": [f"{rule} drop" for rule in options.rules().values()]} if options.rules() else {}
     return {"name": f"Linux IPv{version} router", "version": release, "kernel": release, "cores": [core], **rules}
 
 

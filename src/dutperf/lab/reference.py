@@ -145,7 +145,7 @@ def sides_of_tester(kind: Kind) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def identity(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
-    """What the results say of this DUT; ``control`` is where its counters can be had while the lab is there."""
+    """What the results say of this DUT; ``control`` is where its counters can be had while the lab is there, and no part of the results."""
     chosen = options.model_dump(exclude_defaults=True)
     name = {"siit": "reference SIIT gateway", "ipv4": "reference IPv4 router", "ipv6": "reference IPv6 router"}[kind]
     about = {"name": name, "version": __version__, "kernel": platform.release(), "cores": [site.dut_core], "control": str(control_socket(site))}

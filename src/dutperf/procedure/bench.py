@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from dutperf.calibration import Calibration
 from dutperf.conditions import Conditions
+from dutperf.dut import CountLosses
 from dutperf.model import IPV6_HEADER_EXCESS, Trial, TrialResult, to_json
 from dutperf.procedure.during import During, Running
 from dutperf.tester import Progress
@@ -48,6 +49,8 @@ class Plan:
     """Asks the DUT for its state, where the set-up says how."""
     dut_reset: Callable[[], Running] | None = None
     """Starts the command that resets the DUT, where the set-up has one."""
+    dut_losses: CountLosses | None = None
+    """Asks the DUT what it has counted as lost so far, where it can be asked."""
 
 
 @dataclass(frozen=True)

@@ -40,11 +40,13 @@ class Loss(Value):
     """In words; None where all frames came, if late."""
     where: dict[str, int] = Field(default_factory=dict)
     """See :func:`dutperf.loss.where`."""
+    dut: dict[str, int] | None = None
+    """Frames that the DUT itself counted as lost, by cause; None: it does not say."""
 
     def sentence(self) -> str:
         """When and where, for a person; empty where nothing was lost."""
         known = {name: count for name, count in self.where.items() if name != loss.ELSEWHERE}
-        return "; ".join(text for text in (self.when, loss.where_in_words(known, valid=True)) if text)
+        return "; ".join(text for text in (self.when, loss.where_in_words(known, valid=True), loss.counted_in_words(self.lost, self.dut)) if text)
 
 
 class Trials(Value):
@@ -203,7 +205,7 @@ def of_kind(events: Iterable[Event], kind: str) -> Iterator[Event]:
 
 def losses(result: TrialResult) -> dict[str, Loss]:
     """By direction."""
-    return {direction.value: _loss(counts) for direction, counts in result.directions().items()}
+    return {direction.value: _loss(counts, (result.dut_losses or {}).get(direction)) for direction, counts in result.directions().items()}
 
 
 def trials(results: list[Event]) -> Trials:
@@ -222,7 +224,7 @@ def cell(figure: float | None, form: str) -> str:
     return "-" if figure is None else format(figure, form)
 
 
-def _loss(counts: DirectionCounts) -> Loss:
+def _loss(counts: DirectionCounts, counted_by_dut: dict[str, int] | None) -> Loss:
     return Loss(
         lost=counts.lost,
         loss_ratio=counts.loss_ratio,
@@ -230,4 +232,5 @@ def _loss(counts: DirectionCounts) -> Loss:
         late=counts.late,
         when=loss.when(counts),
         where=loss.where(counts),
+        dut=counted_by_dut,
     )

@@ -71,7 +71,7 @@ class Course:
         """As on any bench, but it says what the DUT was made, and resets it by its socket."""
         plan = self.bench.plan(conditions)
         dut = {**plan.dut, "properties": check.properties.model_dump(exclude_defaults=True)}
-        return replace(plan, dut=dut, dut_reset=None if check.reset_s is None else self._reset(check.reset_s))
+        return replace(plan, dut=dut, dut_losses=None, dut_reset=None if check.reset_s is None else self._reset(check.reset_s))
 
     def _reset(self, duration_s: float) -> Callable[[], Running]:
         def start() -> Running:

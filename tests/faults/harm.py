@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from integration.measuring import Bench
 
@@ -23,6 +26,9 @@ class Target:
 
 
 Harm = Callable[[Target], None]
+
+_SYS_PIDFD_GETFD = 438
+"""On every architecture."""
 
 _BUSY = """
 import os, sys, time
@@ -103,6 +109,41 @@ def flood(port: str, flood_s: float) -> Harm:
         subprocess.run(["ip", "netns", "exec", target.bench.dut_netns, sys.executable, "-c", _FLOOD, port, str(flood_s)], check=True)
 
     return harm
+
+
+def fill_receive_socket(port: str, flood_s: float) -> Harm:
+    """The engine stands still, and its packet sockets have the least buffer that the kernel grants, until strangers' frames have filled what they hold."""
+
+    def harm(target: Target) -> None:
+        os.kill(target.engine, signal.SIGSTOP)
+        try:
+            for one in _packet_sockets(target.engine):
+                with one:
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+            flood(port, flood_s)(target)
+        finally:
+            os.kill(target.engine, signal.SIGCONT)
+
+    return harm
+
+
+def _packet_sockets(pid: int) -> list[socket.socket]:
+    """Those of another process, as descriptors of this one (pidfd_getfd(2))."""
+    inodes = {line.split()[8] for line in Path(f"/proc/{pid}/net/packet").read_text().splitlines()[1:]}
+    links = ((int(link.name), str(link.readlink())) for link in Path(f"/proc/{pid}/fd").iterdir())
+    numbers = [number for number, to in links if to.removeprefix("socket:[").removesuffix("]") in inodes]
+    assert numbers, "the engine has no packet socket"
+    process = os.pidfd_open(pid)
+    try:
+        return [socket.socket(fileno=_pidfd_getfd(process, number)) for number in numbers]
+    finally:
+        os.close(process)
+
+
+def _pidfd_getfd(process: int, number: int) -> int:
+    descriptor: int = ctypes.CDLL(None, use_errno=True).syscall(_SYS_PIDFD_GETFD, process, number, 0)
+    assert descriptor >= 0, os.strerror(ctypes.get_errno())
+    return descriptor
 
 
 def _tester_cores(bench: Bench) -> set[int]:

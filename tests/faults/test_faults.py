@@ -60,6 +60,9 @@ DUT = frozenset({"dut_disturbed"})
 LATE_FRAMES: dict[str, Any] = {"dut": {"delay_ms": 300}, "conditions": {"duration_s": 0.4, "drain_s": 0.5}, "after_share": 1}
 """When the sending has ended, the DUT still holds 1,200 frames of each direction."""
 
+LATER_FRAMES: dict[str, Any] = {"dut": {"delay_ms": 1_000}, "conditions": {"duration_s": 0.4, "drain_s": 2}, "after_share": 1}
+"""Likewise, with time to make all ready for them."""
+
 LONGER = {"duration_s": 2}
 """Time for a command to start on a busy machine."""
 
@@ -87,6 +90,7 @@ FAULTS = [
     Fault("right port down for 300 ms", harm.port_down("tr", 0.3), PORT_DOWN, conditions=LONGER),
     Fault("right port down for 300 ms, one way", harm.port_down("tr", 0.3), PORT_DOWN, conditions=LONGER | {"directions": "forward"}),
     Fault("right port down until after the end", harm.port_down("tr", 1.5), PORT_DOWN),
+    Fault("receive socket full while frames are under way", harm.fill_receive_socket("dr", 1.2), frozenset({"tester_drops"}), **LATER_FRAMES),
     Fault("strangers' frames", harm.flood("dr", 0.3), SENDER | RECEIVER | DUT, may_be_valid=True),
 ]
 QUICK = {"engine stopped for 150 ms", "engine stopped until after the end of receiving"}
@@ -99,7 +103,7 @@ def rows() -> list[Any]:
 
 def truth_of(ready: Bench) -> RefDut:
     """The reference DUT of the lab."""
-    return RefDut(Path(str(ready.setup.dut.identity()["control"])))
+    return RefDut(Path(str(ready.setup.dut.control)))
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,15 @@ from typing import Any
 
 import pytest
 
+from dutperf.lab.refdut import Properties
+from dutperf.model import FieldMode
+
+from .measuring import bench
 from .test_commands import dutperf
+from .test_reference_dut import assert_agree, undisturbed
 
 pytestmark = [pytest.mark.root, pytest.mark.truth]
+"""Delays of 1, 10 and 100 ms, and all that is counted to the frame, are in test_reference_dut.py: they take seconds."""
 
 ROUTER = ["--lab", "kernel-ipv4", "--directions", "forward", "--duration", "5", "--drain", "0.5"]
 
@@ -52,3 +58,45 @@ def test_random_loss_hides_the_routers_limit_without_tolerance_only(tmp_path: Pa
     strict = point(tmp_path / "strict", *loss)["throughput_fps"]["median"]
     assert tolerant > 0.7 * limit  # a disturbance of this machine can only lower what is found without any loss
     assert strict is None or strict < 0.05 * tolerant
+
+
+CAPACITY_FPS, QUEUE, DURATION_S = 20_000, 200, 2
+TRUE_FPS = (CAPACITY_FPS + (QUEUE + 1) / DURATION_S) / 2
+"""In the time of a trial the DUT takes its capacity, what fits into its queue, and the frame in service: each direction half of that."""
+KNOWN = [("refdut-ipv4", "memif", "fixed"), ("refdut-siit", "memif", "random"), ("refdut-ipv4", "veth", "random"), ("refdut-siit", "veth", "fixed")]
+
+
+@pytest.mark.parametrize(("lab", "link", "ports"), KNOWN)
+def test_twenty_of_twenty_repetitions_read_the_capacity(tmp_path: Path, lab: str, link: str, ports: str) -> None:
+    """Within 0.5 %. No rate is tried that exceeds the truth by less than 0.4 %: the little that it loses could be the work of frames that left late."""
+    dut = [text for option in (f"capacity_fps={CAPACITY_FPS}", f"queue={QUEUE}", f"link={link}") for text in ("--lab-option", option)]
+    range_ = ["--min-rate", f"{TRUE_FPS * 0.9962:.0f}", "--max-rate", f"{TRUE_FPS * 1.03:.0f}", "--resolution", f"{TRUE_FPS * 0.0085:.0f}"]
+    search = ["--ports", ports, "--duration", f"{DURATION_S}", "--drain", "0.2", "--repetitions", "10", *range_]
+    values: list[float | None] = []
+    for run in ("first ten", "second ten"):
+        done = dutperf("throughput", "--lab", lab, *dut, *search, "--json", "--out", str(tmp_path / run))
+        assert done.returncode == 0, done.stderr
+        values += json.loads(done.stdout)["points"][0]["throughput_fps"]["values"]
+    print(TRUE_FPS, values)
+    assert values == pytest.approx([TRUE_FPS] * 20, rel=0.005)
+
+
+LOSS, LOSS_FPS, LOSS_FRAMES = 0.01, 5_000, 10_000
+OF_99_PERCENT = 2.576
+"""Standard deviations of a normal distribution to either side, between which 99 % of it lies."""
+
+
+@pytest.mark.parametrize(("lab", "link", "ports"), KNOWN)
+def test_loss_ratios_lie_in_the_99_percent_interval_of_the_truth(lab: str, link: str, ports: str) -> None:
+    """Of 40 ratios, each of which may lie outside with a chance of 1 %, at most three do: more would come once in 1,000 times."""
+    off = LOSS_FRAMES**0.5 * (LOSS * (1 - LOSS)) ** 0.5 * OF_99_PERCENT / LOSS_FRAMES
+    with bench(lab, {"link": link}) as ready:
+        results = [
+            undisturbed(ready, Properties(loss=LOSS, seed=seed), LOSS_FPS, duration_s=LOSS_FRAMES / LOSS_FPS, ports=FieldMode(ports)) for seed in range(20)
+        ]
+    ratios = [counts.loss_ratio for result, _ in results for counts in result.directions().values()]
+    print([round(ratio, 5) for ratio in ratios])
+    assert len(ratios) == 40
+    assert sum(abs(ratio - LOSS) > off for ratio in ratios) <= 3
+    for result, truth in results:
+        assert_agree(result, truth)

@@ -6,13 +6,14 @@ DEMO := results/demo
 
 COUNT := 1
 
-.PHONY: docs man help setup setup-dev build demo test test-report truth faults accuracy bench bench-memory check format clean
+.PHONY: docs man help setup setup-dev build demo example test test-report truth faults accuracy bench bench-memory check format clean
 .NOTPARALLEL:
 
 help:
 	@echo "make demo    install what is missing, build, and measure TAYGA, a real NAT64 gateway, into $(DEMO)/"
 	@echo "make test    every test (root: they build network namespaces)"
-	@echo "make truth   the tests that measure a known truth at full length, about ten minutes"
+	@echo "make example   why throughput needs a frame timeout and a loss tolerance: beside downloads through the same router, five minutes"
+	@echo "make truth   the tests that measure a known truth at full length, about half an hour"
 	@echo "make test-report   reports in Chromium, at three widths, light and dark"
 	@echo "make accuracy   what this tester measures of a DUT whose truth is known, as a table, into results/accuracy.md"
 	@echo "make faults  harms the tester while it measures: nothing may be blamed on the DUT; COUNT=10 for ten times in a row"
@@ -35,6 +36,10 @@ demo: build
 	rm -rf $(DEMO)
 	$(VENV)/dutperf throughput --lab tayga-siit --frame-size 84 --initial-rate 8000 --resolution 1% \
 		--duration 1.5 --drain 0.3 --repetitions 3 --out $(DEMO)
+
+example: build
+	rm -rf results/gaming-rfc2544
+	$(VENV)/python examples/gaming-rfc2544/run.py --out results/gaming-rfc2544
 
 test: setup-dev
 	@scripts/build

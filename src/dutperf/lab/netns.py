@@ -102,6 +102,12 @@ def prepare_silent(namespace: Namespace) -> None:
     namespace.sysctl({"ipv6/conf/all/disable_ipv6": 1, "ipv6/conf/default/disable_ipv6": 1})
 
 
+def prepare_host(namespace: Namespace) -> None:
+    """Create a namespace for an ordinary host; its addresses are to work at once."""
+    namespace.create()
+    namespace.sysctl({"ipv6/conf/default/accept_dad": 0, "ipv6/conf/default/dad_transmits": 0, "ipv6/conf/default/accept_ra": 0})
+
+
 def hand_to_program(namespace: Namespace, ports: Sequence[str]) -> None:
     """Bring ports up for a program with packet sockets or XDP.
 

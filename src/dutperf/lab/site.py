@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from dutperf.lab.errors import LabError
+from dutperf.lab.hosts import host_of
 from dutperf.lab.netns import (
     DUT_PORTS,
     Namespace,
@@ -122,7 +123,7 @@ class Record:
 
     def take_down(self) -> None:
         """End every process in the lab's namespaces, remove these and all files. Does nothing about what is gone already."""
-        for namespace in (self.dut, self.tester):
+        for namespace in (self.dut, self.tester, *(host_of(self.tester, side) for side in ("left", "right"))):
             end_processes(namespace)
             namespace.delete()
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What RFC 2544 says of a router and what its users have of it, side by side: throughput in four ways, and a download over HTTP through the same DUT.
+
+After G. Lencse, Á. Kovács, K. Shima, "Gaming with the Throughput and the Latency Benchmarking Measurement Procedures of RFC 2544", IJATES2 9(2), 2020,
+scaled down to minutes. The DUT is the reference DUT between two network namespaces. Root only; ``make example``, or ``run.py --help``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tabulate import tabulate
+
+from dutperf import campaign, config, lab, procedure, traffic
+from dutperf.cli import live
+from dutperf.conditions import Conditions, Rate
+from dutperf.config import Setup
+from dutperf.lab import hosts, netns
+from dutperf.lab.hosts import Hosts
+from dutperf.lab.refdut import Properties, RefDut
+from dutperf.tester.dut_core import yield_to_the_dut
+from dutperf.tester.engine import EngineCommand, EngineTester
+
+LAB = "refdut-ipv4"
+FRAME_SIZE = 1518
+"""Bytes incl. FCS: what a download sends."""
+OFFERED_FPS = 5_000
+"""In each direction: what the media let through, so to say; about 60 Mbit/s."""
+CAPACITY_FPS = 11_000
+"""Of the DUT, both directions together: more than it is ever offered."""
+FRAME_TIMEOUT_MS = 80
+LEAST_FPS = 1_000
+"""The search goes no lower: a router that does not pass a fifth of what it is offered is bad enough."""
+LOSS_TOLERANCE = 0.0025
+"""Ten times what the paper loses at the least, as a trial here has far fewer frames for chance to strike; and room for chance."""
+RECEIVE_BUFFER = 524_288
+"""Bytes for each connection of the downloading host, half of them window: a tenth of what Linux allows, as the rate is about a tenth of the paper's."""
+PATIENCE_S = 120
+"""For a download."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A way to be a bad router, or a good one."""
+
+    name: str
+    properties: Mapping[str, Any]
+
+
+CLEAN = Scenario("no impairment", {})
+LATE = Scenario("every frame 100 ms late", {"delay_ms": 100})
+SCENARIOS = (
+    CLEAN,
+    Scenario("every frame 10 ms late", {"delay_ms": 10}),
+    LATE,
+    Scenario("0.1 % of the frames lost", {"loss": 0.001}),
+    Scenario("every frame 10 ms late, every 10th 110 ms", {"delay_ms": 10, "extra_delay_every": 10, "extra_delay_ms": 100}),
+)
+WAYS: dict[str, dict[str, Any]] = {
+    "RFC 2544": {},
+    "frame timeout": {"frame_timeout_ms": FRAME_TIMEOUT_MS},
+    "loss tolerance": {"loss_tolerance": LOSS_TOLERANCE},
+    "both": {"frame_timeout_ms": FRAME_TIMEOUT_MS, "loss_tolerance": LOSS_TOLERANCE},
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How long it takes."""
+
+    scenarios: tuple[Scenario, ...]
+    duration_s: float
+    download_bytes: int
+
+
+WHOLE = Size(SCENARIOS, duration_s=1.5, download_bytes=16 * 1024 * 1024)
+QUICK = Size((CLEAN, LATE), duration_s=0.5, download_bytes=4 * 1024 * 1024)
+
+
+@dataclass(frozen=True)
+class Download:
+    """As the user has it."""
+
+    time_s: float
+    goodput_mbps: float
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """What a search found, in frames/s per direction; None: nothing passed."""
+
+    median_fps: float | None
+    limited_by_tester: bool
+    """This machine was too busy: the figure says nothing about the DUT."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A scenario's figures; ``throughput`` by way to measure."""
+
+    scenario: str
+    throughput: dict[str, Throughput]
+    download: Download
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The DUT with the tester on it."""
+
+    setup: Setup
+    tester: EngineTester
+    dut: RefDut
+
+    def throughput(self, scenario: Scenario, way: str, size: Size, out: Path) -> Throughput:
+        """What the procedure finds in that way; its journal and report stay in ``out``."""
+        self.dut.configure(properties_of(scenario))
+        rates = {"min_rate": Rate.parse(f"{LEAST_FPS}"), "max_rate": Rate.parse(f"{OFFERED_FPS}"), "initial_rate": Rate.parse(f"{OFFERED_FPS}")}
+        times = {"duration_s": size.duration_s, "drain_s": 0.5, "repetitions": 1, "resolution": Rate.parse("5%")}
+        conditions = Conditions(frame_sizes=(FRAME_SIZE,), **times, **rates, **WAYS[way])
+        plan = campaign.Plan(
+            conditions=conditions,
+            make_trial=partial(traffic.make_trial, self.setup, conditions),
+            maximum_fps=partial(traffic.maximum_fps, self.setup),
+            dut={**self.setup.dut.identity(), "properties": properties_of(scenario).model_dump(exclude_defaults=True)},
+            config=config.as_json(self.setup),
+            invocation=sys.argv,
+        )
+        with live.observer() as observer:
+            summary = campaign.measure(procedure.find("throughput"), self.tester, plan, out, observer)
+        point = summary.points[0]
+        return Throughput(point.throughput_fps.median, point.limited_by_tester)
+
+
+def properties_of(scenario: Scenario) -> Properties:
+    """What the DUT is to be."""
+    return Properties(capacity_fps=CAPACITY_FPS, **scenario.properties)
+
+
+def measure(mapping: Mapping[str, Any], dut: RefDut, size: Size, out: Path) -> dict[str, dict[str, Throughput]]:
+    """The throughput of each scenario in each way."""
+    setup = config.parse(dict(mapping), origin=f"lab {LAB}")
+    command = EngineCommand.find(setup.engine.command, setup.engine.netns)
+    with EngineTester(command, traffic.open_request(setup, FRAME_SIZE), dut_cores=traffic.dut_cores(setup)) as tester:
+        bench = Bench(setup, tester, dut)
+        found: dict[str, dict[str, Throughput]] = {}
+        for scenario in size.scenarios:
+            for way in WAYS:
+                say(f"{scenario.name}: {way}")
+                directory = out / f"{scenario.name} - {way}".replace(" ", "_").replace("%", "percent")
+                found.setdefault(scenario.name, {})[way] = bench.throughput(scenario, way, size, directory)
+        return found
+
+
+def download(mapping: Mapping[str, Any], dut: RefDut, size: Size) -> dict[str, Download]:
+    """What the users have of each scenario: a web server on the right, curl on the left."""
+    users = hosts.replace_tester(mapping)
+    users.left.sysctl({"ipv4/tcp_rmem": f"4096 131072 {RECEIVE_BUFFER}"})
+    for host in (users.left, users.right):
+        host.sysctl({"ipv4/tcp_no_metrics_save": 1})  # a download learns nothing from the one before
+    dut.configure(properties_of(CLEAN))
+    with TemporaryDirectory() as directory:
+        Path(directory, "file").write_bytes(os.urandom(size.download_bytes))
+        with serving(users, directory) as url:
+            return {scenario.name: _download(users, url, scenario, dut) for scenario in size.scenarios}
+
+
+@contextmanager
+def serving(users: Hosts, directory: str) -> Iterator[str]:
+    """A web server with the files of ``directory``, once it answers; the URL of ``file``."""
+    command = users.right.command([sys.executable, "-m", "http.server", "80", "--directory", directory])
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        url = f"http://{users.right_address}/file"
+        netns.run(users.left.command(["curl", "--silent", "--fail", "--head", "--retry", "10", "--retry-connrefused", "--retry-delay", "1", url]))
+        yield url
+    finally:
+        server.kill()
+        server.wait()
+
+
+def _download(users: Hosts, url: str, scenario: Scenario, dut: RefDut) -> Download:
+    say(f"{scenario.name}: download")
+    dut.configure(properties_of(scenario))
+    figures = '{"time_s": %{time_total}, "bytes_per_s": %{speed_download}}'
+    command = users.left.command(["curl", "--silent", "--fail", "--max-time", str(PATIENCE_S), "--output", "/dev/null", "--write-out", figures, url])
+    seen = json.loads(netns.run(command))
+    return Download(seen["time_s"], seen["bytes_per_s"] * 8 / 1e6)
+
+
+def table(rows: list[Row]) -> str:
+    """In Markdown."""
+    heads = ["the router", *(f"throughput: {name}" for name in WAYS), "download, s", "goodput, Mbit/s"]
+    cells = [[row.scenario, *map(_share, row.throughput.values()), f"{row.download.time_s:.1f}", f"{row.download.goodput_mbps:.1f}"] for row in rows]
+    return tabulate(cells, heads, tablefmt="github", colalign=("left", *("right" for _ in heads[1:])), disable_numparse=True)
+
+
+def _share(found: Throughput) -> str:
+    if found.limited_by_tester:
+        return "tester disturbed"
+    return f"below {LEAST_FPS / OFFERED_FPS:.0%}" if found.median_fps is None else f"{found.median_fps / OFFERED_FPS:.0%}"
+
+
+def say(text: str) -> None:
+    """For whoever waits."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def compare(size: Size, out: Path) -> list[Row]:
+    """Both, on one DUT: measured first, for hosts take the tester's place then."""
+    yield_to_the_dut()
+    with lab.bring_up(LAB, {}) as mapping:
+        dut = RefDut(Path(mapping["dut"]["control"]))
+        found = measure(mapping, dut, size, out)
+        downloads = download(mapping, dut, size)
+    return [Row(scenario.name, found[scenario.name], downloads[scenario.name]) for scenario in size.scenarios]
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("results/gaming-rfc2544"), help="a new directory, for the table and every journal")
+    parser.add_argument("--quick", action="store_true", help="two scenarios, short trials, a small file: half a minute")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON instead of the table")
+    given = parser.parse_args()
+    rows = compare(QUICK if given.quick else WHOLE, given.out)
+    (given.out / "table.md").write_text(f"{table(rows)}\n", encoding="utf-8")
+    print(json.dumps([asdict(row) for row in rows]) if given.json else table(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -17,7 +17,7 @@ help:
 	@echo "make test-report   reports in Chromium, at three widths, light and dark"
 	@echo "make accuracy   what this tester measures of a DUT whose truth is known, as a table, into results/accuracy.md"
 	@echo "make faults  harms the tester while it measures: nothing may be blamed on the DUT; COUNT=10 for ten times in a row"
-	@echo "make bench   how fast one core sends and receives, against dpdk-testpmd in the same run, into bench.json"
+	@echo "make bench   how fast one core sends and receives, against dpdk-testpmd in the same run, into bench.json; what each step costs"
 	@echo "make bench-memory   the engine's memory in a PDV trial of a million frames, and of sixty million"
 	@echo "make docs    the documentation, to be read offline, into build/site;   make man   manual pages, into build/man"
 	@echo "make check   style, types, dependencies between modules"
@@ -73,6 +73,7 @@ bench: setup
 	@scripts/build
 	$(VENV)/python benchmarks/speed.py
 	build/engine/engine-bench
+	$(VENV)/python benchmarks/instructions.py
 
 bench-memory: build
 	$(VENV)/python benchmarks/pdv_memory.py

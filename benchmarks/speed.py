@@ -128,7 +128,7 @@ def _show(timed: list[Timed]) -> None:
         table.add_column(column, justify="left" if not column else "right")
     for one in timed:
         entry, goal, name = one.as_json(), one.case.goal, one.case.name
-        figures = (f"{entry['value'] / 1e6:.2f}", f"{entry['reference_value'] / 1e6:.1f}", f"{one.ratio:.2f}", "" if goal is None else f"{goal:.1f}")
+        figures = (f"{entry['value'] / 1e6:.2f}", f"{entry['reference_value'] / 1e6:.1f}", f"{one.ratio:.2f}", "" if goal is None else f"{goal:.2f}")
         table.add_row(name, *figures)
     Console(width=max(140, Console().width)).print(table)
 

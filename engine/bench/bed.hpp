@@ -2,6 +2,9 @@
 // What the benchmarks of the hot loops share: ports joined in memory, a port that costs nothing, and a frame.
 #pragma once
 
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "server/session.hpp"
@@ -10,6 +13,11 @@
 namespace dutperf {
 
 inline constexpr std::uint64_t kRing = 4096;  // frames
+
+// As many iterations as the environment says, where it does: what counts instructions runs two numbers of them and takes the difference.
+inline void set_iterations(benchmark::internal::Benchmark* one) {
+    if (const char* wanted = std::getenv("BENCH_ITERATIONS")) one->Iterations(std::atoll(wanted));
+}
 
 // DPDK starts once in a process, so all benchmarks use one session.
 inline Session& session() {
@@ -32,8 +40,6 @@ inline std::uint32_t next_generation() {
     return ++last;
 }
 
-inline FieldPair random_ports() {
-    return {{.mode = FieldMode::random, .min = 1024, .max = 65535}, {.mode = FieldMode::random, .min = 1, .max = 49151}, 1};
-}
+inline FieldPair random_ports() { return {{.mode = FieldMode::random, .min = 1024, .max = 65535}, {.mode = FieldMode::random, .min = 1, .max = 49151}, 1}; }
 
 }  // namespace dutperf

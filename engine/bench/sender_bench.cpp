@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each step of sending costs on a port that costs least (null): each benchmark does what the one before it does, and one thing more.
-#include <benchmark/benchmark.h>
-
 #include "bench/bed.hpp"
 #include "port/burst.hpp"
 #include "trial/transmitter.hpp"
@@ -36,7 +34,7 @@ void pool_alone(benchmark::State& state) {
     }
     report(state);
 }
-BENCHMARK(pool_alone)->Name("send: take buffers and give them back");
+BENCHMARK(pool_alone)->Name("send: take buffers and give them back")->Apply(set_iterations);
 
 // The driver frees them one by one: no tester that takes its buffers from a pool can be faster on this port.
 void driver_alone(benchmark::State& state) {
@@ -49,7 +47,7 @@ void driver_alone(benchmark::State& state) {
     }
     report(state);
 }
-BENCHMARK(driver_alone)->Name("send: the driver");
+BENCHMARK(driver_alone)->Name("send: the driver")->Apply(set_iterations);
 
 void with_template(benchmark::State& state) {
     const TestBed bed = session().bed();
@@ -62,7 +60,7 @@ void with_template(benchmark::State& state) {
     }
     report(state);
 }
-BENCHMARK(with_template)->Name("send: and lengths, and whose template it is");
+BENCHMARK(with_template)->Name("send: and lengths, and whose template it is")->Apply(set_iterations);
 
 struct Composition {
     bool ports = false, networks = false, stamps = false;
@@ -101,24 +99,25 @@ void with_content(benchmark::State& state) {
     }
     report(state);
 }
-BENCHMARK(with_content<Composition{}>)->Name("send: and numbers and checksums");
-BENCHMARK(with_content<Composition{.ports = true}>)->Name("send: and random ports");
-BENCHMARK(with_content<Composition{.ports = true, .networks = true}>)->Name("send: and random ports and networks");
-BENCHMARK(with_content<Composition{.ports = true, .stamps = true}>)->Name("send: and random ports and stamps");
+BENCHMARK(with_content<Composition{}>)->Name("send: and numbers and checksums")->Apply(set_iterations);
+BENCHMARK(with_content<Composition{.ports = true}>)->Name("send: and random ports")->Apply(set_iterations);
+BENCHMARK(with_content<Composition{.ports = true, .networks = true}>)->Name("send: and random ports and networks")->Apply(set_iterations);
+BENCHMARK(with_content<Composition{.ports = true, .stamps = true}>)->Name("send: and random ports and stamps")->Apply(set_iterations);
 
 template <Composition C>
 void with_schedule(benchmark::State& state) {
     const TestBed bed = session().bed();
     Parts<C> made(bed);
-    Transmitter<ConstantRate, typename Parts<C>::Varying> transmitter(null_port().id(), {kClockHz, kClockHz, kFrames, kBurst}, bed.control_rings[0], made.parts);
+    Transmitter<ConstantRate, typename Parts<C>::Varying> transmitter(null_port().id(), {kClockHz, kClockHz, kFrames, kBurst}, bed.control_rings[0],
+                                                                      made.parts);
     transmitter.start(now_ticks() - kFrames, ~Ticks{0});  // always late
     Ticks now = now_ticks();
     for (auto _ : state) now = transmitter.turn(now);
     report(state);
 }
-BENCHMARK(with_schedule<Composition{}>)->Name("send: numbers, schedule and evidence");
-BENCHMARK(with_schedule<Composition{.ports = true}>)->Name("send: random ports, schedule and evidence");
-BENCHMARK(with_schedule<Composition{.ports = true, .stamps = true}>)->Name("send: random ports, stamps, schedule and evidence");
+BENCHMARK(with_schedule<Composition{}>)->Name("send: numbers, schedule and evidence")->Apply(set_iterations);
+BENCHMARK(with_schedule<Composition{.ports = true}>)->Name("send: random ports, schedule and evidence")->Apply(set_iterations);
+BENCHMARK(with_schedule<Composition{.ports = true, .stamps = true}>)->Name("send: random ports, stamps, schedule and evidence")->Apply(set_iterations);
 
 }  // namespace
 }  // namespace dutperf

@@ -33,9 +33,10 @@ inline void store_lanes(Word* at, Lanes lanes) {
 // The bytes of each in the opposite order.
 inline Lanes swap64(Lanes lanes) {
     using Bytes = std::uint8_t __attribute__((vector_size(sizeof(Lanes))));
-    Bytes order;
-    for (std::size_t i = 0; i < sizeof(Lanes); ++i) order[i] = static_cast<std::uint8_t>(i ^ 7U);
-    return reinterpret_cast<Lanes>(__builtin_shuffle(reinterpret_cast<Bytes>(lanes), order));
+    const auto bytes = reinterpret_cast<Bytes>(lanes);
+    return reinterpret_cast<Lanes>(__builtin_shufflevector(bytes, bytes, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8, 23, 22, 21, 20, 19, 18, 17, 16,
+                                                           31, 30, 29, 28, 27, 26, 25, 24, 39, 38, 37, 36, 35, 34, 33, 32, 47, 46, 45, 44, 43, 42, 41, 40, 55,
+                                                           54, 53, 52, 51, 50, 49, 48, 63, 62, 61, 60, 59, 58, 57, 56));
 }
 inline std::uint64_t swap64(std::uint64_t number) { return __builtin_bswap64(number); }
 

@@ -184,7 +184,8 @@ private:
                 sum += ports;
             }
             if constexpr (V::addresses) {
-                const Lanes source_word = source.words(load_lanes(&source_address_[i])), destination_word = destination.words(load_lanes(&destination_address_[i]));
+                const Lanes source_word = source.words(load_lanes(&source_address_[i])),
+                            destination_word = destination.words(load_lanes(&destination_address_[i]));
                 const Lanes added = checksum_word(source_word, source.at_odd_offset()) + checksum_word(destination_word, destination.at_odd_offset());
                 store_lanes(&out.source_word[i], source_word);
                 store_lanes(&out.destination_word[i], destination_word);

@@ -68,7 +68,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         assert point["repetitions"] == {"finished": 3, "stopped": "number"}
         assert (point["inconsistent"], point["goals"]) == ([], [])
         assert set(point["above"]) == {"rate_fps", "forward", "reverse"}
-        assert set(point["above"]["forward"]) == {"lost", "loss_ratio", "dut_input_drops", "late", "when", "where"}
+        assert set(point["above"]["forward"]) == {"lost", "loss_ratio", "dut_input_drops", "late", "when", "where", "dut"}
         assert point["above"]["forward"]["lost"] > 0
         assert point["above"]["rate_fps"] > 54_321
         assert point["limited_by"] == "dut"

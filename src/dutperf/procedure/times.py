@@ -153,7 +153,7 @@ class TimesPoint(points.DirectionsPoint[Times]):
             x_label="frame size, bytes",
             y_label="time, s",
             curves=tuple(curves),
-            caption=f"Time {meaning}. {charts.bars()}",
+            caption=f"{meaning[0].upper()}{meaning[1:]}. {charts.bars()}",
             x_scale="octaves",
             y_scale=charts.scale_of(y for curve in curves for y in curve.y),
         )

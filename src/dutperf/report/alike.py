@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
-from dutperf.conditions import Rate
 from dutperf.model import Value
 from dutperf.report import tables, words
 from dutperf.report.measured import Measured
@@ -66,7 +65,7 @@ def _stated(one: Measured) -> Iterator[tuple[str, Any]]:
     yield "procedure", summary.procedure
     for name, value in summary.conditions.items():
         if name not in ("ranges", "series"):
-            yield from tables.flat(_plain(value), name)
+            yield from tables.flat(words.rates(value), name)
     for frame in plan["frames"]:
         yield from tables.flat(frame.get("subtracted", {}), f"subtracted at {frame['frame_size']} bytes")
     yield from tables.flat(plan.get("source", {}), "set-up")
@@ -82,13 +81,6 @@ def _stated(one: Measured) -> Iterator[tuple[str, Any]]:
 def _known(members: Mapping[str, Any], names: tuple[str, ...], prefix: str) -> Iterator[tuple[str, Any]]:
     values = dict(tables.flat(members))
     yield from ((f"{prefix}.{name}", values[name]) for name in names if name in values)
-
-
-def _plain(value: Any) -> Any:
-    """Rates as they are shown."""
-    if isinstance(value, list):
-        return [_plain(entry) for entry in value]
-    return str(Rate.model_validate(value)) if isinstance(value, Mapping) and set(value) == {"value", "unit"} else value
 
 
 def _weight(name: str) -> Weight:

@@ -146,7 +146,7 @@ def _deviations(known: Sequence[Measured]) -> list[tuple[str, str, str]]:
 
 def _conditions(one: Measured) -> dict[str, Any]:
     assert one.summary is not None
-    return {name: value for name, value in one.summary.conditions.items() if name != "ranges"}
+    return {name: words.rates(value) for name, value in one.summary.conditions.items() if name != "ranges"}
 
 
 def _environment(one: Measured) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dutperf.conditions import Rate
+
 CONDITIONS: Mapping[str, str] = {
     "frame_sizes": "frame sizes, bytes with FCS",
     "series": "series of frame sizes",
@@ -30,9 +32,20 @@ CONDITIONS: Mapping[str, str] = {
     "min_rate": "lowest rate",
     "max_rate": "highest rate",
     "initial_rate": "first rate",
-    "rates": "rates, frames/s per direction",
-    "rate": "rate, frames/s per direction",
+    "rates": "rates per direction",
+    "rate": "rate per direction",
     "found": "rate measured at by frame size, frames/s per direction",
+    "definition": "definition of latency",
+    "subtract_calibration": "the tester's own delay is subtracted",
+    "max_burst_s": "longest burst, s at its rate",
+    "burst_resolution": "resolution of the search, share of the burst",
+    "verifications": "times that a burst without loss is sent again",
+    "overload_s": "overload at the beginning of a trial, s",
+    "reset_after_s": "the DUT is reset after, s",
+    "search.start": "where a repetition's search starts",
+    "search.first_frames": "first burst, frames",
+    "search.order": "order of the rates",
+    "search.ends": "the series ends",
     "tags": "tagged frames of a trial",
     "tag_after_s": "first frame tagged after, s",
     "step": "step between rates",
@@ -63,6 +76,13 @@ def name_of(member: str, names: Mapping[str, str]) -> str:
         known, _, last = known.rpartition(".")
         rest = f"{last}.{rest}" if rest else last
     return member.replace("_", " ") if not known else names[known] + (f": {rest}" if rest else "")
+
+
+def rates(value: Any) -> Any:
+    """A condition with its rates as a person reads them, wherever they stand in it."""
+    if isinstance(value, list):
+        return [rates(entry) for entry in value]
+    return str(Rate.model_validate(value)) if isinstance(value, Mapping) and set(value) == {"value", "unit"} else value
 
 
 def text(value: Any) -> str:

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "frame/lanes.hpp"
+#include "frame/random_bits.hpp"
 
 namespace dutperf {
 
@@ -25,18 +26,6 @@ struct FieldSpec {
     [[nodiscard]] bool counts() const { return mode == FieldMode::increasing || mode == FieldMode::decreasing; }
     [[nodiscard]] std::uint32_t range() const { return std::uint32_t{max} - min + 1; }
 };
-
-// SplitMix64 of Steele, Lea and Flood (2014): `Number` is one number or lanes of them.
-template <class Number>
-inline Number splitmix64(Number z) {
-    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31U);
-}
-
-// 64 bits for frame `k` of the generator `seed`.
-inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t k) { return splitmix64(seed + (k + 1) * 0x9E3779B97F4A7C15U); }
-inline Lanes random_bits(std::uint64_t seed, Lanes k) { return splitmix64(seed + (k + 1) * 0x9E3779B97F4A7C15U); }
 
 // Uniform over 0 … range-1 from 32 random bits; with 16-bit ranges the bias is below 2^-16.
 template <class Number>

@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // When each frame is due: frame k at start + floor(k * clock_hz / rate) ticks, in integers, so that no rounding adds up however long a trial is.
 // A late frame does not shift those after it (Lencse, IJATES2 9(3), 2020): what is due is sent at once, up to a burst a turn.
-// A sender is composed with its schedule at compile time, so a further pattern is a further class here that fulfils Schedule, and costs the others nothing.
+// A sender is composed with its schedule at compile time, so a further one is a further class here that fulfils Schedule, and costs the others nothing.
+// Patterns other than a constant rate are lists of due times (patterns.hpp).
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <concepts>
 #include <cstdint>
 #include <variant>
+#include <vector>
+
+#include "pace/patterns.hpp"
 
 namespace dutperf {
 
-using Ticks = std::uint64_t;  // of the time stamp counter
-
-// Ticks from the start to the due time of frame k, by the definition itself; the class below must agree with it.
-inline Ticks due_after(std::uint64_t k, std::uint64_t clock_hz, std::uint64_t rate_fps) {
-    __extension__ using Wide = unsigned __int128;
-    return static_cast<Ticks>(static_cast<Wide>(k) * clock_hz / rate_fps);
-}
-
-// `start` comes first. `due` tells how many frames are due at a time, at most a burst, and does not move the schedule; `advance` says that so many
-// have been taken. Due times never decrease with the frame's number.
+// `start` comes first, once. `due` tells how many frames are due at a time, at most a burst, and does not move the schedule; `advance` says that so many
+// have been taken. `due_of` may be asked for the frames that were taken last, a burst of them, and for the next burst. Due times never decrease with the
+// frame's number.
 template <class S>
 concept Schedule = requires(S schedule, const S& still, Ticks now, std::uint64_t k, std::uint32_t count) {
     schedule.start(now);
@@ -139,7 +137,59 @@ private:
     std::uint32_t burst_;
 };
 
-static_assert(Schedule<ConstantRate> && Schedule<ChangingRate>);
-using AnySchedule = std::variant<ConstantRate, ChangingRate>;
+// Due times that are listed a few at a time, as a source gives them: for patterns of which no step leads from a frame to the next one. A list costs some
+// nanoseconds a frame more than a step. It holds the last burst that was taken and at least the next one.
+class Listed {
+public:
+    using Source = std::variant<PoissonTimes, BurstTimes>;
+
+    // `frames` in all; `burst` is the most that due() returns.
+    Listed(const Source& source, std::uint64_t frames, std::uint32_t burst)
+        : source_(source), frames_(frames), burst_(burst), mask_(std::bit_ceil(2 * burst + kFewTimes) - 1), due_(mask_ + 1) {}
+
+    void start(Ticks at) {
+        start_ = at;
+        list();
+    }
+
+    [[nodiscard]] std::uint64_t number() const { return number_; }
+    [[nodiscard]] Ticks next_due() const { return due_of(number_); }
+    [[nodiscard]] bool finished() const { return number_ == frames_; }
+    [[nodiscard]] Ticks due_of(std::uint64_t k) const { return due_[k & mask_]; }
+
+    [[nodiscard]] std::uint32_t due(Ticks now) const {
+        const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(frames_ - number_, burst_));
+        if (most == 0 || now < next_due()) return 0;
+        if (due_of(number_ + most - 1) <= now) return most;
+        std::uint32_t count = 1;
+        while (due_of(number_ + count) <= now) ++count;
+        return count;
+    }
+
+    void advance(std::uint32_t count) {
+        number_ += count;
+        list();
+    }
+
+private:
+    void list() {
+        for (const std::uint64_t wanted = std::min(frames_, number_ + burst_); listed_ < wanted;) {
+            const std::uint32_t more = std::visit([this](auto& source) { return source.next(few_); }, source_);
+            for (std::uint32_t i = 0; i < more; ++i) due_[listed_++ & mask_] = start_ + few_[i];
+        }
+    }
+
+    Source source_;
+    std::uint64_t frames_;
+    std::uint32_t burst_;
+    std::uint64_t mask_;
+    std::vector<Ticks> due_;  // of frame k at k & mask_
+    FewTimes few_{};
+    Ticks start_ = 0;
+    std::uint64_t number_ = 0, listed_ = 0;
+};
+
+static_assert(Schedule<ConstantRate> && Schedule<ChangingRate> && Schedule<Listed>);
+using AnySchedule = std::variant<ConstantRate, ChangingRate, Listed>;
 
 }  // namespace dutperf

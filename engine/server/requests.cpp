@@ -70,11 +70,32 @@ std::optional<RateChange> read_change(Reader& stream, std::uint64_t duration_ns)
     return change;
 }
 
+// What depends on the rate: bursts would overlap where their frames came more slowly than on average.
+Bursts read_bursts(Reader& pattern, std::uint64_t rate_fps) {
+    Bursts bursts{.frames = pattern.integer("frames", {2, kMillion})};
+    if (!pattern.has("within_fps")) return bursts;
+    bursts.within_fps = pattern.integer("within_fps", {1, kHighestFps});
+    if (bursts.within_fps < rate_fps) pattern.fail("within_fps", "must not be less than rate_fps");
+    return bursts;
+}
+
+Pattern read_pattern(Reader& stream, std::uint64_t rate_fps) {
+    auto pattern = stream.optional_object("pattern");
+    if (!pattern) return {};
+    if (stream.has("then")) stream.fail("pattern", "goes with one rate only, not with then");
+    const std::string kind = pattern->text("kind");
+    if (kind != "poisson" && kind != "bursts") pattern->fail("kind", "must be one of poisson, bursts, not '" + kind + "'");
+    const Pattern made = kind == "poisson" ? Pattern(Poisson{}) : Pattern(read_bursts(*pattern, rate_fps));
+    pattern->finish();
+    return made;
+}
+
 StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_t duration_ns) {
     constexpr std::uint16_t kSourcePort = 0xC020, kDestinationPort = 7;  // RFC 2544 C.2.6.4
     StreamSpec spec;
     spec.rate_fps = stream.integer("rate_fps", {1, kHighestFps});
     spec.then = read_change(stream, duration_ns);
+    spec.pattern = read_pattern(stream, spec.rate_fps);
     spec.foreground = read_frame(stream.object("foreground"), max_frame_size);
     if (auto background = stream.optional_object("background")) spec.background = read_frame(*background, max_frame_size);
     spec.n = static_cast<std::uint32_t>(stream.integer("n", {1, kMillion}, 2));

@@ -65,6 +65,16 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
         {"/forward/then", {{"rate_fps", 0}, {"after_ns", 1}}, "params.forward.then.rate_fps"},
         {"/forward/then", {{"rate_fps", 1}}, "params.forward.then.after_ns"},
         {"/forward/then", {{"rate_fps", 1}, {"after_ns", 1}, {"then", 1}}, "params.forward.then.then"},
+        {"/forward/pattern", {{"kind", "poisson"}}, ""},
+        {"/forward/pattern", {{"kind", "poisson"}, {"frames", 2}}, "params.forward.pattern.frames"},
+        {"/forward/pattern", {{"kind", "constant"}}, "params.forward.pattern.kind"},
+        {"/forward/pattern", {{"kind", "bursts"}, {"frames", 2}}, ""},
+        {"/forward/pattern", {{"kind", "bursts"}, {"frames", 1}}, "params.forward.pattern.frames"},
+        {"/forward/pattern", {{"kind", "bursts"}, {"frames", 1'000'000}, {"within_fps", 1000}}, ""},
+        {"/forward/pattern", {{"kind", "bursts"}, {"frames", 1'000'001}}, "params.forward.pattern.frames"},
+        {"/forward/pattern", {{"kind", "bursts"}, {"frames", 2}, {"within_fps", 999}}, "params.forward.pattern.within_fps"},
+        {"/forward/pattern", {{"kind", "bursts"}}, "params.forward.pattern.frames"},
+        {"/forward/pattern", "poisson", "params.forward.pattern"},
         {"/forward/n", 0, "params.forward.n"},
         {"/forward/m", 3, "params.forward.m"},
         {"/forward/m", 1, "params.forward.background"},
@@ -128,6 +138,24 @@ TEST(Requests, TaggedFramesMustFitAfterAChangeOfTheRate) {
     request["tagged"] = {{"count", 105}, {"after_ns", 400'000'000}};  // 100 at 1,000 frames/s, then 5 at 10
     EXPECT_EQ(refused_field(request), "");
     request["tagged"]["count"] = 106;
+    EXPECT_EQ(refused_field(request), "params.tagged");
+}
+
+TEST(Requests, APatternGoesWithOneRate) {
+    json request = trial();
+    request["forward"]["pattern"] = {{"kind", "poisson"}};
+    request["forward"]["then"] = {{"rate_fps", 10}, {"after_ns", 500'000'000}};
+    EXPECT_EQ(refused_field(request), "params.forward.pattern");
+}
+
+// ... and at the times that the pattern has: one of ten bursts begins in the last tenth of the second.
+TEST(Requests, TaggedFramesMustFitIntoThePattern) {
+    json request = trial();
+    request["stamping"] = "tagged";
+    request["forward"]["pattern"] = {{"kind", "bursts"}, {"frames", 100}};
+    request["tagged"] = {{"count", 100}, {"after_ns", 900'000'000}};
+    EXPECT_EQ(refused_field(request), "");
+    request["tagged"]["after_ns"] = 900'000'001;
     EXPECT_EQ(refused_field(request), "params.tagged");
 }
 

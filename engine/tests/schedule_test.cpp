@@ -109,11 +109,29 @@ INSTANTIATE_TEST_SUITE_P(Changes, ScheduleWithAChange,
                                          Change{500, 1'488'095, 100, 5'000, kHz / 5, 64}, Change{14'880'952, 7'440'476, 4'000, 4'000, 698'000, 512},
                                          Change{3, 7, 1, 10, 1, 1}, Change{60'000, 60'000, 40, 0, kHz, 8}));
 
-TEST(Schedule, ExactAfterAnHourAtAnyRate) {
-    for (const std::uint64_t rate : {1UL, 7UL, 60'000UL, 14'880'952UL, 999'999'937UL}) {
-        EXPECT_EQ(due_after(rate * 3600, kHz, rate), kHz * 3600) << rate;  // frame number `rate * 3600` is due after 3600 s to the tick
+class HourOf : public testing::TestWithParam<Case> {};
+
+// Step by step through an hour: the due time is the exact one, rounded down to a tick, so nothing has added up. In 128 bits, by multiplication alone.
+TEST_P(HourOf, IsExactToTheTick) {
+    const auto [rate, burst] = GetParam();
+    const std::uint64_t frames = rate * 3600;
+    ConstantRate schedule(kHz, rate, frames + 1, burst);
+    schedule.start(0);
+    for (std::uint64_t left = frames; left != 0; left -= std::min<std::uint64_t>(left, burst))
+        schedule.advance(static_cast<std::uint32_t>(std::min<std::uint64_t>(left, burst)));
+    EXPECT_EQ(schedule.next_due(), kHz * 3600);  // frame number `rate * 3600`
+    EXPECT_EQ(schedule.due_of(frames), kHz * 3600);
+    for (const std::uint64_t k : {frames / 7, frames / 2 + 1, frames - 1}) {
+        const Wide exact = static_cast<Wide>(k) * kHz, due = schedule.due_of(k);
+        EXPECT_LE(due * rate, exact) << k;
+        EXPECT_GT((due + 1) * rate, exact) << k;
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(Hours, HourOf,
+                         testing::Values(Case{1, 1}, Case{7, 32}, Case{59'999, 32}, Case{60'000, 7}, Case{1'488'095, 512}, Case{14'880'952, 512}));
+
+TEST(Schedule, ExactAfterAnHourAtTheHighestRate) { EXPECT_EQ(due_after(999'999'937UL * 3600, kHz, 999'999'937), kHz * 3600); }
 
 }  // namespace
 }  // namespace dutperf

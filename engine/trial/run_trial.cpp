@@ -23,9 +23,6 @@ constexpr Ticks kUnknown = std::numeric_limits<Ticks>::max();
 std::size_t sending_port(Direction direction) { return direction == Direction::forward ? 0 : 1; }
 std::size_t receiving_port(Direction direction) { return 1 - sending_port(direction); }
 
-// Each pair of fields of each direction has a generator of its own.
-std::uint64_t generator_seed(std::uint64_t seed, Direction direction, std::uint64_t pair) { return random_bits(seed, 4 * pair + index_of(direction)); }
-
 AddressVariation variation(bool varies) { return varies ? AddressVariation::word : AddressVariation::none; }
 
 AddressVariations variations(const StreamSpec& stream, bool ipv6, bool foreground) {
@@ -55,16 +52,23 @@ Ticks ticks_of(std::uint64_t ns, std::uint64_t clock_hz) { return due_after(ns, 
 StampChoice stamp_choice(const TrialSpec& spec, Direction direction) {
     if (spec.stamping != Stamping::tagged) return StampChoice::every();
     const std::uint64_t first = spec.due_before(direction, spec.tagging.after_ns);
-    return StampChoice::tagged(spec.tagging.count, first, spec.intended(direction) - first, generator_seed(spec.seed, direction, 2));
+    return StampChoice::tagged(spec.tagging.count, first, spec.intended(direction) - first, generator_seed(spec.seed, direction, Generator::tags));
 }
 
-AnySchedule schedule_of(const StreamSpec& stream, std::uint64_t clock_hz, const TrialSpec& spec) {
-    const std::uint64_t frames = stream.due_before(spec.duration_ns);
-    if (!stream.then) return ConstantRate(clock_hz, stream.rate_fps, frames, spec.burst);
-    const std::uint64_t before_change = stream.due_before(stream.then->after_ns);
+AnySchedule steady_schedule(const StreamSpec& stream, std::uint64_t clock_hz, std::uint64_t frames, std::uint64_t before_change, std::uint32_t burst) {
+    if (!stream.then) return ConstantRate(clock_hz, stream.rate_fps, frames, burst);
     const Ticks change = ticks_of(stream.then->after_ns, clock_hz) + 1;  // rounded up: no frame is early
-    return ChangingRate({clock_hz, stream.rate_fps, before_change, spec.burst}, {clock_hz, stream.then->rate_fps, frames - before_change, spec.burst}, change,
-                        spec.burst);
+    return ChangingRate({clock_hz, stream.rate_fps, before_change, burst}, {clock_hz, stream.then->rate_fps, frames - before_change, burst}, change, burst);
+}
+
+AnySchedule schedule_of(const TrialSpec& spec, Direction direction, std::uint64_t clock_hz) {
+    const StreamSpec& stream = *spec.streams[index_of(direction)];
+    const std::uint64_t frames = spec.intended(direction);
+    if (const auto* bursts = std::get_if<Bursts>(&stream.pattern)) return Listed(BurstTimes(*bursts, clock_hz, stream.rate_fps), frames, spec.burst);
+    if (std::holds_alternative<Poisson>(stream.pattern)) {
+        return Listed(PoissonTimes(spec.uniform_times(direction), ticks_of(spec.duration_ns, clock_hz)), frames, spec.burst);
+    }
+    return steady_schedule(stream, clock_hz, frames, stream.then ? spec.due_before(direction, stream.then->after_ns) : frames, spec.burst);
 }
 
 // The parts of the sending time over which losses are counted, in frame numbers.
@@ -74,9 +78,9 @@ MissingFrames::Bounds loss_bounds(const TrialSpec& spec, Direction direction) {
     return bounds;
 }
 
-std::optional<Losses> losses_of(const MissingFrames& missing, const StreamSpec& stream) {
+std::optional<Losses> losses_of(const MissingFrames& missing, const TrialSpec& spec, Direction direction) {
     if (missing.total() == 0) return std::nullopt;
-    const auto due_s = [&](std::uint64_t k) { return static_cast<double>(stream.due_ns(k)) / 1e9; };
+    const auto due_s = [&](std::uint64_t k) { return static_cast<double>(spec.due_ns(direction, k)) / 1e9; };
     return Losses{.first_s = due_s(missing.first()), .last_s = due_s(missing.last()), .longest_run = missing.longest_run(), .bins = missing.bins()};
 }
 
@@ -194,12 +198,12 @@ void RunningTrial::make_sender(Direction direction) {
     FramePool* background = stream->is_mixed() ? make_frames(*stream->background, false) : nullptr;
     const FrameSourceParts parts{.foreground = foreground,
                                  .background = background,
-                                 .ports = {stream->source_port, stream->destination_port, generator_seed(spec_.seed, direction, 0)},
-                                 .addresses = address_fields(*stream, generator_seed(spec_.seed, direction, 1)),
+                                 .ports = {stream->source_port, stream->destination_port, generator_seed(spec_.seed, direction, Generator::ports)},
+                                 .addresses = address_fields(*stream, generator_seed(spec_.seed, direction, Generator::addresses)),
                                  .n = stream->n,
                                  .m = stream->m,
                                  .stamps = stamp_choice(spec_, direction)};
-    const AnySchedule schedule = schedule_of(*stream, bed_.clock_hz, spec_);
+    const AnySchedule schedule = schedule_of(spec_, direction, bed_.clock_hz);
     senders_[index_of(direction)] =
         make_transmitter(*stream, spec_.stamping != Stamping::none, bed_.ports[side]->id(), schedule, bed_.control_rings[side], parts);
     sending_ += 1;
@@ -299,7 +303,7 @@ DirectionResult RunningTrial::gather(Direction direction) const {
     result.stamped_received = receiver.stamped;
     result.late = receiver.late;
     if (delay_files_[index_of(direction)]) result.delays_file = delay_files_[index_of(direction)]->finish();
-    result.losses = losses_of(receivers_[index_of(direction)]->missing_of(result.sent), stream);
+    result.losses = losses_of(receivers_[index_of(direction)]->missing_of(result.sent), spec_, direction);
     if (result.received != 0) result.arrivals = arrivals_since(start_, receivers_[index_of(direction)]->arrivals(), bed_.clock_hz);
     if (result.delay && spec_.lost_delay_ns && result.stamped_sent > result.stamped_received) {
         result.delay->record(ticks_of(*spec_.lost_delay_ns, bed_.clock_hz), result.stamped_sent - result.stamped_received);

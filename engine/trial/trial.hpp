@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "flow/flow_source.hpp"
 #include "frame/frame_template.hpp"
@@ -34,9 +35,16 @@ struct RateChange {
     std::uint64_t rate_fps = 1, after_ns = 0;
 };
 
+// Frames at independent times, uniform over the sending time.
+struct Poisson {};
+
+// When the frames of a stream are due. All patterns have as many in a trial: as many as the constant rate has.
+using Pattern = std::variant<std::monostate, Poisson, Bursts>;  // the first: the constant rate
+
 struct StreamSpec {
     std::uint64_t rate_fps = 1;
-    std::optional<RateChange> then;
+    std::optional<RateChange> then;  // of a constant rate
+    Pattern pattern;
     FrameSpec foreground;
     std::optional<FrameSpec> background;
     std::uint32_t n = 2, m = 2;  // frame k is foreground when k mod n < m
@@ -46,27 +54,13 @@ struct StreamSpec {
 
     [[nodiscard]] bool is_mixed() const { return m < n; }
     [[nodiscard]] bool varies_addresses() const { return networks > 1 || source_address || destination_address; }
-
-    // Frames due before `after_ns` from the start.
-    [[nodiscard]] std::uint64_t due_before(std::uint64_t after_ns) const {
-        if (!then || after_ns <= then->after_ns) return frames_in(after_ns, rate_fps);
-        return frames_in(then->after_ns, rate_fps) + frames_in(after_ns - then->after_ns, then->rate_fps);
-    }
-
-    // When frame k is due, in ns from the start, rounded down.
-    [[nodiscard]] std::uint64_t due_ns(std::uint64_t k) const {
-        const std::uint64_t before_change = then ? frames_in(then->after_ns, rate_fps) : k + 1;
-        return k < before_change ? due_after(k, kNsPerS, rate_fps) : then->after_ns + due_after(k - before_change, kNsPerS, then->rate_fps);
-    }
-
-private:
-    static constexpr std::uint64_t kNsPerS = 1'000'000'000;
-
-    static std::uint64_t frames_in(std::uint64_t ns, std::uint64_t rate) {
-        __extension__ using Wide = unsigned __int128;
-        return static_cast<std::uint64_t>((static_cast<Wide>(rate) * ns + kNsPerS - 1) / kNsPerS);
-    }
 };
+
+// Each thing that is random in a direction has a generator of its own.
+enum class Generator : std::uint8_t { ports, addresses, tags, due_times };
+inline std::uint64_t generator_seed(std::uint64_t seed, Direction direction, Generator generator) {
+    return random_bits(seed, 4 * static_cast<std::uint64_t>(generator) + index_of(direction));
+}
 
 // Which frames carry the time of their sending.
 enum class Stamping : std::uint8_t { none, tagged, every };
@@ -89,13 +83,16 @@ struct TrialSpec {
     PerDirection<std::optional<StreamSpec>> streams;
 
     // Frames due before the end of the sending time.
-    [[nodiscard]] std::uint64_t intended(Direction direction) const { return due_before(direction, duration_ns); }
+    [[nodiscard]] std::uint64_t intended(Direction direction) const;
 
     // Frames due before `after_ns` from the start.
-    [[nodiscard]] std::uint64_t due_before(Direction direction, std::uint64_t after_ns) const {
-        const auto& stream = streams[index_of(direction)];
-        return stream ? stream->due_before(after_ns) : 0;
-    }
+    [[nodiscard]] std::uint64_t due_before(Direction direction, std::uint64_t after_ns) const;
+
+    // When frame k is due, in ns from the start, rounded down.
+    [[nodiscard]] std::uint64_t due_ns(Direction direction, std::uint64_t k) const;
+
+    // The times of a Poisson stream's frames.
+    [[nodiscard]] UniformTimes uniform_times(Direction direction) const { return {generator_seed(seed, direction, Generator::due_times), intended(direction)}; }
 };
 
 // What became of a file of delays.

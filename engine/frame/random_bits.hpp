@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chance that can be repeated: what is drawn is a function of a seed and a number alone, so no draw depends on those before it.
+#pragma once
+
+#include <cstdint>
+
+#include "frame/lanes.hpp"
+
+namespace dutperf {
+
+// SplitMix64 of Steele, Lea and Flood (2014): `Number` is one number or lanes of them.
+template <class Number>
+inline Number splitmix64(Number z) {
+    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
+    return z ^ (z >> 31U);
+}
+
+// 64 bits for frame `k` of the generator `seed`.
+inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t k) { return splitmix64(seed + (k + 1) * 0x9E3779B97F4A7C15U); }
+inline Lanes random_bits(std::uint64_t seed, Lanes k) { return splitmix64(seed + (k + 1) * 0x9E3779B97F4A7C15U); }
+
+}  // namespace dutperf

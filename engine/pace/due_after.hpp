@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// When frame k of a constant rate is due, by the definition itself: schedules that step from frame to frame must agree with it.
+#pragma once
+
+#include <cstdint>
+
+namespace dutperf {
+
+using Ticks = std::uint64_t;  // of the time stamp counter
+__extension__ using Wide = unsigned __int128;
+
+// Ticks from the start to the due time of frame k.
+inline Ticks due_after(std::uint64_t k, std::uint64_t clock_hz, std::uint64_t rate_fps) {
+    return static_cast<Ticks>(static_cast<Wide>(k) * clock_hz / rate_fps);
+}
+
+}  // namespace dutperf

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/trial.hpp"
+
+#include <algorithm>
+
+namespace dutperf {
+
+namespace {
+
+constexpr std::uint64_t kNsPerS = 1'000'000'000;
+
+// Frames of a constant rate that are due before `ns`.
+std::uint64_t frames_in(std::uint64_t ns, std::uint64_t rate_fps) {
+    return static_cast<std::uint64_t>((static_cast<Wide>(rate_fps) * ns + kNsPerS - 1) / kNsPerS);
+}
+
+std::uint64_t steady_before(const StreamSpec& stream, std::uint64_t after_ns) {
+    if (!stream.then || after_ns <= stream.then->after_ns) return frames_in(after_ns, stream.rate_fps);
+    return frames_in(stream.then->after_ns, stream.rate_fps) + frames_in(after_ns - stream.then->after_ns, stream.then->rate_fps);
+}
+
+std::uint64_t steady_due_ns(const StreamSpec& stream, std::uint64_t k) {
+    const std::uint64_t before_change = stream.then ? frames_in(stream.then->after_ns, stream.rate_fps) : k + 1;
+    if (k < before_change) return due_after(k, kNsPerS, stream.rate_fps);
+    return stream.then->after_ns + due_after(k - before_change, kNsPerS, stream.then->rate_fps);
+}
+
+// The bursts that have begun, of which only the last may have frames that are not due.
+std::uint64_t before(const Bursts& bursts, std::uint64_t rate_fps, std::uint64_t after_ns) {
+    const std::uint64_t at_constant_rate = frames_in(after_ns, rate_fps);
+    if (at_constant_rate == 0) return 0;
+    const std::uint64_t first_of_last = (at_constant_rate - 1) / bursts.frames * bursts.frames;
+    const std::uint64_t since_ns = after_ns - due_after(first_of_last, kNsPerS, rate_fps);
+    return first_of_last + (bursts.within_fps == 0 ? bursts.frames : std::min(bursts.frames, frames_in(since_ns, bursts.within_fps)));
+}
+
+}  // namespace
+
+std::uint64_t TrialSpec::intended(Direction direction) const {
+    const auto& stream = streams[index_of(direction)];
+    return stream ? steady_before(*stream, duration_ns) : 0;
+}
+
+std::uint64_t TrialSpec::due_before(Direction direction, std::uint64_t after_ns) const {
+    if (!streams[index_of(direction)] || after_ns >= duration_ns) return intended(direction);
+    const StreamSpec& stream = *streams[index_of(direction)];
+    if (const auto* bursts = std::get_if<Bursts>(&stream.pattern)) return std::min(before(*bursts, stream.rate_fps, after_ns), intended(direction));
+    if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_before(stream, after_ns);
+    // scaled(time, duration) < after where time < after * 2^64 / duration, rounded up
+    return uniform_times(direction).before(static_cast<std::uint64_t>(((static_cast<Wide>(after_ns) << 64U) + duration_ns - 1) / duration_ns));
+}
+
+std::uint64_t TrialSpec::due_ns(Direction direction, std::uint64_t k) const {
+    const StreamSpec& stream = *streams[index_of(direction)];
+    if (const auto* bursts = std::get_if<Bursts>(&stream.pattern)) return bursts->due_of(k, kNsPerS, stream.rate_fps);
+    if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_due_ns(stream, k);
+    return PoissonTimes::scaled(uniform_times(direction).at(k), duration_ns);
+}
+
+}  // namespace dutperf

@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field, model_validator
 
+from dutperf.pattern import BurstTimes, PoissonTimes, SteadyTimes, Times, random_bits
+
 MIN_FRAME_SIZE = 64
 """Smallest Ethernet frame: 42 bytes of IPv4 and UDP, 18 of the test's own, 4 of frame check sequence."""
 MIN_FRAME_SIZE_IPV6 = 84
@@ -25,7 +27,10 @@ IPV6_HEADER_EXCESS = 20
 Count = Annotated[int, Field(ge=0)]
 Port16 = Annotated[int, Field(ge=0, le=65535)]
 Fps = Annotated[int, Field(ge=1, le=1_000_000_000)]
-_NS_PER_S = 1_000_000_000
+
+
+_DUE_TIMES = 4 * 3
+"""Of the generators of a trial, the forward direction's for due times (``Generator`` in ``engine/trial/trial.hpp``)."""
 
 
 class Value(BaseModel):
@@ -99,6 +104,21 @@ class RateChange(Value):
     after_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
 
 
+class Poisson(Value):
+    """Frames at independent times, uniform over the sending time: exponential gaps."""
+
+    kind: Literal["poisson"] = "poisson"
+
+
+class Bursts(Value):
+    """Bursts of ``frames`` frames (RFC 2544 section 21) at such intervals that the mean rate holds."""
+
+    kind: Literal["bursts"] = "bursts"
+    frames: Annotated[int, Field(ge=2, le=1_000_000)]
+    within_fps: Fps | None = None
+    """Rate of a burst's frames; None: all are due at once, and leave as fast as the sender can."""
+
+
 class Stream(Value):
     """What one direction sends: foreground and background frames and how their fields vary.
 
@@ -107,7 +127,9 @@ class Stream(Value):
 
     rate_fps: Fps
     then: RateChange | None = None
-    """None: the rate is constant."""
+    """None: the rate does not change."""
+    pattern: Annotated[Poisson | Bursts, Field(discriminator="kind")] | None = None
+    """How frames come whose mean rate is ``rate_fps``; None: at that rate throughout."""
     foreground: FrameSpec
     background: FrameSpec | None = None
     n: Annotated[int, Field(ge=1, le=1_000_000)] = 2
@@ -128,22 +150,25 @@ class Stream(Value):
             raise ValueError("varying destination addresses go with one destination network only")
         return self
 
-    def frames_before(self, after_ns: int) -> int:
-        """Frames that are due before ``after_ns`` from the start."""
-        if self.then is None or after_ns <= self.then.after_ns:
-            return _frames_in(after_ns, self.rate_fps)
-        return _frames_in(self.then.after_ns, self.rate_fps) + _frames_in(after_ns - self.then.after_ns, self.then.rate_fps)
+    @model_validator(mode="after")
+    def _pattern_possible(self) -> Self:
+        if self.pattern is not None and self.then is not None:
+            raise ValueError("a pattern goes with one rate only")
+        if isinstance(self.pattern, Bursts) and self.pattern.within_fps is not None and self.pattern.within_fps < self.rate_fps:
+            raise ValueError(f"the frames of a burst would come at {self.pattern.within_fps} frames/s, more slowly than on average ({self.rate_fps})")
+        return self
 
-    def due_ns(self, frame: int) -> int:
-        """When a frame is due, in ns from the start, rounded down; the first frame is 0."""
-        before = frame + 1 if self.then is None else self.frames_before(self.then.after_ns)
-        if self.then is None or frame < before:
-            return frame * _NS_PER_S // self.rate_fps
-        return self.then.after_ns + (frame - before) * _NS_PER_S // self.then.rate_fps
-
-
-def _frames_in(time_ns: int, rate_fps: int) -> int:
-    return -(-rate_fps * time_ns // _NS_PER_S)
+    def times(self, duration_ns: int, seed: int) -> Times:
+        """When the frames of ``duration_ns`` are due; ``seed``: of what is random in this."""
+        steady = SteadyTimes(self.rate_fps, None if self.then is None else (self.then.rate_fps, self.then.after_ns))
+        frames = steady.frames_before(duration_ns)
+        match self.pattern:
+            case Poisson():
+                return PoissonTimes(frames, duration_ns, seed)
+            case Bursts():
+                return BurstTimes(self.rate_fps, self.pattern.frames, self.pattern.within_fps, frames)
+            case _:
+                return steady
 
 
 class Stamping(StrEnum):
@@ -234,8 +259,11 @@ class Trial(Value):
 
     def intended(self, direction: Direction) -> int:
         """Frames that ``direction`` is to send: those due before the end of the sending time."""
-        stream = self.streams().get(direction)
-        return 0 if stream is None else stream.frames_before(self.duration_ns)
+        return 0 if direction not in self.streams() else self.times(direction).frames_before(self.duration_ns)
+
+    def times(self, direction: Direction) -> Times:
+        """When the frames of an active direction are due (protocol/README.md)."""
+        return self.streams()[direction].times(self.duration_ns, random_bits(self.seed, _DUE_TIMES + list(Direction).index(direction)))
 
 
 class Quantiles(Value):

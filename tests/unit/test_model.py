@@ -37,7 +37,7 @@ def test_frames_of_a_rate_that_changes_are_due_where_they_are_counted(
     rate_fps: int, then_fps: int, change_ns: int, duration_ns: int, data: st.DataObject
 ) -> None:
     """A frame is counted before a time exactly where it is due before it; due times are rounded down to a nanosecond."""
-    made = stream(6, 84, rate_fps, then={"rate_fps": then_fps, "after_ns": change_ns})
+    made = stream(6, 84, rate_fps, then={"rate_fps": then_fps, "after_ns": change_ns}).times(duration_ns, seed=0)
     before_change = made.frames_before(change_ns)
     assert before_change == ceil(Fraction(rate_fps) * change_ns / 10**9)
     frame = data.draw(st.integers(0, made.frames_before(duration_ns)))

@@ -71,7 +71,7 @@ def test_every_error_code_that_a_request_alone_can_cause_is_shown() -> None:
     assert {"bad_json", "bad_request", "not_open", "already_open", "busy", "port_unavailable"} <= shown
 
 
-@pytest.mark.parametrize("name", ["trial_null", "trial_ring"])
+@pytest.mark.parametrize("name", ["trial_null", "trial_ring", "patterns"])
 def test_the_client_says_what_the_transcript_says(name: str) -> None:
     exchanges = transcript.read(name)
     command = EngineCommand(f"replay:{name}", prefix=(sys.executable, fake_engine.__file__))

@@ -49,7 +49,7 @@ def stamp(trial: Trial, conditions: Conditions) -> Trial:
     after_ns = round(conditions.tag_after_s * 1e9)
     if after_ns >= trial.duration_ns:
         raise PlanError(f"the first frame would be tagged after {conditions.tag_after_s:g} s of a trial of {trial.duration_s:g} s", option="tag_after_s")
-    count = min(conditions.tags, *(trial.intended(direction) - stream.frames_before(after_ns) for direction, stream in trial.streams().items()))
+    count = min(conditions.tags, *(trial.intended(direction) - trial.times(direction).frames_before(after_ns) for direction in trial.streams()))
     if count < 1:
         raise PlanError("no frame is sent after the first tag's time", option="tag_after_s")
     lost_ns = trial.duration_ns - after_ns + trial.drain_ns

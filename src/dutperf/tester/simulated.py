@@ -151,19 +151,18 @@ class SimulatedTester:
 
     def _losses(self, trial: Trial, direction: Direction, sent: int, away_s: float) -> list[Lost]:
         """What of the ``sent`` frames the DUT has no room for, or no service."""
-        stream = trial.streams()[direction]
         if not self.dut.alive(direction, len(self.trials)):
             return [Lost(0, sent, sent)] if sent else []
         if self.dut.outage_s is not None:
-            return truth.out_of_service(stream, self.dut.outage_s, sent)
+            return truth.out_of_service(trial.times(direction), self.dut.outage_s, sent)
         offered_fps = {one: stream.rate_fps for one, stream in trial.streams().items()}
         capacity_fps, queue = self.dut.capacity(direction, offered_fps), self.dut.queue_frames
-        losses = truth.overloaded(stream, trial.duration_ns, sent, (capacity_fps, queue))
+        losses = truth.overloaded(trial, direction, sent, (capacity_fps, queue))
         burst = ceil(offered_fps[direction] * away_s)  # what follows the silence of a sender that was away, all at once
         overrun = min(sent, max(0, burst - queue - 1)) if capacity_fps < NO_LIMIT else 0
         if overrun > sum(one.count for one in losses):
             return [Lost(0, sent, overrun)]
-        return losses + truth.recovering(stream, self.dut.recovery_s, sent) if losses else []
+        return losses + truth.recovering(trial, direction, self.dut.recovery_s, sent) if losses else []
 
     def _lapses(self, offered_fps: int, sent: int, passing: int, random: np.random.Generator) -> int:
         """Of ``passing`` frames, how many are lost for no reason of capacity."""
@@ -206,8 +205,8 @@ def _counts(trial: Trial, direction: Direction, tally: _Tally, away_s: float) ->
         tester_drops={"nic_missed": tally.missed} if tally.missed else {},
         dut_input_drops=0,
         other_received={},
-        losses=truth.losses_of(trial, stream, tally.losses),
-        arrivals=truth.arrivals_of(stream, sent, tally.losses, tally.delay_us / 1e6),
+        losses=truth.losses_of(trial, direction, tally.losses),
+        arrivals=truth.arrivals_of(trial.times(direction), sent, tally.losses, tally.delay_us / 1e6),
     )
 
 
@@ -250,7 +249,7 @@ def _stamped_numbers(trial: Trial, direction: Direction, stamped: int) -> Number
     index = np.arange(stamped)
     if trial.tagged is None:
         return index
-    first = trial.streams()[direction].frames_before(trial.tagged.after_ns)
+    first = trial.times(direction).frames_before(trial.tagged.after_ns)
     begin, end = ((index + one) * (trial.intended(direction) - first) // trial.tagged.count for one in (0, 1))
     random = np.random.default_rng([trial.seed, list(Direction).index(direction)])
     return first + np.where(index == 0, 0, random.integers(begin, end))

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 
-from dutperf.model import LOSS_BINS, Arrivals, Losses, Stream, Trial
+from dutperf.model import LOSS_BINS, Arrivals, Direction, Losses, Stream, Trial
+from dutperf.pattern import Times
 
 NO_LIMIT = float("inf")
 RECOVERING_LOSS = 10
@@ -45,13 +46,16 @@ class Lost:
         return self.count if self.whole else ceil(self.count / (self.end - self.first - self.count))
 
 
-def overloaded(stream: Stream, duration_ns: int, sent: int, server: tuple[float, int]) -> list[Lost]:
+def overloaded(trial: Trial, direction: Direction, sent: int, server: tuple[float, int]) -> list[Lost]:
     """What a ``server`` of that capacity (frames/s) and with room for so many waiting frames loses of the first ``sent``: those that find the queue full."""
     capacity_fps, room = server
     if capacity_fps == NO_LIMIT:
         return []
+    stream, duration_ns, times = trial.streams()[direction], trial.duration_ns, trial.times(direction)
+    if stream.pattern is not None:
+        return _one_by_one(times, sent, capacity_fps, room)
     change_ns = duration_ns if stream.then is None else stream.then.after_ns
-    change = min(sent, stream.frames_before(change_ns))
+    change = min(sent, times.frames_before(change_ns))
     losses = []
     for first, end, time_ns, rate_fps in ((0, change, change_ns, stream.rate_fps), (change, sent, duration_ns - change_ns, _last_rate(stream))):
         frames = end - first
@@ -61,42 +65,58 @@ def overloaded(stream: Stream, duration_ns: int, sent: int, server: tuple[float,
     return [one for one in losses if one.count]
 
 
+def _one_by_one(times: Times, sent: int, capacity_fps: float, room: int) -> list[Lost]:
+    """The same where frames do not come at a constant rate."""
+    lost, idle_ns = [], 0.0  # when all that was taken will have been served
+    for frame in range(sent):
+        due_ns = times.due_ns(frame)
+        if (idle_ns - due_ns) * capacity_fps <= room * 1e9:
+            idle_ns = max(idle_ns, due_ns) + 1e9 / capacity_fps
+        elif lost and lost[-1].end == frame:
+            lost[-1] = Lost(lost[-1].first, frame + 1, lost[-1].count + 1)
+        else:
+            lost.append(Lost(frame, frame + 1, 1))
+    return lost
+
+
 def room_for(rate_fps: float, duration_s: float, frames: int) -> int:
     """How many of ``frames`` find room at ``rate_fps``; the first needs no time."""
     return max(0, frames if rate_fps == NO_LIMIT else min(frames, ceil(rate_fps * duration_s)))
 
 
-def recovering(stream: Stream, recovery_s: float, sent: int) -> list[Lost]:
+def recovering(trial: Trial, direction: Direction, recovery_s: float, sent: int) -> list[Lost]:
     """What a DUT that was overloaded loses in the ``recovery_s`` seconds after the change to a lower rate."""
+    stream, times = trial.streams()[direction], trial.times(direction)
     if stream.then is None:
         return []
     change_ns = stream.then.after_ns
-    first, end = (min(sent, stream.frames_before(time_ns)) for time_ns in (change_ns, change_ns + round(recovery_s * 1e9)))
+    first, end = (min(sent, times.frames_before(time_ns)) for time_ns in (change_ns, change_ns + round(recovery_s * 1e9)))
     return [Lost(first, end, max(1, (end - first) // RECOVERING_LOSS))] if end > first else []
 
 
-def out_of_service(stream: Stream, times_s: tuple[float, float], sent: int) -> list[Lost]:
+def out_of_service(times: Times, times_s: tuple[float, float], sent: int) -> list[Lost]:
     """What is sent between two times after the start."""
-    first, end = (min(sent, stream.frames_before(round(time_s * 1e9))) for time_s in times_s)
+    first, end = (min(sent, times.frames_before(round(time_s * 1e9))) for time_s in times_s)
     return [Lost(first, end, end - first)] if end > first else []
 
 
-def losses_of(trial: Trial, stream: Stream, lost: Sequence[Lost]) -> Losses | None:
+def losses_of(trial: Trial, direction: Direction, lost: Sequence[Lost]) -> Losses | None:
     """By the time at which they were due; None where nothing was lost."""
     if not lost:
         return None
-    bounds = [stream.frames_before(trial.duration_ns * part // LOSS_BINS) for part in range(LOSS_BINS + 1)]
+    times = trial.times(direction)
+    bounds = [times.frames_before(trial.duration_ns * part // LOSS_BINS) for part in range(LOSS_BINS + 1)]
     below = [sum(one.before(bound) for one in lost) for bound in bounds]
     below[-1] = sum(one.count for one in lost)
     return Losses(
-        first_s=stream.due_ns(min(one.place(0) for one in lost)) / 1e9,
-        last_s=stream.due_ns(max(one.place(one.count - 1) for one in lost)) / 1e9,
+        first_s=times.due_ns(min(one.place(0) for one in lost)) / 1e9,
+        last_s=times.due_ns(max(one.place(one.count - 1) for one in lost)) / 1e9,
         longest_run=max(one.longest_run() for one in lost),
         bins=tuple(after - before for before, after in pairwise(below)),
     )
 
 
-def arrivals_of(stream: Stream, sent: int, lost: Sequence[Lost], delay_s: float) -> Arrivals | None:
+def arrivals_of(times: Times, sent: int, lost: Sequence[Lost], delay_s: float) -> Arrivals | None:
     """When frames come through that all have the same delay; None where none does."""
     if sent - sum(one.count for one in lost) <= 0:
         return None
@@ -104,7 +124,7 @@ def arrivals_of(stream: Stream, sent: int, lost: Sequence[Lost], delay_s: float)
     first = gaps[0][1] if gaps and gaps[0][0] == 0 else 0
     last = gaps[-1][0] - 1 if gaps and gaps[-1][1] == sent else sent - 1
     silences = [(before - 1, after) for before, after in gaps if before > 0 and after < sent] or [(max(first, last - 1), last)]
-    due_s = [[stream.due_ns(frame) / 1e9 + delay_s for frame in silence] for silence in (*silences, (first, last))]
+    due_s = [[times.due_ns(frame) / 1e9 + delay_s for frame in silence] for silence in (*silences, (first, last))]
     longest = max(due_s[:-1], key=lambda silence: silence[1] - silence[0])
     return Arrivals(first_s=due_s[-1][0], last_s=due_s[-1][1], silence_from_s=longest[0], silence_to_s=longest[1])
 

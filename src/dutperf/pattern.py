@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When the frames of a direction are due: at a constant rate or one that changes once, as Poisson arrivals, or in bursts (RFC 2544 section 21).
+
+The same arithmetic as the engine's (``engine/pace``, ``engine/trial/trial.cpp``), in integers, so that both mean the same frame by the same time. All
+patterns have as many frames in a trial as the constant rate has. Times are ns from the start, rounded down; rates are frames/s.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+NS_PER_S = 1_000_000_000
+FEW = 32
+"""A part of the sending time with no more frames than this is not halved further."""
+MOST_TOSSES = 1 << 14
+_MASK = (1 << 64) - 1
+
+
+class Times(Protocol):
+    """When the frames of a direction are due, in the order of their numbers."""
+
+    def frames_before(self, after_ns: int) -> int:
+        """Frames that are due before ``after_ns``."""
+        ...
+
+    def due_ns(self, frame: int) -> int:
+        """When the frame with this number, from 0, is due."""
+        ...
+
+
+@dataclass(frozen=True)
+class SteadyTimes:
+    """Frame k is due at k / rate."""
+
+    rate_fps: int
+    then: tuple[int, int] | None = None
+    """Another rate, and after how many ns it begins."""
+
+    def frames_before(self, after_ns: int) -> int:
+        """See :class:`Times`."""
+        if self.then is None or after_ns <= self.then[1]:
+            return _frames_in(after_ns, self.rate_fps)
+        then_fps, change_ns = self.then
+        return _frames_in(change_ns, self.rate_fps) + _frames_in(after_ns - change_ns, then_fps)
+
+    def due_ns(self, frame: int) -> int:
+        """See :class:`Times`."""
+        before = frame + 1 if self.then is None else _frames_in(self.then[1], self.rate_fps)
+        if self.then is None or frame < before:
+            return frame * NS_PER_S // self.rate_fps
+        then_fps, change_ns = self.then
+        return change_ns + (frame - before) * NS_PER_S // then_fps
+
+
+@dataclass(frozen=True)
+class BurstTimes:
+    """Bursts of ``burst`` frames, of which the first is due when it would be at a constant rate, and the others at ``within_fps``, or (None) with it."""
+
+    rate_fps: int
+    burst: int
+    within_fps: int | None
+    frames: int
+    """In all."""
+
+    def frames_before(self, after_ns: int) -> int:
+        """See :class:`Times`."""
+        steady = _frames_in(after_ns, self.rate_fps)
+        if steady == 0:
+            return 0
+        first = (steady - 1) // self.burst * self.burst
+        within = self.burst if self.within_fps is None else min(self.burst, _frames_in(after_ns - first * NS_PER_S // self.rate_fps, self.within_fps))
+        return min(first + within, self.frames)
+
+    def due_ns(self, frame: int) -> int:
+        """See :class:`Times`."""
+        after = frame % self.burst
+        return (frame - after) * NS_PER_S // self.rate_fps + (0 if self.within_fps is None else after * NS_PER_S // self.within_fps)
+
+
+@dataclass(frozen=True)
+class PoissonTimes:
+    """Independent times, uniform over ``duration_ns``, in order: Poisson arrivals whose number is given, so that the mean rate is exact.
+
+    Found by halving (``engine/pace/uniform_times.hpp``): how many of a part's frames are in its earlier half is tossed for.
+    """
+
+    frames: int
+    duration_ns: int
+    seed: int
+
+    def frames_before(self, after_ns: int) -> int:
+        """See :class:`Times`."""
+        if after_ns >= self.duration_ns:
+            return self.frames
+        time = -(-(after_ns << 64) // self.duration_ns)
+        part = _Part(1, 0, 0, self.frames)
+        while part.count > FEW:
+            earlier, later = _halves(part, self.seed)
+            part = earlier if time <= later.begin else later
+        return part.first + bisect_left(_drawn(part, self.seed), time)
+
+    def due_ns(self, frame: int) -> int:
+        """See :class:`Times`."""
+        part = _Part(1, 0, 0, self.frames)
+        while part.count > FEW:
+            earlier, later = _halves(part, self.seed)
+            part = earlier if frame < later.first else later
+        return _drawn(part, self.seed)[frame - part.first] * self.duration_ns >> 64
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Of the sending time: 1 is the whole, 2 id and 2 id + 1 are the halves of each; ``begin`` in 2^-64 of the sending time."""
+
+    id: int
+    begin: int
+    first: int
+    count: int
+
+    @property
+    def level(self) -> int:
+        return self.id.bit_length() - 1
+
+
+@lru_cache(maxsize=4096)
+def _halves(part: _Part, seed: int) -> tuple[_Part, _Part]:
+    earlier = _earlier_of(part.count, random_bits(seed, part.id))
+    middle = part.begin + (1 << (63 - part.level))
+    return _Part(2 * part.id, part.begin, part.first, earlier), _Part(2 * part.id + 1, middle, part.first + earlier, part.count - earlier)
+
+
+@lru_cache(maxsize=4096)
+def _drawn(part: _Part, seed: int) -> list[int]:
+    own = random_bits(seed, part.id)
+    return sorted(part.begin + (random_bits(own, index) >> part.level) for index in range(part.count))
+
+
+def _earlier_of(count: int, seed: int) -> int:
+    """How many of ``count`` frames are in the earlier half: a toss for each; of many, for a 4^j-th of them, and what they are off counts 2^j times."""
+    j = 0
+    while count >> (2 * j) > MOST_TOSSES:
+        j += 1
+    tosses = count >> (2 * j)
+    heads = sum(random_bits(seed, index).bit_count() for index in range(tosses // 64))
+    if tosses % 64:
+        heads += (random_bits(seed, tosses // 64) >> (64 - tosses % 64)).bit_count()
+    return (count + (2 * heads << j) - (tosses << j)) // 2
+
+
+def random_bits(seed: int, number: int) -> int:
+    """64 bits for ``number`` of the generator ``seed``: SplitMix64 (Steele, Lea, Flood, 2014), as ``engine/frame/random_bits.hpp`` has it."""
+    z = (seed + (number + 1) * 0x9E3779B97F4A7C15) & _MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+    return z ^ (z >> 31)
+
+
+def _frames_in(time_ns: int, rate_fps: int) -> int:
+    return -(-rate_fps * time_ns // NS_PER_S)

@@ -49,6 +49,8 @@ OF_A_TRIAL = frozenset(
         "networks",
         "seed",
         "burst",
+        "pattern",
+        "burst_rate",
         "loss_tolerance",
         "frame_timeout_ms",
     }

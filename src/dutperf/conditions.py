@@ -41,6 +41,10 @@ RFC2544_SOURCE_PORT = 0xC020
 RFC2544_DESTINATION_PORT = 7
 
 
+LONGEST_BURST = 1_000_000
+"""Frames."""
+
+
 class Rate(Value):
     """A rate per direction as the user gave it: frames per second, or a share of the media's maximum frame rate."""
 
@@ -89,6 +93,12 @@ class Rate(Value):
         return f"{self.value:g} %" if self.unit == "percent" else f"{self.value:,.0f} frames/s"
 
 
+def burst_of(pattern: str) -> int | None:
+    """Frames of a burst of the ``pattern``; None: it has none."""
+    kind, _, frames = pattern.partition(":")
+    return int(frames) if kind == "bursts" else None
+
+
 def refusal(error: ValidationError) -> tuple[str, str]:
     """Which member of :class:`Conditions` a value is not possible for (empty: they contradict each other), and why, for a person."""
     details = error.errors(include_url=False)[0]
@@ -127,6 +137,10 @@ class Conditions(Value):
     """Of what is random: the same seed sends the same frames."""
     burst: Annotated[int, Field(ge=1, le=512)] = 32
     """Most frames that are due handed to the driver at once."""
+    pattern: str = "constant"
+    """How frames come at the mean rate: ``constant``, ``poisson`` (exponential gaps), or ``bursts:32``, as in RFC 2544 section 21, of so many frames."""
+    burst_rate: Rate | None = None
+    """Of the frames of such a burst; None: as fast as the sender can."""
     loss_tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the frames of a direction that may be lost in a trial that passes; RFC 2544 26.1 knows only 0."""
     frame_timeout_ms: Annotated[float, Field(gt=0, le=60_000)] | None = None
@@ -186,6 +200,22 @@ class Conditions(Value):
             raise ValueError(f"foreground n:m needs m <= n, not {self.n}:{self.m}")
         return self
 
+    @field_validator("pattern")
+    @classmethod
+    def _known(cls, pattern: str) -> str:
+        if pattern not in ("constant", "poisson") and not re.fullmatch(r"bursts:[1-9][0-9]*", pattern):
+            raise ValueError("is none of constant, poisson and bursts:FRAMES")
+        if (burst := burst_of(pattern)) is not None and not 2 <= burst <= LONGEST_BURST:
+            raise ValueError(f"a burst has 2 to {LONGEST_BURST:,} frames")
+        return pattern
+
+    @field_validator("burst_rate")
+    @classmethod
+    def _of_bursts(cls, burst_rate: Rate | None, others: ValidationInfo) -> Rate | None:
+        if burst_rate is not None and burst_of(others.data.get("pattern", "bursts:2")) is None:
+            raise ValueError("has no effect without bursts (bursts:32)")
+        return burst_rate
+
     @field_validator("repetitions", mode="before")
     @classmethod
     def _of_text(cls, given: Any) -> Any:
@@ -219,9 +249,11 @@ class Conditions(Value):
 
     @property
     def mix(self) -> str:
-        """What tells the traffic of a measurement from that of another beside it: ``-native50-networks256``, empty for the usual."""
+        """What tells the traffic of a measurement from that of another beside it: ``-native50-networks256``, ``-bursts32``, empty for the usual."""
         native = f"-native{self.native_percent:g}" if self.native_percent else ""
-        return native + (f"-networks{self.networks}" if self.networks > 1 else "")
+        pattern = "" if self.pattern == "constant" else "-" + self.pattern.replace(":", "")
+        within = "" if self.burst_rate is None else "-at" + self.burst_rate.text().replace("%", "pc")
+        return native + (f"-networks{self.networks}" if self.networks > 1 else "") + pattern + within
 
     def loss_goals(self) -> tuple[float, ...]:
         """The loss ratios up to which a trial passes, the strictest first: the goals, or the one loss tolerance."""

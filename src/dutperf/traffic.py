@@ -17,6 +17,7 @@ from dutperf.conditions import (
     RFC4814_DESTINATION_PORTS,
     RFC4814_SOURCE_PORTS,
     Conditions,
+    burst_of,
 )
 from dutperf.config import ConfigError, Setup, Side, missing_seen_as
 from dutperf.model import (
@@ -24,9 +25,11 @@ from dutperf.model import (
     MAX_FRAME_SIZE,
     MIN_FRAME_SIZE,
     MIN_FRAME_SIZE_IPV6,
+    Bursts,
     Direction,
     FieldMode,
     FrameSpec,
+    Poisson,
     Stamping,
     Stream,
     Trial,
@@ -86,13 +89,13 @@ def stamps(conditions: Conditions) -> dict[str, Any]:
 
 
 def check(setup: Setup, conditions: Conditions) -> None:
-    """Make sure that every frame size of ``conditions`` gives a trial.
+    """Make sure that every frame size of ``conditions`` gives a trial, but for the rate of bursts: it may be a share of what only a link tells.
 
     Raises:
         ConfigError: see :func:`make_trial`.
     """
     for frame_size in conditions.frame_sizes:
-        make_trial(setup, conditions, frame_size, rate_fps=1, number=0)
+        make_trial(setup, conditions.model_copy(update={"burst_rate": None}), frame_size, rate_fps=1, number=0)
 
 
 def has_ipv6(setup: Setup, conditions: Conditions) -> bool:
@@ -156,6 +159,7 @@ def _stream(setup: Setup, conditions: Conditions, direction: Direction, frame_si
     sender, receiver = _ends(setup, direction)
     return Stream(
         rate_fps=rate_fps,
+        pattern=_pattern(setup, conditions, frame_size, rate_fps),
         foreground=_foreground(sender, receiver, frame_size, frame_size_ipv4(setup, conditions, frame_size)),
         background=_background(sender, receiver, frame_size) if conditions.m < conditions.n else None,
         n=conditions.n,
@@ -166,6 +170,21 @@ def _stream(setup: Setup, conditions: Conditions, direction: Direction, frame_si
         source_address=sender.varying_address,
         destination_address=receiver.varying_address,
     )
+
+
+def _pattern(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int) -> Poisson | Bursts | None:
+    burst = burst_of(conditions.pattern)
+    if burst is None:
+        return Poisson() if conditions.pattern == "poisson" else None
+    if conditions.burst_rate is None:
+        return Bursts(frames=burst)
+    try:
+        within_fps = conditions.burst_rate.fps(maximum_fps(setup, frame_size))
+    except ValueError as error:
+        raise ConfigError(str(error), "--burst-rate") from None
+    if within_fps < rate_fps:
+        raise ConfigError(f"the frames of a burst would come at {within_fps:,} frames/s, more slowly than on average ({rate_fps:,})", "--burst-rate")
+    return Bursts(frames=burst, within_fps=within_fps)
 
 
 def _ends(setup: Setup, direction: Direction) -> tuple[Side, Side]:

@@ -78,6 +78,14 @@ def test_options_reach_the_trial(config: Path) -> None:
     assert (planned["reverse"]["foreground"]["size"], planned["reverse"]["networks"], planned["reverse"]["source_port"]["mode"]) == (128, 16, "increasing")
 
 
+def test_the_pattern_reaches_the_trial(config: Path) -> None:
+    planned = json.loads(trial(config, "--json", "--pattern", "bursts:16", "--burst-rate", "20k").stdout)["trial"]
+    assert planned["forward"]["pattern"] == {"kind": "bursts", "frames": 16, "within_fps": 20_000}
+    planned = json.loads(trial(config, "--json", "--pattern", "poisson").stdout)["trial"]
+    assert planned["reverse"]["pattern"] == {"kind": "poisson"}
+    assert "pattern" not in json.loads(trial(config, "--json", "--pattern", "constant").stdout)["trial"]["forward"]
+
+
 TOLERANCES = [("0", False), ("0.5", False), ("0.999", False)]
 
 
@@ -113,6 +121,19 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("drain", ["--config", "CONFIG", "--rate", "1", "--drain", "-1"], "--drain: should be greater than or equal to 0"),
     ("networks", ["--config", "CONFIG", "--rate", "1", "--networks", "257"], "--networks: should be less than or equal to 256"),
     ("burst", ["--config", "CONFIG", "--rate", "1", "--tx-burst", "0"], "--tx-burst: should be greater than or equal to 1"),
+    ("pattern", ["--config", "CONFIG", "--rate", "1", "--pattern", "odd"], "--pattern: is none of constant, poisson and bursts:FRAMES (it is odd)"),
+    ("burst of one", ["--config", "CONFIG", "--rate", "1", "--pattern", "bursts:1"], "--pattern: a burst has 2 to 1,000,000 frames"),
+    ("no bursts", ["--config", "CONFIG", "--rate", "1", "--burst-rate", "9"], "--burst-rate: has no effect without bursts (bursts:32)"),
+    (
+        "slow bursts",
+        ["--config", "CONFIG", "--rate", "10", "--pattern", "bursts:2", "--burst-rate", "9"],
+        "--burst-rate: the frames of a burst would come at 9 frames/s, more slowly than on average (10)",
+    ),
+    (
+        "burst rate of an unknown maximum",
+        ["--config", "CONFIG", "--rate", "1", "--pattern", "bursts:2", "--burst-rate", "100%"],
+        "--burst-rate: a rate in % needs the media's speed",
+    ),
     ("tolerance", ["--config", "CONFIG", "--rate", "1", "--loss-tolerance", "1"], "--loss-tolerance: should be less than 1"),
     ("frame timeout", ["--config", "CONFIG", "--rate", "1", "--frame-timeout-ms", "0"], "--frame-timeout-ms: should be greater than 0"),
     (

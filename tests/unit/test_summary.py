@@ -195,6 +195,8 @@ def deviated(
         ({"settle_s": 4.9}, "RFC 2544 section 23 (e)"),
         ({"settle_s": 6}, None),
         ({"directions": "reverse"}, "RFC 8219 section 5.3, RFC 2544 section 14"),
+        ({"pattern": "poisson"}, "RFC 2544 section 21"),
+        ({"pattern": "bursts:64", "burst_rate": Rate.parse("20k")}, "RFC 2544 section 21"),
         ({"ports": "fixed"}, "RFC 4814 section 4.5"),
         ({"ports": "increasing"}, "RFC 4814 section 4.5"),
         ({"frame_sizes": (84,)}, "RFC 8219 section 5.1.1"),

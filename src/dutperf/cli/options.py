@@ -72,6 +72,18 @@ NetworkCounts = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Of what is random; the same seed sends the same frames.")]
 Burst = Annotated[int, typer.Option("--tx-burst", metavar="FRAMES", help="Most frames that are due handed to the driver at once, 1-512.")]
+Pattern = Annotated[
+    str,
+    typer.Option(
+        "--pattern",
+        metavar="constant|poisson|bursts:FRAMES",
+        help="How frames come at the mean rate: at a constant rate, as the RFCs have it; with exponential gaps; or in bursts (RFC 2544 section 21).",
+    ),
+]
+BurstRate = Annotated[
+    str | None,
+    typer.Option("--burst-rate", metavar="RATE", help="With bursts: the rate of a burst's frames (100%). Without it they leave as fast as the tester can."),
+]
 LossTolerance = Annotated[float, typer.Option("--loss-tolerance", metavar="RATIO", help="Share of a direction's frames that may be lost (RFC 2544: 0).")]
 FrameTimeout = Annotated[
     float | None,
@@ -203,6 +215,8 @@ EVERY_TRIAL: dict[str, Any] = {
     "networks": NetworkCounts,
     "seed": Seed,
     "burst": Burst,
+    "pattern": Pattern,
+    "burst_rate": BurstRate,
     "loss_tolerance": LossTolerance,
 }
 """Options that every procedure has, by the names that :func:`conditions` takes."""
@@ -241,7 +255,7 @@ _OPTIONS = {
     **dict.fromkeys(("n", "m", ""), "--foreground"),
 }
 _PARSERS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("min_rate", "max_rate", "initial_rate", "resolution", "step", "rate"), Rate.parse),
+    **dict.fromkeys(("min_rate", "max_rate", "initial_rate", "resolution", "step", "rate", "burst_rate"), Rate.parse),
     "rates": lambda text: tuple(Rate.parse(one) for one in text.split(",")),
     "repetitions": repetition.parse,
 }

@@ -42,6 +42,8 @@ def trial(
     networks: options.Networks = DEFAULT.networks,
     seed: options.Seed = DEFAULT.seed,
     burst: options.Burst = DEFAULT.burst,
+    pattern: options.Pattern = DEFAULT.pattern,
+    burst_rate: options.BurstRate = None,
     loss_tolerance: options.LossTolerance = DEFAULT.loss_tolerance,
     frame_timeout_ms: options.FrameTimeout = DEFAULT.frame_timeout_ms,
     out: options.Out = None,
@@ -61,6 +63,8 @@ def trial(
             networks=networks,
             seed=seed,
             burst=burst,
+            pattern=pattern,
+            burst_rate=burst_rate,
             loss_tolerance=loss_tolerance,
             frame_timeout_ms=frame_timeout_ms,
         )

@@ -391,5 +391,5 @@ PROCEDURE = Definition(
     make=BackToBack,
     point=point,
     defaults={"repetitions": 50},
-    without=("duration_s",),
+    without=("duration_s", "pattern", "burst_rate"),
 )

@@ -29,11 +29,16 @@ def highest(conditions: Conditions, media_fps: int | None) -> tuple[int | None, 
     """The highest rate to offer (None: nothing limits it), and whether it is the media's maximum, not a lower one of the user's.
 
     Raises:
-        PlanError: see :func:`given`.
+        PlanError: see :func:`given`; or it is beyond the rate of a burst's frames.
     """
     maximum_fps = given("max_rate", conditions.max_rate, media_fps)
     is_media = media_fps is not None and media_fps <= min(maximum_fps or HIGHEST_FPS, HIGHEST_FPS)
-    return (media_fps if is_media else maximum_fps), is_media
+    highest_fps = media_fps if is_media else maximum_fps
+    burst_fps = given("burst_rate", conditions.burst_rate, media_fps)
+    if burst_fps is not None and (highest_fps is None or highest_fps > burst_fps):
+        text = f"bursts at {burst_fps:,} frames/s have no higher mean rate: give a highest rate (--max-rate) that is not above it"
+        raise PlanError(text, option="burst_rate")
+    return highest_fps, is_media
 
 
 def rate_of(conditions: Conditions, frame_size: int, media_fps: int | None) -> int:

@@ -78,4 +78,5 @@ PROCEDURE = Definition(
     make=partial(TimesProcedure, RECOVERY),
     point=point_builder(RECOVERY, RecoveryPoint),
     defaults={"duration_s": 120.0},
+    without=("pattern", "burst_rate"),
 )

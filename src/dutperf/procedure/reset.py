@@ -89,4 +89,5 @@ PROCEDURE = Definition(
     options=("repetitions", "rate", "found", "reset_after_s"),
     make=partial(TimesProcedure, RESET),
     point=point_builder(RESET, ResetPoint),
+    without=("pattern", "burst_rate"),
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dutperf.conditions import FRAME_SIZE_SERIES, RFC4814_DESTINATION_PORTS, RFC4814_SOURCE_PORTS, Conditions
+from dutperf.conditions import FRAME_SIZE_SERIES, RFC4814_DESTINATION_PORTS, RFC4814_SOURCE_PORTS, Conditions, burst_of
 from dutperf.model import MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, FieldMode, Stream, Trial, Value
 
 TRIAL_S = 60.0
@@ -144,6 +144,18 @@ def _direction(facts: Facts) -> str | None:
     return f"unidirectional traffic ({facts.conditions.directions}) instead of bidirectional" if facts.conditions.directions != "both" else None
 
 
+def _pattern(facts: Facts) -> str | None:
+    """Section 21 has bursts beside steady state, not in its place; Poisson arrivals are in no clause."""
+    pattern, within = facts.conditions.pattern, facts.conditions.burst_rate
+    if pattern == "constant":
+        return None
+    burst = burst_of(pattern)
+    if burst is None:
+        return "frames come as Poisson arrivals, which no clause has, not at a constant rate"
+    gap = "as fast as the tester sends" if within is None else f"at {within}"
+    return f"traffic in bursts of {burst:,} frames, {gap} within a burst, not also at a constant rate"
+
+
 def _ports(facts: Facts) -> str | None:
     recommended = {
         RFC4814_SOURCE_PORTS: [one.source_port for one in facts.streams()],
@@ -259,6 +271,7 @@ RULES: tuple[Rule, ...] = (
     Rule("RFC 2544 section 23 (b)", _preparation),
     Rule("RFC 2544 section 23 (e)", _rest),
     Rule("RFC 8219 section 5.3, RFC 2544 section 14", _direction),
+    Rule("RFC 2544 section 21", _pattern),
     Rule("RFC 4814 section 4.5", _ports),
     Rule("RFC 8219 section 5.1.1", _frame_sizes, without=_RESET),
     Rule("RFC 2544 section 12", _networks),

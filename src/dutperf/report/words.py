@@ -24,6 +24,8 @@ CONDITIONS: Mapping[str, str] = {
     "networks": "destination networks in each direction",
     "seed": "seed of what is random",
     "burst": "most frames handed to the driver at once",
+    "pattern": "how frames come at the mean rate",
+    "burst_rate": "rate of a burst's frames",
     "loss_tolerance": "share of a direction's frames that may be lost",
     "repetitions": "repetitions asked for",
     "search": "search",

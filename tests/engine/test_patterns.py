@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Poisson arrivals and bursts as the engine sends them: the same frames whatever the burst, none early, and at the times that the pattern has."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import median
+
+import pytest
+from scapy.packet import Packet
+
+from dutperf.model import Bursts, Direction, Poisson, Stream, Trial, Verdict
+from dutperf.tester.engine import EngineCommand, EngineTester
+
+from .streams import stream, trial
+from .test_frames import OpenCapture, captured, payload
+from .test_ring import reversed_stream
+
+PATTERNS = {
+    "poisson": Poisson(),
+    "bursts": Bursts(frames=40),
+    "bursts-at-a-rate": Bursts(frames=40, within_fps=2000),
+}
+EACH = pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
+RATE_FPS = 500
+PUNCTUAL_US = 1000
+STAMP_BITS = 40
+
+
+def made(pattern: Poisson | Bursts | None, rate_fps: int = RATE_FPS) -> Stream:
+    """A small stream of that pattern."""
+    return stream(4, 64, rate_fps).model_copy(update={"pattern": pattern})
+
+
+@pytest.mark.parametrize("pattern", [Poisson(), Bursts(frames=40), Bursts(frames=40, within_fps=200_000)], ids=PATTERNS)
+def test_every_frame_arrives(command: EngineCommand, pattern: Poisson | Bursts) -> None:
+    """Fast enough that many frames are due in a turn, and with more frames than are halved one by one."""
+    one = made(pattern, 100_000)
+    ring = {"port": "ring"}
+    with EngineTester(command, {"left": ring, "right": ring, "memory": "no_huge_pages"}) as engine:
+        result = engine.run(trial(one, reversed_stream(one)))
+    for counts in result.directions().values():
+        assert counts.intended == counts.sent == 20_000
+        assert counts.received == counts.sent or result.verdict is Verdict.INVALID
+        assert (counts.duplicates, counts.out_of_order, counts.damaged) == (0, 0, 0)
+
+
+@EACH
+def test_frames_are_the_same_whatever_the_burst(open_capture: OpenCapture, pattern: Poisson | Bursts) -> None:
+    of_each = captured(open_capture, [trial(made(pattern, 2000), burst=burst) for burst in (1, 7, 64, 512)])
+    frames = [[bytes(packet) for packet in packets] for packets in of_each]
+    assert len(frames[0]) == 400
+    assert all(one == frames[0] for one in frames[1:])
+
+
+def timed(open_capture: OpenCapture, trials: list[Trial]) -> tuple[int, list[list[Packet]]]:
+    """Ticks of the sender's clock in a second, and what each trial sent."""
+    engine, files = open_capture(max_frame_size=9216)
+    return engine.environment()["tsc_hz"], captured(lambda **_: (engine, files), trials)
+
+
+def stamp(packet: Packet) -> int:
+    """The sender's clock as the frame was made, in ticks."""
+    return int.from_bytes(payload(packet)[13:18], "big")
+
+
+def late_us(packets: list[Packet], of: Trial, tsc_hz: int) -> list[float]:
+    """How much later than the most punctual one each frame was made, after the time at which the trial has it due."""
+    times, first = of.times(Direction.FORWARD), stamp(packets[0])
+    since_first_us = [((stamp(packet) - first) % (1 << STAMP_BITS)) / tsc_hz * 1e6 for packet in packets]
+    behind = [made_us - times.due_ns(number) / 1000 for number, made_us in enumerate(since_first_us)]
+    return [one - min(behind) for one in behind]
+
+
+@EACH
+def test_frames_are_made_when_the_pattern_has_them_due(open_capture: OpenCapture, pattern: Poisson | Bursts) -> None:
+    """By the stamps in the frames. At a constant rate most would be off by more than the limit: a second trial shows that the test can tell."""
+    of_pattern, constant = (trial(made(one), stamping="every", duration_ns=500_000_000) for one in (pattern, None))
+    tsc_hz, (packets, at_constant_rate) = timed(open_capture, [of_pattern, constant])
+    typical_us = median(late_us(at_constant_rate, constant, tsc_hz))
+    if typical_us > PUNCTUAL_US:
+        pytest.skip(f"this machine is not quiet enough: at a constant rate half the frames were made more than {typical_us:.0f} us after the most punctual one")
+    assert median(late_us(packets, of_pattern, tsc_hz)) < PUNCTUAL_US
+    assert median(late_us(at_constant_rate, of_pattern, tsc_hz)) > PUNCTUAL_US
+
+
+def test_stamps_of_a_burst_are_close_together(open_capture: OpenCapture) -> None:
+    """Within a burst next to no time passes, between bursts most of it."""
+    tsc_hz, [packets] = timed(open_capture, [trial(made(Bursts(frames=40), 2000), stamping="every", burst=8)])
+    stamps = [stamp(packet) for packet in packets]
+    gaps_us = [((after - before) % (1 << STAMP_BITS)) / tsc_hz * 1e6 for before, after in pairwise(stamps)]
+    between = [gap for number, gap in enumerate(gaps_us, start=1) if number % 40 == 0]
+    within = [gap for number, gap in enumerate(gaps_us, start=1) if number % 40]
+    assert (len(between), len(within)) == (9, 390)
+    assert median(within) < median(between) / 20

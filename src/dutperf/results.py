@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from dutperf import campaign, journal, suite
 from dutperf.campaign import PlanError, Summary
-from dutperf.conditions import Conditions
+from dutperf.conditions import Conditions, Rate
 from dutperf.journal import JOURNAL, JournalError
-from dutperf.report import export, html, tables, words
+from dutperf.report import export, html, tables
 from dutperf.report.html import REPORT
 from dutperf.report.measured import Measured
 from dutperf.report.summary import SUMMARY, summarise
@@ -133,11 +133,11 @@ def throughput_found(directory: Path, conditions: Conditions) -> dict[int, int]:
         summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
         medians = {point["frame_size"]: point["throughput_fps"]["median"] for point in summary["points"]}
         measured = {name: summary["conditions"][name] for name in ("n", "m", "networks", "directions")}
-        measured |= {name: summary["conditions"].get(name, usual) for name, usual in (("pattern", Conditions().pattern), ("burst_rate", None))}
+        burst_rate = summary["conditions"].get("burst_rate")
+        measured |= {"pattern": summary["conditions"].get("pattern", Conditions().pattern), "burst_rate": burst_rate and Rate.model_validate(burst_rate)}
     except (OSError, ValueError, KeyError, TypeError):
         raise PlanError(f"{place} holds no {SUMMARY} of a throughput run", option="found") from None
-    here = conditions.model_dump(mode="json")
-    differing = [f"{name.replace('_', ' ')} {words.text(value)}" for name, value in measured.items() if value != here[name]]
+    differing = [f"{name.replace('_', ' ')} {value}" for name, value in measured.items() if value != getattr(conditions, name)]
     if differing:
         raise PlanError(f"the throughput in {place} is that of other traffic ({', '.join(differing)})", option="found")
     found = {size: int(median) for size, median in medians.items() if median is not None and median >= 1}

@@ -139,6 +139,14 @@ NO_THROUGHPUT = [
         "is that of other traffic (networks 256)",
         id="other traffic",
     ),
+    pytest.param(
+        {
+            "points": [{"frame_size": 84, "throughput_fps": {"median": 5}}],
+            "conditions": USUAL_MIX | {"pattern": "bursts:32", "burst_rate": {"value": 50, "unit": "percent"}},
+        },
+        "is that of other traffic (pattern bursts:32, burst rate 50 %)",
+        id="another pattern",
+    ),
 ]
 
 

@@ -67,7 +67,8 @@ def overloaded(trial: Trial, direction: Direction, sent: int, server: tuple[floa
 
 def _one_by_one(times: Times, sent: int, capacity_fps: float, room: int) -> list[Lost]:
     """The same where frames do not come at a constant rate."""
-    lost, idle_ns = [], 0.0  # when all that was taken will have been served
+    lost: list[Lost] = []
+    idle_ns = 0.0  # when all that was taken will have been served
     for frame in range(sent):
         due_ns = times.due_ns(frame)
         if (idle_ns - due_ns) * capacity_fps <= room * 1e9:

@@ -7,13 +7,14 @@ namespace dutperf {
 
 namespace {
 
-void fill_counting(const FieldSpec& spec, std::uint64_t k, std::size_t count, Column& out) {
-    const std::uint32_t range = spec.range();
+void fill_counting(const FieldSpec& spec, std::uint64_t k, std::uint64_t stride, std::size_t count, Column& out) {
+    const std::uint32_t range = spec.range(), forward = static_cast<std::uint32_t>(stride % range);
     auto step = static_cast<std::uint32_t>(k % range);
     const bool up = spec.mode == FieldMode::increasing;
     for (std::size_t i = 0; i < count; ++i) {
         out[i] = static_cast<std::uint16_t>(up ? spec.min + step : spec.max - step);
-        step = step + 1 == range ? 0 : step + 1;
+        step += forward;
+        step = step >= range ? step - range : step;
     }
 }
 
@@ -24,15 +25,15 @@ std::uint32_t range_drawn_from(const FieldSpec& spec) { return spec.mode == Fiel
 
 void FieldPair::fill(std::uint64_t k, std::size_t count, Column& first, Column& second) const {
     if (!first_.counts() || !second_.counts()) fill_random(k, count, first, second);
-    if (first_.counts()) fill_counting(first_, k, count, first);
-    if (second_.counts()) fill_counting(second_, k, count, second);
+    if (first_.counts()) fill_counting(first_, k, stride_.distance(), count, first);
+    if (second_.counts()) fill_counting(second_, k, stride_.distance(), count, second);
 }
 
 void FieldPair::fill_random(std::uint64_t k, std::size_t count, Column& first, Column& second) const {
     const std::uint32_t first_range = range_drawn_from(first_), second_range = range_drawn_from(second_);
     const std::uint64_t first_min = first_.min, second_min = second_.min;
     for (std::size_t i = 0; i < count; i += kLanes) {
-        const Lanes bits = random_bits(seed_, counting_from(k + i));
+        const Lanes bits = random_bits(seed_, stride_.lanes(k, i));
         store_lanes(&first[i], first_min + scale_to_range(bits & 0xFFFFFFFFU, first_range));
         store_lanes(&second[i], second_min + scale_to_range(bits >> 32U, second_range));
     }

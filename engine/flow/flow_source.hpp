@@ -38,9 +38,11 @@ using Column = std::array<std::uint16_t, kMaxBurst>;
 // Two fields of a frame that share one random word: the ports, or the addresses.
 class FieldPair {
 public:
-    FieldPair(const FieldSpec& first, const FieldSpec& second, std::uint64_t seed) : first_(first), second_(second), seed_(seed) {}
+    // Of frames `stride` apart.
+    FieldPair(const FieldSpec& first, const FieldSpec& second, std::uint64_t seed, std::uint64_t stride = 1)
+        : first_(first), second_(second), seed_(seed), stride_(stride) {}
 
-    // Values of the frames k … k+count-1; what the columns hold behind them, up to a multiple of kLanes, is undefined.
+    // Values of `count` frames from frame k on; what the columns hold behind them, up to a multiple of kLanes, is undefined.
     void fill(std::uint64_t k, std::size_t count, Column& first, Column& second) const;
 
 private:
@@ -48,6 +50,7 @@ private:
 
     FieldSpec first_, second_;
     std::uint64_t seed_;
+    Stride stride_;
 };
 
 }  // namespace dutperf

@@ -3,6 +3,7 @@
 // has wide ones, by several where it has not. Functions that are templates over their number compute one value or eight by the same lines.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -10,8 +11,6 @@ namespace dutperf {
 
 inline constexpr std::size_t kLanes = 8;
 using Lanes = std::uint64_t __attribute__((vector_size(kLanes * sizeof(std::uint64_t))));
-
-inline Lanes counting_from(std::uint64_t first) { return first + Lanes{0, 1, 2, 3, 4, 5, 6, 7}; }
 
 // Eight words that lie one behind the other in memory, anywhere.
 template <class Word>
@@ -29,6 +28,21 @@ template <class Word>
 inline void store_lanes(Word* at, Lanes lanes) {
     *reinterpret_cast<typename Packed<Word>::Words*>(at) = __builtin_convertvector(lanes, typename Packed<Word>::Words);
 }
+
+// Counts in steps of `distance`, eight numbers at once.
+class Stride {
+public:
+    explicit Stride(std::uint64_t distance = 1) : distance_(distance) {
+        for (std::size_t i = 0; i < kLanes; ++i) steps_[i] = i * distance;
+    }
+    [[nodiscard]] std::uint64_t distance() const { return distance_; }
+    // The number that is `steps` steps from `first`, and the seven that follow it.
+    [[nodiscard]] Lanes lanes(std::uint64_t first, std::uint64_t steps) const { return first + steps * distance_ + load_lanes(steps_.data()); }
+
+private:
+    std::uint64_t distance_;
+    std::array<std::uint64_t, kLanes> steps_{};
+};
 
 // The bytes of each in the opposite order.
 inline Lanes swap64(Lanes lanes) {

@@ -13,12 +13,13 @@
 #include <vector>
 
 #include "pace/patterns.hpp"
+#include "pace/share.hpp"
 
 namespace dutperf {
 
 // `start` comes first, once. `due` tells how many frames are due at a time, at most a burst, and does not move the schedule; `advance` says that so many
 // have been taken. `due_of` may be asked for the frames that were taken last, a burst of them, and for the next burst. Due times never decrease with the
-// frame's number.
+// frame's number. Frames are counted within the sender's share: a share's frame j is the stream's frame share.number(j), and due when that is.
 template <class S>
 concept Schedule = requires(S schedule, const S& still, Ticks now, std::uint64_t k, std::uint32_t count) {
     schedule.start(now);
@@ -32,11 +33,12 @@ concept Schedule = requires(S schedule, const S& still, Ticks now, std::uint64_t
 
 class ConstantRate {
 public:
-    // `frames` in all at `rate_fps` (> 0); `burst` is the most that due() returns.
-    ConstantRate(std::uint64_t clock_hz, std::uint64_t rate_fps, std::uint64_t frames, std::uint32_t burst)
+    // The share of a stream of `frames` in all at `rate_fps` (> 0); `burst` is the most that due() returns.
+    ConstantRate(std::uint64_t clock_hz, std::uint64_t rate_fps, std::uint64_t frames, std::uint32_t burst, Share share = {})
         : clock_hz_(clock_hz),
           rate_(rate_fps),
-          frames_(frames),
+          share_(share),
+          frames_(share.among(frames)),
           burst_(burst),
           one_(step_of(1)),
           to_last_of_burst_(step_of(burst - 1)),
@@ -44,7 +46,7 @@ public:
 
     void start(Ticks at) {
         start_ = at;
-        next_ = {at, 0};
+        next_ = after({at, 0}, {share_.first * clock_hz_ / rate_, share_.first * clock_hz_ % rate_});
         number_ = 0;
     }
 
@@ -53,7 +55,7 @@ public:
     [[nodiscard]] bool finished() const { return number_ == frames_; }
     [[nodiscard]] std::uint64_t frames() const { return frames_; }
     [[nodiscard]] std::uint64_t left() const { return frames_ - number_; }
-    [[nodiscard]] Ticks due_of(std::uint64_t k) const { return start_ + due_after(k, clock_hz_, rate_); }
+    [[nodiscard]] Ticks due_of(std::uint64_t k) const { return start_ + due_after(share_.number(k), clock_hz_, rate_); }
 
     // How many frames are due at `now`, at most a burst. Does not move the schedule.
     [[nodiscard]] std::uint32_t due(Ticks now) const {
@@ -86,7 +88,10 @@ private:
         std::uint64_t rest;
     };
 
-    [[nodiscard]] Step step_of(std::uint64_t count) const { return {count * clock_hz_ / rate_, count * clock_hz_ % rate_}; }
+    [[nodiscard]] Step step_of(std::uint64_t count) const {
+        const std::uint64_t frames = count * share_.stride;
+        return {frames * clock_hz_ / rate_, frames * clock_hz_ % rate_};
+    }
 
     [[nodiscard]] Point after(Point at, Step step) const {
         at.due += step.whole;
@@ -95,7 +100,9 @@ private:
         return {at.due + (carry ? 1 : 0), carry ? at.rest - rate_ : at.rest};
     }
 
-    std::uint64_t clock_hz_, rate_, frames_;
+    std::uint64_t clock_hz_, rate_;
+    Share share_;
+    std::uint64_t frames_;
     std::uint32_t burst_;
     Step one_, to_last_of_burst_, whole_burst_;
     Ticks start_ = 0;
@@ -143,9 +150,9 @@ class Listed {
 public:
     using Source = std::variant<PoissonTimes, BurstTimes>;
 
-    // `frames` in all; `burst` is the most that due() returns.
-    Listed(const Source& source, std::uint64_t frames, std::uint32_t burst)
-        : source_(source), frames_(frames), burst_(burst), mask_(std::bit_ceil(2 * burst + kFewTimes) - 1), due_(mask_ + 1) {}
+    // The share of a stream of `frames` in all, of which `source` gives every time; `burst` is the most that due() returns.
+    Listed(const Source& source, std::uint64_t frames, std::uint32_t burst, Share share = {})
+        : source_(source), share_(share), frames_(share.among(frames)), burst_(burst), mask_(std::bit_ceil(2 * burst + kFewTimes) - 1), due_(mask_ + 1) {}
 
     void start(Ticks at) {
         start_ = at;
@@ -175,11 +182,14 @@ private:
     void list() {
         for (const std::uint64_t wanted = std::min(frames_, number_ + burst_); listed_ < wanted;) {
             const std::uint32_t more = std::visit([this](auto& source) { return source.next(few_); }, source_);
-            for (std::uint32_t i = 0; i < more; ++i) due_[listed_++ & mask_] = start_ + few_[i];
+            for (std::uint32_t i = 0; i < more; ++i, ++given_) {
+                if (given_ == share_.number(listed_)) due_[listed_++ & mask_] = start_ + few_[i];
+            }
         }
     }
 
     Source source_;
+    Share share_;
     std::uint64_t frames_;
     std::uint32_t burst_;
     std::uint64_t mask_;
@@ -187,6 +197,7 @@ private:
     FewTimes few_{};
     Ticks start_ = 0;
     std::uint64_t number_ = 0, listed_ = 0;
+    std::uint64_t given_ = 0;  // by the source
 };
 
 static_assert(Schedule<ConstantRate> && Schedule<ChangingRate> && Schedule<Listed>);

@@ -12,6 +12,7 @@
 
 #include "flow/flow_source.hpp"
 #include "frame/frame_template.hpp"
+#include "pace/share.hpp"
 #include "trial/trial.hpp"
 
 namespace dutperf {
@@ -67,20 +68,33 @@ public:
     static StampChoice every() { return {}; }
     static StampChoice tagged(std::uint64_t count, std::uint64_t first, std::uint64_t span, std::uint64_t seed) { return {count, first, span, seed}; }
 
-    // Writes `stamp` for those of the frames k … k+count-1 that carry one, 0 for the others, and returns how many do. To be asked for all frames in order.
-    std::uint32_t fill(std::uint64_t k, std::uint32_t count, std::uint64_t stamp, std::uint64_t* stamps) {
+    // Writes `stamp` for those of `count` frames from frame k on, `stride` apart, that carry one, 0 for the others, and returns how many do. To be asked
+    // for all frames of a sender in order.
+    std::uint32_t fill(std::uint64_t k, std::uint64_t stride, std::uint32_t count, std::uint64_t stamp, std::uint64_t* stamps) {
         if (every_) {
             std::fill_n(stamps, count, stamp);
             return count;
         }
         std::fill_n(stamps, count, std::uint64_t{0});
         std::uint32_t chosen = 0;
-        for (; next_ - k < count; ++chosen) {
-            stamps[next_ - k] = stamp;
+        for (const std::uint64_t end = k + count * stride; next_ < end;) {
+            if (next_ >= k && (next_ - k) % stride == 0) {
+                stamps[(next_ - k) / stride] = stamp;
+                ++chosen;
+            }
             ++done_;
             next_ = done_ < count_ ? place(done_) : kNever;
         }
         return chosen;
+    }
+
+    // Whether frame k carries a stamp.
+    [[nodiscard]] bool chooses(std::uint64_t k) const {
+        if (every_) return true;
+        if (k < first_ || k - first_ >= span_) return false;
+        auto part = static_cast<std::uint64_t>(static_cast<Wide>(k - first_) * count_ / span_);
+        if (begin_of(part + 1) <= k - first_) ++part;  // begins are rounded down
+        return k == place(part);
     }
 
 private:
@@ -95,6 +109,7 @@ private:
     [[nodiscard]] std::uint64_t begin_of(std::uint64_t part) const { return static_cast<std::uint64_t>(static_cast<Wide>(part) * span_ / count_); }
 
     [[nodiscard]] std::uint64_t place(std::uint64_t part) const {
+        if (part == 0) return first_;
         const std::uint64_t begin = begin_of(part), frames = begin_of(part + 1) - begin;
         return first_ + begin + static_cast<std::uint64_t>(static_cast<Wide>(random_bits(seed_, part)) * frames >> 64U);
     }
@@ -109,20 +124,22 @@ struct FrameSourceParts {
     FieldPair ports, addresses;
     std::uint32_t n, m;
     StampChoice stamps;
+    Share share = {};
 };
 
 template <class V>
 class FrameSource {
 public:
-    explicit FrameSource(const FrameSourceParts& parts) : parts_(parts) {}
+    explicit FrameSource(const FrameSourceParts& parts) : parts_(parts), stride_(parts.share.stride) {}
 
-    // Buffers for the frames k … k+count-1, complete, stamped `stamp`. False if the driver holds so many buffers that too few are left.
-    bool make(std::uint64_t k, std::uint32_t count, std::uint64_t stamp, rte_mbuf** frames) {
+    // Buffers for the frames j … j+count-1 of the share, complete, stamped `stamp`. False if the driver holds so many buffers that too few are left.
+    bool make(std::uint64_t j, std::uint32_t count, std::uint64_t stamp, rte_mbuf** frames) {
+        const std::uint64_t k = parts_.share.number(j);
         if (!take(k, count, frames)) return false;
         if constexpr (V::ports) parts_.ports.fill(k, count, source_port_, destination_port_);
         if constexpr (V::addresses) parts_.addresses.fill(k, count, source_address_, destination_address_);
         // 0 stands for "no stamp"
-        if constexpr (V::stamps) stamped_ += parts_.stamps.fill(k, count, (stamp & kMask40) != 0 ? stamp : 1, stamps_.data());
+        if constexpr (V::stamps) stamped_ += parts_.stamps.fill(k, parts_.share.stride, count, (stamp & kMask40) != 0 ? stamp : 1, stamps_.data());
         compute(parts_.foreground->frame(), k, count, of_foreground_);
         if constexpr (V::mixed) compute(parts_.background->frame(), k, count, of_background_);
         write(count, frames);
@@ -147,10 +164,12 @@ private:
         if constexpr (!V::mixed) return parts_.foreground->take(frames, count);
         std::array<rte_mbuf*, kMaxBurst> background;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled by take()
         std::uint32_t foreground_count = 0, phase = static_cast<std::uint32_t>(k % parts_.n);
+        const auto forward = static_cast<std::uint32_t>(parts_.share.stride % parts_.n);
         for (std::uint32_t i = 0; i < count; ++i) {
             in_foreground_[i] = phase < parts_.m;
             foreground_count += in_foreground_[i] ? 1U : 0U;
-            phase = phase + 1 == parts_.n ? 0 : phase + 1;
+            phase += forward;
+            phase = phase >= parts_.n ? phase - parts_.n : phase;
         }
         if (!parts_.background->take(background.data(), count - foreground_count)) return false;
         std::array<rte_mbuf*, kMaxBurst> foreground;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled by take()
@@ -170,7 +189,7 @@ private:
         const std::uint64_t ip_sum = frame.ip_sum();
         for (std::uint32_t i = 0; i < count; i += kLanes) {
             const Lanes stamp = V::stamps ? load_lanes(&stamps_[i]) : Lanes{};
-            const Lanes high = tag_high(counting_from(k + i), stamp);
+            const Lanes high = tag_high(stride_.lanes(k, i), stamp);
             store_lanes(&out.high[i], high);
             Lanes sum = checksum_add64(still + Lanes{}, high);
             if constexpr (V::stamps) {
@@ -230,6 +249,7 @@ private:
     }
 
     FrameSourceParts parts_;
+    Stride stride_;
     Column source_port_{}, destination_port_{}, source_address_{}, destination_address_{};
     Words<std::uint64_t> stamps_{};
     Fields of_foreground_{}, of_background_{};

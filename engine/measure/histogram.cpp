@@ -2,6 +2,7 @@
 #include "measure/histogram.hpp"
 
 #include <cmath>
+#include <functional>
 
 namespace dutperf {
 
@@ -26,6 +27,13 @@ std::uint64_t rank_of(double share, std::uint64_t total) {
 }
 
 }  // namespace
+
+void Histogram::add(const Histogram& other) {
+    min_ = std::min(min_, other.min_);
+    max_ = std::max(max_, other.max_);
+    total_ += other.total_;
+    std::ranges::transform(counts_, other.counts_, counts_.begin(), std::plus{});
+}
 
 std::uint64_t Histogram::quantile(double share) const { return total_ != 0 ? ranked(rank_of(share, total_)) : 0; }
 

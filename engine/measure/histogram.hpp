@@ -25,6 +25,9 @@ public:
         counts_[index_of(std::min(value, kLargest))] += weight;
     }
 
+    // All that another one has recorded.
+    void add(const Histogram& other);
+
     [[nodiscard]] std::uint64_t total() const { return total_; }
     [[nodiscard]] std::uint64_t min() const { return total_ != 0 ? min_ : 0; }
     [[nodiscard]] std::uint64_t max() const { return max_; }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells new frames from duplicates and frames in order from those that were overtaken (RFC 4737: a frame is reordered when one with a higher
 // number arrived before it), and keeps account of those that never came. A bitmap of the whole trial where that fits into 8 MiB (67 million frames), a
-// window of that size that slides above it: what is missing where it leaves is missing for good.
+// window of that size that slides above it: what is missing where it leaves is missing for good. Windows of receivers that share a direction are
+// joined after the trial; they hold the whole trial, however long it is.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +18,7 @@ class SequenceWindow {
 public:
     enum class Arrival : std::uint8_t { in_order, overtaken, duplicate };
 
+    // `largest`: the most frames that the window holds; a longer trial's slides.
     explicit SequenceWindow(std::uint64_t frames, const MissingFrames::Bounds& bounds = {}, std::uint64_t largest = std::uint64_t{1} << 26U)
         : words_(std::bit_ceil(std::max<std::uint64_t>(1, (std::min(frames, largest) + 63) / 64))), slides_(frames > words_.size() * 64), missing_(bounds) {}
 
@@ -38,6 +40,19 @@ public:
         if ((word & bit_of(number)) != 0) return Arrival::duplicate;
         word |= bit_of(number);
         return Arrival::overtaken;
+    }
+
+    // Adds what the window of another receiver of the same frames holds; neither may slide. Calls `on_both(number)` for each frame that came to both, in
+    // order. After the last insert.
+    template <class OnBoth>
+    void join(SequenceWindow& other, const OnBoth& on_both) {
+        mark();
+        other.mark();
+        for (std::size_t i = 0; i < words_.size(); ++i) {
+            for (std::uint64_t both = words_[i] & other.words_[i]; both != 0; both &= both - 1) on_both(i * 64 + static_cast<unsigned>(std::countr_zero(both)));
+            words_[i] |= other.words_[i];
+        }
+        end_ = marked_ = std::max(end_, other.end_);
     }
 
     // The frames below `sent` that never came. After the last insert, once.

@@ -29,13 +29,13 @@ public:
           pool_(bed.frame_pools[0], frame_of(bed, Stamps ? kStreamStamped : std::uint8_t{0}, {}), next_generation()),
           source_(
               {.foreground = &pool_, .background = nullptr, .ports = random_ports(), .addresses = {{}, {}, 1}, .n = 2, .m = 2, .stamps = StampChoice::every()}),
-          receiver_(bed.ports[1]->id(), {}, expected<Stamps>(), bed.control_pool, bed.control_rings[1]) {}
+          receiver_({bed.ports[1]->id()}, {}, expected<Stamps>(), bed.control_pool, bed.control_rings[1]) {}
 
     void fill() {
         std::array<rte_mbuf*, kBurst> frames{};
         for (std::uint64_t k = 0; k < kRing - kBurst; k += kBurst) {
             if (!source_.make(number_, kBurst, now_ticks(), frames.data())) return;
-            const std::uint16_t taken = transmit_burst(bed_.ports[0]->id(), frames.data(), kBurst);
+            const std::uint16_t taken = transmit_burst({bed_.ports[0]->id()}, frames.data(), kBurst);
             if (taken < kBurst) rte_pktmbuf_free_bulk(&frames[taken], kBurst - taken);
             number_ += taken;
         }

@@ -18,7 +18,7 @@ Port& null_port() {
     return one;
 }
 
-void send_all(std::uint16_t port, Frames& frames) { benchmark::DoNotOptimize(transmit_burst(port, frames.data(), kBurst)); }
+void send_all(std::uint16_t port, Frames& frames) { benchmark::DoNotOptimize(transmit_burst({port}, frames.data(), kBurst)); }
 
 void report(benchmark::State& state) {
     state.counters["frames/s"] = benchmark::Counter(static_cast<double>(state.iterations()) * kBurst, benchmark::Counter::kIsRate);
@@ -108,7 +108,7 @@ template <Composition C>
 void with_schedule(benchmark::State& state) {
     const TestBed bed = session().bed();
     Parts<C> made(bed);
-    Transmitter<ConstantRate, typename Parts<C>::Varying> transmitter(null_port().id(), {kClockHz, kClockHz, kFrames, kBurst}, bed.control_rings[0],
+    Transmitter<ConstantRate, typename Parts<C>::Varying> transmitter({null_port().id()}, {kClockHz, kClockHz, kFrames, kBurst}, bed.control_rings[0],
                                                                       made.parts);
     transmitter.start(now_ticks() - kFrames, ~Ticks{0});  // always late
     Ticks now = now_ticks();

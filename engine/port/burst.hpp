@@ -8,7 +8,14 @@
 
 namespace dutperf {
 
-inline std::uint16_t transmit_burst(std::uint16_t port, rte_mbuf** frames, std::uint16_t count) { return rte_eth_tx_burst(port, 0, frames, count); }
-inline std::uint16_t receive_burst(std::uint16_t port, rte_mbuf** frames, std::uint16_t count) { return rte_eth_rx_burst(port, 0, frames, count); }
+// One of a port's queues. It has one owner at a time: the driver's calls for a queue must not meet.
+struct PortQueue {
+    std::uint16_t port, index = 0;
+};
+
+inline std::uint16_t transmit_burst(PortQueue queue, rte_mbuf** frames, std::uint16_t count) {
+    return rte_eth_tx_burst(queue.port, queue.index, frames, count);
+}
+inline std::uint16_t receive_burst(PortQueue queue, rte_mbuf** frames, std::uint16_t count) { return rte_eth_rx_burst(queue.port, queue.index, frames, count); }
 
 }  // namespace dutperf

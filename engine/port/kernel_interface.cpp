@@ -2,10 +2,13 @@
 #include "port/kernel_interface.hpp"
 
 #include <dirent.h>
+#include <linux/ethtool.h>
 #include <linux/if_link.h>
 #include <linux/if_packet.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 #include <net/if.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -122,6 +125,18 @@ std::optional<KernelInterface> kernel_interface(const std::string& name) {
     auto rest = static_cast<int>(IFLA_PAYLOAD(header));
     for (const auto* at = IFLA_RTA(body); RTA_OK(at, rest); at = RTA_NEXT(at, rest)) read_attribute(at, found);
     return found;
+}
+
+std::uint16_t xdp_queues(const std::string& name) {
+    ethtool_channels channels{};
+    channels.cmd = ETHTOOL_GCHANNELS;
+    ifreq request{};
+    name.copy(request.ifr_name, IFNAMSIZ - 1);
+    request.ifr_data = reinterpret_cast<char*>(&channels);
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool known = fd >= 0 && ioctl(fd, SIOCETHTOOL, &request) == 0 && channels.max_combined != 0;
+    if (fd >= 0) close(fd);
+    return known ? static_cast<std::uint16_t>(channels.combined_count) : std::uint16_t{1};
 }
 
 void widen_packet_sockets(unsigned interface_index) {

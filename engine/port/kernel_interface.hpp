@@ -23,6 +23,9 @@ struct KernelInterface {
 // Asks the kernel by rtnetlink, so the answer is of this process' network namespace whatever is mounted on /sys. Nothing if there is no such interface.
 std::optional<KernelInterface> kernel_interface(const std::string& name);
 
+// Queues of an interface that AF_XDP sockets can have: those that receive and transmit (ethtool -l); 1 where its driver does not tell of any.
+std::uint16_t xdp_queues(const std::string& name);
+
 // Lets the kernel hold as many of this process' frames as an overloaded DUT lets pile up. With the default limit the kernel would leave frames in the
 // transmit ring that the driver has reported as sent, and they would leave late or never.
 void widen_packet_sockets(unsigned interface_index);

@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "frame/headers.hpp"
 #include "port/error.hpp"
@@ -40,8 +41,8 @@ std::string af_packet_arguments(const PortOptions& options) {
     // Straight to a NIC's driver, whose queue discipline might delay or reorder. But on a veth without one, the kernel would keep a frame that the other
     // end has no room for and send it again later: only with a queue discipline is such a frame dropped, once and counted.
     const bool virtual_link = kernel_interface(options.spec.argument)->kind == "veth";
-    return "iface=" + options.spec.argument + ",qpairs=1,qdisc_bypass=" + (virtual_link ? "0" : "1") + ",framesz=" + std::to_string(slot) +
-           ",blocksz=" + std::to_string(block) + ",framecnt=" + std::to_string(count);
+    return "iface=" + options.spec.argument + ",qpairs=" + std::to_string(options.queues) + ",qdisc_bypass=" + (virtual_link ? "0" : "1") +
+           ",framesz=" + std::to_string(slot) + ",blocksz=" + std::to_string(block) + ",framecnt=" + std::to_string(count);
 }
 
 struct Vdev {
@@ -52,7 +53,8 @@ Vdev vdev_of(const PortOptions& options) {
     const std::string& argument = options.spec.argument;
     switch (options.spec.kind) {
         case PortSpec::Kind::af_packet: return {"net_af_packet_" + options.side, af_packet_arguments(options)};
-        case PortSpec::Kind::af_xdp: return {"net_af_xdp_" + options.side, "iface=" + argument + ",start_queue=0,queue_count=1"};
+        case PortSpec::Kind::af_xdp:
+            return {"net_af_xdp_" + options.side, "iface=" + argument + ",start_queue=0,queue_count=" + std::to_string(options.queues)};
         case PortSpec::Kind::null: return {"net_null_" + options.side, "no-rx=1"};
         default: break;
     }
@@ -67,14 +69,17 @@ rte_ring* joining_ring(const std::string& name, std::uint32_t size) {
     return ring;
 }
 
-// Two ports joined in memory: what one sends the other receives. Whichever is opened first makes both rings.
+// Two ports joined in memory: what one sends on a queue the other receives on that queue. Whichever is opened first makes the rings of both.
 int make_ring_port(const PortOptions& options) {
-    rte_ring* to_right = joining_ring("dutperf_to_right", options.receive_ring);
-    rte_ring* to_left = joining_ring("dutperf_to_left", options.receive_ring);
+    std::vector<rte_ring*> to_right, to_left;
+    for (unsigned queue = 0; queue < options.queues; ++queue) {
+        to_right.push_back(joining_ring("dutperf_to_right_" + std::to_string(queue), options.receive_ring));
+        to_left.push_back(joining_ring("dutperf_to_left_" + std::to_string(queue), options.receive_ring));
+    }
     const bool left = options.side == "left";
-    rte_ring* receive = left ? to_left : to_right;
-    rte_ring* transmit = left ? to_right : to_left;
-    return rte_eth_from_rings(("dutperf_" + options.side).c_str(), &receive, 1, &transmit, 1, SOCKET_ID_ANY);
+    rte_ring** receive = (left ? to_left : to_right).data();
+    rte_ring** transmit = (left ? to_right : to_left).data();
+    return rte_eth_from_rings(("dutperf_" + options.side).c_str(), receive, options.queues, transmit, options.queues, SOCKET_ID_ANY);
 }
 
 void require_packet_privilege(const PortOptions& options) {
@@ -154,11 +159,20 @@ void Port::check_interface() const {
     const auto interface = kernel_interface(name);
     if (!interface) unavailable(options_, "there is no interface '" + name + "' in this network namespace");
     require_packet_privilege(options_);
+    if (options_.spec.kind == PortSpec::Kind::af_xdp) require_queues("interface " + name, xdp_queues(name), xdp_queues(name));
     const unsigned needed = options_.max_frame_size - kOverheadOfMtu;
     if (interface->mtu < needed) {
         unavailable(options_, "the MTU of " + name + " is " + std::to_string(interface->mtu) + ", frames of " + std::to_string(options_.max_frame_size) +
                                   " bytes need " + std::to_string(needed));
     }
+}
+
+void Port::require_queues(const std::string& what, std::uint16_t receive, std::uint16_t transmit) const {
+    if (receive >= options_.queues && transmit >= options_.queues) return;
+    throw Error("port_unavailable",
+                "the " + what + " of the " + side() + " port offers " + std::to_string(receive) + " receive and " + std::to_string(transmit) +
+                    " transmit queue(s), not " + std::to_string(options_.queues) + " of each",
+                "queues");
 }
 
 void Port::configure() {
@@ -168,18 +182,27 @@ void Port::configure() {
     // virtual drivers name limits that they do not enforce: they get the most that they admit
     const std::uint32_t largest = std::min<std::uint32_t>(info.max_mtu, info.max_rx_pktlen - kOverheadOfMtu);
     conf.rxmode.mtu = std::clamp<std::uint32_t>(options_.max_frame_size - kOverheadOfMtu, std::min<std::uint32_t>(RTE_ETHER_MIN_MTU, largest), largest);
+    require_queues("driver " + driver(), info.max_rx_queues, info.max_tx_queues);
+    const std::uint64_t hashes = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
+    spreads_by_hash_ = options_.queues > 1 && hashes != 0;
+    if (spreads_by_hash_) {
+        conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+        conf.rx_adv_conf.rss_conf.rss_hf = hashes;
+    }
     std::uint16_t receive = static_cast<std::uint16_t>(std::min<std::uint32_t>(std::bit_ceil(options_.receive_ring), 32768)), transmit = kTransmitRing;
     const unsigned pool_size = options_.buffers != 0 ? options_.buffers : options_.max_frame_size > 2048 ? 4095 : 8191;
-    receive_pool_ = make_pool("receive_" + options_.side, pool_size, receive_buffer_size(options_.max_frame_size));
+    receive_pool_ = make_pool("receive_" + options_.side, pool_size * options_.queues, receive_buffer_size(options_.max_frame_size));
     const auto check = [this](int status, const char* step) {
         if (status < 0) unavailable(options_, std::string(step) + " failed: " + rte_strerror(-status));
     };
-    check(rte_eth_dev_configure(id(), 1, 1, &conf), "configuring the port");
+    check(rte_eth_dev_configure(id(), options_.queues, options_.queues, &conf), "configuring the port");
     check(rte_eth_dev_adjust_nb_rx_tx_desc(id(), &receive, &transmit), "sizing the port's rings");
     // a driver may not want more buffers in its ring than the pool has left for frames in flight
     receive = static_cast<std::uint16_t>(std::min<unsigned>(receive, pool_size / 2 + 1));
-    check(rte_eth_rx_queue_setup(id(), 0, receive, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, receive_pool_.get()), "setting up the receive queue");
-    check(rte_eth_tx_queue_setup(id(), 0, transmit, static_cast<unsigned>(SOCKET_ID_ANY), nullptr), "setting up the transmit queue");
+    for (std::uint16_t queue = 0; queue < options_.queues; ++queue) {
+        check(rte_eth_rx_queue_setup(id(), queue, receive, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, receive_pool_.get()), "setting up a receive queue");
+        check(rte_eth_tx_queue_setup(id(), queue, transmit, static_cast<unsigned>(SOCKET_ID_ANY), nullptr), "setting up a transmit queue");
+    }
     check(rte_eth_dev_start(id()), "starting the port");
     if (options_.spec.kind == PortSpec::Kind::af_packet) widen_packet_sockets(kernel_interface(options_.spec.argument)->index);
     rte_eth_promiscuous_enable(id());  // the tester stands in for more than one host; drivers that cannot need not

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A port of the tester: a DPDK device with one queue each way, opened from a port spec, and what its driver and the kernel count.
+// A port of the tester: a DPDK device with as many queues each way as are asked for, opened from a port spec, and what its driver and the kernel count.
 #pragma once
 
 #include <rte_mempool.h>
@@ -21,7 +21,8 @@ struct PortOptions {
     std::optional<Mac> mac;             // instead of the device's own
     std::uint32_t receive_ring = 4096;  // frames
     std::uint16_t max_frame_size = 1522;
-    unsigned buffers = 0;  // for received frames; 0: as many as the receiving loop needs, which keeps none
+    std::uint16_t queues = 1;  // each way
+    unsigned buffers = 0;      // for received frames, for each queue; 0: as many as the receiving loop needs, which keeps none
 };
 
 struct LinkStatus {
@@ -73,6 +74,9 @@ public:
     explicit Port(const PortOptions& options);
 
     [[nodiscard]] std::uint16_t id() const { return device_->id(); }
+    [[nodiscard]] std::uint16_t queues() const { return options_.queues; }
+    // Whether the driver spreads received frames over the queues by a hash of their addresses and ports.
+    [[nodiscard]] bool spreads_by_hash() const { return spreads_by_hash_; }
     [[nodiscard]] const std::string& side() const { return options_.side; }
     [[nodiscard]] const Mac& mac() const { return mac_; }
     [[nodiscard]] std::string driver() const;
@@ -85,10 +89,12 @@ public:
 private:
     void check_interface() const;
     void configure();
+    void require_queues(const std::string& what, std::uint16_t receive, std::uint16_t transmit) const;
     void read_kernel_counters(PortCounters& into);
 
     PortOptions options_;
     Mac mac_{};
+    bool spreads_by_hash_ = false;
     std::uint32_t transmit_ring_ = 0, receive_ring_ = 0;
     std::uint64_t socket_drops_ = 0, taken_down_ = 0;
     std::optional<InterfaceWatch> watch_;

@@ -50,8 +50,12 @@ Mac Station::dut_mac(bool ipv6, const Mac& direct) const {
 }
 
 void Station::serve() {
+    for (std::uint16_t queue = 0; queue < port_.queues(); ++queue) serve({port_.id(), queue});
+}
+
+void Station::serve(PortQueue queue) {
     std::array<rte_mbuf*, 32> frames{};
-    const std::uint16_t count = receive_burst(port_.id(), frames.data(), frames.size());
+    const std::uint16_t count = receive_burst(queue, frames.data(), frames.size());
     for (std::uint16_t i = 0; i < count; ++i) {
         const auto* bytes = rte_pktmbuf_mtod(frames[i], const std::uint8_t*);
         const std::size_t length = rte_pktmbuf_data_len(frames[i]);
@@ -79,7 +83,7 @@ void Station::ask() {
 
 void Station::send(const FrameBytes& frame) {
     rte_mbuf* buffer = make_frame(pool_, frame);
-    if (buffer != nullptr && transmit_burst(port_.id(), &buffer, 1) == 0) rte_pktmbuf_free(buffer);
+    if (buffer != nullptr && transmit_burst({port_.id()}, &buffer, 1) == 0) rte_pktmbuf_free(buffer);
 }
 
 void Station::learn(const std::uint8_t* frame, std::size_t length) {

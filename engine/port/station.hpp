@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 
+#include "port/burst.hpp"
 #include "port/neighbour.hpp"
 #include "port/port.hpp"
 
@@ -52,6 +53,7 @@ public:
     void ask();
 
 private:
+    void serve(PortQueue queue);
     void send(const FrameBytes& frame);
     void learn(const std::uint8_t* frame, std::size_t length);
 

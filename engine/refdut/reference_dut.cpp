@@ -115,7 +115,7 @@ void ReferenceDut::turn() {
 
 void ReferenceDut::receive(std::size_t side) {
     std::array<rte_mbuf*, kBurst> frames{};
-    const std::uint16_t count = receive_burst(ports_[side]->id(), frames.data(), kBurst);
+    const std::uint16_t count = receive_burst({ports_[side]->id()}, frames.data(), kBurst);
     const Ticks now = now_ticks();
     for (std::uint16_t i = 0; i < count; ++i) take(frames[i], side, now);
 }
@@ -190,7 +190,7 @@ void ReferenceDut::hand_over(std::size_t side) {
             const auto missing = static_cast<std::uint16_t>(kShortestFrame - length);
             if (char* padding = rte_pktmbuf_append(frames[i], missing)) std::fill_n(padding, missing, '\0');
         }
-        const std::uint16_t taken = transmit_burst(ports_[side]->id(), frames.data(), count);
+        const std::uint16_t taken = transmit_burst({ports_[side]->id()}, frames.data(), count);
         account(side, taken);
         if (taken < count) return;
     }

@@ -76,6 +76,20 @@ json port_json(const Port& port, const SideRequest& side, const Station& station
     return out;
 }
 
+// The core of each role; of further queues than the first with the queue's number.
+json roles_json(const RoleCores& cores) {
+    json out = json::object();
+    for (const Direction direction : kDirections) {
+        const auto& send = cores.send[index_of(direction)];
+        for (std::size_t queue = 0; queue < send.size(); ++queue) {
+            const std::string of_direction = name_of(direction), of_queue = queue == 0 ? std::string() : std::string("_").append(std::to_string(queue));
+            out[of_direction + "_send" + of_queue] = send[queue];
+            out[of_direction + "_receive" + of_queue] = cores.receive[index_of(direction)][queue];
+        }
+    }
+    return out;
+}
+
 template <class T>
 json sides_json(const std::array<T, 2>& values) {
     return {{"left", values[0]}, {"right", values[1]}};
@@ -93,11 +107,8 @@ json hello_event() { return {{"event", "hello"}, {"protocol", kProtocol}, {"engi
 json opened_event(const Session& session) {
     const TestBed bed = session.bed();
     json out{{"event", "opened"},
-             {"roles",
-              {{"forward_send", bed.cores.send[0]},
-               {"forward_receive", bed.cores.receive[0]},
-               {"reverse_send", bed.cores.send[1]},
-               {"reverse_receive", bed.cores.receive[1]}}},
+             {"queues", bed.queues},
+             {"roles", roles_json(bed.cores)},
              {"memory", {{"mode", session.memory().huge_pages ? "huge_pages" : "no_huge_pages"}, {"page_kb", session.memory().page_kb}}},
              {"tsc_hz", bed.clock_hz},
              {"tsc_skew_ns", nullptr},

@@ -10,6 +10,7 @@ namespace {
 constexpr std::uint64_t kLargestExact = (std::uint64_t{1} << 53U) - 1;  // of a JSON number
 constexpr std::uint64_t kMillion = 1'000'000;
 constexpr std::uint64_t kHighestFps = 1000 * kMillion;
+constexpr std::uint64_t kMostQueues = 16;  // of the driver that joins ports in memory, which must be able to do what others do
 
 FieldSpec read_field_members(Reader& field) {
     static const std::map<std::string, FieldMode> modes{
@@ -184,11 +185,15 @@ OpenRequest read_open(Reader params) {
     request.dut_cores = params.cores("dut_cores").value_or(std::vector<unsigned>{});
     request.memory = read_memory(params);
     request.max_frame_size = static_cast<std::uint16_t>(params.integer("max_frame_size", {kMinFrameSize, kMaxFrameSize}, 1522));
+    request.queues = static_cast<std::uint16_t>(params.integer("queues", {1, kMostQueues}, 1));
     request.resolve_timeout = std::chrono::milliseconds(params.integer("resolve_timeout_ms", {1, 60000}, 3000));
     params.finish();
     const auto is_ring = [&](std::size_t side) { return request.sides[side].port.spec.kind == PortSpec::Kind::ring; };
     if (is_ring(0) != is_ring(1)) params.fail(is_ring(0) ? "right.port" : "left.port", "must be ring as well: ring joins both ports");
-    for (SideRequest& side : request.sides) side.port.max_frame_size = request.max_frame_size;
+    for (SideRequest& side : request.sides) {
+        side.port.max_frame_size = request.max_frame_size;
+        side.port.queues = request.queues;
+    }
     return request;
 }
 

@@ -26,12 +26,12 @@ struct OpenRequest {
     std::optional<std::vector<unsigned>> cores;
     std::vector<unsigned> dut_cores;
     MemoryChoice memory = MemoryChoice::automatic;
-    std::uint16_t max_frame_size = 1522;
+    std::uint16_t max_frame_size = 1522, queues = 1;
     std::chrono::milliseconds resolve_timeout{3000};
 };
 
 // All throw Error "bad_request".
-SideRequest read_side(Reader side, const std::string& name);  // its `port.max_frame_size` is not set
+SideRequest read_side(Reader side, const std::string& name);  // its `port.max_frame_size` and `port.queues` are not set
 MemoryChoice read_memory(Reader& params);
 OpenRequest read_open(Reader params);
 TrialSpec read_trial(Reader params, std::uint16_t max_frame_size);

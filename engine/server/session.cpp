@@ -10,18 +10,18 @@ namespace dutperf {
 
 namespace {
 
-// Enough for a driver's transmit ring, the pools' caches and a burst under way.
+// For each queue: enough for a driver's transmit ring, the pools' caches and a burst under way.
 unsigned frames_per_pool(std::uint16_t max_frame_size) { return max_frame_size > 2048 ? 4095 : 8191; }
 
-std::uint64_t megabytes_needed(std::uint16_t max_frame_size) {
+std::uint64_t megabytes_needed(std::uint16_t max_frame_size, std::uint16_t queues) {
     constexpr std::uint64_t kFramePools = 4, kReceivePools = 2, kOverhead = 512, kOtherMb = 128;
     const std::uint64_t sent = std::max<std::uint64_t>(2048, max_frame_size) + kOverhead;
     const std::uint64_t received = std::max<std::uint64_t>(2048, receive_buffer_size(max_frame_size)) + kOverhead;
-    return frames_per_pool(max_frame_size) * (kFramePools * sent + kReceivePools * received) / (1024 * 1024) + kOtherMb;
+    return queues * frames_per_pool(max_frame_size) * (kFramePools * sent + kReceivePools * received) / (1024 * 1024) + kOtherMb;
 }
 
 EalOptions eal_options(const OpenRequest& request) {
-    EalOptions options{.memory = request.memory, .megabytes = megabytes_needed(request.max_frame_size), .pci_devices = {}};
+    EalOptions options{.memory = request.memory, .megabytes = megabytes_needed(request.max_frame_size, request.queues), .pci_devices = {}};
     for (const SideRequest& side : request.sides) {
         if (side.port.spec.kind == PortSpec::Kind::pci) options.pci_devices.push_back(side.port.spec.argument);
     }
@@ -41,7 +41,7 @@ void leave_cores(const std::vector<unsigned>& hot) {
 }  // namespace
 
 Session::Session(const OpenRequest& request)
-    : request_(request), cores_(place_roles(allowed_cores(), request.cores, request.dut_cores)), memory_(start_eal(eal_options(request))) {
+    : request_(request), cores_(place_roles(allowed_cores(), request.cores, request.dut_cores, request.queues)), memory_(start_eal(eal_options(request))) {
     claim_cores();
     open_ports();
     make_buffers();
@@ -55,11 +55,11 @@ void Session::open_ports() {
 }
 
 void Session::make_buffers() {
-    const unsigned count = frames_per_pool(request_.max_frame_size);
+    const unsigned count = frames_per_pool(request_.max_frame_size) * request_.queues;
     for (std::size_t i = 0; i < frame_pools_.size(); ++i) frame_pools_[i] = make_pool("frames_" + std::to_string(i), count, request_.max_frame_size);
     control_pool_ = make_pool("control", 1023, kMinFrameSize);
     for (std::size_t side = 0; side < 2; ++side) {
-        control_rings_[side].reset(rte_ring_create(("control_" + ports_[side]->side()).c_str(), 256, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ));
+        control_rings_[side].reset(rte_ring_create(("control_" + ports_[side]->side()).c_str(), 256, SOCKET_ID_ANY, 0));  // for all loops of the port
         if (!control_rings_[side]) throw Error("no_memory", "no memory for the ring of control frames");
         Host host = request_.sides[side].host;
         host.mac = ports_[side]->mac();
@@ -90,9 +90,14 @@ void Session::warn() {
         warnings_.emplace_back("no huge pages: buffers lie in 4 kB pages, which costs translation misses at high rates and rules out most PCI devices");
     }
     for (const auto& port : ports_) {
+        if (port->queues() > 1 && !port->spreads_by_hash()) {
+            warnings_.push_back("the driver of the " + port->side() + " port offers no hash over addresses and ports: it spreads frames over its " +
+                                std::to_string(port->queues()) + " receive queues in its own way");
+        }
         if (!port->link().up) warnings_.push_back("the link of the " + port->side() + " port is down");
     }
-    if (cores_.distinct().size() < 4) warnings_.push_back("the four roles share " + std::to_string(cores_.distinct().size()) + " core(s)");
+    const std::size_t roles = 4 * std::size_t{request_.queues}, cores = cores_.distinct().size();
+    if (cores < roles) warnings_.push_back("the " + std::to_string(roles) + " roles share " + std::to_string(cores) + " core(s)");
 }
 
 void Session::serve() {
@@ -108,6 +113,7 @@ TestBed Session::bed() const {
     }
     for (std::size_t i = 0; i < frame_pools_.size(); ++i) bed.frame_pools[i] = frame_pools_[i].get();
     bed.control_pool = control_pool_.get();
+    bed.queues = request_.queues;
     bed.cores = cores_;
     bed.clock_hz = clock_hz_;
     return bed;

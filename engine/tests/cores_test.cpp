@@ -15,7 +15,8 @@ struct Row {
     Cores allowed;
     std::optional<Cores> wanted;
     Cores dut;
-    Cores expected;  // forward send, forward receive, reverse send, reverse receive
+    Cores expected;  // forward send, forward receive, reverse send, reverse receive; of the first queue, of the second, ...
+    std::size_t queues = 1;
 };
 
 TEST(Cores, PlacesByTheTable) {
@@ -27,11 +28,22 @@ TEST(Cores, PlacesByTheTable) {
         {"four cores: a core a role", {0, 1, 2, 3}, {}, {}, {0, 1, 2, 3}},
         {"many cores: the first is left to the system", {0, 1, 2, 3, 4, 5, 6}, {}, {6}, {1, 2, 3, 4}},
         {"the user's order", {0, 1, 2, 3, 4}, Cores{4, 2, 1, 3}, {}, {4, 2, 1, 3}},
+        {"two queues on eight cores: a core a role", {0, 1, 2, 3, 4, 5, 6, 7}, Cores{0, 1, 2, 3, 4, 5, 6, 7}, {}, {0, 1, 2, 3, 4, 5, 6, 7}, 2},
+        {"two queues on four cores: a core a queue of a port", {0, 1, 2, 3}, {}, {}, {0, 1, 1, 0, 2, 3, 3, 2}, 2},
+        {"three queues on two cores: a core a port", {0, 1}, {}, {}, {0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0}, 3},
+        {"two queues on a core", {0}, {}, {}, {0, 0, 0, 0, 0, 0, 0, 0}, 2},
         {"the user's only core, though the DUT has it", {0, 1}, Cores{1}, {1}, {1, 1, 1, 1}},
     };
     for (const Row& row : rows) {
-        const RoleCores cores = place_roles(row.allowed, row.wanted, row.dut);
-        EXPECT_EQ((Cores{cores.send[0], cores.receive[0], cores.send[1], cores.receive[1]}), row.expected) << row.name;
+        const RoleCores cores = place_roles(row.allowed, row.wanted, row.dut, row.queues);
+        Cores placed;
+        for (std::size_t queue = 0; queue < row.queues; ++queue) {
+            for (std::size_t direction = 0; direction < 2; ++direction) {
+                placed.push_back(cores.send[direction].at(queue));
+                placed.push_back(cores.receive[direction].at(queue));
+            }
+        }
+        EXPECT_EQ(placed, row.expected) << row.name;
     }
 }
 

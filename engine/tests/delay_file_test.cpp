@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
+#include <vector>
 
 #include "port/error.hpp"
 
@@ -33,7 +36,7 @@ TEST(DelayFile, HoldsEveryRecordInOrder) {
     const std::string path = path_for("whole.npy");
     DelayFile file(path, "field", 2'000'000'000);
     constexpr std::uint64_t kCount = 200'000;  // several blocks of the writer's
-    for (std::uint64_t i = 0; i < kCount; ++i) file.record(kCount - i, 2 * i + 1);
+    for (std::uint64_t i = 0; i < kCount; ++i) file.ring(0).record(kCount - i, 2 * i + 1);
     const DelaysWritten outcome = file.finish();
     EXPECT_EQ(outcome.written, kCount);
     EXPECT_EQ(outcome.unwritten, 0U);
@@ -49,11 +52,35 @@ TEST(DelayFile, HoldsEveryRecordInOrder) {
     std::filesystem::remove(path);
 }
 
+TEST(DelayFile, HoldsWhatSeveralReceiversRecordEachInItsOrder) {
+    const std::string path = path_for("several.npy");
+    constexpr std::uint64_t kReceivers = 3, kCount = 100'000;
+    DelayFile file(path, "field", 1'000'000'000, kReceivers);
+    std::vector<std::thread> threads;
+    for (std::uint64_t receiver = 0; receiver < kReceivers; ++receiver) {
+        threads.emplace_back([&file, receiver] {
+            for (std::uint64_t i = 0; i < kCount; ++i) file.ring(receiver).record(kReceivers * i + receiver, i);
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const DelaysWritten outcome = file.finish();
+    EXPECT_EQ(outcome.written, kReceivers * kCount);
+    EXPECT_EQ(outcome.unwritten, 0U);
+    const std::string bytes = content(path);
+    std::array<std::uint64_t, kReceivers> next{};
+    for (std::uint64_t i = 0; i < outcome.written; ++i) {
+        const auto sequence = value_at<std::uint64_t>(bytes, kHeader + i * kRecord);
+        ASSERT_EQ(sequence / kReceivers, next[sequence % kReceivers]++);
+        ASSERT_DOUBLE_EQ(value_at<double>(bytes, kHeader + i * kRecord + 8), static_cast<double>(sequence / kReceivers));
+    }
+    std::filesystem::remove(path);
+}
+
 TEST(DelayFile, CountsWhatFindsNoRoomAndWaitsForNothing) {
     const std::string path = path_for("small.npy");
-    DelayFile file(path, "field", 1'000'000'000, 8);
+    DelayFile file(path, "field", 1'000'000'000, 1, 8);
     constexpr std::uint64_t kCount = 300'000;  // within less than the writer's pause
-    for (std::uint64_t i = 0; i < kCount; ++i) file.record(i, i);
+    for (std::uint64_t i = 0; i < kCount; ++i) file.ring(0).record(i, i);
     const DelaysWritten outcome = file.finish();
     EXPECT_GT(outcome.unwritten, 0U);
     EXPECT_EQ(outcome.written + outcome.unwritten, kCount);
@@ -71,7 +98,7 @@ TEST(DelayFile, CountsWhatFindsNoRoomAndWaitsForNothing) {
 
 TEST(DelayFile, ADiskThatIsFullIsSaidAndNothingIsWaitedFor) {
     DelayFile file("/dev/full", "field", 1'000'000'000);
-    for (std::uint64_t i = 0; i < 1000; ++i) file.record(i, i);
+    for (std::uint64_t i = 0; i < 1000; ++i) file.ring(0).record(i, i);
     const DelaysWritten outcome = file.finish();
     EXPECT_NE(outcome.error, "");
     EXPECT_EQ(outcome.written, 0U);

@@ -37,7 +37,8 @@ void check_exist(const std::vector<unsigned>& cores, const std::vector<unsigned>
 }  // namespace
 
 std::vector<unsigned> RoleCores::distinct() const {
-    std::vector<unsigned> cores{send[0], send[1], receive[0], receive[1]};
+    std::vector<unsigned> cores;
+    for (const auto* roles : {&send[0], &send[1], &receive[0], &receive[1]}) cores.insert(cores.end(), roles->begin(), roles->end());
     std::ranges::sort(cores);
     cores.erase(std::unique(cores.begin(), cores.end()), cores.end());
     return cores;
@@ -63,14 +64,22 @@ void claim_core_for_thread() { setpriority(PRIO_PROCESS, 0, kHighestPriority); }
 
 void yield_core_for_thread() { setpriority(PRIO_PROCESS, 0, kLowestPriority); }
 
-RoleCores place_roles(const std::vector<unsigned>& allowed, const std::optional<std::vector<unsigned>>& wanted, const std::vector<unsigned>& dut_cores) {
+RoleCores place_roles(const std::vector<unsigned>& allowed, const std::optional<std::vector<unsigned>>& wanted, const std::vector<unsigned>& dut_cores,
+                      std::size_t queues) {
     if (wanted) check_exist(*wanted, allowed);
     const std::vector<unsigned> cores = wanted ? *wanted : free_cores(allowed, dut_cores);
-    const std::size_t count = cores.size();
-    if (count >= 4) return {.send = {cores[0], cores[2]}, .receive = {cores[1], cores[3]}};
-    // two or three cores: a core for each port, which then owns both its rings
-    if (count >= 2) return {.send = {cores[0], cores[1]}, .receive = {cores[1], cores[0]}};
-    return {.send = {cores[0], cores[0]}, .receive = {cores[0], cores[0]}};
+    const bool one_each = cores.size() >= 4 * queues;
+    RoleCores placed;
+    for (std::size_t queue = 0; queue < queues; ++queue) {
+        for (std::size_t direction = 0; direction < 2; ++direction) {
+            // too few: a core for each queue of a port, both ways, as far as they go
+            const std::size_t sender = one_each ? 4 * queue + 2 * direction : 2 * queue + direction;
+            const std::size_t receiver = one_each ? sender + 1 : 2 * queue + 1 - direction;
+            placed.send[direction].push_back(cores[sender % cores.size()]);
+            placed.receive[direction].push_back(cores[receiver % cores.size()]);
+        }
+    }
+    return placed;
 }
 
 }  // namespace dutperf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places the four roles on cores. Each gets a core of its own where the machine has them; otherwise one core runs several in turn, which loses
-// less than threads that fight for a core.
+// Places the roles on cores: for each queue of the ports, sending and receiving in each direction. Each gets a core of its own where the machine has them;
+// otherwise one core runs several in turn, which loses less than threads that fight for a core.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 namespace dutperf {
 
 struct RoleCores {
-    PerDirection<unsigned> send{}, receive{};
+    PerDirection<std::vector<unsigned>> send, receive;  // of each direction, in the order of its queues
 
     [[nodiscard]] std::vector<unsigned> distinct() const;
 };
@@ -22,7 +22,8 @@ std::vector<unsigned> allowed_cores();
 
 // `wanted`: the user's cores in order of preference; nothing: chosen among `allowed`, without `dut_cores` and leaving one for the rest of the system
 // as long as others are left. Throws Error "cores".
-RoleCores place_roles(const std::vector<unsigned>& allowed, const std::optional<std::vector<unsigned>>& wanted, const std::vector<unsigned>& dut_cores);
+RoleCores place_roles(const std::vector<unsigned>& allowed, const std::optional<std::vector<unsigned>>& wanted, const std::vector<unsigned>& dut_cores,
+                      std::size_t queues = 1);
 
 // Puts this process before everything else that wants its cores. Linux shares a core between *sessions* first (sched(7), autogroup): a thread's nice value
 // alone counts for nothing against a process of another terminal. Where this is refused the loops are merely away more often, which is measured.

@@ -49,8 +49,16 @@ std::string header(std::uint64_t records) {
 
 }  // namespace
 
-DelayFile::DelayFile(const std::string& path, const std::string& field, std::uint64_t clock_hz, std::uint64_t ring_records)
-    : ring_(std::bit_ceil(ring_records)), block_(kBlockRecords), ns_per_tick_(1e9 / static_cast<double>(clock_hz)) {
+DelayRing::DelayRing(std::uint64_t records) : ring_(std::bit_ceil(records)) {}
+
+std::span<const DelayRing::Taken> DelayRing::waiting() const {
+    const std::uint64_t tail = tail_.load(std::memory_order_relaxed), at = tail & (ring_.size() - 1);
+    return {&ring_[at], std::min<std::uint64_t>(head_.load(std::memory_order_acquire) - tail, ring_.size() - at)};
+}
+
+DelayFile::DelayFile(const std::string& path, const std::string& field, std::uint64_t clock_hz, std::size_t receivers, std::uint64_t ring_records)
+    : block_(kBlockRecords), ns_per_tick_(1e9 / static_cast<double>(clock_hz)) {
+    for (std::size_t i = 0; i < receivers; ++i) rings_.push_back(std::make_unique<DelayRing>(ring_records));
     std::error_code ignored;  // where it matters, opening fails
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
     file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -65,7 +73,9 @@ DelaysWritten DelayFile::finish() {
     if (!writer_.joinable()) return outcome_;
     finished_.store(true, std::memory_order_release);
     writer_.join();
-    outcome_.unwritten = head_.load() + without_room_ - outcome_.written;
+    std::uint64_t offered = 0;
+    for (const auto& ring : rings_) offered += ring->offered();
+    outcome_.unwritten = offered - outcome_.written;
     write_header();
     if (close(file_) != 0) fail();
     return outcome_;
@@ -75,28 +85,31 @@ void DelayFile::write_until_finished() {
     yield_core_for_thread();
     for (bool last = false; !last;) {
         last = finished_.load(std::memory_order_acquire);
-        write_what_is_there();
+        while (write_a_block_of_each()) {
+        }
         if (!last) std::this_thread::sleep_for(kPause);
     }
 }
 
-void DelayFile::write_what_is_there() {
-    const std::uint64_t head = head_.load(std::memory_order_acquire);
-    for (std::uint64_t tail = tail_.load(std::memory_order_relaxed); tail != head;) {
-        const std::uint64_t count = std::min({head - tail, std::uint64_t{block_.size()}, std::uint64_t{ring_.size()} - (tail & (ring_.size() - 1))});
-        if (outcome_.error.empty()) write_block(tail, count);
-        tail += count;
-        tail_.store(tail, std::memory_order_release);
+// In turn, so that no ring fills up while another one is emptied. Whether anything was there.
+bool DelayFile::write_a_block_of_each() {
+    bool any = false;
+    for (const auto& ring : rings_) {
+        const auto waiting = ring->waiting();
+        const auto block = waiting.first(std::min(waiting.size(), block_.size()));
+        if (block.empty()) continue;
+        if (outcome_.error.empty()) write_block(block);
+        ring->take(block.size());
+        any = true;
     }
+    return any;
 }
 
-void DelayFile::write_block(std::uint64_t from, std::uint64_t count) {
-    for (std::uint64_t i = 0; i < count; ++i) {
-        const Taken& taken = ring_[(from + i) & (ring_.size() - 1)];
-        block_[i] = {taken.sequence, static_cast<double>(taken.delay) * ns_per_tick_};
-    }
+void DelayFile::write_block(std::span<const DelayRing::Taken> records) {
+    const auto record = [this](const DelayRing::Taken& one) { return Record{one.sequence, static_cast<double>(one.delay) * ns_per_tick_}; };
+    std::ranges::transform(records, block_.begin(), record);
     std::size_t written = 0;
-    if (!write_all(file_, reinterpret_cast<const char*>(block_.data()), count * sizeof(Record), written)) fail();
+    if (!write_all(file_, reinterpret_cast<const char*>(block_.data()), records.size_bytes(), written)) fail();
     outcome_.written += written / sizeof(Record);
 }
 

@@ -6,11 +6,11 @@
 namespace dutperf {
 
 void Receiver::take_other(const std::uint8_t* frame, std::size_t length) {
-    ++counts_.other[static_cast<std::size_t>(kind_of(frame, length))];
+    account_.take_other(kind_of(frame, length));
     const auto reply = answer(host_, frame, length);
     if (!reply) return;
     rte_mbuf* buffer = make_frame(control_pool_, *reply);
-    if (buffer != nullptr && rte_ring_sp_enqueue(control_, buffer) != 0) rte_pktmbuf_free(buffer);
+    if (buffer != nullptr && rte_ring_enqueue(control_, buffer) != 0) rte_pktmbuf_free(buffer);
 }
 
 }  // namespace dutperf

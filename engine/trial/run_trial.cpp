@@ -18,6 +18,7 @@ constexpr std::chrono::milliseconds kAnswerTimeout{500};
 constexpr double kStartDelayS = 0.002;       // so that every loop is running when the first frame is due
 constexpr double kSendingGraceShare = 0.01;  // sending goes on this much longer before the rest is given up; the client judges far more strictly
 constexpr double kSendingGraceS = 0.05;
+constexpr std::uint64_t kMostSharedFrames = std::uint64_t{1} << 34U;  // 2 GiB for each receiver
 constexpr Ticks kUnknown = std::numeric_limits<Ticks>::max();
 
 std::size_t sending_port(Direction direction) { return direction == Direction::forward ? 0 : 1; }
@@ -35,12 +36,12 @@ AddressVariations variations(const StreamSpec& stream, bool ipv6, bool foregroun
     return vary;
 }
 
-FieldPair address_fields(const StreamSpec& stream, std::uint64_t seed) {
+FieldPair address_fields(const StreamSpec& stream, std::uint64_t seed, std::uint64_t stride) {
     const FieldSpec still{};
     const FieldSpec network{.mode = FieldMode::random, .min = 0, .max = static_cast<std::uint16_t>(stream.networks - 1)};
     const FieldSpec source = stream.source_address ? stream.source_address->field : still;
     const FieldSpec destination = stream.networks > 1 ? network : stream.destination_address ? stream.destination_address->field : still;
-    return {source, destination, seed};
+    return {source, destination, seed, stride};
 }
 
 std::uint64_t foreground_among(std::uint64_t frames, const StreamSpec& stream) {
@@ -55,20 +56,32 @@ StampChoice stamp_choice(const TrialSpec& spec, Direction direction) {
     return StampChoice::tagged(spec.tagging.count, first, spec.intended(direction) - first, generator_seed(spec.seed, direction, Generator::tags));
 }
 
-AnySchedule steady_schedule(const StreamSpec& stream, std::uint64_t clock_hz, std::uint64_t frames, std::uint64_t before_change, std::uint32_t burst) {
-    if (!stream.then) return ConstantRate(clock_hz, stream.rate_fps, frames, burst);
+// A direction's schedule, and the share of it that is one sender's.
+struct Shared {
+    Direction direction;
+    Share share;
+};
+
+AnySchedule steady_schedule(const TrialSpec& spec, const Shared& of, std::uint64_t clock_hz) {
+    const StreamSpec& stream = *spec.streams[index_of(of.direction)];
+    const std::uint64_t frames = spec.intended(of.direction);
+    if (!stream.then) return ConstantRate(clock_hz, stream.rate_fps, frames, spec.burst, of.share);
+    const std::uint64_t before_change = spec.due_before(of.direction, stream.then->after_ns);
     const Ticks change = ticks_of(stream.then->after_ns, clock_hz) + 1;  // rounded up: no frame is early
-    return ChangingRate({clock_hz, stream.rate_fps, before_change, burst}, {clock_hz, stream.then->rate_fps, frames - before_change, burst}, change, burst);
+    return ChangingRate({clock_hz, stream.rate_fps, before_change, spec.burst, of.share},
+                        {clock_hz, stream.then->rate_fps, frames - before_change, spec.burst, of.share.from(before_change)}, change, spec.burst);
 }
 
-AnySchedule schedule_of(const TrialSpec& spec, Direction direction, std::uint64_t clock_hz) {
-    const StreamSpec& stream = *spec.streams[index_of(direction)];
-    const std::uint64_t frames = spec.intended(direction);
-    if (const auto* bursts = std::get_if<Bursts>(&stream.pattern)) return Listed(BurstTimes(*bursts, clock_hz, stream.rate_fps), frames, spec.burst);
-    if (std::holds_alternative<Poisson>(stream.pattern)) {
-        return Listed(PoissonTimes(spec.uniform_times(direction), ticks_of(spec.duration_ns, clock_hz)), frames, spec.burst);
+AnySchedule schedule_of(const TrialSpec& spec, const Shared& of, std::uint64_t clock_hz) {
+    const StreamSpec& stream = *spec.streams[index_of(of.direction)];
+    const std::uint64_t frames = spec.intended(of.direction);
+    if (const auto* bursts = std::get_if<Bursts>(&stream.pattern)) {
+        return Listed(BurstTimes(*bursts, clock_hz, stream.rate_fps), frames, spec.burst, of.share);
     }
-    return steady_schedule(stream, clock_hz, frames, stream.then ? spec.due_before(direction, stream.then->after_ns) : frames, spec.burst);
+    if (std::holds_alternative<Poisson>(stream.pattern)) {
+        return Listed(PoissonTimes(spec.uniform_times(of.direction), ticks_of(spec.duration_ns, clock_hz)), frames, spec.burst, of.share);
+    }
+    return steady_schedule(spec, of, clock_hz);
 }
 
 // The parts of the sending time over which losses are counted, in frame numbers.
@@ -84,12 +97,19 @@ std::optional<Losses> losses_of(const MissingFrames& missing, const TrialSpec& s
     return Losses{.first_s = due_s(missing.first()), .last_s = due_s(missing.last()), .longest_run = missing.longest_run(), .bins = missing.bins()};
 }
 
-Arrivals arrivals_since(Ticks start, const ArrivalTimes& times, std::uint64_t clock_hz) {
+Arrivals arrivals_since(Ticks start, const JointArrivals& times, std::uint64_t clock_hz) {
     const auto seconds = [&](Ticks at) { return static_cast<double>(static_cast<std::int64_t>(at - start)) / static_cast<double>(clock_hz); };
     return {.first_s = seconds(times.first),
             .last_s = seconds(times.last),
-            .silence_from_s = seconds(times.silence_from),
-            .silence_to_s = seconds(times.silence_to)};
+            .silence_from_s = seconds(times.longest.from),
+            .silence_to_s = seconds(times.longest.to)};
+}
+
+FrameKinds kinds_of(const TrialSpec& spec, Direction direction) {
+    const StreamSpec& stream = *spec.streams[index_of(direction)];
+    return {
+        .is_background = [&stream](std::uint64_t k) { return k % stream.n >= stream.m; },
+        .is_stamped = [none = spec.stamping == Stamping::none, choice = stamp_choice(spec, direction)](std::uint64_t k) { return !none && choice.chooses(k); }};
 }
 
 void add(std::map<std::string, std::uint64_t>& counts, const char* name, std::uint64_t count) {
@@ -161,8 +181,8 @@ struct RunningTrial::Loop {
 RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec) : bed_(bed), spec_(spec), end_(kUnknown), sending_(0) {
     for (std::size_t side = 0; side < 2; ++side) answered_[side] = bed_.stations[side]->resolve(kAnswerTimeout);
     for (const Direction direction : kDirections) {
-        make_sender(direction);
-        make_receiver(direction);
+        make_senders(direction);
+        make_receivers(direction);
     }
     make_loops();
     start();
@@ -175,58 +195,81 @@ RunningTrial::~RunningTrial() {
     }
 }
 
-void RunningTrial::make_sender(Direction direction) {
+FrameSourceParts RunningTrial::frame_parts(Direction direction) {
     const std::size_t side = sending_port(direction);
-    const auto& stream = spec_.streams[index_of(direction)];
-    if (!stream) {
-        senders_[index_of(direction)] = make_silent_sender(bed_.ports[side]->id(), bed_.control_rings[side]);
-        return;
-    }
+    const StreamSpec& stream = *spec_.streams[index_of(direction)];
     const auto direction_bit = direction == Direction::reverse ? kStreamReverse : std::uint8_t{0};
     const auto make_frames = [&](const FrameSpec& frame, bool foreground) {
         const auto stream_byte =
             static_cast<std::uint8_t>(direction_bit | (foreground ? 0 : kStreamBackground) | (spec_.stamping != Stamping::none ? kStreamStamped : 0));
-        const FrameIdentity identity{spec_.number, stream_byte, stream->source_port.min, stream->destination_port.min};
+        const FrameIdentity identity{spec_.number, stream_byte, stream.source_port.min, stream.destination_port.min};
         const Mac destination = bed_.stations[side]->dut_mac(frame.is_ipv6(), bed_.ports[1 - side]->mac());
-        const FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity, variations(*stream, frame.is_ipv6(), foreground));
+        const FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity, variations(stream, frame.is_ipv6(), foreground));
         static std::uint32_t generation = 0;
         rte_mempool* pool = bed_.frame_pools[2 * index_of(direction) + (foreground ? 0 : 1)];
         frame_pools_.push_back(std::make_unique<FramePool>(pool, made, ++generation));
         return frame_pools_.back().get();
     };
-    FramePool* foreground = make_frames(stream->foreground, true);
-    FramePool* background = stream->is_mixed() ? make_frames(*stream->background, false) : nullptr;
-    const FrameSourceParts parts{.foreground = foreground,
-                                 .background = background,
-                                 .ports = {stream->source_port, stream->destination_port, generator_seed(spec_.seed, direction, Generator::ports)},
-                                 .addresses = address_fields(*stream, generator_seed(spec_.seed, direction, Generator::addresses)),
-                                 .n = stream->n,
-                                 .m = stream->m,
-                                 .stamps = stamp_choice(spec_, direction)};
-    const AnySchedule schedule = schedule_of(spec_, direction, bed_.clock_hz);
-    senders_[index_of(direction)] =
-        make_transmitter(*stream, spec_.stamping != Stamping::none, bed_.ports[side]->id(), schedule, bed_.control_rings[side], parts);
-    sending_ += 1;
+    FramePool* foreground = make_frames(stream.foreground, true);
+    FramePool* background = stream.is_mixed() ? make_frames(*stream.background, false) : nullptr;
+    return {.foreground = foreground,
+            .background = background,
+            .ports = {stream.source_port, stream.destination_port, generator_seed(spec_.seed, direction, Generator::ports), bed_.queues},
+            .addresses = address_fields(stream, generator_seed(spec_.seed, direction, Generator::addresses), bed_.queues),
+            .n = stream.n,
+            .m = stream.m,
+            .stamps = stamp_choice(spec_, direction)};
 }
 
-void RunningTrial::make_receiver(Direction direction) {
+void RunningTrial::make_senders(Direction direction) {
+    const std::size_t side = sending_port(direction);
+    const std::uint16_t port = bed_.ports[side]->id();
+    auto& senders = senders_[index_of(direction)];
+    const auto& stream = spec_.streams[index_of(direction)];
+    if (!stream) {
+        senders.push_back(make_silent_sender({port}, bed_.control_rings[side]));
+        return;
+    }
+    FrameSourceParts parts = frame_parts(direction);
+    for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
+        parts.share = {queue, bed_.queues};
+        const AnySchedule schedule = schedule_of(spec_, {direction, parts.share}, bed_.clock_hz);
+        senders.push_back(make_transmitter(*stream, spec_.stamping != Stamping::none, {port, queue}, schedule, bed_.control_rings[side], parts));
+        sending_ += 1;
+    }
+}
+
+void RunningTrial::make_receivers(Direction direction) {
     const std::size_t side = receiving_port(direction);
     const Ticks timeout = ticks_of(spec_.frame_timeout_ns.value_or(0), bed_.clock_hz);
     const std::string& path = spec_.delays_files[index_of(direction)];
     auto& delays = delay_files_[index_of(direction)];
-    if (!path.empty()) delays = std::make_unique<DelayFile>(path, "params.delays_files." + std::string(name_of(direction)), bed_.clock_hz);
-    const Expected expected{spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout, delays.get()};
-    receivers_[index_of(direction)] =
-        std::make_unique<Receiver>(bed_.ports[side]->id(), bed_.stations[side]->host(), expected, bed_.control_pool, bed_.control_rings[side]);
+    if (!path.empty()) delays = std::make_unique<DelayFile>(path, "params.delays_files." + std::string(name_of(direction)), bed_.clock_hz, bed_.queues);
+    const Host& host = bed_.stations[side]->host();
+    const bool shared = bed_.queues > 1;
+    if (shared && spec_.intended(direction) > kMostSharedFrames) {
+        throw Error("no_memory", "with several queues a direction has at most " + std::to_string(kMostSharedFrames) +
+                                     " frames a trial: every receiver keeps a bit for each, to know duplicates of what another one took");
+    }
+    for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
+        DelayRing* const ring = delays ? &delays->ring(queue) : nullptr;
+        const Expected expected{spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout, ring, shared};
+        const PortQueue from{bed_.ports[side]->id(), queue};
+        receivers_[index_of(direction)].push_back(std::make_unique<Receiver>(from, host, expected, bed_.control_pool, bed_.control_rings[side]));
+    }
 }
 
 void RunningTrial::make_loops() {
     for (const unsigned core : bed_.cores.distinct()) {
         auto loop = std::make_unique<Loop>();
         loop->core = core;
-        for (const Direction direction : kDirections) {
-            if (bed_.cores.send[index_of(direction)] == core) loop->senders.push_back(senders_[index_of(direction)].get());
-            if (bed_.cores.receive[index_of(direction)] == core) loop->receivers.push_back(receivers_[index_of(direction)].get());
+        for (std::size_t direction = 0; direction < 2; ++direction) {
+            for (std::size_t queue = 0; queue < senders_[direction].size(); ++queue) {
+                if (bed_.cores.send[direction][queue] == core) loop->senders.push_back(senders_[direction][queue].get());
+            }
+            for (std::size_t queue = 0; queue < receivers_[direction].size(); ++queue) {
+                if (bed_.cores.receive[direction][queue] == core) loop->receivers.push_back(receivers_[direction][queue].get());
+            }
         }
         loops_.push_back(std::move(loop));
     }
@@ -242,14 +285,18 @@ void RunningTrial::start() {
     const double duration_s = static_cast<double>(spec_.duration_ns) / 1e9;
     start_ = now_ticks() + ticks(kStartDelayS + static_cast<double>(spec_.rest_ns) / 1e9);  // the learning frames (ARP, NDP) have been answered
     const Ticks deadline = start_ + ticks(duration_s + std::max(kSendingGraceS, kSendingGraceShare * duration_s));
-    for (const auto& sender : senders_) sender->start(start_, deadline);
+    for (const auto& senders : senders_) {
+        for (const auto& sender : senders) sender->start(start_, deadline);
+    }
     go_.store(true, std::memory_order_release);
 }
 
 void RunningTrial::stop() {
     if (done()) return;
     stopped_ = true;
-    for (const auto& sender : senders_) sender->stop();
+    for (const auto& senders : senders_) {
+        for (const auto& sender : senders) sender->stop();
+    }
     if (sending_.load() == 0) end_.store(0);  // already receiving only
 }
 
@@ -260,6 +307,18 @@ bool RunningTrial::done() const {
 double RunningTrial::elapsed_s() const {
     const Ticks now = now_ticks();
     return now > start_ ? static_cast<double>(now - start_) / static_cast<double>(bed_.clock_hz) : 0;
+}
+
+std::uint64_t RunningTrial::sent(Direction direction) const {
+    std::uint64_t sent = 0;
+    for (const auto& sender : senders_[index_of(direction)]) sent += sender->counts().sent.load(std::memory_order_relaxed);
+    return sent;
+}
+
+std::uint64_t RunningTrial::received(Direction direction) const {
+    std::uint64_t received = 0;
+    for (const auto& receiver : receivers_[index_of(direction)]) received += receiver->counts().received.load(std::memory_order_relaxed);
+    return received;
 }
 
 TrialResult RunningTrial::finish() {
@@ -280,49 +339,79 @@ TrialResult RunningTrial::finish() {
 }
 
 DirectionResult RunningTrial::gather(Direction direction) const {
-    const SenderCounts& sender = senders_[index_of(direction)]->counts();
-    const ReceiverCounts& receiver = receivers_[index_of(direction)]->counts();
-    const StreamSpec& stream = *spec_.streams[index_of(direction)];
     DirectionResult result;
     result.intended = spec_.intended(direction);
-    result.sent = sender.sent;
-    result.received = receiver.received;
-    result.foreground_sent = foreground_among(result.sent, stream);
-    result.background_sent = result.sent - result.foreground_sent;
-    result.background_received = receiver.background;
-    result.foreground_received = result.received - result.background_received;
-    result.duplicates = receiver.duplicates;
-    result.out_of_order = receiver.out_of_order;
-    result.stale = receiver.stale;
-    result.damaged = receiver.damaged;
-    result.refused = sender.refused;
-    result.lateness = sender.lateness;
-    result.delay = receivers_[index_of(direction)]->delay();
-    result.delay_change = receivers_[index_of(direction)]->delay_change();
-    result.stamped_sent = senders_[index_of(direction)]->stamped();
-    result.stamped_received = receiver.stamped;
-    result.late = receiver.late;
-    if (delay_files_[index_of(direction)]) result.delays_file = delay_files_[index_of(direction)]->finish();
-    result.losses = losses_of(receivers_[index_of(direction)]->missing_of(result.sent), spec_, direction);
-    if (result.received != 0) result.arrivals = arrivals_since(start_, receivers_[index_of(direction)]->arrivals(), bed_.clock_hz);
+    gather_sent(direction, result);
+    gather_received(direction, result);
     if (result.delay && spec_.lost_delay_ns && result.stamped_sent > result.stamped_received) {
         result.delay->record(ticks_of(*spec_.lost_delay_ns, bed_.clock_hz), result.stamped_sent - result.stamped_received);
     }
-    const double hz = static_cast<double>(bed_.clock_hz);
-    if (sender.last_call_end > start_) result.send_time_s = static_cast<double>(sender.last_call_end - start_) / hz;
-    for (const auto& loop : loops_) {
-        if (loop->core == bed_.cores.send[index_of(direction)]) result.sender_away_us = static_cast<double>(loop->longest_turn_sending) / hz * 1e6;
-        if (loop->core == bed_.cores.receive[index_of(direction)]) result.receiver_away_us = static_cast<double>(loop->longest_turn) / hz * 1e6;
-    }
-    // where nothing is sent the other way, errors that came back to the sending port belong to this direction too
-    const Direction opposite = direction == Direction::forward ? Direction::reverse : Direction::forward;
-    const bool alone = !spec_.streams[index_of(opposite)];
-    const ReceiverCounts& back = receivers_[index_of(opposite)]->counts();
-    for (std::size_t kind = 0; kind < kOtherKinds; ++kind) {
-        add(result.other_received, kOtherKindNames[kind], receiver.other[kind] + (alone ? back.other[kind] : 0));
-    }
+    gather_away(direction, result);
     gather_port_counters(direction, result);
     return result;
+}
+
+SentFrames RunningTrial::sent_frames(Direction direction) const {
+    std::vector<std::uint64_t> of_senders;
+    for (const auto& sender : senders_[index_of(direction)]) of_senders.push_back(sender->counts().sent);
+    return SentFrames(std::move(of_senders));
+}
+
+void RunningTrial::gather_sent(Direction direction, DirectionResult& into) const {
+    const StreamSpec& stream = *spec_.streams[index_of(direction)];
+    const SentFrames frames = sent_frames(direction);
+    into.sent = frames.count();
+    into.foreground_sent = foreground_among(frames.end(), stream);
+    frames.for_each_unsent([&](std::uint64_t k) { into.foreground_sent -= k % stream.n < stream.m ? 1 : 0; });
+    into.background_sent = into.sent - into.foreground_sent;
+    Ticks last_call_end = 0;
+    for (const auto& sender : senders_[index_of(direction)]) {
+        into.refused += sender->counts().refused;
+        into.lateness.add(sender->counts().lateness);
+        into.stamped_sent += sender->stamped();
+        last_call_end = std::max(last_call_end, sender->counts().last_call_end);
+    }
+    if (last_call_end > start_) into.send_time_s = static_cast<double>(last_call_end - start_) / static_cast<double>(bed_.clock_hz);
+}
+
+void RunningTrial::gather_received(Direction direction, DirectionResult& into) const {
+    std::vector<Account*> accounts;
+    for (const auto& receiver : receivers_[index_of(direction)]) accounts.push_back(&receiver->account());
+    const JointCounts counts = join(accounts, kinds_of(spec_, direction));
+    into.received = counts.received;
+    into.background_received = counts.background;
+    into.foreground_received = into.received - into.background_received;
+    into.duplicates = counts.duplicates;
+    into.out_of_order = counts.out_of_order;
+    into.stale = counts.stale;
+    into.damaged = counts.damaged;
+    into.stamped_received = counts.stamped;
+    into.late = counts.late;
+    into.delay = joint_delay(accounts);
+    if (accounts.size() == 1) into.delay_change = accounts.front()->delay_change();
+    if (delay_files_[index_of(direction)]) into.delays_file = delay_files_[index_of(direction)]->finish();
+    into.losses = losses_of(missing_of(accounts.front()->window(), sent_frames(direction)), spec_, direction);
+    if (const auto arrivals = joint_arrivals(accounts)) into.arrivals = arrivals_since(start_, *arrivals, bed_.clock_hz);
+    // where nothing is sent the other way, errors that came back to the sending port belong to this direction too
+    const std::size_t opposite = 1 - index_of(direction);
+    auto other = counts.other;
+    for (std::size_t kind = 0; kind < kOtherKinds; ++kind) {
+        for (const auto& back : receivers_[opposite]) other[kind] += spec_.streams[opposite] ? 0 : back->counts().other[kind];
+        add(into.other_received, kOtherKindNames[kind], other[kind]);
+    }
+}
+
+// The longest of all loops that have a part in it.
+void RunningTrial::gather_away(Direction direction, DirectionResult& into) const {
+    const auto& send = bed_.cores.send[index_of(direction)];
+    const auto& receive = bed_.cores.receive[index_of(direction)];
+    const double us = 1e6 / static_cast<double>(bed_.clock_hz);
+    for (const auto& loop : loops_) {
+        if (std::ranges::find(send, loop->core) != send.end())
+            into.sender_away_us = std::max(into.sender_away_us, static_cast<double>(loop->longest_turn_sending) * us);
+        if (std::ranges::find(receive, loop->core) != receive.end())
+            into.receiver_away_us = std::max(into.receiver_away_us, static_cast<double>(loop->longest_turn) * us);
+    }
 }
 
 // Frames that the tester itself lost: sent but never on the wire, or on the wire but never at the receiving loop.
@@ -340,7 +429,8 @@ void RunningTrial::gather_port_counters(Direction direction, DirectionResult& in
     // any lost frame may have met the port that was down
     if (went_down && into.sent > into.received) add(into.tester_drops, "port_down", into.sent - into.received);
     if (!out1.counts_transmitted) return;
-    const std::uint64_t handed_over = into.sent + senders_[index_of(direction)]->counts().control_sent;
+    std::uint64_t handed_over = into.sent;
+    for (const auto& sender : senders_[index_of(direction)]) handed_over += sender->counts().control_sent;
     const std::uint64_t seen = out1.interface_sent - out0.interface_sent + into.dut_input_drops + out1.interface_transmit_drops - out0.interface_transmit_drops;
     if (seen < handed_over) add(into.tester_drops, "transmit_unaccounted", handed_over - seen);
 }

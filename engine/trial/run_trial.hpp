@@ -10,6 +10,7 @@
 
 #include "port/station.hpp"
 #include "trial/cores.hpp"
+#include "trial/joint.hpp"
 #include "trial/receiver.hpp"
 #include "trial/transmitter.hpp"
 #include "trial/trial.hpp"
@@ -22,7 +23,8 @@ struct TestBed {
     std::array<Station*, 2> stations;
     std::array<rte_mempool*, 4> frame_pools;  // forward foreground and background, reverse foreground and background
     rte_mempool* control_pool;
-    std::array<rte_ring*, 2> control_rings;  // answers that the port's sender is to send
+    std::array<rte_ring*, 2> control_rings;  // answers that the port's senders are to send
+    std::uint16_t queues;                    // of each port, each way; each direction has so many senders and receivers
     RoleCores cores;
     std::uint64_t clock_hz;
 };
@@ -38,10 +40,9 @@ public:
     void stop();
     [[nodiscard]] bool done() const;
     [[nodiscard]] double elapsed_s() const;
-    [[nodiscard]] std::uint64_t sent(Direction direction) const { return senders_[index_of(direction)]->counts().sent.load(std::memory_order_relaxed); }
-    [[nodiscard]] std::uint64_t received(Direction direction) const {
-        return receivers_[index_of(direction)]->counts().received.load(std::memory_order_relaxed);
-    }
+    // By now. A frame that came to several receivers counts with each.
+    [[nodiscard]] std::uint64_t sent(Direction direction) const;
+    [[nodiscard]] std::uint64_t received(Direction direction) const;
     [[nodiscard]] const TrialSpec& spec() const { return spec_; }
 
     // Waits for the loops to end and gathers their counts.
@@ -50,25 +51,30 @@ public:
 private:
     struct Loop;  // one thread with its roles
 
-    void make_sender(Direction direction);
-    void make_receiver(Direction direction);
+    void make_senders(Direction direction);
+    void make_receivers(Direction direction);
+    FrameSourceParts frame_parts(Direction direction);
     void make_loops();
     void start();
     DirectionResult gather(Direction direction) const;
+    void gather_sent(Direction direction, DirectionResult& into) const;
+    void gather_received(Direction direction, DirectionResult& into) const;
+    void gather_away(Direction direction, DirectionResult& into) const;
     void gather_port_counters(Direction direction, DirectionResult& into) const;
+    [[nodiscard]] SentFrames sent_frames(Direction direction) const;
 
     TestBed bed_;
     TrialSpec spec_;
     std::vector<std::unique_ptr<FramePool>> frame_pools_;
     PerDirection<std::unique_ptr<DelayFile>> delay_files_;
-    PerDirection<std::unique_ptr<Sender>> senders_;
-    PerDirection<std::unique_ptr<Receiver>> receivers_;
+    PerDirection<std::vector<std::unique_ptr<Sender>>> senders_;  // in the order of their queues
+    PerDirection<std::vector<std::unique_ptr<Receiver>>> receivers_;
     std::vector<std::unique_ptr<Loop>> loops_;
     std::array<PortCounters, 2> before_{}, after_{};
     std::array<bool, 2> answered_{};
     Ticks start_ = 0;
-    std::atomic<Ticks> end_;    // the loops end when it has passed; unknown until both directions have sent
-    std::atomic<int> sending_;  // directions that still send
+    std::atomic<Ticks> end_;    // the loops end when it has passed; unknown until all senders have sent
+    std::atomic<int> sending_;  // senders that still send
     std::atomic<bool> go_{false}, stopped_{false};
 };
 

@@ -7,7 +7,7 @@ namespace {
 
 class SilentSender final : public Sender {
 public:
-    SilentSender(std::uint16_t port, rte_ring* control) : Sender(port, control) { done_.store(true); }
+    SilentSender(PortQueue queue, rte_ring* control) : Sender(queue, control) { done_.store(true); }
 
     void start(Ticks /*at*/, Ticks /*deadline*/) override {}
     Ticks turn(Ticks /*now*/) override {
@@ -18,7 +18,7 @@ public:
 
 template <Schedule S>
 struct Making {
-    std::uint16_t port;
+    PortQueue queue;
     const S& schedule;
     rte_ring* control;
     const FrameSourceParts& parts;
@@ -27,7 +27,7 @@ struct Making {
 // Turns run-time choices into template arguments, one after the other.
 template <bool... Chosen, Schedule S>
 std::unique_ptr<Sender> choose(const Making<S>& making) {
-    return std::make_unique<Transmitter<S, Varies<Chosen...>>>(making.port, making.schedule, making.control, making.parts);
+    return std::make_unique<Transmitter<S, Varies<Chosen...>>>(making.queue, making.schedule, making.control, making.parts);
 }
 template <bool... Chosen, Schedule S, class... Rest>
 std::unique_ptr<Sender> choose(const Making<S>& making, bool next, Rest... rest) {
@@ -38,9 +38,9 @@ std::unique_ptr<Sender> choose(const Making<S>& making, bool next, Rest... rest)
 
 void Sender::send_control() {
     void* frame = nullptr;
-    while (rte_ring_sc_dequeue(control_, &frame) == 0) {
+    while (rte_ring_dequeue(control_, &frame) == 0) {
         auto* buffer = static_cast<rte_mbuf*>(frame);
-        if (transmit_burst(port_, &buffer, 1) == 1) {
+        if (transmit_burst(queue_, &buffer, 1) == 1) {
             ++counts_.control_sent;
         } else {
             rte_pktmbuf_free(buffer);  // the DUT will ask again
@@ -49,7 +49,7 @@ void Sender::send_control() {
 }
 
 Ticks Sender::retry(Ticks oldest) {
-    const std::uint32_t accepted = transmit_burst(port_, &burst_[pending_from_], static_cast<std::uint16_t>(pending_));
+    const std::uint32_t accepted = transmit_burst(queue_, &burst_[pending_from_], static_cast<std::uint16_t>(pending_));
     pending_ -= accepted;
     pending_from_ += accepted;
     return accepted != 0 ? account(accepted, oldest) : 0;
@@ -61,15 +61,15 @@ void Sender::finish() {
     done_.store(true, std::memory_order_release);
 }
 
-std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, std::uint16_t port, const AnySchedule& schedule, rte_ring* control,
+std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
                                          const FrameSourceParts& parts) {
     const bool ports = stream.source_port.mode != FieldMode::fixed || stream.destination_port.mode != FieldMode::fixed;
     const auto with = [&]<Schedule S>(const S& chosen) {
-        return choose<>(Making<S>{port, chosen, control, parts}, ports, stream.varies_addresses(), stamps, stream.is_mixed());
+        return choose<>(Making<S>{queue, chosen, control, parts}, ports, stream.varies_addresses(), stamps, stream.is_mixed());
     };
     return std::visit(with, schedule);
 }
 
-std::unique_ptr<Sender> make_silent_sender(std::uint16_t port, rte_ring* control) { return std::make_unique<SilentSender>(port, control); }
+std::unique_ptr<Sender> make_silent_sender(PortQueue queue, rte_ring* control) { return std::make_unique<SilentSender>(queue, control); }
 
 }  // namespace dutperf

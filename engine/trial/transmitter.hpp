@@ -25,11 +25,11 @@ struct SenderCounts {
     Histogram lateness;
 };
 
-// One direction's sender: one virtual call a turn, none a frame.
+// A sender of one direction, or of its share of the frames: one virtual call a turn, none a frame.
 class Sender {
 public:
-    // `control` holds frames that the receiver of this port wants sent (answers to ARP and NDP).
-    Sender(std::uint16_t port, rte_ring* control) : port_(port), control_(control) {}
+    // `control` holds frames that the receivers of this port want sent (answers to ARP and NDP); each is sent by one of the port's senders.
+    Sender(PortQueue queue, rte_ring* control) : queue_(queue), control_(control) {}
     virtual ~Sender() = default;
     Sender(const Sender&) = delete;
     Sender& operator=(const Sender&) = delete;
@@ -61,7 +61,7 @@ protected:
     Ticks retry(Ticks oldest);
     void finish();
 
-    std::uint16_t port_;
+    PortQueue queue_;
     rte_ring* control_;
     std::atomic<bool> stopped_{false}, done_{false};
     SenderCounts counts_;
@@ -72,8 +72,8 @@ protected:
 template <Schedule S, class V>
 class Transmitter final : public Sender {
 public:
-    Transmitter(std::uint16_t port, const S& schedule, rte_ring* control, const FrameSourceParts& parts)
-        : Sender(port, control), schedule_(schedule), source_(parts) {}
+    Transmitter(PortQueue queue, const S& schedule, rte_ring* control, const FrameSourceParts& parts)
+        : Sender(queue, control), schedule_(schedule), source_(parts) {}
 
     void start(Ticks at, Ticks deadline) override {
         schedule_.start(at);
@@ -113,14 +113,14 @@ private:
 };
 
 // A transmitter of the right composition for the stream.
-std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, std::uint16_t port, const AnySchedule& schedule, rte_ring* control,
+std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
                                          const FrameSourceParts& parts);
 
 // For a port that sends no stream but must answer ARP and NDP.
-std::unique_ptr<Sender> make_silent_sender(std::uint16_t port, rte_ring* control);
+std::unique_ptr<Sender> make_silent_sender(PortQueue queue, rte_ring* control);
 
 inline Ticks Sender::hand_over(std::uint32_t count, Ticks oldest) {
-    const std::uint32_t accepted = transmit_burst(port_, burst_.data(), static_cast<std::uint16_t>(count));
+    const std::uint32_t accepted = transmit_burst(queue_, burst_.data(), static_cast<std::uint16_t>(count));
     if (accepted != count) [[unlikely]] {
         counts_.refused += count - accepted;
         pending_ = count - accepted;

@@ -24,6 +24,7 @@ PORT = {"port": "null", "driver": "fake", "mac": "02:00:00:00:00:01", "numa_node
 OPENED = {
     "left": PORT,
     "right": PORT,
+    "queues": 1,
     "roles": {"forward_send": 0, "forward_receive": 0, "reverse_send": 0, "reverse_receive": 0},
     "memory": {"mode": "no_huge_pages", "page_kb": 4},
     "tsc_hz": 1_000_000_000,

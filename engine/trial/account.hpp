@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a receiver finds out about the test frames that it took: which are of this trial, which came already, overtaken, late or in the wrong direction, and
+// how long they took. Several receivers share a direction whose port has several queues; what they found is joined after the trial (joint.hpp).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <optional>
+
+#include "frame/arrival.hpp"
+#include "frame/tag.hpp"
+#include "measure/histogram.hpp"
+#include "measure/sequence_window.hpp"
+#include "measure/silences.hpp"
+#include "trial/delay_file.hpp"
+#include "trial/trial.hpp"
+
+namespace dutperf {
+
+// Written by the receiver's core alone; `received` may be read by others for progress.
+struct ReceiverCounts {
+    std::atomic<std::uint64_t> received{0};
+    std::uint64_t background = 0, duplicates = 0, out_of_order = 0, stale = 0, damaged = 0, stamped = 0, late = 0;
+    std::array<std::uint64_t, kOtherKinds> other{};
+};
+
+struct Expected {
+    std::uint16_t trial;
+    Direction direction;
+    std::uint64_t frames;          // sequence numbers are below it
+    MissingFrames::Bounds bounds;  // of the parts of the sending time, in sequence numbers
+    Stamping stamping;
+    Ticks frame_timeout;  // a stamped frame that took longer is late; 0: none is
+    DelayRing* delays;    // nullptr: delays are not written
+    bool shared = false;  // with other receivers, whose findings are joined
+};
+
+class Account {
+public:
+    explicit Account(const Expected& expected) : expected_(expected), window_(make_window(expected)), silences_(expected.shared ? kSilences : 1) {
+        if (expected.shared && expected.frame_timeout != 0) in_time_.emplace(make_window(expected));
+        if (expected.stamping != Stamping::none) delay_.emplace();
+        // from one frame to the next, which other receivers may have taken
+        if (expected.stamping == Stamping::every && !expected.shared) delay_change_.emplace();
+    }
+
+    // What is counted for most frames, of one burst: it stays in registers, while a member might be what any store changes.
+    struct Burst {
+        Ticks arrival;
+        std::uint64_t received = 0, background = 0, stamped = 0;
+    };
+
+    void add(const Burst& taken) {
+        counts_.background += taken.background;
+        counts_.stamped += taken.stamped;
+        if (taken.received == 0) return;
+        counts_.received.store(counts_.received.load(std::memory_order_relaxed) + taken.received, std::memory_order_relaxed);
+        silences_.note(taken.arrival);
+    }
+
+    // An undamaged test frame.
+    void take(const Tag& tag, Burst& taken) {
+        if (tag.trial != expected_.trial) [[unlikely]] {
+            ++counts_.stale;
+        } else if ((tag.stream & kStreamReverse) != (expected_.direction == Direction::reverse ? kStreamReverse : 0)) [[unlikely]] {
+            ++counts_.other[static_cast<std::size_t>(OtherKind::wrong_direction)];
+        } else if (tag.sequence >= expected_.frames) [[unlikely]] {
+            ++counts_.damaged;
+        } else {
+            take_expected(tag, taken);
+        }
+    }
+
+    void take_damaged() { ++counts_.damaged; }
+    void take_other(OtherKind kind) { ++counts_.other[static_cast<std::size_t>(kind)]; }
+
+    [[nodiscard]] const ReceiverCounts& counts() const { return counts_; }
+    [[nodiscard]] const Silences& silences() const { return silences_; }  // between frames that count as received, by this core's clock
+    [[nodiscard]] const std::optional<Histogram>& delay() const { return delay_; }
+    [[nodiscard]] const std::optional<SignedHistogram>& delay_change() const { return delay_change_; }
+    [[nodiscard]] SequenceWindow& window() { return window_; }
+    // Holds only the frames that came within the frame timeout; where there is one and findings are joined.
+    [[nodiscard]] std::optional<SequenceWindow>& in_time() { return in_time_; }
+
+private:
+    static constexpr std::size_t kSilences = 4096;  // enough to find those that count: see Silences
+
+    // Windows that are joined must not slide.
+    static SequenceWindow make_window(const Expected& expected) {
+        return expected.shared ? SequenceWindow(expected.frames, expected.bounds, expected.frames) : SequenceWindow(expected.frames, expected.bounds);
+    }
+
+    void take_expected(const Tag& tag, Burst& taken) {
+        const auto how = window_.insert(tag.sequence);
+        if (how == SequenceWindow::Arrival::duplicate) [[unlikely]] {
+            ++counts_.duplicates;
+            return;
+        }
+        if (how == SequenceWindow::Arrival::overtaken) [[unlikely]]
+            ++counts_.out_of_order;
+        if (delay_ && tag.stamp != 0 && !record_delay(tag, taken)) [[unlikely]] {
+            ++counts_.late;
+            return;
+        }
+        ++taken.received;
+        taken.background += (tag.stream & kStreamBackground) != 0 ? 1U : 0U;
+    }
+
+    // Whether the frame came in time.
+    bool record_delay(const Tag& tag, Burst& taken) {
+        const std::uint64_t delay = (taken.arrival - tag.stamp) & kMask40;
+        ++taken.stamped;
+        delay_->record(delay);
+        if (expected_.delays != nullptr) [[unlikely]]
+            expected_.delays->record(tag.sequence, delay);
+        if (delay_change_) {
+            if (tag.sequence == last_number_ + 1) delay_change_->record(static_cast<std::int64_t>(delay) - static_cast<std::int64_t>(last_delay_));
+            last_number_ = tag.sequence;
+            last_delay_ = delay;
+        }
+        return expected_.frame_timeout == 0 || is_in_time(tag, delay);
+    }
+
+    bool is_in_time(const Tag& tag, Ticks delay) {
+        if (delay > expected_.frame_timeout) return false;
+        if (in_time_) in_time_->insert(tag.sequence);
+        return true;
+    }
+
+    Expected expected_;
+    SequenceWindow window_;
+    std::optional<SequenceWindow> in_time_;
+    Silences silences_;
+    std::optional<Histogram> delay_;
+    std::optional<SignedHistogram> delay_change_;
+    std::uint64_t last_number_ = ~std::uint64_t{1}, last_delay_ = 0;  // of the frame before; none follows the first value
+    ReceiverCounts counts_;
+};
+
+}  // namespace dutperf

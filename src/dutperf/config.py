@@ -73,6 +73,8 @@ def _list_or_auto(cores: object) -> object:
     return None if cores == "auto" else cores
 
 
+MOST_QUEUES = 16
+"""Of a port, each way."""
 PortSpec = Annotated[str, BeforeValidator(_port_spec)]
 Mac = Annotated[str, BeforeValidator(_mac)]
 Core = Annotated[int, Field(ge=0)]
@@ -89,6 +91,8 @@ class EngineSettings(Value):
     """Network namespace of a DUT on this machine: its processes may use its cores."""
     dut_cores: tuple[Core, ...] = ()
     """Cores that a DUT on the same machine uses."""
+    queues: Annotated[int, Field(ge=1, le=MOST_QUEUES)] = 1
+    """Of each port, each way: a direction has so many senders and receivers, on cores of their own as far as these go."""
     memory: Literal["auto", "huge_pages", "no_huge_pages"] = "auto"
     command: tuple[str, ...] = ()
 

@@ -132,6 +132,8 @@ def open_request(setup: Setup, max_frame_size: int) -> dict[str, Any]:
         request["cores"] = list(setup.engine.cores)
     if setup.engine.dut_cores:
         request["dut_cores"] = list(setup.engine.dut_cores)
+    if setup.engine.queues > 1:
+        request["queues"] = setup.engine.queues
     return request
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dutperf.model import TrialResult, Verdict
+from dutperf.tester import TesterError
 
 from .measuring import Bench, bench
 
@@ -76,13 +77,29 @@ def test_both_kinds_of_kernel_ports_work(port: str) -> None:
         assert counts.lost == 0
 
 
-def run_on_ports(ready: Bench, names: dict[str, str]) -> TrialResult:
-    """A slow trial on other ports of the same lab."""
+def test_several_queues_of_a_kernel_port_lose_nothing_between_them() -> None:
+    """The kernel spreads what arrives over packet sockets; ARP is answered whichever it comes to."""
+    with bench("kernel-ipv4") as ready:
+        result = valid(lambda: run_on_ports(ready, {}, queues=3))
+    for counts in result.directions().values():
+        assert counts.sent == counts.received == counts.intended
+        assert (counts.duplicates, counts.damaged, counts.stale) == (0, 0, 0)
+
+
+def test_a_kernel_port_with_too_few_queues_is_refused() -> None:
+    offer = "interface tl of the left port offers 1 receive and 1 transmit"
+    with bench("kernel-ipv4") as ready, pytest.raises(TesterError, match=offer) as caught:
+        run_on_ports(ready, {"left": "af_xdp:tl", "right": "af_xdp:tr"}, queues=2)
+    assert (caught.value.code, caught.value.field) == ("port_unavailable", "queues")
+
+
+def run_on_ports(ready: Bench, names: dict[str, str], **parameters: int) -> TrialResult:
+    """A slow trial on other ports of the same lab, opened with other parameters."""
     from dutperf import traffic
     from dutperf.conditions import Conditions
     from dutperf.tester.engine import EngineCommand, EngineTester
 
-    request = traffic.open_request(ready.setup, 1518)
+    request = traffic.open_request(ready.setup, 1518) | parameters
     for side, name in names.items():
         request[side]["port"] = name
     ready.tester.close()

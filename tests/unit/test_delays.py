@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil, log
 from pathlib import Path
 from statistics import median
@@ -126,6 +127,14 @@ def test_what_cannot_be_measured_names_its_option(tmp_path: Path, conditions: di
         delays("latency", SimulatedDut(), tmp_path, **conditions)
     assert caught.value.option == option
     assert list(tmp_path.iterdir()) == []
+
+
+def test_changes_of_delay_are_not_measured_where_neighbours_may_come_to_different_queues() -> None:
+    several = replace(plan(rate=RATE), config={"engine": {"queues": 2}})
+    with pytest.raises(PlanError, match="measured with one") as caught:
+        procedure.find("ipdv").make(several)
+    assert caught.value.option == "queues"
+    procedure.find("pdv").make(several)
 
 
 USUAL_MIX = {"n": 2, "m": 2, "networks": 1, "directions": "both"}

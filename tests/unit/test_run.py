@@ -57,6 +57,14 @@ def test_a_plan_becomes_conditions(setup: Path) -> None:
     assert (loss.rates, loss.repetitions) == ((Rate.parse("1000"), Rate.parse("3k")), 1)
 
 
+def test_a_plan_says_how_many_queues(setup: Path) -> None:
+    planned = plan_file.load(plan(setup, "config: setup.yaml\nqueues: 3\nprocedures: {throughput: }"))
+    with planned.source.setup(1522) as made:
+        assert made.engine.queues == 3
+    with plan_file.load(plan(setup, "config: setup.yaml\nprocedures: {throughput: }")).source.setup(1522) as made:
+        assert made.engine.queues == 1
+
+
 def test_a_procedure_without_options_has_those_of_its_clause(setup: Path) -> None:
     planned = plan_file.load(plan(setup, "lab: tayga-siit\nlab-options: {max_frame_size: 1600}\nprocedures: {latency: , pdv: }"))
     assert (planned.source.lab, planned.source.lab_options) == ("tayga-siit", {"max_frame_size": "1600"})
@@ -90,6 +98,8 @@ WRONG = [
     ("lab: a\nconfig: b\nprocedures: {throughput: }", "line 1: lab: give either lab or config, not both"),
     ("lab: [a]\nprocedures: {throughput: }", "line 1: lab: is no name"),
     ("config: a\nlab-options: {b: 1}\nprocedures: {throughput: }", "line 2: lab-options: has no effect with config"),
+    ("lab: a\nqueues: 0\nprocedures: {pdv: }", "line 2: queues: is no number from 1 to 16"),
+    ("lab: a\nqueues: many\nprocedures: {pdv: }", "line 2: queues: is no number from 1 to 16"),
     ("lab: a", "procedures: is missing"),
     ("lab: a\nprocedures: throughput", "line 2: procedures: is no mapping"),
     ("lab: a\nprocedures:\n  thoughput:", "line 3: procedures.thoughput: unknown key; did you mean throughput?"),

@@ -26,7 +26,7 @@ from dutperf.testbench import Bench, Source, bench
 
 Wanted = Sequence[tuple[Definition, Conditions]]
 
-SOURCE = {"lab": options.LabName, "lab_option": options.LabOptions, "config_file": options.ConfigFile}
+SOURCE = {"lab": options.LabName, "lab_option": options.LabOptions, "config_file": options.ConfigFile, "queues": options.Queues}
 RESULT = {"out": (options.Out, None), "as_json": (options.Json, False)}
 
 
@@ -88,9 +88,18 @@ def exit_status(result: Summary | SuiteSummary) -> int:
 
 
 def _command(
-    definition: Definition, /, *, lab: str | None, lab_option: list[str] | None, config_file: Path | None, out: Path | None, as_json: bool, **chosen: Any
+    definition: Definition,
+    /,
+    *,
+    lab: str | None,
+    lab_option: list[str] | None,
+    config_file: Path | None,
+    queues: int | None,
+    out: Path | None,
+    as_json: bool,
+    **chosen: Any,
 ) -> None:
-    source = Source.of(lab, options.lab_options(lab_option), config_file)
+    source = Source.of(lab, options.lab_options(lab_option), config_file, queues)
     watchers = Watchers.of(**{name: chosen.pop(name) for name in options.WATCHERS})
     mixes = options.mixes(**chosen)
     directory = out or fresh_directory(definition.name)

@@ -18,7 +18,7 @@ from dutperf import repetition, results
 from dutperf.campaign import PlanError
 from dutperf.cli import completion, log
 from dutperf.conditions import FRAME_SIZE_SERIES, NATIVE_SHARES, Algorithm, Conditions, Directions, LatencyDefinition, Rate, refusal
-from dutperf.config import ConfigError
+from dutperf.config import MOST_QUEUES, ConfigError
 from dutperf.model import FieldMode
 
 DEFAULT = Conditions()
@@ -32,6 +32,16 @@ LabOptions = Annotated[
     list[str] | None, typer.Option("--lab-option", metavar="KEY=VALUE", autocompletion=completion.lab_options, help="An option for the lab; repeatable.")
 ]
 ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Measure the set-up that this file describes.")]
+Queues = Annotated[
+    int | None,
+    typer.Option(
+        "--queues",
+        metavar="COUNT",
+        min=1,
+        max=MOST_QUEUES,
+        help="Queues of each port, each way: a direction has so many senders and receivers, on several cores (1, or engine.queues of the configuration).",
+    ),
+]
 FrameSizes = Annotated[
     list[str] | None,
     typer.Option(

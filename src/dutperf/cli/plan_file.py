@@ -17,12 +17,12 @@ from dutperf import procedure as procedures
 from dutperf import yaml_text
 from dutperf.cli import options
 from dutperf.cli.measure import Wanted, command
-from dutperf.config import ConfigError
+from dutperf.config import MOST_QUEUES, ConfigError
 from dutperf.procedure.definition import Definition
 from dutperf.testbench import Source
 from dutperf.yaml_text import Location, YamlError, path_of
 
-SOURCE = ("lab", "lab-options", "config")
+SOURCE = ("lab", "lab-options", "config", "queues")
 KEYS = (*SOURCE, "all", "procedures")
 
 
@@ -89,7 +89,10 @@ def _source(top: Mapping[str, Any], directory: Path) -> Source:
         raise _Refusal(("lab",), "give either lab or config" + (", not both" if "lab" in top else ""))
     if "config" in top and lab_options:
         raise _Refusal(("lab-options",), "has no effect with config")
-    return Source.of(top.get("lab"), lab_options, directory / top["config"] if "config" in top else None)
+    queues = top.get("queues")
+    if queues is not None and (type(queues) is not int or not 1 <= queues <= MOST_QUEUES):
+        raise _Refusal(("queues",), f"is no number from 1 to {MOST_QUEUES}")
+    return Source.of(top.get("lab"), lab_options, directory / top["config"] if "config" in top else None, queues)
 
 
 def _options(definition: Definition) -> dict[str, tuple[str, Any]]:

@@ -32,6 +32,7 @@ def trial(
     lab: options.LabName = None,
     lab_option: options.LabOptions = None,
     config_file: options.ConfigFile = None,
+    queues: options.Queues = None,
     frame_size: options.FrameSizes = None,
     duration: options.Duration = DEFAULT.duration_s,
     drain: options.Drain = DEFAULT.drain_s,
@@ -51,7 +52,7 @@ def trial(
 ) -> None:
     """Run one trial at a given rate and tell whether it is valid, and what the DUT lost."""
     with reported():
-        source = Source.of(lab, options.lab_options(lab_option), config_file)
+        source = Source.of(lab, options.lab_options(lab_option), config_file, queues)
         conditions = options.conditions(
             frame_size,
             foreground,

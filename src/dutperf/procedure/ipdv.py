@@ -8,11 +8,11 @@ longer, every frame is stamped; it is repeated 20 times or more.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import ClassVar
 
 from dutperf.conditions import Conditions
 from dutperf.model import DirectionCounts, Stamping, Trial
+from dutperf.procedure.bench import Plan, PlanError
 from dutperf.procedure.definition import Definition
 from dutperf.procedure.delays import Delays, DelaysPoint, Kind, point_builder
 
@@ -26,6 +26,13 @@ def figures(counts: DirectionCounts) -> dict[str, float] | None:
 def stamp(trial: Trial, _conditions: Conditions) -> Trial:
     """With a time stamp in every frame."""
     return trial.model_copy(update={"stamping": Stamping.EVERY})
+
+
+def make(plan: Plan) -> Delays:
+    """How it measures. Raises PlanError where a frame's predecessor may be at another receiver."""
+    if plan.config.get("engine", {}).get("queues", 1) > 1:
+        raise PlanError("a frame and the one before it may arrive on different queues: this is measured with one", option="queues")
+    return Delays(IPDV, plan)
 
 
 class IpdvPoint(DelaysPoint):
@@ -45,6 +52,6 @@ PROCEDURE = Definition(
     name=IPDV.name,
     summary="Measure how the delay changes from frame to frame at the throughput (RFC 8219 7.3.2).",
     options=("repetitions", "rate", "found", "delays_to"),
-    make=partial(Delays, IPDV),
+    make=make,
     point=point_builder(IPDV, IpdvPoint),
 )

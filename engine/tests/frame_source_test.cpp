@@ -79,29 +79,31 @@ using Everything = Varies<true, true, true, true>;
 
 // A stream of every kind of variation, with its pools.
 struct Stream {
-    Stream(const PagedPool& foreground_pool, const PagedPool& background_pool, std::uint16_t trial)
+    Stream(const PagedPool& foreground_pool, const PagedPool& background_pool, std::uint16_t trial, const Share& share = {})
         : foreground(foreground_pool.get(), frame_of(false, 64, trial), trial),
           background(background_pool.get(), frame_of(true, 128, trial), trial),
           source({.foreground = &foreground,
                   .background = &background,
-                  .ports = {{.mode = FieldMode::random, .min = 1024, .max = 65535}, {.mode = FieldMode::decreasing, .min = 1, .max = 49151}, 1},
-                  .addresses = {{.mode = FieldMode::increasing, .min = 2, .max = 9}, {.mode = FieldMode::random, .min = 0, .max = 255}, 2},
+                  .ports = {{.mode = FieldMode::random, .min = 1024, .max = 65535}, {.mode = FieldMode::decreasing, .min = 1, .max = 49151}, 1, share.stride},
+                  .addresses = {{.mode = FieldMode::increasing, .min = 2, .max = 9}, {.mode = FieldMode::random, .min = 0, .max = 255}, 2, share.stride},
                   .n = 3,
                   .m = 2,
-                  .stamps = StampChoice::tagged(50, 100, 900, 3)}) {}
+                  .stamps = StampChoice::tagged(50, 100, 900, 3),
+                  .share = share}) {}
 
     FramePool foreground, background;
     FrameSource<Everything> source;
 };
 
-// The first 1000 frames of the stream, made in bursts of `burst`.
-std::vector<Bytes> thousand_frames(std::uint32_t burst) {
+// The share's frames among the first 1000 of the stream, made in bursts of `burst`.
+std::vector<Bytes> thousand_frames(std::uint32_t burst, const Share& share = {}) {
     const PagedPool foreground("of_burst_f"), background("of_burst_b");
-    Stream stream(foreground, background, 7);
+    Stream stream(foreground, background, 7, share);
+    const std::uint64_t total = share.among(1000);
     std::vector<rte_mbuf*> frames(burst);
     std::vector<Bytes> all;
-    for (std::uint64_t k = 0; k < 1000; k += burst) {
-        const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(burst, 1000 - k));
+    for (std::uint64_t k = 0; k < total; k += burst) {
+        const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(burst, total - k));
         EXPECT_TRUE(stream.source.make(k, count, 0x1234567890, frames.data()));
         for (std::uint32_t i = 0; i < count; ++i) {
             const std::uint8_t* bytes = FramePool::begin_of(frames[i]);
@@ -110,6 +112,17 @@ std::vector<Bytes> thousand_frames(std::uint32_t burst) {
         }
     }
     return all;
+}
+
+TEST(FrameSource, SendersThatShareAStreamMakeItsFramesToTheByte) {
+    const std::vector<Bytes> expected = thousand_frames(32);
+    for (const std::uint64_t senders : {2U, 3U, 16U}) {
+        for (std::uint64_t sender = 0; sender < senders; ++sender) {
+            const Share share{sender, senders};
+            const std::vector<Bytes> made = thousand_frames(static_cast<std::uint32_t>(1 + 5 * sender), share);
+            for (std::uint64_t j = 0; j < made.size(); ++j) ASSERT_EQ(made[j], expected[share.number(j)]) << share.number(j);
+        }
+    }
 }
 
 TEST(FrameSource, NeverWritesIntoAFrameInFlight) {

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scapy.utils import rdpcap
 
-from dutperf.model import DirectionCounts, FieldMode, RateChange, Trial, Verdict
+from dutperf.model import DirectionCounts, FieldMode, Poisson, RateChange, Trial, Verdict
 from dutperf.tester import TesterError
 
 from .conftest import OpenEngine
@@ -117,6 +117,7 @@ def sent_by(open_engine: OpenEngine, directory: Path, queues: int, one: Trial) -
         pytest.param({"mode": FieldMode.RANDOM, "networks": 256}, id="random"),
         pytest.param({"mode": FieldMode.INCREASING, "background": frame(6, 90), "n": 7, "m": 3}, id="increasing-mixed"),
         pytest.param({"mode": FieldMode.DECREASING, "then": RateChange(rate_fps=1000, after_ns=100_000_001)}, id="decreasing-changing"),
+        pytest.param({"pattern": Poisson()}, id="poisson"),
     ],
 )
 def test_the_frames_are_those_of_one_sender_to_the_byte(

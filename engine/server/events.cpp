@@ -82,9 +82,13 @@ json roles_json(const RoleCores& cores) {
     for (const Direction direction : kDirections) {
         const auto& send = cores.send[index_of(direction)];
         for (std::size_t queue = 0; queue < send.size(); ++queue) {
-            const std::string of_direction = name_of(direction), of_queue = queue == 0 ? std::string() : std::string("_").append(std::to_string(queue));
-            out[of_direction + "_send" + of_queue] = send[queue];
-            out[of_direction + "_receive" + of_queue] = cores.receive[index_of(direction)][queue];
+            const auto named = [&](const char* role) {
+                std::string name = name_of(direction);
+                name.append("_").append(role);
+                return queue == 0 ? name : name.append("_").append(std::to_string(queue));
+            };
+            out[named("send")] = send[queue];
+            out[named("receive")] = cores.receive[index_of(direction)][queue];
         }
     }
     return out;

@@ -119,7 +119,8 @@ def _remarks(one: comparison.Compared) -> list[str]:
     for name, each in one.unlike.items():
         for unlike in each:
             owners.setdefault(unlike, []).append(name)
-    return [*one.states, *comparison.bounds(one), *(_remark(unlike, [] if len(names) == len(one.unlike) else names) for unlike, names in owners.items())]
+    otherwise = (_remark(unlike, [] if len(names) == len(one.unlike) else names) for unlike, names in owners.items())
+    return [*one.states, *comparison.unjudged(one), *comparison.bounds(one), *otherwise]
 
 
 def _remark(unlike: Unlike, names: Sequence[str]) -> str:

@@ -158,6 +158,12 @@ def tables_of(one: Compared, alpha: float) -> list[Table]:
     return [Table(f"{name}: {one.other} against {one.base}", heads, tuple(_cells(row) for row in one.rows if row.measurement == name)) for name in names]
 
 
+def unjudged(one: Compared) -> Iterator[str]:
+    """Why rows are not judged, each reason once."""
+    for why in dict.fromkeys(row.why for row in one.rows if row.why):
+        yield f"not judged: {'; '.join(row.where for row in one.rows if row.why == why)}: {why}"
+
+
 def bounds(one: Compared) -> Iterator[str]:
     """Of figures that say only how much was asked for, which can hide a difference."""
     for row in one.rows:
@@ -346,4 +352,4 @@ def _cells(row: Row) -> tuple[str, ...]:
     share = "-" if row.difference_percent is None else f"{row.difference_percent:+.2f}"
     p = "-" if row.p is None else f"{row.p:.2g}"
     figure = f"{row.figure} at {row.place}" if row.place else row.figure
-    return (str(row.frame_size), figure, *medians, digits(row.difference, "+"), share, interval, p, row.why or row.verdict)
+    return (str(row.frame_size), figure, *medians, digits(row.difference, "+"), share, interval, p, row.verdict)

@@ -17,11 +17,15 @@
 
 namespace dutperf {
 
-// Written by the receiver's core alone; `received` may be read by others for progress.
-struct ReceiverCounts {
-    std::atomic<std::uint64_t> received{0};
+// What arrived, but for how many frames count as received.
+struct ArrivalCounts {
     std::uint64_t background = 0, duplicates = 0, out_of_order = 0, stale = 0, damaged = 0, stamped = 0, late = 0;
     std::array<std::uint64_t, kOtherKinds> other{};
+};
+
+// Written by the receiver's core alone; `received` may be read by others for progress.
+struct ReceiverCounts : ArrivalCounts {
+    std::atomic<std::uint64_t> received{0};
 };
 
 struct Expected {

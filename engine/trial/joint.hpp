@@ -35,9 +35,8 @@ struct FrameKinds {
     std::function<bool(std::uint64_t)> is_background, is_stamped;
 };
 
-struct JointCounts {
-    std::uint64_t received = 0, background = 0, duplicates = 0, out_of_order = 0, stale = 0, damaged = 0, stamped = 0, late = 0;
-    std::array<std::uint64_t, kOtherKinds> other{};
+struct JointCounts : ArrivalCounts {
+    std::uint64_t received = 0;
 };
 
 // Joins the accounts into the first one's windows, once. A frame that came to several receivers was received once, and in time if it came to one of them

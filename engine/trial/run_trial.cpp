@@ -108,7 +108,7 @@ Arrivals arrivals_since(Ticks start, const JointArrivals& times, std::uint64_t c
 FrameKinds kinds_of(const TrialSpec& spec, Direction direction) {
     const StreamSpec& stream = *spec.streams[index_of(direction)];
     return {
-        .is_background = [&stream](std::uint64_t k) { return k % stream.n >= stream.m; },
+        .is_background = [&stream](std::uint64_t k) { return !stream.is_foreground(k); },
         .is_stamped = [none = spec.stamping == Stamping::none, choice = stamp_choice(spec, direction)](std::uint64_t k) { return !none && choice.chooses(k); }};
 }
 
@@ -362,7 +362,7 @@ void RunningTrial::gather_sent(Direction direction, DirectionResult& into) const
     const SentFrames frames = sent_frames(direction);
     into.sent = frames.count();
     into.foreground_sent = foreground_among(frames.end(), stream);
-    frames.for_each_unsent([&](std::uint64_t k) { into.foreground_sent -= k % stream.n < stream.m ? 1 : 0; });
+    frames.for_each_unsent([&](std::uint64_t k) { into.foreground_sent -= stream.is_foreground(k) ? 1 : 0; });
     into.background_sent = into.sent - into.foreground_sent;
     Ticks last_call_end = 0;
     for (const auto& sender : senders_[index_of(direction)]) {

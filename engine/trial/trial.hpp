@@ -53,6 +53,7 @@ struct StreamSpec {
     std::optional<AddressField> source_address, destination_address;
 
     [[nodiscard]] bool is_mixed() const { return m < n; }
+    [[nodiscard]] bool is_foreground(std::uint64_t k) const { return k % n < m; }
     [[nodiscard]] bool varies_addresses() const { return networks > 1 || source_address || destination_address; }
 };
 

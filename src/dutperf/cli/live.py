@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from dutperf.campaign import Observer, Status
+from dutperf.cli.news import News
 from dutperf.model import DirectionCounts, Trial, TrialResult, Verdict
 from dutperf.tester import Progress, ProgressCallback
 
@@ -54,8 +55,7 @@ class PlainObserver:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._last: TrialResult | None = None
-        self._note: str | None = None
+        self._news = News()
         self._begun = False
 
     def update(self, status: Status) -> None:
@@ -63,13 +63,10 @@ class PlainObserver:
         if not self._begun:
             self._begun = True
             self._print(_estimate(status))
-        if status.note and status.note != self._note:
-            self._print(status.note)
-        self._note = status.note
-        if status.last is not None and status.last is not self._last:
-            self._last = status.last
-            if self._tells_of(status.last):
-                self._print(_ended(status, status.last))
+        if note := self._news.note(status):
+            self._print(note)
+        if (ended := self._news.trial(status)) and self._tells_of(ended):
+            self._print(_ended(status, ended))
 
     def _tells_of(self, _result: TrialResult) -> bool:
         """Whether the trial gets a line that stays."""

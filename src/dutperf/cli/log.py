@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from dutperf.campaign import Status
+from dutperf.cli.news import News
 from dutperf.model import TrialResult
 
 Format = Literal["text", "json"]
@@ -51,17 +52,14 @@ class JsonObserver:
 
     def __init__(self, measurement: str) -> None:
         self._measurement = measurement
-        self._last: TrialResult | None = None
-        self._note: str | None = None
+        self._news = News()
 
     def update(self, status: Status) -> None:
         """See :class:`dutperf.campaign.Observer`."""
-        if status.note and status.note != self._note:
-            event("note", text=status.note, **self._where(status))
-        self._note = status.note
-        if status.last is not None and status.last is not self._last:
-            self._last = status.last
-            event("trial", **self._where(status), **_outcome(status.last))
+        if note := self._news.note(status):
+            event("note", text=note, **self._where(status))
+        if ended := self._news.trial(status):
+            event("trial", **self._where(status), **_outcome(ended))
 
     def _where(self, status: Status) -> dict[str, Any]:
         names = ("procedure", "frame_size", "repetition", "repetitions", "burst_frames", "trials_done", "trials_left", "remaining_s")

@@ -13,9 +13,9 @@ import typer
 
 from dutperf import results, suite
 from dutperf.campaign import Summary
-from dutperf.cli import log, options, show, watch
-from dutperf.cli.errors import kept, reported, say
-from dutperf.cli.watch import Watchers
+from dutperf.cli import options, show, watch
+from dutperf.cli.errors import kept, say
+from dutperf.cli.watch import Watchers, watched
 from dutperf.conditions import Conditions
 from dutperf.endings import INVALID, NO_NUMBER
 from dutperf.procedure.definition import Definition
@@ -34,12 +34,11 @@ def command(definition: Definition) -> Callable[..., None]:
     """The procedure's command: the options of every trial and the procedure's own."""
 
     def measured(**given: Any) -> None:
-        with log.form(given["log_format"]), reported():
-            _command(definition, **given)
+        _command(definition, **given)
 
     measured.__doc__ = definition.summary
     measured.__signature__ = _signature(definition)  # type: ignore[attr-defined]
-    return measured
+    return watched(measured)
 
 
 def measure_all(wanted: Wanted, ready: Bench, directory: Path, watchers: Watchers) -> Summary | SuiteSummary:
@@ -97,10 +96,10 @@ def _command(
     queues: int | None,
     out: Path | None,
     as_json: bool,
+    watchers: Watchers,
     **chosen: Any,
 ) -> None:
     source = Source.of(lab, options.lab_options(lab_option), config_file, queues)
-    watchers = Watchers.of(**{name: chosen.pop(name) for name in options.WATCHERS})
     mixes = options.mixes(**chosen)
     directory = out or fresh_directory(definition.name)
     with bench(source, *mixes) as ready:
@@ -112,7 +111,7 @@ def _signature(definition: Definition) -> Signature:
     """What Typer reads: each option's declaration and its default."""
     defaults = options.DEFAULT.model_copy(update=dict(definition.defaults))
     chosen = {name: (declared, options.default(name, defaults)) for name, declared in _declared(definition).items()}
-    declared = {name: (kind, None) for name, kind in SOURCE.items()} | chosen | RESULT | options.WATCHERS
+    declared = {name: (kind, None) for name, kind in SOURCE.items()} | chosen | RESULT
     return Signature([Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default) for name, (kind, default) in declared.items()])
 
 

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_serv
 
 from dutperf import results
 from dutperf.campaign import Observer, Status
+from dutperf.cli.news import News
 from dutperf.config import ConfigError
 from dutperf.journal import WriteError
 from dutperf.model import Direction, DirectionCounts, TrialResult
@@ -134,7 +135,7 @@ class _MetricsObserver:
         self._measurement = measurement
         self._metrics = metrics
         self._place = place
-        self._last: TrialResult | None = None
+        self._news = News()
 
     def update(self, status: Status) -> None:
         """See :class:`dutperf.campaign.Observer`."""
@@ -148,9 +149,8 @@ class _MetricsObserver:
             (metrics.remaining, status.remaining_s),
         ):
             gauge.set(value)
-        if status.last is not None and status.last is not self._last:
-            self._last = status.last
-            metrics.trial_ended(self._measurement, status.last)
+        if ended := self._news.trial(status):
+            metrics.trial_ended(self._measurement, ended)
             _keep_up(metrics, self._place)
 
 

@@ -3,26 +3,18 @@
 
 from __future__ import annotations
 
-from dutperf.cli import log, options, watch
-from dutperf.cli.errors import kept, reported, say
+from dutperf.cli import options, watch
+from dutperf.cli.errors import kept, say
 from dutperf.cli.measure import tell
-from dutperf.cli.watch import Watchers
+from dutperf.cli.watch import Watchers, watched
 from dutperf.resumption import go_on, is_complete
 
 
-def resume(
-    directory: options.Directory,
-    as_json: options.Json = False,
-    log_format: options.LogFormat = "text",
-    metrics_port: options.MetricsPort = None,
-    metrics_address: options.MetricsAddress = None,
-    metrics_file: options.MetricsFile = None,
-) -> None:
+@watched
+def resume(directory: options.Directory, as_json: options.Json = False, *, watchers: Watchers) -> None:
     """Go on with a run, or a suite of them, from the last trial that it finished; ends as it would have."""
-    with log.form(log_format), reported():
-        watchers = Watchers.of(log_format=log_format, metrics_port=metrics_port, metrics_address=metrics_address, metrics_file=metrics_file)
-        if is_complete(directory):
-            say(f"what was to be measured in {directory} is complete")
-        with kept(directory):
-            result = go_on(directory, lambda measurements: watch.course(measurements, directory, watchers))
-        tell(result, directory, as_json)
+    if is_complete(directory):
+        say(f"what was to be measured in {directory} is complete")
+    with kept(directory):
+        result = go_on(directory, lambda measurements: watch.course(measurements, directory, watchers))
+    tell(result, directory, as_json)

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from rich.console import Console
 from rich.live import Live
 
 from dutperf.campaign import Observer, Status
-from dutperf.cli import live, log
-from dutperf.cli.errors import say
+from dutperf.cli import live, log, options
+from dutperf.cli.errors import reported, say
 from dutperf.config import ConfigError
 from dutperf.suite import Measurement, Watch
 
@@ -38,6 +39,20 @@ class Watchers:
         if chosen["metrics_address"] is not None and chosen["metrics_port"] is None:
             raise ConfigError("has no effect without --metrics-port", "--metrics-address")
         return cls(**chosen)
+
+
+def watched(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that measures, with the options of those who watch; it gets them as ``watchers``, and its errors end it as they end every command."""
+
+    def told(**given: Any) -> None:
+        with log.form(given["log_format"]), reported():
+            command(watchers=Watchers.of(**{name: given.pop(name) for name in options.WATCHERS}), **given)
+
+    own = [each for name, each in signature(command, eval_str=True).parameters.items() if name != "watchers"]
+    watching = [Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default) for name, (kind, default) in options.WATCHERS.items()]
+    told.__doc__ = command.__doc__
+    told.__signature__ = Signature([*own, *watching])  # type: ignore[attr-defined]
+    return told
 
 
 @contextmanager

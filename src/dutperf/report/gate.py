@@ -98,13 +98,11 @@ def check(conditions: Sequence[Condition], comparison: Comparison, by_median: bo
     """
     looked_at = [(condition, one.other, row) for condition in conditions for one in comparison.compared for row in _rows(condition, one.rows)]
     _check_names(conditions, comparison)
-    tested = [(condition, row) for condition, _, row in looked_at if not row.why and _is_needed(row)]
+    tested = [(condition, row) for condition, _, row in looked_at if _is_needed(row)]
     if not by_median:
         _check_possible([row for _, row in tested], comparison.alpha)
     adjusted = iter([None] * len(tested) if by_median else ranks.holm([condition.p(row) for condition, row in tested]))
-    return tuple(
-        _checked(condition, other, row, next(adjusted) if not row.why and _is_needed(row) else None, comparison.alpha) for condition, other, row in looked_at
-    )
+    return tuple(_checked(condition, other, row, next(adjusted) if _is_needed(row) else None, comparison.alpha) for condition, other, row in looked_at)
 
 
 def _rows(condition: Condition, rows: Sequence[Row]) -> list[Row]:
@@ -114,7 +112,7 @@ def _rows(condition: Condition, rows: Sequence[Row]) -> list[Row]:
 
 def _is_needed(row: Row) -> bool:
     """Whether the ranks have to decide: a DUT through which nothing passes any more has fallen below every limit."""
-    return row.base is not None and row.base.median is not None and row.other is not None and row.other.median is not None
+    return not row.why and row.base is not None and row.base.median is not None and row.other is not None and row.other.median is not None
 
 
 def _check_names(conditions: Sequence[Condition], comparison: Comparison) -> None:

@@ -110,7 +110,7 @@ void with_schedule(benchmark::State& state) {
     Parts<C> made(bed);
     Transmitter<ConstantRate, typename Parts<C>::Varying> transmitter({null_port().id()}, {kClockHz, kClockHz, kFrames, kBurst}, bed.control_rings[0],
                                                                       made.parts);
-    transmitter.start(now_ticks() - kFrames, ~Ticks{0});  // always late
+    transmitter.start({.start = now_ticks() - kFrames, .end = ~Ticks{0}, .deadline = ~Ticks{0}, .punctual = ~Ticks{0}});  // always late
     Ticks now = now_ticks();
     for (auto _ : state) now = transmitter.turn(now);
     report(state);

@@ -38,6 +38,9 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
              {"tester_drops", result.tester_drops.empty() ? json::object() : json(result.tester_drops)},
              {"dut_input_drops", result.dut_input_drops},
              {"other_received", result.other_received.empty() ? json::object() : json(result.other_received)}};
+    if (const std::uint64_t frames = result.catching_up.frames(); frames != 0) {
+        out["catching_up"] = {{"frames", frames}, {"bins", result.catching_up.bins()}};
+    }
     if (result.losses) {
         const Losses& losses = *result.losses;
         out["losses"] = {{"first_s", losses.first_s}, {"last_s", losses.last_s}, {"longest_run", losses.longest_run}, {"bins", losses.bins}};

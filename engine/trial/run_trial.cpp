@@ -284,9 +284,11 @@ void RunningTrial::start() {
     const auto ticks = [this](double seconds) { return static_cast<Ticks>(seconds * static_cast<double>(bed_.clock_hz)); };
     const double duration_s = static_cast<double>(spec_.duration_ns) / 1e9;
     start_ = now_ticks() + ticks(kStartDelayS + static_cast<double>(spec_.rest_ns) / 1e9);  // the learning frames (ARP, NDP) have been answered
+    const Ticks end = start_ + ticks_of(spec_.duration_ns, bed_.clock_hz);
     const Ticks deadline = start_ + ticks(duration_s + std::max(kSendingGraceS, kSendingGraceShare * duration_s));
+    const SendingTime time{.start = start_, .end = end, .deadline = deadline, .punctual = ticks_of(CatchingUp::kPunctualNs, bed_.clock_hz)};
     for (const auto& senders : senders_) {
-        for (const auto& sender : senders) sender->start(start_, deadline);
+        for (const auto& sender : senders) sender->start(time);
     }
     go_.store(true, std::memory_order_release);
 }
@@ -368,6 +370,7 @@ void RunningTrial::gather_sent(Direction direction, DirectionResult& into) const
     for (const auto& sender : senders_[index_of(direction)]) {
         into.refused += sender->counts().refused;
         into.lateness.add(sender->counts().lateness);
+        into.catching_up.add(sender->counts().catching_up);
         into.stamped_sent += sender->stamped();
         last_call_end = std::max(last_call_end, sender->counts().last_call_end);
     }

@@ -9,7 +9,6 @@ class SilentSender final : public Sender {
 public:
     SilentSender(PortQueue queue, rte_ring* control) : Sender(queue, control) { done_.store(true); }
 
-    void start(Ticks /*at*/, Ticks /*deadline*/) override {}
     Ticks turn(Ticks /*now*/) override {
         if (rte_ring_empty(control_) == 0) send_control();
         return 0;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 
+#include "measure/catching_up.hpp"
 #include "measure/histogram.hpp"
 #include "pace/schedule.hpp"
 #include "port/burst.hpp"
@@ -23,6 +24,13 @@ struct SenderCounts {
     std::uint64_t control_sent = 0;  // ARP and NDP answers
     Ticks last_call_end = 0;
     Histogram lateness;
+    CatchingUp catching_up;
+};
+
+// When a sender sends: nothing before `start`, what is due before `end`, and nothing new after `deadline`: an unsent frame is then the tester's fault.
+struct SendingTime {
+    Ticks start, end, deadline;
+    Ticks punctual;  // a frame that leaves later than this after it was due comes in a burst
 };
 
 // A sender of one direction, or of its share of the frames: one virtual call a turn, none a frame.
@@ -37,8 +45,7 @@ public:
     // Sends what is due at `now`. Returns the time at the end where it looked at the clock, else 0: reading it costs as much as sending two frames.
     virtual Ticks turn(Ticks now) = 0;
 
-    // Nothing leaves before `at`, and nothing new after `deadline`: an unsent frame is then the tester's fault.
-    virtual void start(Ticks at, Ticks deadline) = 0;
+    virtual void start(const SendingTime& time) { counts_.catching_up.start(time.start, time.end, time.punctual); }
     void stop() { stopped_.store(true, std::memory_order_relaxed); }
     [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
     [[nodiscard]] const SenderCounts& counts() const { return counts_; }
@@ -51,6 +58,7 @@ protected:
     Ticks account(std::uint32_t accepted, Ticks oldest) {
         const Ticks end = now_ticks();
         counts_.lateness.record(end - oldest, accepted);
+        counts_.catching_up.record(oldest, end, accepted);
         counts_.last_call_end = end;
         counts_.sent.store(counts_.sent.load(std::memory_order_relaxed) + accepted, std::memory_order_relaxed);
         return end;
@@ -75,9 +83,10 @@ public:
     Transmitter(PortQueue queue, const S& schedule, rte_ring* control, const FrameSourceParts& parts)
         : Sender(queue, control), schedule_(schedule), source_(parts) {}
 
-    void start(Ticks at, Ticks deadline) override {
-        schedule_.start(at);
-        deadline_ = deadline;
+    void start(const SendingTime& time) override {
+        Sender::start(time);
+        schedule_.start(time.start);
+        deadline_ = time.deadline;
     }
 
     Ticks turn(Ticks now) override {

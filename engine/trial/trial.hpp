@@ -11,6 +11,7 @@
 
 #include "flow/flow_source.hpp"
 #include "frame/frame_template.hpp"
+#include "measure/catching_up.hpp"
 #include "measure/histogram.hpp"
 #include "measure/missing_frames.hpp"
 #include "pace/schedule.hpp"
@@ -121,7 +122,8 @@ struct DirectionResult {
     std::uint64_t duplicates = 0, out_of_order = 0, stale = 0, damaged = 0, refused = 0, dut_input_drops = 0;
     std::uint64_t stamped_sent = 0, stamped_received = 0, late = 0;
     double send_time_s = 0, sender_away_us = 0, receiver_away_us = 0;
-    Histogram lateness;                           // ticks
+    Histogram lateness;  // ticks
+    CatchingUp catching_up;
     std::optional<Histogram> delay;               // ticks; where frames are stamped
     std::optional<SignedHistogram> delay_change;  // ticks, from one frame to the next (RFC 8219 7.3.2); where every frame is stamped
     std::optional<DelaysWritten> delays_file;

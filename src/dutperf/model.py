@@ -323,6 +323,18 @@ class Losses(Value):
     bins: Annotated[tuple[Count, ...], Field(min_length=LOSS_BINS, max_length=LOSS_BINS)]
 
 
+PUNCTUAL_US = 1_000.0
+"""A frame that leaves later than this after it was due begins a burst."""
+
+
+class CatchingUp(Value):
+    """Frames that left in bursts after a standstill of the sender: from one later than ``PUNCTUAL_US`` until one less than a tenth of that late."""
+
+    frames: Annotated[int, Field(ge=1)]
+    bins: Annotated[tuple[Count, ...], Field(min_length=LOSS_BINS, max_length=LOSS_BINS)]
+    """By the time at which they were due, over the same parts of the sending time as losses."""
+
+
 class Arrivals(Value):
     """When received frames came, in seconds from the start, by the receiving loop's clock: no more exact than that loop's turns."""
 
@@ -370,6 +382,8 @@ class DirectionCounts(Value):
     """Arrived after the frame timeout: these are among the lost."""
     losses: Losses | None = None
     """None where no frame is missing."""
+    catching_up: CatchingUp | None = None
+    """None where no frame left in a burst."""
     arrivals: Arrivals | None = None
     """None where none came."""
 

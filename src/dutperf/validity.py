@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import ceil
 
-from dutperf.model import Cause, Direction, DirectionCounts, Quantiles, Trial, Verdict
+from dutperf.model import LOSS_BINS, CatchingUp, Cause, Direction, DirectionCounts, Trial, Verdict
 
 SENDING_TIME_TOLERANCE = 1.00001
 """Sending may take this many times the trial's duration (siitperf's rule; Lencse, IJATES2 9(3), 2020)."""
@@ -22,8 +22,8 @@ LATENESS_LIMIT_WITH_LOSS_US = 10_000.0
 """The limit where frames were lost: the loss may be the work of the burst that made up for the delay."""
 
 
-PUNCTUAL_US = 1_000.0
-"""A frame that is later than this comes in a burst. A loss no larger than the number of such frames may be the burst's work."""
+BURSTS_WORK_SHARE = 0.5
+"""Where no more than this share of the losses lies around bursts, they are not the bursts' work."""
 TIMEOUT_SLACK = 0.1
 """The tester may add this share of the frame timeout to a delay where frames are late."""
 DUT_CORE_TAKEN_LIMIT = 0.05
@@ -89,20 +89,24 @@ def _sender_late(_trial: Trial, _direction: Direction, counts: DirectionCounts) 
     return f"a frame left {counts.lateness_us.max / 1000:.3f} ms late, {allowed}"
 
 
-def _bursts(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... and the loss is larger than what bursts alone could have caused."""
-    late = ceil(_late_share(counts.lateness_us) * counts.sent)
-    if counts.lost <= 0 or counts.lost > late or _sender_late(_trial, _direction, counts):
+def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and the loss is larger than what bursts alone could have caused, or lies elsewhere."""
+    if counts.lost <= 0 or counts.catching_up is None or _sender_late(trial, _direction, counts):
         return None
-    return f"up to {late:,} frames left more than {PUNCTUAL_US / 1000:g} ms late, in bursts that may have caused the loss of {counts.lost:,}"
+    burst = counts.catching_up.frames
+    if counts.lost > burst or _lost_without_bursts(trial, counts, counts.catching_up) > (1 - BURSTS_WORK_SHARE) * counts.lost:
+        return None
+    return f"{burst:,} frames left in bursts, the latest {counts.lateness_us.max / 1000:.3f} ms late, that may have caused the loss of {counts.lost:,}"
 
 
-def _late_share(lateness_us: Quantiles) -> float:
-    """At most this share of the frames was later than PUNCTUAL_US."""
-    if lateness_us.max <= PUNCTUAL_US:
-        return 0.0
-    above = ((lateness_us.p999, 0.001), (lateness_us.p99, 0.01), (lateness_us.p50, 0.5))
-    return next((share for value, share in above if value <= PUNCTUAL_US), 1.0)
+def _lost_without_bursts(trial: Trial, counts: DirectionCounts, catching_up: CatchingUp) -> int:
+    """Frames lost in parts of the sending time in which no burst left, nor just before: the DUT has a whole part to forward what a burst left in its queue."""
+    if counts.losses is None:
+        return 0
+    after = ceil(counts.lateness_us.max / 1e6 / (trial.duration_s / LOSS_BINS)) + 1
+    bursts = [bin_ for bin_, frames in enumerate(catching_up.bins) if frames]
+    around = {bin_ + later for bin_ in bursts for later in range(after + 1)}
+    return sum(lost for bin_, lost in enumerate(counts.losses.bins) if bin_ not in around)
 
 
 def _tester_drops(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from dutperf import validity
-from dutperf.model import Away, Direction, Quantiles, Verdict
+from dutperf.model import LOSS_BINS, PUNCTUAL_US, Away, CatchingUp, Direction, Losses, Quantiles, Verdict
 from plans import counts, trial
 
 LATE_US = validity.LATENESS_LIMIT_US
@@ -18,6 +20,20 @@ LIMIT_S = validity.sending_time_limit_s(1.0)
 
 def late(us: float) -> Quantiles:
     return Quantiles(p50=0, p99=0, p999=0, max=us)
+
+
+def burst(frames: int, late_us: float = PUNCTUAL_US + 1) -> dict[str, Any]:
+    """So many in the middle of the trial."""
+    return {"lateness_us": late(late_us), "catching_up": CatchingUp(frames=frames, bins=in_bins({50: frames}))}
+
+
+def lost_at(*bins: int) -> dict[str, Any]:
+    """One frame in each of those hundredths of the sending time."""
+    return {"losses": Losses(first_s=min(bins) / LOSS_BINS, last_s=max(bins) / LOSS_BINS, longest_run=1, bins=in_bins(Counter(bins)))}
+
+
+def in_bins(counted: Mapping[int, int]) -> tuple[int, ...]:
+    return tuple(counted.get(index, 0) for index in range(LOSS_BINS))
 
 
 TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
@@ -36,14 +52,17 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("too late without loss", {"lateness_us": late(LATE_US + 1)}, {"sender_late"}),
     ("late with loss", {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US)}, set()),
     ("too late with loss", {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US + 1)}, {"sender_late"}),
-    ("few lost, none late", {"received": 999, "lateness_us": Quantiles(p50=1, p99=1, p999=1, max=validity.PUNCTUAL_US)}, set()),
-    ("few lost, and some late enough to be the cause", {"received": 999, "lateness_us": late(validity.PUNCTUAL_US + 1)}, {"sender_bursts"}),
-    ("more lost than were late", {"received": 998, "lateness_us": late(validity.PUNCTUAL_US + 1)}, set()),
-    ("one in a hundred late", {"received": 990, "lateness_us": Quantiles(p50=0, p99=0, p999=2000, max=2000)}, {"sender_bursts"}),
-    ("more than that lost", {"received": 989, "lateness_us": Quantiles(p50=0, p99=0, p999=2000, max=2000)}, set()),
-    ("half of them late", {"received": 500, "lateness_us": Quantiles(p50=0, p99=2000, p999=2000, max=2000)}, {"sender_bursts"}),
-    ("all late", {"received": 0, "lateness_us": Quantiles(p50=2000, p99=2000, p999=2000, max=2000)}, {"sender_bursts"}),
-    ("late without loss is no burst that matters", {"lateness_us": late(5000)}, set()),
+    ("few lost, and no burst", {"received": 999, "lateness_us": late(PUNCTUAL_US)}, set()),
+    ("few lost, and as many in a burst", {"received": 990, **burst(10)}, {"sender_bursts"}),
+    ("more lost than there were in bursts", {"received": 989, **burst(10)}, set()),
+    ("lost where the burst was", {"received": 998, **burst(10), **lost_at(50, 50)}, {"sender_bursts"}),
+    ("lost while the DUT forwards what it got", {"received": 998, **burst(10), **lost_at(51, 52)}, {"sender_bursts"}),
+    ("lost before the burst", {"received": 998, **burst(10), **lost_at(49, 49)}, set()),
+    ("lost long after the burst", {"received": 998, **burst(10), **lost_at(53, 99)}, set()),
+    ("as many lost elsewhere as around the burst", {"received": 998, **burst(10), **lost_at(5, 50)}, {"sender_bursts"}),
+    ("more lost elsewhere", {"received": 997, **burst(10), **lost_at(5, 6, 50)}, set()),
+    ("a burst from the first frame to the last", {"received": 0, **burst(1000)}, {"sender_bursts"}),
+    ("a burst without loss does not matter", burst(10), set()),
     ("receiver away without loss", {"away_us": Away(sender=0, receiver=1e6)}, set()),
     ("receiver away with loss", {"received": 990, "away_us": Away(sender=0, receiver=LATE_WITH_LOSS_US + 1)}, {"receiver_away"}),
     ("the DUT's own input drops are the DUT's", {"received": 990, "dut_input_drops": 10}, set()),
@@ -64,6 +83,13 @@ def test_judge(direction: Direction, members: dict[str, Any], codes: set[str]) -
     assert verdict is (Verdict.INVALID if codes else Verdict.VALID)
     assert codes <= {code for code, _ in validity.RULES}
     assert all(cause.direction is direction and direction in cause.text for cause in causes)
+
+
+@pytest.mark.parametrize(("after", "codes"), [(6, {"sender_bursts"}), (7, set())])
+def test_a_burst_may_last_for_several_parts_of_a_short_trial(after: int, codes: set[str]) -> None:
+    short = trial(10_000, duration_ns=100_000_000)  # parts of 1 ms
+    counted = counts(received=999, send_time_s=0.1, **burst(10, late_us=5_000), **lost_at(50 + after))
+    assert {cause.code for cause in validity.judge(short, {Direction.FORWARD: counted})[1]} == codes
 
 
 @pytest.mark.parametrize(("duration_s", "limit_s"), [(1.0, 1.0006), (60.0, 60.0006), (120.0, 120.0012)])

@@ -161,7 +161,7 @@ class SimulatedTester:
         burst = ceil(offered_fps[direction] * away_s)  # what follows the silence of a sender that was away, all at once
         overrun = min(sent, max(0, burst - queue - 1)) if capacity_fps < NO_LIMIT else 0
         if overrun > sum(one.count for one in losses):
-            return [Lost(0, sent, overrun)]
+            return [Lost(0, min(sent, burst), overrun)]
         return losses + truth.recovering(trial, direction, self.dut.recovery_s, sent) if losses else []
 
     def _lapses(self, offered_fps: int, sent: int, passing: int, random: np.random.Generator) -> int:
@@ -205,6 +205,7 @@ def _counts(trial: Trial, direction: Direction, tally: _Tally, away_s: float) ->
         tester_drops={"nic_missed": tally.missed} if tally.missed else {},
         dut_input_drops=0,
         other_received={},
+        catching_up=truth.catching_up(trial, direction, away_s),
         losses=truth.losses_of(trial, direction, tally.losses),
         arrivals=truth.arrivals_of(trial.times(direction), sent, tally.losses, tally.delay_us / 1e6),
     )

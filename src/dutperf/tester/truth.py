@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 
-from dutperf.model import LOSS_BINS, Arrivals, Direction, Losses, Stream, Trial
+from dutperf.model import LOSS_BINS, PUNCTUAL_US, Arrivals, CatchingUp, Direction, Losses, Stream, Trial
 from dutperf.pattern import Times
 
 NO_LIMIT = float("inf")
@@ -115,6 +115,15 @@ def losses_of(trial: Trial, direction: Direction, lost: Sequence[Lost]) -> Losse
         longest_run=max(one.longest_run() for one in lost),
         bins=tuple(after - before for before, after in pairwise(below)),
     )
+
+
+def catching_up(trial: Trial, direction: Direction, away_s: float) -> CatchingUp | None:
+    """What a sender that is away for so long at the start sends in one burst then."""
+    if away_s * 1e6 <= PUNCTUAL_US:
+        return None
+    times = trial.times(direction)
+    bounds = [times.frames_before(min(round(away_s * 1e9), trial.duration_ns * part // LOSS_BINS)) for part in range(LOSS_BINS + 1)]
+    return None if bounds[-1] == 0 else CatchingUp(frames=bounds[-1], bins=tuple(after - before for before, after in pairwise(bounds)))
 
 
 def arrivals_of(times: Times, sent: int, lost: Sequence[Lost], delay_s: float) -> Arrivals | None:

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/catching_up.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <vector>
+
+namespace dutperf {
+namespace {
+
+constexpr Ticks kStart = 1'000'000, kDuration = 100'000, kPunctual = 1'000;  // a bin has 1,000 ticks
+
+struct Call {
+    Ticks due, late;
+    std::uint32_t count;
+};
+
+struct Row {
+    const char* name;
+    std::vector<Call> calls;
+    std::map<std::size_t, std::uint64_t> bins;
+};
+
+CatchingUp recorded(const std::vector<Call>& calls) {
+    CatchingUp burst;
+    burst.start(kStart, kStart + kDuration, kPunctual);
+    for (const Call& call : calls) burst.record(kStart + call.due, kStart + call.due + call.late, call.count);
+    return burst;
+}
+
+std::map<std::size_t, std::uint64_t> filled(const CatchingUp& burst) {
+    std::map<std::size_t, std::uint64_t> bins;
+    for (std::size_t bin = 0; bin < burst.bins().size(); ++bin) {
+        if (burst.bins()[bin] != 0) bins[bin] = burst.bins()[bin];
+    }
+    return bins;
+}
+
+TEST(CatchingUp, ByTheTable) {
+    const std::vector<Row> rows{
+        {"none in time", {{0, 0, 1}, {500, kPunctual, 32}}, {}},
+        {"one late call", {{500, 0, 1}, {600, kPunctual + 1, 7}, {700, 0, 1}}, {{0, 7}}},
+        {"a burst ends when it has caught up", {{0, 5'000, 10}, {100, 2'000, 10}, {200, 900, 10}, {300, 101, 10}, {400, 100, 10}, {500, 900, 10}}, {{0, 40}}},
+        {"parts of the time", {{999, 2'000, 1}, {1'000, 2'000, 2}, {50'000, 2'000, 3}, {99'999, 2'000, 4}}, {{0, 1}, {1, 2}, {50, 3}, {99, 4}}},
+        {"the last part has what is due at the end", {{kDuration, 2'000, 5}}, {{99, 5}}},
+    };
+    for (const Row& row : rows) EXPECT_EQ(filled(recorded(row.calls)), row.bins) << row.name;
+}
+
+TEST(CatchingUp, OfSeveralSenders) {
+    CatchingUp all = recorded({{0, 2'000, 3}});
+    all.add(recorded({{0, 2'000, 4}, {5'000, 2'000, 1}}));
+    EXPECT_EQ(all.frames(), 8U);
+    EXPECT_EQ(filled(all), (std::map<std::size_t, std::uint64_t>{{0, 7}, {5, 1}}));
+}
+
+}  // namespace
+}  // namespace dutperf

@@ -23,7 +23,9 @@ LATENESS_LIMIT_WITH_LOSS_US = 10_000.0
 
 
 BURSTS_WORK_SHARE = 0.5
-"""Where no more than this share of the losses lies around bursts, they are not the bursts' work."""
+"""Where less than this share of the losses may be the work of bursts, the loss is not."""
+FEW_IN_BURSTS = 0.001
+"""So few of the frames in bursts do not matter away from them: what a DUT at its limit was short of meanwhile is no larger share of its throughput."""
 TIMEOUT_SLACK = 0.1
 """The tester may add this share of the frame timeout to a delay where frames are late."""
 DUT_CORE_TAKEN_LIMIT = 0.05
@@ -94,19 +96,23 @@ def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str
     if counts.lost <= 0 or counts.catching_up is None or _sender_late(trial, _direction, counts):
         return None
     burst = counts.catching_up.frames
-    if counts.lost > burst or _lost_without_bursts(trial, counts, counts.catching_up) > (1 - BURSTS_WORK_SHARE) * counts.lost:
+    if counts.lost > burst or _lost_in_spite_of_bursts(trial, counts, counts.catching_up) > (1 - BURSTS_WORK_SHARE) * counts.lost:
         return None
     return f"{burst:,} frames left in bursts, the latest {counts.lateness_us.max / 1000:.3f} ms late, that may have caused the loss of {counts.lost:,}"
 
 
-def _lost_without_bursts(trial: Trial, counts: DirectionCounts, catching_up: CatchingUp) -> int:
-    """Frames lost in parts of the sending time in which no burst left, nor just before: the DUT has a whole part to forward what a burst left in its queue."""
+def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, catching_up: CatchingUp) -> int:
+    """Frames lost before the first burst; where few frames came in bursts also those lost where none was, nor just before.
+
+    Just before: the DUT has a whole part of the sending time to forward what a burst left in its queue.
+    """
     if counts.losses is None:
         return 0
     after = ceil(counts.lateness_us.max / 1e6 / (trial.duration_s / LOSS_BINS)) + 1
-    bursts = [bin_ for bin_, frames in enumerate(catching_up.bins) if frames]
-    around = {bin_ + later for bin_ in bursts for later in range(after + 1)}
-    return sum(lost for bin_, lost in enumerate(counts.losses.bins) if bin_ not in around)
+    bursts = [part for part, frames in enumerate(catching_up.bins) if frames]
+    around = {part + later for part in bursts for later in range(after + 1)}
+    end = LOSS_BINS if catching_up.frames <= FEW_IN_BURSTS * counts.sent else bursts[0]
+    return sum(lost for part, lost in enumerate(counts.losses.bins[:end]) if part not in around)
 
 
 def _tester_drops(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:

@@ -72,6 +72,10 @@ FAULTS = [
     Fault("engine stopped for 500 ms", harm.stop_engine(0.5), SENDER),
     Fault("engine stopped for 15 ms, five times", harm.stop_engine_often(0.015, 5), SENDER | RECEIVER, dut=LOSSY),
     Fault("engine stopped for 15 ms, no loss", harm.stop_engine_often(0.015, 5), SENDER | RECEIVER, may_be_valid=True),
+    Fault(
+        "engine stopped for 5 ms, often, DUT at its limit", harm.stop_engine_often(0.005, 10), SENDER | RECEIVER | DUT, dut={"capacity_fps": 8_100, "queue": 2}
+    ),
+    Fault("engine stopped for 5 ms, ten times", harm.stop_engine_often(0.005, 10), SENDER | RECEIVER, dut=LOSSY, may_be_valid=True),
     Fault("engine stopped while frames are under way", harm.stop_engine(0.2), SENDER | RECEIVER, may_be_valid=True, **LATE_FRAMES),
     Fault("engine stopped until after the end of receiving", harm.stop_engine(0.9), SENDER | RECEIVER, may_be_valid=True, **LATE_FRAMES),
     Fault("engine killed", harm.kill_engine, frozenset({"engine_died"})),

@@ -10,6 +10,7 @@ from typing import Any
 from dutperf import campaign, procedure, traffic
 from dutperf.campaign import Plan, Status, Summary
 from dutperf.conditions import Conditions
+from dutperf.dut import ByCause
 from dutperf.model import (
     Away,
     Direction,
@@ -19,9 +20,11 @@ from dutperf.model import (
     Quantiles,
     Stream,
     Trial,
+    TrialResult,
     VaryingField,
 )
-from dutperf.tester import Tester
+from dutperf.tester import ProgressCallback, Tester
+from dutperf.tester.simulated import SimulatedTester
 
 ADDRESSES = {4: ("198.18.0.2", "198.19.0.2"), 6: ("2001:2::2", "2001:2:0:8000::2")}
 
@@ -96,6 +99,21 @@ class Resets:
 
     def kill(self) -> None:
         self.killed += 1
+
+
+class Counting(SimulatedTester):
+    """Of a DUT that counts what it loses."""
+
+    lost = 0
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        result = super().run(trial, on_progress)
+        self.lost += sum(counts.lost for counts in result.directions().values())
+        return result
+
+    def dut_losses(self) -> ByCause:
+        """So far, both directions' as one."""
+        return {Direction.FORWARD: {"queue": self.lost}, Direction.REVERSE: {}}
 
 
 class Log:

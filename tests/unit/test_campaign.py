@@ -14,11 +14,11 @@ import pytest
 from dutperf import campaign, journal
 from dutperf.conditions import Rate
 from dutperf.journal import JournalError
-from dutperf.model import Cause, Direction, Trial, TrialResult, Verdict
+from dutperf.model import Cause, Trial, TrialResult, Verdict
 from dutperf.report.summary import SUMMARY
 from dutperf.tester import ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import Log, counts, measure, plan
+from plans import Counting, Log, counts, measure, plan
 
 TO_1000: dict[str, Any] = {"max_rate": Rate.parse("1000"), "repetitions": 1}
 """Conditions under which a perfect DUT takes one trial, at 1,000 frames/s."""
@@ -168,21 +168,9 @@ def test_trial_numbers_start_again_where_a_frame_cannot_carry_more(tmp_path: Pat
     assert [trial.trial for trial in tester.trials] == [0, 1, 2, 0, 1]
 
 
-class Counting(SimulatedTester):
-    """Of a DUT that counts what it loses."""
-
-    lost = 0
-
-    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-        result = super().run(trial, on_progress)
-        self.lost += sum(counts.lost for counts in result.directions().values())
-        return result
-
-
 def test_what_the_dut_counts_is_in_the_journal_and_in_the_diagnosis(tmp_path: Path) -> None:
     tester = Counting(SimulatedDut(capacity_fps=700))
-    counting = replace(plan(**TO_1000), dut_losses=lambda: {Direction.FORWARD: {"queue": tester.lost}, Direction.REVERSE: {}})
-    [point] = measure(tester, counting, tmp_path).points
+    [point] = measure(tester, replace(plan(**TO_1000), dut_losses=tester.dut_losses), tmp_path).points
     results = [event["result"] for event in journal.read(tmp_path) if event["event"] == "result"]
     assert all(sum(result["dut_losses"]["forward"].values()) == sum(result[way]["lost"] for way in ("forward", "reverse")) for result in results)
     assert point.above.forward.dut["queue"] == point.above.forward.lost + point.above.reverse.lost

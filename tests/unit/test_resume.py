@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from dutperf.report import summary as report
 from dutperf.report.summary import SUMMARY
 from dutperf.tester import ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import Log, measure, plan
+from plans import Counting, Log, measure, plan
 from simulated_run import OPTIONS, a_plan, a_tester, go_on, start
 
 KILLS = {"throughput": 60, "frame-loss": 10, "latency": 10}
@@ -144,6 +145,23 @@ def test_what_decides_by_results_decides_the_same_again(conditions: dict[str, An
         directory = cut(whole, tmp_path / str(length), sum(map(len, lines[:length])))
         assert timeless(go_on(directory)) == timeless(write_summary(whole))
         assert course(directory) == course(whole)
+
+
+def test_what_the_dut_counted_stays_with_its_trial(tmp_path: Path) -> None:
+    """Also where the DUT was set up anew meanwhile and counts from 0."""
+
+    def counting() -> tuple[SimulatedTester, campaign.Plan]:
+        tester = Counting(SimulatedDut(capacity_fps=54_321))
+        return tester, replace(plan(duration_s=0.5), dut_losses=tester.dut_losses)
+
+    whole = tmp_path / "whole"
+    measure(*counting(), whole)
+    counted = [event["result"]["dut_losses"] for event in course(whole) if event["event"] == "result"]
+    assert any(one["forward"] for one in counted)
+    directory = cut(whole, tmp_path / "cut", journal_size(whole) // 2)
+    with ResumedJournal.open(directory) as recorded:
+        campaign.resume(*counting(), recorded, Log())
+    assert [event["result"]["dut_losses"] for event in course(directory) if event["event"] == "result"] == counted
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -73,7 +73,10 @@ FAULTS = [
     Fault("engine stopped for 15 ms, five times", harm.stop_engine_often(0.015, 5), SENDER | RECEIVER, dut=LOSSY),
     Fault("engine stopped for 15 ms, no loss", harm.stop_engine_often(0.015, 5), SENDER | RECEIVER, may_be_valid=True),
     Fault(
-        "engine stopped for 5 ms, often, DUT at its limit", harm.stop_engine_often(0.005, 10), SENDER | RECEIVER | DUT, dut={"capacity_fps": 8_100, "queue": 2}
+        "engine stopped for 5 ms, often, DUT with a short queue",
+        harm.stop_engine_often(0.005, 10),
+        SENDER | RECEIVER | DUT,
+        dut={"capacity_fps": 12_000, "queue": 10},
     ),
     Fault("engine stopped for 5 ms, ten times", harm.stop_engine_often(0.005, 10), SENDER | RECEIVER, dut=LOSSY, may_be_valid=True),
     Fault("engine stopped while frames are under way", harm.stop_engine(0.2), SENDER | RECEIVER, may_be_valid=True, **LATE_FRAMES),

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 from statistics import median
+from typing import Any
 
+import numpy as np
 import pytest
 from scapy.packet import Packet
 
@@ -82,6 +84,33 @@ def test_frames_are_made_when_the_pattern_has_them_due(open_capture: OpenCapture
         pytest.skip(f"this machine is not quiet enough: at a constant rate half the frames were made more than {typical_us:.0f} us after the most punctual one")
     assert median(late_us(packets, of_pattern, tsc_hz)) < PUNCTUAL_US
     assert median(late_us(at_constant_rate, of_pattern, tsc_hz)) > PUNCTUAL_US
+
+
+def test_gaps_between_captured_frames_are_exponential(open_capture: OpenCapture) -> None:
+    """Kolmogorov-Smirnov on the times at which the driver took the frames; at a constant rate the same test rejects."""
+    of_pattern, constant = (trial(made(one), duration_ns=2_000_000_000) for one in (Poisson(), None))
+    taken, at_constant_rate = captured(open_capture, [of_pattern, constant])
+    even = gaps_s(at_constant_rate) * RATE_FPS
+    if np.median(np.abs(even - 1)) * 1e6 / RATE_FPS > PUNCTUAL_US / 4:
+        pytest.skip("this machine is not quiet enough: at a constant rate half the gaps are off by a quarter of a millisecond")
+    assert distance_from_exponential(gaps_s(taken) * RATE_FPS) < KOLMOGOROV
+    assert distance_from_exponential(even) > 5 * KOLMOGOROV
+
+
+KOLMOGOROV = 2.3
+"""Of samples of the distribution, one in 20,000 is farther from it."""
+
+
+def distance_from_exponential(sample: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+    """Kolmogorov's and Smirnov's distance from the distribution with mean 1, times the root of the sample's size."""
+    size, expected = len(sample), 1 - np.exp(-np.sort(sample))
+    steps = np.arange(size + 1) / size
+    return float(max(np.max(steps[1:] - expected), np.max(expected - steps[:-1])) * size**0.5)
+
+
+def gaps_s(packets: list[Packet]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Between the capture's times of neighbours."""
+    return np.diff([float(packet.time) for packet in packets])
 
 
 def test_stamps_of_a_burst_are_close_together(open_capture: OpenCapture) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dutperf.model import LimitedBy
 from dutperf.search import Outcome
-from dutperf.search.binary import HIGHEST_FPS, BinarySearch, Bounds, BoundsError, Found, Resolution
+from dutperf.search.binary import HIGHEST_FPS, BinarySearch, Bounds, BoundsError, Found, Near, Resolution
 
 P, F, S, U = Outcome.PASSED, Outcome.FAILED, Outcome.SILENT, Outcome.UNMEASURABLE
 MOST_TRIALS = 500
@@ -20,6 +20,8 @@ MOST_TRIALS = 500
 
 resolutions = st.one_of(st.integers(1, 100_000).map(lambda fps: Resolution(fps=fps)), st.floats(0.0001, 0.2).map(lambda share: Resolution(share=share)))
 rates = st.integers(1, HIGHEST_FPS)
+places = st.none() | st.builds(Near, rates, st.just(0) | rates)
+"""Where a search may begin, once in its range."""
 
 
 @st.composite
@@ -30,8 +32,8 @@ def bounds(draw: st.DrawFn) -> Bounds:
     return Bounds(draw(resolutions), minimum_fps=minimum, maximum_fps=maximum, initial_fps=initial, maximum_is_media=draw(st.booleans()))
 
 
-def search(limits: Bounds, measure: Callable[[int], Outcome], near_fps: int | None = None) -> Found:
-    one = BinarySearch(limits, near_fps)
+def search(limits: Bounds, measure: Callable[[int], Outcome], near: Near | None = None) -> Found:
+    one = BinarySearch(limits, near and Near(limits.clamp(near.start_fps), near.step_fps))
     for _ in range(MOST_TRIALS):
         rate_fps = one.next_fps()
         if rate_fps is None:
@@ -40,17 +42,17 @@ def search(limits: Bounds, measure: Callable[[int], Outcome], near_fps: int | No
     raise AssertionError(f"no end after {MOST_TRIALS} trials: {one.found().loads}")
 
 
-def told(limits: Bounds, outcomes: Iterable[Outcome], near_fps: int | None = None) -> Found:
+def told(limits: Bounds, outcomes: Iterable[Outcome], near: Near | None = None) -> Found:
     script: Iterator[Outcome] = iter(outcomes)
-    return search(limits, lambda _: next(script), near_fps)
+    return search(limits, lambda _: next(script), near)
 
 
 def capable_of(truth_fps: int) -> Callable[[int], Outcome]:
     return lambda rate_fps: P if rate_fps <= truth_fps else F
 
 
-@given(limits=bounds(), outcomes=st.lists(st.sampled_from(Outcome), max_size=MOST_TRIALS), last=st.sampled_from(Outcome), near=st.none() | rates)
-def test_ends_for_any_outcomes_with_a_rate_that_passed(limits: Bounds, outcomes: list[Outcome], last: Outcome, near: int | None) -> None:
+@given(limits=bounds(), outcomes=st.lists(st.sampled_from(Outcome), max_size=MOST_TRIALS), last=st.sampled_from(Outcome), near=places)
+def test_ends_for_any_outcomes_with_a_rate_that_passed(limits: Bounds, outcomes: list[Outcome], last: Outcome, near: Near | None) -> None:
     found = told(limits, chain(outcomes, repeat(last)), near)
     passed = {rate for rate, outcome in found.loads if outcome is P}
     assert found.value_fps is None or found.value_fps in passed
@@ -61,8 +63,8 @@ def test_ends_for_any_outcomes_with_a_rate_that_passed(limits: Bounds, outcomes:
         assert found.above_fps - found.value_fps <= limits.resolution.at(found.above_fps)
 
 
-@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST_FPS), near=st.none() | rates)
-def test_finds_the_truth_within_the_resolution(limits: Bounds, truth_fps: int, near: int | None) -> None:
+@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST_FPS), near=places)
+def test_finds_the_truth_within_the_resolution(limits: Bounds, truth_fps: int, near: Near | None) -> None:
     found = search(limits, capable_of(truth_fps), near)
     if truth_fps < limits.lowest_fps:
         assert found.value_fps is None
@@ -85,8 +87,8 @@ def test_names_the_lower_of_two_limits(limits: Bounds, dut_fps: int, tester_fps:
         assert dut_fps < tester_fps
 
 
-@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST_FPS), trials=st.integers(0, 10), near=st.none() | rates)
-def test_a_dut_that_dies_has_no_value(limits: Bounds, truth_fps: int, trials: int, near: int | None) -> None:
+@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST_FPS), trials=st.integers(0, 10), near=places)
+def test_a_dut_that_dies_has_no_value(limits: Bounds, truth_fps: int, trials: int, near: Near | None) -> None:
     before = iter(range(trials))
     found = search(limits, lambda rate: S if next(before, None) is None else capable_of(truth_fps)(rate), near)
     if len(found.loads) > trials:
@@ -99,7 +101,7 @@ def test_a_dut_that_dies_has_no_value(limits: Bounds, truth_fps: int, trials: in
 
 FINE = Resolution(fps=100)
 TABLE = [
-    # what it is, bounds, rate to start near, outcomes, rates expected, value, limited by
+    # what it is, bounds, where to begin, outcomes, rates expected, value, limited by
     ("the initial rate is the maximum and passes", Bounds(FINE, maximum_fps=5000, initial_fps=5000), None, [P], [5000], 5000, LimitedBy.RANGE),
     ("no initial rate: the media's maximum first", Bounds(FINE, maximum_fps=5000, maximum_is_media=True), None, [P], [5000], 5000, LimitedBy.MEDIA),
     ("the initial rate passes below the maximum", Bounds(FINE, maximum_fps=5000, initial_fps=3000), None, [P, P], [3000, 5000], 5000, LimitedBy.RANGE),
@@ -114,10 +116,12 @@ TABLE = [
     ("bad luck, then passes", Bounds(Resolution(fps=1000)), None, [P, P, U, U, P, F], [1000, 2000, 4000, 3000, 3000, 4000], 3000, LimitedBy.DUT),
     ("bad luck, a failure above", Bounds(Resolution(fps=500)), None, [P, F, U, P], [1000, 2000, 1500, 1500], 1500, LimitedBy.DUT),
     ("fails below what cannot be measured", Bounds(Resolution(fps=1000)), None, [P, P, U, F], [1000, 2000, 4000, 3000], 2000, LimitedBy.DUT),
-    ("near: passes, next step fails", Bounds(FINE), 7000, [P, F], [7000, 7100], 7000, LimitedBy.DUT),
-    ("near: steps upwards double", Bounds(FINE), 7000, [P, P, P, F, P, F], [7000, 7100, 7300, 7700, 7500, 7600], 7500, LimitedBy.DUT),
-    ("near: steps downwards double", Bounds(FINE), 7000, [F, F, F, P, F, F], [7000, 6900, 6700, 6300, 6500, 6400], 6300, LimitedBy.DUT),
-    ("near, but above the range", Bounds(FINE, maximum_fps=5000), 7000, [P], [5000], 5000, LimitedBy.RANGE),
+    ("near: passes, next step fails", Bounds(FINE), Near(7000, 100), [P, F], [7000, 7100], 7000, LimitedBy.DUT),
+    ("near: steps upwards double", Bounds(FINE), Near(7000, 100), [P, P, P, F, P, F], [7000, 7100, 7300, 7700, 7500, 7600], 7500, LimitedBy.DUT),
+    ("near: steps downwards double", Bounds(FINE), Near(7000, 100), [F, F, F, P, F, F], [7000, 6900, 6700, 6300, 6500, 6400], 6300, LimitedBy.DUT),
+    ("near: wide steps, then bisects", Bounds(FINE), Near(7000, 400), [F, P, P, F], [7000, 6600, 6800, 6900], 6800, LimitedBy.DUT),
+    ("near: a step beyond the range", Bounds(FINE, maximum_fps=7100), Near(7000, 400), [P, P], [7000, 7100], 7100, LimitedBy.RANGE),
+    ("begins elsewhere, halves, bisects", Bounds(Resolution(fps=125)), Near(900), [F, F, P, F], [900, 450, 225, 337], 225, LimitedBy.DUT),
     ("silent at once, silent at the lowest rate", Bounds(FINE), None, [S, S], [1000, 10], None, LimitedBy.DUT),
     ("silent at the lowest rate: once more", Bounds(FINE, minimum_fps=1000), None, [S, S], [1000, 1000], None, LimitedBy.DUT),
     ("silent when overloaded, but alive", Bounds(Resolution(fps=500)), None, [S, P, P], [1000, 10, 505], 505, LimitedBy.DUT),
@@ -129,7 +133,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("limits", "near", "outcomes", "rates", "value", "limited_by"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
-def test_course(limits: Bounds, near: int | None, outcomes: list[Outcome], rates: list[int], value: int | None, limited_by: LimitedBy) -> None:
+def test_course(limits: Bounds, near: Near | None, outcomes: list[Outcome], rates: list[int], value: int | None, limited_by: LimitedBy) -> None:
     found = told(limits, outcomes, near)
     assert [rate for rate, _ in found.loads] == rates
     assert (found.value_fps, found.limited_by) == (value, limited_by)

@@ -195,7 +195,7 @@ def test_a_dut_that_changes_between_repetitions_is_reported(tmp_path: Path) -> N
 
     class Recovering(SimulatedTester):
         def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-            self.dut = SimulatedDut(capacity_fps=50_000 if len(self.trials) < 8 else 51_000)
+            self.dut = SimulatedDut(capacity_fps=50_000 if len(self.trials) < 8 else 53_000)
             return super().run(trial, on_progress)
 
     [point] = measure(Recovering(), plan(max_rate=Rate.parse("100k"), resolution=Rate.parse("1k")), tmp_path).points

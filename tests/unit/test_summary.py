@@ -58,7 +58,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
     assert set(written["environment"]) == {"started", "host", "tester"}
     conditions = written["conditions"]
     assert (conditions["duration_s"], conditions["seed"], conditions["repetitions"], conditions["n"], conditions["resolution"]) == (5, 5, 3, 2, "0.5 %")
-    assert conditions["search"]["start"] == "bracket from the previous repetition"
+    assert conditions["search"]["start"] == "a random place of a wide step around the value of the repetition before"
     assert [(point["frame_size"], point["frame_size_ipv4"]) for point in written["points"]] == [(84, 64), (1518, 1498)]
     for point in written["points"]:
         assert set(point) == {

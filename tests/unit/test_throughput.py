@@ -140,14 +140,34 @@ def test_a_dut_that_forwards_nothing_ends_the_run(tmp_path_factory: pytest.TempP
     assert journal.read(out)[-1]["outcome"] == "ended"
 
 
-def test_later_repetitions_start_near_the_value_and_show_their_own_pass_and_fail(tmp_path: Path) -> None:
-    measure(SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(repetitions=5), tmp_path)
-    searches = [event for event in journal.read(tmp_path) if event["event"] == "search"]
-    assert len(searches[0]["loads"]) > 5
-    for search in searches[1:]:
+def searches_of(directory: Path) -> list[journal.Event]:
+    return [event for event in journal.read(directory) if event["event"] == "search"]
+
+
+def test_later_repetitions_are_shorter_and_show_their_own_pass_and_fail(tmp_path: Path) -> None:
+    measure(SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(repetitions=12), tmp_path)
+    first, *later = searches_of(tmp_path)
+    assert len(first["loads"]) > 10
+    for search in later:
         assert [search["value_fps"], "passed"] in search["loads"]
         assert [search["above_fps"], "failed"] in search["loads"]
-        assert len(search["loads"]) <= 3
+        assert len(search["loads"]) <= 7
+    assert sum(len(search["loads"]) for search in later[-6:]) <= 6 * 3
+
+
+def test_each_repetition_has_its_own_grid_by_the_seed(tmp_path: Path) -> None:
+    """Of a DUT that is always the same, the values are spread over the resolution, and their median is half of it below the truth."""
+    for name, seed in (("a", 1), ("again", 1), ("other", 2)):
+        chosen = plan(repetitions=40, seed=seed, resolution=fps(400), directions="forward")
+        [point] = measure(SimulatedTester(SimulatedDut(capacity_fps=54_321)), chosen, tmp_path / name).points
+        below = sorted(54_321 - value for value in point.throughput_fps.values)
+        assert below[0] >= 0
+        assert below[-1] < 400
+        assert max(abs(fps_below / 400 - index / 40) for index, fps_below in enumerate(below)) < 1.63 / 40**0.5  # Kolmogorov, 1 %
+    loads = {name: [search["loads"] for search in searches_of(tmp_path / name)] for name in ("a", "again", "other")}
+    assert loads["a"] == loads["again"]
+    assert loads["a"][0] == loads["other"][0]
+    assert loads["a"][1] != loads["other"][1]
 
 
 @pytest.mark.parametrize(

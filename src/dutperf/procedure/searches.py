@@ -11,12 +11,14 @@ from dutperf.conditions import Conditions, Rate
 from dutperf.model import TrialResult
 from dutperf.procedure import rates
 from dutperf.procedure.bench import PlanError
-from dutperf.report.points import CHAINED
-from dutperf.search import NO_LOSS, Loss
+from dutperf.search import NO_LOSS, Loss, anew
+from dutperf.search.anew import Known
 from dutperf.search.binary import BinarySearch, Bounds, BoundsError, Resolution, Search
 
-TYPICAL_LATER_TRIALS = 3
-"""Estimate for a binary search that starts near the value of the one before; MLRsearch always starts anew."""
+TYPICAL_LATER_TRIALS = 4
+"""Estimate for a binary search that begins near the value of the one before; MLRsearch begins with the whole range."""
+ANEW = "a random place of a wide step around the value of the repetition before"
+"""Where a later repetition's binary search begins, for the plan."""
 
 
 def bounds(conditions: Conditions, media_fps: int | None) -> Bounds:
@@ -38,15 +40,15 @@ def bounds(conditions: Conditions, media_fps: int | None) -> Bounds:
         raise PlanError(str(error), option=_option_of(error)) from error
 
 
-def make(conditions: Conditions, bounds: Bounds, near_fps: int | None) -> Search:
-    """The search that ``conditions`` name. ``near_fps``: where the value is expected, if that is known.
+def make(conditions: Conditions, bounds: Bounds, known: Known | None = None, seed: str = "") -> Search:
+    """The search that ``conditions`` name. ``known``: what earlier repetitions found; ``seed``: of what is random in where this one begins.
 
     Raises:
         PlanError: conditions that this search cannot have.
     """
     _check(conditions, bounds)
     if conditions.search == "binary":
-        return BinarySearch(bounds, near_fps)
+        return BinarySearch(bounds, None if known is None else anew.begin(bounds, known, seed))
     try:
         search: Search = _mlr().MlrSearch(bounds, conditions.loss_goals(), conditions.duration_s)
     except BoundsError as error:
@@ -68,7 +70,7 @@ def description(conditions: Conditions) -> dict[str, Any]:
     """What the journal's plan states about the search."""
     if conditions.search == "mlr":
         return {"algorithm": "MLRsearch", "version": version("MLRsearch"), "goals": list(conditions.loss_goals()), "start": "none"}
-    return {"algorithm": "binary", "start": CHAINED if conditions.repetitions != 1 else "none"}
+    return {"algorithm": "binary", "start": ANEW if conditions.repetitions != 1 else "none"}
 
 
 def loss_of(result: TrialResult) -> Loss:

@@ -4,8 +4,9 @@
 For each frame size the search is repeated. A trial passes where in each active direction no more than the tolerated share of the frames is lost
 (RFC 2544: none). The value of a repetition is the highest rate that passed in a valid trial of its own.
 
-A repetition starts its search near the value of the one before, which saves most of its trials. It still has to see a rate pass and a higher one fail
-(RFC 2544 26.1 leaves it to the tester how the rate is found).
+A repetition begins its search around the value of the one before, which saves most of its trials, at a place that is random and with a step that is wider
+than the values scatter: so it finds what a search of the whole range would have found, independent of the one before (:mod:`dutperf.search.anew`).
+It has to see a rate pass and a higher one fail itself (RFC 2544 26.1 leaves it to the tester how the rate is found).
 
 A value's error is its distance from the lowest rate that failed, at most the resolution (with MLRsearch a share of the rate). A trial also takes what
 fits into the DUT's buffer: b frames of it make the value of trials of T seconds b / T frames/s higher than what the DUT could forward for ever.
@@ -32,6 +33,7 @@ from dutperf.report.inconsistency import Contradiction, contradictions
 from dutperf.report.points import Loss, Recorded, Row, Trials, cell
 from dutperf.report.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.search import Outcome
+from dutperf.search.anew import Known
 from dutperf.search.binary import TYPICAL_TRIALS, Bounds, Found, Search
 
 ABOVE = "above_fps"
@@ -60,6 +62,10 @@ class _Point:
         self.repetition, self.repetitions = done + 1, repetition.next_look(rule, done)
         self.results.clear()
 
+    def known(self) -> Known | None:
+        """What the finished repetitions found."""
+        return None if self.near_fps is None else Known(self.near_fps, self.values[0])
+
     def learn(self, found: Found) -> None:
         """What the repetition found."""
         for values, one in zip(self.values, _by_goal(found), strict=True):
@@ -79,7 +85,7 @@ class Throughput:
         self._conditions = plan.conditions
         self._bounds = {size: searches.bounds(plan.conditions, plan.maximum_fps(size)) for size in plan.conditions.frame_sizes}
         for limits in self._bounds.values():
-            searches.make(self._conditions, limits, None)  # what cannot be is said before anything is sent
+            searches.make(self._conditions, limits)  # what cannot be is said before anything is sent
         self._trials_of_later_searches: list[int] = []
 
     def description(self) -> dict[str, Any]:
@@ -99,7 +105,8 @@ class Throughput:
         point.values = tuple([] for _ in self._conditions.loss_goals())
         while repetition.stopped(rule, *point.values) is None:
             point.begin(rule)
-            search = searches.make(self._conditions, point.bounds, point.near_fps)
+            seed = f"{self._conditions.seed} {point.frame_size} {point.repetition}"
+            search = searches.make(self._conditions, point.bounds, point.known(), seed)
             self._search(bench, point, search, sizes_left)
             found = search.found()
             message = _explanation(found, point)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Binary search for the highest rate that passes, as RFC 2544 26.1 leaves it to the tester.
 
-It first looks for a rate that passes and a higher one that does not: upwards by doubling, downwards by halving; or, with a rate to start near, by
-steps that begin at the resolution and double. Then it bisects. Every load after the first lies strictly between the highest rate that passed and
-the lowest that did not, so the search ends whatever the outcomes are, and its value is the highest rate that passed at all.
+It first looks for a rate that passes and a higher one that does not: upwards by doubling, downwards by halving; or, with a place to begin, by steps
+from there that double. Then it bisects. Every load after the first lies strictly between the highest rate that passed and the lowest that did not, so
+the search ends whatever the outcomes are, and its value is the highest rate that passed at all.
 
 A DUT may be inconsistent: fail a rate and pass a higher one. This search never offers a rate above one that failed, so of such a DUT it finds the
 highest rate that passed below the lowest that failed, as searched; two searches may differ.
@@ -101,6 +101,14 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class Near:
+    """Where a search begins: a rate of the range, and the first step away from it; 0: as wide as the rate itself."""
+
+    start_fps: int
+    step_fps: int = 0
+
+
+@dataclass(frozen=True)
 class Found:
     """What a search found. ``value_fps`` is None where no rate passed, or the DUT forwards nothing (``silent``)."""
 
@@ -171,10 +179,10 @@ class BinarySearch:
     then: if it is silent too, the search ends without a value.
     """
 
-    def __init__(self, bounds: Bounds, near_fps: int | None = None) -> None:
-        """``near_fps``: where the value is expected; only saves trials, what is found rests on this search's own trials."""
+    def __init__(self, bounds: Bounds, near: Near | None = None) -> None:
+        """``near``: only saves trials, what is found rests on this search's own trials."""
         self._bounds = bounds
-        self._near_fps = None if near_fps is None else bounds.clamp(near_fps)
+        self._near = near
         self._learned = 0
         self._loads: list[tuple[int, Outcome]] = []
         self._barriers: dict[int, Outcome] = {}
@@ -233,10 +241,15 @@ class BinarySearch:
         """Estimate of how many loads are still to be offered."""
         if self.next_fps() is None:
             return 0
-        if self.upper_fps is None or self.lower_fps is None:
-            return 2 if self._near_fps else max(2, TYPICAL_TRIALS - len(self._loads))
-        gap = (self.upper_fps - self.lower_fps) / self._bounds.resolution.at(self.upper_fps)
-        return max(1, ceil(log2(gap))) if gap > 1 else 1
+        if self.upper_fps is not None and self.lower_fps is not None:
+            return max(1, self._bisections(self.upper_fps, self.upper_fps - self.lower_fps))
+        if self._near is not None and self._near.step_fps:
+            return max(2, 2 + self._bisections(self._near.start_fps, self._near.step_fps) - len(self._loads))
+        return max(2, TYPICAL_TRIALS - len(self._loads))
+
+    def _bisections(self, upper_fps: int, gap_fps: int) -> int:
+        """So many until a gap below ``upper_fps`` is narrow enough."""
+        return max(0, ceil(log2(gap_fps / self._bounds.resolution.at(upper_fps))))
 
     def _unknown_fps(self) -> int | None:
         """The next load that narrows the search; None where it is narrow enough."""
@@ -252,7 +265,7 @@ class BinarySearch:
         return None if self.upper_fps is None else self._barriers[self.upper_fps]
 
     def _first(self) -> int:
-        return self._near_fps or self._bounds.first_fps
+        return self._bounds.first_fps if self._near is None else self._near.start_fps
 
     def _higher(self, lower_fps: int) -> int | None:
         return None if lower_fps >= self._bounds.highest_fps else self._bounds.clamp(lower_fps + (self._step_fps() or lower_fps))
@@ -261,8 +274,8 @@ class BinarySearch:
         return None if upper_fps <= self._bounds.lowest_fps else self._bounds.clamp(upper_fps - (self._step_fps() or (upper_fps + 1) // 2))
 
     def _step_fps(self) -> int:
-        """The next step away from the rate to start near; 0 where there is none."""
-        return 0 if self._near_fps is None else self._bounds.resolution.at(self._near_fps) << (self._learned - 1)
+        """The next step away from the place to begin; 0 where there is none."""
+        return 0 if self._near is None else self._near.step_fps << (self._learned - 1)
 
     def _between(self, lower_fps: int, upper_fps: int) -> int | None:
         gap_fps = upper_fps - lower_fps

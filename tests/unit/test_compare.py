@@ -115,15 +115,17 @@ def test_a_difference_of_5_percent_is_found_and_between_runs_of_the_same_dut_the
 
 @pytest.mark.parametrize(("resolution", "repetitions"), [("20", 10), ("50", 10), ("100", 6)])
 def test_searches_finer_than_the_dut_scatters_make_no_differences(resolution: str, repetitions: int, pairs: Callable[..., list[Comparison]]) -> None:
-    """Each repetition begins where the one before ended, so they are not independent: ranks alone would call every second pair different."""
+    """Repetitions are independent, so that ranks alone err as rarely as they say: the margin, a resolution, is small beside the scatter here."""
     made = pairs(1.0, 60, resolution=Rate.parse(resolution), repetitions=repetitions)
-    by_ranks = [ranks.tails(row.base.values, row.other.values).two_sided <= comparison.ALPHA for one in made for row in one.compared[0].rows]  # type: ignore[union-attr]
     found = verdicts(made)
-    assert sum(by_ranks) > comparison.ALPHA * len(made)
-    assert len(made) - found.count(Verdict.NO_DIFFERENCE) - found.count(Verdict.NOT_JUDGED) <= comparison.ALPHA * len(made)
-    unjudged = [row.why for one in made for row in one.compared[0].rows if row.verdict is Verdict.NOT_JUDGED]
-    assert all("they are not independent; measure with a resolution of " in why for why in unjudged)
-    assert len(unjudged) > len(made) / 2 or resolution == "100"
+    by_ranks = [ranks.tails(row.base.values, row.other.values).two_sided <= comparison.ALPHA for one in made for row in one.compared[0].rows]  # type: ignore[union-attr]
+    assert found.count(Verdict.NOT_JUDGED) == 0
+    assert len(made) - found.count(Verdict.NO_DIFFERENCE) <= comparison.ALPHA * len(made)
+    assert sum(by_ranks) <= 2 * comparison.ALPHA * len(made)  # of 60, more than 6 are seen in one of 25 where 3 are due
+
+
+def test_a_difference_is_found_by_searches_finer_than_the_dut_scatters(pairs: Callable[..., list[Comparison]]) -> None:
+    assert verdicts(pairs(0.95, 30, resolution=Rate.parse("20"))).count(Verdict.LOWER) >= 0.95 * 30
 
 
 def test_a_condition_does_not_flap(pairs: Callable[..., list[Comparison]]) -> None:

@@ -4,10 +4,8 @@
 The repetitions of both runs are compared by their ranks (:mod:`dutperf.ranks`), all rows together with Holm's correction. What the tester limited, and
 what did not come to its end, is shown and judged by nobody.
 
-Ranks presume independent values that are exact. A search's are neither: it ends on a grid, another one in each run, and a repetition begins where the one
-before ended. Where the DUT scatters more widely than the search resolves, that shows: with a resolution of a tenth of the scatter, tests that take
-the values as independent find a difference between every second pair of runs of the same DUT. So a difference has to be wider than ``margin``: the
-resolution, or the scatter where that is wider and repetitions are chained; and where it is wider by far, nothing is judged.
+Ranks presume independent values, which repetitions are (:mod:`dutperf.search.anew`), and exact ones. A search's are not: it ends on a grid, whose place may
+be another one in each run. So a difference has to be wider than ``margin``, the resolution.
 """
 
 from __future__ import annotations
@@ -16,8 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from math import sqrt
-from statistics import fmean, stdev
 from typing import Any
 
 from dutperf import ranks
@@ -26,15 +22,10 @@ from dutperf.model import LimitedBy, Value
 from dutperf.ranks import Tails
 from dutperf.report.alike import Unlike, Weight, unlike
 from dutperf.report.measured import Measured
-from dutperf.report.points import CHAINED, Point
+from dutperf.report.points import Point
 from dutperf.report.tables import Table
 
 ALPHA = 0.05
-WIDE = 3
-"""Of chained repetitions: a scatter of more resolutions than that is not judged. Found in simulation (docs/compare.md)."""
-WIDE_OF_FEW = 2
-"""... of less than FEW repetitions, whose scatter is less well known."""
-FEW = 10
 
 
 class Verdict(StrEnum):
@@ -58,14 +49,6 @@ class Figure(Value):
     """Why nothing may be concluded from it."""
     resolution: float = 0.0
     """How far apart two readings of the same may lie because a search ended on a grid."""
-    chained: bool = False
-    """Whether each repetition began where the one before ended."""
-
-    @property
-    def scatter(self) -> float:
-        """Standard deviation of the repetitions in which something passed."""
-        known = [value for value in self.values if value is not None]
-        return stdev(known) if len(known) > 1 else 0.0
 
 
 class Row(Value):
@@ -240,7 +223,7 @@ def _rows(name: str, base: Measured, other: Measured, alpha: float) -> Iterator[
         if place and not (key in there and key in here):
             continue  # a series ends where nothing is lost
         row = Row(measurement=name, frame_size=size, place=place, figure=figure, base=there.get(key), other=here.get(key))
-        why = _why_not(base, there.get(key), size, "base") or _why_not(other, here.get(key), size, "other") or _entangled(row)
+        why = _why_not(base, there.get(key), size, "base") or _why_not(other, here.get(key), size, "other")
         margined = row.model_copy(update={"why": why, "margin": _margin(row)})
         yield margined.model_copy(update=_difference(margined, alpha))
 
@@ -249,12 +232,11 @@ def _figures(one: Measured) -> dict[Place, Figure]:
     assert one.summary is not None
     unfinished = "" if one.is_complete else "not complete"
     conditions = one.summary.conditions
-    chained = conditions["search"].get("start") == CHAINED
     found = {}
     for point in one.summary.points:
-        search = {"resolution": point.resolution(conditions), "chained": chained}
+        resolution = point.resolution(conditions)
         for place, name, figure in figures_of(point):
-            found[point.frame_size, place, name] = figure.model_copy(update={"unusable": figure.unusable or unfinished, **search})
+            found[point.frame_size, place, name] = figure.model_copy(update={"unusable": figure.unusable or unfinished, "resolution": resolution})
     return found
 
 
@@ -295,29 +277,9 @@ def _of_both(row: Row) -> tuple[Figure, Figure] | None:
     return (row.base, row.other) if row.base and row.other and row.base.values and row.other.values else None
 
 
-def _scatter(figures: Sequence[Figure]) -> float:
-    """Pooled; 0 where no repetition depends on another."""
-    return sqrt(fmean(figure.scatter**2 for figure in figures)) if any(figure.chained for figure in figures) else 0.0
-
-
 def _margin(row: Row) -> float:
     figures = _of_both(row)
-    return 0.0 if figures is None else max(_scatter(figures), *(figure.resolution for figure in figures))
-
-
-def _entangled(row: Row) -> str:
-    """Why repetitions that began where others ended say too little; empty where they do not."""
-    figures = _of_both(row)
-    if figures is None:
-        return ""
-    scatter, resolution = _scatter(figures), max(figure.resolution for figure in figures)
-    wide = WIDE if min(len(figure.values) for figure in figures) >= FEW else WIDE_OF_FEW
-    if scatter <= wide * resolution:
-        return ""
-    return (
-        f"repetitions scatter by {digits(scatter)}, more than the {digits(resolution)} of the search's resolution, and each began where the one before "
-        f"ended: they are not independent; measure with a resolution of {digits(scatter)}"
-    )
+    return 0.0 if figures is None else max(figure.resolution for figure in figures)
 
 
 def _difference(row: Row, alpha: float) -> dict[str, Any]:

@@ -21,8 +21,6 @@ from dutperf.model import Direction, DirectionCounts, LimitedBy, TrialResult, Va
 from dutperf.repetition import Stopped
 from dutperf.report.charts import Chart, Mark
 
-CHAINED = "bracket from the previous repetition"
-"""Where a search starts, in the plan, whose repetitions therefore are not quite independent of each other."""
 Row = tuple[str, ...]
 """Cells of a table for a person."""
 

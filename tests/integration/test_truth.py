@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+import dutperf
 from dutperf.lab.refdut import Properties
 from dutperf.model import FieldMode
 
 from .measuring import bench
-from .test_commands import dutperf
+from .test_commands import dutperf as command
 from .test_reference_dut import assert_agree, undisturbed
 
 pytestmark = [pytest.mark.root, pytest.mark.truth]
@@ -24,7 +25,7 @@ ROUTER = ["--lab", "kernel-ipv4", "--directions", "forward", "--duration", "5", 
 
 def point(out: Path, *arguments: str) -> dict[str, Any]:
     """The only point of a throughput run on the kernel router."""
-    done = dutperf("throughput", *ROUTER, *arguments, "--json", "--out", str(out))
+    done = command("throughput", *ROUTER, *arguments, "--json", "--out", str(out))
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)["points"][0]
     return found
@@ -43,7 +44,7 @@ def test_the_longest_burst_of_a_known_bucket(tmp_path: Path, bucket: int, direct
     share = 2 if directions == "both" else 1
     rates = ["--rate", str(20_000 // share), "--max-rate", str(40_000 // share), "--burst-resolution", "0.01", "--repetitions", "5", "--drain", "0.5"]
     router = ["--lab", "kernel-ipv4", "--lab-option", "limit_fps=20000", "--lab-option", f"burst={bucket}", "--directions", directions]
-    done = dutperf("back-to-back", *router, *rates, "--json", "--out", str(tmp_path / "out"))
+    done = command("back-to-back", *router, *rates, "--json", "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["points"][0]
     assert found["limited_by"] == "dut"
@@ -66,18 +67,23 @@ TRUE_FPS = (CAPACITY_FPS + (QUEUE + 1) / DURATION_S) / 2
 KNOWN = [("refdut-ipv4", "memif", "fixed"), ("refdut-siit", "memif", "random"), ("refdut-ipv4", "veth", "random"), ("refdut-siit", "veth", "fixed")]
 
 
+STEP = 0.0085
+LOWEST, HIGHEST = TRUE_FPS * (0.9962 - 2 * STEP), TRUE_FPS * (0.9962 + 2 * STEP)
+
+
 @pytest.mark.parametrize(("lab", "link", "ports"), KNOWN)
 def test_twenty_of_twenty_repetitions_read_the_capacity(tmp_path: Path, lab: str, link: str, ports: str) -> None:
-    """Within 0.5 %. No rate is tried that exceeds the truth by less than 0.4 %: the little that it loses could be the work of frames that left late."""
-    dut = [text for option in (f"capacity_fps={CAPACITY_FPS}", f"queue={QUEUE}", f"link={link}") for text in ("--lab-option", option)]
-    range_ = ["--min-rate", f"{TRUE_FPS * 0.9962:.0f}", "--max-rate", f"{TRUE_FPS * 1.03:.0f}", "--resolution", f"{TRUE_FPS * 0.0085:.0f}"]
-    search = ["--ports", ports, "--duration", f"{DURATION_S}", "--drain", "0.2", "--repetitions", "10", *range_]
-    values: list[float | None] = []
-    for run in ("first ten", "second ten"):
-        done = dutperf("throughput", "--lab", lab, *dut, *search, "--json", "--out", str(tmp_path / run))
-        assert done.returncode == 0, done.stderr
-        values += json.loads(done.stdout)["points"][0]["throughput_fps"]["values"]
-    print(TRUE_FPS, values)
+    """Within 0.5 %. Each is a search of the whole range, so all have one grid: in it is no rate that differs by less than 0.38 % from the truth.
+
+    There, what a DUT at its limit loses is as little as what a busy machine's standstills cost it, and a trial of 2 s cannot tell one from the other.
+    """
+    dut = {"capacity_fps": CAPACITY_FPS, "queue": QUEUE, "link": link}
+    range_ = {"min_rate": f"{LOWEST:.0f}", "max_rate": f"{HIGHEST:.0f}", "resolution": f"{TRUE_FPS * STEP:.0f}"}
+    search = {"ports": ports, "duration_s": DURATION_S, "drain_s": 0.2, "repetitions": 1, **range_}
+    with dutperf.bench(lab=lab, lab_options=dut) as ready:
+        points = [ready.measure("throughput", tmp_path / str(run), **search)["throughput"].summary.points[0] for run in range(20)]
+    values = [value for point in points for value in point.throughput_fps.values]
+    print(TRUE_FPS, values, [point.limited_by for point in points])
     assert values == pytest.approx([TRUE_FPS] * 20, rel=0.005)
 
 

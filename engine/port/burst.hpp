@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames to and from a driver: the two calls of the hot loops. Ownership of a transmitted frame passes to the driver.
+// Frames to and from a driver: the calls of the hot loops. Ownership of a transmitted frame passes to the driver, that of a received one to the caller.
 #pragma once
 
 #include <rte_ethdev.h>
+#include <rte_mbuf.h>
 
 #include <cstdint>
 
@@ -17,5 +18,20 @@ inline std::uint16_t transmit_burst(PortQueue queue, rte_mbuf** frames, std::uin
     return rte_eth_tx_burst(queue.port, queue.index, frames, count);
 }
 inline std::uint16_t receive_burst(PortQueue queue, rte_mbuf** frames, std::uint16_t count) { return rte_eth_rx_burst(queue.port, queue.index, frames, count); }
+
+// Gives frames back to their pools, at least one. rte_pktmbuf_free_bulk() reads the second line of every buffer, for a next segment that frames of one
+// segment do not have. Nothing else does, and a line that is never read takes no time to come and no room in the caches.
+inline void free_burst(rte_mbuf** frames, std::uint16_t count) {
+    rte_mempool* const pool = frames[0]->pool;
+    std::uint64_t special = 0;
+    for (std::uint16_t i = 0; i < count; ++i) {
+        const rte_mbuf& one = *frames[i];
+        special |= (one.ol_flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL)) | static_cast<std::uint64_t>(one.pool != pool) |
+                   static_cast<std::uint64_t>((one.nb_segs ^ 1) | (rte_mbuf_refcnt_read(&one) ^ 1));
+    }
+    if (special == 0) [[likely]]
+        return rte_mempool_put_bulk(pool, reinterpret_cast<void* const*>(frames), count);
+    rte_pktmbuf_free_bulk(frames, count);
+}
 
 }  // namespace dutperf

@@ -36,7 +36,7 @@ public:
             take(rte_pktmbuf_mtod(burst_[i], const std::uint8_t*), rte_pktmbuf_data_len(burst_[i]), taken);
         }
         account_.add(taken);
-        rte_pktmbuf_free_bulk(burst_.data(), count);
+        free_burst(burst_.data(), count);
         return true;
     }
 
@@ -48,10 +48,8 @@ private:
     // How many frames before its turn the processor is asked for a buffer's description, and then for what it holds.
     static constexpr std::uint16_t kBufferAhead = 12, kFrameAhead = 6;
 
-    // Both halves: the driver's part, and what freeing looks at.
     static void prefetch_buffer(const rte_mbuf* buffer) {
         __builtin_prefetch(buffer);
-        __builtin_prefetch(&buffer->next);
     }
 
     void take(const std::uint8_t* frame, std::size_t length, Account::Burst& taken) {

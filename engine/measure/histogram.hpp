@@ -65,7 +65,9 @@ private:
 // Distribution of differences, which may be negative: one histogram for each sign, so the same precision holds.
 class SignedHistogram {
 public:
-    void record(std::int64_t value) { value < 0 ? below_.record(static_cast<std::uint64_t>(-value)) : above_.record(static_cast<std::uint64_t>(value)); }
+    void record(std::int64_t value, std::uint64_t weight = 1) {
+        value < 0 ? below_.record(static_cast<std::uint64_t>(-value), weight) : above_.record(static_cast<std::uint64_t>(value), weight);
+    }
 
     [[nodiscard]] std::uint64_t total() const { return below_.total() + above_.total(); }
     [[nodiscard]] std::int64_t min() const;

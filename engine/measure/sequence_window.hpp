@@ -42,6 +42,16 @@ public:
         return Arrival::overtaken;
     }
 
+    // Whether the `count` numbers from `first` on are the next ones; they are then inserted, each in order. Else nothing is done.
+    bool extend(std::uint64_t first, std::uint64_t count) {
+        if (first != end_) return false;
+        for (const std::uint64_t last = first + count; end_ != last;) {
+            insert(end_);
+            end_ = std::min(last, (end_ + 63) / 64 * 64);  // the rest of this word
+        }
+        return true;
+    }
+
     // Adds what the window of another receiver of the same frames holds; neither may slide. Calls `on_both(number)` for each frame that came to both, in
     // order. After the last insert.
     template <class OnBoth>

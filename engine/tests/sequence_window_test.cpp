@@ -42,6 +42,36 @@ TEST(SequenceWindow, AgreesWithASetOfAllNumbers) {
     }
 }
 
+// Runs of numbers, inserted at once where they are the next ones, against their numbers one by one.
+TEST(SequenceWindow, ExtendingIsInsertingEachInOrder) {
+    constexpr std::uint64_t kFrames = 100'000;
+    for (const std::uint64_t largest : {std::uint64_t{1} << 26U, std::uint64_t{4096}, std::uint64_t{64}}) {
+        SequenceWindow window(kFrames, {}, largest), one_by_one(kFrames, {}, largest);
+        std::mt19937_64 random(largest);
+        std::uint64_t end = 0;
+        while (end < kFrames) {
+            const std::uint64_t jump = random() % 4 == 0 ? random() % 300 : 0, back = random() % 4 == 0 ? std::min<std::uint64_t>(end, random() % 300) : 0;
+            const std::uint64_t first = std::min(end + jump - back, kFrames), count = std::min<std::uint64_t>(1 + random() % 200, kFrames - first);
+            ASSERT_EQ(window.extend(first, count), first == end);
+            for (std::uint64_t number = first; number < first + count; ++number) {
+                const Arrival expected = one_by_one.insert(number);
+                if (first == end) {
+                    ASSERT_EQ(expected, Arrival::in_order);
+                } else {
+                    ASSERT_EQ(window.insert(number), expected) << number;
+                }
+            }
+            end = std::max(end, first + count);
+        }
+        const MissingFrames &missing = window.missing_of(kFrames), &expected = one_by_one.missing_of(kFrames);
+        EXPECT_GT(expected.total(), 0U);
+        EXPECT_EQ(missing.total(), expected.total());
+        EXPECT_EQ(missing.longest_run(), expected.longest_run());
+        EXPECT_EQ(missing.first(), expected.first());
+        EXPECT_EQ(missing.last(), expected.last());
+    }
+}
+
 TEST(SequenceWindow, AJumpFartherThanTheWindowForgetsAllOfIt) {
     SequenceWindow window(1'000'000, {}, 1024);
     for (std::uint64_t number = 0; number < 2000; ++number) EXPECT_EQ(window.insert(number), Arrival::in_order);

@@ -3,6 +3,7 @@
 // how long they took. Several receivers share a direction whose port has several queues; what they found is joined after the trial (joint.hpp).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <optional>
@@ -62,16 +63,16 @@ public:
         silences_.note(taken.arrival);
     }
 
-    // An undamaged test frame.
-    void take(const Tag& tag, Burst& taken) {
+    // An undamaged test frame; or a run of `count`, which differ in nothing but their numbers, of which each is one above that of the frame before.
+    void take(const Tag& tag, Burst& taken, std::uint64_t count = 1) {
         if (tag.trial != expected_.trial) [[unlikely]] {
-            ++counts_.stale;
+            counts_.stale += count;
         } else if ((tag.stream & kStreamReverse) != (expected_.direction == Direction::reverse ? kStreamReverse : 0)) [[unlikely]] {
-            ++counts_.other[static_cast<std::size_t>(OtherKind::wrong_direction)];
-        } else if (tag.sequence >= expected_.frames) [[unlikely]] {
-            ++counts_.damaged;
+            counts_.other[static_cast<std::size_t>(OtherKind::wrong_direction)] += count;
         } else {
-            take_expected(tag, taken);
+            const std::uint64_t possible = std::min(count, expected_.frames - std::min(tag.sequence, expected_.frames));
+            counts_.damaged += count - possible;
+            take_expected(tag, taken, possible);
         }
     }
 
@@ -94,40 +95,50 @@ private:
         return expected.shared ? SequenceWindow(expected.frames, expected.bounds, expected.frames) : SequenceWindow(expected.frames, expected.bounds);
     }
 
-    void take_expected(const Tag& tag, Burst& taken) {
-        const auto how = window_.insert(tag.sequence);
-        if (how == SequenceWindow::Arrival::duplicate) [[unlikely]] {
-            ++counts_.duplicates;
-            return;
+    // Those that are not the next ones are told one by one.
+    void take_expected(Tag tag, Burst& taken, std::uint64_t count) {
+        for (; count != 0; ++tag.sequence, --count) {
+            if (window_.extend(tag.sequence, count)) [[likely]]
+                return take_new(tag, taken, count);
+            const auto how = window_.insert(tag.sequence);
+            counts_.duplicates += how == SequenceWindow::Arrival::duplicate ? 1U : 0U;
+            counts_.out_of_order += how == SequenceWindow::Arrival::overtaken ? 1U : 0U;
+            if (how != SequenceWindow::Arrival::duplicate) take_new(tag, taken, 1);
         }
-        if (how == SequenceWindow::Arrival::overtaken) [[unlikely]]
-            ++counts_.out_of_order;
-        if (delay_ && tag.stamp != 0 && !record_delay(tag, taken)) [[unlikely]] {
-            ++counts_.late;
-            return;
-        }
-        ++taken.received;
-        taken.background += (tag.stream & kStreamBackground) != 0 ? 1U : 0U;
     }
 
-    // Whether the frame came in time.
-    bool record_delay(const Tag& tag, Burst& taken) {
+    // Frames of a run that did not come before.
+    void take_new(const Tag& tag, Burst& taken, std::uint64_t count) {
+        if (delay_ && tag.stamp != 0 && !record_delay(tag, taken, count)) [[unlikely]] {
+            counts_.late += count;
+            return;
+        }
+        taken.received += count;
+        taken.background += (tag.stream & kStreamBackground) != 0 ? count : 0U;
+    }
+
+    // Whether the frames, which have one delay, came in time.
+    bool record_delay(const Tag& tag, Burst& taken, std::uint64_t count) {
         const std::uint64_t delay = (taken.arrival - tag.stamp) & kMask40;
-        ++taken.stamped;
-        delay_->record(delay);
-        if (expected_.delays != nullptr) [[unlikely]]
-            expected_.delays->record(tag.sequence, delay);
-        if (delay_change_) {
-            if (tag.sequence == last_number_ + 1) delay_change_->record(static_cast<std::int64_t>(delay) - static_cast<std::int64_t>(last_delay_));
-            last_number_ = tag.sequence;
-            last_delay_ = delay;
+        taken.stamped += count;
+        delay_->record(delay, count);
+        if (expected_.delays != nullptr) [[unlikely]] {
+            for (std::uint64_t i = 0; i < count; ++i) expected_.delays->record(tag.sequence + i, delay);
         }
-        return expected_.frame_timeout == 0 || is_in_time(tag, delay);
+        if (delay_change_) record_change(tag.sequence, delay, count);
+        return expected_.frame_timeout == 0 || is_in_time(tag, delay, count);
     }
 
-    bool is_in_time(const Tag& tag, Ticks delay) {
+    void record_change(std::uint64_t number, Ticks delay, std::uint64_t count) {
+        if (number == last_number_ + 1) delay_change_->record(static_cast<std::int64_t>(delay) - static_cast<std::int64_t>(last_delay_));
+        if (count > 1) delay_change_->record(0, count - 1);
+        last_number_ = number + count - 1;
+        last_delay_ = delay;
+    }
+
+    bool is_in_time(const Tag& tag, Ticks delay, std::uint64_t count) {
         if (delay > expected_.frame_timeout) return false;
-        if (in_time_) in_time_->insert(tag.sequence);
+        for (std::uint64_t i = 0; in_time_ && i < count; ++i) in_time_->insert(tag.sequence + i);
         return true;
     }
 

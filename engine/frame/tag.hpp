@@ -37,6 +37,16 @@ inline Number tag_high(Number sequence, Number stamp) {
 inline std::uint16_t tag_low(std::uint64_t stamp) { return swap16(static_cast<std::uint16_t>(stamp)); }
 inline Lanes tag_low(Lanes stamp) { return swap16(stamp & 0xFFFFU); }
 
+// From the two in the machine's byte order: the inverse.
+template <class Number>
+inline Number tag_sequence(Number high) {
+    return high >> 24U;
+}
+template <class Number>
+inline Number tag_stamp(Number high, Number low) {
+    return ((high << 16U) & kMask40) | low;
+}
+
 struct Tag {
     std::uint16_t trial;
     std::uint8_t stream;
@@ -54,8 +64,8 @@ inline Tag read_tag(const std::uint8_t* payload) {
     const std::uint32_t identity = load_be32(payload + tag::kTrialAt);
     return {.trial = static_cast<std::uint16_t>(identity >> 16U),
             .stream = static_cast<std::uint8_t>(identity >> 8U),
-            .sequence = high >> 24U,
-            .stamp = ((high << 16U) & kMask40) | load_be16(payload + tag::kLowAt)};
+            .sequence = tag_sequence(high),
+            .stamp = tag_stamp(high, std::uint64_t{load_be16(payload + tag::kLowAt)})};
 }
 
 }  // namespace dutperf

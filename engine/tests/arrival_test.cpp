@@ -6,26 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "frame/frame_template.hpp"
+#include "tests/test_frame.hpp"
 
 namespace dutperf {
 namespace {
-
-using Bytes = std::vector<std::uint8_t>;
-
-// A complete test frame, as the transmitter would send it.
-Bytes test_frame(bool ipv6, std::uint16_t size) {
-    const IpPair v4{*parse_ipv4("198.18.0.2"), *parse_ipv4("198.19.0.2")}, v6{*parse_ipv6("2001:2::2"), *parse_ipv6("2001:2:0:1000::2")};
-    const FrameTemplate frame({.size = size, .addresses = ipv6 ? v6 : v4}, Mac{}, Mac{}, {.trial = 9, .stream = 0, .source_port = 1, .destination_port = 2},
-                              {});
-    Bytes bytes(frame.data(), frame.data() + frame.length());
-    std::uint8_t* tag_at = &bytes[frame.udp_at() + udp::kSize];
-    store(tag_at + tag::kHighAt, tag_high(0x123456789AU, 0xFEDCBA9876U));
-    store(tag_at + tag::kLowAt, tag_low(0xFEDCBA9876U));
-    const std::uint64_t sum = frame.udp_sum() + frame.slots_sum() + frame.ports() + checksum_add(tag_at + tag::kHighAt, 10);
-    store(&bytes[frame.udp_at() + udp::kChecksum], checksum_finish_udp(sum));
-    return bytes;
-}
 
 bool arrives_intact(const Bytes& bytes) {
     const std::uint8_t* payload = find_tag(bytes.data(), bytes.size());
@@ -35,7 +19,7 @@ bool arrives_intact(const Bytes& bytes) {
 TEST(Arrival, FramesOfEverySizeAreKnownAgain) {
     for (const bool ipv6 : {false, true}) {
         for (const std::uint16_t size : {std::uint16_t{84}, std::uint16_t{85}, std::uint16_t{128}, std::uint16_t{1518}, std::uint16_t{9216}}) {
-            const Bytes bytes = test_frame(ipv6, size);
+            const Bytes bytes = test_frame({.ipv6 = ipv6, .size = size});
             ASSERT_TRUE(arrives_intact(bytes)) << ipv6 << size;
             const Tag tag = read_tag(find_tag(bytes.data(), bytes.size()));
             EXPECT_EQ(tag.trial, 9);
@@ -46,7 +30,7 @@ TEST(Arrival, FramesOfEverySizeAreKnownAgain) {
 }
 
 TEST(Arrival, PaddingBehindTheFrameIsNoDamage) {
-    Bytes bytes = test_frame(false, 64);
+    Bytes bytes = test_frame({});
     bytes.resize(bytes.size() + 4, 0xEE);
     EXPECT_TRUE(arrives_intact(bytes));
 }
@@ -54,7 +38,7 @@ TEST(Arrival, PaddingBehindTheFrameIsNoDamage) {
 // Any single bit from the IP header on (but those that make it another kind of frame) is noticed.
 TEST(Arrival, EveryBitErrorIsNoticed) {
     for (const bool ipv6 : {false, true}) {
-        const Bytes good = test_frame(ipv6, 90);
+        const Bytes good = test_frame({.ipv6 = ipv6, .size = 90});
         for (std::size_t bit = 8 * ethernet::kSize; bit < 8 * good.size(); ++bit) {
             Bytes bad = good;
             bad[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
@@ -68,7 +52,7 @@ TEST(Arrival, EveryBitErrorIsNoticed) {
 }
 
 TEST(Arrival, CutFramesAreNotRead) {
-    const Bytes good = test_frame(true, 84);
+    const Bytes good = test_frame({.ipv6 = true, .size = 84});
     for (std::size_t length = 0; length < good.size(); ++length) {
         const Bytes cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(length));
         EXPECT_FALSE(arrives_intact(cut)) << length;
@@ -77,7 +61,7 @@ TEST(Arrival, CutFramesAreNotRead) {
 }
 
 TEST(Arrival, Ipv4MayDoWithoutAUdpChecksum) {
-    Bytes bytes = test_frame(false, 64);
+    Bytes bytes = test_frame({});
     store<std::uint16_t>(&bytes[ethernet::kSize + ipv4::kSize + udp::kChecksum], 0);
     EXPECT_TRUE(arrives_intact(bytes));
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 
+#include "frame/alike.hpp"
 #include "port/burst.hpp"
 #include "port/neighbour.hpp"
 #include "trial/account.hpp"
@@ -28,16 +29,21 @@ public:
     bool turn() {
         const std::uint16_t count = receive_burst(queue_, burst_.data(), kBurst);
         if (count == 0) return false;
-        Account::Burst taken{.arrival = now_ticks()};
-        for (std::uint16_t i = 0; i < std::min(count, kBufferAhead); ++i) prefetch_buffer(burst_[i]);
-        for (std::uint16_t i = 0; i < count; ++i) {
-            if (i + kBufferAhead < count) prefetch_buffer(burst_[i + kBufferAhead]);
-            if (i + kFrameAhead < count) __builtin_prefetch(rte_pktmbuf_mtod(burst_[i + kFrameAhead], const void*));
-            take(rte_pktmbuf_mtod(burst_[i], const std::uint8_t*), rte_pktmbuf_data_len(burst_[i]), taken);
-        }
-        account_.add(taken);
+        take(burst_.data(), count, now_ticks());
         free_burst(burst_.data(), count);
         return true;
+    }
+
+    // Frames that came at one time. They stay the caller's.
+    void take(rte_mbuf* const* frames, std::uint16_t count, Ticks arrival) {
+        Account::Burst taken{.arrival = arrival};
+        if (count < kWorthwhile) {
+            for (std::uint16_t i = 0; i < count; ++i) take_one(*frames[i], taken);
+        } else {
+            prefetch_first(frames, count);
+            is_ipv6(*frames[0]) ? take_many(alike6_, frames, count, taken) : take_many(alike4_, frames, count, taken);
+        }
+        account_.add(taken);
     }
 
     [[nodiscard]] Account& account() { return account_; }
@@ -45,20 +51,63 @@ public:
 
 private:
     static constexpr std::uint16_t kBurst = 64;
+    static_assert(kBurst <= Alike<false>::kMost);
+    static constexpr std::uint16_t kWorthwhile = 4;  // so many are faster together than one by one
     // How many frames before its turn the processor is asked for a buffer's description, and then for what it holds.
-    static constexpr std::uint16_t kBufferAhead = 12, kFrameAhead = 6;
+    static constexpr std::uint16_t kBufferAhead = 24, kFrameAhead = 12;
 
-    static void prefetch_buffer(const rte_mbuf* buffer) {
-        __builtin_prefetch(buffer);
+    static const std::uint8_t* begin_of(const rte_mbuf& frame) { return rte_pktmbuf_mtod(&frame, const std::uint8_t*); }
+    static bool is_ipv6(const rte_mbuf& frame) {
+        return rte_pktmbuf_data_len(&frame) >= ethernet::kSize && load_be16(begin_of(frame) + ethernet::kType) == ethernet::kTypeIpv6;
     }
 
-    void take(const std::uint8_t* frame, std::size_t length, Account::Burst& taken) {
+    static void prefetch_first(rte_mbuf* const* frames, std::uint16_t count) {
+        for (std::uint16_t i = 0; i < std::min(count, kBufferAhead); ++i) __builtin_prefetch(frames[i]);
+        for (std::uint16_t i = 0; i < std::min(count, kFrameAhead); ++i) __builtin_prefetch(begin_of(*frames[i]));
+    }
+
+    // Frames like the one that `alike` knows are judged together and accounted in runs, all others one by one.
+    template <bool Ipv6>
+    void take_many(Alike<Ipv6>& alike, rte_mbuf* const* frames, std::uint16_t count, Account::Burst& taken) {
+        for (std::uint16_t i = 0; i < count; ++i) {
+            if (i + kBufferAhead < count) __builtin_prefetch(frames[i + kBufferAhead]);
+            if (i + kFrameAhead < count) __builtin_prefetch(begin_of(*frames[i + kFrameAhead]));
+            alike.read(i, begin_of(*frames[i]), rte_pktmbuf_data_len(frames[i]));
+        }
+        alike.judge(count);
+        const rte_mbuf* unlike = nullptr;
+        for (std::size_t i = 0; i < count;) {
+            const std::size_t run = alike.run_from(i, count);
+            if (run != 0) [[likely]] {
+                account_.take(alike.tag(i), taken, run);
+                i += run;
+            } else if (const rte_mbuf* frame = frames[i++]; take_one(*frame, taken)) {
+                unlike = frame;
+            }
+        }
+        if (unlike != nullptr) [[unlikely]]
+            learn(*unlike);
+    }
+
+    // Whether it was an intact test frame.
+    bool take_one(const rte_mbuf& one, Account::Burst& taken) {
+        const std::uint8_t* frame = begin_of(one);
+        const std::size_t length = rte_pktmbuf_data_len(&one);
         const std::uint8_t* payload = find_tag(frame, length);
-        if (payload == nullptr) [[unlikely]]
-            return take_other(frame, length);
-        if (!is_intact(frame, length, payload)) [[unlikely]]
-            return account_.take_damaged();
-        account_.take(read_tag(payload), taken);
+        const bool intact = payload != nullptr && is_intact(frame, length, payload);
+        if (payload == nullptr) [[unlikely]] {
+            take_other(frame, length);
+        } else if (!intact) [[unlikely]] {
+            account_.take_damaged();
+        } else {
+            account_.take(read_tag(payload), taken);
+        }
+        return intact;
+    }
+
+    // The frames that come next are expected to be like this one.
+    void learn(const rte_mbuf& frame) {
+        is_ipv6(frame) ? alike6_.learn(begin_of(frame), rte_pktmbuf_data_len(&frame)) : alike4_.learn(begin_of(frame), rte_pktmbuf_data_len(&frame));
     }
 
     void take_other(const std::uint8_t* frame, std::size_t length);
@@ -68,6 +117,8 @@ private:
     rte_mempool* control_pool_;
     rte_ring* control_;
     Account account_;
+    Alike<false> alike4_;
+    Alike<true> alike6_;
     std::array<rte_mbuf*, kBurst> burst_{};
 };
 

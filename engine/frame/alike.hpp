@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames that are like one that was found intact. Most frames of a stream differ from those before only in fields that a checksum covers: eight at once are
+// compared in what must be the same, and what may differ is summed. That is find_tag() and is_intact() for many, and accepts nothing that they would not;
+// what is unlike is for them to judge.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+
+#include "frame/headers.hpp"
+#include "frame/lanes.hpp"
+#include "frame/tag.hpp"
+
+namespace dutperf {
+
+// What find_tag() and is_intact() look at, as 64-bit words that end where the tag ends, and masks of the bytes that are to be the same as before (S) or
+// that the checksums cover.
+template <bool Ipv6>
+struct AlikeWords {
+    static constexpr std::size_t kIp = ethernet::kSize, kUdp = kIp + (Ipv6 ? ipv6::kSize : ipv4::kSize), kTag = kUdp + udp::kSize, kEnd = kTag + kTagSize;
+    static constexpr std::size_t kCount = (kEnd - ethernet::kType + 7) / 8, kBegin = kEnd - 8 * kCount;
+
+    using Words = std::array<std::uint64_t, kCount>;
+    struct Range {
+        std::size_t from, to;
+    };
+
+    static constexpr Words mask(std::initializer_list<Range> ranges) {
+        Words words{};
+        for (const Range& range : ranges) {
+            for (std::size_t at = range.from; at < range.to; ++at) words[(at - kBegin) / 8] |= std::uint64_t{0xFF} << (8 * ((at - kBegin) % 8));
+        }
+        return words;
+    }
+
+    static constexpr Range kType{ethernet::kType, ethernet::kSize}, kUdpLength{kUdp + udp::kLength, kUdp + udp::kChecksum},
+        kIdentity{kTag + tag::kSignatureAt, kTag + tag::kHighAt};
+    static constexpr Words kSame = Ipv6 ? mask({kType,
+                                                {kIp, kIp + 1},
+                                                {kIp + ipv6::kPayloadLength, kIp + ipv6::kPayloadLength + 2},
+                                                {kIp + ipv6::kNextHeader, kIp + ipv6::kNextHeader + 1},
+                                                kUdpLength,
+                                                kIdentity})
+                                        : mask({kType,
+                                                {kIp, kIp + 1},
+                                                {kIp + ipv4::kLength, kIp + ipv4::kLength + 2},
+                                                {kIp + ipv4::kFragment, kIp + ipv4::kFragment + 2},
+                                                {kIp + ipv4::kProtocol, kIp + ipv4::kProtocol + 1},
+                                                kUdpLength,
+                                                kIdentity});
+    static constexpr Words kIpSum = Ipv6 ? Words{} : mask({{kIp, kUdp}});
+    static constexpr Words kUdpSum = mask({{kIp + (Ipv6 ? ipv6::kSource : ipv4::kSource), kEnd}});
+};
+
+template <bool Ipv6>
+class Alike {
+public:
+    static constexpr std::size_t kMost = 64;  // frames of a burst
+
+    // From now on frames are compared with this one, which find_tag() and is_intact() accepted.
+    void learn(const std::uint8_t* frame, std::size_t length) {
+        const std::uint16_t udp_length = load_be16(frame + W::kUdp + udp::kLength);
+        length_ = length;
+        tail_ = udp_length - udp::kSize - kTagSize;
+        pseudo_header_ = std::uint64_t{swap16(udp_length)} + swap16(kProtocolUdp);
+        for (std::size_t w = 0; w < W::kCount; ++w) same_[w] = load<std::uint64_t>(frame + W::kBegin + 8 * w) & W::kSame[w];
+        identity_ = read_tag(frame + W::kTag);
+        tails_.fill(0);
+    }
+
+    // Reads the i-th frame of a burst.
+    void read(std::size_t i, const std::uint8_t* frame, std::size_t length) {
+        has_known_length_[i] = length == length_ ? 1 : 0;
+        if (length != length_) [[unlikely]]
+            return;
+        for (std::size_t w = 0; w < W::kCount; ++w) words_[w][i] = load<std::uint64_t>(frame + W::kBegin + 8 * w);
+        if (tail_ != 0) tails_[i] = checksum_add(frame + W::kEnd, tail_);
+    }
+
+    // Judges the `count` frames that were read.
+    void judge(std::size_t count) {
+        for (std::size_t i = 0; i < count; i += kLanes) judge_lanes(i);
+        tag_ = identity_;
+    }
+
+    // How many frames from the i-th on are alike, numbered one after the other and stamped with one time. 0: this one is unlike.
+    [[nodiscard]] std::size_t run_from(std::size_t i, std::size_t count) const {
+        if (sequence_[i] == kUnlike) [[unlikely]]
+            return 0;
+        std::size_t end = i + 1;
+        while (end < count && sequence_[end] == sequence_[end - 1] + 1 && stamp_[end] == stamp_[i]) ++end;
+        return end - i;
+    }
+
+    // Of the i-th frame, which is alike.
+    [[nodiscard]] Tag tag(std::size_t i) const { return {.trial = tag_.trial, .stream = tag_.stream, .sequence = sequence_[i], .stamp = stamp_[i]}; }
+
+private:
+    using W = AlikeWords<Ipv6>;
+    using Column = std::array<std::uint64_t, kMost>;
+    static constexpr std::uint64_t kUnlike = ~std::uint64_t{0};  // no frame's number
+
+    template <std::size_t w>
+    void look_at(std::size_t i, Lanes& unlike, Lanes& ip, Lanes& udp) const {
+        const Lanes word = load_lanes(&words_[w][i]);
+        if constexpr (W::kSame[w] != 0) unlike |= (word & W::kSame[w]) ^ same_[w];
+        if constexpr (W::kIpSum[w] != 0) ip = checksum_add64(ip, word & W::kIpSum[w]);
+        if constexpr (W::kUdpSum[w] != 0) udp = checksum_add64(udp, word & W::kUdpSum[w]);
+    }
+
+    void judge_lanes(std::size_t i) {
+        Lanes unlike = load_lanes(&has_known_length_[i]) ^ 1, ip{}, udp = load_lanes(&tails_[i]) + pseudo_header_;
+        [&]<std::size_t... w>(std::index_sequence<w...>) { (look_at<w>(i, unlike, ip, udp), ...); }
+        (std::make_index_sequence<W::kCount>{});
+        unlike |= checksum_folded(udp) ^ 0xFFFFU;
+        if constexpr (!Ipv6) unlike |= checksum_folded(ip) ^ 0xFFFFU;
+        const Lanes before = load_lanes(&words_[W::kCount - 2][i]), last = load_lanes(&words_[W::kCount - 1][i]);
+        const Lanes high = swap64(before >> 48U | last << 16U), low = swap16(last >> 48U);
+        store_lanes(&sequence_[i], tag_sequence(high) | reinterpret_cast<Lanes>(unlike != 0));
+        store_lanes(&stamp_[i], tag_stamp(high, low));
+    }
+
+    std::size_t length_ = 0, tail_ = 0;  // bytes: of the frame, and behind its tag
+    std::uint64_t pseudo_header_ = 0;
+    typename W::Words same_{};
+    Tag identity_{}, tag_{};  // of frames that are going to be judged, and of those that were
+    std::array<std::uint8_t, kMost> has_known_length_{};
+    std::array<Column, W::kCount> words_{};
+    Column tails_{}, sequence_{}, stamp_{};
+};
+
+}  // namespace dutperf

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frame/alike.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "frame/arrival.hpp"
+#include "tests/test_frame.hpp"
+
+namespace dutperf {
+namespace {
+
+using Random = std::mt19937_64;
+
+// A byte of a frame, or what it says of its length, becomes another in one of two frames.
+Bytes with_damage(Bytes bytes, Random& random) {
+    if (random() % 2 == 0) return bytes;
+    if (random() % 8 == 0) {
+        bytes.resize(bytes.size() - random() % 20 + random() % 20);
+        return bytes;
+    }
+    bytes[random() % std::min<std::size_t>(bytes.size(), 100)] ^= static_cast<std::uint8_t>(1 + random() % 255);
+    return bytes;
+}
+
+// What the headers and the tag of a frame say to those who look at it alone.
+void expect_as_alone(const Bytes& bytes, const Tag& tag) {
+    const std::uint8_t* payload = find_tag(bytes.data(), bytes.size());
+    ASSERT_NE(payload, nullptr);
+    EXPECT_TRUE(is_intact(bytes.data(), bytes.size(), payload));
+    const Tag alone = read_tag(payload);
+    EXPECT_EQ(tag.trial, alone.trial);
+    EXPECT_EQ(tag.stream, alone.stream);
+    EXPECT_EQ(tag.sequence, alone.sequence);
+    EXPECT_EQ(tag.stamp, alone.stamp);
+}
+
+template <bool Ipv6>
+void accepts_only_what_is_intact(std::uint16_t size) {
+    Random random(size);
+    const auto alike = std::make_unique<Alike<Ipv6>>();
+    const Bytes known = test_frame({.ipv6 = Ipv6, .size = size});
+    alike->learn(known.data(), known.size());
+    int accepted = 0;
+    for (int burst = 0; burst < 200; ++burst) {
+        std::vector<Bytes> frames(1 + random() % Alike<Ipv6>::kMost);
+        std::vector<bool> damaged;
+        for (std::size_t i = 0; i < frames.size(); ++i) {
+            const Bytes whole = test_frame(
+                {.ipv6 = Ipv6, .size = size, .sequence = random() & kMask40, .stamp = random() & kMask40, .ports = static_cast<std::uint32_t>(random())});
+            frames[i] = with_damage(whole, random);
+            damaged.push_back(frames[i] != whole);
+            alike->read(i, frames[i].data(), frames[i].size());
+        }
+        alike->judge(frames.size());
+        for (std::size_t i = 0; i < frames.size(); ++i) {
+            const bool is_alike = alike->run_from(i, frames.size()) != 0;
+            EXPECT_TRUE(is_alike || damaged[i]) << "ports, number, stamp and checksum may differ";
+            if (is_alike) expect_as_alone(frames[i], alike->tag(i));
+            accepted += is_alike ? 1 : 0;
+        }
+    }
+    EXPECT_GT(accepted, 2000);
+}
+
+TEST(Alike, AcceptsOnlyWhatIsIntact) {
+    for (const std::uint16_t size : {std::uint16_t{64}, std::uint16_t{65}, std::uint16_t{90}, std::uint16_t{300}}) accepts_only_what_is_intact<false>(size);
+    for (const std::uint16_t size : {std::uint16_t{84}, std::uint16_t{85}, std::uint16_t{128}, std::uint16_t{301}}) accepts_only_what_is_intact<true>(size);
+}
+
+// Any single bit: what two looks at the frame alone refuse is refused here as well.
+TEST(Alike, NoticesEveryBitErrorThatMatters) {
+    const Bytes known = test_frame({.size = 70});
+    const auto alike = std::make_unique<Alike<false>>();
+    alike->learn(known.data(), known.size());
+    for (std::size_t bit = 0; bit < 8 * known.size(); ++bit) {
+        Bytes bad = known;
+        bad[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
+        alike->read(0, bad.data(), bad.size());
+        alike->judge(1);
+        EXPECT_EQ(alike->run_from(0, 1) != 0, bit / 8 < ethernet::kType) << "byte " << bit / 8 << " bit " << bit % 8;
+    }
+}
+
+TEST(Alike, BeforeItLearnedNothingIsAlike) {
+    const Bytes frame = test_frame({});
+    const auto alike = std::make_unique<Alike<false>>();
+    alike->read(0, frame.data(), frame.size());
+    alike->judge(1);
+    EXPECT_EQ(alike->run_from(0, 1), 0U);
+}
+
+// A run goes on while numbers follow each other and the stamp is the same.
+TEST(Alike, RunsEndWhereNumbersOrStampsJump) {
+    const std::vector<std::pair<std::uint64_t, std::uint64_t>> frames{{5, 1}, {6, 1}, {7, 1}, {8, 2}, {9, 2}, {11, 2}, {11, 2}, {10, 2}};
+    const auto alike = std::make_unique<Alike<false>>();
+    const Bytes known = test_frame({});
+    alike->learn(known.data(), known.size());
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+        const Bytes frame = test_frame({.sequence = frames[i].first, .stamp = frames[i].second});
+        alike->read(i, frame.data(), frame.size());
+    }
+    alike->judge(frames.size());
+    std::vector<std::size_t> runs;
+    for (std::size_t i = 0; i < frames.size(); i += runs.back()) runs.push_back(alike->run_from(i, frames.size()));
+    EXPECT_EQ(runs, (std::vector<std::size_t>{3, 2, 1, 1, 1}));
+}
+
+}  // namespace
+}  // namespace dutperf

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a burst of frames is found to be, against the same frames that come one at a time, which are judged one by one.
+#include "trial/receiver.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "tests/test_frame.hpp"
+
+namespace dutperf {
+namespace {
+
+constexpr std::uint16_t kTrial = 9;
+constexpr std::uint64_t kFrames = 30'000;
+constexpr std::uint64_t kDelayRing = std::uint64_t{1} << 17U;
+
+struct Weather {
+    Stamping stamping = Stamping::every;
+    Ticks frame_timeout = 0;
+    bool shared = false;
+    bool mixed = false;            // every fourth frame is of the background, and IPv6
+    unsigned trouble_in_1000 = 0;  // frames that are lost, come twice, late, damaged, or are none of ours
+};
+
+// A frame where a driver would have put it.
+class Buffer {
+public:
+    explicit Buffer(Bytes bytes) : bytes_(std::move(bytes)), mbuf_(std::make_unique<rte_mbuf>()) {
+        mbuf_->buf_addr = bytes_.data();
+        mbuf_->data_len = static_cast<std::uint16_t>(bytes_.size());
+    }
+    [[nodiscard]] rte_mbuf* mbuf() const { return mbuf_.get(); }
+
+private:
+    Bytes bytes_;
+    std::unique_ptr<rte_mbuf> mbuf_;
+};
+
+class Side {
+public:
+    explicit Side(const Weather& weather) : ring_(kDelayRing) {
+        MissingFrames::Bounds bounds{};
+        for (std::size_t bin = 0; bin < bounds.size(); ++bin) bounds[bin] = kFrames * (bin + 1) / bounds.size();
+        const Expected expected{kTrial, Direction::forward, kFrames, bounds, weather.stamping, weather.frame_timeout, &ring_, weather.shared};
+        receiver_ = std::make_unique<Receiver>(PortQueue{0}, Host{}, expected, nullptr, nullptr);
+    }
+    [[nodiscard]] Receiver& receiver() { return *receiver_; }
+    [[nodiscard]] Account& account() { return receiver_->account(); }
+    [[nodiscard]] const DelayRing& delays() const { return ring_; }
+
+private:
+    DelayRing ring_;
+    std::unique_ptr<Receiver> receiver_;
+};
+
+// Makes what arrives, in bursts of every size; of consecutive frames several often carry one stamp, as frames do that were sent together.
+class Arrivals {
+public:
+    Arrivals(const Weather& weather, std::uint64_t seed) : weather_(weather), random_(seed) {}
+
+    [[nodiscard]] bool over() const { return next_ >= kFrames + 5; }
+    std::vector<Buffer> burst() {
+        now_ += 1 + random_() % 10'000;
+        std::vector<Buffer> frames;
+        for (std::uint64_t wanted = 1 + random_() % 64; frames.size() < wanted && !over();) {
+            if (random_() % 20 == 0) stamp_ = now_ - random_() % 5'000;
+            if (random_() % 1000 < weather_.trouble_in_1000) {
+                frames.emplace_back(trouble());
+            } else {
+                frames.emplace_back(frame(next_++));
+            }
+        }
+        return frames;
+    }
+    [[nodiscard]] Ticks now() const { return now_; }
+
+private:
+    [[nodiscard]] TestFrame of(std::uint64_t number) {
+        const bool background = weather_.mixed && number % 4 == 3;
+        const bool stamped = weather_.stamping == Stamping::every || (weather_.stamping == Stamping::tagged && number % 50 == 0);
+        return {.ipv6 = background,
+                .size = 84,
+                .trial = kTrial,
+                .stream = background ? kStreamBackground : std::uint8_t{0},
+                .sequence = number,
+                .stamp = stamped ? stamp_ : 0,
+                .ports = static_cast<std::uint32_t>(random_())};
+    }
+    Bytes frame(std::uint64_t number) { return test_frame(of(number)); }
+
+    Bytes trouble() {
+        TestFrame one = of(next_ - std::min<std::uint64_t>(next_, random_() % 100));
+        switch (random_() % 8) {
+            case 0: next_ += random_() % 100; return frame(next_++);  // after a loss
+            case 1: one.trial = kTrial - 1; break;
+            case 2: one.stream |= kStreamReverse; break;
+            case 3: one.sequence = kFrames + random_() % 3; break;
+            case 4: one.size = 90; break;
+            case 5: return damaged(test_frame(one));
+            default: break;  // overtaken, or a duplicate
+        }
+        return test_frame(one);
+    }
+    Bytes damaged(Bytes bytes) {
+        bytes[ethernet::kType + random_() % (bytes.size() - ethernet::kType)] ^= static_cast<std::uint8_t>(1U << (random_() % 8));
+        return bytes;
+    }
+
+    Weather weather_;
+    std::mt19937_64 random_;
+    std::uint64_t next_ = 0;
+    Ticks now_ = 1'000'000, stamp_ = 1'000'000;
+};
+
+void expect_same_counts(const ReceiverCounts& some, const ReceiverCounts& expected) {
+    EXPECT_EQ(some.received, expected.received);
+    EXPECT_EQ(some.background, expected.background);
+    EXPECT_EQ(some.duplicates, expected.duplicates);
+    EXPECT_EQ(some.out_of_order, expected.out_of_order);
+    EXPECT_EQ(some.stale, expected.stale);
+    EXPECT_EQ(some.damaged, expected.damaged);
+    EXPECT_EQ(some.stamped, expected.stamped);
+    EXPECT_EQ(some.late, expected.late);
+    EXPECT_EQ(some.other, expected.other);
+}
+
+template <class Distribution>
+void expect_same_distribution(const std::optional<Distribution>& some, const std::optional<Distribution>& expected) {
+    ASSERT_EQ(some.has_value(), expected.has_value());
+    if (!expected) return;
+    EXPECT_EQ(some->total(), expected->total());
+    EXPECT_EQ(some->min(), expected->min());
+    EXPECT_EQ(some->max(), expected->max());
+    for (int percent = 1; percent <= 100; ++percent) EXPECT_EQ(some->quantile(percent / 100.0), expected->quantile(percent / 100.0)) << percent;
+}
+
+void expect_same_missing(SequenceWindow& some, SequenceWindow& expected) {
+    const MissingFrames &missing = some.missing_of(kFrames), &others = expected.missing_of(kFrames);
+    EXPECT_EQ(missing.total(), others.total());
+    EXPECT_EQ(missing.bins(), others.bins());
+    EXPECT_EQ(missing.longest_run(), others.longest_run());
+}
+
+void expect_same_delays(const DelayRing& some, const DelayRing& expected) {
+    const auto taken = some.waiting(), others = expected.waiting();
+    const auto same = [](const DelayRing::Taken& a, const DelayRing::Taken& b) { return a.sequence == b.sequence && a.delay == b.delay; };
+    EXPECT_TRUE(std::ranges::equal(taken, others, same));
+}
+
+class Receiving : public testing::TestWithParam<Weather> {};
+
+TEST_P(Receiving, TogetherFindsWhatOneByOneFinds) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+        Side together(GetParam()), alone(GetParam());
+        for (Arrivals arrivals(GetParam(), seed); !arrivals.over();) {
+            const std::vector<Buffer> frames = arrivals.burst();
+            std::vector<rte_mbuf*> burst;
+            for (const Buffer& frame : frames) burst.push_back(frame.mbuf());
+            together.receiver().take(burst.data(), static_cast<std::uint16_t>(burst.size()), arrivals.now());
+            for (rte_mbuf* const one : burst) alone.receiver().take(&one, 1, arrivals.now());
+        }
+        Account &some = together.account(), &expected = alone.account();
+        EXPECT_GT(expected.counts().received, kFrames / 6);
+        expect_same_counts(some.counts(), expected.counts());
+        expect_same_distribution(some.delay(), expected.delay());
+        expect_same_distribution(some.delay_change(), expected.delay_change());
+        expect_same_missing(some.window(), expected.window());
+        ASSERT_EQ(some.in_time().has_value(), expected.in_time().has_value());
+        if (expected.in_time()) expect_same_missing(*some.in_time(), *expected.in_time());
+        EXPECT_EQ(some.silences().first(), expected.silences().first());
+        EXPECT_EQ(some.silences().last(), expected.silences().last());
+        EXPECT_EQ(some.silences().kept().size(), expected.silences().kept().size());
+        expect_same_delays(together.delays(), alone.delays());
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Weathers, Receiving,
+                         testing::Values(Weather{}, Weather{.stamping = Stamping::none, .trouble_in_1000 = 1}, Weather{.trouble_in_1000 = 20},
+                                         Weather{.stamping = Stamping::tagged, .trouble_in_1000 = 20}, Weather{.frame_timeout = 8'000, .trouble_in_1000 = 50},
+                                         Weather{.frame_timeout = 8'000, .shared = true, .trouble_in_1000 = 20}, Weather{.mixed = true, .trouble_in_1000 = 20},
+                                         Weather{.trouble_in_1000 = 500}));
+
+}  // namespace
+}  // namespace dutperf

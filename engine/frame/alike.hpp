@@ -74,9 +74,10 @@ public:
 
     // Reads the i-th frame of a burst.
     void read(std::size_t i, const std::uint8_t* frame, std::size_t length) {
-        has_known_length_[i] = length == length_ ? 1 : 0;
-        if (length != length_) [[unlikely]]
+        if (length != length_) [[unlikely]] {
+            words_[0][i] = ~std::uint64_t{0};  // no frame's type
             return;
+        }
         for (std::size_t w = 0; w < W::kCount; ++w) words_[w][i] = load<std::uint64_t>(frame + W::kBegin + 8 * w);
         if (tail_ != 0) tails_[i] = checksum_add(frame + W::kEnd, tail_);
     }
@@ -89,7 +90,7 @@ public:
 
     // How many frames from the i-th on are alike, numbered one after the other and stamped with one time. 0: this one is unlike.
     [[nodiscard]] std::size_t run_from(std::size_t i, std::size_t count) const {
-        if (sequence_[i] == kUnlike) [[unlikely]]
+        if ((sequence_[i] & kUnlike) != 0) [[unlikely]]
             return 0;
         std::size_t end = i + 1;
         while (end < count && sequence_[end] == sequence_[end - 1] + 1 && stamp_[end] == stamp_[i]) ++end;
@@ -102,7 +103,7 @@ public:
 private:
     using W = AlikeWords<Ipv6>;
     using Column = std::array<std::uint64_t, kMost>;
-    static constexpr std::uint64_t kUnlike = ~std::uint64_t{0};  // no frame's number
+    static constexpr std::uint64_t kUnlike = std::uint64_t{1} << 63U;  // above any number
 
     template <std::size_t w>
     void look_at(std::size_t i, Lanes& unlike, Lanes& ip, Lanes& udp) const {
@@ -113,14 +114,14 @@ private:
     }
 
     void judge_lanes(std::size_t i) {
-        Lanes unlike = load_lanes(&has_known_length_[i]) ^ 1, ip{}, udp = load_lanes(&tails_[i]) + pseudo_header_;
+        Lanes unlike{}, ip{}, udp = load_lanes(&tails_[i]) + pseudo_header_;
         [&]<std::size_t... w>(std::index_sequence<w...>) { (look_at<w>(i, unlike, ip, udp), ...); }
         (std::make_index_sequence<W::kCount>{});
         unlike |= checksum_folded(udp) ^ 0xFFFFU;
         if constexpr (!Ipv6) unlike |= checksum_folded(ip) ^ 0xFFFFU;
         const Lanes before = load_lanes(&words_[W::kCount - 2][i]), last = load_lanes(&words_[W::kCount - 1][i]);
         const Lanes high = swap64(before >> 48U | last << 16U), low = swap16(last >> 48U);
-        store_lanes(&sequence_[i], tag_sequence(high) | reinterpret_cast<Lanes>(unlike != 0));
+        store_lanes(&sequence_[i], tag_sequence(high) | ((unlike | -unlike) & kUnlike));
         store_lanes(&stamp_[i], tag_stamp(high, low));
     }
 
@@ -128,7 +129,6 @@ private:
     std::uint64_t pseudo_header_ = 0;
     typename W::Words same_{};
     Tag identity_{}, tag_{};  // of frames that are going to be judged, and of those that were
-    std::array<std::uint8_t, kMost> has_known_length_{};
     std::array<Column, W::kCount> words_{};
     Column tails_{}, sequence_{}, stamp_{};
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -44,13 +45,23 @@ private:
     std::array<std::uint64_t, kLanes> steps_{};
 };
 
-// The bytes of each in the opposite order.
+// The bytes of each in the opposite order. Without AVX-512 the compiler moves bytes one by one if asked for all at once.
 inline Lanes swap64(Lanes lanes) {
+#ifdef __AVX512BW__
     using Bytes = std::uint8_t __attribute__((vector_size(sizeof(Lanes))));
     const auto bytes = reinterpret_cast<Bytes>(lanes);
     return reinterpret_cast<Lanes>(__builtin_shufflevector(bytes, bytes, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8, 23, 22, 21, 20, 19, 18, 17, 16,
                                                            31, 30, 29, 28, 27, 26, 25, 24, 39, 38, 37, 36, 35, 34, 33, 32, 47, 46, 45, 44, 43, 42, 41, 40, 55,
                                                            54, 53, 52, 51, 50, 49, 48, 63, 62, 61, 60, 59, 58, 57, 56));
+#else
+    using Bytes = std::uint8_t __attribute__((vector_size(sizeof(Lanes) / 2)));
+    std::array<Bytes, 2> halves = std::bit_cast<std::array<Bytes, 2>>(lanes);
+    for (Bytes& half : halves) {
+        half = __builtin_shufflevector(half, half, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8, 23, 22, 21, 20, 19, 18, 17, 16, 31, 30, 29, 28, 27, 26,
+                                       25, 24);
+    }
+    return std::bit_cast<Lanes>(halves);
+#endif
 }
 inline std::uint64_t swap64(std::uint64_t number) { return __builtin_bswap64(number); }
 

@@ -5,7 +5,9 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace dutperf {
 
@@ -23,13 +25,17 @@ inline std::uint16_t receive_burst(PortQueue queue, rte_mbuf** frames, std::uint
 // segment do not have. Nothing else does, and a line that is never read takes no time to come and no room in the caches.
 inline void free_burst(rte_mbuf** frames, std::uint16_t count) {
     rte_mempool* const pool = frames[0]->pool;
-    std::uint64_t special = 0;
+    static_assert(offsetof(rte_mbuf, nb_segs) == offsetof(rte_mbuf, refcnt) + 2);
+    std::uint64_t flags = 0;
+    std::uintptr_t special = 0;
     for (std::uint16_t i = 0; i < count; ++i) {
         const rte_mbuf& one = *frames[i];
-        special |= (one.ol_flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL)) | static_cast<std::uint64_t>(one.pool != pool) |
-                   static_cast<std::uint64_t>((one.nb_segs ^ 1) | (rte_mbuf_refcnt_read(&one) ^ 1));
+        std::uint32_t references_and_segments = 0;
+        std::memcpy(&references_and_segments, &one.refcnt, sizeof references_and_segments);
+        flags |= one.ol_flags;
+        special |= (references_and_segments ^ 0x10001U) | (reinterpret_cast<std::uintptr_t>(one.pool) ^ reinterpret_cast<std::uintptr_t>(pool));
     }
-    if (special == 0) [[likely]]
+    if ((flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL)) == 0 && special == 0) [[likely]]
         return rte_mempool_put_bulk(pool, reinterpret_cast<void* const*>(frames), count);
     rte_pktmbuf_free_bulk(frames, count);
 }

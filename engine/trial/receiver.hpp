@@ -69,11 +69,24 @@ private:
     // Frames like the one that `alike` knows are judged together and accounted in runs, all others one by one.
     template <bool Ipv6>
     void take_many(Alike<Ipv6>& alike, rte_mbuf* const* frames, std::uint16_t count, Account::Burst& taken) {
-        for (std::uint16_t i = 0; i < count; ++i) {
-            if (i + kBufferAhead < count) __builtin_prefetch(frames[i + kBufferAhead]);
-            if (i + kFrameAhead < count) __builtin_prefetch(begin_of(*frames[i + kFrameAhead]));
-            alike.read(i, begin_of(*frames[i]), rte_pktmbuf_data_len(frames[i]));
-        }
+        const int last_buffer = std::max(count - kBufferAhead, 0), last_frame = std::max(count - kFrameAhead, 0);
+        int i = 0;
+        for (; i < last_buffer; ++i) read<true, true>(alike, frames, i);
+        for (; i < last_frame; ++i) read<false, true>(alike, frames, i);
+        for (; i < count; ++i) read<false, false>(alike, frames, i);
+        account_judged(alike, frames, count, taken);
+    }
+
+    // Asks for what comes later, where it does.
+    template <bool Buffer, bool Frame, bool Ipv6>
+    static void read(Alike<Ipv6>& alike, rte_mbuf* const* frames, int i) {
+        if constexpr (Buffer) __builtin_prefetch(frames[i + kBufferAhead]);
+        if constexpr (Frame) __builtin_prefetch(begin_of(*frames[i + kFrameAhead]));
+        alike.read(static_cast<std::size_t>(i), begin_of(*frames[i]), rte_pktmbuf_data_len(frames[i]));
+    }
+
+    template <bool Ipv6>
+    void account_judged(Alike<Ipv6>& alike, rte_mbuf* const* frames, std::uint16_t count, Account::Burst& taken) {
         alike.judge(count);
         const rte_mbuf* unlike = nullptr;
         for (std::size_t i = 0; i < count;) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that a sender sent while it was catching up after a standstill: what the DUT got then was a burst, not the intended load. A burst begins with a frame
-// that leaves more than a millisecond after it was due, and ends before one that leaves less than a tenth of that late.
+// In ticks: frames that a sender sent while it was catching up after a standstill: what the DUT got then was a burst, not the intended load. A burst begins
+// with a frame that leaves more than a millisecond after it was due, and ends before one that leaves less than a tenth of that late.
 #pragma once
 
 #include <array>
@@ -9,7 +9,6 @@
 #include <numeric>
 
 #include "measure/missing_frames.hpp"
-#include "pace/due_after.hpp"
 
 namespace dutperf {
 
@@ -18,7 +17,7 @@ public:
     static constexpr std::uint64_t kPunctualNs = 1'000'000;
 
     // Nothing was due before `start` or is after `end`.
-    void start(Ticks start, Ticks end, Ticks punctual) {
+    void start(std::uint64_t start, std::uint64_t end, std::uint64_t punctual) {
         start_ = start;
         duration_ = end - start;
         punctual_ = punctual;
@@ -26,9 +25,8 @@ public:
         bin_end_ = end_of_bin();
     }
 
-    // `count` frames, the oldest due at `due`, have left at `left`. Due times never decrease. All count for the time at which the oldest was due: a call has
-    // few.
-    void record(Ticks due, Ticks left, std::uint32_t count) {
+    // `count` frames, the oldest due at `due`, have left at `left`. Due times never decrease. A call has few frames: all count for when the oldest was due.
+    void record(std::uint64_t due, std::uint64_t left, std::uint32_t count) {
         if (left - due > from_) [[unlikely]] {
             add(due, count);
         } else {
@@ -46,9 +44,9 @@ public:
     [[nodiscard]] const MissingFrames::Bins& bins() const { return bins_; }
 
 private:
-    static constexpr Ticks kCaughtUpShare = 10;
+    static constexpr std::uint64_t kCaughtUpShare = 10;
 
-    void add(Ticks due, std::uint32_t count) {
+    void add(std::uint64_t due, std::uint32_t count) {
         from_ = punctual_ / kCaughtUpShare;
         while (due >= bin_end_ && bin_ < bins_.size() - 1) {
             ++bin_;
@@ -56,12 +54,12 @@ private:
         }
         bins_[bin_] += count;
     }
-    [[nodiscard]] Ticks end_of_bin() const { return start_ + duration_ * (bin_ + 1) / bins_.size(); }
+    [[nodiscard]] std::uint64_t end_of_bin() const { return start_ + duration_ * (bin_ + 1) / bins_.size(); }
 
-    Ticks start_ = 0, duration_ = 0, punctual_ = 0;
-    Ticks from_ = 0;  // a frame that is later than this is part of a burst
+    std::uint64_t start_ = 0, duration_ = 0, punctual_ = 0;
+    std::uint64_t from_ = 0;  // a frame that is later than this is part of a burst
     std::size_t bin_ = 0;
-    Ticks bin_end_ = 0;
+    std::uint64_t bin_end_ = 0;
     MissingFrames::Bins bins_{};
 };
 

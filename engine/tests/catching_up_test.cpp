@@ -9,10 +9,10 @@
 namespace dutperf {
 namespace {
 
-constexpr Ticks kStart = 1'000'000, kDuration = 100'000, kPunctual = 1'000;  // a bin has 1,000 ticks
+constexpr std::uint64_t kStart = 1'000'000, kDuration = 100'000, kPunctual = 1'000;  // a bin has 1,000 ticks
 
 struct Call {
-    Ticks due, late;
+    std::uint64_t due, late;
     std::uint32_t count;
 };
 

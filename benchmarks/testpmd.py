@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference: ``dpdk-testpmd`` that sends the same buffers from one core to a null port, in bursts of 32, as fast as it can."""
+"""The reference: ``dpdk-testpmd`` that sends the same buffers from one core to null ports, in bursts of 32, as fast as it can."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MEASURED_S = 0.3
 class Testpmd:
     """A running testpmd, which rests between two measurements. A context manager."""
 
-    def __init__(self, core: int, other_core: int, *, huge_pages: bool) -> None:
-        """It sends from ``core``; its command line lives on ``other_core``. Its memory is as the engine's."""
+    def __init__(self, core: int, other_core: int, *, huge_pages: bool, ports: int = 1) -> None:
+        """It sends from ``core`` on each of ``ports``; its command line lives on ``other_core``. Its memory is as the engine's."""
         memory = ["--in-memory"] if huge_pages else ["--no-huge", "--no-shconf"]
         environment = ["-l", f"{other_core},{core}", f"--main-lcore={other_core}", "--no-pci", "--no-telemetry", "-m", "256", *memory]
         forwarding = [
@@ -31,13 +31,14 @@ class Testpmd:
             "--no-mlockall",
             "--total-num-mbufs=4096",
         ]
-        command = ["stdbuf", "--output=0", PROGRAM, *environment, "--vdev=net_null0,size=60", "--", "--interactive", *forwarding]
+        devices = [f"--vdev=net_null{number},size=60" for number in range(ports)]
+        command = ["stdbuf", "--output=0", PROGRAM, *environment, *devices, "--", "--interactive", *forwarding]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=_claim_core)
         self._until_prompt()
 
     def measure(self) -> float:
-        """Frames/s that it sends now."""
+        """Frames/s that it sends now on the first port."""
         self._say("start")
         time.sleep(0.05)
         self._sent()

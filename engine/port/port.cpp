@@ -189,6 +189,7 @@ void Port::configure() {
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
         conf.rx_adv_conf.rss_conf.rss_hf = hashes;
     }
+    conf.rxmode.offloads = receive_offloads(options_.hardware, info.rx_offload_capa);
     std::uint16_t receive = static_cast<std::uint16_t>(std::min<std::uint32_t>(std::bit_ceil(options_.receive_ring), 32768)), transmit = kTransmitRing;
     const unsigned pool_size = options_.buffers != 0 ? options_.buffers : options_.max_frame_size > 2048 ? 4095 : 8191;
     receive_pool_ = make_pool("receive_" + options_.side, pool_size * options_.queues, receive_buffer_size(options_.max_frame_size));
@@ -204,6 +205,7 @@ void Port::configure() {
         check(rte_eth_tx_queue_setup(id(), queue, transmit, static_cast<unsigned>(SOCKET_ID_ANY), nullptr), "setting up a transmit queue");
     }
     check(rte_eth_dev_start(id()), "starting the port");
+    require_help();
     if (options_.spec.kind == PortSpec::Kind::af_packet) widen_packet_sockets(kernel_interface(options_.spec.argument)->index);
     rte_eth_promiscuous_enable(id());  // the tester stands in for more than one host; drivers that cannot need not
     const bool kernel_ring = options_.spec.kind == PortSpec::Kind::af_packet || options_.spec.kind == PortSpec::Kind::ring;
@@ -213,6 +215,17 @@ void Port::configure() {
     rte_eth_macaddr_get(id(), &own);
     std::ranges::copy(own.addr_bytes, mac_.begin());
     if (options_.mac) mac_ = *options_.mac;
+}
+
+// Asked of a port that is running: there is no other way to find out whether its clock can be read.
+void Port::require_help() {
+    offers_ = offered_by(id());
+    for (const Help help : options_.hardware) {
+        if (offers_.contains(help)) continue;
+        throw Error("port_unavailable",
+                    "the driver " + driver() + " of the " + side() + " port does not offer " + name_of(help) + "; what it offers: " + to_string(offers_),
+                    "hardware");
+    }
 }
 
 std::string Port::driver() const {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "frame/address.hpp"
+#include "port/hardware.hpp"
 #include "port/kernel_interface.hpp"
 #include "port/port_spec.hpp"
 
@@ -22,6 +23,7 @@ struct PortOptions {
     std::uint32_t receive_ring = 4096;  // frames
     std::uint16_t max_frame_size = 1522;
     std::uint16_t queues = 1;  // each way
+    Helps hardware = {};       // to use; refused where the port does not offer it
     unsigned buffers = 0;      // for received frames, for each queue; 0: as many as the receiving loop needs, which keeps none
 };
 
@@ -70,7 +72,7 @@ private:
 
 class Port {
 public:
-    // Throws Error "port_unavailable", "no_privilege" or "no_memory", its field "<side>.port".
+    // Throws Error "port_unavailable", "no_privilege" or "no_memory", its field "<side>.port", "queues" or "hardware".
     explicit Port(const PortOptions& options);
 
     [[nodiscard]] std::uint16_t id() const { return device_->id(); }
@@ -84,17 +86,20 @@ public:
     [[nodiscard]] LinkStatus link() const;
     [[nodiscard]] std::uint32_t transmit_ring() const { return transmit_ring_; }
     [[nodiscard]] std::uint32_t receive_ring() const { return receive_ring_; }
+    [[nodiscard]] const Helps& offers() const { return offers_; }
     PortCounters counters();
 
 private:
     void check_interface() const;
     void configure();
     void require_queues(const std::string& what, std::uint16_t receive, std::uint16_t transmit) const;
+    void require_help();
     void read_kernel_counters(PortCounters& into);
 
     PortOptions options_;
     Mac mac_{};
     bool spreads_by_hash_ = false;
+    Helps offers_;
     std::uint32_t transmit_ring_ = 0, receive_ring_ = 0;
     std::uint64_t socket_drops_ = 0, taken_down_ = 0;
     std::optional<InterfaceWatch> watch_;

@@ -58,6 +58,13 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         out["stamped_received"] = result.stamped_received;
         out["late"] = result.late;
     }
+    if (result.nic_arrivals) {
+        const NicArrivals& arrivals = *result.nic_arrivals;
+        out["receive_timestamps"] = {{"by_nic", arrivals.by_nic},
+                                     {"by_poll", arrivals.by_poll},
+                                     {"impossible", arrivals.impossible},
+                                     {"uncertainty_us", arrivals.uncertainty / static_cast<double>(clock_hz) * 1e6}};
+    }
     if (result.delays_file) {
         const DelaysWritten& file = *result.delays_file;
         out["delays_file"] = {{"written", file.written}, {"unwritten", file.unwritten}};
@@ -70,10 +77,17 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     return out;
 }
 
+json names_of(const Helps& helps) {
+    json names = json::array();
+    for (const Help help : helps) names.push_back(name_of(help));
+    return names;
+}
+
 json port_json(const Port& port, const SideRequest& side, const Station& station, const Mac& direct) {
     const LinkStatus link = port.link();
     json out{{"port", side.port_text}, {"driver", port.driver()}, {"mac", to_string(port.mac())},          {"numa_node", port.numa_node()},
              {"link_up", link.up},     {"link_mbps", link.mbps},  {"transmit_ring", port.transmit_ring()}, {"receive_ring", port.receive_ring()}};
+    out["offers"] = names_of(port.offers());
     if (side.host.ipv4) out["dut_mac4"] = to_string(station.dut_mac(false, direct));
     if (side.host.ipv6) out["dut_mac6"] = to_string(station.dut_mac(true, direct));
     return out;
@@ -115,6 +129,7 @@ json opened_event(const Session& session) {
     const TestBed bed = session.bed();
     json out{{"event", "opened"},
              {"queues", bed.queues},
+             {"hardware", names_of(bed.hardware)},
              {"roles", roles_json(bed.cores)},
              {"memory", {{"mode", session.memory().huge_pages ? "huge_pages" : "no_huge_pages"}, {"page_kb", session.memory().page_kb}}},
              {"tsc_hz", bed.clock_hz},

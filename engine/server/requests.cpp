@@ -177,6 +177,16 @@ MemoryChoice read_memory(Reader& params) {
     return choices.at(params.text("memory", {"auto", "huge_pages", "no_huge_pages"}, "auto"));
 }
 
+Helps read_hardware(Reader& params) {
+    Helps helps;
+    for (const std::string& name : params.texts("hardware")) {
+        const auto help = help_named(name);
+        if (!help) params.fail("hardware", "may name " + to_string(Helps(kHelps.begin(), kHelps.end())) + ", not '" + name + "'");
+        if (!helps.insert(*help).second) params.fail("hardware", "names " + name + " twice");
+    }
+    return helps;
+}
+
 OpenRequest read_open(Reader params) {
     OpenRequest request;
     request.sides = {read_side(params.object("left"), "left"), read_side(params.object("right"), "right")};
@@ -186,6 +196,7 @@ OpenRequest read_open(Reader params) {
     request.memory = read_memory(params);
     request.max_frame_size = static_cast<std::uint16_t>(params.integer("max_frame_size", {kMinFrameSize, kMaxFrameSize}, 1522));
     request.queues = static_cast<std::uint16_t>(params.integer("queues", {1, kMostQueues}, 1));
+    request.hardware = read_hardware(params);
     request.resolve_timeout = std::chrono::milliseconds(params.integer("resolve_timeout_ms", {1, 60000}, 3000));
     params.finish();
     const auto is_ring = [&](std::size_t side) { return request.sides[side].port.spec.kind == PortSpec::Kind::ring; };
@@ -193,6 +204,7 @@ OpenRequest read_open(Reader params) {
     for (SideRequest& side : request.sides) {
         side.port.max_frame_size = request.max_frame_size;
         side.port.queues = request.queues;
+        side.port.hardware = request.hardware;
     }
     return request;
 }

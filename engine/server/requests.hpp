@@ -27,11 +27,12 @@ struct OpenRequest {
     std::vector<unsigned> dut_cores;
     MemoryChoice memory = MemoryChoice::automatic;
     std::uint16_t max_frame_size = 1522, queues = 1;
+    Helps hardware;
     std::chrono::milliseconds resolve_timeout{3000};
 };
 
 // All throw Error "bad_request".
-SideRequest read_side(Reader side, const std::string& name);  // its `port.max_frame_size` and `port.queues` are not set
+SideRequest read_side(Reader side, const std::string& name);  // what concerns both ports is not set in its `port`
 MemoryChoice read_memory(Reader& params);
 OpenRequest read_open(Reader params);
 TrialSpec read_trial(Reader params, std::uint16_t max_frame_size);

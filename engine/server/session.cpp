@@ -46,6 +46,7 @@ Session::Session(const OpenRequest& request)
     open_ports();
     make_buffers();
     place();
+    follow_clocks();
     find_dut();
     warn();
 }
@@ -71,6 +72,13 @@ void Session::place() {
     skew_ticks_ = counter_skew(cores_.distinct());
     clock_hz_ = calibration_.hertz();
     leave_cores(cores_.distinct());
+}
+
+void Session::follow_clocks() {
+    if (!request_.hardware.contains(Help::receive_timestamps)) return;
+    for (std::size_t side = 0; side < 2; ++side) {
+        clocks_[side] = std::make_unique<FollowedClock>(clock_of(ports_[side]->id()), clock_hz_);
+    }
 }
 
 void Session::find_dut() {
@@ -110,10 +118,12 @@ TestBed Session::bed() const {
         bed.ports[side] = ports_[side].get();
         bed.stations[side] = stations_[side].get();
         bed.control_rings[side] = control_rings_[side].get();
+        bed.clocks[side] = clocks_[side].get();
     }
     for (std::size_t i = 0; i < frame_pools_.size(); ++i) bed.frame_pools[i] = frame_pools_[i].get();
     bed.control_pool = control_pool_.get();
     bed.queues = request_.queues;
+    bed.hardware = request_.hardware;
     bed.cores = cores_;
     bed.clock_hz = clock_hz_;
     return bed;

@@ -14,6 +14,7 @@
 #include "port/neighbour.hpp"
 #include "trial/account.hpp"
 #include "trial/clock.hpp"
+#include "trial/nic_stamps.hpp"
 
 namespace dutperf {
 
@@ -24,6 +25,9 @@ public:
 
     Receiver(const Receiver&) = delete;
     Receiver& operator=(const Receiver&) = delete;
+
+    // Delays end when the NIC says that a frame arrived, not when it is polled. Before the trial.
+    void stamp_by(const NicStamps& nic) { nic_ = nic; }
 
     // Takes what has arrived, at most a burst. Whether there was anything.
     bool turn() {
@@ -37,7 +41,9 @@ public:
     // Frames that came at one time. They stay the caller's.
     void take(rte_mbuf* const* frames, std::uint16_t count, Ticks arrival) {
         Account::Burst taken{.arrival = arrival};
-        if (count < kWorthwhile) {
+        if (nic_.clock != nullptr) [[unlikely]] {
+            take_stamped(frames, count, taken);
+        } else if (count < kWorthwhile) {
             for (std::uint16_t i = 0; i < count; ++i) take_one(*frames[i], taken);
         } else {
             prefetch_first(frames, count);
@@ -48,6 +54,7 @@ public:
 
     [[nodiscard]] Account& account() { return account_; }
     [[nodiscard]] const ReceiverCounts& counts() const { return account_.counts(); }
+    [[nodiscard]] const StampCounts& stamp_counts() const { return stamp_counts_; }
 
 private:
     static constexpr std::uint16_t kBurst = 64;
@@ -102,8 +109,16 @@ private:
             learn(*unlike);
     }
 
+    // One by one, each at the time at which the NIC says that it arrived.
+    void take_stamped(rte_mbuf* const* frames, std::uint16_t count, Account::Burst& taken) {
+        const Ticks polled = taken.arrival;
+        BurstArrivals arrivals(nic_, polled, stamp_counts_);
+        for (std::uint16_t i = 0; i < count; ++i) take_one(*frames[i], taken, &arrivals);
+        taken.arrival = polled;
+    }
+
     // Whether it was an intact test frame.
-    bool take_one(const rte_mbuf& one, Account::Burst& taken) {
+    bool take_one(const rte_mbuf& one, Account::Burst& taken, BurstArrivals* arrivals = nullptr) {
         const std::uint8_t* frame = begin_of(one);
         const std::size_t length = rte_pktmbuf_data_len(&one);
         const std::uint8_t* payload = find_tag(frame, length);
@@ -113,7 +128,9 @@ private:
         } else if (!intact) [[unlikely]] {
             account_.take_damaged();
         } else {
-            account_.take(read_tag(payload), taken);
+            const Tag tag = read_tag(payload);
+            if (arrivals != nullptr) taken.arrival = arrivals->of(one, tag);
+            account_.take(tag, taken);
         }
         return intact;
     }
@@ -132,6 +149,8 @@ private:
     Account account_;
     Alike<false> alike4_;
     Alike<true> alike6_;
+    NicStamps nic_;
+    StampCounts stamp_counts_;
     std::array<rte_mbuf*, kBurst> burst_{};
 };
 

@@ -256,6 +256,7 @@ void RunningTrial::make_receivers(Direction direction) {
         const Expected expected{spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout, ring, shared};
         const PortQueue from{bed_.ports[side]->id(), queue};
         receivers_[index_of(direction)].push_back(std::make_unique<Receiver>(from, host, expected, bed_.control_pool, bed_.control_rings[side]));
+        if (bed_.hardware.contains(Help::receive_timestamps)) receivers_[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
     }
 }
 
@@ -277,6 +278,9 @@ void RunningTrial::make_loops() {
 
 void RunningTrial::start() {
     for (std::size_t side = 0; side < 2; ++side) before_[side] = bed_.ports[side]->counters();
+    for (FollowedClock* clock : bed_.clocks) {
+        if (clock != nullptr) clock->begin();
+    }
     for (const auto& loop : loops_) loop->thread = std::thread([this, one = loop.get()] { one->run(*this); });
     for (const auto& loop : loops_) {
         while (!loop->ready.load()) std::this_thread::yield();
@@ -302,6 +306,12 @@ void RunningTrial::stop() {
     if (sending_.load() == 0) end_.store(0);  // already receiving only
 }
 
+void RunningTrial::follow_clocks() {
+    for (FollowedClock* clock : bed_.clocks) {
+        if (clock != nullptr) clock->follow();
+    }
+}
+
 bool RunningTrial::done() const {
     return std::ranges::all_of(loops_, [](const auto& loop) { return loop->done.load(std::memory_order_acquire); });
 }
@@ -325,6 +335,9 @@ std::uint64_t RunningTrial::received(Direction direction) const {
 
 TrialResult RunningTrial::finish() {
     for (const auto& loop : loops_) loop->thread.join();
+    for (FollowedClock* clock : bed_.clocks) {
+        if (clock != nullptr) clock->end();
+    }
     TrialResult result;
     result.number = spec_.number;
     result.stopped = stopped_;
@@ -348,6 +361,7 @@ DirectionResult RunningTrial::gather(Direction direction) const {
     if (result.delay && spec_.lost_delay_ns && result.stamped_sent > result.stamped_received) {
         result.delay->record(ticks_of(*spec_.lost_delay_ns, bed_.clock_hz), result.stamped_sent - result.stamped_received);
     }
+    gather_stamps(direction, result);
     gather_away(direction, result);
     gather_port_counters(direction, result);
     return result;
@@ -402,6 +416,17 @@ void RunningTrial::gather_received(Direction direction, DirectionResult& into) c
         for (const auto& back : receivers_[opposite]) other[kind] += spec_.streams[opposite] ? 0 : back->counts().other[kind];
         add(into.other_received, kOtherKindNames[kind], other[kind]);
     }
+}
+
+void RunningTrial::gather_stamps(Direction direction, DirectionResult& into) const {
+    if (!bed_.hardware.contains(Help::receive_timestamps) || spec_.stamping == Stamping::none) return;
+    NicArrivals& arrivals = into.nic_arrivals.emplace();
+    for (const auto& receiver : receivers_[index_of(direction)]) {
+        arrivals.by_nic += receiver->stamp_counts().by_nic;
+        arrivals.by_poll += receiver->stamp_counts().by_poll;
+        arrivals.impossible += receiver->stamp_counts().impossible;
+    }
+    arrivals.uncertainty = bed_.clocks[receiving_port(direction)]->uncertainty();
 }
 
 // The longest of all loops that have a part in it.

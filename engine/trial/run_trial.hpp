@@ -27,6 +27,8 @@ struct TestBed {
     std::uint16_t queues;                    // of each port, each way; each direction has so many senders and receivers
     RoleCores cores;
     std::uint64_t clock_hz;
+    Helps hardware;                        // that the ports are used with
+    std::array<FollowedClock*, 2> clocks;  // of the ports; nullptr where frames are not stamped by them
 };
 
 class RunningTrial {
@@ -38,6 +40,8 @@ public:
     RunningTrial& operator=(const RunningTrial&) = delete;
 
     void stop();
+    // To be called every few milliseconds while the trial runs.
+    void follow_clocks();
     [[nodiscard]] bool done() const;
     [[nodiscard]] double elapsed_s() const;
     // By now. A frame that came to several receivers counts with each.
@@ -59,6 +63,7 @@ private:
     DirectionResult gather(Direction direction) const;
     void gather_sent(Direction direction, DirectionResult& into) const;
     void gather_received(Direction direction, DirectionResult& into) const;
+    void gather_stamps(Direction direction, DirectionResult& into) const;
     void gather_away(Direction direction, DirectionResult& into) const;
     void gather_port_counters(Direction direction, DirectionResult& into) const;
     [[nodiscard]] SentFrames sent_frames(Direction direction) const;

@@ -15,6 +15,7 @@
 #include "measure/histogram.hpp"
 #include "measure/missing_frames.hpp"
 #include "pace/schedule.hpp"
+#include "trial/nic_stamps.hpp"
 
 namespace dutperf {
 
@@ -116,6 +117,11 @@ struct Arrivals {
     double silence_from_s = 0, silence_to_s = 0;  // the longest time between two of them
 };
 
+// How the arrivals of stamped frames were told, where the NIC was to tell them.
+struct NicArrivals : StampCounts {
+    double uncertainty = 0;  // of its clock against the tester's, at most, in ticks
+};
+
 struct DirectionResult {
     std::uint64_t intended = 0, sent = 0, received = 0;
     std::uint64_t foreground_sent = 0, background_sent = 0, foreground_received = 0, background_received = 0;
@@ -127,6 +133,7 @@ struct DirectionResult {
     std::optional<Histogram> delay;               // ticks; where frames are stamped
     std::optional<SignedHistogram> delay_change;  // ticks, from one frame to the next (RFC 8219 7.3.2); where every frame is stamped
     std::optional<DelaysWritten> delays_file;
+    std::optional<NicArrivals> nic_arrivals;
     std::optional<Losses> losses;      // where frames are missing
     std::optional<Arrivals> arrivals;  // where any came
     std::map<std::string, std::uint64_t> tester_drops, other_received;

@@ -48,6 +48,7 @@ class Key(Value):
     """Of the left and the right port."""
     engine: str
     queues: int = 1
+    hardware: tuple[str, ...] = ()
 
 
 class Calibration(Value):
@@ -86,7 +87,8 @@ def made(environment: Mapping[str, Any], floors: Sequence[Floor], date: str) -> 
 def key_of(environment: Mapping[str, Any]) -> Key:
     """Of a tester. Raises KeyError where it does not say what its ports are."""
     drivers = (str(environment["left"]["driver"]), str(environment["right"]["driver"]))
-    return Key(host=str(host.environment()["name"]), drivers=drivers, engine=str(environment["engine"]), queues=environment.get("queues", 1))
+    used = {"queues": environment.get("queues", 1), "hardware": tuple(environment.get("hardware", ()))}
+    return Key(host=str(host.environment()["name"]), drivers=drivers, engine=str(environment["engine"]), **used)
 
 
 def find(environment: Mapping[str, Any], file: Path | None = None) -> Calibration | None:

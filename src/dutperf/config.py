@@ -8,13 +8,13 @@ Every error is one sentence that names the key.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from dutperf import yaml_text
@@ -75,6 +75,17 @@ def _list_or_auto(cores: object) -> object:
 
 MOST_QUEUES = 16
 """Of a port, each way."""
+Help = Literal["receive_timestamps"]
+"""What a port's hardware may do for the engine (protocol/README.md)."""
+
+
+def _each_once(helps: tuple[Help, ...]) -> tuple[Help, ...]:
+    if len(set(helps)) < len(helps):
+        raise ValueError("names the same twice")
+    return helps
+
+
+Hardware = Annotated[tuple[Help, ...], AfterValidator(_each_once)]
 PortSpec = Annotated[str, BeforeValidator(_port_spec)]
 Mac = Annotated[str, BeforeValidator(_mac)]
 Core = Annotated[int, Field(ge=0)]
@@ -93,6 +104,8 @@ class EngineSettings(Value):
     """Cores that a DUT on the same machine uses."""
     queues: Annotated[int, Field(ge=1, le=MOST_QUEUES)] = 1
     """Of each port, each way: a direction has so many senders and receivers, on cores of their own as far as these go."""
+    hardware: Hardware = ()
+    """Help of the ports' hardware to use; a port that does not offer it is refused."""
     memory: Literal["auto", "huge_pages", "no_huge_pages"] = "auto"
     command: tuple[str, ...] = ()
 
@@ -246,6 +259,21 @@ def parse(mapping: object, origin: str, lines: Mapping[Location, int] | None = N
     except _Refusal as refusal:
         raise _error(refusal.location, refusal.message, origin, lines) from None
     return setup
+
+
+def hardware(names: Iterable[str], key: str) -> Hardware:
+    """Help of hardware by its names.
+
+    Raises:
+        ConfigError: there is no such help, or one is named twice; ``key`` says where it was named.
+    """
+    try:
+        return _HARDWARE.validate_python(tuple(names))
+    except ValidationError as error:
+        raise ConfigError(_sentence(error.errors(include_url=False)[0]), key) from None
+
+
+_HARDWARE: TypeAdapter[Hardware] = TypeAdapter(Hardware)
 
 
 def as_json(setup: Setup) -> dict[str, Any]:

@@ -308,6 +308,25 @@ class DelaysWritten(Value):
     """What the system said where it refused."""
 
 
+class NicArrivals(Value):
+    """How the arrivals of stamped frames were told, where the NIC was to tell them."""
+
+    by_nic: Count
+    by_poll: Count
+    """The NIC said nothing of these frames."""
+    impossible: Count
+    """Of those by the NIC: before they were sent or after they were polled; the nearest possible time counts."""
+    uncertainty_us: float
+    """Of the NIC's clock against the tester's, at most, as far as was measured during the trial."""
+
+    def said(self) -> str:
+        """For a remark."""
+        polled = f", {self.by_poll:,} at the poll because it stamped those not" if self.by_poll else ""
+        impossible = f", {self.impossible:,} of which could not be and count as the nearest that can" if self.impossible else ""
+        clock = f"its clock was uncertain by {self.uncertainty_us:.2f} us at most"
+        return f": {self.by_nic:,} delays end at the NIC's receive time stamps{impossible}{polled}; {clock}"
+
+
 LOSS_BINS = 100
 """Equal parts of the sending time over which losses are counted."""
 
@@ -376,6 +395,8 @@ class DirectionCounts(Value):
     ipdv_us: DelayChanges | None = None
     """Where every frame was stamped and two neighbours arrived one after the other."""
     delays_file: DelaysWritten | None = None
+    receive_timestamps: NicArrivals | None = None
+    """Where frames were stamped and the NIC was to tell when they arrived."""
     stamped_sent: Count = 0
     stamped_received: Count = 0
     late: Count = 0

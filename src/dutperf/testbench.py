@@ -14,7 +14,7 @@ from typing import Any
 from dutperf import calibration, config, dut, lab, traffic
 from dutperf.campaign import Plan, PlanError
 from dutperf.conditions import Conditions, Rate
-from dutperf.config import ConfigError, Setup
+from dutperf.config import ConfigError, Hardware, Setup
 from dutperf.journal import Event, JournalError
 from dutperf.model import Trial
 from dutperf.tester.dut_core import yielding_to_the_dut
@@ -35,9 +35,11 @@ class Source:
     """That of a run which goes on, or the program's own: it stands for the file, which may have changed or not be there, and knows the media's speed."""
     queues: int | None = None
     """Of the engine's ports, instead of what the set-up says."""
+    hardware: Hardware | None = None
+    """Help of hardware, instead of what the set-up says."""
 
     @classmethod
-    def of(cls, name: str | None, lab_options: Mapping[str, str], file: Path | None, queues: int | None = None) -> Source:
+    def of(cls, name: str | None, lab_options: Mapping[str, str], file: Path | None, queues: int | None = None, hardware: Hardware | None = None) -> Source:
         """From what was asked for.
 
         Raises:
@@ -47,7 +49,7 @@ class Source:
             raise ConfigError("give either --lab NAME or --config FILE" + (", not both" if name else ""), "")
         if file is not None and lab_options:
             raise ConfigError("has no effect with --config", "--lab-option")
-        return cls(name, dict(lab_options), file, queues=queues)
+        return cls(name, dict(lab_options), file, queues=queues, hardware=hardware)
 
     @classmethod
     def of_plan(cls, plan: Event) -> Source:
@@ -62,7 +64,7 @@ class Source:
         except (ConfigError, KeyError) as error:
             raise JournalError(f"the run cannot go on: its set-up cannot be had again ({error})") from None
         if isinstance(source.get("lab"), str):
-            return cls(source["lab"], source["lab_options"], None, recorded, recorded.engine.queues)
+            return cls(source["lab"], source["lab_options"], None, recorded, recorded.engine.queues, recorded.engine.hardware)
         if isinstance(source.get("config"), str):
             return cls(None, {}, Path(source["config"]), recorded)
         raise JournalError("the run cannot go on: its journal does not say where its set-up came from")
@@ -79,15 +81,16 @@ class Source:
     def setup(self, max_frame_size: int) -> Iterator[Setup]:
         """The set-up, with everything it needs in place; ``max_frame_size`` in bytes must pass a lab's cables."""
         if self.lab is None:
-            yield self._with_queues(self.recorded or config.load(self._file()))
+            yield self._with_engine(self.recorded or config.load(self._file()))
             return
         longer = {"max_frame_size": str(max_frame_size)} if max_frame_size > USUAL_FRAME_SIZE else {}
         with lab.bring_up(self.lab, longer | self.lab_options) as mapping:
-            setup = self._with_queues(config.parse(mapping, origin=f"lab {self.lab}"))
+            setup = self._with_engine(config.parse(mapping, origin=f"lab {self.lab}"))
             yield setup if self.recorded is None else setup.model_copy(update={"media_mbps": self.recorded.media_mbps})
 
-    def _with_queues(self, setup: Setup) -> Setup:
-        return setup if self.queues is None else setup.model_copy(update={"engine": setup.engine.model_copy(update={"queues": self.queues})})
+    def _with_engine(self, setup: Setup) -> Setup:
+        asked = {name: value for name, value in (("queues", self.queues), ("hardware", self.hardware)) if value is not None}
+        return setup.model_copy(update={"engine": setup.engine.model_copy(update=asked)}) if asked else setup
 
     def _file(self) -> Path:
         assert self.file is not None, "without a lab there is a file or a set-up"

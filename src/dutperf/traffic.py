@@ -134,6 +134,8 @@ def open_request(setup: Setup, max_frame_size: int) -> dict[str, Any]:
         request["dut_cores"] = list(setup.engine.dut_cores)
     if setup.engine.queues > 1:
         request["queues"] = setup.engine.queues
+    if setup.engine.hardware:
+        request["hardware"] = list(setup.engine.hardware)
     return request
 
 

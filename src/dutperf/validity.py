@@ -28,6 +28,8 @@ FEW_IN_BURSTS = 0.001
 """So few of the frames in bursts do not matter away from them: what a DUT at its limit was short of meanwhile is no larger share of its throughput."""
 TIMEOUT_SLACK = 0.1
 """The tester may add this share of the frame timeout to a delay where frames are late."""
+NIC_CLOCK_LIMIT_US = 100.0
+"""The clock by which a NIC tells arrivals may be uncertain by this: pairs of readings 20 ms apart that agree no better say that it was put forward or back."""
 DUT_CORE_TAKEN_LIMIT = 0.05
 """Others may take this share of the core of a DUT on this machine while frames are lost."""
 
@@ -139,6 +141,14 @@ def _late_in_tester(trial: Trial, _direction: Direction, counts: DirectionCounts
     return f"a loop was away for {away_ms:.3f} ms, {allowed}, while {counts.late:,} frames came later than that"
 
 
+def _nic_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and delays end when a clock said that was followed throughout."""
+    arrivals = counts.receive_timestamps
+    if arrivals is None or arrivals.uncertainty_us <= NIC_CLOCK_LIMIT_US:
+        return None
+    return f"the NIC's clock, by which arrivals are told, was uncertain by {arrivals.uncertainty_us:,.1f} us, more than the {NIC_CLOCK_LIMIT_US:g} us allowed"
+
+
 def _received_too_many(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """Nothing came back that was never sent."""
     return f"{counts.received:,} frames arrived, but only {counts.sent:,} were sent" if counts.lost < 0 else None
@@ -159,5 +169,6 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("sender_bursts", _bursts),
     ("receiver_away", _receiver_away),
     ("late_in_tester", _late_in_tester),
+    ("nic_clock", _nic_clock),
 )
 """Code of a cause, and the rule that says in a sentence how it was broken. Aborted trials have the codes ``stopped`` and ``engine_died``."""

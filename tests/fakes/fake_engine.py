@@ -20,11 +20,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from fakes import transcript
 
 UNEXPECTED = 9
-PORT = {"port": "null", "driver": "fake", "mac": "02:00:00:00:00:01", "numa_node": -1, "link_up": True, "link_mbps": 0, "transmit_ring": 1, "receive_ring": 1}
+RINGS = {"transmit_ring": 1, "receive_ring": 1}
+PORT = {"port": "null", "driver": "fake", "mac": "02:00:00:00:00:01", "numa_node": -1, "link_up": True, "link_mbps": 0, **RINGS, "offers": []}
 OPENED = {
     "left": PORT,
     "right": PORT,
     "queues": 1,
+    "hardware": [],
     "roles": {"forward_send": 0, "forward_receive": 0, "reverse_send": 0, "reverse_receive": 0},
     "memory": {"mode": "no_huge_pages", "page_kb": 4},
     "tsc_hz": 1_000_000_000,
@@ -177,6 +179,17 @@ class Old(Engine):
     """Speaks another protocol."""
 
     protocol = 0
+
+
+class Unhelpful(Engine):
+    """Its ports offer no help of hardware."""
+
+    def open(self, request: int, params: Any) -> None:
+        missing = params.get("hardware")
+        if missing:
+            say(request, "error", code="port_unavailable", message=f"the left port does not offer {missing[0]}", field="hardware")
+        else:
+            super().open(request, params)
 
 
 class NoAnswer(Engine):

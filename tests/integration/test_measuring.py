@@ -11,10 +11,11 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from dutperf.model import TrialResult, Verdict
+from dutperf.model import Stamping, TrialResult, Verdict
 from dutperf.tester import TesterError
 
 from .measuring import Bench, bench
@@ -93,7 +94,22 @@ def test_a_kernel_port_with_too_few_queues_is_refused() -> None:
     assert (caught.value.code, caught.value.field) == ("port_unavailable", "queues")
 
 
-def run_on_ports(ready: Bench, names: dict[str, str], **parameters: int) -> TrialResult:
+def test_delays_that_end_at_receive_time_stamps_are_without_the_wait_for_the_poll() -> None:
+    """libpcap has the kernel's time of each frame, and frames only after a while."""
+    names = {side: f"vdev:net_pcap_{side},rx_iface_in={interface},tx_iface={interface}" for side, interface in (("left", "tl"), ("right", "tr"))}
+    medians_us = {}
+    for hardware in ([], ["receive_timestamps"]):
+        with bench("kernel-ipv4") as ready:
+            result = valid(lambda ready=ready, hardware=hardware: run_on_ports(ready, names, Stamping.EVERY, hardware=hardware))
+        assert result.forward is not None
+        assert result.forward.delay_us is not None
+        medians_us[bool(hardware)] = result.forward.delay_us.p50
+        arrivals = result.forward.receive_timestamps
+        assert (arrivals and (arrivals.by_nic, arrivals.by_poll)) == ((result.forward.stamped_received, 0) if hardware else None)
+    assert 0 < medians_us[True] < medians_us[False]
+
+
+def run_on_ports(ready: Bench, names: dict[str, str], stamping: Stamping = Stamping.NONE, **parameters: Any) -> TrialResult:
     """A slow trial on other ports of the same lab, opened with other parameters."""
     from dutperf import traffic
     from dutperf.conditions import Conditions
@@ -104,7 +120,8 @@ def run_on_ports(ready: Bench, names: dict[str, str], **parameters: int) -> Tria
         request[side]["port"] = name
     ready.tester.close()
     with EngineTester(EngineCommand.find(netns=ready.setup.engine.netns), request) as tester:
-        return tester.run(traffic.make_trial(ready.setup, Conditions(duration_s=0.5, drain_s=0.3), 84, SLOW_FPS, 1))
+        trial = traffic.make_trial(ready.setup, Conditions(duration_s=0.5, drain_s=0.3), 84, SLOW_FPS, 1)
+        return tester.run(trial.model_copy(update={"stamping": stamping}))
 
 
 @pytest.mark.parametrize("size", [84, 128, 1518])

@@ -39,6 +39,8 @@ def test_what_is_kept_is_found_for_the_same_tester_alone(tmp_path: Path) -> None
     assert calibration.find(a_tester(), file) == a_calibration()
     assert calibration.find(a_tester(driver="net_ixgbe"), file) is None
     assert calibration.find(a_tester(engine="0.2.0"), file) is None
+    assert calibration.find(a_tester() | {"hardware": ["receive_timestamps"]}, file) is None
+    assert calibration.find(a_tester() | {"hardware": []}, file) is not None
     assert calibration.find({}, file) is None
 
 

@@ -123,6 +123,8 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("burst", ["--config", "CONFIG", "--rate", "1", "--tx-burst", "0"], "--tx-burst: should be greater than or equal to 1"),
     ("pattern", ["--config", "CONFIG", "--rate", "1", "--pattern", "odd"], "--pattern: is none of constant, poisson and bursts:FRAMES (it is odd)"),
     ("burst of one", ["--config", "CONFIG", "--rate", "1", "--pattern", "bursts:1"], "--pattern: a burst has 2 to 1,000,000 frames"),
+    ("help that there is not", ["--config", "CONFIG", "--rate", "1", "--hardware", "magic"], "--hardware: should be 'receive_timestamps'"),
+    ("no help", ["--config", "CONFIG", "--rate", "1", "--hardware", ""], "--hardware: should be 'receive_timestamps'"),
     ("no bursts", ["--config", "CONFIG", "--rate", "1", "--burst-rate", "9"], "--burst-rate: has no effect without bursts (bursts:32)"),
     (
         "slow bursts",
@@ -154,6 +156,14 @@ def test_wrong_usage_is_one_sentence_and_status_2(arguments: list[str], text: st
     assert text in " ".join(result.stderr.split())
     assert result.stdout == ""
     assert "Traceback" not in result.stderr
+
+
+def test_help_that_the_ports_do_not_offer_is_refused_not_ignored(tmp_path: Path) -> None:
+    config = write(tmp_path, "Unhelpful")
+    result = trial(config, "--hardware", "receive_timestamps")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "dutperf: hardware: the left port does not offer receive_timestamps\n"
+    assert trial(config).exit_code == 0
 
 
 ENGINES = [

@@ -126,7 +126,7 @@ def test_every_procedure_is_a_command_with_the_options_that_it_names(definition:
     made = measure.command(definition)
     options_of = set(inspect.signature(made).parameters)
     of_trials = set(options.EVERY_TRIAL) - set(definition.without)
-    assert options_of == {"lab", "lab_option", "config_file", "queues", "out", "as_json", *options.WATCHERS, *of_trials, *definition.options}
+    assert options_of == {"lab", "lab_option", "config_file", "queues", "hardware", "out", "as_json", *options.WATCHERS, *of_trials, *definition.options}
     assert dutperf(definition.name, "--help").exit_code == 0
 
 

@@ -90,7 +90,13 @@ def test_what_is_accepted_survives_its_way_through_json(base: str | dict[str, An
 REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]] = [
     ("unknown key", SIIT, [("left.gatway6", "2001:2::1")], "left.gatway6", "unknown key; did you mean gateway6?"),
     ("unknown key at the top", SIIT, [("engin", {})], "engin", "unknown key; did you mean engine?"),
-    ("unknown key like none", SIIT, [("engine.x", 1)], "engine.x", "unknown key; here may stand netns, cores, dut_netns, dut_cores, queues, memory, command"),
+    (
+        "unknown key like none",
+        SIIT,
+        [("engine.x", 1)],
+        "engine.x",
+        "unknown key; here may stand netns, cores, dut_netns, dut_cores, queues, hardware, memory, command",
+    ),
     ("unknown key deep", ROUTER, [("left.varying_address", {"mode": "fixed", "min": 1, "max": 1, "ofset4": 1})], "left.varying_address.ofset4", "offset4?"),
     ("no side", SIIT, [("right", None)], "right", "is missing"),
     ("no port", SIIT, [("left.port", None)], "left.port", "is missing"),
@@ -125,6 +131,8 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
     ("no cores", ROUTER, [("engine.cores", [])], "engine.cores", "neither auto nor a list"),
     ("no queue", ROUTER, [("engine.queues", 0)], "engine.queues", "greater than or equal to 1"),
     ("too many queues", ROUTER, [("engine.queues", 17)], "engine.queues", "less than or equal to 16"),
+    ("help that there is not", ROUTER, [("engine.hardware", ["magic"])], "engine.hardware.0", "receive_timestamps"),
+    ("the same help twice", ROUTER, [("engine.hardware", ["receive_timestamps"] * 2)], "engine.hardware", "names the same twice"),
     ("memory", ROUTER, [("engine.memory", "swap")], "engine.memory", "huge_pages"),
     ("a namespace with a slash", ROUTER, [("engine.netns", "../x")], "engine.netns", "pattern"),
     ("an empty range", ROUTER, [("left.varying_address", {"mode": "random", "min": 2, "max": 1})], "left.varying_address", "min (2) is greater than max (1)"),

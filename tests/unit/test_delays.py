@@ -253,6 +253,21 @@ def test_a_summary_says_how_many_repetitions_there_were_and_why_no_more(stopped:
     assert next(iter(point.remarks())) == f": after {finished} repetitions{reason} the median TL lies {within}"
 
 
+def test_a_summary_says_by_what_clock_frames_arrived(tmp_path: Path) -> None:
+    delays("pdv", SimulatedDut(), tmp_path / "run")
+    events = journal.read(tmp_path / "run")
+    for number, event in enumerate(event for event in events if event["event"] == "result"):
+        for direction in ("forward", "reverse"):
+            told = {"by_nic": 1_000, "by_poll": 5 * number, "impossible": number, "uncertainty_us": 0.5 + number}
+            event["result"][direction]["receive_timestamps"] = told
+    [point] = summarise(events, procedure.find("pdv").point).points
+    assert any(
+        ": 4,000 delays end at the NIC's receive time stamps, 2 of which could not be and count as the nearest that can, 10 at the poll because it stamped "
+        "those not; its clock was uncertain by 1.50 us at most" in remark
+        for remark in point.remarks()
+    )
+
+
 def test_a_summary_says_what_in_the_delays_may_not_be_the_duts(tmp_path: Path) -> None:
     delays("pdv", SimulatedDut(), tmp_path / "run", SimulatedLimits())
     events = journal.read(tmp_path / "run")

@@ -65,6 +65,12 @@ def test_a_plan_says_how_many_queues(setup: Path) -> None:
         assert made.engine.queues == 1
 
 
+def test_a_plan_says_what_help_of_hardware_is_used(setup: Path) -> None:
+    planned = plan_file.load(plan(setup, "config: setup.yaml\nhardware: [receive_timestamps]\nprocedures: {throughput: }"))
+    with planned.source.setup(1522) as made:
+        assert made.engine.hardware == ("receive_timestamps",)
+
+
 def test_a_procedure_without_options_has_those_of_its_clause(setup: Path) -> None:
     planned = plan_file.load(plan(setup, "lab: tayga-siit\nlab-options: {max_frame_size: 1600}\nprocedures: {latency: , pdv: }"))
     assert (planned.source.lab, planned.source.lab_options) == ("tayga-siit", {"max_frame_size": "1600"})
@@ -100,6 +106,8 @@ WRONG = [
     ("config: a\nlab-options: {b: 1}\nprocedures: {throughput: }", "line 2: lab-options: has no effect with config"),
     ("lab: a\nqueues: 0\nprocedures: {pdv: }", "line 2: queues: is no number from 1 to 16"),
     ("lab: a\nqueues: many\nprocedures: {pdv: }", "line 2: queues: is no number from 1 to 16"),
+    ("lab: a\nhardware: receive_timestamps\nprocedures: {pdv: }", "line 2: hardware: is no list of names"),
+    ("lab: a\nhardware: [magic]\nprocedures: {pdv: }", "line 2: hardware: should be 'receive_timestamps'"),
     ("lab: a", "procedures: is missing"),
     ("lab: a\nprocedures: throughput", "line 2: procedures: is no mapping"),
     ("lab: a\nprocedures:\n  thoughput:", "line 3: procedures.thoughput: unknown key; did you mean throughput?"),

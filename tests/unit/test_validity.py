@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dutperf import validity
-from dutperf.model import LOSS_BINS, PUNCTUAL_US, Away, CatchingUp, Direction, Losses, Quantiles, Verdict
+from dutperf.model import LOSS_BINS, PUNCTUAL_US, Away, CatchingUp, Direction, Losses, NicArrivals, Quantiles, Verdict
 from plans import counts, trial
 
 LATE_US = validity.LATENESS_LIMIT_US
@@ -34,6 +34,10 @@ def lost_at(*bins: int) -> dict[str, Any]:
 
 def in_bins(counted: Mapping[int, int]) -> tuple[int, ...]:
     return tuple(counted.get(index, 0) for index in range(LOSS_BINS))
+
+
+def nic_arrivals(uncertainty_us: float) -> NicArrivals:
+    return NicArrivals(by_nic=1000, by_poll=0, impossible=0, uncertainty_us=uncertainty_us)
 
 
 TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
@@ -67,6 +71,8 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("a burst without loss does not matter", burst(10), set()),
     ("receiver away without loss", {"away_us": Away(sender=0, receiver=1e6)}, set()),
     ("receiver away with loss", {"received": 990, "away_us": Away(sender=0, receiver=LATE_WITH_LOSS_US + 1)}, {"receiver_away"}),
+    ("a NIC's clock that was followed", {"receive_timestamps": nic_arrivals(validity.NIC_CLOCK_LIMIT_US)}, set()),
+    ("a NIC's clock that somebody put forward", {"receive_timestamps": nic_arrivals(validity.NIC_CLOCK_LIMIT_US + 1)}, {"nic_clock"}),
     ("the DUT's own input drops are the DUT's", {"received": 990, "dut_input_drops": 10}, set()),
     (
         "several at once",

@@ -26,7 +26,13 @@ from dutperf.testbench import Bench, Source, bench
 
 Wanted = Sequence[tuple[Definition, Conditions]]
 
-SOURCE = {"lab": options.LabName, "lab_option": options.LabOptions, "config_file": options.ConfigFile, "queues": options.Queues}
+SOURCE = {
+    "lab": options.LabName,
+    "lab_option": options.LabOptions,
+    "config_file": options.ConfigFile,
+    "queues": options.Queues,
+    "hardware": options.HardwareText,
+}
 RESULT = {"out": (options.Out, None), "as_json": (options.Json, False)}
 
 
@@ -94,12 +100,13 @@ def _command(
     lab_option: list[str] | None,
     config_file: Path | None,
     queues: int | None,
+    hardware: str | None,
     out: Path | None,
     as_json: bool,
     watchers: Watchers,
     **chosen: Any,
 ) -> None:
-    source = Source.of(lab, options.lab_options(lab_option), config_file, queues)
+    source = Source.of(lab, options.lab_options(lab_option), config_file, queues, options.hardware(hardware))
     mixes = options.mixes(**chosen)
     directory = out or fresh_directory(definition.name)
     with bench(source, *mixes) as ready:

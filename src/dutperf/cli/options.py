@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 from pydantic import ValidationError
 
-from dutperf import repetition, results
+from dutperf import config, repetition, results
 from dutperf.campaign import PlanError
 from dutperf.cli import completion, log
 from dutperf.conditions import FRAME_SIZE_SERIES, NATIVE_SHARES, Algorithm, Conditions, Directions, LatencyDefinition, Rate, refusal
@@ -40,6 +40,15 @@ Queues = Annotated[
         min=1,
         max=MOST_QUEUES,
         help="Queues of each port, each way: a direction has so many senders and receivers, on several cores (1, or engine.queues of the configuration).",
+    ),
+]
+HardwareText = Annotated[
+    str | None,
+    typer.Option(
+        "--hardware",
+        metavar="HELP,...",
+        help=f"Help of the ports' hardware to use, of {', '.join(get_args(config.Help))}; a port that does not offer it is refused. "
+        "Nothing of it has been run on a NIC (docs/performance.md). Without it none, or engine.hardware of the configuration.",
     ),
 ]
 FrameSizes = Annotated[
@@ -336,6 +345,15 @@ def parse_rate(option: str, text: str) -> Rate:
         ConfigError: it is none.
     """
     return _read(Rate.parse, option, text)
+
+
+def hardware(text: str | None) -> config.Hardware | None:
+    """``"receive_timestamps"`` to ``("receive_timestamps",)``; None where the option was not given.
+
+    Raises:
+        ConfigError: no such help.
+    """
+    return None if text is None else config.hardware((name.strip() for name in text.split(",")), "--hardware")
 
 
 def lab_options(texts: Sequence[str] | None) -> dict[str, str]:

@@ -13,8 +13,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from dutperf import config, yaml_text
 from dutperf import procedure as procedures
-from dutperf import yaml_text
 from dutperf.cli import options
 from dutperf.cli.measure import Wanted, command
 from dutperf.config import MOST_QUEUES, ConfigError
@@ -22,7 +22,7 @@ from dutperf.procedure.definition import Definition
 from dutperf.testbench import Source
 from dutperf.yaml_text import Location, YamlError, path_of
 
-SOURCE = ("lab", "lab-options", "config", "queues")
+SOURCE = ("lab", "lab-options", "config", "queues", "hardware")
 KEYS = (*SOURCE, "all", "procedures")
 
 
@@ -92,7 +92,17 @@ def _source(top: Mapping[str, Any], directory: Path) -> Source:
     queues = top.get("queues")
     if queues is not None and (type(queues) is not int or not 1 <= queues <= MOST_QUEUES):
         raise _Refusal(("queues",), f"is no number from 1 to {MOST_QUEUES}")
-    return Source.of(top.get("lab"), lab_options, directory / top["config"] if "config" in top else None, queues)
+    file = directory / top["config"] if "config" in top else None
+    return Source.of(top.get("lab"), lab_options, file, queues, _hardware(top.get("hardware")))
+
+
+def _hardware(names: Any) -> config.Hardware | None:
+    if names is not None and (not isinstance(names, list) or not all(isinstance(name, str) for name in names)):
+        raise _Refusal(("hardware",), "is no list of names")
+    try:
+        return None if names is None else config.hardware(names, "hardware")
+    except ConfigError as error:
+        raise _Refusal(("hardware",), error.message) from None
 
 
 def _options(definition: Definition) -> dict[str, tuple[str, Any]]:

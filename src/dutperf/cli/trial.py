@@ -33,6 +33,7 @@ def trial(
     lab_option: options.LabOptions = None,
     config_file: options.ConfigFile = None,
     queues: options.Queues = None,
+    hardware: options.HardwareText = None,
     frame_size: options.FrameSizes = None,
     duration: options.Duration = DEFAULT.duration_s,
     drain: options.Drain = DEFAULT.drain_s,
@@ -52,7 +53,7 @@ def trial(
 ) -> None:
     """Run one trial at a given rate and tell whether it is valid, and what the DUT lost."""
     with reported():
-        source = Source.of(lab, options.lab_options(lab_option), config_file, queues)
+        source = Source.of(lab, options.lab_options(lab_option), config_file, queues, options.hardware(hardware))
         conditions = options.conditions(
             frame_size,
             foreground,

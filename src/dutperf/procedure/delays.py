@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 from dutperf import repetition, stats
 from dutperf.conditions import Conditions
 from dutperf.journal import Event
-from dutperf.model import DelaysFiles, Direction, DirectionCounts, LimitedBy, Trial, TrialResult, Value, Verdict
+from dutperf.model import DelaysFiles, Direction, DirectionCounts, LimitedBy, NicArrivals, Trial, TrialResult, Value, Verdict
 from dutperf.procedure import evidence
 from dutperf.procedure.bench import Bench, Place, Plan, PlanError, frame_limits
 from dutperf.procedure.rates import rate_of
@@ -202,6 +202,8 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     """Longest time that a loop of the tester was away in these trials: so much of a delay may be the tester's."""
     dut_core_taken: float | None
     """Largest share (0-1) of the core of a DUT on this machine that others took in one of them; None: the DUT is elsewhere."""
+    receive_timestamps: NicArrivals | None = None
+    """Of all valid trials; None: delays end when the tester's loop polls."""
     delays_files: tuple[TrialsFiles, ...]
     """Of the trials that the figures were taken from, where every delay was to be written."""
     trials: Trials
@@ -220,6 +222,8 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
             yield f": {self.stamped_lost:,} stamped frames were lost: {self.lost_are}"
         if self.has_number:
             yield f": a loop of the tester was away for {self.tester_away_ms:.3f} ms at most{self._dut_disturbed()}: the largest delays may hold as much"
+        if self.receive_timestamps is not None:
+            yield self.receive_timestamps.said()
         unwritten = sum(files.unwritten for files in self.delays_files)
         if unwritten:
             why = ", ".join(sorted({error for files in self.delays_files for error in files.errors})) or "writing did not keep up"
@@ -284,6 +288,7 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
             repetitions=Repetitions(finished=len(events), stopped=stopped),
             stamped_lost=sum(event["stamped_lost"] for event in usable),
             **_disturbance(recorded),
+            receive_timestamps=_nic_arrivals(recorded),
             delays_files=_files(recorded),
             trials=points.trials(recorded.of("result")),
             message=_message(recorded, events, stopped) + ("" if subtracted is None else subtracted.said()),
@@ -305,6 +310,15 @@ def _less(event: dict[str, Any], subtracted: Subtracted | None, kind: Kind) -> d
     all_ = event["figures_ms"].items()
     less = {direction: figures and {name: value - own_ms.get(name, 0.0) for name, value in figures.items()} for direction, figures in all_}
     return {**event, "figures_ms": less}
+
+
+def _nic_arrivals(recorded: Recorded) -> NicArrivals | None:
+    results = [event["result"] for event in recorded.of("result") if event["result"]["verdict"] == Verdict.VALID]
+    told = [counts["receive_timestamps"] for result in results for direction in Direction if (counts := result.get(direction) or {}).get("receive_timestamps")]
+    if not told:
+        return None
+    sums = {name: sum(one[name] for one in told) for name in ("by_nic", "by_poll", "impossible")}
+    return NicArrivals(**sums, uncertainty_us=max(one["uncertainty_us"] for one in told))
 
 
 def _disturbance(recorded: Recorded) -> dict[str, float | None]:

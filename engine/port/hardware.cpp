@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#define ALLOW_EXPERIMENTAL_API  // rte_eth_read_clock()
+#include "port/hardware.hpp"
+
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "port/error.hpp"
+
+namespace dutperf {
+
+namespace {
+
+rte_eth_dev_info info_of(std::uint16_t port) {
+    rte_eth_dev_info info{};
+    rte_eth_dev_info_get(port, &info);
+    return info;
+}
+
+// Writes libpcap's time into every frame that it receives, in microseconds of CLOCK_REALTIME, and names no capability for it (DPDK 22.11).
+bool is_pcap(const rte_eth_dev_info& info) { return info.driver_name != nullptr && std::string(info.driver_name) == "net_pcap"; }
+
+std::optional<std::uint64_t> realtime_us() {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+}
+
+bool offers(Help help, std::uint16_t port, const rte_eth_dev_info& info) {
+    switch (help) {
+        case Help::receive_timestamps: return ((info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TIMESTAMP) != 0 || is_pcap(info)) && clock_of(port)().has_value();
+    }
+    return false;
+}
+
+}  // namespace
+
+std::string name_of(Help help) {
+    switch (help) {
+        case Help::receive_timestamps: return "receive_timestamps";
+    }
+    return {};
+}
+
+std::optional<Help> help_named(const std::string& name) {
+    const auto* const found = std::ranges::find_if(kHelps, [&](Help help) { return name_of(help) == name; });
+    return found == kHelps.end() ? std::nullopt : std::optional(*found);
+}
+
+std::string to_string(const Helps& helps) {
+    std::string text;
+    for (const Help help : helps) text += (text.empty() ? "" : ", ") + name_of(help);
+    return text.empty() ? "none" : text;
+}
+
+Helps offered_by(std::uint16_t port) {
+    const rte_eth_dev_info info = info_of(port);
+    Helps found;
+    std::ranges::copy_if(kHelps, std::inserter(found, found.end()), [&](Help help) { return offers(help, port, info); });
+    return found;
+}
+
+std::uint64_t receive_offloads(const Helps& helps, std::uint64_t capable) {
+    return capable & (helps.contains(Help::receive_timestamps) ? RTE_ETH_RX_OFFLOAD_TIMESTAMP : 0);
+}
+
+ReadClock clock_of(std::uint16_t port) {
+    if (is_pcap(info_of(port))) return realtime_us;
+    return [port]() -> std::optional<std::uint64_t> {
+        std::uint64_t now = 0;
+        return rte_eth_read_clock(port, &now) == 0 ? std::optional(now) : std::nullopt;
+    };
+}
+
+TimeField receive_time_field() {
+    TimeField field;
+    if (rte_mbuf_dyn_rx_timestamp_register(&field.offset, &field.flag) != 0) {
+        throw Error("internal", std::string("buffers have no room for receive time stamps: ") + rte_strerror(rte_errno));
+    }
+    return field;
+}
+
+}  // namespace dutperf

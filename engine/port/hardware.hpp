@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Help that a port's hardware may offer, and how DPDK tells that it does. None is used unless it is asked for by name: none has been tried on a NIC.
+#pragma once
+
+#include <rte_mbuf.h>
+#include <rte_mbuf_dyn.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace dutperf {
+
+// receive_timestamps: the NIC says when a frame arrived.
+enum class Help : std::uint8_t { receive_timestamps };
+inline constexpr std::array kHelps{Help::receive_timestamps};
+using Helps = std::set<Help>;
+
+// As in the protocol.
+std::string name_of(Help help);
+std::optional<Help> help_named(const std::string& name);
+// "a, b", or "none".
+std::string to_string(const Helps& helps);
+
+// What a port offers whose queues are set up.
+Helps offered_by(std::uint16_t port);
+
+// The offloads that a port has to be configured with, of those that it can do.
+std::uint64_t receive_offloads(const Helps& helps, std::uint64_t capable);
+
+// Reads the clock by which a port stamps frames, in units of its own; gives nothing where it cannot be read.
+using ReadClock = std::function<std::optional<std::uint64_t>()>;
+ReadClock clock_of(std::uint16_t port);
+
+// Where in a buffer a time by a NIC's clock stands, and the flag that says whether it does.
+struct TimeField {
+    int offset = 0;
+    std::uint64_t flag = 0;
+
+    [[nodiscard]] bool is_set(const rte_mbuf* buffer) const { return (buffer->ol_flags & flag) != 0; }
+    [[nodiscard]] std::uint64_t time(const rte_mbuf* buffer) const {
+        return *RTE_MBUF_DYNFIELD(buffer, offset, const rte_mbuf_timestamp_t*);  // NOLINT(performance-no-int-to-ptr): DPDK's
+    }
+};
+
+// Throws Error "internal" where buffers have no room left for it.
+TimeField receive_time_field();
+
+}  // namespace dutperf

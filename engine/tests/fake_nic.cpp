@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// A NIC that helps, where there is none: linked into an engine of its own, whose calls of DPDK pass here first (the linker's --wrap). Every port, whatever
+// its driver, then offers what engine/port/hardware.hpp knows. Between ports that are joined in memory there is a cable: frames leave when they are handed
+// over, arrive kCable later by the NIC's clock, and may be polled another kModeration later. $DUTPERF_FAKE_NIC names what is amiss (see struct Amiss).
+#define ALLOW_EXPERIMENTAL_API
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf_dyn.h>
+
+#include <array>
+#include <cstdlib>
+#include <deque>
+#include <string>
+
+namespace {
+
+constexpr double kCableS = 0.001, kModerationS = 0.002;
+constexpr double kTicksPerNicTick = 24.0019;  // no whole number, as with any two oscillators
+constexpr std::uint64_t kNicAtStart = 1'000'000'007;
+
+// What $DUTPERF_FAKE_NIC says.
+struct Amiss {
+    bool no_clock = says("no_clock");    // time stamps, and no way to read the clock
+    bool unstamped = says("unstamped");  // every tenth frame
+    bool jumps = says("jumps");          // somebody advances the clock by a millisecond, ten times a second
+
+    static bool says(const char* word) {
+        const char* all = std::getenv("DUTPERF_FAKE_NIC");
+        return all != nullptr && std::string(all).find(word) != std::string::npos;
+    }
+};
+const Amiss amiss;
+
+struct Held {
+    rte_mbuf* frame;
+    std::uint64_t arrives;  // ticks
+};
+
+struct FakePort {
+    std::uint64_t receive_offloads = 0;
+    std::array<std::deque<Held>, 16> cable;  // to each receive queue
+    std::uint64_t received = 0;
+};
+
+std::array<FakePort, RTE_MAX_ETHPORTS> ports;
+const std::uint64_t start = rte_rdtsc();
+
+std::uint64_t ticks_of(double seconds) { return static_cast<std::uint64_t>(seconds * static_cast<double>(rte_get_tsc_hz())); }
+
+std::uint64_t nic_time(std::uint64_t ticks) {
+    const std::uint64_t jumped = amiss.jumps ? (ticks - start) / ticks_of(0.1) * ticks_of(0.001) : 0;
+    return kNicAtStart + static_cast<std::uint64_t>(static_cast<double>(ticks - start + jumped) / kTicksPerNicTick);
+}
+
+// Where a frame on its way keeps when it left, and where the engine looks for its arrival.
+struct Fields {
+    int left = -1, arrived = -1;
+    std::uint64_t arrived_flag = 0;
+
+    Fields() {
+        const rte_mbuf_dynfield field{.name = "fake_nic_left", .size = sizeof(std::uint64_t), .align = alignof(std::uint64_t), .flags = 0};
+        left = rte_mbuf_dynfield_register(&field);
+        rte_mbuf_dyn_rx_timestamp_register(&arrived, &arrived_flag);
+    }
+};
+const Fields& fields() {
+    static const Fields all;
+    return all;
+}
+
+std::uint16_t leave(std::uint16_t /*port*/, std::uint16_t /*queue*/, rte_mbuf** frames, std::uint16_t count, void* /*unused*/) {
+    for (std::uint16_t i = 0; i < count; ++i) *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*) = rte_rdtsc();
+    return count;
+}
+
+void stamp(FakePort& port, const Held& held) {
+    held.frame->ol_flags &= ~fields().arrived_flag;
+    if ((port.receive_offloads & RTE_ETH_RX_OFFLOAD_TIMESTAMP) == 0 || (amiss.unstamped && ++port.received % 10 == 0)) return;
+    *RTE_MBUF_DYNFIELD(held.frame, fields().arrived, rte_mbuf_timestamp_t*) = nic_time(held.arrives);
+    held.frame->ol_flags |= fields().arrived_flag;
+}
+
+std::uint16_t arrive(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames, std::uint16_t count, std::uint16_t most, void* /*unused*/) {
+    auto& cable = ports[port].cable[queue];
+    for (std::uint16_t i = 0; i < count; ++i) {
+        cable.push_back({frames[i], *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*) + ticks_of(kCableS)});
+    }
+    const std::uint64_t now = rte_rdtsc();
+    std::uint16_t there = 0;
+    for (; there < most && !cable.empty() && cable.front().arrives + ticks_of(kModerationS) <= now; ++there) {
+        stamp(ports[port], cable.front());
+        frames[there] = cable.front().frame;
+        cable.pop_front();
+    }
+    return there;
+}
+
+}  // namespace
+
+// NOLINTBEGIN(bugprone-reserved-identifier): names that the linker makes
+extern "C" {
+
+int __real_rte_eth_dev_info_get(std::uint16_t port, rte_eth_dev_info* info);
+int __real_rte_eth_dev_configure(std::uint16_t port, std::uint16_t receive, std::uint16_t transmit, const rte_eth_conf* conf);
+int __real_rte_eth_dev_start(std::uint16_t port);
+
+int __wrap_rte_eth_dev_info_get(std::uint16_t port, rte_eth_dev_info* info) {
+    const int status = __real_rte_eth_dev_info_get(port, info);
+    info->rx_offload_capa |= RTE_ETH_RX_OFFLOAD_TIMESTAMP;
+    return status;
+}
+
+int __wrap_rte_eth_dev_configure(std::uint16_t port, std::uint16_t receive, std::uint16_t transmit, const rte_eth_conf* conf) {
+    rte_eth_conf real = *conf;
+    ports[port].receive_offloads = conf->rxmode.offloads;
+    real.rxmode.offloads &= ~RTE_ETH_RX_OFFLOAD_TIMESTAMP;
+    return __real_rte_eth_dev_configure(port, receive, transmit, &real);
+}
+
+int __wrap_rte_eth_dev_start(std::uint16_t port) {
+    rte_eth_dev_info info{};
+    __real_rte_eth_dev_info_get(port, &info);
+    for (std::uint16_t queue = 0; queue < info.nb_tx_queues; ++queue) rte_eth_add_tx_callback(port, queue, leave, nullptr);
+    // a driver of another kind receives what never left here
+    const bool joined = std::string(info.driver_name) == "net_ring";
+    for (std::uint16_t queue = 0; joined && queue < info.nb_rx_queues; ++queue) rte_eth_add_rx_callback(port, queue, arrive, nullptr);
+    return __real_rte_eth_dev_start(port);
+}
+
+int __wrap_rte_eth_read_clock(std::uint16_t /*port*/, std::uint64_t* now) {
+    if (amiss.no_clock) return -ENOTSUP;
+    *now = nic_time(rte_rdtsc());
+    return 0;
+}
+
+}  // extern "C"
+// NOLINTEND(bugprone-reserved-identifier)

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/nic_clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include "frame/tag.hpp"
+#include "port/error.hpp"
+#include "trial/clock.hpp"
+#include "trial/nic_stamps.hpp"
+
+namespace dutperf {
+namespace {
+
+constexpr Ticks kSecond = 2'000'000'000;
+
+// A NIC's clock that ticks once in `ticks_per_nic` and starts anywhere.
+struct Oscillator {
+    double ticks_per_nic = 16.0005;
+    std::uint64_t at_zero = 0xFFFF'FFFF'FFFF'0000;  // it passes its end
+
+    [[nodiscard]] std::uint64_t at(Ticks ticks) const { return at_zero + static_cast<std::uint64_t>(static_cast<double>(ticks) / ticks_per_nic); }
+    [[nodiscard]] ClockPair pair(Ticks ticks, Ticks width = 0) const { return {ticks, at(ticks), width}; }
+};
+
+double error_of(const ClockMapping& mapping, const Oscillator& nic, Ticks ticks) {
+    return static_cast<double>(static_cast<std::int64_t>(mapping.ticks_of(nic.at(ticks)) - ticks));
+}
+
+TEST(NicClock, TellsTheNicsTimeInTicksBeforeAndAfterTheReading) {
+    const Oscillator nic;
+    const NicClock clock(nic.pair(kSecond), nic.pair(kSecond + kSecond / 10), kSecond);
+    for (const Ticks at : {kSecond, kSecond + kSecond / 20, kSecond + kSecond / 5}) EXPECT_NEAR(error_of(clock.mapping(), nic, at), 0, 40);
+    EXPECT_NEAR(clock.uncertainty(), 16, 0.1);  // a tick of the NIC
+}
+
+TEST(NicClock, FollowsAClockThatDriftsAndSaysHowFarItWasOff) {
+    Oscillator nic{.ticks_per_nic = 2, .at_zero = 0};
+    NicClock clock(nic.pair(0), nic.pair(kSecond / 10), kSecond);
+    std::uint64_t nic_now = nic.at(kSecond / 10);
+    double worst = 0;
+    for (Ticks ticks = kSecond / 10; ticks < 20 * kSecond; ticks += kSecond / 50) {
+        nic_now += kSecond / 50 / 2 + kSecond / 50 / 2 * (ticks / kSecond) / 1'000'000;  // a millionth faster each second
+        const ClockPair pair{ticks + kSecond / 50, nic_now, 0};
+        worst = std::max(worst, std::abs(static_cast<double>(static_cast<std::int64_t>(clock.mapping().ticks_of(nic_now) - pair.ticks))));
+        clock.follow(pair);
+        EXPECT_EQ(clock.mapping().ticks_of(nic_now), pair.ticks);
+    }
+    EXPECT_DOUBLE_EQ(clock.uncertainty(), worst + clock.mapping().ticks_per_nic);
+    EXPECT_LT(worst, 200);  // of 40 million ticks from reading to reading
+    EXPECT_GT(worst, 10);
+}
+
+TEST(NicClock, AReadingIsNoBetterThanItIsTight) {
+    const Oscillator nic{.ticks_per_nic = 1, .at_zero = 5};
+    NicClock clock(nic.pair(0), nic.pair(kSecond), kSecond);
+    clock.begin(nic.pair(2 * kSecond, 600));
+    EXPECT_NEAR(clock.uncertainty(), 300 + 1, 0.01);
+    clock.follow(nic.pair(2 * kSecond + 1000, 1000));
+    EXPECT_NEAR(clock.uncertainty(), 500 + 1, 0.01);
+    clock.begin(nic.pair(3 * kSecond));
+    EXPECT_NEAR(clock.uncertainty(), 1, 0.01);
+    clock.doubt(12345);
+    EXPECT_NEAR(clock.uncertainty(), 12346, 0.01);
+}
+
+TEST(NicClock, AJumpIsSeenEitherWayAndForgotten) {
+    for (const std::int64_t jump : {1'000'000, -1'000'000'000}) {
+        Oscillator nic{.ticks_per_nic = 2, .at_zero = 10'000'000'000};
+        NicClock clock(nic.pair(0), nic.pair(kSecond / 10), kSecond);
+        nic.at_zero += static_cast<std::uint64_t>(jump);
+        clock.follow(nic.pair(kSecond / 8));
+        EXPECT_NEAR(clock.uncertainty(), 2.0 * static_cast<double>(std::abs(jump)), 200'000);
+        for (Ticks at = kSecond / 4; at < 4 * kSecond; at += kSecond / 50) clock.follow(nic.pair(at));
+        clock.begin(nic.pair(4 * kSecond));
+        clock.follow(nic.pair(4 * kSecond + kSecond / 50));
+        EXPECT_NEAR(clock.uncertainty(), 2, 10);
+    }
+}
+
+TEST(FollowedClock, RefusesAClockThatStandsOrCannotBeRead) {
+    const auto code_of = [](const ReadClock& read) {
+        try {
+            const FollowedClock clock(read, kSecond);
+        } catch (const Error& error) {
+            return error.field();
+        }
+        return std::string("none");
+    };
+    EXPECT_EQ(code_of([] { return std::optional<std::uint64_t>(7); }), "hardware");
+    EXPECT_EQ(code_of([]() -> std::optional<std::uint64_t> { return std::nullopt; }), "hardware");
+    EXPECT_EQ(code_of([] { return std::optional(now_ticks() / 3); }), "none");
+}
+
+TEST(FollowedClock, OwnsUpToTimeInWhichItCouldNotRead) {
+    bool reads = true;
+    FollowedClock clock([&] { return reads ? std::optional(now_ticks() / 3) : std::nullopt; }, kSecond);
+    clock.begin();
+    const Ticks since = now_ticks();
+    reads = false;
+    while (now_ticks() - since < kSecond / 20) {
+    }
+    clock.follow();
+    EXPECT_GE(clock.uncertainty(), static_cast<double>(kSecond / 20));
+    EXPECT_NEAR(static_cast<double>(clock.mapping().ticks_of(since / 3)), static_cast<double>(since), 1e6);
+}
+
+// A frame with what the NIC says of it.
+struct Buffer {
+    rte_mbuf frame{};
+    TimeField field{.offset = offsetof(rte_mbuf, dynfield1), .flag = std::uint64_t{1} << 23U};
+
+    explicit Buffer(std::optional<std::uint64_t> nic) {
+        if (!nic) return;
+        frame.ol_flags = field.flag;
+        *RTE_MBUF_DYNFIELD(&frame, field.offset, rte_mbuf_timestamp_t*) = *nic;
+    }
+};
+
+TEST(BurstArrivals, AreWhenTheNicSaysWhereItSaysAnythingThatCanBe) {
+    FollowedClock clock([] { return std::optional(now_ticks()); }, kSecond);  // the NIC's clock is the tester's, to a millionth or so
+    const Ticks polled = now_ticks(), sent = polled - 1'000'000;
+    const auto within = [&](Ticks arrived, Ticks expected) { return std::abs(static_cast<double>(static_cast<std::int64_t>(arrived - expected))) < 100'000; };
+    StampCounts counts;
+    const Tag stamped{.trial = 1, .stream = kStreamStamped, .sequence = 0, .stamp = sent & kMask40};
+    const auto arrival = [&](std::optional<std::uint64_t> nic, const Tag& tag) {
+        const Buffer buffer(nic);
+        const NicStamps stamps{&clock, buffer.field};
+        return BurstArrivals(stamps, polled, counts).of(buffer.frame, tag);
+    };
+    EXPECT_TRUE(within(arrival(polled - 500'000, stamped), polled - 500'000));
+    EXPECT_EQ(counts.impossible, 0);
+    EXPECT_EQ(arrival(polled - 10'000'000, stamped), sent);
+    EXPECT_EQ(arrival(polled + 10'000'000, stamped), polled);
+    EXPECT_EQ(arrival(std::nullopt, stamped), polled);
+    EXPECT_EQ(arrival(polled - 500'000, Tag{.trial = 1, .stream = 0, .sequence = 0, .stamp = 0}), polled);
+    EXPECT_EQ(counts.by_nic, 3);
+    EXPECT_EQ(counts.impossible, 2);
+    EXPECT_EQ(counts.by_poll, 1);
+}
+
+}  // namespace
+}  // namespace dutperf

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/nic_clock.hpp"
+
+#include <chrono>
+#include <thread>
+
+#include "port/error.hpp"
+#include "trial/clock.hpp"
+
+namespace dutperf {
+
+namespace {
+
+constexpr int kReadings = 5;  // of which the tightest counts: one may have been torn apart by an interruption
+constexpr std::uint64_t kFollowsPerS = 50;
+constexpr std::chrono::milliseconds kFirstStretch{100};
+
+}  // namespace
+
+NicClock::NicClock(const ClockPair& first, const ClockPair& second, Ticks stretch) : stretch_(stretch), older_(first), newer_(first) { go_on_from(second); }
+
+void NicClock::follow(const ClockPair& now) {
+    const auto disagreement = static_cast<double>(static_cast<std::int64_t>(mapping_.ticks_of(now.nic) - now.ticks));
+    worst_ = std::max(worst_, std::abs(disagreement) + static_cast<double>(now.width) / 2);
+    go_on_from(now);
+}
+
+void NicClock::begin(const ClockPair& now) {
+    go_on_from(now);
+    worst_ = static_cast<double>(now.width) / 2;
+}
+
+void NicClock::go_on_from(const ClockPair& now) {
+    mapping_.ticks = now.ticks;
+    mapping_.nic = now.nic;
+    const auto passed = static_cast<std::int64_t>(now.nic - older_.nic);
+    if (passed <= 0) {  // somebody put it back: what was before tells nothing of its rate
+        older_ = newer_ = now;
+        return;
+    }
+    mapping_.ticks_per_nic = static_cast<double>(now.ticks - older_.ticks) / static_cast<double>(passed);
+    if (now.ticks - newer_.ticks < stretch_) return;
+    older_ = newer_;
+    newer_ = now;
+}
+
+FollowedClock::FollowedClock(ReadClock read, std::uint64_t clock_hz) : read_(std::move(read)), clock_hz_(clock_hz), clock_(started()) { share(); }
+
+void FollowedClock::begin() {
+    clock_.begin(require_both());
+    share();
+}
+
+void FollowedClock::follow() {
+    if (now_ticks() - clock_.last() < clock_hz_ / kFollowsPerS) return;
+    end();
+}
+
+void FollowedClock::end() {
+    if (const auto pair = read_both()) {
+        clock_.follow(*pair);
+    } else {
+        clock_.doubt(now_ticks() - clock_.last());
+    }
+    share();
+}
+
+ClockMapping FollowedClock::mapping() const {
+    for (;;) {
+        const std::uint32_t before = version_.load(std::memory_order_acquire);
+        const ClockMapping mapping{.ticks = ticks_.load(std::memory_order_relaxed),
+                                   .nic = nic_.load(std::memory_order_relaxed),
+                                   .ticks_per_nic = ticks_per_nic_.load(std::memory_order_relaxed)};
+        std::atomic_thread_fence(std::memory_order_acquire);
+        if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) return mapping;
+    }
+}
+
+void FollowedClock::share() {
+    const std::uint32_t version = version_.load(std::memory_order_relaxed);
+    version_.store(version + 1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    ticks_.store(clock_.mapping().ticks, std::memory_order_relaxed);
+    nic_.store(clock_.mapping().nic, std::memory_order_relaxed);
+    ticks_per_nic_.store(clock_.mapping().ticks_per_nic, std::memory_order_relaxed);
+    version_.store(version + 2, std::memory_order_release);
+}
+
+std::optional<ClockPair> FollowedClock::read_both() const {
+    std::optional<ClockPair> best;
+    for (int i = 0; i < kReadings; ++i) {
+        const Ticks before = now_ticks();
+        const auto nic = read_();
+        const Ticks width = now_ticks() - before;
+        if (nic && (!best || width < best->width)) best = ClockPair{.ticks = before + width / 2, .nic = *nic, .width = width};
+    }
+    return best;
+}
+
+ClockPair FollowedClock::require_both() const {
+    if (const auto pair = read_both()) return *pair;
+    throw Error("port_unavailable", "the clock of a port can no longer be read", "hardware");
+}
+
+NicClock FollowedClock::started() const {
+    const ClockPair first = require_both();
+    std::this_thread::sleep_for(kFirstStretch);
+    const ClockPair second = require_both();
+    if (static_cast<std::int64_t>(second.nic - first.nic) <= 0) throw Error("port_unavailable", "the clock of a port stands still", "hardware");
+    return {first, second, clock_hz_};
+}
+
+}  // namespace dutperf

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// A NIC's clock told in the tester's ticks. Both are read together again and again while a trial runs, and the NIC's time is taken to pass evenly from each
+// reading to the next. How far the next reading is from what was foretold is what the times may be wrong by: it is measured, not assumed.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+#include "pace/due_after.hpp"
+#include "port/hardware.hpp"
+
+namespace dutperf {
+
+// One reading of both: the NIC's clock was `nic` within `width` / 2 of `ticks`.
+struct ClockPair {
+    Ticks ticks = 0;
+    std::uint64_t nic = 0;
+    Ticks width = 0;
+};
+
+// From one clock to the other, near the instant at which both were read last.
+struct ClockMapping {
+    Ticks ticks = 0;
+    std::uint64_t nic = 0;
+    double ticks_per_nic = 1;
+
+    [[nodiscard]] Ticks ticks_of(std::uint64_t nic_time) const {
+        const auto since = static_cast<double>(static_cast<std::int64_t>(nic_time - nic));
+        return ticks + static_cast<Ticks>(std::llround(since * ticks_per_nic));
+    }
+};
+
+// Follows one clock by pairs.
+class NicClock {
+public:
+    // The rate comes from both; the further apart they are, the better. Their NIC times must differ. `stretch`: how far the rate looks back at least.
+    NicClock(const ClockPair& first, const ClockPair& second, Ticks stretch);
+
+    // What was foretold for now is compared with what was read, from which the mapping goes on.
+    void follow(const ClockPair& now);
+    // A pair of which nothing was foretold.
+    void begin(const ClockPair& now);
+
+    [[nodiscard]] const ClockMapping& mapping() const { return mapping_; }
+    [[nodiscard]] Ticks last() const { return mapping_.ticks; }
+
+    // By how many ticks a time may be wrong: the largest disagreement, half the width of its reading, and one tick of the NIC.
+    [[nodiscard]] double uncertainty() const { return worst_ + mapping_.ticks_per_nic; }
+    // The clock could not be read for so long.
+    void doubt(Ticks ticks) { worst_ = std::max(worst_, static_cast<double>(ticks)); }
+
+private:
+    void go_on_from(const ClockPair& now);
+
+    Ticks stretch_;
+    ClockPair older_, newer_;  // the rate is that since `older_`
+    ClockMapping mapping_;
+    double worst_ = 0;
+};
+
+// Reads a clock in time and shares what comes of it: one thread follows, any may ask.
+class FollowedClock {
+public:
+    // Takes 100 ms. Throws Error "port_unavailable", its field "hardware", where the clock stands still or cannot be read.
+    FollowedClock(ReadClock read, std::uint64_t clock_hz);
+
+    // A trial begins: reads the clock, and counts how wrong it is from here on.
+    void begin();
+    // To be called every few milliseconds; reads the clock every 20.
+    void follow();
+    // The trial has ended.
+    void end();
+
+    [[nodiscard]] ClockMapping mapping() const;
+    [[nodiscard]] double uncertainty() const { return clock_.uncertainty(); }
+
+private:
+    [[nodiscard]] std::optional<ClockPair> read_both() const;
+    [[nodiscard]] ClockPair require_both() const;
+    [[nodiscard]] NicClock started() const;
+    void share();
+
+    ReadClock read_;
+    std::uint64_t clock_hz_;
+    NicClock clock_;
+    std::atomic<std::uint32_t> version_{0};  // odd while the mapping is written
+    std::atomic<Ticks> ticks_{0};
+    std::atomic<std::uint64_t> nic_{0};
+    std::atomic<double> ticks_per_nic_{1};
+};
+
+}  // namespace dutperf

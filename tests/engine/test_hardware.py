@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Help of hardware: found by what a port offers, refused where it does not, and what comes of it.
+
+No NIC is at hand: an engine whose NIC is made up (engine/tests/fake_nic.cpp) joins its ports by a cable that is a millisecond long, and lets frames be
+polled two milliseconds after they have arrived. Its clock ticks and starts otherwise than the tester's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dutperf.model import DirectionCounts, TrialResult, Verdict
+from dutperf.tester import TesterError
+from dutperf.tester.engine import EngineCommand, EngineTester
+
+from .conftest import OpenEngine
+from .streams import stream, trial
+from .test_ring import reversed_stream
+
+CABLE_US = 1_000.0
+POLLED_US = CABLE_US + 2_000.0
+UNREST_US = 900.0
+"""What a busy machine may add to the median of delays, from stamp to driver."""
+CLOCK_US = 20.0
+"""How well two clocks are expected to agree: far less than what is to be told apart, far more than they disagree by."""
+
+
+@pytest.fixture
+def command(command: EngineCommand) -> EngineCommand:
+    """The engine whose NIC is made up."""
+    program = Path(command.program).with_name("dutperf-engine-fake-nic")
+    if not program.exists():
+        pytest.skip("no engine with a NIC that is made up: its build needs GoogleTest")
+    return EngineCommand(str(program))
+
+
+@pytest.fixture
+def real_engine(command: EngineCommand) -> Iterator[OpenEngine]:
+    """Opens the engine itself, on ports without any help."""
+    own = EngineCommand(str(Path(command.program).with_name("dutperf-engine")))
+    engines: list[EngineTester] = []
+
+    def open_one(port: str, *hardware: str) -> EngineTester:
+        engines.append(EngineTester(own, {"left": {"port": port}, "right": {"port": port}, "memory": "no_huge_pages", "hardware": list(hardware)}))
+        return engines[-1]
+
+    yield open_one
+    for engine in engines:
+        engine.close()
+
+
+def measured(open_engine: OpenEngine, *hardware: str, stamping: str = "every", **opened: object) -> TrialResult:
+    """A trial over the cable, both ways."""
+    with open_engine("ring", "ring", hardware=list(hardware), **opened) as engine:
+        one = stream()
+        tagged = {"tagged": {"count": 100, "after_ns": 0}} if stamping == "tagged" else {}
+        return engine.run(trial(one, reversed_stream(one), stamping=stamping, **tagged))
+
+
+def expect_all(counts: DirectionCounts) -> None:
+    assert (counts.sent, counts.received, counts.damaged, counts.duplicates, counts.stale) == (400, 400, 0, 0, 0)
+
+
+def test_ports_say_what_they_offer_and_the_tester_what_it_uses(open_engine: OpenEngine, real_engine: OpenEngine) -> None:
+    with open_engine("ring", "ring") as engine:
+        environment = engine.environment()
+    assert environment["hardware"] == []
+    assert environment["left"]["offers"] == environment["right"]["offers"] == ["receive_timestamps"]
+    with open_engine("ring", "ring", hardware=["receive_timestamps"]) as engine:
+        assert engine.environment()["hardware"] == ["receive_timestamps"]
+    with real_engine("null") as engine:
+        assert engine.environment()["left"]["offers"] == []
+
+
+@pytest.mark.parametrize("port", ["null", "ring"])
+def test_what_a_port_does_not_offer_is_refused_in_a_sentence(real_engine: OpenEngine, port: str) -> None:
+    with (
+        real_engine(port, "receive_timestamps") as engine,
+        pytest.raises(TesterError, match=f"net_{port} of the left port does not offer receive_timestamps; what it offers: none") as caught,
+    ):
+        engine.environment()
+    assert (caught.value.code, caught.value.field) == ("port_unavailable", "hardware")
+
+
+def test_time_stamps_of_a_clock_that_cannot_be_read_are_not_offered(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUTPERF_FAKE_NIC", "no_clock")
+    with open_engine("ring", "ring", hardware=["receive_timestamps"]) as engine, pytest.raises(TesterError, match="receive_timestamps") as caught:
+        engine.environment()
+    assert caught.value.field == "hardware"
+
+
+@pytest.mark.parametrize("stamping", ["every", "tagged"])
+@pytest.mark.parametrize("queues", [1, 2])
+def test_a_delay_ends_when_the_nic_says(open_engine: OpenEngine, stamping: str, queues: int) -> None:
+    result = measured(open_engine, "receive_timestamps", stamping=stamping, queues=queues)
+    assert result.verdict is Verdict.VALID, result.causes
+    for counts in result.directions().values():
+        expect_all(counts)
+        arrivals, delay = counts.receive_timestamps, counts.delay_us
+        assert arrivals is not None
+        assert delay is not None
+        assert (arrivals.by_nic, arrivals.by_poll, arrivals.impossible) == (counts.stamped_received, 0, 0)
+        assert 0 < arrivals.uncertainty_us < CLOCK_US
+        assert CABLE_US - CLOCK_US < delay.min < CABLE_US + UNREST_US
+        assert CABLE_US < delay.p50 < CABLE_US + UNREST_US
+
+
+def test_without_help_a_delay_ends_at_the_poll(open_engine: OpenEngine) -> None:
+    for counts in measured(open_engine).directions().values():
+        expect_all(counts)
+        assert counts.receive_timestamps is None
+        assert counts.delay_us is not None
+        assert counts.delay_us.min >= POLLED_US
+
+
+def test_unstamped_frames_arrive_at_their_poll_and_are_counted(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUTPERF_FAKE_NIC", "unstamped")
+    for counts in measured(open_engine, "receive_timestamps").directions().values():
+        expect_all(counts)
+        arrivals, delay = counts.receive_timestamps, counts.delay_us
+        assert arrivals is not None
+        assert delay is not None
+        assert (arrivals.by_nic, arrivals.by_poll) == (360, 40)
+        assert delay.p50 < CABLE_US + UNREST_US
+        assert delay.p99 >= POLLED_US
+
+
+def test_a_clock_that_jumps_makes_a_trial_invalid_and_no_delay_impossible(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUTPERF_FAKE_NIC", "jumps")
+    result = measured(open_engine, "receive_timestamps")
+    assert result.verdict is Verdict.INVALID
+    assert {cause.code for cause in result.causes} >= {"nic_clock"}
+    for counts in result.directions().values():
+        assert counts.receive_timestamps is not None
+        assert counts.receive_timestamps.uncertainty_us > 500
+        assert counts.delay_us is not None
+        assert counts.delay_us.min >= 0
+
+
+def test_frames_without_stamps_have_no_delays_that_could_end(open_engine: OpenEngine) -> None:
+    for counts in measured(open_engine, "receive_timestamps", stamping="none").directions().values():
+        expect_all(counts)
+        assert counts.receive_timestamps is None

@@ -32,8 +32,15 @@ std::optional<std::uint64_t> realtime_us() {
 bool offers(Help help, std::uint16_t port, const rte_eth_dev_info& info) {
     switch (help) {
         case Help::receive_timestamps: return ((info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TIMESTAMP) != 0 || is_pcap(info)) && clock_of(port)().has_value();
+        case Help::send_at: return (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) != 0 && clock_of(port)().has_value();
     }
     return false;
+}
+
+TimeField time_field(int (*enter)(int*, std::uint64_t*)) {
+    TimeField field;
+    if (enter(&field.offset, &field.flag) != 0) throw Error("internal", std::string("buffers have no room for time stamps: ") + rte_strerror(rte_errno));
+    return field;
 }
 
 }  // namespace
@@ -41,6 +48,7 @@ bool offers(Help help, std::uint16_t port, const rte_eth_dev_info& info) {
 std::string name_of(Help help) {
     switch (help) {
         case Help::receive_timestamps: return "receive_timestamps";
+        case Help::send_at: return "send_at";
     }
     return {};
 }
@@ -67,6 +75,10 @@ std::uint64_t receive_offloads(const Helps& helps, std::uint64_t capable) {
     return capable & (helps.contains(Help::receive_timestamps) ? RTE_ETH_RX_OFFLOAD_TIMESTAMP : 0);
 }
 
+std::uint64_t transmit_offloads(const Helps& helps, std::uint64_t capable) {
+    return capable & (helps.contains(Help::send_at) ? RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP : 0);
+}
+
 ReadClock clock_of(std::uint16_t port) {
     if (is_pcap(info_of(port))) return realtime_us;
     return [port]() -> std::optional<std::uint64_t> {
@@ -75,12 +87,7 @@ ReadClock clock_of(std::uint16_t port) {
     };
 }
 
-TimeField receive_time_field() {
-    TimeField field;
-    if (rte_mbuf_dyn_rx_timestamp_register(&field.offset, &field.flag) != 0) {
-        throw Error("internal", std::string("buffers have no room for receive time stamps: ") + rte_strerror(rte_errno));
-    }
-    return field;
-}
+TimeField receive_time_field() { return time_field(rte_mbuf_dyn_rx_timestamp_register); }
+TimeField send_time_field() { return time_field(rte_mbuf_dyn_tx_timestamp_register); }
 
 }  // namespace dutperf

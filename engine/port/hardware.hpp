@@ -14,9 +14,9 @@
 
 namespace dutperf {
 
-// receive_timestamps: the NIC says when a frame arrived.
-enum class Help : std::uint8_t { receive_timestamps };
-inline constexpr std::array kHelps{Help::receive_timestamps};
+// receive_timestamps: the NIC says when a frame arrived. send_at: it sends a frame at a given time.
+enum class Help : std::uint8_t { receive_timestamps, send_at };
+inline constexpr std::array kHelps{Help::receive_timestamps, Help::send_at};
 using Helps = std::set<Help>;
 
 // As in the protocol.
@@ -30,6 +30,10 @@ Helps offered_by(std::uint16_t port);
 
 // The offloads that a port has to be configured with, of those that it can do.
 std::uint64_t receive_offloads(const Helps& helps, std::uint64_t capable);
+std::uint64_t transmit_offloads(const Helps& helps, std::uint64_t capable);
+
+// Whether the engine has to know the port's clock.
+inline bool need_clock(const Helps& helps) { return helps.contains(Help::receive_timestamps) || helps.contains(Help::send_at); }
 
 // Reads the clock by which a port stamps frames, in units of its own; gives nothing where it cannot be read.
 using ReadClock = std::function<std::optional<std::uint64_t>()>;
@@ -44,9 +48,15 @@ struct TimeField {
     [[nodiscard]] std::uint64_t time(const rte_mbuf* buffer) const {
         return *RTE_MBUF_DYNFIELD(buffer, offset, const rte_mbuf_timestamp_t*);  // NOLINT(performance-no-int-to-ptr): DPDK's
     }
+    void set(rte_mbuf* buffer, std::uint64_t time) const {
+        *RTE_MBUF_DYNFIELD(buffer, offset, rte_mbuf_timestamp_t*) = time;  // NOLINT(performance-no-int-to-ptr): DPDK's
+        buffer->ol_flags |= flag;
+    }
+    void clear(rte_mbuf* buffer) const { buffer->ol_flags &= ~flag; }
 };
 
-// Throws Error "internal" where buffers have no room left for it.
+// Drivers look for them when their queues are set up. Throws Error "internal" where buffers have no room left for it.
 TimeField receive_time_field();
+TimeField send_time_field();
 
 }  // namespace dutperf

@@ -189,6 +189,8 @@ void Port::configure() {
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
         conf.rx_adv_conf.rss_conf.rss_hf = hashes;
     }
+    if (options_.hardware.contains(Help::send_at)) send_time_field();
+    conf.txmode.offloads = transmit_offloads(options_.hardware, info.tx_offload_capa);
     conf.rxmode.offloads = receive_offloads(options_.hardware, info.rx_offload_capa);
     std::uint16_t receive = static_cast<std::uint16_t>(std::min<std::uint32_t>(std::bit_ceil(options_.receive_ring), 32768)), transmit = kTransmitRing;
     const unsigned pool_size = options_.buffers != 0 ? options_.buffers : options_.max_frame_size > 2048 ? 4095 : 8191;

@@ -65,6 +65,11 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
                                      {"impossible", arrivals.impossible},
                                      {"uncertainty_us", arrivals.uncertainty / static_cast<double>(clock_hz) * 1e6}};
     }
+    if (result.nic_departures) {
+        const NicDepartures& departures = *result.nic_departures;
+        out["send_at"] = {
+            {"timed", departures.timed}, {"at_once", departures.at_once}, {"uncertainty_us", departures.uncertainty / static_cast<double>(clock_hz) * 1e6}};
+    }
     if (result.delays_file) {
         const DelaysWritten& file = *result.delays_file;
         out["delays_file"] = {{"written", file.written}, {"unwritten", file.unwritten}};

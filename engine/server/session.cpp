@@ -75,7 +75,7 @@ void Session::place() {
 }
 
 void Session::follow_clocks() {
-    if (!request_.hardware.contains(Help::receive_timestamps)) return;
+    if (!need_clock(request_.hardware)) return;
     for (std::size_t side = 0; side < 2; ++side) {
         clocks_[side] = std::make_unique<FollowedClock>(clock_of(ports_[side]->id()), clock_hz_);
     }

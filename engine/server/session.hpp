@@ -47,7 +47,7 @@ private:
     RoleCores cores_;
     Memory memory_;
     std::array<std::unique_ptr<Port>, 2> ports_;
-    std::array<std::unique_ptr<FollowedClock>, 2> clocks_;  // of ports whose NIC stamps frames
+    std::array<std::unique_ptr<FollowedClock>, 2> clocks_;  // of the ports, where one is needed
     std::array<Pool, 4> frame_pools_;
     Pool control_pool_;
     std::array<std::unique_ptr<rte_ring, RingDeleter>, 2> control_rings_;

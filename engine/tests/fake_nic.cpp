@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC that helps, where there is none: linked into an engine of its own, whose calls of DPDK pass here first (the linker's --wrap). Every port, whatever
 // its driver, then offers what engine/port/hardware.hpp knows. Between ports that are joined in memory there is a cable: frames leave when they are handed
-// over, arrive kCable later by the NIC's clock, and may be polled another kModeration later. $DUTPERF_FAKE_NIC names what is amiss (see struct Amiss).
+// over, or at the time that is given with them, arrive kCable later by the NIC's clock, and may be polled another kModeration later. $DUTPERF_FAKE_NIC names
+// what is amiss (see struct Amiss).
 #define ALLOW_EXPERIMENTAL_API
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf_dyn.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <deque>
@@ -16,6 +18,7 @@ namespace {
 
 constexpr double kCableS = 0.001, kModerationS = 0.002;
 constexpr double kTicksPerNicTick = 24.0019;  // no whole number, as with any two oscillators
+constexpr std::uint64_t kTransmitOffloads = RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
 constexpr std::uint64_t kNicAtStart = 1'000'000'007;
 
 // What $DUTPERF_FAKE_NIC says.
@@ -37,7 +40,7 @@ struct Held {
 };
 
 struct FakePort {
-    std::uint64_t receive_offloads = 0;
+    std::uint64_t receive_offloads = 0, transmit_offloads = 0;
     std::array<std::deque<Held>, 16> cable;  // to each receive queue
     std::uint64_t received = 0;
 };
@@ -54,13 +57,14 @@ std::uint64_t nic_time(std::uint64_t ticks) {
 
 // Where a frame on its way keeps when it left, and where the engine looks for its arrival.
 struct Fields {
-    int left = -1, arrived = -1;
-    std::uint64_t arrived_flag = 0;
+    int left = -1, time = -1;
+    std::uint64_t arrived_flag = 0, timed_flag = 0;
 
     Fields() {
         const rte_mbuf_dynfield field{.name = "fake_nic_left", .size = sizeof(std::uint64_t), .align = alignof(std::uint64_t), .flags = 0};
         left = rte_mbuf_dynfield_register(&field);
-        rte_mbuf_dyn_rx_timestamp_register(&arrived, &arrived_flag);
+        rte_mbuf_dyn_rx_timestamp_register(&time, &arrived_flag);
+        rte_mbuf_dyn_tx_timestamp_register(&time, &timed_flag);
     }
 };
 const Fields& fields() {
@@ -68,15 +72,23 @@ const Fields& fields() {
     return all;
 }
 
-std::uint16_t leave(std::uint16_t /*port*/, std::uint16_t /*queue*/, rte_mbuf** frames, std::uint16_t count, void* /*unused*/) {
-    for (std::uint16_t i = 0; i < count; ++i) *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*) = rte_rdtsc();
+std::uint64_t ticks_at(std::uint64_t nic_time) { return start + static_cast<std::uint64_t>(static_cast<double>(nic_time - kNicAtStart) * kTicksPerNicTick); }
+
+std::uint64_t departure(const FakePort& port, const rte_mbuf* frame) {
+    const std::uint64_t now = rte_rdtsc();
+    if ((port.transmit_offloads & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) == 0 || (frame->ol_flags & fields().timed_flag) == 0) return now;
+    return std::max(now, ticks_at(*RTE_MBUF_DYNFIELD(frame, fields().time, const rte_mbuf_timestamp_t*)));
+}
+
+std::uint16_t leave(std::uint16_t port, std::uint16_t /*queue*/, rte_mbuf** frames, std::uint16_t count, void* /*unused*/) {
+    for (std::uint16_t i = 0; i < count; ++i) *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*) = departure(ports[port], frames[i]);
     return count;
 }
 
 void stamp(FakePort& port, const Held& held) {
     held.frame->ol_flags &= ~fields().arrived_flag;
     if ((port.receive_offloads & RTE_ETH_RX_OFFLOAD_TIMESTAMP) == 0 || (amiss.unstamped && ++port.received % 10 == 0)) return;
-    *RTE_MBUF_DYNFIELD(held.frame, fields().arrived, rte_mbuf_timestamp_t*) = nic_time(held.arrives);
+    *RTE_MBUF_DYNFIELD(held.frame, fields().time, rte_mbuf_timestamp_t*) = nic_time(held.arrives);
     held.frame->ol_flags |= fields().arrived_flag;
 }
 
@@ -107,13 +119,16 @@ int __real_rte_eth_dev_start(std::uint16_t port);
 int __wrap_rte_eth_dev_info_get(std::uint16_t port, rte_eth_dev_info* info) {
     const int status = __real_rte_eth_dev_info_get(port, info);
     info->rx_offload_capa |= RTE_ETH_RX_OFFLOAD_TIMESTAMP;
+    info->tx_offload_capa |= kTransmitOffloads;
     return status;
 }
 
 int __wrap_rte_eth_dev_configure(std::uint16_t port, std::uint16_t receive, std::uint16_t transmit, const rte_eth_conf* conf) {
     rte_eth_conf real = *conf;
     ports[port].receive_offloads = conf->rxmode.offloads;
+    ports[port].transmit_offloads = conf->txmode.offloads;
     real.rxmode.offloads &= ~RTE_ETH_RX_OFFLOAD_TIMESTAMP;
+    real.txmode.offloads &= ~kTransmitOffloads;
     return __real_rte_eth_dev_configure(port, receive, transmit, &real);
 }
 

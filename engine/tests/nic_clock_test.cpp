@@ -6,6 +6,7 @@
 #include "frame/tag.hpp"
 #include "port/error.hpp"
 #include "trial/clock.hpp"
+#include "trial/departures.hpp"
 #include "trial/nic_stamps.hpp"
 
 namespace dutperf {
@@ -21,6 +22,15 @@ struct Oscillator {
     [[nodiscard]] std::uint64_t at(Ticks ticks) const { return at_zero + static_cast<std::uint64_t>(static_cast<double>(ticks) / ticks_per_nic); }
     [[nodiscard]] ClockPair pair(Ticks ticks, Ticks width = 0) const { return {ticks, at(ticks), width}; }
 };
+
+TEST(ClockMapping, NoTimeOfTheNicIsBeforeWhatItStandsFor) {
+    const ClockMapping mapping{.ticks = 1'000'000'000'000, .nic = 0xFFFF'FFFF'FFFF'FF00, .ticks_per_nic = 24.0019, .uncertainty = 0};
+    for (Ticks at = mapping.ticks - 100'000; at < mapping.ticks + 100'000; at += 997) {
+        const Ticks told = mapping.ticks_of(mapping.nic_at_or_after(at));
+        EXPECT_GE(told + 1, at);  // rounded
+        EXPECT_LT(told, at + 26);
+    }
+}
 
 double error_of(const ClockMapping& mapping, const Oscillator& nic, Ticks ticks) {
     return static_cast<double>(static_cast<std::int64_t>(mapping.ticks_of(nic.at(ticks)) - ticks));
@@ -102,6 +112,50 @@ TEST(FollowedClock, OwnsUpToTimeInWhichItCouldNotRead) {
     clock.follow();
     EXPECT_GE(clock.uncertainty(), static_cast<double>(kSecond / 20));
     EXPECT_NEAR(static_cast<double>(clock.mapping().ticks_of(since / 3)), static_cast<double>(since), 1e6);
+}
+
+// A constant rate's due times, and frames that are to leave at them.
+struct Sending {
+    static constexpr std::uint32_t kFrames = 5;
+    static constexpr Ticks kEvery = 1'000'000;
+    std::array<rte_mbuf, kFrames> frames{};
+    std::array<rte_mbuf*, kFrames> burst{};
+    ConstantRate schedule{kSecond, kSecond / kEvery, kFrames, kFrames};
+    TimeField field{.offset = offsetof(rte_mbuf, dynfield1), .flag = std::uint64_t{1} << 23U};
+
+    Sending() {
+        for (std::uint32_t i = 0; i < kFrames; ++i) burst[i] = &frames[i];
+        for (rte_mbuf& frame : frames) frame.ol_flags = field.flag;  // of an earlier use
+    }
+};
+
+TEST(Departures, AreTheDueTimesAndNeverBeforeByAsMuchAsTheClockMayBeWrong) {
+    FollowedClock clock([] { return std::optional(now_ticks() / 2); }, kSecond);
+    Sending sending;
+    const Ticks now = now_ticks(), margin = static_cast<Ticks>(std::ceil(clock.mapping().uncertainty));
+    sending.schedule.start(now - 3 * Sending::kEvery / 2);  // two are late, three are to come
+    Departures departures({&clock, sending.field, 10 * Sending::kEvery});
+    const Ticks* times = departures.plan(sending.schedule, Sending::kFrames, now);
+    departures.write(sending.burst.data(), Sending::kFrames);
+    for (std::uint32_t i = 0; i < Sending::kFrames; ++i) {
+        const Ticks due = sending.schedule.due_of(i);
+        EXPECT_EQ(times[i], std::max(now, due + margin));
+        EXPECT_EQ(sending.field.is_set(sending.burst[i]), i >= 2);
+        if (i < 2) continue;
+        const Ticks leaves = clock.mapping().ticks_of(sending.field.time(sending.burst[i]));
+        EXPECT_GE(leaves + 1, due + margin);
+        EXPECT_LE(leaves, due + margin + 4);
+    }
+    EXPECT_EQ(departures.counts().timed, 3);
+    EXPECT_EQ(departures.counts().at_once, 2);
+}
+
+TEST(Departures, WithoutAClockNothingIsPlanned) {
+    Sending sending;
+    sending.schedule.start(0);
+    Departures departures({});
+    EXPECT_EQ(departures.plan(sending.schedule, Sending::kFrames, 1), nullptr);
+    EXPECT_EQ(departures.lead(), 0);
 }
 
 // A frame with what the NIC says of it.

@@ -13,6 +13,7 @@
 #include "flow/flow_source.hpp"
 #include "frame/frame_template.hpp"
 #include "pace/share.hpp"
+#include "trial/departures.hpp"
 #include "trial/trial.hpp"
 
 namespace dutperf {
@@ -124,6 +125,7 @@ struct FrameSourceParts {
     FieldPair ports, addresses;
     std::uint32_t n, m;
     StampChoice stamps;
+    NicSending nic = {};
     Share share = {};
 };
 
@@ -132,14 +134,19 @@ class FrameSource {
 public:
     explicit FrameSource(const FrameSourceParts& parts) : parts_(parts), stride_(parts.share.stride) {}
 
-    // Buffers for the frames j … j+count-1 of the share, complete, stamped `stamp`. False if the driver holds so many buffers that too few are left.
-    bool make(std::uint64_t j, std::uint32_t count, std::uint64_t stamp, rte_mbuf** frames) {
+    // Buffers for the frames j … j+count-1 of the share, complete, stamped `stamp`, or each as `stamps` says where that is given. False if the driver holds
+    // so many buffers that too few are left.
+    bool make(std::uint64_t j, std::uint32_t count, std::uint64_t stamp, rte_mbuf** frames, const Ticks* stamps = nullptr) {
         const std::uint64_t k = parts_.share.number(j);
         if (!take(k, count, frames)) return false;
         if constexpr (V::ports) parts_.ports.fill(k, count, source_port_, destination_port_);
         if constexpr (V::addresses) parts_.addresses.fill(k, count, source_address_, destination_address_);
         // 0 stands for "no stamp"
         if constexpr (V::stamps) stamped_ += parts_.stamps.fill(k, parts_.share.stride, count, (stamp & kMask40) != 0 ? stamp : 1, stamps_.data());
+        if constexpr (V::stamps) {
+            if (stamps != nullptr) [[unlikely]]
+                stamp_each(count, stamps);
+        }
         compute(parts_.foreground->frame(), k, count, of_foreground_);
         if constexpr (V::mixed) compute(parts_.background->frame(), k, count, of_background_);
         write(count, frames);
@@ -149,6 +156,12 @@ public:
     [[nodiscard]] std::uint64_t stamped() const { return stamped_; }
 
 private:
+    void stamp_each(std::uint32_t count, const Ticks* stamps) {
+        for (std::uint32_t i = 0; i < count; ++i) {
+            if (stamps_[i] != 0) stamps_[i] = (stamps[i] & kMask40) != 0 ? stamps[i] : 1;
+        }
+    }
+
     template <class Word>
     using Words = std::array<Word, kMaxBurst>;
 

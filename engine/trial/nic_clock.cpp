@@ -70,7 +70,8 @@ ClockMapping FollowedClock::mapping() const {
         const std::uint32_t before = version_.load(std::memory_order_acquire);
         const ClockMapping mapping{.ticks = ticks_.load(std::memory_order_relaxed),
                                    .nic = nic_.load(std::memory_order_relaxed),
-                                   .ticks_per_nic = ticks_per_nic_.load(std::memory_order_relaxed)};
+                                   .ticks_per_nic = ticks_per_nic_.load(std::memory_order_relaxed),
+                                   .uncertainty = uncertainty_.load(std::memory_order_relaxed)};
         std::atomic_thread_fence(std::memory_order_acquire);
         if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) return mapping;
     }
@@ -83,6 +84,7 @@ void FollowedClock::share() {
     ticks_.store(clock_.mapping().ticks, std::memory_order_relaxed);
     nic_.store(clock_.mapping().nic, std::memory_order_relaxed);
     ticks_per_nic_.store(clock_.mapping().ticks_per_nic, std::memory_order_relaxed);
+    uncertainty_.store(clock_.uncertainty(), std::memory_order_relaxed);
     version_.store(version + 2, std::memory_order_release);
 }
 

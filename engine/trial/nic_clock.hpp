@@ -26,10 +26,15 @@ struct ClockMapping {
     Ticks ticks = 0;
     std::uint64_t nic = 0;
     double ticks_per_nic = 1;
+    double uncertainty = 0;  // ticks by which what it says may be wrong
 
     [[nodiscard]] Ticks ticks_of(std::uint64_t nic_time) const {
         const auto since = static_cast<double>(static_cast<std::int64_t>(nic_time - nic));
         return ticks + static_cast<Ticks>(std::llround(since * ticks_per_nic));
+    }
+    [[nodiscard]] std::uint64_t nic_at_or_after(Ticks at) const {
+        const auto since = static_cast<double>(static_cast<std::int64_t>(at - ticks));
+        return nic + static_cast<std::uint64_t>(static_cast<std::int64_t>(std::ceil(since / ticks_per_nic)));
     }
 };
 
@@ -89,7 +94,7 @@ private:
     std::atomic<std::uint32_t> version_{0};  // odd while the mapping is written
     std::atomic<Ticks> ticks_{0};
     std::atomic<std::uint64_t> nic_{0};
-    std::atomic<double> ticks_per_nic_{1};
+    std::atomic<double> ticks_per_nic_{1}, uncertainty_{0};
 };
 
 }  // namespace dutperf

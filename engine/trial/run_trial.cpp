@@ -19,6 +19,7 @@ constexpr double kStartDelayS = 0.002;       // so that every loop is running wh
 constexpr double kSendingGraceShare = 0.01;  // sending goes on this much longer before the rest is given up; the client judges far more strictly
 constexpr double kSendingGraceS = 0.05;
 constexpr std::uint64_t kMostSharedFrames = std::uint64_t{1} << 34U;  // 2 GiB for each receiver
+constexpr double kLeadS = 0.0002;  // that frames are handed over ahead of time: longer than a turn, and few enough frames for a driver's ring
 constexpr Ticks kUnknown = std::numeric_limits<Ticks>::max();
 
 std::size_t sending_port(Direction direction) { return direction == Direction::forward ? 0 : 1; }
@@ -166,7 +167,8 @@ struct RunningTrial::Loop {
             return still;
         const auto ended = static_cast<int>(sending - still);
         if (trial.sending_.fetch_sub(ended) == ended) {
-            const double drain_s = trial.stopped_ ? 0 : static_cast<double>(trial.spec_.drain_ns) / 1e9;
+            const double ahead_s = trial.bed_.hardware.contains(Help::send_at) ? kLeadS : 0;
+            const double drain_s = ahead_s + (trial.stopped_ ? 0 : static_cast<double>(trial.spec_.drain_ns) / 1e9);
             trial.end_.store(now_ticks() + static_cast<Ticks>(drain_s * static_cast<double>(trial.bed_.clock_hz)));
         }
         return still;
@@ -218,7 +220,13 @@ FrameSourceParts RunningTrial::frame_parts(Direction direction) {
             .addresses = address_fields(stream, generator_seed(spec_.seed, direction, Generator::addresses), bed_.queues),
             .n = stream.n,
             .m = stream.m,
-            .stamps = stamp_choice(spec_, direction)};
+            .stamps = stamp_choice(spec_, direction),
+            .nic = nic_sending(direction)};
+}
+
+NicSending RunningTrial::nic_sending(Direction direction) const {
+    if (!bed_.hardware.contains(Help::send_at)) return {};
+    return {.clock = bed_.clocks[sending_port(direction)], .field = send_time_field(), .lead = static_cast<Ticks>(kLeadS * static_cast<double>(bed_.clock_hz))};
 }
 
 void RunningTrial::make_senders(Direction direction) {
@@ -361,6 +369,7 @@ DirectionResult RunningTrial::gather(Direction direction) const {
     if (result.delay && spec_.lost_delay_ns && result.stamped_sent > result.stamped_received) {
         result.delay->record(ticks_of(*spec_.lost_delay_ns, bed_.clock_hz), result.stamped_sent - result.stamped_received);
     }
+    gather_departures(direction, result);
     gather_stamps(direction, result);
     gather_away(direction, result);
     gather_port_counters(direction, result);
@@ -416,6 +425,16 @@ void RunningTrial::gather_received(Direction direction, DirectionResult& into) c
         for (const auto& back : receivers_[opposite]) other[kind] += spec_.streams[opposite] ? 0 : back->counts().other[kind];
         add(into.other_received, kOtherKindNames[kind], other[kind]);
     }
+}
+
+void RunningTrial::gather_departures(Direction direction, DirectionResult& into) const {
+    if (!bed_.hardware.contains(Help::send_at)) return;
+    NicDepartures& departures = into.nic_departures.emplace();
+    for (const auto& sender : senders_[index_of(direction)]) {
+        departures.timed += sender->departures().timed;
+        departures.at_once += sender->departures().at_once;
+    }
+    departures.uncertainty = bed_.clocks[sending_port(direction)]->uncertainty();
 }
 
 void RunningTrial::gather_stamps(Direction direction, DirectionResult& into) const {

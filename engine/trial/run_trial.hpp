@@ -28,7 +28,7 @@ struct TestBed {
     RoleCores cores;
     std::uint64_t clock_hz;
     Helps hardware;                        // that the ports are used with
-    std::array<FollowedClock*, 2> clocks;  // of the ports; nullptr where frames are not stamped by them
+    std::array<FollowedClock*, 2> clocks;  // of the ports; nullptr where none is needed
 };
 
 class RunningTrial {
@@ -63,6 +63,8 @@ private:
     DirectionResult gather(Direction direction) const;
     void gather_sent(Direction direction, DirectionResult& into) const;
     void gather_received(Direction direction, DirectionResult& into) const;
+    [[nodiscard]] NicSending nic_sending(Direction direction) const;
+    void gather_departures(Direction direction, DirectionResult& into) const;
     void gather_stamps(Direction direction, DirectionResult& into) const;
     void gather_away(Direction direction, DirectionResult& into) const;
     void gather_port_counters(Direction direction, DirectionResult& into) const;

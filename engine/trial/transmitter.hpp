@@ -4,6 +4,7 @@
 
 #include <rte_ring.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -51,6 +52,8 @@ public:
     [[nodiscard]] const SenderCounts& counts() const { return counts_; }
     // Frames made with a time stamp. After the trial.
     [[nodiscard]] virtual std::uint64_t stamped() const { return 0; }
+    // When frames left, where the NIC was told when. After the trial.
+    [[nodiscard]] virtual DepartureCounts departures() const { return {}; }
 
 protected:
     void send_control();
@@ -81,7 +84,7 @@ template <Schedule S, class V>
 class Transmitter final : public Sender {
 public:
     Transmitter(PortQueue queue, const S& schedule, rte_ring* control, const FrameSourceParts& parts)
-        : Sender(queue, control), schedule_(schedule), source_(parts) {}
+        : Sender(queue, control), schedule_(schedule), source_(parts), departures_(parts.nic) {}
 
     void start(const SendingTime& time) override {
         Sender::start(time);
@@ -95,23 +98,28 @@ public:
         if (done_.load(std::memory_order_relaxed)) return 0;
         Ticks end = 0;
         if (pending_ != 0) [[unlikely]]
-            end = retry(schedule_.due_of(schedule_.number() - pending_));
-        const std::uint32_t count = pending_ != 0 ? 0 : schedule_.due(now);
-        if (count != 0) end = send(count);
+            end = retry(std::min(schedule_.due_of(schedule_.number() - pending_), now));
+        const std::uint32_t count = pending_ != 0 ? 0 : schedule_.due(now + departures_.lead());
+        if (count != 0) end = send(count, now);
         if ((schedule_.finished() && pending_ == 0) || now > deadline_ || stopped_.load(std::memory_order_relaxed)) [[unlikely]]
             finish();
         return end;
     }
 
     [[nodiscard]] std::uint64_t stamped() const override { return source_.stamped(); }
+    [[nodiscard]] DepartureCounts departures() const override { return departures_.counts(); }
 
 private:
-    Ticks send(std::uint32_t count) {
-        const Ticks oldest = schedule_.next_due();
-        if (!source_.make(schedule_.number(), count, V::stamps ? now_ticks() : 0, burst_.data())) {
+    Ticks send(std::uint32_t count, Ticks now) {
+        const Ticks oldest = std::min(schedule_.next_due(), now);  // what is handed over ahead of time is not late
+        const Ticks stamp = V::stamps ? now_ticks() : 0;
+        const Ticks* times = departures_.plan(schedule_, count, std::max(now, stamp));
+        if (!source_.make(schedule_.number(), count, stamp, burst_.data(), times)) {
             ++counts_.refused;  // every buffer is with the driver
             return 0;
         }
+        if (times != nullptr) [[unlikely]]
+            departures_.write(burst_.data(), count);
         schedule_.advance(count);
         return hand_over(count, oldest);
     }
@@ -119,6 +127,7 @@ private:
     S schedule_;
     Ticks deadline_ = 0;
     FrameSource<V> source_;
+    Departures departures_;
 };
 
 // A transmitter of the right composition for the stream.

@@ -15,6 +15,7 @@
 #include "measure/histogram.hpp"
 #include "measure/missing_frames.hpp"
 #include "pace/schedule.hpp"
+#include "trial/departures.hpp"
 #include "trial/nic_stamps.hpp"
 
 namespace dutperf {
@@ -122,6 +123,11 @@ struct NicArrivals : StampCounts {
     double uncertainty = 0;  // of its clock against the tester's, at most, in ticks
 };
 
+// How frames left where the NIC was told when.
+struct NicDepartures : DepartureCounts {
+    double uncertainty = 0;  // of its clock against the tester's, at most, in ticks
+};
+
 struct DirectionResult {
     std::uint64_t intended = 0, sent = 0, received = 0;
     std::uint64_t foreground_sent = 0, background_sent = 0, foreground_received = 0, background_received = 0;
@@ -134,6 +140,7 @@ struct DirectionResult {
     std::optional<SignedHistogram> delay_change;  // ticks, from one frame to the next (RFC 8219 7.3.2); where every frame is stamped
     std::optional<DelaysWritten> delays_file;
     std::optional<NicArrivals> nic_arrivals;
+    std::optional<NicDepartures> nic_departures;
     std::optional<Losses> losses;      // where frames are missing
     std::optional<Arrivals> arrivals;  // where any came
     std::map<std::string, std::uint64_t> tester_drops, other_received;

@@ -327,6 +327,17 @@ class NicArrivals(Value):
         return f": {self.by_nic:,} delays end at the NIC's receive time stamps{impossible}{polled}; {clock}"
 
 
+class NicDepartures(Value):
+    """How frames left, where the NIC was told when."""
+
+    timed: Count
+    """Handed over ahead of time, to leave when they are due."""
+    at_once: Count
+    """Their time had come before they were handed over."""
+    uncertainty_us: float
+    """Of the NIC's clock against the tester's, at most, as far as was measured during the trial."""
+
+
 LOSS_BINS = 100
 """Equal parts of the sending time over which losses are counted."""
 
@@ -397,6 +408,8 @@ class DirectionCounts(Value):
     delays_file: DelaysWritten | None = None
     receive_timestamps: NicArrivals | None = None
     """Where frames were stamped and the NIC was to tell when they arrived."""
+    send_at: NicDepartures | None = None
+    """Where the NIC was told when to send each frame."""
     stamped_sent: Count = 0
     stamped_received: Count = 0
     late: Count = 0

@@ -29,7 +29,7 @@ FEW_IN_BURSTS = 0.001
 TIMEOUT_SLACK = 0.1
 """The tester may add this share of the frame timeout to a delay where frames are late."""
 NIC_CLOCK_LIMIT_US = 100.0
-"""The clock by which a NIC tells arrivals may be uncertain by this: pairs of readings 20 ms apart that agree no better say that it was put forward or back."""
+"""A NIC's clock by which frames arrive or leave may be uncertain by this: readings 20 ms apart that agree no better say that it was put forward or back."""
 DUT_CORE_TAKEN_LIMIT = 0.05
 """Others may take this share of the core of a DUT on this machine while frames are lost."""
 
@@ -142,11 +142,11 @@ def _late_in_tester(trial: Trial, _direction: Direction, counts: DirectionCounts
 
 
 def _nic_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... and delays end when a clock said that was followed throughout."""
-    arrivals = counts.receive_timestamps
-    if arrivals is None or arrivals.uncertainty_us <= NIC_CLOCK_LIMIT_US:
+    """... and frames left, or delays ended, when a clock said that was followed throughout."""
+    uncertain_us = max((told.uncertainty_us for told in (counts.send_at, counts.receive_timestamps) if told is not None), default=0.0)
+    if uncertain_us <= NIC_CLOCK_LIMIT_US:
         return None
-    return f"the NIC's clock, by which arrivals are told, was uncertain by {arrivals.uncertainty_us:,.1f} us, more than the {NIC_CLOCK_LIMIT_US:g} us allowed"
+    return f"a NIC's clock, by which frames leave or arrive, was uncertain by {uncertain_us:,.1f} us, more than the {NIC_CLOCK_LIMIT_US:g} us allowed"
 
 
 def _received_too_many(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:

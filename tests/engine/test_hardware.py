@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from dutperf.model import DirectionCounts, TrialResult, Verdict
+from dutperf.config import Help
+from dutperf.model import Bursts, DirectionCounts, Poisson, TrialResult, Verdict
 from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
 
 from .conftest import OpenEngine
 from .streams import stream, trial
+from .test_queues import sent_by
 from .test_ring import reversed_stream
 
+ALL = list(get_args(Help))
 CABLE_US = 1_000.0
 POLLED_US = CABLE_US + 2_000.0
 UNREST_US = 900.0
@@ -68,26 +72,29 @@ def test_ports_say_what_they_offer_and_the_tester_what_it_uses(open_engine: Open
     with open_engine("ring", "ring") as engine:
         environment = engine.environment()
     assert environment["hardware"] == []
-    assert environment["left"]["offers"] == environment["right"]["offers"] == ["receive_timestamps"]
-    with open_engine("ring", "ring", hardware=["receive_timestamps"]) as engine:
-        assert engine.environment()["hardware"] == ["receive_timestamps"]
+    assert environment["left"]["offers"] == environment["right"]["offers"] == ALL
+    for used in (ALL, ALL[:1]):
+        with open_engine("ring", "ring", hardware=used) as engine:
+            assert engine.environment()["hardware"] == used
     with real_engine("null") as engine:
         assert engine.environment()["left"]["offers"] == []
 
 
 @pytest.mark.parametrize("port", ["null", "ring"])
-def test_what_a_port_does_not_offer_is_refused_in_a_sentence(real_engine: OpenEngine, port: str) -> None:
+@pytest.mark.parametrize("help_", ALL)
+def test_what_a_port_does_not_offer_is_refused_in_a_sentence(real_engine: OpenEngine, port: str, help_: str) -> None:
     with (
-        real_engine(port, "receive_timestamps") as engine,
-        pytest.raises(TesterError, match=f"net_{port} of the left port does not offer receive_timestamps; what it offers: none") as caught,
+        real_engine(port, help_) as engine,
+        pytest.raises(TesterError, match=f"net_{port} of the left port does not offer {help_}; what it offers: none") as caught,
     ):
         engine.environment()
     assert (caught.value.code, caught.value.field) == ("port_unavailable", "hardware")
 
 
-def test_time_stamps_of_a_clock_that_cannot_be_read_are_not_offered(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("help_", ["receive_timestamps", "send_at"])
+def test_times_of_a_clock_that_cannot_be_read_are_not_offered(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch, help_: str) -> None:
     monkeypatch.setenv("DUTPERF_FAKE_NIC", "no_clock")
-    with open_engine("ring", "ring", hardware=["receive_timestamps"]) as engine, pytest.raises(TesterError, match="receive_timestamps") as caught:
+    with open_engine("ring", "ring", hardware=[help_]) as engine, pytest.raises(TesterError, match=help_) as caught:
         engine.environment()
     assert caught.value.field == "hardware"
 
@@ -144,3 +151,36 @@ def test_frames_without_stamps_have_no_delays_that_could_end(open_engine: OpenEn
     for counts in measured(open_engine, "receive_timestamps", stamping="none").directions().values():
         expect_all(counts)
         assert counts.receive_timestamps is None
+
+
+@pytest.mark.parametrize("stamping", ["every", "tagged"])
+@pytest.mark.parametrize("queues", [1, 2])
+def test_frames_leave_when_the_nic_is_told_and_their_stamps_say_so(open_engine: OpenEngine, stamping: str, queues: int) -> None:
+    """From the time at which a frame is to leave to its arrival by the NIC's clock nothing of this machine's unrest is left: only the cable."""
+    result = measured(open_engine, "receive_timestamps", "send_at", stamping=stamping, queues=queues)
+    for counts in result.directions().values():
+        expect_all(counts)
+        departures, delay = counts.send_at, counts.delay_us
+        assert departures is not None
+        assert delay is not None
+        assert departures.timed + departures.at_once == counts.sent
+        assert departures.timed > counts.sent / 10
+        assert 0 < departures.uncertainty_us < CLOCK_US
+        assert delay.min == pytest.approx(CABLE_US, abs=CLOCK_US)
+        assert delay.p50 == pytest.approx(CABLE_US, abs=CLOCK_US)
+
+
+@pytest.mark.parametrize("pattern", [Poisson(), Bursts(frames=8)])
+def test_any_pattern_leaves_at_given_times(open_engine: OpenEngine, pattern: Poisson | Bursts) -> None:
+    with open_engine("ring", "ring", hardware=["send_at"]) as engine:
+        counts = engine.run(trial(stream(pattern=pattern))).forward
+    assert counts is not None
+    expect_all(counts)
+    assert counts.send_at is not None
+    assert counts.send_at.timed > counts.sent / 10
+
+
+def test_frames_are_the_same_to_the_byte_when_they_leave_at_given_times(open_engine: OpenEngine, tmp_path: Path) -> None:
+    one = trial(stream(4, 84, rate_fps=5000, networks=256))
+    plain, timed = (sent_by(open_engine, tmp_path / str(len(used)), 1, one, hardware=used) for used in ([], ["send_at"]))
+    assert timed == plain

@@ -7,6 +7,7 @@ On few cores several roles share one, which changes nothing but the speed.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,13 +80,13 @@ def test_a_trial_ends_when_the_last_sender_has_given_up(open_engine: OpenEngine)
     assert result.forward.foreground_sent == result.forward.sent
 
 
-def sent_by(open_engine: OpenEngine, directory: Path, queues: int, one: Trial) -> list[bytes]:
+def sent_by(open_engine: OpenEngine, directory: Path, queues: int, one: Trial, **opened: Any) -> list[bytes]:
     """The frames that so many senders send, by their number; the bytes of time stamps, and of checksums over them, only whether they are there."""
     directory.mkdir()
     files = [directory / f"{queue}.pcap" for queue in range(queues)]
     left = {"port": "vdev:net_pcap_left" + "".join(f",tx_pcap={file}" for file in files), "mac": "02:00:00:00:00:01"}
     others = "".join(f",tx_pcap={directory / f'back{queue}.pcap'}" for queue in range(queues))
-    with open_engine(left, {"port": "vdev:net_pcap_right" + others, "mac": "02:00:00:00:00:02"}, queues=queues) as engine:
+    with open_engine(left, {"port": "vdev:net_pcap_right" + others, "mac": "02:00:00:00:00:02"}, queues=queues, **opened) as engine:
         result = engine.run(one)
     assert result.forward is not None
     assert result.forward.sent == result.forward.intended

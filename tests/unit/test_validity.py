@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dutperf import validity
-from dutperf.model import LOSS_BINS, PUNCTUAL_US, Away, CatchingUp, Direction, Losses, NicArrivals, Quantiles, Verdict
+from dutperf.model import LOSS_BINS, PUNCTUAL_US, Away, CatchingUp, Direction, Losses, NicArrivals, NicDepartures, Quantiles, Verdict
 from plans import counts, trial
 
 LATE_US = validity.LATENESS_LIMIT_US
@@ -73,6 +73,7 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("receiver away with loss", {"received": 990, "away_us": Away(sender=0, receiver=LATE_WITH_LOSS_US + 1)}, {"receiver_away"}),
     ("a NIC's clock that was followed", {"receive_timestamps": nic_arrivals(validity.NIC_CLOCK_LIMIT_US)}, set()),
     ("a NIC's clock that somebody put forward", {"receive_timestamps": nic_arrivals(validity.NIC_CLOCK_LIMIT_US + 1)}, {"nic_clock"}),
+    ("a NIC's clock that sent late", {"send_at": NicDepartures(timed=1000, at_once=0, uncertainty_us=validity.NIC_CLOCK_LIMIT_US + 1)}, {"nic_clock"}),
     ("the DUT's own input drops are the DUT's", {"received": 990, "dut_input_drops": 10}, set()),
     (
         "several at once",

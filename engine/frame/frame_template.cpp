@@ -97,11 +97,17 @@ void FrameTemplate::sum_up() {
     const std::uint8_t* ip = &still[kIpAt];
     const auto udp_length = static_cast<std::uint16_t>(still.size() - udp_at_);
     const std::size_t addresses_at = ipv6_ ? ipv6::kSource : ipv4::kSource, addresses_size = ipv6_ ? 2 * sizeof(Ipv6) : 2 * sizeof(Ipv4);
-    udp_sum_ = checksum_fold(pseudo_header_sum(ip + addresses_at, addresses_size, udp_length, kProtocolUdp) + checksum_add(&still[udp_at_], udp_length));
+    pseudo_sum_ = checksum_fold(pseudo_header_sum(ip + addresses_at, addresses_size, udp_length, kProtocolUdp));
+    udp_sum_ = checksum_fold(pseudo_sum_ + checksum_add(&still[udp_at_], udp_length));
     if (ipv6_) return;
     ip_sum_ = checksum_fold(checksum_add(ip, ipv4::kSize));
     // where addresses do not vary the header's checksum never changes: it stands in the template
     store(&bytes_[kIpAt + ipv4::kChecksum], checksum_finish(checksum_add(&bytes_[kIpAt], ipv4::kSize)));
+}
+
+void FrameTemplate::leave_checksums_to_hardware() {
+    by_hardware_ = true;
+    if (!ipv6_) store<std::uint16_t>(&bytes_[kIpAt + ipv4::kChecksum], 0);
 }
 
 }  // namespace dutperf

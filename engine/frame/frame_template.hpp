@@ -60,6 +60,10 @@ class FrameTemplate {
 public:
     FrameTemplate(const FrameSpec& spec, const Mac& source, const Mac& destination, const FrameIdentity& identity, const AddressVariations& vary);
 
+    // What is written then is what a NIC needs to complete the checksums as it sends: the sum of the pseudo-header in UDP's, nothing in IPv4's.
+    void leave_checksums_to_hardware();
+    [[nodiscard]] bool checksums_by_hardware() const { return by_hardware_; }
+
     [[nodiscard]] const std::uint8_t* data() const { return bytes_.data(); }
     [[nodiscard]] std::uint16_t length() const { return static_cast<std::uint16_t>(bytes_.size()); }  // without FCS
     [[nodiscard]] std::uint16_t udp_at() const { return udp_at_; }
@@ -70,6 +74,8 @@ public:
     // Sums without the fields that vary: ports always, the tag's last ten bytes always, both address slots.
     [[nodiscard]] std::uint32_t udp_sum() const { return udp_sum_; }
     [[nodiscard]] std::uint32_t ip_sum() const { return ip_sum_; }
+    // Of the pseudo-header alone, without both address slots.
+    [[nodiscard]] std::uint32_t pseudo_sum() const { return pseudo_sum_; }
     // What both address slots add to the UDP checksum as they stand in the template.
     [[nodiscard]] std::uint32_t slots_sum() const { return slots_sum_; }
     // The ports of the template as the 32 bits that stand in the UDP header.
@@ -84,10 +90,10 @@ private:
     [[nodiscard]] AddressSlot slot(AddressVariation vary, std::size_t address_at, std::uint8_t offset) const;
 
     std::vector<std::uint8_t> bytes_;
-    bool ipv6_;
+    bool ipv6_, by_hardware_ = false;
     std::uint16_t udp_at_;
     AddressSlot source_, destination_;
-    std::uint32_t udp_sum_ = 0, ip_sum_ = 0, slots_sum_ = 0;
+    std::uint32_t udp_sum_ = 0, ip_sum_ = 0, slots_sum_ = 0, pseudo_sum_ = 0;
 };
 
 }  // namespace dutperf

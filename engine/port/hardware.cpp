@@ -29,10 +29,13 @@ std::optional<std::uint64_t> realtime_us() {
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
 }
 
+constexpr std::uint64_t kChecksums = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+
 bool offers(Help help, std::uint16_t port, const rte_eth_dev_info& info) {
     switch (help) {
         case Help::receive_timestamps: return ((info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TIMESTAMP) != 0 || is_pcap(info)) && clock_of(port)().has_value();
         case Help::send_at: return (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) != 0 && clock_of(port)().has_value();
+        case Help::checksums: return (info.tx_offload_capa & kChecksums) == kChecksums;
     }
     return false;
 }
@@ -49,6 +52,7 @@ std::string name_of(Help help) {
     switch (help) {
         case Help::receive_timestamps: return "receive_timestamps";
         case Help::send_at: return "send_at";
+        case Help::checksums: return "checksums";
     }
     return {};
 }
@@ -76,7 +80,9 @@ std::uint64_t receive_offloads(const Helps& helps, std::uint64_t capable) {
 }
 
 std::uint64_t transmit_offloads(const Helps& helps, std::uint64_t capable) {
-    return capable & (helps.contains(Help::send_at) ? RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP : 0);
+    const std::uint64_t wanted =
+        (helps.contains(Help::send_at) ? RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP : 0) | (helps.contains(Help::checksums) ? kChecksums : 0);
+    return capable & wanted;
 }
 
 ReadClock clock_of(std::uint16_t port) {

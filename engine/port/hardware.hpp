@@ -14,9 +14,10 @@
 
 namespace dutperf {
 
-// receive_timestamps: the NIC says when a frame arrived. send_at: it sends a frame at a given time.
-enum class Help : std::uint8_t { receive_timestamps, send_at };
-inline constexpr std::array kHelps{Help::receive_timestamps, Help::send_at};
+// receive_timestamps: the NIC says when a frame arrived. send_at: it sends a frame at a given time. checksums: it writes the
+// checksums of IPv4 and UDP into what it sends.
+enum class Help : std::uint8_t { receive_timestamps, send_at, checksums };
+inline constexpr std::array kHelps{Help::receive_timestamps, Help::send_at, Help::checksums};
 using Helps = std::set<Help>;
 
 // As in the protocol.

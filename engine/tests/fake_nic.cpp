@@ -6,11 +6,13 @@
 #define ALLOW_EXPERIMENTAL_API
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
+#include <rte_ip.h>
 #include <rte_mbuf_dyn.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <string>
 
@@ -18,7 +20,7 @@ namespace {
 
 constexpr double kCableS = 0.001, kModerationS = 0.002;
 constexpr double kTicksPerNicTick = 24.0019;  // no whole number, as with any two oscillators
-constexpr std::uint64_t kTransmitOffloads = RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
+constexpr std::uint64_t kTransmitOffloads = RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 constexpr std::uint64_t kNicAtStart = 1'000'000'007;
 
 // What $DUTPERF_FAKE_NIC says.
@@ -80,8 +82,30 @@ std::uint64_t departure(const FakePort& port, const rte_mbuf* frame) {
     return std::max(now, ticks_at(*RTE_MBUF_DYNFIELD(frame, fields().time, const rte_mbuf_timestamp_t*)));
 }
 
+// As NICs do: sums up what stands there, also in UDP's own field, where the sum of the pseudo-header is. A NIC completes its copy; here it is the buffer, which
+// comes again with IPv4's checksum in it. Not for frames that a driver may refuse and get again.
+void complete_checksums(const FakePort& port, rte_mbuf* frame) {
+    auto* const ip = rte_pktmbuf_mtod_offset(frame, std::uint8_t*, frame->l2_len);
+    std::uint8_t* const udp = ip + frame->l3_len;
+    const auto complete = [](std::uint8_t* field, std::uint16_t sum) {
+        sum = static_cast<std::uint16_t>(~sum);
+        std::memcpy(field, &sum, sizeof sum);
+        return sum;
+    };
+    if ((port.transmit_offloads & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM) != 0 && (frame->ol_flags & RTE_MBUF_F_TX_IP_CKSUM) != 0) {
+        std::memset(ip + 10, 0, 2);
+        complete(ip + 10, rte_raw_cksum(ip, frame->l3_len));
+    }
+    if ((port.transmit_offloads & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) == 0 || (frame->ol_flags & RTE_MBUF_F_TX_L4_MASK) != RTE_MBUF_F_TX_UDP_CKSUM) return;
+    const std::size_t length = frame->data_len - frame->l2_len - frame->l3_len;
+    if (complete(udp + 6, rte_raw_cksum(udp, length)) == 0) std::memset(udp + 6, 0xFF, 2);
+}
+
 std::uint16_t leave(std::uint16_t port, std::uint16_t /*queue*/, rte_mbuf** frames, std::uint16_t count, void* /*unused*/) {
-    for (std::uint16_t i = 0; i < count; ++i) *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*) = departure(ports[port], frames[i]);
+    for (std::uint16_t i = 0; i < count; ++i) {
+        complete_checksums(ports[port], frames[i]);
+        *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*) = departure(ports[port], frames[i]);
+    }
     return count;
 }
 

@@ -12,6 +12,14 @@ void FramePool::write_template(rte_mbuf* buffer) {
     buffer->pkt_len = frame_.length();
     std::memcpy(begin_of(buffer), frame_.data(), frame_.length());
     buffer->hash.usr = generation_;
+    buffer->ol_flags = 0;
+    if (frame_.checksums_by_hardware()) leave_checksums_to_hardware(buffer);
+}
+
+void FramePool::leave_checksums_to_hardware(rte_mbuf* buffer) const {
+    buffer->l2_len = ethernet::kSize;
+    buffer->l3_len = (frame_.is_ipv6() ? ipv6::kSize : ipv4::kSize) & 0x1FFU;
+    buffer->ol_flags = RTE_MBUF_F_TX_UDP_CKSUM | (frame_.is_ipv6() ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM);
 }
 
 // Writes the template into every buffer that is at home, so that the loop need not. The order of the pool stays as it was.

@@ -49,6 +49,7 @@ private:
             write_template(buffer);
     }
     void write_template(rte_mbuf* buffer);
+    void leave_checksums_to_hardware(rte_mbuf* buffer) const;
     void prefill();
 
     rte_mempool* pool_;
@@ -195,25 +196,35 @@ private:
         return true;
     }
 
-    // Computes whole lanes: what lies behind the last frame is never written.
     void compute(const FrameTemplate& frame, std::uint64_t k, std::uint32_t count, Fields& out) const {
-        const std::uint64_t still = std::uint64_t{frame.udp_sum()} + (V::ports ? 0 : frame.ports()) + (V::addresses ? 0 : frame.slots_sum());
+        if (frame.checksums_by_hardware()) [[unlikely]] {
+            compute_fields<true>(frame, k, count, out);
+        } else {
+            compute_fields<false>(frame, k, count, out);
+        }
+    }
+
+    // Computes whole lanes: what lies behind the last frame is never written.
+    template <bool ByHardware>
+    void compute_fields(const FrameTemplate& frame, std::uint64_t k, std::uint32_t count, Fields& out) const {
+        const std::uint64_t whole = std::uint64_t{frame.udp_sum()} + (V::ports ? 0 : frame.ports());
+        const std::uint64_t still = (ByHardware ? frame.pseudo_sum() : whole) + (V::addresses ? 0 : frame.slots_sum());
         const AddressSlot source = frame.source_slot(), destination = frame.destination_slot();
         const std::uint64_t ip_sum = frame.ip_sum();
         for (std::uint32_t i = 0; i < count; i += kLanes) {
             const Lanes stamp = V::stamps ? load_lanes(&stamps_[i]) : Lanes{};
             const Lanes high = tag_high(stride_.lanes(k, i), stamp);
             store_lanes(&out.high[i], high);
-            Lanes sum = checksum_add64(still + Lanes{}, high);
+            Lanes sum = ByHardware ? still + Lanes{} : checksum_add64(still + Lanes{}, high);
             if constexpr (V::stamps) {
                 const Lanes low = tag_low(stamp);
                 store_lanes(&out.low[i], low);
-                sum += low;
+                if constexpr (!ByHardware) sum += low;
             }
             if constexpr (V::ports) {
                 const Lanes ports = swap16(load_lanes(&source_port_[i])) | swap16(load_lanes(&destination_port_[i])) << 16U;
                 store_lanes(&out.ports[i], ports);
-                sum += ports;
+                if constexpr (!ByHardware) sum += ports;
             }
             if constexpr (V::addresses) {
                 const Lanes source_word = source.words(load_lanes(&source_address_[i])),
@@ -221,10 +232,10 @@ private:
                 const Lanes added = checksum_word(source_word, source.at_odd_offset()) + checksum_word(destination_word, destination.at_odd_offset());
                 store_lanes(&out.source_word[i], source_word);
                 store_lanes(&out.destination_word[i], destination_word);
-                store_lanes(&out.ip_checksum[i], checksum_finished(ip_sum + added));
+                store_lanes(&out.ip_checksum[i], ByHardware ? Lanes{} : checksum_finished(ip_sum + added));
                 sum += added;
             }
-            store_lanes(&out.udp_checksum[i], checksum_finished_udp(sum));
+            store_lanes(&out.udp_checksum[i], ByHardware ? checksum_folded(sum) : checksum_finished_udp(sum));
         }
     }
 

@@ -206,7 +206,8 @@ FrameSourceParts RunningTrial::frame_parts(Direction direction) {
             static_cast<std::uint8_t>(direction_bit | (foreground ? 0 : kStreamBackground) | (spec_.stamping != Stamping::none ? kStreamStamped : 0));
         const FrameIdentity identity{spec_.number, stream_byte, stream.source_port.min, stream.destination_port.min};
         const Mac destination = bed_.stations[side]->dut_mac(frame.is_ipv6(), bed_.ports[1 - side]->mac());
-        const FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity, variations(stream, frame.is_ipv6(), foreground));
+        FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity, variations(stream, frame.is_ipv6(), foreground));
+        if (bed_.hardware.contains(Help::checksums)) made.leave_checksums_to_hardware();
         static std::uint32_t generation = 0;
         rte_mempool* pool = bed_.frame_pools[2 * index_of(direction) + (foreground ? 0 : 1)];
         frame_pools_.push_back(std::make_unique<FramePool>(pool, made, ++generation));

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
 from dutperf.config import Help
-from dutperf.model import Bursts, DirectionCounts, Poisson, TrialResult, Verdict
+from dutperf.model import Bursts, DirectionCounts, FieldMode, Poisson, TrialResult, VaryingAddress, Verdict
 from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
 
 from .conftest import OpenEngine
-from .streams import stream, trial
+from .streams import frame, stream, trial
 from .test_queues import sent_by
 from .test_ring import reversed_stream
 
@@ -180,7 +180,29 @@ def test_any_pattern_leaves_at_given_times(open_engine: OpenEngine, pattern: Poi
     assert counts.send_at.timed > counts.sent / 10
 
 
-def test_frames_are_the_same_to_the_byte_when_they_leave_at_given_times(open_engine: OpenEngine, tmp_path: Path) -> None:
-    one = trial(stream(4, 84, rate_fps=5000, networks=256))
-    plain, timed = (sent_by(open_engine, tmp_path / str(len(used)), 1, one, hardware=used) for used in ([], ["send_at"]))
-    assert timed == plain
+VARIED = [
+    pytest.param(4, {}, {}, id="ipv4"),
+    pytest.param(6, {"networks": 256}, {"stamping": "tagged", "tagged": {"count": 100, "after_ns": 0}}, id="ipv6-networks-tagged"),
+    pytest.param(4, {"networks": 256, "background": frame(6, 90), "n": 7, "m": 3}, {}, id="ipv4-networks-mixed"),
+    pytest.param(4, {"mode": FieldMode.FIXED, "source_address": VaryingAddress(mode=FieldMode.RANDOM, min=0, max=65535, offset4=1)}, {}, id="ipv4-odd-address"),
+]
+
+
+@pytest.mark.parametrize(("version", "members", "stamping"), VARIED)
+def test_frames_are_the_same_to_the_byte_whatever_helps(
+    open_engine: OpenEngine, tmp_path: Path, version: int, members: dict[str, Any], stamping: dict[str, Any]
+) -> None:
+    one = trial(stream(version, 84, rate_fps=5000, **members), **stamping)
+    plain, helped = (sent_by(open_engine, tmp_path / str(len(used)), 1, one, hardware=used) for used in ([], ["send_at", "checksums"]))
+    assert helped == plain
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_checksums_by_hardware_are_right(open_engine: OpenEngine, version: int) -> None:
+    """The receivers verify them, over stamps too."""
+    one = stream(version, 84, networks=256)
+    with open_engine("ring", "ring", hardware=ALL) as engine:
+        result = engine.run(trial(one, reversed_stream(one), stamping="every"))
+        again = engine.run(trial(one, reversed_stream(one), stamping="none"))
+    for counts in (*result.directions().values(), *again.directions().values()):
+        expect_all(counts)

@@ -36,6 +36,7 @@ bool offers(Help help, std::uint16_t port, const rte_eth_dev_info& info) {
         case Help::receive_timestamps: return ((info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TIMESTAMP) != 0 || is_pcap(info)) && clock_of(port)().has_value();
         case Help::send_at: return (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) != 0 && clock_of(port)().has_value();
         case Help::checksums: return (info.tx_offload_capa & kChecksums) == kChecksums;
+        case Help::rate_limit: return limit_queue_rate(port, 0, 0);  // no capability tells
     }
     return false;
 }
@@ -53,6 +54,7 @@ std::string name_of(Help help) {
         case Help::receive_timestamps: return "receive_timestamps";
         case Help::send_at: return "send_at";
         case Help::checksums: return "checksums";
+        case Help::rate_limit: return "rate_limit";
     }
     return {};
 }
@@ -84,6 +86,8 @@ std::uint64_t transmit_offloads(const Helps& helps, std::uint64_t capable) {
         (helps.contains(Help::send_at) ? RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP : 0) | (helps.contains(Help::checksums) ? kChecksums : 0);
     return capable & wanted;
 }
+
+bool limit_queue_rate(std::uint16_t port, std::uint16_t queue, std::uint32_t mbps) { return rte_eth_set_queue_rate_limit(port, queue, mbps) == 0; }
 
 ReadClock clock_of(std::uint16_t port) {
     if (is_pcap(info_of(port))) return realtime_us;

@@ -15,9 +15,9 @@
 namespace dutperf {
 
 // receive_timestamps: the NIC says when a frame arrived. send_at: it sends a frame at a given time. checksums: it writes the
-// checksums of IPv4 and UDP into what it sends.
-enum class Help : std::uint8_t { receive_timestamps, send_at, checksums };
-inline constexpr std::array kHelps{Help::receive_timestamps, Help::send_at, Help::checksums};
+// checksums of IPv4 and UDP into what it sends. rate_limit: its queues send no faster than the trial needs.
+enum class Help : std::uint8_t { receive_timestamps, send_at, checksums, rate_limit };
+inline constexpr std::array kHelps{Help::receive_timestamps, Help::send_at, Help::checksums, Help::rate_limit};
 using Helps = std::set<Help>;
 
 // As in the protocol.
@@ -35,6 +35,9 @@ std::uint64_t transmit_offloads(const Helps& helps, std::uint64_t capable);
 
 // Whether the engine has to know the port's clock.
 inline bool need_clock(const Helps& helps) { return helps.contains(Help::receive_timestamps) || helps.contains(Help::send_at); }
+
+// How fast a queue of the port may send; 0: as fast as it can. Whether the driver took it.
+bool limit_queue_rate(std::uint16_t port, std::uint16_t queue, std::uint32_t mbps);
 
 // Reads the clock by which a port stamps frames, in units of its own; gives nothing where it cannot be read.
 using ReadClock = std::function<std::optional<std::uint64_t>()>;

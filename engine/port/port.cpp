@@ -249,6 +249,18 @@ LinkStatus Port::link() const {
     return {.up = link.link_status != 0, .mbps = physical ? link.link_speed : 0};
 }
 
+std::uint32_t Port::limit_rate(std::uint32_t mbps) const {
+    rte_eth_link link{};
+    const bool known = rte_eth_link_get_nowait(id(), &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
+    const std::uint32_t limit = known && mbps >= link.link_speed ? 0 : mbps;
+    for (std::uint16_t queue = 0; queue < options_.queues; ++queue) {
+        if (limit_queue_rate(id(), queue, limit)) continue;
+        throw Error("port_unavailable",
+                    "the driver " + driver() + " of the " + side() + " port does not take a rate limit of " + std::to_string(limit) + " Mbit/s", "hardware");
+    }
+    return limit;
+}
+
 PortCounters Port::counters() {
     PortCounters now;
     rte_eth_stats driver{};

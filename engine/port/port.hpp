@@ -88,6 +88,9 @@ public:
     [[nodiscard]] std::uint32_t receive_ring() const { return receive_ring_; }
     [[nodiscard]] const Helps& offers() const { return offers_; }
     PortCounters counters();
+    // Each queue sends no faster than that; 0, or no less than the link's speed: as fast as it can. Returns what was set. Throws Error "port_unavailable",
+    // its field "hardware".
+    [[nodiscard]] std::uint32_t limit_rate(std::uint32_t mbps) const;
 
 private:
     void check_interface() const;

@@ -65,6 +65,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
                                      {"impossible", arrivals.impossible},
                                      {"uncertainty_us", arrivals.uncertainty / static_cast<double>(clock_hz) * 1e6}};
     }
+    if (result.rate_limit_mbps) out["rate_limit_mbps"] = *result.rate_limit_mbps;
     if (result.nic_departures) {
         const NicDepartures& departures = *result.nic_departures;
         out["send_at"] = {

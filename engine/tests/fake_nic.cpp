@@ -45,6 +45,8 @@ struct FakePort {
     std::uint64_t receive_offloads = 0, transmit_offloads = 0;
     std::array<std::deque<Held>, 16> cable;  // to each receive queue
     std::uint64_t received = 0;
+    std::array<std::uint32_t, 16> limit_mbps{};  // of each transmit queue; 0: none
+    std::array<std::uint64_t, 16> idle_from{};   // when the queue has sent what it got
 };
 
 std::array<FakePort, RTE_MAX_ETHPORTS> ports;
@@ -101,10 +103,17 @@ void complete_checksums(const FakePort& port, rte_mbuf* frame) {
     if (complete(udp + 6, rte_raw_cksum(udp, length)) == 0) std::memset(udp + 6, 0xFF, 2);
 }
 
-std::uint16_t leave(std::uint16_t port, std::uint16_t /*queue*/, rte_mbuf** frames, std::uint16_t count, void* /*unused*/) {
+// Not before the queue has sent what came before, as fast as it may.
+std::uint64_t through_queue(FakePort& port, std::uint16_t queue, const rte_mbuf* frame) {
+    const std::uint64_t leaves = std::max(departure(port, frame), port.idle_from[queue]);
+    if (port.limit_mbps[queue] != 0) port.idle_from[queue] = leaves + ticks_of((frame->pkt_len + 24.0) * 8 / port.limit_mbps[queue] / 1e6);
+    return leaves;
+}
+
+std::uint16_t leave(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames, std::uint16_t count, void* /*unused*/) {
     for (std::uint16_t i = 0; i < count; ++i) {
         complete_checksums(ports[port], frames[i]);
-        *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*) = departure(ports[port], frames[i]);
+        *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*) = through_queue(ports[port], queue, frames[i]);
     }
     return count;
 }
@@ -169,6 +178,11 @@ int __wrap_rte_eth_dev_start(std::uint16_t port) {
 int __wrap_rte_eth_read_clock(std::uint16_t /*port*/, std::uint64_t* now) {
     if (amiss.no_clock) return -ENOTSUP;
     *now = nic_time(rte_rdtsc());
+    return 0;
+}
+
+int __wrap_rte_eth_set_queue_rate_limit(std::uint16_t port, std::uint16_t queue, std::uint32_t mbps) {
+    ports[port].limit_mbps[queue] = mbps;
     return 0;
 }
 

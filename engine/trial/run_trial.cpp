@@ -186,6 +186,7 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec) : bed_(bed
         make_senders(direction);
         make_receivers(direction);
     }
+    limit_rates();
     make_loops();
     start();
 }
@@ -223,6 +224,14 @@ FrameSourceParts RunningTrial::frame_parts(Direction direction) {
             .m = stream.m,
             .stamps = stamp_choice(spec_, direction),
             .nic = nic_sending(direction)};
+}
+
+// What the sender makes up for after a silence then comes a little faster than the rate, not in a burst.
+void RunningTrial::limit_rates() {
+    if (!bed_.hardware.contains(Help::rate_limit)) return;
+    for (const Direction direction : kDirections) {
+        rate_limits_[index_of(direction)] = bed_.ports[sending_port(direction)]->limit_rate(spec_.rate_ceiling_mbps(direction, bed_.queues));
+    }
 }
 
 NicSending RunningTrial::nic_sending(Direction direction) const {
@@ -370,6 +379,7 @@ DirectionResult RunningTrial::gather(Direction direction) const {
     if (result.delay && spec_.lost_delay_ns && result.stamped_sent > result.stamped_received) {
         result.delay->record(ticks_of(*spec_.lost_delay_ns, bed_.clock_hz), result.stamped_sent - result.stamped_received);
     }
+    if (bed_.hardware.contains(Help::rate_limit)) result.rate_limit_mbps = rate_limits_[index_of(direction)];
     gather_departures(direction, result);
     gather_stamps(direction, result);
     gather_away(direction, result);

@@ -63,6 +63,7 @@ private:
     DirectionResult gather(Direction direction) const;
     void gather_sent(Direction direction, DirectionResult& into) const;
     void gather_received(Direction direction, DirectionResult& into) const;
+    void limit_rates();
     [[nodiscard]] NicSending nic_sending(Direction direction) const;
     void gather_departures(Direction direction, DirectionResult& into) const;
     void gather_stamps(Direction direction, DirectionResult& into) const;
@@ -79,6 +80,7 @@ private:
     std::vector<std::unique_ptr<Loop>> loops_;
     std::array<PortCounters, 2> before_{}, after_{};
     std::array<bool, 2> answered_{};
+    PerDirection<std::uint32_t> rate_limits_{};  // Mbit/s of each queue; 0: none
     Ticks start_ = 0;
     std::atomic<Ticks> end_;    // the loops end when it has passed; unknown until all senders have sent
     std::atomic<int> sending_;  // senders that still send

@@ -2,6 +2,7 @@
 #include "trial/trial.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace dutperf {
 
@@ -48,6 +49,16 @@ std::uint64_t TrialSpec::due_before(Direction direction, std::uint64_t after_ns)
     if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_before(stream, after_ns);
     // scaled(time, duration) < after where time < after * 2^64 / duration, rounded up
     return uniform_times(direction).before(static_cast<std::uint64_t>(((static_cast<Wide>(after_ns) << 64U) + duration_ns - 1) / duration_ns));
+}
+
+std::uint32_t TrialSpec::rate_ceiling_mbps(Direction direction, std::uint16_t queues) const {
+    constexpr std::uint64_t kPreambleAndGap = 20, kBitsPerMbit = 1'000'000;
+    const auto& stream = streams[index_of(direction)];
+    if (!stream || !std::holds_alternative<std::monostate>(stream->pattern)) return 0;
+    const std::uint64_t rate_fps = stream->then ? std::max(stream->rate_fps, stream->then->rate_fps) : stream->rate_fps;
+    const std::uint64_t size = kPreambleAndGap + std::max(stream->foreground.size, stream->background ? stream->background->size : std::uint16_t{0});
+    const Wide needed = static_cast<Wide>(rate_fps) * size * 8 * 11 / 10 / queues;
+    return static_cast<std::uint32_t>(std::min<Wide>(needed / kBitsPerMbit + 1, std::numeric_limits<std::uint32_t>::max()));
 }
 
 std::uint64_t TrialSpec::due_ns(Direction direction, std::uint64_t k) const {

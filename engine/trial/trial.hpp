@@ -92,6 +92,9 @@ struct TrialSpec {
     // Frames due before `after_ns` from the start.
     [[nodiscard]] std::uint64_t due_before(Direction direction, std::uint64_t after_ns) const;
 
+    // Mbit/s on the medium that each of so many queues is never to go beyond, a tenth above what the stream needs; 0: none, because its frames come in bursts.
+    [[nodiscard]] std::uint32_t rate_ceiling_mbps(Direction direction, std::uint16_t queues) const;
+
     // When frame k is due, in ns from the start, rounded down.
     [[nodiscard]] std::uint64_t due_ns(Direction direction, std::uint64_t k) const;
 
@@ -141,8 +144,9 @@ struct DirectionResult {
     std::optional<DelaysWritten> delays_file;
     std::optional<NicArrivals> nic_arrivals;
     std::optional<NicDepartures> nic_departures;
-    std::optional<Losses> losses;      // where frames are missing
-    std::optional<Arrivals> arrivals;  // where any came
+    std::optional<std::uint32_t> rate_limit_mbps;  // of each queue; 0: none
+    std::optional<Losses> losses;                  // where frames are missing
+    std::optional<Arrivals> arrivals;              // where any came
     std::map<std::string, std::uint64_t> tester_drops, other_received;
 };
 

@@ -75,7 +75,7 @@ def _list_or_auto(cores: object) -> object:
 
 MOST_QUEUES = 16
 """Of a port, each way."""
-Help = Literal["receive_timestamps", "send_at", "checksums"]
+Help = Literal["receive_timestamps", "send_at", "checksums", "rate_limit"]
 """What a port's hardware may do for the engine (protocol/README.md)."""
 
 

@@ -410,6 +410,8 @@ class DirectionCounts(Value):
     """Where frames were stamped and the NIC was to tell when they arrived."""
     send_at: NicDepartures | None = None
     """Where the NIC was told when to send each frame."""
+    rate_limit_mbps: Count | None = None
+    """Of each transmit queue, where the NIC was to limit them; 0: none was needed."""
     stamped_sent: Count = 0
     stamped_received: Count = 0
     late: Count = 0

@@ -206,3 +206,17 @@ def test_checksums_by_hardware_are_right(open_engine: OpenEngine, version: int) 
         again = engine.run(trial(one, reversed_stream(one), stamping="none"))
     for counts in (*result.directions().values(), *again.directions().values()):
         expect_all(counts)
+
+
+@pytest.mark.parametrize("queues", [1, 2])
+def test_a_queue_s_limit_is_above_what_it_needs_and_every_frame_leaves(open_engine: OpenEngine, queues: int) -> None:
+    """20,000 frames/s of 128 bytes and what Ethernet adds are 23.68 Mbit/s; the fake NIC keeps to the limit."""
+    with open_engine("ring", "ring", hardware=["rate_limit"], queues=queues) as engine:
+        counts = engine.run(trial(stream(rate_fps=20_000), drain_ns=500_000_000)).forward
+        bursts = engine.run(trial(stream(pattern=Bursts(frames=8)))).forward
+    assert counts is not None
+    assert counts.rate_limit_mbps == {1: 27, 2: 14}[queues]
+    assert (counts.intended, counts.sent, counts.received, counts.damaged) == (4000, 4000, 4000, 0)
+    assert bursts is not None
+    assert bursts.rate_limit_mbps == 0
+    expect_all(bursts)

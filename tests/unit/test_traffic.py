@@ -174,7 +174,13 @@ def test_the_request_to_open_has_addresses_without_prefix_and_nothing_that_was_n
 
 
 def test_the_engine_s_settings_reach_it() -> None:
-    settings = {"cores": [2, 3], "dut_cores": [1], "memory": "no_huge_pages", "queues": 3, "hardware": ["receive_timestamps", "send_at", "checksums"]}
+    settings = {
+        "cores": [2, 3],
+        "dut_cores": [1],
+        "memory": "no_huge_pages",
+        "queues": 3,
+        "hardware": ["receive_timestamps", "send_at", "checksums", "rate_limit"],
+    }
     port = {"receive_ring": 64, "mac": "02:00:00:00:00:01", "gateway_mac": "02:00:00:00:00:02"}
     request = traffic.open_request(parse({"engine": settings, "left": LEFT4 | port, "right": RIGHT4}, "test"), 9216)
     assert {key: request[key] for key in settings} == settings

@@ -135,22 +135,34 @@ def assert_no_false_blame(result: TrialResult, truth: Truth) -> None:
 
 def measure(ready: Bench, fault: Fault, harmed: bool = True) -> TrialResult:
     """A trial with the fault or without, no frame of which is blamed on the wrong side."""
+    for _ in range(ATTEMPTS):
+        result, struck = attempt(ready, fault, harmed)
+        if struck or not harmed:
+            return result
+        print("the fault came too late: what does it was away itself")
+    raise AssertionError("the fault never came in time")
+
+
+def attempt(ready: Bench, fault: Fault, harmed: bool) -> tuple[TrialResult, bool]:
+    """Also whether the fault came while frames were still to be sent, where that is meant."""
     dut = truth_of(ready)
     dut.configure(Properties(**fault.dut))
     conditions: dict[str, Any] = {"duration_s": 0.8, "drain_s": 0.3} | fault.conditions
     ready.tester.environment()  # with an engine, if the last one is gone
     target = Target(ready, ready.engine())
-    frames = round(fault.after_share * fault.rate_fps * conditions["duration_s"])
+    whole = round(fault.rate_fps * conditions["duration_s"])
+    arrived: list[int] = []
 
     def interfere() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -20)  # as the loops of tester and DUT, which keep all cores of a small machine busy
-        wait_until(lambda: dut.counters().forward.received >= frames, limit_s=10)
+        wait_until(lambda: dut.counters().forward.received >= fault.after_share * whole, limit_s=10)
+        arrived.append(dut.counters().forward.received)
         fault.harm(target)
 
     result = ready.run_while(interfere, 0, fault.rate_fps, **conditions) if harmed else ready.run(fault.rate_fps, **conditions)
     print(fault.name, result.verdict, *(cause.text for cause in result.causes), sep="; ")
     assert_no_false_blame(result, dut.counters())
-    return result
+    return result, any(fault.after_share == 1 or frames < 0.9 * whole for frames in arrived)
 
 
 @pytest.mark.parametrize("fault", rows())

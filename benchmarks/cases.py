@@ -29,6 +29,8 @@ class Case:
     stream: dict[str, Any] = field(default_factory=dict)
     stamping: Stamping = Stamping.NONE
     cores: int = 1
+    queues: int = 1
+    """Of each port; where there are several, each core sends and receives on a queue of its own."""
     rate_fps: int = MOST_FPS
     counts: Literal["sent", "received"] = "sent"
     goal: float | None = None
@@ -73,6 +75,8 @@ CASES: tuple[Case, ...] = (
     Case("send and receive on one core", ports="ring", counts="received", goal=0.75),
     Case("send and receive on one core, every frame stamped", ports="ring", stamping=Stamping.EVERY, counts="received", goal=0.75),
     Case("send and receive on two cores, every frame stamped", ports="ring", stamping=Stamping.EVERY, counts="received", cores=2, goal=0.95),
+    Case("send on two cores, a queue each", cores=2, queues=2),
+    Case("send and receive on two cores, a queue each", ports="ring", counts="received", cores=2, queues=2),
     Case("send and receive over veth, af_packet", ports="af_packet", counts="received"),
     Case("send and receive over veth, af_xdp", ports="af_xdp", counts="received"),
 )

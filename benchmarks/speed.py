@@ -82,8 +82,8 @@ def main() -> None:
 
 def _timed(cases: list[Case], cores: list[int], rounds: int) -> Iterator[Timed]:
     """Those of one kind of ports. Each round has programs of its own: how fast one is depends on where its memory came to lie, by up to a quarter."""
-    for count in sorted({case.cores for case in cases}):
-        alike = [case for case in cases if case.cores == count]
+    for engine in sorted({(case.cores, case.queues) for case in cases}):
+        alike = [case for case in cases if (case.cores, case.queues) == engine]
         pairs = [_round(alike, cores, number) for number in range(rounds)]
         yield from (Timed(case, of_case) for case, of_case in zip(alike, zip(*pairs, strict=True), strict=True))
 
@@ -109,7 +109,8 @@ def _frames_per_second(tester: EngineTester, case: Case, number: int) -> float:
 @contextmanager
 def _engine(case: Case, cores: list[int]) -> Iterator[EngineTester]:
     with _setup(case) as setup:
-        request = traffic.open_request(setup, 1518) | {"cores": cores}
+        several = {} if case.queues == 1 else {"queues": case.queues}
+        request = traffic.open_request(setup, 1518) | {"cores": cores} | several
         with EngineTester(EngineCommand.find((), setup.engine.netns), request) as tester:
             tester.environment()
             yield tester

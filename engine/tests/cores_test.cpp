@@ -30,6 +30,7 @@ TEST(Cores, PlacesByTheTable) {
         {"the user's order", {0, 1, 2, 3, 4}, Cores{4, 2, 1, 3}, {}, {4, 2, 1, 3}},
         {"two queues on eight cores: a core a role", {0, 1, 2, 3, 4, 5, 6, 7}, Cores{0, 1, 2, 3, 4, 5, 6, 7}, {}, {0, 1, 2, 3, 4, 5, 6, 7}, 2},
         {"two queues on four cores: a core a queue of a port", {0, 1, 2, 3}, {}, {}, {0, 1, 1, 0, 2, 3, 3, 2}, 2},
+        {"two queues on two cores: a core a queue of both ports", {0, 1}, {}, {}, {0, 0, 0, 0, 1, 1, 1, 1}, 2},
         {"three queues on two cores: a core a port", {0, 1}, {}, {}, {0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0}, 3},
         {"two queues on a core", {0}, {}, {}, {0, 0, 0, 0, 0, 0, 0, 0}, 2},
         {"the user's only core, though the DUT has it", {0, 1}, Cores{1}, {1}, {1, 1, 1, 1}},

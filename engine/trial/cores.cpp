@@ -68,13 +68,13 @@ RoleCores place_roles(const std::vector<unsigned>& allowed, const std::optional<
                       std::size_t queues) {
     if (wanted) check_exist(*wanted, allowed);
     const std::vector<unsigned> cores = wanted ? *wanted : free_cores(allowed, dut_cores);
-    const bool one_each = cores.size() >= 4 * queues;
+    const bool one_each = cores.size() >= 4 * queues, one_of_both_ports = cores.size() < 2 * queues && queues % cores.size() == 0;
     RoleCores placed;
     for (std::size_t queue = 0; queue < queues; ++queue) {
         for (std::size_t direction = 0; direction < 2; ++direction) {
-            // too few: a core for each queue of a port, both ways, as far as they go
-            const std::size_t sender = one_each ? 4 * queue + 2 * direction : 2 * queue + direction;
-            const std::size_t receiver = one_each ? sender + 1 : 2 * queue + 1 - direction;
+            // too few: a core for each queue of a port, both ways, as far as they go; or for each queue of both ports, where that is as even
+            const std::size_t sender = one_each ? 4 * queue + 2 * direction : one_of_both_ports ? queue : 2 * queue + direction;
+            const std::size_t receiver = one_each ? sender + 1 : one_of_both_ports ? queue : 2 * queue + 1 - direction;
             placed.send[direction].push_back(cores[sender % cores.size()]);
             placed.receive[direction].push_back(cores[receiver % cores.size()]);
         }

@@ -15,6 +15,8 @@ inline constexpr std::size_t kTagSize = 18;
 inline constexpr std::uint32_t kSignature = 0xD7545046;
 inline constexpr std::uint8_t kTagVersion = 1;
 inline constexpr std::uint64_t kMask40 = (std::uint64_t{1} << 40U) - 1;
+// Where stamps may lie ahead: what is longer is as much less than nothing.
+inline constexpr std::uint64_t kLongestDelay = kMask40 >> 1U;
 
 // Bits of the tag's stream byte.
 inline constexpr std::uint8_t kStreamReverse = 1, kStreamBackground = 2, kStreamStamped = 4;

@@ -31,12 +31,12 @@ std::optional<std::uint64_t> realtime_us() {
 
 constexpr std::uint64_t kChecksums = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 
-bool offers(Help help, std::uint16_t port, const rte_eth_dev_info& info) {
+bool offers(Help help, std::uint16_t port, const rte_eth_dev_info& info, const Helps& wanted) {
     switch (help) {
         case Help::receive_timestamps: return ((info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TIMESTAMP) != 0 || is_pcap(info)) && clock_of(port)().has_value();
         case Help::send_at: return (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) != 0 && clock_of(port)().has_value();
         case Help::checksums: return (info.tx_offload_capa & kChecksums) == kChecksums;
-        case Help::rate_limit: return limit_queue_rate(port, 0, 0);  // no capability tells
+        case Help::rate_limit: return wanted.contains(help) && limit_queue_rate(port, 0, 0);  // no capability tells
     }
     return false;
 }
@@ -70,10 +70,10 @@ std::string to_string(const Helps& helps) {
     return text.empty() ? "none" : text;
 }
 
-Helps offered_by(std::uint16_t port) {
+Helps offered_by(std::uint16_t port, const Helps& wanted) {
     const rte_eth_dev_info info = info_of(port);
     Helps found;
-    std::ranges::copy_if(kHelps, std::inserter(found, found.end()), [&](Help help) { return offers(help, port, info); });
+    std::ranges::copy_if(kHelps, std::inserter(found, found.end()), [&](Help help) { return offers(help, port, info, wanted); });
     return found;
 }
 

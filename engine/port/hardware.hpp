@@ -26,8 +26,8 @@ std::optional<Help> help_named(const std::string& name);
 // "a, b", or "none".
 std::string to_string(const Helps& helps);
 
-// What a port offers whose queues are set up.
-Helps offered_by(std::uint16_t port);
+// What a port offers whose queues are set up. What can only be tried is tried only where it is `wanted`.
+Helps offered_by(std::uint16_t port, const Helps& wanted);
 
 // The offloads that a port has to be configured with, of those that it can do.
 std::uint64_t receive_offloads(const Helps& helps, std::uint64_t capable);

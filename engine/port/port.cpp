@@ -221,7 +221,7 @@ void Port::configure() {
 
 // Asked of a port that is running: there is no other way to find out whether its clock can be read.
 void Port::require_help() {
-    offers_ = offered_by(id());
+    offers_ = offered_by(id(), options_.hardware);
     for (const Help help : options_.hardware) {
         if (offers_.contains(help)) continue;
         throw Error("port_unavailable",
@@ -268,6 +268,7 @@ PortCounters Port::counters() {
         now.nic_missed = driver.imissed;
         now.no_buffer = driver.rx_nombuf;
         now.receive_errors = driver.ierrors;
+        now.driver_sent = driver.opackets;
     }
     if (options_.spec.uses_kernel_interface()) read_kernel_counters(now);
     return now;

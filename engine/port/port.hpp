@@ -4,6 +4,7 @@
 
 #include <rte_mempool.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -36,6 +37,7 @@ struct LinkStatus {
 struct PortCounters {
     std::uint64_t nic_missed = 0, no_buffer = 0, receive_errors = 0;  // by the driver
     std::uint64_t kernel_socket = 0, kernel_backlog = 0;              // by the kernel, before the driver
+    std::uint64_t driver_sent = 0;                                    // frames that the driver says have left; 0: it may not count them
     std::uint64_t interface_sent = 0;                                 // frames that left by the kernel's interface
     std::uint64_t link_input_drops = 0;                               // ... that it could not hand over to the other end (virtual links)
     std::uint64_t interface_transmit_drops = 0;                       // ... that it dropped (any other interface)
@@ -92,6 +94,13 @@ public:
     // its field "hardware".
     [[nodiscard]] std::uint32_t limit_rate(std::uint32_t mbps) const;
 
+    // Frames that a trial handed over and that had not left at its end: some wait in the NIC's queues, and others behind them in the next trial.
+    void keep_waiting(std::uint64_t frames, const PortCounters& at_end) { waiting_ = {frames, at_end.driver_sent}; }
+    // How many of them still do.
+    [[nodiscard]] std::uint64_t still_waiting(const PortCounters& now) const {
+        return waiting_.frames - std::min(waiting_.frames, now.driver_sent - waiting_.driver_sent);
+    }
+
 private:
     void check_interface() const;
     void configure();
@@ -105,6 +114,9 @@ private:
     Helps offers_;
     std::uint32_t transmit_ring_ = 0, receive_ring_ = 0;
     std::uint64_t socket_drops_ = 0, taken_down_ = 0;
+    struct {
+        std::uint64_t frames = 0, driver_sent = 0;
+    } waiting_;
     std::optional<InterfaceWatch> watch_;
     Pool receive_pool_;  // outlives the device, whose queue holds its frames
     std::optional<Device> device_;

@@ -68,8 +68,10 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     if (result.rate_limit_mbps) out["rate_limit_mbps"] = *result.rate_limit_mbps;
     if (result.nic_departures) {
         const NicDepartures& departures = *result.nic_departures;
-        out["send_at"] = {
-            {"timed", departures.timed}, {"at_once", departures.at_once}, {"uncertainty_us", departures.uncertainty / static_cast<double>(clock_hz) * 1e6}};
+        out["send_at"] = {{"timed", departures.timed},
+                          {"at_once", departures.at_once},
+                          {"impossible", departures.impossible},
+                          {"uncertainty_us", departures.uncertainty / static_cast<double>(clock_hz) * 1e6}};
     }
     if (result.delays_file) {
         const DelaysWritten& file = *result.delays_file;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -18,16 +19,18 @@
 
 namespace {
 
-constexpr double kCableS = 0.001, kModerationS = 0.002;
+constexpr double kCableS = 0.001, kModerationS = 0.002, kStepBackS = 1;
+constexpr std::uint64_t kFramesBeforeStep = 200;
 constexpr double kTicksPerNicTick = 24.0019;  // no whole number, as with any two oscillators
 constexpr std::uint64_t kTransmitOffloads = RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 constexpr std::uint64_t kNicAtStart = 1'000'000'007;
 
 // What $DUTPERF_FAKE_NIC says.
 struct Amiss {
-    bool no_clock = says("no_clock");    // time stamps, and no way to read the clock
-    bool unstamped = says("unstamped");  // every tenth frame
-    bool jumps = says("jumps");          // somebody advances the clock by a millisecond, ten times a second
+    bool no_clock = says("no_clock");      // time stamps, and no way to read the clock
+    bool unstamped = says("unstamped");    // every tenth frame
+    bool jumps = says("jumps");            // somebody advances the clock by a millisecond, ten times a second
+    bool steps_back = says("steps_back");  // ... puts it back by kStepBackS when kFramesBeforeStep frames were handed over
 
     static bool says(const char* word) {
         const char* all = std::getenv("DUTPERF_FAKE_NIC");
@@ -45,8 +48,9 @@ struct FakePort {
     std::uint64_t receive_offloads = 0, transmit_offloads = 0;
     std::array<std::deque<Held>, 16> cable;  // to each receive queue
     std::uint64_t received = 0;
-    std::array<std::uint32_t, 16> limit_mbps{};  // of each transmit queue; 0: none
-    std::array<std::uint64_t, 16> idle_from{};   // when the queue has sent what it got
+    std::array<std::uint32_t, 16> limit_mbps{};          // of each transmit queue; 0: none
+    std::array<std::uint64_t, 16> idle_from{};           // when the queue has sent what it got
+    std::array<std::deque<std::uint64_t>, 16> to_leave;  // when each frame of a queue leaves
 };
 
 std::array<FakePort, RTE_MAX_ETHPORTS> ports;
@@ -54,9 +58,12 @@ const std::uint64_t start = rte_rdtsc();
 
 std::uint64_t ticks_of(double seconds) { return static_cast<std::uint64_t>(seconds * static_cast<double>(rte_get_tsc_hz())); }
 
+std::atomic<std::uint64_t> handed_over{0}, stepped_back{0};  // frames of all ports; ticks
+
 std::uint64_t nic_time(std::uint64_t ticks) {
     const std::uint64_t jumped = amiss.jumps ? (ticks - start) / ticks_of(0.1) * ticks_of(0.001) : 0;
-    return kNicAtStart + static_cast<std::uint64_t>(static_cast<double>(ticks - start + jumped) / kTicksPerNicTick);
+    const auto since = static_cast<double>(static_cast<std::int64_t>(ticks - start + jumped - stepped_back));  // perhaps before the start
+    return kNicAtStart + static_cast<std::uint64_t>(static_cast<std::int64_t>(since / kTicksPerNicTick));
 }
 
 // Where a frame on its way keeps when it left, and where the engine looks for its arrival.
@@ -76,12 +83,21 @@ const Fields& fields() {
     return all;
 }
 
-std::uint64_t ticks_at(std::uint64_t nic_time) { return start + static_cast<std::uint64_t>(static_cast<double>(nic_time - kNicAtStart) * kTicksPerNicTick); }
+// When the clock reaches a time, from `now` on; a jump may take it there.
+std::uint64_t ticks_at(std::uint64_t time, std::uint64_t now) {
+    for (std::uint64_t at = now;;) {
+        const auto missing = static_cast<double>(static_cast<std::int64_t>(time - nic_time(at)));
+        if (missing <= 0) return at;
+        const std::uint64_t reached = at + static_cast<std::uint64_t>(missing * kTicksPerNicTick);
+        at = start + ((at - start) / ticks_of(0.1) + 1) * ticks_of(0.1);
+        if (!amiss.jumps || reached < at) return reached;
+    }
+}
 
 std::uint64_t departure(const FakePort& port, const rte_mbuf* frame) {
     const std::uint64_t now = rte_rdtsc();
     if ((port.transmit_offloads & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) == 0 || (frame->ol_flags & fields().timed_flag) == 0) return now;
-    return std::max(now, ticks_at(*RTE_MBUF_DYNFIELD(frame, fields().time, const rte_mbuf_timestamp_t*)));
+    return ticks_at(*RTE_MBUF_DYNFIELD(frame, fields().time, const rte_mbuf_timestamp_t*), now);
 }
 
 // As NICs do: sums up what stands there, also in UDP's own field, where the sum of the pseudo-header is. A NIC completes its copy; here it is the buffer, which
@@ -106,12 +122,14 @@ void complete_checksums(const FakePort& port, rte_mbuf* frame) {
 // Not before the queue has sent what came before, as fast as it may.
 std::uint64_t through_queue(FakePort& port, std::uint16_t queue, const rte_mbuf* frame) {
     const std::uint64_t leaves = std::max(departure(port, frame), port.idle_from[queue]);
-    if (port.limit_mbps[queue] != 0) port.idle_from[queue] = leaves + ticks_of((frame->pkt_len + 24.0) * 8 / port.limit_mbps[queue] / 1e6);
+    port.idle_from[queue] = leaves + (port.limit_mbps[queue] != 0 ? ticks_of((frame->pkt_len + 24.0) * 8 / port.limit_mbps[queue] / 1e6) : 0);
+    port.to_leave[queue].push_back(leaves);
     return leaves;
 }
 
 std::uint16_t leave(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames, std::uint16_t count, void* /*unused*/) {
     for (std::uint16_t i = 0; i < count; ++i) {
+        if (++handed_over == kFramesBeforeStep && amiss.steps_back) stepped_back = ticks_of(kStepBackS);
         complete_checksums(ports[port], frames[i]);
         *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*) = through_queue(ports[port], queue, frames[i]);
     }
@@ -148,6 +166,7 @@ extern "C" {
 int __real_rte_eth_dev_info_get(std::uint16_t port, rte_eth_dev_info* info);
 int __real_rte_eth_dev_configure(std::uint16_t port, std::uint16_t receive, std::uint16_t transmit, const rte_eth_conf* conf);
 int __real_rte_eth_dev_start(std::uint16_t port);
+int __real_rte_eth_stats_get(std::uint16_t port, rte_eth_stats* stats);
 
 int __wrap_rte_eth_dev_info_get(std::uint16_t port, rte_eth_dev_info* info) {
     const int status = __real_rte_eth_dev_info_get(port, info);
@@ -173,6 +192,17 @@ int __wrap_rte_eth_dev_start(std::uint16_t port) {
     const bool joined = std::string(info.driver_name) == "net_ring";
     for (std::uint16_t queue = 0; joined && queue < info.nb_rx_queues; ++queue) rte_eth_add_rx_callback(port, queue, arrive, nullptr);
     return __real_rte_eth_dev_start(port);
+}
+
+// What waits has not been sent. While nobody sends.
+int __wrap_rte_eth_stats_get(std::uint16_t port, rte_eth_stats* stats) {
+    const int status = __real_rte_eth_stats_get(port, stats);
+    const std::uint64_t now = rte_rdtsc();
+    for (auto& queue : ports[port].to_leave) {
+        while (!queue.empty() && queue.front() <= now) queue.pop_front();
+        stats->opackets -= queue.size();
+    }
+    return status;
 }
 
 int __wrap_rte_eth_read_clock(std::uint16_t /*port*/, std::uint64_t* now) {

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "frame/tag.hpp"
 #include "port/error.hpp"
+#include "trial/account.hpp"
 #include "trial/clock.hpp"
 #include "trial/departures.hpp"
 #include "trial/nic_stamps.hpp"
@@ -30,6 +33,12 @@ TEST(ClockMapping, NoTimeOfTheNicIsBeforeWhatItStandsFor) {
         EXPECT_GE(told + 1, at);  // rounded
         EXPECT_LT(told, at + 26);
     }
+}
+
+TEST(ClockMapping, WhatIsTooFarToBeToldIsFarAway) {
+    const ClockMapping mapping{.ticks = 1'000'000'000'000, .nic = 1'000'000, .ticks_per_nic = 24.0019};
+    EXPECT_GT(static_cast<std::int64_t>(mapping.ticks_of(mapping.nic + (std::uint64_t{1} << 62U)) - mapping.ticks), std::int64_t{1} << 60U);
+    EXPECT_LT(static_cast<std::int64_t>(mapping.ticks_of(mapping.nic - (std::uint64_t{1} << 62U)) - mapping.ticks), -(std::int64_t{1} << 60U));
 }
 
 double error_of(const ClockMapping& mapping, const Oscillator& nic, Ticks ticks) {
@@ -74,17 +83,32 @@ TEST(NicClock, AReadingIsNoBetterThanItIsTight) {
 }
 
 TEST(NicClock, AJumpIsSeenEitherWayAndForgotten) {
-    for (const std::int64_t jump : {1'000'000, -1'000'000'000}) {
+    for (const std::int64_t jump : {1'000'000LL, 1'000'000'000'000'000'000LL, -1'000'000'000LL}) {
         Oscillator nic{.ticks_per_nic = 2, .at_zero = 10'000'000'000};
         NicClock clock(nic.pair(0), nic.pair(kSecond / 10), kSecond);
         nic.at_zero += static_cast<std::uint64_t>(jump);
         clock.follow(nic.pair(kSecond / 8));
-        EXPECT_NEAR(clock.uncertainty(), 2.0 * static_cast<double>(std::abs(jump)), 200'000);
+        const double expected = 2.0 * static_cast<double>(std::abs(jump));
+        EXPECT_NEAR(clock.uncertainty(), expected, 200'000 + expected / 1e9);
+        EXPECT_NEAR(clock.mapping().ticks_per_nic, 2, 1e-6);  // the rate is the old one: nothing was told of a new one
+        clock.begin(nic.pair(kSecond / 5));
+        clock.follow(nic.pair(kSecond / 5 + kSecond / 50));
+        EXPECT_NEAR(clock.uncertainty(), 2, 10);
         for (Ticks at = kSecond / 4; at < 4 * kSecond; at += kSecond / 50) clock.follow(nic.pair(at));
         clock.begin(nic.pair(4 * kSecond));
         clock.follow(nic.pair(4 * kSecond + kSecond / 50));
         EXPECT_NEAR(clock.uncertainty(), 2, 10);
     }
+}
+
+TEST(NicClock, ALongTimeWithoutAReadingIsNoJumpThatLasts) {
+    Oscillator nic{.ticks_per_nic = 2, .at_zero = 0};
+    NicClock clock(nic.pair(0, 4'000), nic.pair(kSecond / 10 + 200), kSecond);  // two readings that were 1 us off: 10 us a second
+    clock.begin(nic.pair(100 * kSecond));
+    clock.follow(nic.pair(100 * kSecond + kSecond / 50));
+    EXPECT_LT(clock.uncertainty(), 500);
+    clock.follow(nic.pair(100 * kSecond + kSecond / 25));
+    EXPECT_LT(clock.uncertainty(), 500);
 }
 
 TEST(FollowedClock, RefusesAClockThatStandsOrCannotBeRead) {
@@ -150,6 +174,37 @@ TEST(Departures, AreTheDueTimesAndNeverBeforeByAsMuchAsTheClockMayBeWrong) {
     EXPECT_EQ(departures.counts().at_once, 2);
 }
 
+TEST(Departures, AreAtOnceFromWhereTheClockCannotBeTrusted) {
+    bool reads = true;
+    FollowedClock clock([&] { return reads ? std::optional(now_ticks() / 2) : std::nullopt; }, kSecond);
+    Sending sending;
+    Departures departures({&clock, sending.field, 10 * Sending::kEvery});
+    EXPECT_EQ(departures.lead(), 10 * Sending::kEvery);
+    reads = false;
+    const Ticks since = now_ticks();
+    while (now_ticks() - since < kSecond / 1000) {
+    }
+    clock.end();  // it could not be read for a millisecond
+    const Ticks now = now_ticks();
+    sending.schedule.start(now);
+    const Ticks* times = departures.plan(sending.schedule, Sending::kFrames, now);
+    departures.write(sending.burst.data(), Sending::kFrames);
+    for (std::uint32_t i = 0; i < Sending::kFrames; ++i) {
+        EXPECT_EQ(times[i], now);
+        EXPECT_FALSE(sending.field.is_set(sending.burst[i]));
+    }
+    EXPECT_EQ(departures.counts().at_once, Sending::kFrames);
+    EXPECT_EQ(departures.lead(), 0);
+}
+
+TEST(Departures, AreNoFurtherAheadThanHalfTheRingHolds) {
+    constexpr std::uint64_t kHz = 2'000'000'000;
+    EXPECT_EQ(lead_at(1'000, 1024, kHz), 400'000);
+    EXPECT_EQ(lead_at(2'560'000, 1024, kHz), 400'000);
+    EXPECT_EQ(lead_at(14'880'953, 1024, kHz) * 14'880'953 / kHz, 511);  // frames
+    EXPECT_EQ(lead_at(14'880'953, 512, kHz) * 14'880'953 / kHz, 255);
+}
+
 TEST(Departures, WithoutAClockNothingIsPlanned) {
     Sending sending;
     sending.schedule.start(0);
@@ -170,26 +225,75 @@ struct Buffer {
     }
 };
 
-TEST(BurstArrivals, AreWhenTheNicSaysWhereItSaysAnythingThatCanBe) {
-    FollowedClock clock([] { return std::optional(now_ticks()); }, kSecond);  // the NIC's clock is the tester's, to a millionth or so
-    const Ticks polled = now_ticks(), sent = polled - 1'000'000;
-    const auto within = [&](Ticks arrived, Ticks expected) { return std::abs(static_cast<double>(static_cast<std::int64_t>(arrived - expected))) < 100'000; };
-    StampCounts counts;
-    const Tag stamped{.trial = 1, .stream = kStreamStamped, .sequence = 0, .stamp = sent & kMask40};
-    const auto arrival = [&](std::optional<std::uint64_t> nic, const Tag& tag) {
+// A NIC's clock that is the tester's, to a millionth or so.
+struct Arriving {
+    FollowedClock clock{[] { return std::optional(now_ticks()); }, kSecond};
+    Ticks polled = now_ticks(), sent = polled - 1'000'000;
+    Tag stamped{.trial = 1, .stream = kStreamStamped, .sequence = 0, .stamp = sent & kMask40};
+    StampCounts counts{};
+
+    Ticks arrival(std::optional<std::uint64_t> nic, const Tag& tag) {
         const Buffer buffer(nic);
         const NicStamps stamps{&clock, buffer.field};
-        return BurstArrivals(stamps, polled, counts).of(buffer.frame, tag);
+        BurstArrivals arrivals(stamps, polled);
+        const Ticks arrived = arrivals.of(buffer.frame, tag);
+        counts.add(arrivals.last());
+        return arrived;
+    }
+};
+
+TEST(BurstArrivals, AreWhenTheNicSaysWhereItSaysAnythingThatCanBe) {
+    Arriving arriving;
+    const Ticks polled = arriving.polled;
+    const auto off = static_cast<std::int64_t>(arriving.arrival(polled - 500'000, arriving.stamped) - (polled - 500'000));
+    EXPECT_LT(std::abs(off), 100'000);
+    EXPECT_EQ(arriving.counts.impossible, 0);
+    EXPECT_EQ(arriving.arrival(polled - 10'000'000, arriving.stamped), arriving.sent);
+    EXPECT_EQ(arriving.arrival(polled + 10'000'000, arriving.stamped), polled);
+    EXPECT_EQ(arriving.arrival(std::nullopt, arriving.stamped), polled);
+    EXPECT_EQ(arriving.arrival(polled - 500'000, Tag{.trial = 1, .stream = 0, .sequence = 0, .stamp = 0}), polled);
+    EXPECT_EQ(arriving.counts.by_nic, 3);
+    EXPECT_EQ(arriving.counts.impossible, 2);
+    EXPECT_EQ(arriving.counts.by_poll, 1);
+}
+
+TEST(BurstArrivals, WithinWhatTheClockMayBeWrongByAreNotImpossible) {
+    Arriving arriving;
+    arriving.clock.begin();
+    while (now_ticks() - arriving.polled < kSecond / 1000) {
+    }
+    arriving.clock.end();
+    const ClockMapping mapping = arriving.clock.mapping();
+    const auto told = [&](double after) { return mapping.nic_at_or_after(arriving.polled + static_cast<Ticks>(static_cast<std::int64_t>(after))); };
+    EXPECT_EQ(arriving.arrival(told(mapping.uncertainty / 2), arriving.stamped), arriving.polled);
+    EXPECT_EQ(arriving.arrival(told(-1'000'000 - mapping.uncertainty / 2), arriving.stamped), arriving.sent);
+    EXPECT_EQ(arriving.counts.impossible, 0);
+    EXPECT_EQ(arriving.arrival(told(2 * mapping.uncertainty + 10), arriving.stamped), arriving.polled);
+    EXPECT_EQ(arriving.counts.impossible, 1);
+}
+
+TEST(BurstArrivals, BeforeAStampThatLiesAheadAreNoDelayAtAll) {
+    Arriving arriving;
+    const Ticks leaves = arriving.polled + 400'000;
+    const Tag ahead{.trial = 1, .stream = kStreamStamped, .sequence = 0, .stamp = leaves & kMask40};
+    EXPECT_EQ(arriving.arrival(arriving.polled - 500'000, ahead), leaves);
+    EXPECT_EQ(arriving.arrival(std::nullopt, ahead), leaves);
+    EXPECT_EQ(arriving.counts.impossible, 2);
+}
+
+TEST(Account, AFrameBeforeItsTimeHasNoDelayAndIsInTime) {
+    const auto account_of = [](Ticks longest) {
+        MissingFrames::Bounds bounds{};
+        bounds.fill(2);
+        Account account({1, Direction::forward, 2, bounds, Stamping::every, 1'000'000, nullptr, false, longest});
+        Account::Burst burst{.arrival = 10'000'000};
+        account.take({.trial = 1, .stream = kStreamStamped, .sequence = 0, .stamp = 10'000'300}, burst);
+        account.take({.trial = 1, .stream = kStreamStamped, .sequence = 1, .stamp = 9'999'300}, burst);
+        account.add(burst);
+        return std::tuple(account.counts().received.load(), account.counts().late, account.counts().early, account.delay()->min());
     };
-    EXPECT_TRUE(within(arrival(polled - 500'000, stamped), polled - 500'000));
-    EXPECT_EQ(counts.impossible, 0);
-    EXPECT_EQ(arrival(polled - 10'000'000, stamped), sent);
-    EXPECT_EQ(arrival(polled + 10'000'000, stamped), polled);
-    EXPECT_EQ(arrival(std::nullopt, stamped), polled);
-    EXPECT_EQ(arrival(polled - 500'000, Tag{.trial = 1, .stream = 0, .sequence = 0, .stamp = 0}), polled);
-    EXPECT_EQ(counts.by_nic, 3);
-    EXPECT_EQ(counts.impossible, 2);
-    EXPECT_EQ(counts.by_poll, 1);
+    EXPECT_EQ(account_of(kLongestDelay), std::tuple(2, 0, 1, 0));
+    EXPECT_EQ(account_of(kMask40), std::tuple(1, 1, 0, 700));  // where no stamp can lie ahead it is the age of a very old one
 }
 
 }  // namespace

@@ -150,9 +150,39 @@ void expect_same_delays(const DelayRing& some, const DelayRing& expected) {
     EXPECT_TRUE(std::ranges::equal(taken, others, same));
 }
 
-class Receiving : public testing::TestWithParam<Weather> {};
+// Frames of which the NIC says nothing, or that they arrive long after they are polled: either way they count as polled.
+TEST(Receiving, ByTheNicsStampsFindsWhatItFindsWithoutThem) {
+    const TimeField field{.offset = offsetof(rte_mbuf, dynfield1), .flag = std::uint64_t{1} << 23U};
+    FollowedClock clock([] { return std::optional(now_ticks()); }, 2'000'000'000);
+    for (const Weather& weather : {Weather{.frame_timeout = 8'000, .trouble_in_1000 = 50}, Weather{.stamping = Stamping::tagged, .trouble_in_1000 = 50}}) {
+        Side helped(weather), plain(weather);
+        helped.receiver().stamp_by({&clock, field});
+        for (Arrivals arrivals(weather, 1); !arrivals.over();) {
+            std::vector<rte_mbuf*> burst;
+            const std::vector<Buffer> frames = arrivals.burst();
+            for (const Buffer& frame : frames) {
+                burst.push_back(frame.mbuf());
+                if (burst.size() % 3 != 0) field.set(frame.mbuf(), clock.mapping().nic + (std::uint64_t{1} << 40U));
+            }
+            const auto count = static_cast<std::uint16_t>(burst.size());
+            for (Side* side : {&helped, &plain}) side->receiver().take(burst.data(), count, arrivals.now());
+        }
+        const Account &some = helped.account(), &expected = plain.account();
+        expect_same_counts(some.counts(), expected.counts());
+        expect_same_distribution(some.delay(), expected.delay());
+        expect_same_delays(helped.delays(), plain.delays());
+        const StampCounts& stamps = helped.receiver().stamp_counts();
+        EXPECT_GT(expected.counts().duplicates + expected.counts().stale, 0);
+        EXPECT_EQ(stamps.by_nic + stamps.by_poll, expected.counts().stamped);
+        EXPECT_EQ(stamps.impossible, stamps.by_nic);
+        EXPECT_GT(stamps.by_poll, expected.counts().stamped / 5);
+        EXPECT_GT(stamps.by_nic, expected.counts().stamped / 3);
+    }
+}
 
-TEST_P(Receiving, TogetherFindsWhatOneByOneFinds) {
+class ReceivingTogether : public testing::TestWithParam<Weather> {};
+
+TEST_P(ReceivingTogether, FindsWhatOneByOneFinds) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
         Side together(GetParam()), alone(GetParam());
         for (Arrivals arrivals(GetParam(), seed); !arrivals.over();) {
@@ -177,7 +207,7 @@ TEST_P(Receiving, TogetherFindsWhatOneByOneFinds) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Weathers, Receiving,
+INSTANTIATE_TEST_SUITE_P(Weathers, ReceivingTogether,
                          testing::Values(Weather{}, Weather{.stamping = Stamping::none, .trouble_in_1000 = 1}, Weather{.trouble_in_1000 = 20},
                                          Weather{.stamping = Stamping::tagged, .trouble_in_1000 = 20}, Weather{.frame_timeout = 8'000, .trouble_in_1000 = 50},
                                          Weather{.frame_timeout = 8'000, .shared = true, .trouble_in_1000 = 20}, Weather{.mixed = true, .trouble_in_1000 = 20},

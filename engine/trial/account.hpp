@@ -20,7 +20,7 @@ namespace dutperf {
 
 // What arrived, but for how many frames count as received.
 struct ArrivalCounts {
-    std::uint64_t background = 0, duplicates = 0, out_of_order = 0, stale = 0, damaged = 0, stamped = 0, late = 0;
+    std::uint64_t background = 0, duplicates = 0, out_of_order = 0, stale = 0, damaged = 0, stamped = 0, late = 0, early = 0;
     std::array<std::uint64_t, kOtherKinds> other{};
 };
 
@@ -35,9 +35,10 @@ struct Expected {
     std::uint64_t frames;          // sequence numbers are below it
     MissingFrames::Bounds bounds;  // of the parts of the sending time, in sequence numbers
     Stamping stamping;
-    Ticks frame_timeout;  // a stamped frame that took longer is late; 0: none is
-    DelayRing* delays;    // nullptr: delays are not written
-    bool shared = false;  // with other receivers, whose findings are joined
+    Ticks frame_timeout;            // a stamped frame that took longer is late; 0: none is
+    DelayRing* delays;              // nullptr: delays are not written
+    bool shared = false;            // with other receivers, whose findings are joined
+    Ticks longest_delay = kMask40;  // a longer one is less than nothing: the frame is early, and its delay 0
 };
 
 class Account {
@@ -119,7 +120,11 @@ private:
 
     // Whether the frames, which have one delay, came in time.
     bool record_delay(const Tag& tag, Burst& taken, std::uint64_t count) {
-        const std::uint64_t delay = (taken.arrival - tag.stamp) & kMask40;
+        std::uint64_t delay = (taken.arrival - tag.stamp) & kMask40;
+        if (delay > expected_.longest_delay) [[unlikely]] {
+            counts_.early += count;
+            delay = 0;
+        }
         taken.stamped += count;
         delay_->record(delay, count);
         if (expected_.delays != nullptr) [[unlikely]] {

@@ -17,6 +17,7 @@ void add(const ReceiverCounts& counts, JointCounts& into) {
     into.damaged += counts.damaged;
     into.stamped += counts.stamped;
     into.late += counts.late;
+    into.early += counts.early;
     for (std::size_t kind = 0; kind < kOtherKinds; ++kind) into.other[kind] += counts.other[kind];
 }
 

@@ -17,29 +17,35 @@ constexpr std::chrono::milliseconds kFirstStretch{100};
 
 }  // namespace
 
-NicClock::NicClock(const ClockPair& first, const ClockPair& second, Ticks stretch) : stretch_(stretch), older_(first), newer_(first) { go_on_from(second); }
+NicClock::NicClock(const ClockPair& first, const ClockPair& second, Ticks second_ticks) : second_(second_ticks), older_(first), newer_(first) {
+    go_on_from(second, 0);
+}
 
 void NicClock::follow(const ClockPair& now) {
-    const auto disagreement = static_cast<double>(static_cast<std::int64_t>(mapping_.ticks_of(now.nic) - now.ticks));
-    worst_ = std::max(worst_, std::abs(disagreement) + static_cast<double>(now.width) / 2);
-    go_on_from(now);
+    const double off = disagreement(now);
+    worst_ = std::max(worst_, off + static_cast<double>(now.width) / 2);
+    go_on_from(now, off);
 }
 
 void NicClock::begin(const ClockPair& now) {
-    go_on_from(now);
+    go_on_from(now, disagreement(now));
     worst_ = static_cast<double>(now.width) / 2;
 }
 
-void NicClock::go_on_from(const ClockPair& now) {
+double NicClock::disagreement(const ClockPair& now) const {
+    return std::abs(static_cast<double>(static_cast<std::int64_t>(mapping_.ticks_of(now.nic) - now.ticks)));
+}
+
+void NicClock::go_on_from(const ClockPair& now, double disagreement) {
     mapping_.ticks = now.ticks;
     mapping_.nic = now.nic;
     const auto passed = static_cast<std::int64_t>(now.nic - older_.nic);
-    if (passed <= 0) {  // somebody put it back: what was before tells nothing of its rate
+    if (passed <= 0 || disagreement > uncertain_at_most()) {  // somebody set it, or it was not read for long: a rate over that would be wrong
         older_ = newer_ = now;
         return;
     }
     mapping_.ticks_per_nic = static_cast<double>(now.ticks - older_.ticks) / static_cast<double>(passed);
-    if (now.ticks - newer_.ticks < stretch_) return;
+    if (now.ticks - newer_.ticks < second_) return;
     older_ = newer_;
     newer_ = now;
 }
@@ -71,7 +77,8 @@ ClockMapping FollowedClock::mapping() const {
         const ClockMapping mapping{.ticks = ticks_.load(std::memory_order_relaxed),
                                    .nic = nic_.load(std::memory_order_relaxed),
                                    .ticks_per_nic = ticks_per_nic_.load(std::memory_order_relaxed),
-                                   .uncertainty = uncertainty_.load(std::memory_order_relaxed)};
+                                   .uncertainty = uncertainty_.load(std::memory_order_relaxed),
+                                   .at_most = clock_.uncertain_at_most()};
         std::atomic_thread_fence(std::memory_order_acquire);
         if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) return mapping;
     }

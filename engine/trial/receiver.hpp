@@ -112,7 +112,7 @@ private:
     // One by one, each at the time at which the NIC says that it arrived.
     void take_stamped(rte_mbuf* const* frames, std::uint16_t count, Account::Burst& taken) {
         const Ticks polled = taken.arrival;
-        BurstArrivals arrivals(nic_, polled, stamp_counts_);
+        BurstArrivals arrivals(nic_, polled);
         for (std::uint16_t i = 0; i < count; ++i) take_one(*frames[i], taken, &arrivals);
         taken.arrival = polled;
     }
@@ -129,10 +129,21 @@ private:
             account_.take_damaged();
         } else {
             const Tag tag = read_tag(payload);
-            if (arrivals != nullptr) taken.arrival = arrivals->of(one, tag);
-            account_.take(tag, taken);
+            if (arrivals != nullptr) [[unlikely]] {
+                take_arrived(one, tag, taken, *arrivals);
+            } else {
+                account_.take(tag, taken);
+            }
         }
         return intact;
+    }
+
+    // Only what has a delay counts among the stamps: neither stale frames nor duplicates.
+    void take_arrived(const rte_mbuf& one, const Tag& tag, Account::Burst& taken, BurstArrivals& arrivals) {
+        const std::uint64_t before = taken.stamped;
+        taken.arrival = arrivals.of(one, tag);
+        account_.take(tag, taken);
+        if (taken.stamped != before) stamp_counts_.add(arrivals.last());
     }
 
     // The frames that come next are expected to be like this one.

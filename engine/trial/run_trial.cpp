@@ -19,7 +19,6 @@ constexpr double kStartDelayS = 0.002;       // so that every loop is running wh
 constexpr double kSendingGraceShare = 0.01;  // sending goes on this much longer before the rest is given up; the client judges far more strictly
 constexpr double kSendingGraceS = 0.05;
 constexpr std::uint64_t kMostSharedFrames = std::uint64_t{1} << 34U;  // 2 GiB for each receiver
-constexpr double kLeadS = 0.0002;  // that frames are handed over ahead of time: longer than a turn, and few enough frames for a driver's ring
 constexpr Ticks kUnknown = std::numeric_limits<Ticks>::max();
 
 std::size_t sending_port(Direction direction) { return direction == Direction::forward ? 0 : 1; }
@@ -167,7 +166,7 @@ struct RunningTrial::Loop {
             return still;
         const auto ended = static_cast<int>(sending - still);
         if (trial.sending_.fetch_sub(ended) == ended) {
-            const double ahead_s = trial.bed_.hardware.contains(Help::send_at) ? kLeadS : 0;
+            const double ahead_s = trial.bed_.hardware.contains(Help::send_at) ? kMostLeadS : 0;
             const double drain_s = ahead_s + (trial.stopped_ ? 0 : static_cast<double>(trial.spec_.drain_ns) / 1e9);
             trial.end_.store(now_ticks() + static_cast<Ticks>(drain_s * static_cast<double>(trial.bed_.clock_hz)));
         }
@@ -181,6 +180,11 @@ struct RunningTrial::Loop {
 };
 
 RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec) : bed_(bed), spec_(spec), end_(kUnknown), sending_(0) {
+    if (spec_.frame_timeout_ns && bed_.hardware.contains(Help::rate_limit)) {
+        throw Error("bad_request",
+                    "with rate_limit frames wait in the tester's own port, which must not count as lateness of the DUT's: leave out one of the two",
+                    "params.frame_timeout_ns");
+    }
     for (std::size_t side = 0; side < 2; ++side) answered_[side] = bed_.stations[side]->resolve(kAnswerTimeout);
     for (const Direction direction : kDirections) {
         make_senders(direction);
@@ -236,7 +240,9 @@ void RunningTrial::limit_rates() {
 
 NicSending RunningTrial::nic_sending(Direction direction) const {
     if (!bed_.hardware.contains(Help::send_at)) return {};
-    return {.clock = bed_.clocks[sending_port(direction)], .field = send_time_field(), .lead = static_cast<Ticks>(kLeadS * static_cast<double>(bed_.clock_hz))};
+    const std::size_t side = sending_port(direction);
+    const std::uint64_t rate_fps = spec_.streams[index_of(direction)]->highest_rate_fps() / bed_.queues + 1;
+    return {.clock = bed_.clocks[side], .field = send_time_field(), .lead = lead_at(rate_fps, bed_.ports[side]->transmit_ring(), bed_.clock_hz)};
 }
 
 void RunningTrial::make_senders(Direction direction) {
@@ -265,16 +271,18 @@ void RunningTrial::make_receivers(Direction direction) {
     if (!path.empty()) delays = std::make_unique<DelayFile>(path, "params.delays_files." + std::string(name_of(direction)), bed_.clock_hz, bed_.queues);
     const Host& host = bed_.stations[side]->host();
     const bool shared = bed_.queues > 1;
+    const bool stamped_by_nic = bed_.hardware.contains(Help::receive_timestamps) && spec_.stamping != Stamping::none;
     if (shared && spec_.intended(direction) > kMostSharedFrames) {
         throw Error("no_memory", "with several queues a direction has at most " + std::to_string(kMostSharedFrames) +
                                      " frames a trial: every receiver keeps a bit for each, to know duplicates of what another one took");
     }
     for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
         DelayRing* const ring = delays ? &delays->ring(queue) : nullptr;
-        const Expected expected{spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout, ring, shared};
+        Expected expected{spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout, ring, shared};
+        if (bed_.hardware.contains(Help::send_at)) expected.longest_delay = kLongestDelay;
         const PortQueue from{bed_.ports[side]->id(), queue};
         receivers_[index_of(direction)].push_back(std::make_unique<Receiver>(from, host, expected, bed_.control_pool, bed_.control_rings[side]));
-        if (bed_.hardware.contains(Help::receive_timestamps)) receivers_[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
+        if (stamped_by_nic) receivers_[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
     }
 }
 
@@ -441,21 +449,15 @@ void RunningTrial::gather_received(Direction direction, DirectionResult& into) c
 void RunningTrial::gather_departures(Direction direction, DirectionResult& into) const {
     if (!bed_.hardware.contains(Help::send_at)) return;
     NicDepartures& departures = into.nic_departures.emplace();
-    for (const auto& sender : senders_[index_of(direction)]) {
-        departures.timed += sender->departures().timed;
-        departures.at_once += sender->departures().at_once;
-    }
+    for (const auto& sender : senders_[index_of(direction)]) departures.add(sender->departures());
+    for (const auto& receiver : receivers_[index_of(direction)]) departures.impossible += receiver->counts().early;
     departures.uncertainty = bed_.clocks[sending_port(direction)]->uncertainty();
 }
 
 void RunningTrial::gather_stamps(Direction direction, DirectionResult& into) const {
     if (!bed_.hardware.contains(Help::receive_timestamps) || spec_.stamping == Stamping::none) return;
     NicArrivals& arrivals = into.nic_arrivals.emplace();
-    for (const auto& receiver : receivers_[index_of(direction)]) {
-        arrivals.by_nic += receiver->stamp_counts().by_nic;
-        arrivals.by_poll += receiver->stamp_counts().by_poll;
-        arrivals.impossible += receiver->stamp_counts().impossible;
-    }
+    for (const auto& receiver : receivers_[index_of(direction)]) arrivals.add(receiver->stamp_counts());
     arrivals.uncertainty = bed_.clocks[receiving_port(direction)]->uncertainty();
 }
 
@@ -486,11 +488,30 @@ void RunningTrial::gather_port_counters(Direction direction, DirectionResult& in
     const bool went_down = out1.taken_down != out0.taken_down || in1.taken_down != in0.taken_down;
     // any lost frame may have met the port that was down
     if (went_down && into.sent > into.received) add(into.tester_drops, "port_down", into.sent - into.received);
-    if (!out1.counts_transmitted) return;
-    std::uint64_t handed_over = into.sent;
+    add(into.tester_drops, "transmit_unaccounted", unaccounted(direction, into));
+}
+
+// Frames that the driver took and that never left, as far as anybody counts what leaves.
+std::uint64_t RunningTrial::unaccounted(Direction direction, const DirectionResult& result) const {
+    const std::size_t side = sending_port(direction);
+    const PortCounters &before = before_[side], &after = after_[side];
+    std::uint64_t handed_over = result.sent;
     for (const auto& sender : senders_[index_of(direction)]) handed_over += sender->counts().control_sent;
-    const std::uint64_t seen = out1.interface_sent - out0.interface_sent + into.dut_input_drops + out1.interface_transmit_drops - out0.interface_transmit_drops;
-    if (seen < handed_over) add(into.tester_drops, "transmit_unaccounted", handed_over - seen);
+    if (!after.counts_transmitted) return kept_waiting(side, handed_over);
+    const std::uint64_t dropped = result.dut_input_drops + after.interface_transmit_drops - before.interface_transmit_drops;
+    const std::uint64_t seen = after.interface_sent - before.interface_sent + dropped;
+    return handed_over - std::min(handed_over, seen);
+}
+
+// A NIC that is told when or how fast to send may keep frames for itself. Those that an earlier trial left there hold up this one's, or are among what left.
+std::uint64_t RunningTrial::kept_waiting(std::size_t side, std::uint64_t handed_over) const {
+    const PortCounters &before = before_[side], &after = after_[side];
+    const bool may_wait = bed_.hardware.contains(Help::send_at) || bed_.hardware.contains(Help::rate_limit);
+    if (!may_wait || after.driver_sent == 0) return 0;
+    const std::uint64_t left = after.driver_sent - before.driver_sent, others = bed_.ports[side]->still_waiting(before);
+    const std::uint64_t waiting = handed_over - std::min(handed_over, left);
+    bed_.ports[side]->keep_waiting(waiting, after);
+    return std::max(others, handed_over + others - std::min(handed_over + others, left));
 }
 
 }  // namespace dutperf

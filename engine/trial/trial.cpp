@@ -55,9 +55,8 @@ std::uint32_t TrialSpec::rate_ceiling_mbps(Direction direction, std::uint16_t qu
     constexpr std::uint64_t kPreambleAndGap = 20, kBitsPerMbit = 1'000'000;
     const auto& stream = streams[index_of(direction)];
     if (!stream || !std::holds_alternative<std::monostate>(stream->pattern)) return 0;
-    const std::uint64_t rate_fps = stream->then ? std::max(stream->rate_fps, stream->then->rate_fps) : stream->rate_fps;
     const std::uint64_t size = kPreambleAndGap + std::max(stream->foreground.size, stream->background ? stream->background->size : std::uint16_t{0});
-    const Wide needed = static_cast<Wide>(rate_fps) * size * 8 * 11 / 10 / queues;
+    const Wide needed = static_cast<Wide>(stream->highest_rate_fps()) * size * 8 * 11 / 10 / queues;
     return static_cast<std::uint32_t>(std::min<Wide>(needed / kBitsPerMbit + 1, std::numeric_limits<std::uint32_t>::max()));
 }
 

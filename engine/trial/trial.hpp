@@ -2,6 +2,7 @@
 // One elementary trial as a value (RFC 2544 section 23), and what was counted in it. protocol/README.md says which frame has which content.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -57,6 +58,7 @@ struct StreamSpec {
 
     [[nodiscard]] bool is_mixed() const { return m < n; }
     [[nodiscard]] bool is_foreground(std::uint64_t k) const { return k % n < m; }
+    [[nodiscard]] std::uint64_t highest_rate_fps() const { return then ? std::max(rate_fps, then->rate_fps) : rate_fps; }
     [[nodiscard]] bool varies_addresses() const { return networks > 1 || source_address || destination_address; }
 };
 
@@ -128,7 +130,8 @@ struct NicArrivals : StampCounts {
 
 // How frames left where the NIC was told when.
 struct NicDepartures : DepartureCounts {
-    double uncertainty = 0;  // of its clock against the tester's, at most, in ticks
+    std::uint64_t impossible = 0;  // stamped frames that were polled before they were to leave
+    double uncertainty = 0;        // of its clock against the tester's, at most, in ticks
 };
 
 struct DirectionResult {

@@ -315,16 +315,15 @@ class NicArrivals(Value):
     by_poll: Count
     """The NIC said nothing of these frames."""
     impossible: Count
-    """Of those by the NIC: before they were sent or after they were polled; the nearest possible time counts."""
+    """Before they were sent or after they were polled, by more than the clock was uncertain: the nearest possible time counts, and the trial is invalid."""
     uncertainty_us: float
     """Of the NIC's clock against the tester's, at most, as far as was measured during the trial."""
 
     def said(self) -> str:
         """For a remark."""
         polled = f", {self.by_poll:,} at the poll because it stamped those not" if self.by_poll else ""
-        impossible = f", {self.impossible:,} of which could not be and count as the nearest that can" if self.impossible else ""
         clock = f"its clock was uncertain by {self.uncertainty_us:.2f} us at most"
-        return f": {self.by_nic:,} delays end at the NIC's receive time stamps{impossible}{polled}; {clock}"
+        return f": {self.by_nic:,} delays end at the NIC's receive time stamps{polled}; {clock}"
 
 
 class NicDepartures(Value):
@@ -333,7 +332,9 @@ class NicDepartures(Value):
     timed: Count
     """Handed over ahead of time, to leave when they are due."""
     at_once: Count
-    """Their time had come before they were handed over."""
+    """Their time had come before they were handed over, or the clock could not be trusted."""
+    impossible: Count = 0
+    """Stamped frames that were polled before they were to leave: their delay counts as 0, and the trial is invalid."""
     uncertainty_us: float
     """Of the NIC's clock against the tester's, at most, as far as was measured during the trial."""
 

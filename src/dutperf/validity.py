@@ -149,6 +149,12 @@ def _nic_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) ->
     return f"a NIC's clock, by which frames leave or arrive, was uncertain by {uncertain_us:,.1f} us, more than the {NIC_CLOCK_LIMIT_US:g} us allowed"
 
 
+def _nic_stamps(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and those times can be."""
+    impossible = sum(told.impossible for told in (counts.send_at, counts.receive_timestamps) if told is not None)
+    return f"{impossible:,} frames arrived before they left or after they were polled, by a NIC's clock" if impossible else None
+
+
 def _received_too_many(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """Nothing came back that was never sent."""
     return f"{counts.received:,} frames arrived, but only {counts.sent:,} were sent" if counts.lost < 0 else None
@@ -170,5 +176,6 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("receiver_away", _receiver_away),
     ("late_in_tester", _late_in_tester),
     ("nic_clock", _nic_clock),
+    ("nic_stamps", _nic_stamps),
 )
 """Code of a cause, and the rule that says in a sentence how it was broken. Aborted trials have the codes ``stopped`` and ``engine_died``."""

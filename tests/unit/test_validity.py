@@ -36,8 +36,8 @@ def in_bins(counted: Mapping[int, int]) -> tuple[int, ...]:
     return tuple(counted.get(index, 0) for index in range(LOSS_BINS))
 
 
-def nic_arrivals(uncertainty_us: float) -> NicArrivals:
-    return NicArrivals(by_nic=1000, by_poll=0, impossible=0, uncertainty_us=uncertainty_us)
+def nic_arrivals(uncertainty_us: float, impossible: int = 0) -> NicArrivals:
+    return NicArrivals(by_nic=1000, by_poll=0, impossible=impossible, uncertainty_us=uncertainty_us)
 
 
 TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
@@ -74,6 +74,8 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("a NIC's clock that was followed", {"receive_timestamps": nic_arrivals(validity.NIC_CLOCK_LIMIT_US)}, set()),
     ("a NIC's clock that somebody put forward", {"receive_timestamps": nic_arrivals(validity.NIC_CLOCK_LIMIT_US + 1)}, {"nic_clock"}),
     ("a NIC's clock that sent late", {"send_at": NicDepartures(timed=1000, at_once=0, uncertainty_us=validity.NIC_CLOCK_LIMIT_US + 1)}, {"nic_clock"}),
+    ("a NIC's stamp that cannot be", {"receive_timestamps": nic_arrivals(1, impossible=1)}, {"nic_stamps"}),
+    ("a frame that came before it left", {"send_at": NicDepartures(timed=1000, at_once=0, impossible=1, uncertainty_us=1)}, {"nic_stamps"}),
     ("the DUT's own input drops are the DUT's", {"received": 990, "dut_input_drops": 10}, set()),
     (
         "several at once",

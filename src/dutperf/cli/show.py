@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from rich.table import Table
 
 from dutperf import loss
 from dutperf.campaign import Summary
-from dutperf.model import DirectionCounts, TrialResult, Verdict
+from dutperf.model import DirectionCounts, NicArrivals, NicDepartures, TrialResult, Verdict
 from dutperf.report import tables
 from dutperf.suite import SuiteSummary
 
@@ -51,7 +51,19 @@ _WHERE_ANY: tuple[Row, ...] = (
     ("dropped by the tester", lambda counts: _by_kind(counts.tester_drops)),
     ("dropped before the DUT's input", lambda counts: _number(counts.dut_input_drops)),
     ("other frames received", lambda counts: _by_kind(counts.other_received)),
+    ("delays that end at the NIC's stamps", lambda counts: _told(counts.receive_timestamps, "by_nic")),
+    ("    at the poll, as the NIC stamped them not", lambda counts: _number(counts.receive_timestamps.by_poll if counts.receive_timestamps else 0)),
+    ("frames that the NIC was told when to send", lambda counts: _told(counts.send_at, "timed")),
+    ("    that left at once", lambda counts: _number(counts.send_at.at_once if counts.send_at else 0)),
+    ("    NIC's clock uncertain by at most, µs", lambda counts: _uncertainty(counts)),
+    ("limit of each queue, Mbit/s", lambda counts: "" if counts.rate_limit_mbps is None else f"{counts.rate_limit_mbps:,}"),
 )
+_IDLE_HELP: tuple[tuple[Callable[[DirectionCounts], bool], str], ...] = (
+    (lambda counts: counts.receive_timestamps is not None and counts.receive_timestamps.by_nic == 0, "receive_timestamps: the NIC stamped no frame"),
+    (lambda counts: counts.send_at is not None and counts.send_at.timed == 0, "send_at: every frame left at once"),
+    (lambda counts: counts.rate_limit_mbps == 0, "rate_limit: the queues have no limit, as the rate is near the link's or the pattern has bursts"),
+)
+"""Help of hardware that was asked for and did nothing, and how to say so."""
 
 
 def output() -> Console:
@@ -72,13 +84,20 @@ def trial(report: dict[str, Any], result: TrialResult) -> None:
     if report["passed"] is not None:
         late = "" if report["frame_timeout_ms"] is None else f"; a frame later than {report['frame_timeout_ms']:g} ms counts as lost"
         console.print(f"{'passed' if report['passed'] else 'failed'} at a loss tolerance of {report['loss_tolerance']:g}{late}")
+    for text in _remarks(result):
+        line(text)
+
+
+def _remarks(result: TrialResult) -> Iterator[str]:
+    for direction, counts in result.directions().items():
+        yield from (f"{direction}: no effect of {text}" for idle, text in _IDLE_HELP if idle(counts))
     for name in ("left", "right"):
         if not getattr(result.link_up, name):
-            console.print(f"the link of port {name} was down at the end of the trial")
+            yield f"the link of port {name} was down at the end of the trial"
         if not getattr(result.dut_answered, name):
-            console.print(f"the DUT did not answer ARP or NDP on port {name} before the trial")
+            yield f"the DUT did not answer ARP or NDP on port {name} before the trial"
     for direction, causes in (result.dut_losses or {}).items():
-        console.print(f"the DUT's own counters, {direction}: {_by_kind(causes) or 'nothing'} lost")
+        yield f"the DUT's own counters, {direction}: {_by_kind(causes) or 'nothing'} lost"
 
 
 def _counts(title: str, result: TrialResult) -> Table:
@@ -97,6 +116,15 @@ def _counts(title: str, result: TrialResult) -> Table:
     if any(places):
         table.add_row("lost where", *places)
     return table
+
+
+def _told(told: NicArrivals | NicDepartures | None, member: str) -> str:
+    return "" if told is None else f"{getattr(told, member):,}"
+
+
+def _uncertainty(counts: DirectionCounts) -> str:
+    told = [one.uncertainty_us for one in (counts.receive_timestamps, counts.send_at) if one is not None]
+    return f"{max(told):,.2f}" if told else ""
 
 
 def _number(count: int) -> str:

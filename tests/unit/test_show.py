@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One trial as a table for a person: what hardware helped with, and what it was asked for and did not do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dutperf.cli import show
+from dutperf.model import NicArrivals, NicDepartures, TrialResult, Verdict
+from plans import counts
+
+REPORT = {"frame_size": 128, "frame_size_ipv4": 128, "passed": None, "frame_timeout_ms": None, "loss_tolerance": 0}
+
+
+def shown(capsys: pytest.CaptureFixture[str], **members: Any) -> str:
+    show.trial(REPORT, TrialResult(trial=1, verdict=Verdict.VALID, forward=counts(**members)))
+    return " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+
+def test_what_hardware_did_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    told = shown(
+        capsys,
+        receive_timestamps=NicArrivals(by_nic=1234, by_poll=5, impossible=0, uncertainty_us=0.25),
+        send_at=NicDepartures(timed=990, at_once=10, uncertainty_us=0.75),
+        rate_limit_mbps=27,
+    )
+    for text in ("NIC's stamps 1,234", "stamped them not 5", "when to send 990", "left at once 10", "at most, µs 0.75", "Mbit/s 27"):
+        assert text in told
+    assert "no effect" not in told
+
+
+def test_help_that_did_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    idle = shown(
+        capsys,
+        receive_timestamps=NicArrivals(by_nic=0, by_poll=1000, impossible=0, uncertainty_us=0.25),
+        send_at=NicDepartures(timed=0, at_once=1000, uncertainty_us=0.75),
+        rate_limit_mbps=0,
+    )
+    for help_ in ("receive_timestamps", "send_at", "rate_limit"):
+        assert f"forward: no effect of {help_}: " in idle
+
+
+def test_of_help_that_nobody_asked_for_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    told = shown(capsys)
+    assert "no effect" not in told
+    assert "NIC" not in told
+    assert "Mbit/s" not in told

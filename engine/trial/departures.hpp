@@ -30,7 +30,7 @@ inline constexpr double kMostLeadS = 0.0002;
 
 // ... and for a queue no more of them than half of the driver's ring holds, whose other half is for what is late.
 constexpr Ticks lead_at(std::uint64_t rate_fps, std::uint32_t transmit_ring, std::uint64_t clock_hz) {
-    const double half_s = static_cast<double>(transmit_ring / 2) / static_cast<double>(rate_fps);
+    const double half_s = static_cast<double>(transmit_ring) / 2 / static_cast<double>(rate_fps);
     return static_cast<Ticks>(std::min(kMostLeadS, half_s) * static_cast<double>(clock_hz));
 }
 

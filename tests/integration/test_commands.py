@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ QUICK = ["--duration", "0.5", "--drain", "0.2"]
 
 
 def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
-    """A dutperf command under way."""
-    return subprocess.Popen([sys.executable, "-m", "dutperf", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+    """A dutperf command under way. Ctrl-C reaches it, also where a shell that runs these tests in the background had it ignored."""
+    command = [sys.executable, "-m", "dutperf", *arguments]
+    heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeds, **options)
 
 
 def dutperf(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -130,7 +133,10 @@ def test_interrupted_it_cleans_up(number: signal.Signals, tmp_path: Path) -> Non
     process = start("throughput", "--lab", "tayga-siit", "--duration", "5", "--out", str(tmp_path / "out"))
     wait_until(lambda: '"event": "trial"' in journal(tmp_path / "out"))
     process.send_signal(number)
-    _, errors = process.communicate(timeout=30)
+    try:
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert '"end"' in journal(tmp_path / "out")

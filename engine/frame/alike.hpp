@@ -61,7 +61,7 @@ class Alike {
 public:
     static constexpr std::size_t kMost = 64;  // frames of a burst
 
-    // From now on frames are compared with this one, which find_tag() and is_intact() accepted.
+    // From now on frames are compared with this one, which find_tag() and is_intact() accepted. Not between reading frames and asking for their tags.
     void learn(const std::uint8_t* frame, std::size_t length) {
         const std::uint16_t udp_length = load_be16(frame + W::kUdp + udp::kLength);
         length_ = length;
@@ -85,7 +85,6 @@ public:
     // Judges the `count` frames that were read.
     void judge(std::size_t count) {
         for (std::size_t i = 0; i < count; i += kLanes) judge_lanes(i);
-        tag_ = identity_;
     }
 
     // How many frames from the i-th on are alike, numbered one after the other and stamped with one time. 0: this one is unlike.
@@ -98,7 +97,7 @@ public:
     }
 
     // Of the i-th frame, which is alike.
-    [[nodiscard]] Tag tag(std::size_t i) const { return {.trial = tag_.trial, .stream = tag_.stream, .sequence = sequence_[i], .stamp = stamp_[i]}; }
+    [[nodiscard]] Tag tag(std::size_t i) const { return {.trial = identity_.trial, .stream = identity_.stream, .sequence = sequence_[i], .stamp = stamp_[i]}; }
 
 private:
     using W = AlikeWords<Ipv6>;
@@ -128,7 +127,7 @@ private:
     std::size_t length_ = 0, tail_ = 0;  // bytes: of the frame, and behind its tag
     std::uint64_t pseudo_header_ = 0;
     typename W::Words same_{};
-    Tag identity_{}, tag_{};  // of frames that are going to be judged, and of those that were
+    Tag identity_{};  // of the frame that was learnt: trial and stream
     std::array<Column, W::kCount> words_{};
     Column tails_{}, sequence_{}, stamp_{};
 };

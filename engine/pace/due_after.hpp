@@ -14,4 +14,6 @@ inline Ticks due_after(std::uint64_t k, std::uint64_t clock_hz, std::uint64_t ra
     return static_cast<Ticks>(static_cast<Wide>(k) * clock_hz / rate_fps);
 }
 
+inline Ticks ticks_of(std::uint64_t ns, std::uint64_t clock_hz) { return due_after(ns, clock_hz, 1'000'000'000); }
+
 }  // namespace dutperf

@@ -133,8 +133,6 @@ private:
 
     static constexpr std::uint64_t kLongestHoldNs = 100'000'000;  // of a frame that waits for the next one to overtake it
 
-    static Ticks ticks_of(std::uint64_t ns, std::uint64_t clock_hz) { return due_after(ns, clock_hz, 1'000'000'000); }
-
     Happening& stall() { return happenings_[0]; }
     Happening& reset() { return happenings_[1]; }
 

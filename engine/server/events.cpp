@@ -11,11 +11,14 @@ namespace {
 
 constexpr int kProtocol = 1;
 
-double us(std::int64_t ticks, std::uint64_t clock_hz) { return static_cast<double>(ticks) / static_cast<double>(clock_hz) * 1e6; }
+template <class Number>
+double us(Number ticks, std::uint64_t clock_hz) {
+    return static_cast<double>(ticks) / static_cast<double>(clock_hz) * 1e6;
+}
 
 json buckets_us(const Histogram& histogram, std::uint64_t clock_hz) {
     json out = json::array();
-    for (const auto& bucket : histogram.buckets()) out.push_back({us(static_cast<std::int64_t>(bucket.largest), clock_hz), bucket.count});
+    for (const auto& bucket : histogram.buckets()) out.push_back({us(bucket.largest, clock_hz), bucket.count});
     return out;
 }
 
@@ -52,7 +55,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     }
     if (result.delay) {
         out["delay_us"] = quantiles_us(*result.delay, clock_hz);
-        out["delay_us"]["min"] = us(static_cast<std::int64_t>(result.delay->min()), clock_hz);
+        out["delay_us"]["min"] = us(result.delay->min(), clock_hz);
         out["delay_us"]["buckets"] = buckets_us(*result.delay, clock_hz);
         out["stamped_sent"] = result.stamped_sent;
         out["stamped_received"] = result.stamped_received;
@@ -63,7 +66,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         out["receive_timestamps"] = {{"by_nic", arrivals.by_nic},
                                      {"by_poll", arrivals.by_poll},
                                      {"impossible", arrivals.impossible},
-                                     {"uncertainty_us", arrivals.uncertainty / static_cast<double>(clock_hz) * 1e6}};
+                                     {"uncertainty_us", us(arrivals.uncertainty, clock_hz)}};
     }
     if (result.rate_limit_mbps) out["rate_limit_mbps"] = *result.rate_limit_mbps;
     if (result.nic_departures) {
@@ -71,7 +74,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         out["send_at"] = {{"timed", departures.timed},
                           {"at_once", departures.at_once},
                           {"impossible", departures.impossible},
-                          {"uncertainty_us", departures.uncertainty / static_cast<double>(clock_hz) * 1e6}};
+                          {"uncertainty_us", us(departures.uncertainty, clock_hz)}};
     }
     if (result.delays_file) {
         const DelaysWritten& file = *result.delays_file;
@@ -127,8 +130,8 @@ json sides_json(const std::array<T, 2>& values) {
 }  // namespace
 
 json quantiles_us(const Histogram& histogram, std::uint64_t clock_hz) {
-    const auto at = [&](double share) { return us(static_cast<std::int64_t>(histogram.quantile(share)), clock_hz); };
-    return {{"p50", at(0.5)}, {"p99", at(0.99)}, {"p999", at(0.999)}, {"max", us(static_cast<std::int64_t>(histogram.max()), clock_hz)}};
+    const auto at = [&](double share) { return us(histogram.quantile(share), clock_hz); };
+    return {{"p50", at(0.5)}, {"p99", at(0.99)}, {"p999", at(0.999)}, {"max", us(histogram.max(), clock_hz)}};
 }
 
 json hello_event() { return {{"event", "hello"}, {"protocol", kProtocol}, {"engine", DUTPERF_VERSION}, {"dpdk", dpdk_version()}, {"cores", allowed_cores()}}; }

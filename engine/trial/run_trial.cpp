@@ -48,8 +48,6 @@ std::uint64_t foreground_among(std::uint64_t frames, const StreamSpec& stream) {
     return frames / stream.n * stream.m + std::min<std::uint64_t>(frames % stream.n, stream.m);
 }
 
-Ticks ticks_of(std::uint64_t ns, std::uint64_t clock_hz) { return due_after(ns, clock_hz, 1'000'000'000); }
-
 StampChoice stamp_choice(const TrialSpec& spec, Direction direction) {
     if (spec.stamping != Stamping::tagged) return StampChoice::every();
     const std::uint64_t first = spec.due_before(direction, spec.tagging.after_ns);

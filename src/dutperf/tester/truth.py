@@ -106,7 +106,7 @@ def losses_of(trial: Trial, direction: Direction, lost: Sequence[Lost]) -> Losse
     if not lost:
         return None
     times = trial.times(direction)
-    bounds = [times.frames_before(trial.duration_ns * part // LOSS_BINS) for part in range(LOSS_BINS + 1)]
+    bounds = [times.frames_before(end_ns) for end_ns in _ends_ns(trial)]
     below = [sum(one.before(bound) for one in lost) for bound in bounds]
     below[-1] = sum(one.count for one in lost)
     return Losses(
@@ -117,12 +117,17 @@ def losses_of(trial: Trial, direction: Direction, lost: Sequence[Lost]) -> Losse
     )
 
 
+def _ends_ns(trial: Trial) -> list[int]:
+    """Of the parts of the sending time over which frames are counted, the beginning before them."""
+    return [trial.duration_ns * part // LOSS_BINS for part in range(LOSS_BINS + 1)]
+
+
 def catching_up(trial: Trial, direction: Direction, away_s: float) -> CatchingUp | None:
     """What a sender that is away for so long at the start sends in one burst then."""
     if away_s * 1e6 <= PUNCTUAL_US:
         return None
     times = trial.times(direction)
-    bounds = [times.frames_before(min(round(away_s * 1e9), trial.duration_ns * part // LOSS_BINS)) for part in range(LOSS_BINS + 1)]
+    bounds = [times.frames_before(min(round(away_s * 1e9), end_ns)) for end_ns in _ends_ns(trial)]
     return None if bounds[-1] == 0 else CatchingUp(frames=bounds[-1], bins=tuple(after - before for before, after in pairwise(bounds)))
 
 

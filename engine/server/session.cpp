@@ -2,7 +2,6 @@
 #include "server/session.hpp"
 
 #include <rte_ring.h>
-#include <sched.h>
 
 #include <algorithm>
 
@@ -28,21 +27,15 @@ EalOptions eal_options(const OpenRequest& request) {
     return options;
 }
 
-// The thread that reads requests keeps away from the hot loops' cores while there are others.
-void leave_cores(const std::vector<unsigned>& hot) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (const unsigned core : allowed_cores()) {
-        if (std::ranges::find(hot, core) == hot.end()) CPU_SET(core, &set);
-    }
-    if (CPU_COUNT(&set) > 0) sched_setaffinity(0, sizeof set, &set);
-}
-
 }  // namespace
 
 Session::Session(const OpenRequest& request)
-    : request_(request), cores_(place_roles(allowed_cores(), request.cores, request.dut_cores, request.queues)), memory_(start_eal(eal_options(request))) {
+    : request_(request),
+      cores_(place_roles(allowed_cores(), request.cores, request.dut_cores, request.queues)),
+      other_cores_(other_cores(allowed_cores(), cores_.distinct(), request.dut_cores)),
+      memory_(start_eal(eal_options(request))) {
     claim_cores();
+    run_on(0, other_cores_.between_trials);
     open_ports();
     make_buffers();
     place();
@@ -71,7 +64,6 @@ void Session::make_buffers() {
 void Session::place() {
     skew_ticks_ = counter_skew(cores_.distinct());
     clock_hz_ = calibration_.hertz();
-    leave_cores(cores_.distinct());
 }
 
 void Session::follow_clocks() {
@@ -125,6 +117,7 @@ TestBed Session::bed() const {
     bed.queues = request_.queues;
     bed.hardware = request_.hardware;
     bed.cores = cores_;
+    bed.other_cores = other_cores_;
     bed.clock_hz = clock_hz_;
     return bed;
 }

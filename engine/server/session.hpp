@@ -45,6 +45,7 @@ private:
     OpenRequest request_;
     ClockCalibration calibration_;
     RoleCores cores_;
+    OtherCores other_cores_;
     Memory memory_;
     std::array<std::unique_ptr<Port>, 2> ports_;
     std::array<std::unique_ptr<FollowedClock>, 2> clocks_;  // of the ports, where one is needed

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "port/error.hpp"
 
 namespace dutperf {
@@ -46,6 +48,29 @@ TEST(Cores, PlacesByTheTable) {
         }
         EXPECT_EQ(placed, row.expected) << row.name;
     }
+}
+
+TEST(Cores, OthersKeepOffTheDutsCoresAndWhileItIsMeasuredOffTheLoops) {
+    const OtherCores three = other_cores({0, 1, 2}, {0}, {2});
+    EXPECT_EQ(three.between_trials, (Cores{0, 1}));
+    EXPECT_EQ(three.during_trials, (Cores{1, 2}));
+    const OtherCores two = other_cores({0, 1}, {0}, {1});
+    EXPECT_EQ(two.between_trials, Cores{0});
+    EXPECT_EQ(two.during_trials, Cores{1});
+    const OtherCores none_is_left = other_cores({0, 1}, {0, 1}, {});
+    EXPECT_EQ(none_is_left.between_trials, (Cores{0, 1}));
+    EXPECT_EQ(none_is_left.during_trials, (Cores{0, 1}));
+    EXPECT_EQ(other_cores({0}, {0}, {0}).between_trials, Cores{0});
+}
+
+TEST(Cores, AThreadRunsWhereItIsPut) {
+    std::thread([] {
+        const Cores before = allowed_cores();
+        run_on(0, {before.back()});
+        EXPECT_EQ(allowed_cores(), Cores{before.back()});
+        run_on(0, {});
+        EXPECT_EQ(allowed_cores(), Cores{before.back()});
+    }).join();
 }
 
 TEST(Cores, AMissingCoreIsNamed) {

@@ -2,7 +2,6 @@
 #include "trial/clock.hpp"
 
 #include <rte_pause.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +9,8 @@
 #include <ctime>
 #include <limits>
 #include <thread>
+
+#include "trial/cores.hpp"
 
 namespace dutperf {
 
@@ -25,7 +26,7 @@ struct alignas(64) Court {
 };
 
 void return_balls(Court& court, unsigned core) {
-    pin_to_core(core);
+    run_on(0, {core});
     for (std::uint32_t round = 0; round < kPingPongs; ++round) {
         while (court.turn.load(std::memory_order_acquire) != 2 * round + 1) rte_pause();
         court.returned.store(now_ticks(), std::memory_order_relaxed);
@@ -39,7 +40,7 @@ double offset_to(unsigned first, unsigned other) {
     std::thread partner(return_balls, std::ref(court), other);
     double offset = 0;
     std::thread([&] {
-        pin_to_core(first);
+        run_on(0, {first});
         Ticks shortest = std::numeric_limits<Ticks>::max();
         for (std::uint32_t round = 0; round < kPingPongs; ++round) {
             const Ticks sent = now_ticks();
@@ -57,13 +58,6 @@ double offset_to(unsigned first, unsigned other) {
 }
 
 }  // namespace
-
-void pin_to_core(unsigned core) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(core, &set);
-    sched_setaffinity(0, sizeof set, &set);
-}
 
 ClockCalibration::ClockCalibration() : begin_(read_both()) {}
 

@@ -33,7 +33,4 @@ private:
 // The largest difference between the counters of `cores` that a ping-pong between each of them and the first can show, in ticks; nothing for one core.
 std::optional<double> counter_skew(const std::vector<unsigned>& cores);
 
-// Pins the calling thread.
-void pin_to_core(unsigned core);
-
 }  // namespace dutperf

@@ -19,10 +19,15 @@ constexpr int kHighestPriority = -20, kLowestPriority = 19;
 
 bool contains(const std::vector<unsigned>& cores, unsigned core) { return std::ranges::find(cores, core) != cores.end(); }
 
-std::vector<unsigned> free_cores(const std::vector<unsigned>& allowed, const std::vector<unsigned>& dut_cores) {
+// All of them where none would be left.
+std::vector<unsigned> without(const std::vector<unsigned>& taken, const std::vector<unsigned>& cores) {
     std::vector<unsigned> left;
-    std::ranges::copy_if(allowed, std::back_inserter(left), [&](unsigned core) { return !contains(dut_cores, core); });
-    if (left.empty()) left = allowed;
+    std::ranges::copy_if(cores, std::back_inserter(left), [&](unsigned core) { return !contains(taken, core); });
+    return left.empty() ? cores : left;
+}
+
+std::vector<unsigned> free_cores(const std::vector<unsigned>& allowed, const std::vector<unsigned>& dut_cores) {
+    std::vector<unsigned> left = without(dut_cores, allowed);
     // the first core usually serves the system's interrupts: it is given up while more than enough others are left
     if (left.size() > 4) left.erase(left.begin());
     return left;
@@ -53,6 +58,18 @@ std::vector<unsigned> allowed_cores() {
         if (CPU_ISSET(core, &set)) cores.push_back(core);
     }
     return cores;
+}
+
+OtherCores other_cores(const std::vector<unsigned>& allowed, const std::vector<unsigned>& hot, const std::vector<unsigned>& dut_cores) {
+    return {.between_trials = without(dut_cores, allowed), .during_trials = without(hot, allowed)};
+}
+
+void run_on(pid_t thread, const std::vector<unsigned>& cores) {
+    if (cores.empty()) return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const unsigned core : cores) CPU_SET(core, &set);
+    sched_setaffinity(thread, sizeof set, &set);
 }
 
 void claim_cores() {

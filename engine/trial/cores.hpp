@@ -3,6 +3,8 @@
 // otherwise one core runs several in turn, which loses less than threads that fight for a core.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <optional>
 #include <vector>
@@ -24,6 +26,18 @@ std::vector<unsigned> allowed_cores();
 // as long as others are left. Throws Error "cores".
 RoleCores place_roles(const std::vector<unsigned>& allowed, const std::optional<std::vector<unsigned>>& wanted, const std::vector<unsigned>& dut_cores,
                       std::size_t queues = 1);
+
+// Where threads run that are not hot loops.
+struct OtherCores {
+    std::vector<unsigned> between_trials, during_trials;
+};
+
+// Between trials not on the DUT's cores, during trials not on `hot` ones, both as far as others are left. For a DUT may spin: who shared its core also between
+// trials would need seconds to prepare one.
+OtherCores other_cores(const std::vector<unsigned>& allowed, const std::vector<unsigned>& hot, const std::vector<unsigned>& dut_cores);
+
+// From now on the thread runs on one of `cores`, if there are any (gettid(2); 0: the calling one).
+void run_on(pid_t thread, const std::vector<unsigned>& cores);
 
 // Puts this process before everything else that wants its cores. Linux shares a core between *sessions* first (sched(7), autogroup): a thread's nice value
 // alone counts for nothing against a process of another terminal. Where this is refused the loops are merely away more often, which is measured.

@@ -56,8 +56,9 @@ std::span<const DelayRing::Taken> DelayRing::waiting() const {
     return {&ring_[at], std::min<std::uint64_t>(head_.load(std::memory_order_acquire) - tail, ring_.size() - at)};
 }
 
-DelayFile::DelayFile(const std::string& path, const std::string& field, std::uint64_t clock_hz, std::size_t receivers, std::uint64_t ring_records)
-    : block_(kBlockRecords), ns_per_tick_(1e9 / static_cast<double>(clock_hz)) {
+DelayFile::DelayFile(const std::string& path, const std::string& field, std::uint64_t clock_hz, std::size_t receivers, std::uint64_t ring_records,
+                     OtherCores cores)
+    : block_(kBlockRecords), cores_(std::move(cores)), ns_per_tick_(1e9 / static_cast<double>(clock_hz)) {
     for (std::size_t i = 0; i < receivers; ++i) rings_.push_back(std::make_unique<DelayRing>(ring_records));
     std::error_code ignored;  // where it matters, opening fails
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
@@ -83,8 +84,10 @@ DelaysWritten DelayFile::finish() {
 
 void DelayFile::write_until_finished() {
     yield_core_for_thread();
+    run_on(0, cores_.during_trials);
     for (bool last = false; !last;) {
         last = finished_.load(std::memory_order_acquire);
+        if (last) run_on(0, cores_.between_trials);
         while (write_a_block_of_each()) {
         }
         if (!last) std::this_thread::sleep_for(kPause);

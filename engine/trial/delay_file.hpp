@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "trial/clock.hpp"
+#include "trial/cores.hpp"
 #include "trial/trial.hpp"
 
 namespace dutperf {
@@ -59,8 +60,10 @@ class DelayFile {
 public:
     static constexpr std::uint64_t kRingRecords = std::uint64_t{1} << 22U;  // 64 MiB: the writer may fall back by most of a second at 5 million frames/s
 
-    // With a ring for each of `receivers`. Throws Error "file", which names `field`, where the file cannot be made. Its directory is made if need be.
-    DelayFile(const std::string& path, const std::string& field, std::uint64_t clock_hz, std::size_t receivers = 1, std::uint64_t ring_records = kRingRecords);
+    // With a ring for each of `receivers`; the thread that writes keeps to `cores`, where there are some. Throws Error "file", which names `field`, where the
+    // file cannot be made. Its directory is made if need be.
+    DelayFile(const std::string& path, const std::string& field, std::uint64_t clock_hz, std::size_t receivers = 1, std::uint64_t ring_records = kRingRecords,
+              OtherCores cores = {});
     ~DelayFile();
     DelayFile(const DelayFile&) = delete;
     DelayFile& operator=(const DelayFile&) = delete;
@@ -84,6 +87,7 @@ private:
 
     std::vector<std::unique_ptr<DelayRing>> rings_;
     std::vector<Record> block_;
+    OtherCores cores_;
     double ns_per_tick_;
     int file_ = -1;
     DelaysWritten outcome_;

@@ -3,6 +3,7 @@
 
 #include <rte_lcore.h>
 #include <rte_mempool.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
@@ -122,19 +123,17 @@ struct RunningTrial::Loop {
     std::vector<Sender*> senders;
     std::vector<Receiver*> receivers;
     Ticks longest_turn_sending = 0, longest_turn = 0;  // up to the end of sending; up to the end of the trial
-    std::atomic<bool> ready{false}, done{false};
     std::thread thread;
 
     void run(RunningTrial& trial) {
-        pin_to_core(core);
+        run_on(0, {core});
         claim_core_for_thread();
         rte_thread_register();  // for the pools' cache of this core
-        ready.store(true);
-        while (!trial.go_.load(std::memory_order_acquire)) rte_pause();
+        trial.loop_is_ready();
         turn_until_end(trial);
         flush_caches(trial);
         rte_thread_unregister();
-        done.store(true, std::memory_order_release);
+        trial.loop_is_done();
     }
 
     void turn_until_end(RunningTrial& trial) {
@@ -177,7 +176,7 @@ struct RunningTrial::Loop {
     }
 };
 
-RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec) : bed_(bed), spec_(spec), end_(kUnknown), sending_(0) {
+RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec) : bed_(bed), spec_(spec), end_(kUnknown), sending_(0), caretaker_(gettid()) {
     if (spec_.frame_timeout_ns && bed_.hardware.contains(Help::rate_limit)) {
         throw Error("bad_request",
                     "with rate_limit frames wait in the tester's own port, which must not count as lateness of the DUT's: leave out one of the two",
@@ -266,7 +265,10 @@ void RunningTrial::make_receivers(Direction direction) {
     const Ticks timeout = ticks_of(spec_.frame_timeout_ns.value_or(0), bed_.clock_hz);
     const std::string& path = spec_.delays_files[index_of(direction)];
     auto& delays = delay_files_[index_of(direction)];
-    if (!path.empty()) delays = std::make_unique<DelayFile>(path, "params.delays_files." + std::string(name_of(direction)), bed_.clock_hz, bed_.queues);
+    if (!path.empty()) {
+        const std::string field = "params.delays_files." + std::string(name_of(direction));
+        delays = std::make_unique<DelayFile>(path, field, bed_.clock_hz, bed_.queues, DelayFile::kRingRecords, bed_.other_cores);
+    }
     const Host& host = bed_.stations[side]->host();
     const bool shared = bed_.queues > 1;
     const bool stamped_by_nic = bed_.hardware.contains(Help::receive_timestamps) && spec_.stamping != Stamping::none;
@@ -305,10 +307,25 @@ void RunningTrial::start() {
     for (FollowedClock* clock : bed_.clocks) {
         if (clock != nullptr) clock->begin();
     }
+    unready_ = running_ = loops_.size();
     for (const auto& loop : loops_) loop->thread = std::thread([this, one = loop.get()] { one->run(*this); });
-    for (const auto& loop : loops_) {
-        while (!loop->ready.load()) std::this_thread::yield();
-    }
+    go_.wait(false);
+}
+
+// By each loop. The last one begins the trial: the thread that prepared it may hardly get on from then on, beside a DUT that spins.
+void RunningTrial::loop_is_ready() {
+    if (unready_.fetch_sub(1) > 1) return go_.wait(false);
+    run_on(caretaker_, bed_.other_cores.during_trials);
+    begin();
+    go_.store(true);
+    go_.notify_all();
+}
+
+void RunningTrial::loop_is_done() {
+    if (running_.fetch_sub(1) == 1) run_on(caretaker_, bed_.other_cores.between_trials);
+}
+
+void RunningTrial::begin() {
     const auto ticks = [this](double seconds) { return static_cast<Ticks>(seconds * static_cast<double>(bed_.clock_hz)); };
     const double duration_s = static_cast<double>(spec_.duration_ns) / 1e9;
     start_ = now_ticks() + ticks(kStartDelayS + static_cast<double>(spec_.rest_ns) / 1e9);  // the learning frames (ARP, NDP) have been answered
@@ -318,7 +335,6 @@ void RunningTrial::start() {
     for (const auto& senders : senders_) {
         for (const auto& sender : senders) sender->start(time);
     }
-    go_.store(true, std::memory_order_release);
 }
 
 void RunningTrial::stop() {
@@ -336,9 +352,7 @@ void RunningTrial::follow_clocks() {
     }
 }
 
-bool RunningTrial::done() const {
-    return std::ranges::all_of(loops_, [](const auto& loop) { return loop->done.load(std::memory_order_acquire); });
-}
+bool RunningTrial::done() const { return running_.load() == 0; }
 
 double RunningTrial::elapsed_s() const {
     const Ticks now = now_ticks();

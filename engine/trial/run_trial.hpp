@@ -26,6 +26,7 @@ struct TestBed {
     std::array<rte_ring*, 2> control_rings;  // answers that the port's senders are to send
     std::uint16_t queues;                    // of each port, each way; each direction has so many senders and receivers
     RoleCores cores;
+    OtherCores other_cores;
     std::uint64_t clock_hz;
     Helps hardware;                        // that the ports are used with
     std::array<FollowedClock*, 2> clocks;  // of the ports; nullptr where none is needed
@@ -33,7 +34,8 @@ struct TestBed {
 
 class RunningTrial {
 public:
-    // Starts sending within milliseconds. Throws Error where the trial does not fit the ports.
+    // Starts sending within milliseconds. The calling thread is the one that is to look after the trial: it leaves the loops' cores to them. Throws Error
+    // where the trial does not fit the ports.
     RunningTrial(const TestBed& bed, const TrialSpec& spec);
     ~RunningTrial();
     RunningTrial(const RunningTrial&) = delete;
@@ -60,6 +62,9 @@ private:
     FrameSourceParts frame_parts(Direction direction);
     void make_loops();
     void start();
+    void begin();
+    void loop_is_ready();
+    void loop_is_done();
     DirectionResult gather(Direction direction) const;
     void gather_sent(Direction direction, DirectionResult& into) const;
     void gather_received(Direction direction, DirectionResult& into) const;
@@ -84,8 +89,10 @@ private:
     std::array<bool, 2> answered_{};
     PerDirection<std::uint32_t> rate_limits_{};  // Mbit/s of each queue; 0: none
     Ticks start_ = 0;
-    std::atomic<Ticks> end_;    // the loops end when it has passed; unknown until all senders have sent
-    std::atomic<int> sending_;  // senders that still send
+    std::atomic<Ticks> end_;                            // the loops end when it has passed; unknown until all senders have sent
+    std::atomic<int> sending_;                          // senders that still send
+    pid_t caretaker_;                                   // the thread that prepares the trial and looks after it
+    std::atomic<std::size_t> unready_{0}, running_{0};  // loops
     std::atomic<bool> go_{false}, stopped_{false};
 };
 

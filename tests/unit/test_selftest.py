@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from dutperf.lab.refdut import DirectionTruth, PortLosses, Properties, Quantiles
 from dutperf.model import TrialResult, Verdict
 from dutperf.procedure import back_to_back, frame_loss, latency, pdv, throughput
 from dutperf.selftest import checks, floors
-from dutperf.selftest.checks import BURST_CAPACITY_FPS, CAPACITY_FPS, DELAY_MS, LOST_EVERY, QUEUE_FRAMES, Check
+from dutperf.selftest.checks import BURST_CAPACITY_FPS, CAPACITY_FPS, DELAY_MS, LOST_EVERY, QUEUE_FRAMES, SEARCH_S, Check, Evidence
 from dutperf.selftest.course import ATTEMPTS, Course
 from dutperf.selftest.findings import Finding, Judgement, exit_status, judge
 from dutperf.selftest.floors import DisturbedError
@@ -184,7 +185,7 @@ def measured(name: str, out: Path, limits: SimulatedLimits | None = None, **dut:
 
 
 KNOWN = [
-    pytest.param(throughput.PROCEDURE.name, "throughput", CAPACITY_FPS + QUEUE_FRAMES + 1, id="throughput"),
+    pytest.param(throughput.PROCEDURE.name, "throughput", CAPACITY_FPS + (QUEUE_FRAMES + 1) / SEARCH_S, id="throughput"),
     pytest.param(back_to_back.PROCEDURE.name, "longest burst", (QUEUE_FRAMES + 1) / (1 - BURST_CAPACITY_FPS / 10_000), id="back-to-back"),
     pytest.param(latency.PROCEDURE.name, "typical latency", DELAY_MS, id="latency"),
     pytest.param(pdv.PROCEDURE.name, "PDV", DELAY_MS, id="pdv"),
@@ -228,6 +229,28 @@ def test_a_disturbed_dut_makes_a_figure_unsure_and_not_off(tmp_path: Path) -> No
     found = measured(throughput.PROCEDURE.name, tmp_path, wrong=0.97, lateness_us=40_000.0)["throughput"]
     assert found.judgement is INVALID
     assert "disturbed" in found.note
+
+
+@pytest.mark.parametrize(
+    ("failures", "error_fps"),
+    [
+        pytest.param([(20_500, 0.0)], 100, id="what failed undisturbed bounds the truth"),
+        pytest.param([(20_500, 0.01)], 920, id="what was late came in a bunch of 205 frames, in a quarter of a second"),
+        pytest.param([(20_500, 0.01), (20_450, 0.05), (20_600, 0.0)], 200, id="one failure that was not disturbed is enough"),
+        pytest.param([(20_300, 0.03), (20_500, 0.0)], 100, id="what the queue could not hold says nothing"),
+        pytest.param([(20_300, 0.0)], 0, id="the value is no lower for that"),
+    ],
+)
+def test_the_error_of_a_throughput_is_what_its_failures_leave_open(failures: list[tuple[int, float]], error_fps: float) -> None:
+    """Beside what 600 us are worth, by which sending may take longer."""
+
+    def failed(rate_fps: int, disturbance_s: float) -> Witnessed:
+        one = witnessed(990, 10, lateness_us=disturbance_s * 1e6)
+        return replace(one, trial=trial(rate_fps))
+
+    point = SimpleNamespace(throughput_fps=SimpleNamespace(median=20_400.0))
+    error = check_of("throughput").figures[0].error(Evidence(point, [failed(*one) for one in failures]))
+    assert error == pytest.approx(error_fps + (600e-6 * CAPACITY_FPS + 1) / SEARCH_S, abs=1)
 
 
 def test_a_dut_that_does_not_answer_is_an_error_of_the_tester() -> None:

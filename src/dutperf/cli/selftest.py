@@ -45,7 +45,7 @@ ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", help="Calibrate these ports, joined by a cable (a set-up without gateways), instead of the lab loopback."),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="About two minutes instead of several: shorter trials, fewer repetitions, one frame size.")]
+Quick = Annotated[bool, typer.Option("--quick", help="About a minute instead of two or three: shorter trials, fewer repetitions, one frame size.")]
 Only = Annotated[
     list[str] | None,
     typer.Option(

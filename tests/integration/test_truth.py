@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -61,29 +62,30 @@ def test_random_loss_hides_the_routers_limit_without_tolerance_only(tmp_path: Pa
     assert strict is None or strict < 0.05 * tolerant
 
 
-CAPACITY_FPS, QUEUE, DURATION_S = 20_000, 200, 2
+CAPACITY_FPS, QUEUE, DURATION_S = 20_000, 1_000, 0.25
+"""A trial so short often has no standstill of this machine in it: only then a loss of a few frames says something. The queue fills by a fifth of the capacity
+from the beginning on, so that the DUT's own standstills cost it nothing: it has frames to serve meanwhile, and room for those that come."""
 TRUE_FPS = (CAPACITY_FPS + (QUEUE + 1) / DURATION_S) / 2
 """In the time of a trial the DUT takes its capacity, what fits into its queue, and the frame in service: each direction half of that."""
+RESOLUTION = 0.0025
 KNOWN = [("refdut-ipv4", "memif", "fixed"), ("refdut-siit", "memif", "random"), ("refdut-ipv4", "veth", "random"), ("refdut-siit", "veth", "fixed")]
-
-
-STEP = 0.0085
-LOWEST, HIGHEST = TRUE_FPS * (0.9962 - 2 * STEP), TRUE_FPS * (0.9962 + 2 * STEP)
 
 
 @pytest.mark.parametrize(("lab", "link", "ports"), KNOWN)
 def test_twenty_of_twenty_repetitions_read_the_capacity(tmp_path: Path, lab: str, link: str, ports: str) -> None:
-    """Within 0.5 %. Each is a search of the whole range, so all have one grid: in it is no rate that differs by less than 0.38 % from the truth.
-
-    There, what a DUT at its limit loses is as little as what a busy machine's standstills cost it, and a trial of 2 s cannot tell one from the other.
-    """
+    """Within 0.5 %. Each searches 20 % of the range around the truth, from bounds of its own: so each has another grid."""
+    places = Random(f"{lab} {link} {ports}")
     dut = {"capacity_fps": CAPACITY_FPS, "queue": QUEUE, "link": link}
-    range_ = {"min_rate": f"{LOWEST:.0f}", "max_rate": f"{HIGHEST:.0f}", "resolution": f"{TRUE_FPS * STEP:.0f}"}
-    search = {"ports": ports, "duration_s": DURATION_S, "drain_s": 0.2, "repetitions": 1, **range_}
+    steady = {"ports": ports, "duration_s": DURATION_S, "drain_s": 0.2, "repetitions": 1, "resolution": f"{TRUE_FPS * RESOLUTION:.0f}"}
+    points = []
     with dutperf.bench(lab=lab, lab_options=dut) as ready:
-        points = [ready.measure("throughput", tmp_path / str(run), **search)["throughput"].summary.points[0] for run in range(20)]
+        for run in range(20):
+            lowest = TRUE_FPS * places.uniform(0.85, 0.95)
+            search = {**steady, "min_rate": f"{lowest:.0f}", "max_rate": f"{lowest + 0.2 * TRUE_FPS:.0f}"}
+            points.append(ready.measure("throughput", tmp_path / str(run), **search)["throughput"].summary.points[0])
     values = [value for point in points for value in point.throughput_fps.values]
-    print(TRUE_FPS, values, [point.limited_by for point in points])
+    print(TRUE_FPS, values)
+    assert [point.limited_by for point in points] == ["dut"] * 20
     assert values == pytest.approx([TRUE_FPS] * 20, rel=0.005)
 
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <utility>
 
 #include "frame/headers.hpp"
@@ -87,13 +88,13 @@ public:
         for (std::size_t i = 0; i < count; i += kLanes) judge_lanes(i);
     }
 
-    // How many frames from the i-th on are alike, numbered one after the other and stamped with one time. 0: this one is unlike.
-    [[nodiscard]] std::size_t run_from(std::size_t i, std::size_t count) const {
+    // The numbers of the frames from the i-th on that are alike and stamped with one time, each numbered above the one before. None: this one is unlike.
+    [[nodiscard]] std::span<const std::uint64_t> run_from(std::size_t i, std::size_t count) const {
         if ((sequence_[i] & kUnlike) != 0) [[unlikely]]
-            return 0;
-        std::size_t end = i + 1;
-        while (end < count && sequence_[end] == sequence_[end - 1] + 1 && stamp_[end] == stamp_[i]) ++end;
-        return end - i;
+            return {};
+        std::size_t end = i + 1;  // what is unlike is below any number, its sign being set
+        while (end<count&& static_cast<std::int64_t>(sequence_[end])> static_cast<std::int64_t>(sequence_[end - 1]) && stamp_[end] == stamp_[i]) ++end;
+        return {&sequence_[i], end - i};
     }
 
     // Of the i-th frame, which is alike.
@@ -102,7 +103,7 @@ public:
 private:
     using W = AlikeWords<Ipv6>;
     using Column = std::array<std::uint64_t, kMost>;
-    static constexpr std::uint64_t kUnlike = std::uint64_t{1} << 63U;  // above any number
+    static constexpr std::uint64_t kUnlike = std::uint64_t{1} << 63U;
 
     template <std::size_t w>
     void look_at(std::size_t i, Lanes& unlike, Lanes& ip, Lanes& udp) const {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "measure/missing_frames.hpp"
@@ -42,13 +43,18 @@ public:
         return Arrival::overtaken;
     }
 
-    // Whether the `count` numbers from `first` on are the next ones; they are then inserted, each in order. Else nothing is done.
-    bool extend(std::uint64_t first, std::uint64_t count) {
-        if (first != end_) return false;
-        for (const std::uint64_t last = first + count; end_ != last;) {
-            insert(end_);
-            end_ = std::min(last, (end_ + 63) / 64 * 64);  // the rest of this word
+    // Whether the numbers, each above the one before, are above all that came; they are then inserted, each in order. Else nothing is done.
+    bool extend(std::span<const std::uint64_t> numbers) {
+        const std::uint64_t first = numbers.front(), end = numbers.back() + 1;
+        if (first == end_ && end - first == numbers.size()) [[likely]] {
+            extend_without_gap(end);
+            return true;
         }
+        if (first < end_ || (slides_ && (end - 1) / 64 - first / 64 >= words_.size())) return false;  // the window cannot hold all of them
+        mark();
+        if (slides_) slide_to(end - 1);
+        insert_in_order(numbers);
+        end_ = marked_ = end;
         return true;
     }
 
@@ -76,6 +82,28 @@ public:
 private:
     [[nodiscard]] std::uint64_t& word_of(std::uint64_t number) { return words_[(number / 64) & (words_.size() - 1)]; }
     static std::uint64_t bit_of(std::uint64_t number) { return std::uint64_t{1} << (number % 64); }
+
+    // Up to `end`.
+    void extend_without_gap(std::uint64_t end) {
+        while (end_ != end) {
+            insert(end_);
+            end_ = std::min(end, (end_ + 63) / 64 * 64);  // the rest of this word
+        }
+    }
+
+    // A word is written once: else each of its bits would wait for the one before.
+    void insert_in_order(std::span<const std::uint64_t> numbers) {
+        std::uint64_t at = numbers.front() / 64, bits = 0;
+        for (const std::uint64_t number : numbers) {
+            if (number / 64 != at) {
+                word_of(at * 64) |= bits;
+                at = number / 64;
+                bits = 0;
+            }
+            bits |= bit_of(number);
+        }
+        word_of(at * 64) |= bits;
+    }
 
     // Sets the bits of the run that has no bits yet; it lies within one word.
     void mark() {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "frame/address.hpp"
+#include "port/burst.hpp"
 #include "port/hardware.hpp"
 #include "port/kernel_interface.hpp"
 #include "port/port_spec.hpp"
@@ -79,6 +80,7 @@ public:
 
     [[nodiscard]] std::uint16_t id() const { return device_->id(); }
     [[nodiscard]] std::uint16_t queues() const { return options_.queues; }
+    [[nodiscard]] PortQueue queue(std::uint16_t index) const { return {id(), static_cast<std::uint16_t>(index * queues_apart_)}; }
     // Whether the driver spreads received frames over the queues by a hash of their addresses and ports.
     [[nodiscard]] bool spreads_by_hash() const { return spreads_by_hash_; }
     [[nodiscard]] const std::string& side() const { return options_.side; }
@@ -109,6 +111,7 @@ private:
     void read_kernel_counters(PortCounters& into);
 
     PortOptions options_;
+    std::uint16_t queues_apart_;
     Mac mac_{};
     bool spreads_by_hash_ = false;
     Helps offers_;

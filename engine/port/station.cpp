@@ -50,7 +50,7 @@ Mac Station::dut_mac(bool ipv6, const Mac& direct) const {
 }
 
 void Station::serve() {
-    for (std::uint16_t queue = 0; queue < port_.queues(); ++queue) serve({port_.id(), queue});
+    for (std::uint16_t queue = 0; queue < port_.queues(); ++queue) serve(port_.queue(queue));
 }
 
 void Station::serve(PortQueue queue) {

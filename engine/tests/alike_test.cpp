@@ -57,7 +57,7 @@ void accepts_only_what_is_intact(std::uint16_t size) {
         }
         alike->judge(frames.size());
         for (std::size_t i = 0; i < frames.size(); ++i) {
-            const bool is_alike = alike->run_from(i, frames.size()) != 0;
+            const bool is_alike = !alike->run_from(i, frames.size()).empty();
             EXPECT_TRUE(is_alike || damaged[i]) << "ports, number, stamp and checksum may differ";
             if (is_alike) expect_as_alone(frames[i], alike->tag(i));
             accepted += is_alike ? 1 : 0;
@@ -81,7 +81,7 @@ TEST(Alike, NoticesEveryBitErrorThatMatters) {
         bad[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
         alike->read(0, bad.data(), bad.size());
         alike->judge(1);
-        EXPECT_EQ(alike->run_from(0, 1) != 0, bit / 8 < ethernet::kType) << "byte " << bit / 8 << " bit " << bit % 8;
+        EXPECT_EQ(!alike->run_from(0, 1).empty(), bit / 8 < ethernet::kType) << "byte " << bit / 8 << " bit " << bit % 8;
     }
 }
 
@@ -90,12 +90,13 @@ TEST(Alike, BeforeItLearnedNothingIsAlike) {
     const auto alike = std::make_unique<Alike<false>>();
     alike->read(0, frame.data(), frame.size());
     alike->judge(1);
-    EXPECT_EQ(alike->run_from(0, 1), 0U);
+    EXPECT_TRUE(alike->run_from(0, 1).empty());
 }
 
-// A run goes on while numbers follow each other and the stamp is the same.
-TEST(Alike, RunsEndWhereNumbersOrStampsJump) {
-    const std::vector<std::pair<std::uint64_t, std::uint64_t>> frames{{5, 1}, {6, 1}, {7, 1}, {8, 2}, {9, 2}, {11, 2}, {11, 2}, {10, 2}};
+// A run goes on while numbers grow and the stamp is the same.
+TEST(Alike, RunsEndWhereNumbersFallOrStampsJump) {
+    using Run = std::vector<std::uint64_t>;
+    const std::vector<std::pair<std::uint64_t, std::uint64_t>> frames{{5, 1}, {6, 1}, {8, 1}, {9, 2}, {12, 2}, {12, 2}, {11, 2}, {0, 2}};
     const auto alike = std::make_unique<Alike<false>>();
     const Bytes known = test_frame({});
     alike->learn(known.data(), known.size());
@@ -104,9 +105,29 @@ TEST(Alike, RunsEndWhereNumbersOrStampsJump) {
         alike->read(i, frame.data(), frame.size());
     }
     alike->judge(frames.size());
-    std::vector<std::size_t> runs;
-    for (std::size_t i = 0; i < frames.size(); i += runs.back()) runs.push_back(alike->run_from(i, frames.size()));
-    EXPECT_EQ(runs, (std::vector<std::size_t>{3, 2, 1, 1, 1}));
+    std::vector<Run> runs;
+    for (std::size_t i = 0; i < frames.size(); i += runs.back().size()) {
+        const auto run = alike->run_from(i, frames.size());
+        ASSERT_FALSE(run.empty());
+        runs.emplace_back(run.begin(), run.end());
+    }
+    EXPECT_EQ(runs, (std::vector<Run>{{5, 6, 8}, {9, 12}, {12}, {11}, {0}}));
+}
+
+// ... and before a frame that is unlike, whatever its number.
+TEST(Alike, ARunEndsBeforeAFrameThatIsUnlike) {
+    const auto alike = std::make_unique<Alike<false>>();
+    const Bytes known = test_frame({});
+    alike->learn(known.data(), known.size());
+    for (std::size_t i = 0; i < 4; ++i) {
+        Bytes frame = test_frame({.sequence = i, .stamp = 1});
+        if (i == 2) frame.back() ^= 1U;
+        alike->read(i, frame.data(), frame.size());
+    }
+    alike->judge(4);
+    EXPECT_EQ(alike->run_from(0, 4).size(), 2U);
+    EXPECT_TRUE(alike->run_from(2, 4).empty());
+    EXPECT_EQ(alike->run_from(3, 4).size(), 1U);
 }
 
 }  // namespace

@@ -42,27 +42,36 @@ TEST(SequenceWindow, AgreesWithASetOfAllNumbers) {
     }
 }
 
-// Runs of numbers, inserted at once where they are the next ones, against their numbers one by one.
+// Runs of numbers with and without gaps, inserted at once where they are above all others, against their numbers one by one.
 TEST(SequenceWindow, ExtendingIsInsertingEachInOrder) {
     constexpr std::uint64_t kFrames = 100'000;
     for (const std::uint64_t largest : {std::uint64_t{1} << 26U, std::uint64_t{4096}, std::uint64_t{64}}) {
         SequenceWindow window(kFrames, {}, largest), one_by_one(kFrames, {}, largest);
         std::mt19937_64 random(largest);
         std::uint64_t end = 0;
-        while (end < kFrames) {
+        std::size_t extended = 0, with_gaps = 0;
+        for (std::vector<std::uint64_t> run; end < kFrames; end = std::max(end, run.back() + 1)) {
             const std::uint64_t jump = random() % 4 == 0 ? random() % 300 : 0, back = random() % 4 == 0 ? std::min<std::uint64_t>(end, random() % 300) : 0;
-            const std::uint64_t first = std::min(end + jump - back, kFrames), count = std::min<std::uint64_t>(1 + random() % 200, kFrames - first);
-            ASSERT_EQ(window.extend(first, count), first == end);
-            for (std::uint64_t number = first; number < first + count; ++number) {
+            const std::uint64_t first = std::min(end + jump - back, kFrames - 1), most = 1 + random() % 200, gap = 1 + random() % 3;
+            run.clear();
+            for (std::uint64_t number = first; run.size() < most && number < kFrames; number += 1 + random() % gap) run.push_back(number);
+            const bool fits = first >= end && (run.back() / 64 - first / 64 < largest / 64 || largest >= kFrames),
+                       follows = first == end && run.back() - first + 1 == run.size();
+            const bool done = window.extend(run);
+            ASSERT_EQ(done, fits || follows) << first << " to " << run.back() << " after " << end;
+            extended += done ? 1U : 0U;
+            with_gaps += done && !follows ? 1U : 0U;
+            for (const std::uint64_t number : run) {
                 const Arrival expected = one_by_one.insert(number);
-                if (first == end) {
+                if (done) {
                     ASSERT_EQ(expected, Arrival::in_order);
                 } else {
                     ASSERT_EQ(window.insert(number), expected) << number;
                 }
             }
-            end = std::max(end, first + count);
         }
+        EXPECT_GT(extended, 0U);
+        EXPECT_GT(with_gaps, 0U);
         const MissingFrames &missing = window.missing_of(kFrames), &expected = one_by_one.missing_of(kFrames);
         EXPECT_GT(expected.total(), 0U);
         EXPECT_EQ(missing.total(), expected.total());

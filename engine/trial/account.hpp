@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <optional>
+#include <span>
 
 #include "frame/arrival.hpp"
 #include "frame/tag.hpp"
@@ -64,16 +65,17 @@ public:
         silences_.note(taken.arrival);
     }
 
-    // An undamaged test frame; or a run of `count`, which differ in nothing but their numbers, of which each is one above that of the frame before.
-    void take(const Tag& tag, Burst& taken, std::uint64_t count = 1) {
-        if (tag.trial != expected_.trial) [[unlikely]] {
-            counts_.stale += count;
-        } else if ((tag.stream & kStreamReverse) != (expected_.direction == Direction::reverse ? kStreamReverse : 0)) [[unlikely]] {
-            counts_.other[static_cast<std::size_t>(OtherKind::wrong_direction)] += count;
+    // An undamaged test frame.
+    void take(const Tag& tag, Burst& taken) { take(tag, Numbers{&tag.sequence, 1}, taken); }
+
+    // A run of them, which differ in nothing but their numbers, each above the one before; `first` is the first one's tag.
+    void take(const Tag& first, std::span<const std::uint64_t> run, Burst& taken) {
+        if (first.trial != expected_.trial) [[unlikely]] {
+            counts_.stale += run.size();
+        } else if ((first.stream & kStreamReverse) != (expected_.direction == Direction::reverse ? kStreamReverse : 0)) [[unlikely]] {
+            counts_.other[static_cast<std::size_t>(OtherKind::wrong_direction)] += run.size();
         } else {
-            const std::uint64_t possible = std::min(count, expected_.frames - std::min(tag.sequence, expected_.frames));
-            counts_.damaged += count - possible;
-            take_expected(tag, taken, possible);
+            take_expected(first, possible_of(run), taken);
         }
     }
 
@@ -89,6 +91,8 @@ public:
     [[nodiscard]] std::optional<SequenceWindow>& in_time() { return in_time_; }
 
 private:
+    using Numbers = std::span<const std::uint64_t>;
+
     static constexpr std::size_t kSilences = 4096;  // enough to find those that count: see Silences
 
     // Windows that are joined must not slide.
@@ -96,54 +100,70 @@ private:
         return expected.shared ? SequenceWindow(expected.frames, expected.bounds, expected.frames) : SequenceWindow(expected.frames, expected.bounds);
     }
 
-    // Those that are not the next ones are told one by one.
-    void take_expected(Tag tag, Burst& taken, std::uint64_t count) {
-        for (; count != 0; ++tag.sequence, --count) {
-            if (window_.extend(tag.sequence, count)) [[likely]]
-                return take_new(tag, taken, count);
-            const auto how = window_.insert(tag.sequence);
+    // Without numbers that no frame has.
+    Numbers possible_of(Numbers run) {
+        if (run.back() < expected_.frames) [[likely]]
+            return run;
+        const auto possible = static_cast<std::size_t>(std::ranges::lower_bound(run, expected_.frames) - run.begin());
+        counts_.damaged += run.size() - possible;
+        return run.first(possible);
+    }
+
+    // Those that came after one with a higher number are told one by one.
+    void take_expected(const Tag& tag, Numbers run, Burst& taken) {
+        for (; !run.empty(); run = run.subspan(1)) {
+            if (window_.extend(run)) [[likely]]
+                return take_new(tag, run, taken);
+            const auto how = window_.insert(run.front());
             counts_.duplicates += how == SequenceWindow::Arrival::duplicate ? 1U : 0U;
             counts_.out_of_order += how == SequenceWindow::Arrival::overtaken ? 1U : 0U;
-            if (how != SequenceWindow::Arrival::duplicate) take_new(tag, taken, 1);
+            if (how != SequenceWindow::Arrival::duplicate) take_new(tag, run.first(1), taken);
         }
     }
 
     // Frames of a run that did not come before.
-    void take_new(const Tag& tag, Burst& taken, std::uint64_t count) {
-        if (delay_ && tag.stamp != 0 && !record_delay(tag, taken, count)) [[unlikely]] {
-            counts_.late += count;
+    void take_new(const Tag& tag, Numbers run, Burst& taken) {
+        if (delay_ && tag.stamp != 0 && !record_delay(tag.stamp, run, taken)) [[unlikely]] {
+            counts_.late += run.size();
             return;
         }
-        taken.received += count;
-        taken.background += (tag.stream & kStreamBackground) != 0 ? count : 0U;
+        taken.received += run.size();
+        taken.background += (tag.stream & kStreamBackground) != 0 ? run.size() : 0U;
     }
 
     // Whether the frames, which have one delay, came in time.
-    bool record_delay(const Tag& tag, Burst& taken, std::uint64_t count) {
-        std::uint64_t delay = (taken.arrival - tag.stamp) & kMask40;
+    bool record_delay(Ticks stamp, Numbers run, Burst& taken) {
+        std::uint64_t delay = (taken.arrival - stamp) & kMask40;
         if (delay > expected_.longest_delay) [[unlikely]] {
-            counts_.early += count;
+            counts_.early += run.size();
             delay = 0;
         }
-        taken.stamped += count;
-        delay_->record(delay, count);
+        taken.stamped += run.size();
+        delay_->record(delay, run.size());
         if (expected_.delays != nullptr) [[unlikely]] {
-            for (std::uint64_t i = 0; i < count; ++i) expected_.delays->record(tag.sequence + i, delay);
+            for (const std::uint64_t number : run) expected_.delays->record(number, delay);
         }
-        if (delay_change_) record_change(tag.sequence, delay, count);
-        return expected_.frame_timeout == 0 || is_in_time(tag, delay, count);
+        if (delay_change_) record_changes(run, delay);
+        return expected_.frame_timeout == 0 || are_in_time(run, delay);
     }
 
-    void record_change(std::uint64_t number, Ticks delay, std::uint64_t count) {
-        if (number == last_number_ + 1) delay_change_->record(static_cast<std::int64_t>(delay) - static_cast<std::int64_t>(last_delay_));
-        if (count > 1) delay_change_->record(0, count - 1);
-        last_number_ = number + count - 1;
+    // From one frame to the next; over a gap there is none.
+    void record_changes(Numbers run, Ticks delay) {
+        if (run.front() == last_number_ + 1) delay_change_->record(static_cast<std::int64_t>(delay) - static_cast<std::int64_t>(last_delay_));
+        std::uint64_t following = run.size() - 1;
+        if (run.back() - run.front() != following) [[unlikely]] {
+            following = 0;
+            for (std::size_t i = 1; i < run.size(); ++i) following += run[i] == run[i - 1] + 1 ? 1U : 0U;
+        }
+        if (following != 0) delay_change_->record(0, following);
+        last_number_ = run.back();
         last_delay_ = delay;
     }
 
-    bool is_in_time(const Tag& tag, Ticks delay, std::uint64_t count) {
+    bool are_in_time(Numbers run, Ticks delay) {
         if (delay > expected_.frame_timeout) return false;
-        for (std::uint64_t i = 0; in_time_ && i < count; ++i) in_time_->insert(tag.sequence + i);
+        if (!in_time_ || in_time_->extend(run)) return true;
+        for (const std::uint64_t number : run) in_time_->insert(number);
         return true;
     }
 

@@ -97,10 +97,10 @@ private:
         alike.judge(count);
         const rte_mbuf* unlike = nullptr;
         for (std::size_t i = 0; i < count;) {
-            const std::size_t run = alike.run_from(i, count);
-            if (run != 0) [[likely]] {
-                account_.take(alike.tag(i), taken, run);
-                i += run;
+            const std::span<const std::uint64_t> run = alike.run_from(i, count);
+            if (!run.empty()) [[likely]] {
+                account_.take(alike.tag(i), run, taken);
+                i += run.size();
             } else if (const rte_mbuf* frame = frames[i++]; take_one(*frame, taken)) {
                 unlike = frame;
             }

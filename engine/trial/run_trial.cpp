@@ -244,18 +244,18 @@ NicSending RunningTrial::nic_sending(Direction direction) const {
 
 void RunningTrial::make_senders(Direction direction) {
     const std::size_t side = sending_port(direction);
-    const std::uint16_t port = bed_.ports[side]->id();
+    const Port& port = *bed_.ports[side];
     auto& senders = senders_[index_of(direction)];
     const auto& stream = spec_.streams[index_of(direction)];
     if (!stream) {
-        senders.push_back(make_silent_sender({port}, bed_.control_rings[side]));
+        senders.push_back(make_silent_sender(port.queue(0), bed_.control_rings[side]));
         return;
     }
     FrameSourceParts parts = frame_parts(direction);
     for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
         parts.share = {queue, bed_.queues};
         const AnySchedule schedule = schedule_of(spec_, {direction, parts.share}, bed_.clock_hz);
-        senders.push_back(make_transmitter(*stream, spec_.stamping != Stamping::none, {port, queue}, schedule, bed_.control_rings[side], parts));
+        senders.push_back(make_transmitter(*stream, spec_.stamping != Stamping::none, port.queue(queue), schedule, bed_.control_rings[side], parts));
         sending_ += 1;
     }
 }
@@ -280,8 +280,8 @@ void RunningTrial::make_receivers(Direction direction) {
         DelayRing* const ring = delays ? &delays->ring(queue) : nullptr;
         Expected expected{spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout, ring, shared};
         if (bed_.hardware.contains(Help::send_at)) expected.longest_delay = kLongestDelay;
-        const PortQueue from{bed_.ports[side]->id(), queue};
-        receivers_[index_of(direction)].push_back(std::make_unique<Receiver>(from, host, expected, bed_.control_pool, bed_.control_rings[side]));
+        receivers_[index_of(direction)].push_back(
+            std::make_unique<Receiver>(bed_.ports[side]->queue(queue), host, expected, bed_.control_pool, bed_.control_rings[side]));
         if (stamped_by_nic) receivers_[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flow/flow_source.hpp"
 
-#include <algorithm>
+#include "frame/bytes.hpp"
 
 namespace dutperf {
 
@@ -23,20 +23,34 @@ std::uint32_t range_drawn_from(const FieldSpec& spec) { return spec.mode == Fiel
 
 }  // namespace
 
+template <class OnLanes>
+void FieldPair::draw(std::uint64_t k, std::size_t count, const OnLanes& on_lanes) const {
+    const std::uint32_t first_range = range_drawn_from(first_), second_range = range_drawn_from(second_);
+    const std::uint64_t first_min = first_.min, second_min = second_.min;
+    RandomLanes random(seed_, stride_.lanes(k, 0), stride_.distance());
+    for (std::size_t i = 0; i < count; i += kLanes) {
+        const Lanes bits = random.next();
+        on_lanes(i, first_min + scale_to_range(bits & 0xFFFFFFFFU, first_range), second_min + scale_to_range(bits >> 32U, second_range));
+    }
+}
+
 void FieldPair::fill(std::uint64_t k, std::size_t count, Column& first, Column& second) const {
-    if (!first_.counts() || !second_.counts()) fill_random(k, count, first, second);
+    if (!first_.counts() || !second_.counts()) {
+        draw(k, count, [&](std::size_t i, Lanes one, Lanes other) {
+            store_lanes(&first[i], one);
+            store_lanes(&second[i], other);
+        });
+    }
     if (first_.counts()) fill_counting(first_, k, stride_.distance(), count, first);
     if (second_.counts()) fill_counting(second_, k, stride_.distance(), count, second);
 }
 
-void FieldPair::fill_random(std::uint64_t k, std::size_t count, Column& first, Column& second) const {
-    const std::uint32_t first_range = range_drawn_from(first_), second_range = range_drawn_from(second_);
-    const std::uint64_t first_min = first_.min, second_min = second_.min;
-    for (std::size_t i = 0; i < count; i += kLanes) {
-        const Lanes bits = random_bits(seed_, stride_.lanes(k, i));
-        store_lanes(&first[i], first_min + scale_to_range(bits & 0xFFFFFFFFU, first_range));
-        store_lanes(&second[i], second_min + scale_to_range(bits >> 32U, second_range));
-    }
+void FieldPair::fill(std::uint64_t k, std::size_t count, DoubleColumn& both) const {
+    const auto put = [&both](std::size_t i, Lanes first, Lanes second) { store_lanes(&both[i], swap16(first) | swap16(second) << 16U); };
+    if (!first_.counts() && !second_.counts()) return draw(k, count, put);
+    Column first, second;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled
+    fill(k, count, first, second);
+    for (std::size_t i = 0; i < count; i += kLanes) put(i, load_lanes(&first[i]), load_lanes(&second[i]));
 }
 
 }  // namespace dutperf

@@ -34,6 +34,7 @@ inline Number scale_to_range(Number bits, std::uint32_t range) {
 }
 
 using Column = std::array<std::uint16_t, kMaxBurst>;
+using DoubleColumn = std::array<std::uint32_t, kMaxBurst>;  // both fields of each frame as they stand in it if one follows the other, the first one first
 
 // Two fields of a frame that share one random word: the ports, or the addresses.
 class FieldPair {
@@ -44,9 +45,12 @@ public:
 
     // Values of `count` frames from frame k on; what the columns hold behind them, up to a multiple of kLanes, is undefined.
     void fill(std::uint64_t k, std::size_t count, Column& first, Column& second) const;
+    void fill(std::uint64_t k, std::size_t count, DoubleColumn& both) const;
 
 private:
-    void fill_random(std::uint64_t k, std::size_t count, Column& first, Column& second) const;
+    // Calls `on_lanes(i, first, second)` for eight frames after eight.
+    template <class OnLanes>
+    void draw(std::uint64_t k, std::size_t count, const OnLanes& on_lanes) const;
 
     FieldSpec first_, second_;
     std::uint64_t seed_;

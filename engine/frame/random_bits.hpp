@@ -16,8 +16,25 @@ inline Number splitmix64(Number z) {
     return z ^ (z >> 31U);
 }
 
+inline constexpr std::uint64_t kGamma = 0x9E3779B97F4A7C15U;
+
 // 64 bits for frame `k` of the generator `seed`.
-inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t k) { return splitmix64(seed + (k + 1) * 0x9E3779B97F4A7C15U); }
-inline Lanes random_bits(std::uint64_t seed, Lanes k) { return splitmix64(seed + (k + 1) * 0x9E3779B97F4A7C15U); }
+inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t k) { return splitmix64(seed + (k + 1) * kGamma); }
+
+// The same for eight frames after eight, `distance` from one to the next.
+class RandomLanes {
+public:
+    RandomLanes(std::uint64_t seed, Lanes first, std::uint64_t distance) : state_(seed + (first + 1) * kGamma), step_(kLanes * distance * kGamma) {}
+
+    Lanes next() {
+        const Lanes bits = splitmix64(state_);
+        state_ += step_;
+        return bits;
+    }
+
+private:
+    Lanes state_;
+    std::uint64_t step_;
+};
 
 }  // namespace dutperf

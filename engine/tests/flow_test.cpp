@@ -7,6 +7,8 @@
 #include <map>
 #include <vector>
 
+#include "frame/bytes.hpp"
+
 namespace dutperf {
 namespace {
 
@@ -81,6 +83,25 @@ TEST(Flow, BothRandomFieldsOfAPairAreIndependent) {
     }
     EXPECT_EQ(seen.size(), 4U);
     for (const auto& [what, count] : seen) EXPECT_NEAR(count, 10'240, 400);  // 4.6 standard deviations
+}
+
+TEST(Flow, BothFieldsStandInTheFrameAsTheColumnsSay) {
+    const std::vector<FieldSpec> specs{
+        {FieldMode::fixed, 7, 7}, {FieldMode::increasing, 1, 9}, {FieldMode::decreasing, 300, 900}, {FieldMode::random, 0, 65535}, {FieldMode::random, 5, 600}};
+    for (const FieldSpec& one : specs) {
+        for (const FieldSpec& other : specs) {
+            const FieldPair pair(one, other, 11, 3);
+            Column first{}, second{};
+            DoubleColumn both{};
+            pair.fill(50, 100, first, second);
+            pair.fill(50, 100, both);
+            for (std::size_t i = 0; i < 100; ++i) {
+                const auto* bytes = reinterpret_cast<const std::uint8_t*>(&both[i]);
+                EXPECT_EQ(load_be16(bytes), first[i]);
+                EXPECT_EQ(load_be16(bytes + 2), second[i]);
+            }
+        }
+    }
 }
 
 }  // namespace

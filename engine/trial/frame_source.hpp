@@ -140,7 +140,7 @@ public:
     bool make(std::uint64_t j, std::uint32_t count, std::uint64_t stamp, rte_mbuf** frames, const Ticks* stamps = nullptr) {
         const std::uint64_t k = parts_.share.number(j);
         if (!take(k, count, frames)) return false;
-        if constexpr (V::ports) parts_.ports.fill(k, count, source_port_, destination_port_);
+        if constexpr (V::ports) parts_.ports.fill(k, count, ports_);
         if constexpr (V::addresses) parts_.addresses.fill(k, count, source_address_, destination_address_);
         // 0 stands for "no stamp"
         if constexpr (V::stamps) stamped_ += parts_.stamps.fill(k, parts_.share.stride, count, (stamp & kMask40) != 0 ? stamp : 1, stamps_.data());
@@ -170,7 +170,6 @@ private:
     // them at once.
     struct Fields {
         Words<std::uint64_t> high;
-        Words<std::uint32_t> ports;
         Words<std::uint16_t> low, udp_checksum, source_word, destination_word, ip_checksum;
     };
 
@@ -222,9 +221,7 @@ private:
                 if constexpr (!ByHardware) sum += low;
             }
             if constexpr (V::ports) {
-                const Lanes ports = swap16(load_lanes(&source_port_[i])) | swap16(load_lanes(&destination_port_[i])) << 16U;
-                store_lanes(&out.ports[i], ports);
-                if constexpr (!ByHardware) sum += ports;
+                if constexpr (!ByHardware) sum += load_lanes(&ports_[i]);
             }
             if constexpr (V::addresses) {
                 const Lanes source_word = source.words(load_lanes(&source_address_[i])),
@@ -258,12 +255,12 @@ private:
         }
     }
 
-    static void write_one(const Places& at, const Fields& fields, std::uint32_t i, rte_mbuf* buffer) {
+    void write_one(const Places& at, const Fields& fields, std::uint32_t i, rte_mbuf* buffer) const {
         std::uint8_t* bytes = FramePool::begin_of(buffer);
         std::uint8_t* udp = bytes + at.udp;
         store(udp + udp::kSize + tag::kHighAt, fields.high[i]);
         if constexpr (V::stamps) store(udp + udp::kSize + tag::kLowAt, fields.low[i]);
-        if constexpr (V::ports) store(udp, fields.ports[i]);
+        if constexpr (V::ports) store(udp, ports_[i]);
         store(udp + udp::kChecksum, fields.udp_checksum[i]);
         if constexpr (V::addresses) {
             store(bytes + at.source, fields.source_word[i]);
@@ -274,7 +271,8 @@ private:
 
     FrameSourceParts parts_;
     Stride stride_;
-    Column source_port_{}, destination_port_{}, source_address_{}, destination_address_{};
+    DoubleColumn ports_{};
+    Column source_address_{}, destination_address_{};
     Words<std::uint64_t> stamps_{};
     Fields of_foreground_{}, of_background_{};
     std::array<bool, kMaxBurst> in_foreground_{};

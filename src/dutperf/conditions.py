@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from dutperf import repetition
+from dutperf import refused, repetition
 from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, FieldMode, Value
 
 Directions = Literal["both", "forward", "reverse"]
@@ -101,9 +101,9 @@ def burst_of(pattern: str) -> int | None:
 
 def refusal(error: ValidationError) -> tuple[str, str]:
     """Which member of :class:`Conditions` a value is not possible for (empty: they contradict each other), and why, for a person."""
-    details = error.errors(include_url=False)[0]
+    details = refused.first(error)
     field = str(details["loc"][0]) if details["loc"] else ""
-    reason = details["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    reason = details["msg"].replace("Input should", "should")
     return field, f"{reason} (it is {details['input']})" if field else reason
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from dutperf import yaml_text
+from dutperf import refused, yaml_text
 from dutperf.model import Value, VaryingAddress, VaryingField, to_json
 from dutperf.yaml_text import Location, YamlError, path_of
 
@@ -254,7 +254,7 @@ def parse(mapping: object, origin: str, lines: Mapping[Location, int] | None = N
         setup = Setup.model_validate(mapping)
         _check(setup)
     except ValidationError as error:
-        details = error.errors(include_url=False)[0]
+        details = refused.first(error)
         raise _error(details["loc"], _sentence(details), origin, lines) from None
     except _Refusal as refusal:
         raise _error(refusal.location, refusal.message, origin, lines) from None
@@ -270,7 +270,7 @@ def hardware(names: Iterable[str], key: str) -> Hardware:
     try:
         return _HARDWARE.validate_python(tuple(names))
     except ValidationError as error:
-        raise ConfigError(_sentence(error.errors(include_url=False)[0]), key) from None
+        raise ConfigError(_sentence(refused.first(error)), key) from None
 
 
 _HARDWARE: TypeAdapter[Hardware] = TypeAdapter(Hardware)
@@ -302,7 +302,7 @@ def _sentence(details: ErrorDetails) -> str:
         return _unknown_key(location)
     if kind == "missing":
         return "is missing"
-    reason = details["msg"].removeprefix("Value error, ")
+    reason = details["msg"]
     reason = reason.replace("Input should be", "should be").replace("Input is", "is").replace("Tuple should have", "should have")
     return f"{reason} (it is {details['input']!r})" if isinstance(details["input"], str | int | float) else reason
 

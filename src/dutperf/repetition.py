@@ -16,7 +16,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from dutperf import stats
+from dutperf import refused, stats
 from dutperf.model import Value
 
 CONFIDENCE = 0.95
@@ -90,9 +90,9 @@ def parse(text: str) -> Rule:
     try:
         return Auto(**dict(_setting(one) for one in settings.split(",") if settings))
     except ValidationError as error:
-        details = error.errors(include_url=False)[0]
+        details = refused.first(error)
         name = {member: key for key, (member, _) in _SETTINGS.items()}.get(str(details["loc"][0]), "") if details["loc"] else ""
-        reason = details["msg"].removeprefix("Value error, ").replace("Input should", f"{name} should")
+        reason = details["msg"].replace("Input should", f"{name} should")
         raise ValueError(reason) from None
 
 

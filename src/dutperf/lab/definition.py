@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dutperf import refused
 from dutperf.lab.errors import LabError
 
 if TYPE_CHECKING:
@@ -76,9 +77,9 @@ class Lab(Generic[OptionsT]):
                 raise LabError(f"lab {self.name} needs {program}, which is not installed: apt-get install {package}")
 
     def _explanation(self, error: ValidationError) -> str:
-        first = error.errors(include_url=False)[0]
+        first = refused.first(error)
         option = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             return f"unknown option {option}; it knows {', '.join(self.options.model_fields)}"
-        message = first["msg"].removeprefix("Value error, ")
+        message = first["msg"]
         return f"option {option}={first['input']}: {message[0].lower()}{message[1:]}" if option else message

@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from dutperf import refused
 from dutperf.config import Mac
 from dutperf.model import FieldMode
 
@@ -83,7 +84,7 @@ def _mac(text: str) -> str:
     try:
         return TypeAdapter(Mac).validate_python(text)
     except ValidationError as error:
-        reason = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        reason = refused.first(error)["msg"]
         raise ValueError(f"'{text}' {reason}") from None
 
 

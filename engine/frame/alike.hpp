@@ -92,8 +92,9 @@ public:
     [[nodiscard]] std::span<const std::uint64_t> run_from(std::size_t i, std::size_t count) const {
         if ((sequence_[i] & kUnlike) != 0) [[unlikely]]
             return {};
-        std::size_t end = i + 1;  // what is unlike is below any number, its sign being set
-        while (end<count&& static_cast<std::int64_t>(sequence_[end])> static_cast<std::int64_t>(sequence_[end - 1]) && stamp_[end] == stamp_[i]) ++end;
+        const auto number = [this](std::size_t at) { return static_cast<std::int64_t>(sequence_[at]); };  // of what is unlike below any, its sign being set
+        std::size_t end = i + 1;
+        while (end < count && number(end) > number(end - 1) && stamp_[end] == stamp_[i]) ++end;
         return {&sequence_[i], end - i};
     }
 

@@ -302,8 +302,7 @@ def _sentence(details: ErrorDetails) -> str:
         return _unknown_key(location)
     if kind == "missing":
         return "is missing"
-    reason = details["msg"]
-    reason = reason.replace("Input should be", "should be").replace("Input is", "is").replace("Tuple should have", "should have")
+    reason = details["msg"].replace("Input should be", "should be").replace("Input is", "is").replace("Tuple should have", "should have")
     return f"{reason} (it is {details['input']!r})" if isinstance(details["input"], str | int | float) else reason
 
 

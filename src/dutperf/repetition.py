@@ -92,8 +92,7 @@ def parse(text: str) -> Rule:
     except ValidationError as error:
         details = refused.first(error)
         name = {member: key for key, (member, _) in _SETTINGS.items()}.get(str(details["loc"][0]), "") if details["loc"] else ""
-        reason = details["msg"].replace("Input should", f"{name} should")
-        raise ValueError(reason) from None
+        raise ValueError(details["msg"].replace("Input should", f"{name} should")) from None
 
 
 def stopped(rule: Rule, *series: Values) -> Stopped | None:

@@ -69,7 +69,7 @@ class Evidence:
 
     def largest_disturbance_s(self) -> float:
         """Of the valid trials that lost frames: those alone tell a search to go down."""
-        return max((one.disturbance_s for one in self.seen if one.is_valid and one.lost), default=0.0)
+        return max((disturbance_s for _, disturbance_s in self.failures()), default=0.0)
 
     def typical_disturbance_s(self) -> float:
         """The median of the valid trials: where a figure is the median of theirs, and each is off by its own disturbance at most, so much is the median off."""

@@ -193,6 +193,15 @@ class DelaysFiles(Value):
     reverse: Annotated[str, Field(min_length=1)] | None = None
 
 
+class Question(Value):
+    """How well whoever asks wants to know what a trial shows (:mod:`dutperf.validity`)."""
+
+    tolerated_loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of a direction's frames whose loss makes no difference."""
+    resolution: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the trial's rate to which the DUT's highest is looked for; 0: nothing is looked for, the trial's own figures count."""
+
+
 class Trial(Value):
     """One elementary measurement (RFC 2544 section 23): the same trial always sends the same frames."""
 
@@ -209,6 +218,8 @@ class Trial(Value):
     """What a stamped frame that is lost counts as among the delays; None: it is left out."""
     frame_timeout_ns: Annotated[int, Field(ge=1, le=3_600_000_000_000)] | None = None
     """A frame that takes longer does not count as received (Lencse, Kovács, Shima, IJATES2 9(2), 2020)."""
+    question: Question = Question()
+    """For the judge of the trial: no member of a request."""
     delays_files: DelaysFiles | None = None
     forward: Stream | None = None
     reverse: Stream | None = None
@@ -251,6 +262,10 @@ class Trial(Value):
     def lasting(self, duration_s: float) -> Self:
         """The same trial with another sending time."""
         return self.model_validate({**dict(self), "duration_ns": round(duration_s * 1e9)})
+
+    def request(self) -> dict[str, Any]:
+        """The ``params`` of the engine's ``run`` (protocol/request.schema.json)."""
+        return {name: value for name, value in to_json(self).items() if name != "question"}
 
     def streams(self) -> dict[Direction, Stream]:
         """The active directions' streams, forward first."""

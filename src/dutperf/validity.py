@@ -26,6 +26,8 @@ BURSTS_WORK_SHARE = 0.5
 """Where less than this share of the losses may be the work of bursts, the loss is not."""
 FEW_IN_BURSTS = 0.001
 """So few of the frames in bursts do not matter away from them: what a DUT at its limit was short of meanwhile is no larger share of its throughput."""
+FEW_OF_RESOLUTION = 0.2
+"""... nor does this share of the resolution with which that throughput is looked for."""
 TIMEOUT_SLACK = 0.1
 """The tester may add this share of the frame timeout to a delay where frames are late."""
 NIC_CLOCK_LIMIT_US = 100.0
@@ -45,11 +47,16 @@ def judge(trial: Trial, counts: dict[Direction, DirectionCounts], dut_core_taken
     ``dut_core_taken``: share (0-1) of the core of a DUT on this machine that others took (:mod:`dutperf.tester.dut_core`).
     """
     causes = tuple(cause for direction, one in counts.items() for cause in _causes(trial, direction, one))
-    if dut_core_taken > DUT_CORE_TAKEN_LIMIT and any(one.lost > 0 for one in counts.values()):
+    if dut_core_taken > DUT_CORE_TAKEN_LIMIT and any(_loss_matters(trial, one) for one in counts.values()):
         causes += (
             Cause(code=DUT_DISTURBED, text=f"others took {dut_core_taken:.0%} of the core of the DUT, which runs on this machine, while frames were lost"),
         )
     return (Verdict.INVALID if causes else Verdict.VALID), causes
+
+
+def _loss_matters(trial: Trial, counts: DirectionCounts) -> bool:
+    """Whether somebody will be blamed for it. What disturbs a trial takes frames away or brings none: one that passes in spite of it passes."""
+    return counts.loss_ratio > trial.question.tolerated_loss
 
 
 def _causes(trial: Trial, direction: Direction, counts: DirectionCounts) -> Iterator[Cause]:
@@ -84,18 +91,19 @@ def _sending_time(trial: Trial, _direction: Direction, counts: DirectionCounts) 
     return f"sending took {counts.send_time_s:.6f} s, more than the {limit_s:.6f} s allowed"
 
 
-def _sender_late(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+def _sender_late(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and at the intended rate throughout: after a silence it got a burst. A pass under a burst stands, a loss may be the burst's work."""
-    limit_us = LATENESS_LIMIT_WITH_LOSS_US if counts.lost > 0 else LATENESS_LIMIT_US
+    matters = _loss_matters(trial, counts)
+    limit_us = LATENESS_LIMIT_WITH_LOSS_US if matters else LATENESS_LIMIT_US
     if counts.lateness_us.max <= limit_us:
         return None
-    allowed = f"more than the {limit_us / 1000:g} ms allowed" + (" where frames are lost" if counts.lost > 0 else "")
+    allowed = f"more than the {limit_us / 1000:g} ms allowed" + (" where frames are lost" if matters else "")
     return f"a frame left {counts.lateness_us.max / 1000:.3f} ms late, {allowed}"
 
 
 def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and the loss is larger than what bursts alone could have caused, or lies elsewhere."""
-    if counts.lost <= 0 or counts.catching_up is None or _sender_late(trial, _direction, counts):
+    if not _loss_matters(trial, counts) or counts.catching_up is None or _sender_late(trial, _direction, counts):
         return None
     burst = counts.catching_up.frames
     if counts.lost > burst or _lost_in_spite_of_bursts(trial, counts, counts.catching_up) > (1 - BURSTS_WORK_SHARE) * counts.lost:
@@ -113,7 +121,8 @@ def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, catching_up:
     after = ceil(counts.lateness_us.max / 1e6 / (trial.duration_s / LOSS_BINS)) + 1
     bursts = [part for part, frames in enumerate(catching_up.bins) if frames]
     around = {part + later for part in bursts for later in range(after + 1)}
-    end = LOSS_BINS if catching_up.frames <= FEW_IN_BURSTS * counts.sent else bursts[0]
+    few = max(FEW_IN_BURSTS, FEW_OF_RESOLUTION * trial.question.resolution) * counts.sent
+    end = LOSS_BINS if catching_up.frames <= few else bursts[0]
     return sum(lost for part, lost in enumerate(counts.losses.bins[:end]) if part not in around)
 
 
@@ -123,16 +132,16 @@ def _tester_drops(_trial: Trial, _direction: Direction, counts: DirectionCounts)
     return "the tester itself dropped " + ", ".join(dropped) if dropped else None
 
 
-def _receiver_away(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+def _receiver_away(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... also where a ring may have overrun without a counter that tells."""
-    if counts.lost <= 0 or counts.away_us.receiver <= LATENESS_LIMIT_WITH_LOSS_US:
+    if not _loss_matters(trial, counts) or counts.away_us.receiver <= LATENESS_LIMIT_WITH_LOSS_US:
         return None
     return f"the receiving loop was away for {counts.away_us.receiver / 1000:.3f} ms while frames were lost"
 
 
 def _late_in_tester(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and a frame that came too late was on its way so long, not waiting to be handed over or fetched."""
-    if trial.frame_timeout_ns is None or counts.late == 0:
+    if trial.frame_timeout_ns is None or counts.late == 0 or not _loss_matters(trial, counts):
         return None
     away_ms, timeout_ms = max(counts.away_us.sender, counts.away_us.receiver) / 1000, trial.frame_timeout_ns / 1e6
     if away_ms <= timeout_ms * TIMEOUT_SLACK:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dutperf.model import FieldMode, Stream, Verdict, to_json
+from dutperf.model import FieldMode, Stream, Verdict
 from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
 from dutperf.tester.process import EngineProcess
@@ -90,7 +90,7 @@ def test_a_trial_at_rest_can_be_stopped(command: EngineCommand) -> None:
     try:
         process.send({"id": 1, "method": "open", "params": sides | {"memory": "no_huge_pages"}})
         assert process.receive(20)["event"] == "opened"
-        process.send({"id": 2, "method": "run", "params": to_json(trial(stream(), rest_ns=60_000_000_000))})
+        process.send({"id": 2, "method": "run", "params": trial(stream(), rest_ns=60_000_000_000).request()})
         process.send({"id": 3, "method": "stop"})
         events = {event["id"]: event for event in (process.receive(20), process.receive(20))}
     finally:

@@ -30,7 +30,7 @@ def test_without_a_frame_timeout_the_throughput_is_full(tmp_path: Path) -> None:
     tester, summary = measured("throughput", tmp_path)
     [point] = summary.points
     assert (point.throughput_fps.median, point.limited_by, point.passing) == (MEDIA_FPS, LimitedBy.MEDIA, "")
-    assert {trial.stamping for trial in tester.trials} == {Stamping.NONE}
+    assert {(trial.stamping, trial.question.tolerated_loss) for trial in tester.trials} == {(Stamping.NONE, 0)}
 
 
 def test_with_it_the_throughput_collapses(tmp_path: Path) -> None:
@@ -49,8 +49,9 @@ def test_with_it_the_throughput_collapses(tmp_path: Path) -> None:
 
 
 def test_with_a_tolerance_of_a_tenth_as_well_it_is_full_again_and_says_so(tmp_path: Path) -> None:
-    _, summary = measured("throughput", tmp_path, frame_timeout_ms=10, loss_tolerance=0.1)
+    tester, summary = measured("throughput", tmp_path, frame_timeout_ms=10, loss_tolerance=0.1)
     [point] = summary.points
+    assert {trial.question.tolerated_loss for trial in tester.trials} == {0.1}
     assert point.throughput_fps.median == MEDIA_FPS
     assert point.passing == "up to 10 % of a direction's frames lost and frames later than 10 ms counted as lost"
     said = [deviation.text for deviation in summary.deviations if deviation.clause == "RFC 2544 section 26.1"]

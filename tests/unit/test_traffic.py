@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from dutperf import traffic
 from dutperf.conditions import Conditions
 from dutperf.config import ConfigError, Setup, parse
-from dutperf.model import FieldMode, FrameSpec, Trial, to_json
+from dutperf.model import FieldMode, FrameSpec, Trial
 
 LEFT6 = {"port": "af_packet:tl", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}
 LEFT4 = {"port": "af_packet:tl", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"}
@@ -211,7 +211,7 @@ CONDITIONS = st.builds(
 )
 def test_every_trial_is_a_request_that_the_engine_takes(setup: Setup, conditions: Conditions, size: int, rate_fps: int, number: int) -> None:
     trial = traffic.make_trial(setup, conditions, size, rate_fps, number)
-    request = to_json(trial)
+    request = trial.request()
     REQUESTS.validate({"id": 1, "method": "run", "params": request})
     assert Trial.model_validate(request) == trial
     assert {stream.rate_fps for stream in trial.streams().values()} == {rate_fps}

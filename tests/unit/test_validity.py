@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dutperf import validity
-from dutperf.model import LOSS_BINS, PUNCTUAL_US, Away, CatchingUp, Direction, Losses, NicArrivals, NicDepartures, Quantiles, Verdict
+from dutperf.model import LOSS_BINS, PUNCTUAL_US, Away, CatchingUp, Direction, Losses, NicArrivals, NicDepartures, Quantiles, Question, Verdict
 from plans import counts, trial
 
 LATE_US = validity.LATENESS_LIMIT_US
@@ -101,6 +101,39 @@ def test_a_burst_may_last_for_several_parts_of_a_short_trial(after: int, codes: 
     short = trial(10_000, duration_ns=100_000_000)  # parts of 1 ms
     counted = counts(received=999, send_time_s=0.1, **burst(1, late_us=5_000), **lost_at(50 + after))
     assert {cause.code for cause in validity.judge(short, {Direction.FORWARD: counted})[1]} == codes
+
+
+DISTURBED: dict[str, Any] = {
+    **burst(10, late_us=LATE_WITH_LOSS_US + 1),
+    "away_us": Away(sender=0, receiver=LATE_WITH_LOSS_US + 1),
+    "late": 5,
+}
+
+
+@pytest.mark.parametrize(
+    ("lost", "members", "codes"),
+    [
+        (10, DISTURBED, set()),
+        (11, DISTURBED, {"sender_late", "receiver_away", "late_in_tester", validity.DUT_DISTURBED}),
+        (10, burst(10), set()),
+        (11, burst(11), {"sender_bursts", validity.DUT_DISTURBED}),
+        (10, {"lateness_us": late(LATE_US + 1)}, {"sender_late"}),
+        (10, {"tester_drops": {"no_buffer": 1}}, {"tester_drops"}),
+    ],
+    ids=["tolerated", "more than that", "tolerated in bursts", "more in bursts", "so late that it was another load", "dropped by the tester"],
+)
+def test_a_loss_that_is_tolerated_needs_no_culprit(lost: int, members: dict[str, Any], codes: set[str]) -> None:
+    """A disturbance brings no frame back: the trial passes in spite of it."""
+    tolerant = trial(stamping="every", frame_timeout_ns=10_000_000, question=Question(tolerated_loss=0.01))
+    both = {Direction.FORWARD: counts(received=1000 - lost, **members), Direction.REVERSE: counts()}
+    assert {cause.code for cause in validity.judge(tolerant, both, dut_core_taken=1.0)[1]} == codes
+
+
+@pytest.mark.parametrize(("resolution", "codes"), [(0.0, {"sender_bursts"}), (0.005, {"sender_bursts"}), (0.04, {"sender_bursts"}), (0.05, set())])
+def test_a_burst_shifts_a_throughput_by_no_more_than_its_share_of_the_frames(resolution: float, codes: set[str]) -> None:
+    searching = trial(question=Question(resolution=resolution))
+    counted = counts(received=999, **burst(10), **lost_at(70))
+    assert {cause.code for cause in validity.judge(searching, {Direction.FORWARD: counted})[1]} == codes
 
 
 @pytest.mark.parametrize(("duration_s", "limit_s"), [(1.0, 1.0006), (60.0, 60.0006), (120.0, 120.0012)])

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean
 from typing import Any, ClassVar, Self
 
 from dutperf import journal, repetition
 from dutperf.journal import Event
-from dutperf.model import LimitedBy, TrialResult, Value, Verdict
+from dutperf.model import LimitedBy, Question, Trial, TrialResult, Value, Verdict
 from dutperf.procedure import evidence, repeated_searches, searches
 from dutperf.procedure.bench import Bench, Place, Plan, frame_limits
 from dutperf.procedure.definition import Definition
@@ -121,13 +122,18 @@ class Throughput:
 
     def _search(self, bench: Bench, point: _Point, search: Search, sizes_left: int) -> None:
         while (rate_fps := search.next_fps()) is not None:
-            result = bench.measure(rate_fps, self._place(point, search, sizes_left))
+            asked = partial(self._asked, point.bounds.resolution.at(rate_fps) / rate_fps)
+            result = bench.measure(rate_fps, self._place(point, search, sizes_left), asked)
             outcome = outcome_of(result, self._conditions)
             if outcome is not Outcome.PASSED or rate_fps not in point.results:
                 point.results[rate_fps] = result
             search.tell(outcome, searches.loss_of(result))
         if point.near_fps is not None:
             self._trials_of_later_searches.append(len(search.found().loads))
+
+    def _asked(self, resolution: float, trial: Trial) -> Trial:
+        """What the strictest goal tolerates is no loss to the search."""
+        return trial.model_copy(update={"question": Question(tolerated_loss=self._conditions.loss_goals()[0], resolution=min(1.0, resolution))})
 
     def _place(self, point: _Point, search: Search, sizes_left: int) -> Place:
         later = self._later_trials(point.repetitions - point.repetition, sizes_left)

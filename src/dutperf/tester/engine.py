@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
-from dutperf.model import Cause, Direction, DirectionCounts, LinkState, PortState, Trial, TrialResult, Verdict, to_json
+from dutperf.model import Cause, Direction, DirectionCounts, LinkState, PortState, Trial, TrialResult, Verdict
 from dutperf.programs import find_program
 from dutperf.tester import Progress, ProgressCallback, TesterError
 from dutperf.tester.dut_core import DutCores, Reading
@@ -116,7 +116,7 @@ class EngineTester:
         before = None if self._dut_cores is None else self._dut_cores.reading()
         began_s = time.monotonic()
         try:
-            request = self._send(process, "run", params=to_json(trial))
+            request = self._send(process, "run", params=trial.request())
             event = self._until_result(process, request, trial, on_progress)
         except EngineDied as death:
             self._abandon()

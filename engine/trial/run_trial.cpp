@@ -509,17 +509,19 @@ std::uint64_t RunningTrial::unaccounted(Direction direction, const DirectionResu
     const PortCounters &before = before_[side], &after = after_[side];
     std::uint64_t handed_over = result.sent;
     for (const auto& sender : senders_[index_of(direction)]) handed_over += sender->counts().control_sent;
-    if (!after.counts_transmitted) return kept_waiting(side, handed_over);
+    if (!after.counts_transmitted) return kept_waiting(side, handed_over, result.sent - std::min(result.sent, result.received));
     const std::uint64_t dropped = result.dut_input_drops + after.interface_transmit_drops - before.interface_transmit_drops;
     const std::uint64_t seen = after.interface_sent - before.interface_sent + dropped;
     return handed_over - std::min(handed_over, seen);
 }
 
 // A NIC that is told when or how fast to send may keep frames for itself. Those that an earlier trial left there hold up this one's, or are among what left.
-std::uint64_t RunningTrial::kept_waiting(std::size_t side, std::uint64_t handed_over) const {
+// Where the driver counts none that left, any lost frame may still be there.
+std::uint64_t RunningTrial::kept_waiting(std::size_t side, std::uint64_t handed_over, std::uint64_t lost) const {
     const PortCounters &before = before_[side], &after = after_[side];
     const bool may_wait = bed_.hardware.contains(Help::send_at) || bed_.hardware.contains(Help::rate_limit);
-    if (!may_wait || after.driver_sent == 0) return 0;
+    if (!may_wait) return 0;
+    if (after.driver_sent == 0) return lost;
     const std::uint64_t left = after.driver_sent - before.driver_sent, others = bed_.ports[side]->still_waiting(before);
     const std::uint64_t waiting = handed_over - std::min(handed_over, left);
     bed_.ports[side]->keep_waiting(waiting, after);

@@ -75,7 +75,7 @@ private:
     void gather_away(Direction direction, DirectionResult& into) const;
     void gather_port_counters(Direction direction, DirectionResult& into) const;
     [[nodiscard]] std::uint64_t unaccounted(Direction direction, const DirectionResult& result) const;
-    [[nodiscard]] std::uint64_t kept_waiting(std::size_t side, std::uint64_t handed_over) const;
+    [[nodiscard]] std::uint64_t kept_waiting(std::size_t side, std::uint64_t handed_over, std::uint64_t lost) const;
     [[nodiscard]] SentFrames sent_frames(Direction direction) const;
 
     TestBed bed_;

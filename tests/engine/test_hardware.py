@@ -206,6 +206,20 @@ def test_frames_that_stay_in_the_nic_are_the_tester_s(open_engine: OpenEngine, m
     assert (after.forward.sent, after.forward.received, after.forward.tester_drops) == (400, 400, {})
 
 
+def test_where_nobody_counts_what_left_a_lost_frame_is_not_the_dut_s(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUTPERF_FAKE_NIC", "uncounted")
+    with open_engine("ring", "ring", hardware=["send_at"]) as engine:
+        counts = engine.run(trial(stream())).forward
+    assert counts is not None
+    assert (counts.lost, counts.tester_drops) == (0, {})
+    monkeypatch.setenv("DUTPERF_FAKE_NIC", "uncounted steps_back")
+    with open_engine("ring", "ring", hardware=["send_at"]) as engine:
+        counts = engine.run(trial(stream())).forward
+    assert counts is not None
+    assert counts.lost > 0
+    assert counts.tester_drops == {"transmit_unaccounted": counts.lost}
+
+
 @pytest.mark.parametrize("pattern", [Poisson(), Bursts(frames=8)])
 def test_any_pattern_leaves_at_given_times(open_engine: OpenEngine, pattern: Poisson | Bursts) -> None:
     with open_engine("ring", "ring", hardware=["send_at"]) as engine:

@@ -293,6 +293,12 @@ def test_a_part_that_there_is_not_is_an_error() -> None:
     assert done.exit_code == 2
 
 
+@pytest.mark.parametrize("option", [("--queues", "2"), ("--hardware", "send_at"), ("--config", "ports.yaml")], ids=lambda option: option[0])
+def test_what_is_for_the_calibration_alone_is_refused_without_it(option: tuple[str, str]) -> None:
+    done = CliRunner().invoke(app, ["selftest", "--only", "throughput", *option])
+    assert (done.exit_code, done.stderr.strip()) == (2, f"dutperf: {option[0]}: is for the calibration, which --only throughput leaves out")
+
+
 @pytest.mark.parametrize(
     ("limits", "ends"), [(SimulatedLimits(send_fps=150_000), "calibrated"), (SimulatedLimits(disturbed_ratio=1.0), "disturbed")], ids=["quiet", "busy"]
 )

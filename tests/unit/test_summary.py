@@ -16,6 +16,7 @@ from dutperf.model import LimitedBy, Verdict, to_json
 from dutperf.procedure import ALL
 from dutperf.procedure.throughput import PROCEDURE
 from dutperf.report import summary as report
+from dutperf.report import tables
 from dutperf.report.deviations import RULES, Deviation, deviations
 from dutperf.report.summary import SUMMARY, Summary, write_summary
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
@@ -53,7 +54,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
     summary = measure(SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(frame_sizes=(84, 1518), seed=5), tmp_path)
     written = json.loads((tmp_path / SUMMARY).read_text())
     assert written == summary.model_dump(mode="json")
-    assert set(written) == {"procedure", "dut", "environment", "conditions", "deviations", "points"}
+    assert set(written) == {"procedure", "dut", "environment", "conditions", "deviations", "points", "idle_help"}
     assert (written["procedure"], written["dut"]) == ("throughput", {"name": "simulated"})
     assert set(written["environment"]) == {"started", "host", "tester"}
     conditions = written["conditions"]
@@ -72,6 +73,23 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         assert point["above"]["forward"]["lost"] > 0
         assert point["above"]["rate_fps"] > 54_321
         assert point["limited_by"] == "dut"
+
+
+def timed(frames: int) -> Event:
+    """The result of a trial in which a NIC was to send at given times, and took so many of them."""
+    one = result(1, 1000)
+    one["result"]["forward"]["send_at"] = {"timed": frames, "at_once": 1000 - frames, "impossible": 0, "uncertainty_us": 0.5}
+    return one
+
+
+def test_help_of_hardware_that_did_nothing_is_told() -> None:
+    asked: Event = {"event": "environment", "hardware": ["send_at"]}
+    summary = summarise(events(asked, timed(0), timed(900), timed(0), search(1, 1000)))
+    told = "forward: no effect of send_at: every frame left at once, in 2 of 3 trials"
+    assert summary.idle_help == (told,)
+    assert (told, False) in tables.messages(summary)
+    assert summarise(events(asked, timed(900), search(1, 1000))).idle_help == ()
+    assert summarise(events(result(1, 1000), search(1, 1000))).idle_help == ()
 
 
 def test_it_can_be_made_again_from_the_journal_alone(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from dutperf.campaign import Observer
 from dutperf.cli import live, options, show
 from dutperf.cli.errors import reported, say
 from dutperf.conditions import Conditions
-from dutperf.config import ConfigError
+from dutperf.config import ConfigError, Hardware
 from dutperf.endings import INVALID
 from dutperf.journal import claim, write_whole
 from dutperf.lab.refdut import RefDut
@@ -60,19 +60,25 @@ Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", hel
 
 def selftest(
     config_file: ConfigFile = None,
+    queues: options.Queues = None,
+    hardware: options.HardwareText = None,
     quick: Quick = False,
     only: Only = None,
     out: options.Out = None,
     markdown_file: Markdown = None,
     as_json: options.Json = False,
 ) -> None:
-    """Measure what is known: this tester without a DUT, and the reference DUT by every procedure."""
+    """Measure what is known: this tester without a DUT, and the reference DUT by every procedure.
+
+    --config, --queues and --hardware are about the ports that are calibrated; the reference DUT's are its lab's.
+    """
     with reported():
         parts = _parts(only)
+        source = _calibrated(config_file, queues, options.hardware(hardware), parts)
         directory = out or fresh_directory("selftest")
         claim(directory, (OUTCOME,), "the results of another self-test")
         begun = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "host": host.environment(), "load": os.getloadavg()[0]}
-        made = _calibrate(config_file, directory / CALIBRATION, quick=quick) if CALIBRATION in parts else None
+        made = _calibrate(source, directory / CALIBRATION, quick=quick) if CALIBRATION in parts else None
         outcome = Outcome(**begun, calibration=made, findings=tuple(_check(parts, directory, quick=quick)))
         write_whole(directory / OUTCOME, json.dumps(outcome.model_dump(mode="json"), indent=2) + "\n")
         if markdown_file is not None:
@@ -94,8 +100,16 @@ def _exit_status(outcome: Outcome, parts: Sequence[str]) -> int:
     return of_findings or (INVALID if CALIBRATION in parts and outcome.calibration is None else 0)
 
 
-def _calibrate(config_file: Path | None, directory: Path, *, quick: bool) -> Calibration | None:
-    source = Source("loopback", {}, None) if config_file is None else Source(None, {}, config_file)
+def _calibrated(config_file: Path | None, queues: int | None, hardware: Hardware | None, parts: Sequence[str]) -> Source:
+    """The ports to calibrate. What is said of them must matter: the reference DUT has ports of its own."""
+    if CALIBRATION not in parts:
+        for given, option in ((config_file, "--config"), (queues, "--queues"), (hardware, "--hardware")):
+            if given is not None:
+                raise ConfigError(f"is for the calibration, which --only {parts[0]} leaves out", option)
+    return Source("loopback" if config_file is None else None, {}, config_file, queues=queues, hardware=hardware)
+
+
+def _calibrate(source: Source, directory: Path, *, quick: bool) -> Calibration | None:
     with bench(source, floors.search_conditions(quick=quick)) as ready:
         gateways = [name for name in ("left", "right") if getattr(ready.setup, name).gateway4 or getattr(ready.setup, name).gateway6]
         if gateways:

@@ -14,7 +14,7 @@ from rich.table import Table
 from dutperf import loss
 from dutperf.campaign import Summary
 from dutperf.model import DirectionCounts, NicArrivals, NicDepartures, TrialResult, Verdict
-from dutperf.report import tables
+from dutperf.report import idle_help, tables
 from dutperf.suite import SuiteSummary
 
 _STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.ABORTED: "bold red"}
@@ -58,12 +58,6 @@ _WHERE_ANY: tuple[Row, ...] = (
     ("    NIC's clock uncertain by at most, µs", lambda counts: _uncertainty(counts)),
     ("limit of each queue, Mbit/s", lambda counts: "" if counts.rate_limit_mbps is None else f"{counts.rate_limit_mbps:,}"),
 )
-_IDLE_HELP: tuple[tuple[Callable[[DirectionCounts], bool], str], ...] = (
-    (lambda counts: counts.receive_timestamps is not None and counts.receive_timestamps.by_nic == 0, "receive_timestamps: the NIC stamped no frame"),
-    (lambda counts: counts.send_at is not None and counts.send_at.timed == 0, "send_at: every frame left at once"),
-    (lambda counts: counts.rate_limit_mbps == 0, "rate_limit: the queues have no limit, as the rate is near the link's or the pattern has bursts"),
-)
-"""Help of hardware that was asked for and did nothing, and how to say so."""
 
 
 def output() -> Console:
@@ -89,8 +83,7 @@ def trial(report: dict[str, Any], result: TrialResult) -> None:
 
 
 def _remarks(result: TrialResult) -> Iterator[str]:
-    for direction, counts in result.directions().items():
-        yield from (f"{direction}: no effect of {text}" for idle, text in _IDLE_HELP if idle(counts))
+    yield from idle_help.of_trial(result)
     for name in ("left", "right"):
         if not getattr(result.link_up, name):
             yield f"the link of port {name} was down at the end of the trial"

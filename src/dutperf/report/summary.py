@@ -13,6 +13,7 @@ from dutperf import journal
 from dutperf.conditions import Conditions
 from dutperf.journal import Event
 from dutperf.model import Value
+from dutperf.report import idle_help
 from dutperf.report.deviations import Deviation, deviations
 from dutperf.report.points import Point, PointBuilder, Recorded, of_kind
 
@@ -28,6 +29,8 @@ class Summary(Value):
     conditions: dict[str, Any]
     deviations: tuple[Deviation, ...]
     points: tuple[SerializeAsAny[Point], ...]
+    idle_help: tuple[str, ...] = ()
+    """Help of hardware that was asked for and did nothing."""
 
     def without_number(self) -> tuple[Point, ...]:
         """The points that have no result: nothing passed, the DUT forwards nothing, or the run ended before."""
@@ -63,12 +66,19 @@ def summarise(events: list[Event], build: PointBuilder) -> Summary:
         conditions=_conditions(plan),
         deviations=deviations(conditions, procedure=plan["procedure"], frames=plan["frames"], repetitions=finished),
         points=points,
+        idle_help=_idle_help(events),
     )
 
 
 def _environment(plan: Event, events: list[Event]) -> dict[str, Any]:
     members = next(of_kind(events, "environment"), {})
     return {"started": plan["time"], **{key: value for key, value in members.items() if key not in ("event", "time")}, **_dut_states(events)}
+
+
+def _idle_help(events: list[Event]) -> tuple[str, ...]:
+    if not next(of_kind(events, "environment"), {}).get("hardware"):
+        return ()
+    return idle_help.of_run(journal.recorded_result(event["result"]) for event in of_kind(events, "result"))
 
 
 def _dut_states(events: list[Event]) -> dict[str, Any]:

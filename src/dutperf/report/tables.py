@@ -37,8 +37,9 @@ def results(summary: Summary) -> Table:
 
 
 def messages(summary: Summary) -> list[tuple[str, bool]]:
-    """What the figures of each frame size rest on, and what else is to be said of it; with whether it warns that the tester was the limit."""
-    return [message for point in summary.points for message in _messages(point.frame_size, point.message, point.remarks(), point.limited_by_tester)]
+    """What the figures of each frame size rest on, and what else is to be said of it and of the run; with whether it warns that the tester was the limit."""
+    of_points = [message for point in summary.points for message in _messages(point.frame_size, point.message, point.remarks(), point.limited_by_tester)]
+    return of_points + [(text, False) for text in summary.idle_help]
 
 
 def dut_name(dut: Mapping[str, Any]) -> str:

@@ -33,4 +33,10 @@ void FramePool::prefill() {
     rte_mempool_put_bulk(pool_, reinterpret_cast<void* const*>(home.data()), static_cast<unsigned>(count));
 }
 
+StampChoice StampChoice::of(const TrialSpec& spec, Direction direction) {
+    if (spec.stamping != Stamping::tagged) return every();
+    const std::uint64_t first = spec.due_before(direction, spec.tagging.after_ns);
+    return tagged(spec.tagging.count, first, spec.intended(direction) - first, generator_seed(spec.seed, direction, Generator::tags));
+}
+
 }  // namespace dutperf

@@ -67,6 +67,7 @@ struct Varies {
 // one, the first part its first frame, the others one at random: a fixed distance would fall into step with what a DUT does every so many frames.
 class StampChoice {
 public:
+    static StampChoice of(const TrialSpec& spec, Direction direction);
     static StampChoice every() { return {}; }
     static StampChoice tagged(std::uint64_t count, std::uint64_t first, std::uint64_t span, std::uint64_t seed) { return {count, first, span, seed}; }
 

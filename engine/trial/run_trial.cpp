@@ -22,9 +22,6 @@ constexpr double kSendingGraceS = 0.05;
 constexpr std::uint64_t kMostSharedFrames = std::uint64_t{1} << 34U;  // 2 GiB for each receiver
 constexpr Ticks kUnknown = std::numeric_limits<Ticks>::max();
 
-std::size_t sending_port(Direction direction) { return direction == Direction::forward ? 0 : 1; }
-std::size_t receiving_port(Direction direction) { return 1 - sending_port(direction); }
-
 AddressVariation variation(bool varies) { return varies ? AddressVariation::word : AddressVariation::none; }
 
 AddressVariations variations(const StreamSpec& stream, bool ipv6, bool foreground) {
@@ -43,16 +40,6 @@ FieldPair address_fields(const StreamSpec& stream, std::uint64_t seed, std::uint
     const FieldSpec source = stream.source_address ? stream.source_address->field : still;
     const FieldSpec destination = stream.networks > 1 ? network : stream.destination_address ? stream.destination_address->field : still;
     return {source, destination, seed, stride};
-}
-
-std::uint64_t foreground_among(std::uint64_t frames, const StreamSpec& stream) {
-    return frames / stream.n * stream.m + std::min<std::uint64_t>(frames % stream.n, stream.m);
-}
-
-StampChoice stamp_choice(const TrialSpec& spec, Direction direction) {
-    if (spec.stamping != Stamping::tagged) return StampChoice::every();
-    const std::uint64_t first = spec.due_before(direction, spec.tagging.after_ns);
-    return StampChoice::tagged(spec.tagging.count, first, spec.intended(direction) - first, generator_seed(spec.seed, direction, Generator::tags));
 }
 
 // A direction's schedule, and the share of it that is one sender's.
@@ -90,31 +77,6 @@ MissingFrames::Bounds loss_bounds(const TrialSpec& spec, Direction direction) {
     return bounds;
 }
 
-std::optional<Losses> losses_of(const MissingFrames& missing, const TrialSpec& spec, Direction direction) {
-    if (missing.total() == 0) return std::nullopt;
-    const auto due_s = [&](std::uint64_t k) { return static_cast<double>(spec.due_ns(direction, k)) / 1e9; };
-    return Losses{.first_s = due_s(missing.first()), .last_s = due_s(missing.last()), .longest_run = missing.longest_run(), .bins = missing.bins()};
-}
-
-Arrivals arrivals_since(Ticks start, const JointArrivals& times, std::uint64_t clock_hz) {
-    const auto seconds = [&](Ticks at) { return static_cast<double>(static_cast<std::int64_t>(at - start)) / static_cast<double>(clock_hz); };
-    return {.first_s = seconds(times.first),
-            .last_s = seconds(times.last),
-            .silence_from_s = seconds(times.longest.from),
-            .silence_to_s = seconds(times.longest.to)};
-}
-
-FrameKinds kinds_of(const TrialSpec& spec, Direction direction) {
-    const StreamSpec& stream = *spec.streams[index_of(direction)];
-    return {
-        .is_background = [&stream](std::uint64_t k) { return !stream.is_foreground(k); },
-        .is_stamped = [none = spec.stamping == Stamping::none, choice = stamp_choice(spec, direction)](std::uint64_t k) { return !none && choice.chooses(k); }};
-}
-
-void add(std::map<std::string, std::uint64_t>& counts, const char* name, std::uint64_t count) {
-    if (count != 0) counts[name] = count;
-}
-
 }  // namespace
 
 // One core's loop. It runs its roles in turn until the trial's end and keeps the longest time that it was away.
@@ -122,7 +84,7 @@ struct RunningTrial::Loop {
     unsigned core = 0;
     std::vector<Sender*> senders;
     std::vector<Receiver*> receivers;
-    Ticks longest_turn_sending = 0, longest_turn = 0;  // up to the end of sending; up to the end of the trial
+    Ticks longest_turn_sending = 0, longest_turn = 0;  // see TimeAway
     std::thread thread;
 
     void run(RunningTrial& trial) {
@@ -140,7 +102,7 @@ struct RunningTrial::Loop {
         std::size_t sending = static_cast<std::size_t>(std::ranges::count_if(senders, [](const Sender* sender) { return !sender->done(); }));
         Ticks last = now_ticks();
         for (Ticks now = last;;) {
-            if (now - last > longest_turn && now >= trial.start_) [[unlikely]]
+            if (now - last > longest_turn && now >= trial.parts_.start) [[unlikely]]
                 longest_turn = now - last;
             if (now >= trial.end_.load(std::memory_order_relaxed)) return;  // only here: the time away that the end fell into counts as well
             last = now;
@@ -223,7 +185,7 @@ FrameSourceParts RunningTrial::frame_parts(Direction direction) {
             .addresses = address_fields(stream, generator_seed(spec_.seed, direction, Generator::addresses), bed_.queues),
             .n = stream.n,
             .m = stream.m,
-            .stamps = stamp_choice(spec_, direction),
+            .stamps = StampChoice::of(spec_, direction),
             .nic = nic_sending(direction)};
 }
 
@@ -231,7 +193,7 @@ FrameSourceParts RunningTrial::frame_parts(Direction direction) {
 void RunningTrial::limit_rates() {
     if (!bed_.hardware.contains(Help::rate_limit)) return;
     for (const Direction direction : kDirections) {
-        rate_limits_[index_of(direction)] = bed_.ports[sending_port(direction)]->limit_rate(spec_.rate_ceiling_mbps(direction, bed_.queues));
+        parts_.rate_limits[index_of(direction)] = bed_.ports[sending_port(direction)]->limit_rate(spec_.rate_ceiling_mbps(direction, bed_.queues));
     }
 }
 
@@ -245,7 +207,7 @@ NicSending RunningTrial::nic_sending(Direction direction) const {
 void RunningTrial::make_senders(Direction direction) {
     const std::size_t side = sending_port(direction);
     const Port& port = *bed_.ports[side];
-    auto& senders = senders_[index_of(direction)];
+    auto& senders = parts_.senders[index_of(direction)];
     const auto& stream = spec_.streams[index_of(direction)];
     if (!stream) {
         senders.push_back(make_silent_sender(port.queue(0), bed_.control_rings[side]));
@@ -264,7 +226,7 @@ void RunningTrial::make_receivers(Direction direction) {
     const std::size_t side = receiving_port(direction);
     const Ticks timeout = ticks_of(spec_.frame_timeout_ns.value_or(0), bed_.clock_hz);
     const std::string& path = spec_.delays_files[index_of(direction)];
-    auto& delays = delay_files_[index_of(direction)];
+    auto& delays = parts_.delay_files[index_of(direction)];
     if (!path.empty()) {
         const std::string field = "params.delays_files." + std::string(name_of(direction));
         delays = std::make_unique<DelayFile>(path, field, bed_.clock_hz, bed_.queues, DelayFile::kRingRecords, bed_.other_cores);
@@ -280,9 +242,9 @@ void RunningTrial::make_receivers(Direction direction) {
         DelayRing* const ring = delays ? &delays->ring(queue) : nullptr;
         Expected expected{spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout, ring, shared};
         if (bed_.hardware.contains(Help::send_at)) expected.longest_delay = kLongestDelay;
-        receivers_[index_of(direction)].push_back(
+        parts_.receivers[index_of(direction)].push_back(
             std::make_unique<Receiver>(bed_.ports[side]->queue(queue), host, expected, bed_.control_pool, bed_.control_rings[side]));
-        if (stamped_by_nic) receivers_[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
+        if (stamped_by_nic) parts_.receivers[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
     }
 }
 
@@ -291,11 +253,11 @@ void RunningTrial::make_loops() {
         auto loop = std::make_unique<Loop>();
         loop->core = core;
         for (std::size_t direction = 0; direction < 2; ++direction) {
-            for (std::size_t queue = 0; queue < senders_[direction].size(); ++queue) {
-                if (bed_.cores.send[direction][queue] == core) loop->senders.push_back(senders_[direction][queue].get());
+            for (std::size_t queue = 0; queue < parts_.senders[direction].size(); ++queue) {
+                if (bed_.cores.send[direction][queue] == core) loop->senders.push_back(parts_.senders[direction][queue].get());
             }
-            for (std::size_t queue = 0; queue < receivers_[direction].size(); ++queue) {
-                if (bed_.cores.receive[direction][queue] == core) loop->receivers.push_back(receivers_[direction][queue].get());
+            for (std::size_t queue = 0; queue < parts_.receivers[direction].size(); ++queue) {
+                if (bed_.cores.receive[direction][queue] == core) loop->receivers.push_back(parts_.receivers[direction][queue].get());
             }
         }
         loops_.push_back(std::move(loop));
@@ -303,7 +265,7 @@ void RunningTrial::make_loops() {
 }
 
 void RunningTrial::start() {
-    for (std::size_t side = 0; side < 2; ++side) before_[side] = bed_.ports[side]->counters();
+    for (std::size_t side = 0; side < 2; ++side) parts_.before[side] = bed_.ports[side]->counters();
     for (FollowedClock* clock : bed_.clocks) {
         if (clock != nullptr) clock->begin();
     }
@@ -328,11 +290,11 @@ void RunningTrial::loop_is_done() {
 void RunningTrial::begin() {
     const auto ticks = [this](double seconds) { return static_cast<Ticks>(seconds * static_cast<double>(bed_.clock_hz)); };
     const double duration_s = static_cast<double>(spec_.duration_ns) / 1e9;
-    start_ = now_ticks() + ticks(kStartDelayS + static_cast<double>(spec_.rest_ns) / 1e9);  // the learning frames (ARP, NDP) have been answered
-    const Ticks end = start_ + ticks_of(spec_.duration_ns, bed_.clock_hz);
-    const Ticks deadline = start_ + ticks(duration_s + std::max(kSendingGraceS, kSendingGraceShare * duration_s));
-    const SendingTime time{.start = start_, .end = end, .deadline = deadline, .punctual = ticks_of(CatchingUp::kPunctualNs, bed_.clock_hz)};
-    for (const auto& senders : senders_) {
+    parts_.start = now_ticks() + ticks(kStartDelayS + static_cast<double>(spec_.rest_ns) / 1e9);  // the learning frames (ARP, NDP) have been answered
+    const Ticks end = parts_.start + ticks_of(spec_.duration_ns, bed_.clock_hz);
+    const Ticks deadline = parts_.start + ticks(duration_s + std::max(kSendingGraceS, kSendingGraceShare * duration_s));
+    const SendingTime time{.start = parts_.start, .end = end, .deadline = deadline, .punctual = ticks_of(CatchingUp::kPunctualNs, bed_.clock_hz)};
+    for (const auto& senders : parts_.senders) {
         for (const auto& sender : senders) sender->start(time);
     }
 }
@@ -340,7 +302,7 @@ void RunningTrial::begin() {
 void RunningTrial::stop() {
     if (done()) return;
     stopped_ = true;
-    for (const auto& senders : senders_) {
+    for (const auto& senders : parts_.senders) {
         for (const auto& sender : senders) sender->stop();
     }
     if (sending_.load() == 0) end_.store(0);  // already receiving only
@@ -356,18 +318,18 @@ bool RunningTrial::done() const { return running_.load() == 0; }
 
 double RunningTrial::elapsed_s() const {
     const Ticks now = now_ticks();
-    return now > start_ ? static_cast<double>(now - start_) / static_cast<double>(bed_.clock_hz) : 0;
+    return now > parts_.start ? static_cast<double>(now - parts_.start) / static_cast<double>(bed_.clock_hz) : 0;
 }
 
 std::uint64_t RunningTrial::sent(Direction direction) const {
     std::uint64_t sent = 0;
-    for (const auto& sender : senders_[index_of(direction)]) sent += sender->counts().sent.load(std::memory_order_relaxed);
+    for (const auto& sender : parts_.senders[index_of(direction)]) sent += sender->counts().sent.load(std::memory_order_relaxed);
     return sent;
 }
 
 std::uint64_t RunningTrial::received(Direction direction) const {
     std::uint64_t received = 0;
-    for (const auto& receiver : receivers_[index_of(direction)]) received += receiver->counts().received.load(std::memory_order_relaxed);
+    for (const auto& receiver : parts_.receivers[index_of(direction)]) received += receiver->counts().received.load(std::memory_order_relaxed);
     return received;
 }
 
@@ -380,152 +342,16 @@ TrialResult RunningTrial::finish() {
     result.number = spec_.number;
     result.stopped = stopped_;
     for (std::size_t side = 0; side < 2; ++side) {
-        after_[side] = bed_.ports[side]->counters();
-        result.link_changes[side] = after_[side].carrier_changes - before_[side].carrier_changes;
+        parts_.after[side] = bed_.ports[side]->counters();
+        result.link_changes[side] = parts_.after[side].carrier_changes - parts_.before[side].carrier_changes;
         result.link_up[side] = bed_.ports[side]->link().up;
     }
     result.dut_answered = answered_;
+    for (const auto& loop : loops_) parts_.away.push_back({loop->core, loop->longest_turn_sending, loop->longest_turn});
     for (const Direction direction : kDirections) {
-        if (spec_.streams[index_of(direction)]) result.directions[index_of(direction)] = gather(direction);
+        if (spec_.streams[index_of(direction)]) result.directions[index_of(direction)] = gather(bed_, spec_, parts_, direction);
     }
     return result;
-}
-
-DirectionResult RunningTrial::gather(Direction direction) const {
-    DirectionResult result;
-    result.intended = spec_.intended(direction);
-    gather_sent(direction, result);
-    gather_received(direction, result);
-    if (result.delay && spec_.lost_delay_ns && result.stamped_sent > result.stamped_received) {
-        result.delay->record(ticks_of(*spec_.lost_delay_ns, bed_.clock_hz), result.stamped_sent - result.stamped_received);
-    }
-    if (bed_.hardware.contains(Help::rate_limit)) result.rate_limit_mbps = rate_limits_[index_of(direction)];
-    gather_departures(direction, result);
-    gather_stamps(direction, result);
-    gather_away(direction, result);
-    gather_port_counters(direction, result);
-    return result;
-}
-
-SentFrames RunningTrial::sent_frames(Direction direction) const {
-    std::vector<std::uint64_t> of_senders;
-    for (const auto& sender : senders_[index_of(direction)]) of_senders.push_back(sender->counts().sent);
-    return SentFrames(std::move(of_senders));
-}
-
-void RunningTrial::gather_sent(Direction direction, DirectionResult& into) const {
-    const StreamSpec& stream = *spec_.streams[index_of(direction)];
-    const SentFrames frames = sent_frames(direction);
-    into.sent = frames.count();
-    into.foreground_sent = foreground_among(frames.end(), stream);
-    frames.for_each_unsent([&](std::uint64_t k) { into.foreground_sent -= stream.is_foreground(k) ? 1 : 0; });
-    into.background_sent = into.sent - into.foreground_sent;
-    Ticks last_call_end = 0;
-    for (const auto& sender : senders_[index_of(direction)]) {
-        into.refused += sender->counts().refused;
-        into.lateness.add(sender->counts().lateness);
-        into.catching_up.add(sender->counts().catching_up);
-        into.stamped_sent += sender->stamped();
-        last_call_end = std::max(last_call_end, sender->counts().last_call_end);
-    }
-    if (last_call_end > start_) into.send_time_s = static_cast<double>(last_call_end - start_) / static_cast<double>(bed_.clock_hz);
-}
-
-void RunningTrial::gather_received(Direction direction, DirectionResult& into) const {
-    std::vector<Account*> accounts;
-    for (const auto& receiver : receivers_[index_of(direction)]) accounts.push_back(&receiver->account());
-    const JointCounts counts = join(accounts, kinds_of(spec_, direction));
-    into.received = counts.received;
-    into.background_received = counts.background;
-    into.foreground_received = into.received - into.background_received;
-    into.duplicates = counts.duplicates;
-    into.out_of_order = counts.out_of_order;
-    into.stale = counts.stale;
-    into.damaged = counts.damaged;
-    into.stamped_received = counts.stamped;
-    into.late = counts.late;
-    into.delay = joint_delay(accounts);
-    if (accounts.size() == 1) into.delay_change = accounts.front()->delay_change();
-    if (delay_files_[index_of(direction)]) into.delays_file = delay_files_[index_of(direction)]->finish();
-    into.losses = losses_of(missing_of(accounts.front()->window(), sent_frames(direction)), spec_, direction);
-    if (const auto arrivals = joint_arrivals(accounts)) into.arrivals = arrivals_since(start_, *arrivals, bed_.clock_hz);
-    // where nothing is sent the other way, errors that came back to the sending port belong to this direction too
-    const std::size_t opposite = 1 - index_of(direction);
-    auto other = counts.other;
-    for (std::size_t kind = 0; kind < kOtherKinds; ++kind) {
-        for (const auto& back : receivers_[opposite]) other[kind] += spec_.streams[opposite] ? 0 : back->counts().other[kind];
-        add(into.other_received, kOtherKindNames[kind], other[kind]);
-    }
-}
-
-void RunningTrial::gather_departures(Direction direction, DirectionResult& into) const {
-    if (!bed_.hardware.contains(Help::send_at)) return;
-    NicDepartures& departures = into.nic_departures.emplace();
-    for (const auto& sender : senders_[index_of(direction)]) departures.add(sender->departures());
-    for (const auto& receiver : receivers_[index_of(direction)]) departures.impossible += receiver->counts().early;
-    departures.uncertainty = bed_.clocks[sending_port(direction)]->uncertainty();
-}
-
-void RunningTrial::gather_stamps(Direction direction, DirectionResult& into) const {
-    if (!bed_.hardware.contains(Help::receive_timestamps) || spec_.stamping == Stamping::none) return;
-    NicArrivals& arrivals = into.nic_arrivals.emplace();
-    for (const auto& receiver : receivers_[index_of(direction)]) arrivals.add(receiver->stamp_counts());
-    arrivals.uncertainty = bed_.clocks[receiving_port(direction)]->uncertainty();
-}
-
-// The longest of all loops that have a part in it.
-void RunningTrial::gather_away(Direction direction, DirectionResult& into) const {
-    const auto& send = bed_.cores.send[index_of(direction)];
-    const auto& receive = bed_.cores.receive[index_of(direction)];
-    const double us = 1e6 / static_cast<double>(bed_.clock_hz);
-    for (const auto& loop : loops_) {
-        if (std::ranges::find(send, loop->core) != send.end())
-            into.sender_away_us = std::max(into.sender_away_us, static_cast<double>(loop->longest_turn_sending) * us);
-        if (std::ranges::find(receive, loop->core) != receive.end())
-            into.receiver_away_us = std::max(into.receiver_away_us, static_cast<double>(loop->longest_turn) * us);
-    }
-}
-
-// Frames that the tester itself lost: sent but never on the wire, or on the wire but never at the receiving loop.
-void RunningTrial::gather_port_counters(Direction direction, DirectionResult& into) const {
-    const std::size_t out = sending_port(direction), in = receiving_port(direction);
-    const PortCounters &out0 = before_[out], &out1 = after_[out], &in0 = before_[in], &in1 = after_[in];
-    into.dut_input_drops = out1.link_input_drops - out0.link_input_drops;
-    add(into.tester_drops, "interface_transmit", out1.interface_transmit_drops - out0.interface_transmit_drops);
-    add(into.tester_drops, "nic_missed", in1.nic_missed - in0.nic_missed);
-    add(into.tester_drops, "no_buffer", in1.no_buffer - in0.no_buffer);
-    add(into.tester_drops, "receive_errors", in1.receive_errors - in0.receive_errors);
-    add(into.tester_drops, "kernel_socket", in1.kernel_socket - in0.kernel_socket);
-    add(into.tester_drops, "kernel_backlog", in1.kernel_backlog - in0.kernel_backlog);
-    const bool went_down = out1.taken_down != out0.taken_down || in1.taken_down != in0.taken_down;
-    // any lost frame may have met the port that was down
-    if (went_down && into.sent > into.received) add(into.tester_drops, "port_down", into.sent - into.received);
-    add(into.tester_drops, "transmit_unaccounted", unaccounted(direction, into));
-}
-
-// Frames that the driver took and that never left, as far as anybody counts what leaves.
-std::uint64_t RunningTrial::unaccounted(Direction direction, const DirectionResult& result) const {
-    const std::size_t side = sending_port(direction);
-    const PortCounters &before = before_[side], &after = after_[side];
-    std::uint64_t handed_over = result.sent;
-    for (const auto& sender : senders_[index_of(direction)]) handed_over += sender->counts().control_sent;
-    if (!after.counts_transmitted) return kept_waiting(side, handed_over, result.sent - std::min(result.sent, result.received));
-    const std::uint64_t dropped = result.dut_input_drops + after.interface_transmit_drops - before.interface_transmit_drops;
-    const std::uint64_t seen = after.interface_sent - before.interface_sent + dropped;
-    return handed_over - std::min(handed_over, seen);
-}
-
-// A NIC that is told when or how fast to send may keep frames for itself. Those that an earlier trial left there hold up this one's, or are among what left.
-// Where the driver counts none that left, any lost frame may still be there.
-std::uint64_t RunningTrial::kept_waiting(std::size_t side, std::uint64_t handed_over, std::uint64_t lost) const {
-    const PortCounters &before = before_[side], &after = after_[side];
-    const bool may_wait = bed_.hardware.contains(Help::send_at) || bed_.hardware.contains(Help::rate_limit);
-    if (!may_wait) return 0;
-    if (after.driver_sent == 0) return lost;
-    const std::uint64_t left = after.driver_sent - before.driver_sent, others = bed_.ports[side]->still_waiting(before);
-    const std::uint64_t waiting = handed_over - std::min(handed_over, left);
-    bed_.ports[side]->keep_waiting(waiting, after);
-    return std::max(others, handed_over + others - std::min(handed_over + others, left));
 }
 
 }  // namespace dutperf

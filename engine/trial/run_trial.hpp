@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one trial on opened ports: places the roles on threads, starts all of them at one instant, and gathers what they counted.
+// Runs one trial on opened ports: places the roles on threads, starts all of them at one instant, and waits for their end.
 #pragma once
 
 #include <atomic>
@@ -8,29 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "port/station.hpp"
-#include "trial/cores.hpp"
-#include "trial/joint.hpp"
-#include "trial/receiver.hpp"
-#include "trial/transmitter.hpp"
+#include "trial/gather.hpp"
+#include "trial/test_bed.hpp"
 #include "trial/trial.hpp"
 
 namespace dutperf {
-
-// Everything that stays open between trials. Index 0 is left, 1 is right.
-struct TestBed {
-    std::array<Port*, 2> ports;
-    std::array<Station*, 2> stations;
-    std::array<rte_mempool*, 4> frame_pools;  // forward foreground and background, reverse foreground and background
-    rte_mempool* control_pool;
-    std::array<rte_ring*, 2> control_rings;  // answers that the port's senders are to send
-    std::uint16_t queues;                    // of each port, each way; each direction has so many senders and receivers
-    RoleCores cores;
-    OtherCores other_cores;
-    std::uint64_t clock_hz;
-    Helps hardware;                        // that the ports are used with
-    std::array<FollowedClock*, 2> clocks;  // of the ports; nullptr where none is needed
-};
 
 class RunningTrial {
 public:
@@ -65,30 +47,15 @@ private:
     void begin();
     void loop_is_ready();
     void loop_is_done();
-    DirectionResult gather(Direction direction) const;
-    void gather_sent(Direction direction, DirectionResult& into) const;
-    void gather_received(Direction direction, DirectionResult& into) const;
     void limit_rates();
     [[nodiscard]] NicSending nic_sending(Direction direction) const;
-    void gather_departures(Direction direction, DirectionResult& into) const;
-    void gather_stamps(Direction direction, DirectionResult& into) const;
-    void gather_away(Direction direction, DirectionResult& into) const;
-    void gather_port_counters(Direction direction, DirectionResult& into) const;
-    [[nodiscard]] std::uint64_t unaccounted(Direction direction, const DirectionResult& result) const;
-    [[nodiscard]] std::uint64_t kept_waiting(std::size_t side, std::uint64_t handed_over, std::uint64_t lost) const;
-    [[nodiscard]] SentFrames sent_frames(Direction direction) const;
 
     TestBed bed_;
     TrialSpec spec_;
     std::vector<std::unique_ptr<FramePool>> frame_pools_;
-    PerDirection<std::unique_ptr<DelayFile>> delay_files_;
-    PerDirection<std::vector<std::unique_ptr<Sender>>> senders_;  // in the order of their queues
-    PerDirection<std::vector<std::unique_ptr<Receiver>>> receivers_;
+    TrialParts parts_;
     std::vector<std::unique_ptr<Loop>> loops_;
-    std::array<PortCounters, 2> before_{}, after_{};
     std::array<bool, 2> answered_{};
-    PerDirection<std::uint32_t> rate_limits_{};  // Mbit/s of each queue; 0: none
-    Ticks start_ = 0;
     std::atomic<Ticks> end_;                            // the loops end when it has passed; unknown until all senders have sent
     std::atomic<int> sending_;                          // senders that still send
     pid_t caretaker_;                                   // the thread that prepares the trial and looks after it

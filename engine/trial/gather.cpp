@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/gather.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "trial/joint.hpp"
+
+namespace dutperf {
+
+namespace {
+
+std::uint64_t foreground_among(std::uint64_t frames, const StreamSpec& stream) {
+    return frames / stream.n * stream.m + std::min<std::uint64_t>(frames % stream.n, stream.m);
+}
+
+std::optional<Losses> losses_of(const MissingFrames& missing, const TrialSpec& spec, Direction direction) {
+    if (missing.total() == 0) return std::nullopt;
+    const auto due_s = [&](std::uint64_t k) { return static_cast<double>(spec.due_ns(direction, k)) / 1e9; };
+    return Losses{.first_s = due_s(missing.first()), .last_s = due_s(missing.last()), .longest_run = missing.longest_run(), .bins = missing.bins()};
+}
+
+Arrivals arrivals_since(Ticks start, const JointArrivals& times, std::uint64_t clock_hz) {
+    const auto seconds = [&](Ticks at) { return static_cast<double>(static_cast<std::int64_t>(at - start)) / static_cast<double>(clock_hz); };
+    return {.first_s = seconds(times.first),
+            .last_s = seconds(times.last),
+            .silence_from_s = seconds(times.longest.from),
+            .silence_to_s = seconds(times.longest.to)};
+}
+
+FrameKinds kinds_of(const TrialSpec& spec, Direction direction) {
+    const StreamSpec& stream = *spec.streams[index_of(direction)];
+    return {
+        .is_background = [&stream](std::uint64_t k) { return !stream.is_foreground(k); },
+        .is_stamped = [none = spec.stamping == Stamping::none, choice = StampChoice::of(spec, direction)](std::uint64_t k) { return !none && choice.chooses(k); }};
+}
+
+void add(std::map<std::string, std::uint64_t>& counts, const char* name, std::uint64_t count) {
+    if (count != 0) counts[name] = count;
+}
+
+class Gathering {
+public:
+    Gathering(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts) : bed_(bed), spec_(spec), parts_(parts) {}
+
+    [[nodiscard]] DirectionResult all(Direction direction) const;
+
+private:
+    void gather_sent(Direction direction, DirectionResult& into) const;
+    void gather_received(Direction direction, DirectionResult& into) const;
+    void gather_departures(Direction direction, DirectionResult& into) const;
+    void gather_stamps(Direction direction, DirectionResult& into) const;
+    void gather_away(Direction direction, DirectionResult& into) const;
+    void gather_port_counters(Direction direction, DirectionResult& into) const;
+    [[nodiscard]] std::uint64_t unaccounted(Direction direction, const DirectionResult& result) const;
+    [[nodiscard]] std::uint64_t kept_waiting(std::size_t side, std::uint64_t handed_over, std::uint64_t lost) const;
+    [[nodiscard]] SentFrames sent_frames(Direction direction) const;
+
+    const TestBed& bed_;
+    const TrialSpec& spec_;
+    const TrialParts& parts_;
+};
+
+DirectionResult Gathering::all(Direction direction) const {
+    DirectionResult result;
+    result.intended = spec_.intended(direction);
+    gather_sent(direction, result);
+    gather_received(direction, result);
+    if (result.delay && spec_.lost_delay_ns && result.stamped_sent > result.stamped_received) {
+        result.delay->record(ticks_of(*spec_.lost_delay_ns, bed_.clock_hz), result.stamped_sent - result.stamped_received);
+    }
+    if (bed_.hardware.contains(Help::rate_limit)) result.rate_limit_mbps = parts_.rate_limits[index_of(direction)];
+    gather_departures(direction, result);
+    gather_stamps(direction, result);
+    gather_away(direction, result);
+    gather_port_counters(direction, result);
+    return result;
+}
+
+SentFrames Gathering::sent_frames(Direction direction) const {
+    std::vector<std::uint64_t> of_senders;
+    for (const auto& sender : parts_.senders[index_of(direction)]) of_senders.push_back(sender->counts().sent);
+    return SentFrames(std::move(of_senders));
+}
+
+void Gathering::gather_sent(Direction direction, DirectionResult& into) const {
+    const StreamSpec& stream = *spec_.streams[index_of(direction)];
+    const SentFrames frames = sent_frames(direction);
+    into.sent = frames.count();
+    into.foreground_sent = foreground_among(frames.end(), stream);
+    frames.for_each_unsent([&](std::uint64_t k) { into.foreground_sent -= stream.is_foreground(k) ? 1 : 0; });
+    into.background_sent = into.sent - into.foreground_sent;
+    Ticks last_call_end = 0;
+    for (const auto& sender : parts_.senders[index_of(direction)]) {
+        into.refused += sender->counts().refused;
+        into.lateness.add(sender->counts().lateness);
+        into.catching_up.add(sender->counts().catching_up);
+        into.stamped_sent += sender->stamped();
+        last_call_end = std::max(last_call_end, sender->counts().last_call_end);
+    }
+    if (last_call_end > parts_.start) into.send_time_s = static_cast<double>(last_call_end - parts_.start) / static_cast<double>(bed_.clock_hz);
+}
+
+void Gathering::gather_received(Direction direction, DirectionResult& into) const {
+    std::vector<Account*> accounts;
+    for (const auto& receiver : parts_.receivers[index_of(direction)]) accounts.push_back(&receiver->account());
+    const JointCounts counts = join(accounts, kinds_of(spec_, direction));
+    into.received = counts.received;
+    into.background_received = counts.background;
+    into.foreground_received = into.received - into.background_received;
+    into.duplicates = counts.duplicates;
+    into.out_of_order = counts.out_of_order;
+    into.stale = counts.stale;
+    into.damaged = counts.damaged;
+    into.stamped_received = counts.stamped;
+    into.late = counts.late;
+    into.delay = joint_delay(accounts);
+    if (accounts.size() == 1) into.delay_change = accounts.front()->delay_change();
+    if (parts_.delay_files[index_of(direction)]) into.delays_file = parts_.delay_files[index_of(direction)]->finish();
+    into.losses = losses_of(missing_of(accounts.front()->window(), sent_frames(direction)), spec_, direction);
+    if (const auto arrivals = joint_arrivals(accounts)) into.arrivals = arrivals_since(parts_.start, *arrivals, bed_.clock_hz);
+    // where nothing is sent the other way, errors that came back to the sending port belong to this direction too
+    const std::size_t opposite = 1 - index_of(direction);
+    auto other = counts.other;
+    for (std::size_t kind = 0; kind < kOtherKinds; ++kind) {
+        for (const auto& back : parts_.receivers[opposite]) other[kind] += spec_.streams[opposite] ? 0 : back->counts().other[kind];
+        add(into.other_received, kOtherKindNames[kind], other[kind]);
+    }
+}
+
+void Gathering::gather_departures(Direction direction, DirectionResult& into) const {
+    if (!bed_.hardware.contains(Help::send_at)) return;
+    NicDepartures& departures = into.nic_departures.emplace();
+    for (const auto& sender : parts_.senders[index_of(direction)]) departures.add(sender->departures());
+    for (const auto& receiver : parts_.receivers[index_of(direction)]) departures.impossible += receiver->counts().early;
+    departures.uncertainty = bed_.clocks[sending_port(direction)]->uncertainty();
+}
+
+void Gathering::gather_stamps(Direction direction, DirectionResult& into) const {
+    if (!bed_.hardware.contains(Help::receive_timestamps) || spec_.stamping == Stamping::none) return;
+    NicArrivals& arrivals = into.nic_arrivals.emplace();
+    for (const auto& receiver : parts_.receivers[index_of(direction)]) arrivals.add(receiver->stamp_counts());
+    arrivals.uncertainty = bed_.clocks[receiving_port(direction)]->uncertainty();
+}
+
+// The longest of all loops that have a part in it.
+void Gathering::gather_away(Direction direction, DirectionResult& into) const {
+    const auto& send = bed_.cores.send[index_of(direction)];
+    const auto& receive = bed_.cores.receive[index_of(direction)];
+    const double us = 1e6 / static_cast<double>(bed_.clock_hz);
+    for (const TimeAway& away : parts_.away) {
+        if (std::ranges::find(send, away.core) != send.end()) into.sender_away_us = std::max(into.sender_away_us, static_cast<double>(away.sending) * us);
+        if (std::ranges::find(receive, away.core) != receive.end()) into.receiver_away_us = std::max(into.receiver_away_us, static_cast<double>(away.whole) * us);
+    }
+}
+
+// Frames that the tester itself lost: sent but never on the wire, or on the wire but never at the receiving loop.
+void Gathering::gather_port_counters(Direction direction, DirectionResult& into) const {
+    const std::size_t out = sending_port(direction), in = receiving_port(direction);
+    const PortCounters &out0 = parts_.before[out], &out1 = parts_.after[out], &in0 = parts_.before[in], &in1 = parts_.after[in];
+    into.dut_input_drops = out1.link_input_drops - out0.link_input_drops;
+    add(into.tester_drops, "interface_transmit", out1.interface_transmit_drops - out0.interface_transmit_drops);
+    add(into.tester_drops, "nic_missed", in1.nic_missed - in0.nic_missed);
+    add(into.tester_drops, "no_buffer", in1.no_buffer - in0.no_buffer);
+    add(into.tester_drops, "receive_errors", in1.receive_errors - in0.receive_errors);
+    add(into.tester_drops, "kernel_socket", in1.kernel_socket - in0.kernel_socket);
+    add(into.tester_drops, "kernel_backlog", in1.kernel_backlog - in0.kernel_backlog);
+    const bool went_down = out1.taken_down != out0.taken_down || in1.taken_down != in0.taken_down;
+    // any lost frame may have met the port that was down
+    if (went_down && into.sent > into.received) add(into.tester_drops, "port_down", into.sent - into.received);
+    add(into.tester_drops, "transmit_unaccounted", unaccounted(direction, into));
+}
+
+// Frames that the driver took and that never left, as far as anybody counts what leaves.
+std::uint64_t Gathering::unaccounted(Direction direction, const DirectionResult& result) const {
+    const std::size_t side = sending_port(direction);
+    const PortCounters &before = parts_.before[side], &after = parts_.after[side];
+    std::uint64_t handed_over = result.sent;
+    for (const auto& sender : parts_.senders[index_of(direction)]) handed_over += sender->counts().control_sent;
+    if (!after.counts_transmitted) return kept_waiting(side, handed_over, result.sent - std::min(result.sent, result.received));
+    const std::uint64_t dropped = result.dut_input_drops + after.interface_transmit_drops - before.interface_transmit_drops;
+    const std::uint64_t seen = after.interface_sent - before.interface_sent + dropped;
+    return handed_over - std::min(handed_over, seen);
+}
+
+// A NIC that is told when or how fast to send may keep frames for itself. Those that an earlier trial left there hold up this one's, or are among what left.
+// Where the driver counts none that left, any lost frame may still be there.
+std::uint64_t Gathering::kept_waiting(std::size_t side, std::uint64_t handed_over, std::uint64_t lost) const {
+    const PortCounters &before = parts_.before[side], &after = parts_.after[side];
+    const bool may_wait = bed_.hardware.contains(Help::send_at) || bed_.hardware.contains(Help::rate_limit);
+    if (!may_wait) return 0;
+    if (after.driver_sent == 0) return lost;
+    const std::uint64_t left = after.driver_sent - before.driver_sent, others = bed_.ports[side]->still_waiting(before);
+    const std::uint64_t waiting = handed_over - std::min(handed_over, left);
+    bed_.ports[side]->keep_waiting(waiting, after);
+    return std::max(others, handed_over + others - std::min(handed_over + others, left));
+}
+
+}  // namespace
+
+DirectionResult gather(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts, Direction direction) {
+    return Gathering(bed, spec, parts).all(direction);
+}
+
+}  // namespace dutperf

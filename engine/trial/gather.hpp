@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gathers what the parts of a trial counted, once it has ended, into its result.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "port/port.hpp"
+#include "trial/delay_file.hpp"
+#include "trial/receiver.hpp"
+#include "trial/test_bed.hpp"
+#include "trial/transmitter.hpp"
+#include "trial/trial.hpp"
+
+namespace dutperf {
+
+// The longest time that the loop of a core was away.
+struct TimeAway {
+    unsigned core;
+    Ticks sending, whole;  // up to the end of sending; up to the end of the trial
+};
+
+// What takes part in a trial, and what was read before and after it.
+struct TrialParts {
+    PerDirection<std::vector<std::unique_ptr<Sender>>> senders;  // in the order of their queues
+    PerDirection<std::vector<std::unique_ptr<Receiver>>> receivers;
+    PerDirection<std::unique_ptr<DelayFile>> delay_files;
+    PerDirection<std::uint32_t> rate_limits{};  // Mbit/s of each queue; 0: none
+    std::array<PortCounters, 2> before{}, after{};
+    std::vector<TimeAway> away;  // of each loop
+    Ticks start = 0;             // of sending
+};
+
+// Once for each direction that sends: it joins and closes what the parts keep.
+DirectionResult gather(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts, Direction direction);
+
+}  // namespace dutperf

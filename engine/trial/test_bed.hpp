@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What trials run on.
+#pragma once
+
+#include <rte_mempool.h>
+#include <rte_ring.h>
+
+#include <array>
+#include <cstdint>
+
+#include "port/hardware.hpp"
+#include "port/station.hpp"
+#include "trial/cores.hpp"
+#include "trial/nic_clock.hpp"
+#include "trial/trial.hpp"
+
+namespace dutperf {
+
+inline std::size_t sending_port(Direction direction) { return direction == Direction::forward ? 0 : 1; }
+inline std::size_t receiving_port(Direction direction) { return 1 - sending_port(direction); }
+
+// Everything that stays open between trials. Index 0 is left, 1 is right.
+struct TestBed {
+    std::array<Port*, 2> ports;
+    std::array<Station*, 2> stations;
+    std::array<rte_mempool*, 4> frame_pools;  // forward foreground and background, reverse foreground and background
+    rte_mempool* control_pool;
+    std::array<rte_ring*, 2> control_rings;  // answers that the port's senders are to send
+    std::uint16_t queues;                    // of each port, each way; each direction has so many senders and receivers
+    RoleCores cores;
+    OtherCores other_cores;
+    std::uint64_t clock_hz;
+    Helps hardware;                        // that the ports are used with
+    std::array<FollowedClock*, 2> clocks;  // of the ports; nullptr where none is needed
+};
+
+}  // namespace dutperf

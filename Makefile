@@ -12,7 +12,7 @@ COUNT := 1
 help:
 	@echo "make demo    install what is missing, build, and measure TAYGA, a real NAT64 gateway, into $(DEMO)/"
 	@echo "make test    every test (root: they build network namespaces)"
-	@echo "make example   why throughput needs a frame timeout and a loss tolerance: beside downloads through the same router, about five minutes, ten on a busy machine"
+	@echo "make example   why throughput needs a frame timeout and a loss tolerance: beside downloads through the same router, about two minutes"
 	@echo "make truth   the tests that measure a known truth at full length, about forty minutes"
 	@echo "make test-report   reports in Chromium, at three widths, light and dark"
 	@echo "make accuracy   what this tester measures of a DUT whose truth is known, as a table, into results/accuracy.md"

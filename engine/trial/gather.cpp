@@ -31,9 +31,9 @@ Arrivals arrivals_since(Ticks start, const JointArrivals& times, std::uint64_t c
 
 FrameKinds kinds_of(const TrialSpec& spec, Direction direction) {
     const StreamSpec& stream = *spec.streams[index_of(direction)];
-    return {
-        .is_background = [&stream](std::uint64_t k) { return !stream.is_foreground(k); },
-        .is_stamped = [none = spec.stamping == Stamping::none, choice = StampChoice::of(spec, direction)](std::uint64_t k) { return !none && choice.chooses(k); }};
+    return {.is_background = [&stream](std::uint64_t k) { return !stream.is_foreground(k); },
+            .is_stamped = [none = spec.stamping == Stamping::none,
+                           choice = StampChoice::of(spec, direction)](std::uint64_t k) { return !none && choice.chooses(k); }};
 }
 
 void add(std::map<std::string, std::uint64_t>& counts, const char* name, std::uint64_t count) {
@@ -151,7 +151,8 @@ void Gathering::gather_away(Direction direction, DirectionResult& into) const {
     const double us = 1e6 / static_cast<double>(bed_.clock_hz);
     for (const TimeAway& away : parts_.away) {
         if (std::ranges::find(send, away.core) != send.end()) into.sender_away_us = std::max(into.sender_away_us, static_cast<double>(away.sending) * us);
-        if (std::ranges::find(receive, away.core) != receive.end()) into.receiver_away_us = std::max(into.receiver_away_us, static_cast<double>(away.whole) * us);
+        if (std::ranges::find(receive, away.core) != receive.end())
+            into.receiver_away_us = std::max(into.receiver_away_us, static_cast<double>(away.whole) * us);
     }
 }
 

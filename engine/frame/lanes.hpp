@@ -30,6 +30,13 @@ inline void store_lanes(Word* at, Lanes lanes) {
     *reinterpret_cast<typename Packed<Word>::Words*>(at) = __builtin_convertvector(lanes, typename Packed<Word>::Words);
 }
 
+// The bits that any of them has.
+inline std::uint64_t any_of(Lanes lanes) {
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < kLanes; ++i) bits |= lanes[i];
+    return bits;
+}
+
 // Counts in steps of `distance`, eight numbers at once.
 class Stride {
 public:

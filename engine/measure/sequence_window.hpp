@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "frame/lanes.hpp"
 #include "measure/missing_frames.hpp"
 
 namespace dutperf {
@@ -91,8 +92,13 @@ private:
         }
     }
 
-    // A word is written once: else each of its bits would wait for the one before.
+    // A word is written once for many numbers: else each of its bits would wait for the one before.
     void insert_in_order(std::span<const std::uint64_t> numbers) {
+        constexpr std::size_t kTogether = 4 * kLanes;
+        for (; numbers.size() >= kTogether && numbers[kTogether - 1] / 64 - numbers.front() / 64 <= 1; numbers = numbers.subspan(kTogether)) {
+            insert_in_two_words(numbers.first<kTogether>());
+        }
+        if (numbers.empty()) return;
         std::uint64_t at = numbers.front() / 64, bits = 0;
         for (const std::uint64_t number : numbers) {
             if (number / 64 != at) {
@@ -103,6 +109,21 @@ private:
             bits |= bit_of(number);
         }
         word_of(at * 64) |= bits;
+    }
+
+    // Numbers as a receiver gets them that shares a direction with another: every second one, say.
+    template <std::size_t count>
+    void insert_in_two_words(std::span<const std::uint64_t, count> numbers) {
+        const std::uint64_t first = numbers.front() / 64;
+        Lanes in_first{}, in_second{};
+        for (std::size_t i = 0; i < count; i += kLanes) {
+            const Lanes eight = load_lanes(&numbers[i]), bits = std::uint64_t{1} << (eight % 64);
+            const auto is_first = reinterpret_cast<Lanes>(eight / 64 == first);
+            in_first |= bits & is_first;
+            in_second |= bits & ~is_first;
+        }
+        word_of(first * 64) |= any_of(in_first);
+        word_of(first * 64 + 64) |= any_of(in_second);  // nothing where there is no such word
     }
 
     // Sets the bits of the run that has no bits yet; it lies within one word.

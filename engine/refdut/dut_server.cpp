@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
@@ -49,14 +50,17 @@ json opened_json(const ReferenceDut& dut) {
 }  // namespace
 
 int listen_on(const std::string& path) {
+    const std::string unready = path + "~";
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof address.sun_path) throw std::runtime_error("the socket's path is longer than the kernel allows: " + path);
-    std::memcpy(address.sun_path, path.data(), path.size());
-    unlink(path.c_str());
+    if (unready.size() >= sizeof address.sun_path) throw std::runtime_error("the socket's path is longer than the kernel allows: " + path);
+    std::memcpy(address.sun_path, unready.data(), unready.size());
+    unlink(unready.c_str());
     umask(S_IRWXG | S_IRWXO);
     const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (listener < 0 || bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || listen(listener, 8) != 0) {
+    // whoever waits for the socket finds it when it listens: between bind() and listen() it would be refused
+    if (listener < 0 || bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || listen(listener, 8) != 0 ||
+        rename(unready.c_str(), path.c_str()) != 0) {
         throw std::runtime_error("cannot listen on " + path + ": " + std::strerror(errno));
     }
     return listener;

@@ -23,6 +23,8 @@ class Target:
 
     bench: Bench
     engine: int
+    struck: Callable[[], None] = lambda: None
+    """Called as soon as the engine stands still, by what makes it: whoever stopped it may have been away just before, and late."""
 
 
 Harm = Callable[[Target], None]
@@ -67,8 +69,10 @@ def stop_engine_often(stop_s: float, times: int) -> Harm:
     """It stands still a little, several times, as a hypervisor would have it."""
 
     def harm(target: Target) -> None:
-        for _ in range(times):
+        for number in range(times):
             os.kill(target.engine, signal.SIGSTOP)
+            if number == 0:
+                target.struck()
             time.sleep(stop_s)
             os.kill(target.engine, signal.SIGCONT)
             time.sleep(stop_s)

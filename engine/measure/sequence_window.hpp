@@ -95,10 +95,18 @@ private:
     // A word is written once for many numbers: else each of its bits would wait for the one before.
     void insert_in_order(std::span<const std::uint64_t> numbers) {
         constexpr std::size_t kTogether = 4 * kLanes;
-        for (; numbers.size() >= kTogether && numbers[kTogether - 1] / 64 - numbers.front() / 64 <= 1; numbers = numbers.subspan(kTogether)) {
-            insert_in_two_words(numbers.first<kTogether>());
+        for (; numbers.size() >= kTogether; numbers = numbers.subspan(kTogether)) {
+            const auto some = numbers.first<kTogether>();
+            if (some.back() / 64 - some.front() / 64 <= 1) {
+                insert_in_two_words(some);
+            } else {
+                insert_word_by_word(some);
+            }
         }
-        if (numbers.empty()) return;
+        if (!numbers.empty()) insert_word_by_word(numbers);
+    }
+
+    void insert_word_by_word(std::span<const std::uint64_t> numbers) {
         std::uint64_t at = numbers.front() / 64, bits = 0;
         for (const std::uint64_t number : numbers) {
             if (number / 64 != at) {

@@ -36,6 +36,9 @@ FrameKinds kinds_of(const TrialSpec& spec, Direction direction) {
                            choice = StampChoice::of(spec, direction)](std::uint64_t k) { return !none && choice.chooses(k); }};
 }
 
+// Those that came later than the frame timeout are not among them.
+std::uint64_t never_came(const DirectionResult& of) { return of.sent - std::min(of.sent, of.received + of.late); }
+
 void add(std::map<std::string, std::uint64_t>& counts, const char* name, std::uint64_t count) {
     if (count != 0) counts[name] = count;
 }
@@ -169,7 +172,7 @@ void Gathering::gather_port_counters(Direction direction, DirectionResult& into)
     add(into.tester_drops, "kernel_backlog", in1.kernel_backlog - in0.kernel_backlog);
     const bool went_down = out1.taken_down != out0.taken_down || in1.taken_down != in0.taken_down;
     // any lost frame may have met the port that was down
-    if (went_down && into.sent > into.received) add(into.tester_drops, "port_down", into.sent - into.received);
+    if (went_down) add(into.tester_drops, "port_down", never_came(into));
     add(into.tester_drops, "transmit_unaccounted", unaccounted(direction, into));
 }
 
@@ -179,7 +182,7 @@ std::uint64_t Gathering::unaccounted(Direction direction, const DirectionResult&
     const PortCounters &before = parts_.before[side], &after = parts_.after[side];
     std::uint64_t handed_over = result.sent;
     for (const auto& sender : parts_.senders[index_of(direction)]) handed_over += sender->counts().control_sent;
-    if (!after.counts_transmitted) return kept_waiting(side, handed_over, result.sent - std::min(result.sent, result.received));
+    if (!after.counts_transmitted) return kept_waiting(side, handed_over, never_came(result));
     const std::uint64_t dropped = result.dut_input_drops + after.interface_transmit_drops - before.interface_transmit_drops;
     const std::uint64_t seen = after.interface_sent - before.interface_sent + dropped;
     return handed_over - std::min(handed_over, seen);

@@ -105,8 +105,9 @@ def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str
     """... and the loss is larger than what bursts alone could have caused, or lies elsewhere."""
     if not _loss_matters(trial, counts) or counts.catching_up is None or _sender_late(trial, _direction, counts):
         return None
-    burst = counts.catching_up.frames
-    if counts.lost > burst or _lost_in_spite_of_bursts(trial, counts, counts.catching_up) > (1 - BURSTS_WORK_SHARE) * counts.lost:
+    burst, tolerated = counts.catching_up.frames, trial.question.tolerated_loss * counts.sent
+    in_spite = _lost_in_spite_of_bursts(trial, counts, counts.catching_up)
+    if counts.lost - tolerated > burst or in_spite > max(tolerated, (1 - BURSTS_WORK_SHARE) * counts.lost):
         return None
     return f"{burst:,} frames left in bursts, the latest {counts.lateness_us.max / 1000:.3f} ms late, that may have caused the loss of {counts.lost:,}"
 

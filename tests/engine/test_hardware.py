@@ -220,6 +220,15 @@ def test_where_nobody_counts_what_left_a_lost_frame_is_not_the_dut_s(open_engine
     assert counts.tester_drops == {"transmit_unaccounted": counts.lost}
 
 
+def test_a_frame_that_came_late_is_not_in_the_nic(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUTPERF_FAKE_NIC", "uncounted")
+    with open_engine("ring", "ring", hardware=["send_at"]) as engine:
+        counts = engine.run(trial(stream(), stamping="every", frame_timeout_ns=100_000)).forward
+    assert counts is not None
+    assert (counts.lost, counts.tester_drops) == (counts.late, {})
+    assert counts.late > 0
+
+
 @pytest.mark.parametrize("pattern", [Poisson(), Bursts(frames=8)])
 def test_any_pattern_leaves_at_given_times(open_engine: OpenEngine, pattern: Poisson | Bursts) -> None:
     with open_engine("ring", "ring", hardware=["send_at"]) as engine:

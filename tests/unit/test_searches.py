@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from dutperf import journal
 from dutperf.campaign import PlanError
 from dutperf.conditions import Conditions, Rate
-from dutperf.model import LimitedBy, Trial, TrialResult, to_json
+from dutperf.model import LimitedBy, Question, Trial, TrialResult, to_json
 from dutperf.procedure.throughput import PROCEDURE
 from dutperf.repetition import Auto, Stopped
 from dutperf.report.inconsistency import contradictions
@@ -52,6 +53,23 @@ def test_random_loss_is_far_below_the_second_goal(tmp_path: Path) -> None:
     assert strict is None or strict < 20_000
     assert tolerant is not None
     assert 79_500 < tolerant < 80_500
+
+
+@pytest.mark.parametrize(
+    ("conditions", "asked"),
+    [
+        ({"resolution": Rate.parse("2k"), "loss_tolerance": 0.001}, lambda rate_fps: Question(tolerated_loss=0.001, resolution=2_000 / rate_fps)),
+        ({"resolution": Rate.parse("5%")}, lambda rate_fps: Question(resolution=5_000 / rate_fps)),
+        ({"search": "mlr", "goals": (0.001, 0.005)}, lambda _: Question()),
+    ],
+    ids=["frames/s", "share of the media", "mlr"],
+)
+def test_a_trial_is_asked_what_the_search_wants_to_know(conditions: dict[str, Any], asked: Callable[[int], Question], tmp_path: Path) -> None:
+    tester = SimulatedTester(BUSY)
+    measure(tester, plan(media_fps=100_000, **{"max_rate": Rate.parse("100k")} | conditions), tmp_path)
+    assert tester.trials
+    for one in tester.trials:
+        assert one.question == asked(one.forward.rate_fps)  # type: ignore[union-attr]
 
 
 def test_short_trials_are_what_the_tester_sends(tmp_path: Path) -> None:

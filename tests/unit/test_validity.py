@@ -129,6 +129,17 @@ def test_a_loss_that_is_tolerated_needs_no_culprit(lost: int, members: dict[str,
     assert {cause.code for cause in validity.judge(tolerant, both, dut_core_taken=1.0)[1]} == codes
 
 
+@pytest.mark.parametrize(
+    ("in_spite", "with_it", "burst_frames", "codes"),
+    [(9, 3, 3, {"sender_bursts"}), (9, 3, 1, set()), (11, 1, 5, set()), (11, 20, 25, {"sender_bursts"})],
+    ids=["the burst made the excess", "it is too short for that", "exceeded without it", "mostly its work"],
+)
+def test_beyond_what_is_tolerated_a_burst_answers_for_the_excess(in_spite: int, with_it: int, burst_frames: int, codes: set[str]) -> None:
+    tolerant = trial(question=Question(tolerated_loss=0.01))
+    counted = counts(received=1000 - in_spite - with_it, **burst(burst_frames), **lost_at(*[5] * in_spite, *[50] * with_it))
+    assert {cause.code for cause in validity.judge(tolerant, {Direction.FORWARD: counted})[1]} == codes
+
+
 @pytest.mark.parametrize(("resolution", "codes"), [(0.0, {"sender_bursts"}), (0.005, {"sender_bursts"}), (0.04, {"sender_bursts"}), (0.05, set())])
 def test_a_burst_shifts_a_throughput_by_no_more_than_its_share_of_the_frames(resolution: float, codes: set[str]) -> None:
     searching = trial(question=Question(resolution=resolution))

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from dutperf.conditions import Conditions, Rate
-from dutperf.model import TrialResult
+from dutperf.model import Question, TrialResult
 from dutperf.procedure import rates
 from dutperf.procedure.bench import PlanError
 from dutperf.search import NO_LOSS, Loss, anew
@@ -71,6 +71,13 @@ def description(conditions: Conditions) -> dict[str, Any]:
     if conditions.search == "mlr":
         return {"algorithm": "MLRsearch", "version": version("MLRsearch"), "goals": list(conditions.loss_goals()), "start": "none"}
     return {"algorithm": "binary", "start": ANEW if conditions.repetitions != 1 else "none"}
+
+
+def question(conditions: Conditions, bounds: Bounds, rate_fps: int) -> Question:
+    """What the search wants to know of a trial at ``rate_fps``. MLRsearch learns more of a loss than whether it is tolerated."""
+    if conditions.search != "binary":
+        return Question()
+    return Question(tolerated_loss=conditions.loss_tolerance, resolution=min(1.0, bounds.resolution.at(rate_fps) / rate_fps))
 
 
 def loss_of(result: TrialResult) -> Loss:

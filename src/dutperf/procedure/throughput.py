@@ -8,7 +8,8 @@ A repetition begins its search around the value of the one before, which saves m
 than the values scatter: so it finds what a search of the whole range would have found, independent of the one before (:mod:`dutperf.search.anew`).
 It has to see a rate pass and a higher one fail itself (RFC 2544 26.1 leaves it to the tester how the rate is found).
 
-A value's error is its distance from the lowest rate that failed, at most the resolution (with MLRsearch a share of the rate). A trial also takes what
+A value's error is its distance from the lowest rate that failed, at most the resolution (with MLRsearch a share of the rate), and a fifth of that where the
+tester was disturbed (:mod:`dutperf.validity`). A trial also takes what
 fits into the DUT's buffer: b frames of it make the value of trials of T seconds b / T frames/s higher than what the DUT could forward for ever.
 """
 
@@ -16,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from operator import methodcaller
 from statistics import fmean
 from typing import Any, ClassVar, Self
 
 from dutperf import journal, repetition
 from dutperf.journal import Event
-from dutperf.model import LimitedBy, Question, Trial, TrialResult, Value, Verdict
+from dutperf.model import LimitedBy, TrialResult, Value, Verdict
 from dutperf.procedure import evidence, repeated_searches, searches
 from dutperf.procedure.bench import Bench, Place, Plan, frame_limits
 from dutperf.procedure.definition import Definition
@@ -122,18 +123,14 @@ class Throughput:
 
     def _search(self, bench: Bench, point: _Point, search: Search, sizes_left: int) -> None:
         while (rate_fps := search.next_fps()) is not None:
-            asked = partial(self._asked, point.bounds.resolution.at(rate_fps) / rate_fps)
-            result = bench.measure(rate_fps, self._place(point, search, sizes_left), asked)
+            asked = {"question": searches.question(self._conditions, point.bounds, rate_fps)}
+            result = bench.measure(rate_fps, self._place(point, search, sizes_left), methodcaller("model_copy", update=asked))
             outcome = outcome_of(result, self._conditions)
             if outcome is not Outcome.PASSED or rate_fps not in point.results:
                 point.results[rate_fps] = result
             search.tell(outcome, searches.loss_of(result))
         if point.near_fps is not None:
             self._trials_of_later_searches.append(len(search.found().loads))
-
-    def _asked(self, resolution: float, trial: Trial) -> Trial:
-        """What the strictest goal tolerates is no loss to the search."""
-        return trial.model_copy(update={"question": Question(tolerated_loss=self._conditions.loss_goals()[0], resolution=min(1.0, resolution))})
 
     def _place(self, point: _Point, search: Search, sizes_left: int) -> Place:
         later = self._later_trials(point.repetitions - point.repetition, sizes_left)

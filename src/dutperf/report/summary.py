@@ -76,7 +76,7 @@ def _environment(plan: Event, events: list[Event]) -> dict[str, Any]:
 
 
 def _idle_help(events: list[Event]) -> tuple[str, ...]:
-    if not next(of_kind(events, "environment"), {}).get("hardware"):
+    if not next(of_kind(events, "environment"), {}).get("tester", {}).get("hardware"):
         return ()
     return idle_help.of_run(journal.recorded_result(event["result"]) for event in of_kind(events, "result"))
 

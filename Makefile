@@ -11,9 +11,9 @@ COUNT := 1
 
 help:
 	@echo "make demo    install what is missing, build, and measure TAYGA, a real NAT64 gateway, into $(DEMO)/"
-	@echo "make test    every test (root: they build network namespaces)"
+	@echo "make test    every test but the long ones below (root: they build network namespaces)"
 	@echo "make example   why throughput needs a frame timeout and a loss tolerance: beside downloads through the same router, about two minutes"
-	@echo "make truth   the tests that measure a known truth at full length, about forty minutes"
+	@echo "make truth   the tests that measure a known truth at full length, about half an hour"
 	@echo "make test-report   reports in Chromium, at three widths, light and dark"
 	@echo "make accuracy   what this tester measures of a DUT whose truth is known, as a table, into results/accuracy.md"
 	@echo "make faults  harms the tester while it measures: nothing may be blamed on the DUT; COUNT=10 for ten times in a row"

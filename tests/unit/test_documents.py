@@ -35,7 +35,7 @@ NOT_RUN = {
     r"dutperf resume": "after a run that was cut off: test_cli_resume.py",
 }
 """Commands that are only parsed, with what they are given: how they begin, and why."""
-OF_THE_SHELL = r"cd |ln -s |\./|make |\.venv/bin/dutperf "
+OF_THE_SHELL = r'cd |cat "\$\(dutperf lab up [a-z0-9-]+\)"|ln -s |\./|make |\.venv/bin/dutperf '
 """Other first words of a line."""
 ELSEWHERE = {"CONTRIBUTING.md": "a procedure: test_procedures.py"}
 """Documents whose programs other tests run."""
@@ -152,3 +152,11 @@ def test_the_site_is_built_without_a_warning_and_asks_no_network(tmp_path: Path)
         assert option in pages["commands.html"]
     assert "capacity_fps" in pages["labs.html"]
     assert "TimesPoint" in pages["api.html"]
+
+
+def test_every_key_of_the_configuration_is_told() -> None:
+    told = set(re.findall(r"`([a-z_0-9.]+)`", (documents.ROOT / "docs/configuration.md").read_text()))
+    of_parts = {name for part in (config.EngineSettings, config.Side, config.DutCommands, config.Dut) for name in part.model_fields} - {"commands"}
+    keys = of_parts | set(config.Setup.model_fields) - {"engine", "dut"}
+    assert {key.rpartition(".")[2] for key in told} >= keys
+    assert {key.rpartition(".")[2] for key in told if "." in key} <= keys

@@ -113,8 +113,8 @@ Repetitions = Annotated[
     typer.Option(
         "--repetitions",
         metavar="COUNT|auto",
-        help="How often each frame size is measured (throughput, RFC 8219: 20); or auto, but for frame loss: until the confidence interval of the median "
-        "is narrower than a share of it. auto:width=1%,min=10,max=100,confidence=95% are its settings and their defaults.",
+        help="How often each frame size is measured (throughput, RFC 8219: 20); or auto, but for frame loss, recovery and reset: until the confidence interval of the "
+        "median is narrower than a share of it. auto:width=1%,min=10,max=100,confidence=95% are its settings and their defaults.",
     ),
 ]
 SearchChoice = Annotated[Algorithm, typer.Option("--search", help="How the rate is found: binary, or mlr (MLRsearch, RFC 9971).")]
@@ -126,7 +126,9 @@ MinRate = Annotated[str | None, typer.Option("--min-rate", metavar="RATE", help=
 MaxRate = Annotated[
     str | None,
     typer.Option(
-        "--max-rate", metavar="RATE", help="Highest rate. Without it the media's; where that is not known a search doubles its rate, a series needs this."
+        "--max-rate",
+        metavar="RATE",
+        help="Highest rate. Without it the media's; where that is not known a search doubles its rate; a series and bursts need this.",
     ),
 ]
 InitialRate = Annotated[str | None, typer.Option("--initial-rate", metavar="RATE", help="Rate to try first.")]

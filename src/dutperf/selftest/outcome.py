@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dutperf.calibration import Calibration
+from dutperf.calibration import Calibration, Key
 from dutperf.model import Value
 from dutperf.selftest.findings import Finding
 
@@ -38,14 +38,19 @@ def floor_rows(calibration: Calibration) -> Iterator[tuple[str, ...]]:
         yield (str(floor.frame_size), "-" if floor.limit_fps is None else f"{floor.limit_fps:,}", f"{floor.rate_fps:,}", *times)
 
 
+def _ports(key: Key) -> str:
+    drivers = " and ".join(dict.fromkeys(key.drivers))
+    queues = f", {key.queues} queues" if key.queues > 1 else ""
+    return drivers + queues + (f", with {', '.join(key.hardware)}" if key.hardware else "")
+
+
 def markdown(outcome: Outcome) -> str:
     """All of it, to be put into a document."""
     host = outcome.host
     machine = f"{host['cpu']}, {host['cores']} cores, kernel {host['kernel']}, dutperf {host['dutperf']}"
     parts = [f"Machine: {machine}; load {outcome.load:.1f} at the beginning; {outcome.date}."]
     if outcome.calibration is not None:
-        drivers = " and ".join(dict.fromkeys(outcome.calibration.key.drivers))
-        parts.append(f"Without a DUT, ports {drivers}:\n\n{_table(FLOOR_COLUMNS, list(floor_rows(outcome.calibration)))}")
+        parts.append(f"Without a DUT, ports {_ports(outcome.calibration.key)}:\n\n{_table(FLOOR_COLUMNS, list(floor_rows(outcome.calibration)))}")
     if outcome.findings:
         parts.append(f"Against the reference DUT:\n\n{_table(COLUMNS, [row(one) for one in outcome.findings])}")
     parts += [f"{one.procedure}, {one.figure}: {one.note}." for one in outcome.findings if one.note]

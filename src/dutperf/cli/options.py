@@ -113,8 +113,8 @@ Repetitions = Annotated[
     typer.Option(
         "--repetitions",
         metavar="COUNT|auto",
-        help="How often each frame size is measured (throughput, RFC 8219: 20); or auto, but for frame loss, recovery and reset: until the confidence interval of the "
-        "median is narrower than a share of it. auto:width=1%,min=10,max=100,confidence=95% are its settings and their defaults.",
+        help="How often each frame size is measured (throughput, RFC 8219: 20); or auto: until the confidence interval of the median is narrower than "
+        "a share of it. auto:width=1%,min=10,max=100,confidence=95% are its settings and their defaults. Not for frame loss, recovery and reset.",
     ),
 ]
 SearchChoice = Annotated[Algorithm, typer.Option("--search", help="How the rate is found: binary, or mlr (MLRsearch, RFC 9971).")]

@@ -81,6 +81,8 @@ public:
     }
 
 private:
+    static constexpr std::size_t kTogether = 4 * kLanes;
+
     [[nodiscard]] std::uint64_t& word_of(std::uint64_t number) { return words_[(number / 64) & (words_.size() - 1)]; }
     static std::uint64_t bit_of(std::uint64_t number) { return std::uint64_t{1} << (number % 64); }
 
@@ -94,7 +96,6 @@ private:
 
     // A word is written once for many numbers: else each of its bits would wait for the one before.
     void insert_in_order(std::span<const std::uint64_t> numbers) {
-        constexpr std::size_t kTogether = 4 * kLanes;
         for (; numbers.size() >= kTogether; numbers = numbers.subspan(kTogether)) {
             const auto some = numbers.first<kTogether>();
             if (some.back() / 64 - some.front() / 64 <= 1) {
@@ -120,11 +121,10 @@ private:
     }
 
     // Numbers as a receiver gets them that shares a direction with another: every second one, say.
-    template <std::size_t count>
-    void insert_in_two_words(std::span<const std::uint64_t, count> numbers) {
+    void insert_in_two_words(std::span<const std::uint64_t, kTogether> numbers) {
         const std::uint64_t first = numbers.front() / 64;
         Lanes in_first{}, in_second{};
-        for (std::size_t i = 0; i < count; i += kLanes) {
+        for (std::size_t i = 0; i < kTogether; i += kLanes) {
             const Lanes eight = load_lanes(&numbers[i]), bits = std::uint64_t{1} << (eight % 64);
             const auto is_first = reinterpret_cast<Lanes>(eight / 64 == first);
             in_first |= bits & is_first;

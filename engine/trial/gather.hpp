@@ -17,8 +17,8 @@ namespace dutperf {
 
 // The longest time that the loop of a core was away.
 struct TimeAway {
-    unsigned core;
-    Ticks sending, whole;  // up to the end of sending; up to the end of the trial
+    unsigned core = 0;
+    Ticks sending = 0, whole = 0;  // up to the end of sending; up to the end of the trial
 };
 
 // What takes part in a trial, and what was read before and after it.

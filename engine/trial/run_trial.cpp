@@ -81,14 +81,13 @@ MissingFrames::Bounds loss_bounds(const TrialSpec& spec, Direction direction) {
 
 // One core's loop. It runs its roles in turn until the trial's end and keeps the longest time that it was away.
 struct RunningTrial::Loop {
-    unsigned core = 0;
     std::vector<Sender*> senders;
     std::vector<Receiver*> receivers;
-    Ticks longest_turn_sending = 0, longest_turn = 0;  // see TimeAway
+    TimeAway away;
     std::thread thread;
 
     void run(RunningTrial& trial) {
-        run_on(0, {core});
+        run_on(0, {away.core});
         claim_core_for_thread();
         rte_thread_register();  // for the pools' cache of this core
         trial.loop_is_ready();
@@ -102,8 +101,8 @@ struct RunningTrial::Loop {
         std::size_t sending = static_cast<std::size_t>(std::ranges::count_if(senders, [](const Sender* sender) { return !sender->done(); }));
         Ticks last = now_ticks();
         for (Ticks now = last;;) {
-            if (now - last > longest_turn && now >= trial.parts_.start) [[unlikely]]
-                longest_turn = now - last;
+            if (now - last > away.whole && now >= trial.parts_.start) [[unlikely]]
+                away.whole = now - last;
             if (now >= trial.end_.load(std::memory_order_relaxed)) return;  // only here: the time away that the end fell into counts as well
             last = now;
             Ticks known = 0;  // the time after sending, good for the next turn if nothing was received
@@ -120,7 +119,7 @@ struct RunningTrial::Loop {
     // Counts the senders that still send; the last one of the trial sets its end.
     std::size_t watch_sending(RunningTrial& trial, std::size_t sending) {
         const auto still = static_cast<std::size_t>(std::ranges::count_if(senders, [](const Sender* sender) { return !sender->done(); }));
-        longest_turn_sending = longest_turn;
+        away.sending = away.whole;
         if (still == sending) [[likely]]
             return still;
         const auto ended = static_cast<int>(sending - still);
@@ -251,7 +250,7 @@ void RunningTrial::make_receivers(Direction direction) {
 void RunningTrial::make_loops() {
     for (const unsigned core : bed_.cores.distinct()) {
         auto loop = std::make_unique<Loop>();
-        loop->core = core;
+        loop->away.core = core;
         for (std::size_t direction = 0; direction < 2; ++direction) {
             for (std::size_t queue = 0; queue < parts_.senders[direction].size(); ++queue) {
                 if (bed_.cores.send[direction][queue] == core) loop->senders.push_back(parts_.senders[direction][queue].get());
@@ -347,7 +346,7 @@ TrialResult RunningTrial::finish() {
         result.link_up[side] = bed_.ports[side]->link().up;
     }
     result.dut_answered = answered_;
-    for (const auto& loop : loops_) parts_.away.push_back({loop->core, loop->longest_turn_sending, loop->longest_turn});
+    for (const auto& loop : loops_) parts_.away.push_back(loop->away);
     for (const Direction direction : kDirections) {
         if (spec_.streams[index_of(direction)]) result.directions[index_of(direction)] = gather(bed_, spec_, parts_, direction);
     }

@@ -23,7 +23,7 @@ class Target:
 
     bench: Bench
     engine: int
-    struck: Callable[[], None] = lambda: None
+    struck: Callable[[], None]
     """Called as soon as the engine stands still, by what makes it: whoever stopped it may have been away just before, and late."""
 
 

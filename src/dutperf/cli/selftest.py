@@ -74,7 +74,7 @@ def selftest(
     """
     with reported():
         parts = _parts(only)
-        source = _calibrated(config_file, queues, options.hardware(hardware), parts)
+        source = _ports_to_calibrate(config_file, queues, options.hardware(hardware), parts)
         directory = out or fresh_directory("selftest")
         claim(directory, (OUTCOME,), "the results of another self-test")
         begun = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "host": host.environment(), "load": os.getloadavg()[0]}
@@ -100,8 +100,8 @@ def _exit_status(outcome: Outcome, parts: Sequence[str]) -> int:
     return of_findings or (INVALID if CALIBRATION in parts and outcome.calibration is None else 0)
 
 
-def _calibrated(config_file: Path | None, queues: int | None, hardware: Hardware | None, parts: Sequence[str]) -> Source:
-    """The ports to calibrate. What is said of them must matter: the reference DUT has ports of its own."""
+def _ports_to_calibrate(config_file: Path | None, queues: int | None, hardware: Hardware | None, parts: Sequence[str]) -> Source:
+    """From the options. What is said of them must matter: the reference DUT has ports of its own."""
     if CALIBRATION not in parts:
         for given, option in ((config_file, "--config"), (queues, "--queues"), (hardware, "--hardware")):
             if given is not None:

@@ -9,8 +9,8 @@ than the values scatter: so it finds what a search of the whole range would have
 It has to see a rate pass and a higher one fail itself (RFC 2544 26.1 leaves it to the tester how the rate is found).
 
 A value's error is its distance from the lowest rate that failed, at most the resolution (with MLRsearch a share of the rate), and a fifth of that where the
-tester was disturbed (:mod:`dutperf.validity`). A trial also takes what
-fits into the DUT's buffer: b frames of it make the value of trials of T seconds b / T frames/s higher than what the DUT could forward for ever.
+tester was disturbed (:mod:`dutperf.validity`). A trial also takes what fits into the DUT's buffer: b frames of it make the value of trials of T seconds
+b / T frames/s higher than what the DUT could forward for ever.
 """
 
 from __future__ import annotations

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The values that the rest of the package passes around: a trial, what came of it, and what it was measured with.
+
+Everything here is immutable and checked when it is made, so nothing further in checks it again. Units stand in the names: ``_s`` seconds,
+``_us`` microseconds, ``_ns`` nanoseconds, ``_fps`` frames per second *per direction*. Frame sizes are bytes including the frame check sequence.
+The words are those of RFC 2544, RFC 8219 and RFC 9971.
+"""
+
+from __future__ import annotations
+
+from dutperf.model.result import (
+    LOSS_BINS,
+    PUNCTUAL_US,
+    Arrivals,
+    Away,
+    CatchingUp,
+    Cause,
+    DelayChanges,
+    Delays,
+    DelaysWritten,
+    DirectionCounts,
+    LimitedBy,
+    LinkState,
+    Losses,
+    NicArrivals,
+    NicDepartures,
+    PortState,
+    Quantiles,
+    TrialResult,
+    Verdict,
+)
+from dutperf.model.stream import (
+    IPV6_HEADER_EXCESS,
+    MAX_FRAME_SIZE,
+    MIN_FRAME_SIZE,
+    MIN_FRAME_SIZE_IPV6,
+    Bursts,
+    FieldMode,
+    FrameSpec,
+    Poisson,
+    RateChange,
+    Stream,
+    VaryingAddress,
+    VaryingField,
+)
+from dutperf.model.trial import DelaysFiles, Question, Stamping, Tagged, Trial
+from dutperf.model.value import Count, Direction, Fps, Port16, Value, to_json
+
+__all__ = [
+    "IPV6_HEADER_EXCESS",
+    "LOSS_BINS",
+    "MAX_FRAME_SIZE",
+    "MIN_FRAME_SIZE",
+    "MIN_FRAME_SIZE_IPV6",
+    "PUNCTUAL_US",
+    "Arrivals",
+    "Away",
+    "Bursts",
+    "CatchingUp",
+    "Cause",
+    "Count",
+    "DelayChanges",
+    "Delays",
+    "DelaysFiles",
+    "DelaysWritten",
+    "Direction",
+    "DirectionCounts",
+    "FieldMode",
+    "Fps",
+    "FrameSpec",
+    "LimitedBy",
+    "LinkState",
+    "Losses",
+    "NicArrivals",
+    "NicDepartures",
+    "Poisson",
+    "Port16",
+    "PortState",
+    "Quantiles",
+    "Question",
+    "RateChange",
+    "Stamping",
+    "Stream",
+    "Tagged",
+    "Trial",
+    "TrialResult",
+    "Value",
+    "VaryingAddress",
+    "VaryingField",
+    "Verdict",
+    "to_json",
+]

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one direction sends: frames, what varies in them, and when they are due."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from dutperf.model.value import Fps, Port16, Value
+from dutperf.pattern import BurstTimes, PoissonTimes, SteadyTimes, Times
+
+MIN_FRAME_SIZE = 64
+"""Smallest Ethernet frame: 42 bytes of IPv4 and UDP, 18 of the test's own, 4 of frame check sequence."""
+MIN_FRAME_SIZE_IPV6 = 84
+"""Smallest test frame with an IPv6 header (RFC 8219 5.1.1): 20 bytes more."""
+MAX_FRAME_SIZE = 9216
+IPV6_HEADER_EXCESS = 20
+"""By how much an IPv6 frame is longer than its IPv4 translation, in bytes."""
+
+
+class FieldMode(StrEnum):
+    """How a header field changes from frame to frame; see protocol/README.md."""
+
+    FIXED = "fixed"
+    INCREASING = "increasing"
+    DECREASING = "decreasing"
+    RANDOM = "random"
+
+
+class VaryingField(Value):
+    """16 bits of a header: a UDP port. Both ends of the range are included; a fixed field holds ``min``."""
+
+    mode: FieldMode
+    min: Port16
+    max: Port16
+
+    @model_validator(mode="after")
+    def _range_not_empty(self) -> Self:
+        if self.min > self.max:
+            raise ValueError(f"min ({self.min}) is greater than max ({self.max})")
+        return self
+
+
+class VaryingAddress(VaryingField):
+    """16 bits of an IP address that vary, at a byte offset for each IP version (RFC 4814 4.4)."""
+
+    offset4: Annotated[int, Field(ge=0, le=2)] = 2
+    offset6: Annotated[int, Field(ge=0, le=14)] = 14
+
+
+class FrameSpec(Value):
+    """One kind of test frame: UDP over IPv4 or IPv6.
+
+    ``size`` is this frame's own size in bytes including the FCS, never that of its translation.
+    """
+
+    version: Literal[4, 6]
+    size: Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)]
+    source: IPv4Address | IPv6Address
+    destination: IPv4Address | IPv6Address
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.version == 6 and self.size < MIN_FRAME_SIZE_IPV6:
+            raise ValueError(f"an IPv6 test frame has at least {MIN_FRAME_SIZE_IPV6} bytes, not {self.size}")
+        for address in (self.source, self.destination):
+            if ip_address(address).version != self.version:
+                raise ValueError(f"{address} is no IPv{self.version} address")
+        return self
+
+
+class RateChange(Value):
+    """The rate of a stream ``after_ns`` after the start and later."""
+
+    rate_fps: Fps
+    after_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
+
+
+class Poisson(Value):
+    """Frames at independent times, uniform over the sending time: exponential gaps."""
+
+    kind: Literal["poisson"] = "poisson"
+
+
+class Bursts(Value):
+    """Bursts of ``frames`` frames (RFC 2544 section 21) at such intervals that the mean rate holds."""
+
+    kind: Literal["bursts"] = "bursts"
+    frames: Annotated[int, Field(ge=2, le=1_000_000)]
+    within_fps: Fps | None = None
+    """Rate of a burst's frames; None: all are due at once, and leave as fast as the sender can."""
+
+
+class Stream(Value):
+    """What one direction sends: foreground and background frames and how their fields vary.
+
+    Frame ``k`` is foreground when ``k mod n < m`` (RFC 8219 5.3's proportions of native traffic are the background's).
+    """
+
+    rate_fps: Fps
+    then: RateChange | None = None
+    """None: the rate does not change."""
+    pattern: Annotated[Poisson | Bursts, Field(discriminator="kind")] | None = None
+    """How frames come whose mean rate is ``rate_fps``; None: at that rate throughout."""
+    foreground: FrameSpec
+    background: FrameSpec | None = None
+    n: Annotated[int, Field(ge=1, le=1_000_000)] = 2
+    m: Annotated[int, Field(ge=0, le=1_000_000)] = 2
+    source_port: VaryingField
+    destination_port: VaryingField
+    networks: Annotated[int, Field(ge=1, le=256)] = 1
+    source_address: VaryingAddress | None = None
+    destination_address: VaryingAddress | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.m > self.n:
+            raise ValueError(f"foreground n:m needs m <= n, not {self.n}:{self.m}")
+        if self.m < self.n and self.background is None:
+            raise ValueError(f"foreground {self.n}:{self.m} leaves frames for the background, but there is none")
+        if self.networks > 1 and self.destination_address is not None:
+            raise ValueError("varying destination addresses go with one destination network only")
+        return self
+
+    @model_validator(mode="after")
+    def _pattern_possible(self) -> Self:
+        if self.pattern is not None and self.then is not None:
+            raise ValueError("a pattern goes with one rate only")
+        if isinstance(self.pattern, Bursts) and self.pattern.within_fps is not None and self.pattern.within_fps < self.rate_fps:
+            raise ValueError(f"the frames of a burst would come at {self.pattern.within_fps} frames/s, more slowly than on average ({self.rate_fps})")
+        return self
+
+    def times(self, duration_ns: int, seed: int) -> Times:
+        """When the frames of ``duration_ns`` are due; ``seed``: of what is random in this."""
+        steady = SteadyTimes(self.rate_fps, None if self.then is None else (self.then.rate_fps, self.then.after_ns))
+        frames = steady.frames_before(duration_ns)
+        match self.pattern:
+            case Poisson():
+                return PoissonTimes(frames, duration_ns, seed)
+            case Bursts():
+                return BurstTimes(self.rate_fps, self.pattern.frames, self.pattern.within_fps, frames)
+            case _:
+                return steady

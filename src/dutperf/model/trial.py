@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trial: what is asked of the tester."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from dutperf.model.stream import Stream
+from dutperf.model.value import Direction, Value, to_json
+from dutperf.pattern import Times, random_bits
+
+_DUE_TIMES = 4 * 3
+"""Of the generators of a trial, the forward direction's for due times (``Generator`` in ``engine/trial/trial.hpp``)."""
+
+
+class Stamping(StrEnum):
+    """Which frames carry the time of their sending."""
+
+    NONE = "none"
+    TAGGED = "tagged"
+    EVERY = "every"
+
+
+class Tagged(Value):
+    """Tagged frames: ``count`` of them, one in each equal part of the frames that are due ``after_ns`` after the start or later (RFC 8219 7.2)."""
+
+    count: Annotated[int, Field(ge=1, le=10_000_000)]
+    after_ns: Annotated[int, Field(ge=0, le=86_400_000_000_000)]
+
+
+class DelaysFiles(Value):
+    """Where each direction's every delay is written to, on the machine of the tester (protocol/README.md has the form: NumPy's)."""
+
+    forward: Annotated[str, Field(min_length=1)] | None = None
+    reverse: Annotated[str, Field(min_length=1)] | None = None
+
+
+class Question(Value):
+    """How well whoever asks wants to know what a trial shows (:mod:`dutperf.validity`)."""
+
+    tolerated_loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of a direction's frames whose loss makes no difference."""
+    resolution: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the trial's rate to which the DUT's highest is looked for; 0: nothing is looked for, the trial's own figures count."""
+
+
+class Trial(Value):
+    """One elementary measurement (RFC 2544 section 23): the same trial always sends the same frames."""
+
+    trial: Annotated[int, Field(ge=0, le=65535)]
+    seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
+    rest_ns: Annotated[int, Field(ge=1, le=60_000_000_000)] | None = None
+    """Between the learning frames and the first test frame (RFC 2544 section 23 (b)); None: no rest."""
+    duration_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
+    drain_ns: Annotated[int, Field(ge=0, le=3_600_000_000_000)]
+    burst: Annotated[int, Field(ge=1, le=512)] = 32
+    stamping: Stamping = Stamping.NONE
+    tagged: Tagged | None = None
+    lost_delay_ns: Annotated[int, Field(ge=0, le=2**53 - 1)] | None = None
+    """What a stamped frame that is lost counts as among the delays; None: it is left out."""
+    frame_timeout_ns: Annotated[int, Field(ge=1, le=3_600_000_000_000)] | None = None
+    """A frame that takes longer does not count as received (Lencse, Kovács, Shima, IJATES2 9(2), 2020)."""
+    question: Question = Question()
+    """For the judge of the trial: no member of a request."""
+    delays_files: DelaysFiles | None = None
+    forward: Stream | None = None
+    reverse: Stream | None = None
+
+    @model_validator(mode="after")
+    def _some_direction(self) -> Self:
+        if self.forward is None and self.reverse is None:
+            raise ValueError("a trial needs a direction")
+        return self
+
+    @model_validator(mode="after")
+    def _changes_while_sending(self) -> Self:
+        for direction, stream in self.streams().items():
+            if stream.then is not None and stream.then.after_ns >= self.duration_ns:
+                raise ValueError(f"the rate of {direction} would change after {stream.then.after_ns} ns of a trial of {self.duration_ns} ns")
+        return self
+
+    @model_validator(mode="after")
+    def _stamps_as_needed(self) -> Self:
+        if (self.tagged is not None) != (self.stamping is Stamping.TAGGED):
+            raise ValueError("tagged goes with stamping tagged")
+        if self.lost_delay_ns is not None and self.stamping is Stamping.NONE:
+            raise ValueError("lost_delay_ns needs stamped frames")
+        if self.frame_timeout_ns is not None and self.stamping is not Stamping.EVERY:
+            raise ValueError("frame_timeout_ns needs stamping every")
+        if self.delays_files is not None and self.stamping is Stamping.NONE:
+            raise ValueError("delays_files needs stamped frames")
+        return self
+
+    @property
+    def duration_s(self) -> float:
+        """Sending time in seconds."""
+        return self.duration_ns / 1e9
+
+    @property
+    def whole_s(self) -> float:
+        """Rest, sending and draining in seconds."""
+        return ((self.rest_ns or 0) + self.duration_ns + self.drain_ns) / 1e9
+
+    def lasting(self, duration_s: float) -> Self:
+        """The same trial with another sending time."""
+        return self.model_validate({**dict(self), "duration_ns": round(duration_s * 1e9)})
+
+    def request(self) -> dict[str, Any]:
+        """The ``params`` of the engine's ``run`` (protocol/request.schema.json)."""
+        return {name: value for name, value in to_json(self).items() if name != "question"}
+
+    def streams(self) -> dict[Direction, Stream]:
+        """The active directions' streams, forward first."""
+        both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
+        return {direction: stream for direction, stream in both.items() if stream is not None}
+
+    def intended(self, direction: Direction) -> int:
+        """Frames that ``direction`` is to send: those due before the end of the sending time."""
+        return 0 if direction not in self.streams() else self.times(direction).frames_before(self.duration_ns)
+
+    def times(self, direction: Direction) -> Times:
+        """When the frames of an active direction are due (protocol/README.md)."""
+        return self.streams()[direction].times(self.duration_ns, random_bits(self.seed, _DUE_TIMES + list(Direction).index(direction)))

@@ -24,7 +24,7 @@ class Target:
     bench: Bench
     engine: int
     struck: Callable[[], None]
-    """Called as soon as the engine stands still, by what makes it: whoever stopped it may have been away just before, and late."""
+    """Called as soon as the engine stands still or the port is down, by what makes it so: that may have been away just before, or slow to start."""
 
 
 Harm = Callable[[Target], None]
@@ -100,6 +100,7 @@ def port_down(port: str, down_s: float) -> Harm:
 
     def harm(target: Target) -> None:
         _ip(target.bench.tester_netns, "link", "set", port, "down")
+        target.struck()
         time.sleep(down_s)
         _ip(target.bench.tester_netns, "link", "set", port, "up")
 

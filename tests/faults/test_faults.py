@@ -96,7 +96,7 @@ FAULTS = [
     Fault("left port down for 300 ms", harm.port_down("tl", 0.3), PORT_DOWN, conditions=LONGER),
     Fault("right port down for 300 ms", harm.port_down("tr", 0.3), PORT_DOWN, conditions=LONGER),
     Fault("right port down for 300 ms, one way", harm.port_down("tr", 0.3), PORT_DOWN, conditions=LONGER | {"directions": "forward"}),
-    Fault("right port down until after the end", harm.port_down("tr", 1.5), PORT_DOWN),
+    Fault("right port down until after the end", harm.port_down("tr", 2), PORT_DOWN, conditions=LONGER),
     Fault("receive socket full while frames are under way", harm.fill_receive_socket("dr", 1.2), frozenset({"tester_drops"}), **LATER_FRAMES),
     Fault("strangers' frames", harm.flood("dr", 0.3), SENDER | RECEIVER | DUT, may_be_valid=True),
 ]

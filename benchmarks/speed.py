@@ -3,6 +3,8 @@
 
 Each case is timed several times, each time right after the reference; what counts is the median of the ratios, which holds on a machine whose clock and
 neighbours change. Prints a table and writes ``bench.json``: a list of {name, value, unit, reference, reference_value, ratio}.
+
+Where one core sends what another receives, how many lines of memory the one hands over to the other just then is told beside each figure.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -34,23 +37,34 @@ from dutperf.tester.engine import EngineCommand, EngineTester
 EACH_OF_TWO = Case(f"{PROGRAM}, on each of two null ports")
 REFERENCE = f"{PROGRAM} txonly, burst 32, null port"
 HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
+LINE_HANDOVER = Path("build/engine/line-handover")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Frames/s of a case, and of the reference beside it."""
+
+    value: float
+    reference: float
+    lines: tuple[float, float] | None = None
+    """Lines/s that one core handed over to the other just before and after; None: each core receives what it sent."""
 
 
 @dataclass(frozen=True)
 class Timed:
-    """Frames/s of a case and of the reference beside it, round by round."""
+    """A case, round by round."""
 
     case: Case
-    pairs: tuple[tuple[float, float], ...]
+    pairs: tuple[Pair, ...]
 
     @property
     def ratio(self) -> float:
         """The median over the pairs."""
-        return median(value / reference for value, reference in self.pairs)
+        return median(pair.value / pair.reference for pair in self.pairs)
 
     def as_json(self) -> dict[str, Any]:
         """An entry of bench.json."""
-        value, reference = (median(column) for column in zip(*self.pairs, strict=True))
+        value, reference = median(pair.value for pair in self.pairs), median(pair.reference for pair in self.pairs)
         return {
             "name": self.case.name,
             "value": round(value),
@@ -75,7 +89,7 @@ def main() -> None:
     timed = [
         one for ports in dict.fromkeys(case.ports for case in cases) for one in _timed([case for case in cases if case.ports == ports], cores, chosen.rounds)
     ]
-    of_two = Timed(EACH_OF_TWO, tuple(_each_of_two_ports(cores) for _ in range(chosen.rounds)))
+    of_two = Timed(EACH_OF_TWO, tuple(_each_of_two_ports(cores) for _ in range(3 * chosen.rounds)))  # a whole column is divided by it
     chosen.out.write_text(json.dumps([one.as_json() for one in (*timed, of_two)], indent=2) + "\n")
     _show(timed, of_two)
 
@@ -88,17 +102,29 @@ def _timed(cases: list[Case], cores: list[int], rounds: int) -> Iterator[Timed]:
         yield from (Timed(case, of_case) for case, of_case in zip(alike, zip(*pairs, strict=True), strict=True))
 
 
-def _round(cases: list[Case], cores: list[int], number: int) -> list[tuple[float, float]]:
+def _round(cases: list[Case], cores: list[int], number: int) -> list[Pair]:
     huge_pages = int(HUGE_PAGES.read_text()) > 0
-    with _engine(cases[0], cores[-cases[0].cores :]) as tester, Testpmd(cores[-1], cores[0], huge_pages=huge_pages) as reference:
-        return [(_frames_per_second(tester, case, number), reference.measure()) for case in cases]
+    own = cores[-cases[0].cores :]
+    with _engine(cases[0], own) as tester, Testpmd(cores[-1], cores[0], huge_pages=huge_pages) as reference:
+        return [_pair(tester, case, number, own, reference) for case in cases]
 
 
-def _each_of_two_ports(cores: list[int]) -> tuple[float, float]:
+def _pair(tester: EngineTester, case: Case, number: int, cores: list[int], reference: Testpmd) -> Pair:
+    if not case.between_cores:
+        return Pair(_frames_per_second(tester, case, number), reference.measure())
+    before, value, after = _lines_per_second(cores), _frames_per_second(tester, case, number), _lines_per_second(cores)
+    return Pair(value, reference.measure(), (before, after))
+
+
+def _each_of_two_ports(cores: list[int]) -> Pair:
     """The reference with two ports on its core, by which it is often quoted, and as it is used here."""
     huge_pages = int(HUGE_PAGES.read_text()) > 0
     with Testpmd(cores[-1], cores[0], huge_pages=huge_pages, ports=2) as two, Testpmd(cores[-1], cores[0], huge_pages=huge_pages) as reference:
-        return two.measure(), reference.measure()
+        return Pair(two.measure(), reference.measure())
+
+
+def _lines_per_second(cores: list[int]) -> float:
+    return float(subprocess.run([LINE_HANDOVER, *map(str, cores)], check=True, capture_output=True, text=True).stdout)
 
 
 def _frames_per_second(tester: EngineTester, case: Case, number: int) -> float:
@@ -145,6 +171,11 @@ def _show(timed: list[Timed], of_two: Timed) -> None:
     console.print(table)
     each = of_two.as_json()["value"] / 1e6
     console.print(f"With two null ports on its core {PROGRAM} sends {each:.1f} Mframes/s on each, {of_two.ratio:.2f} times what it sends on one alone.")
+    for one in timed:
+        beside = [f"{pair.value / 1e6:.1f} ({pair.lines[0] / 1e6:.0f}, {pair.lines[1] / 1e6:.0f})" for pair in one.pairs if pair.lines is not None]
+        if beside:
+            console.print(f"{one.case.name}, by round, Mframes/s: {'; '.join(beside)}", highlight=False)
+            console.print("(In brackets: million lines of memory a second that the one core handed over to the other just before and after.)")
 
 
 if __name__ == "__main__":

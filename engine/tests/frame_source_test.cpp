@@ -7,6 +7,8 @@
 #include <rte_mbuf.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -145,6 +147,33 @@ TEST(FrameSource, NeverWritesIntoAFrameInFlight) {
         EXPECT_GT(number, 1000U);
     }
     EXPECT_GT(begun_while_held, 10);
+}
+
+TEST(FrameSource, ABufferThatADriverChangedGetsItsTemplateAgain) {
+    const PagedPool pool("changed");
+    const FrameTemplate frame = frame_of(false, 64, 5);
+    FramePool frames(pool.get(), frame, 5);
+    constexpr std::uint32_t kCount = 9;
+    std::array<rte_mbuf*, kCount> taken{};
+    ASSERT_TRUE(frames.take(taken.data(), kCount));
+    const std::array<rte_mbuf*, kCount> before = taken;
+    before[1]->data_off = 0;
+    before[2]->pkt_len += 0x10000;
+    before[4]->data_len = 1;
+    before[7]->hash.usr = 4;
+    for (rte_mbuf* buffer : before) FramePool::begin_of(buffer)[0] = 0xEE;
+    rte_mempool_put_bulk(pool.get(), reinterpret_cast<void* const*>(before.data()), kCount);
+    ASSERT_TRUE(frames.take(taken.data(), kCount));
+    for (std::uint32_t i = 0; i < kCount; ++i) {
+        const rte_mbuf& buffer = *before[i];
+        ASSERT_NE(std::ranges::find(taken, &buffer), taken.end());
+        EXPECT_EQ(buffer.data_off, RTE_PKTMBUF_HEADROOM) << i;
+        EXPECT_EQ(buffer.pkt_len, frame.length()) << i;
+        EXPECT_EQ(buffer.data_len, frame.length()) << i;
+        EXPECT_EQ(buffer.hash.usr, 5U) << i;
+        const bool changed = i == 1 || i == 2 || i == 4 || i == 7;
+        EXPECT_EQ(FramePool::begin_of(before[i])[0], changed ? frame.data()[0] : 0xEE) << i;  // the others are not written again
+    }
 }
 
 TEST(FrameSourceDeathTest, TheTrapCatchesAWrite) {

@@ -1,10 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trial/frame_source.hpp"
 
+#include <cstddef>
 #include <cstring>
 #include <vector>
 
 namespace dutperf {
+
+FramePool::Expected FramePool::expected(std::uint16_t length, std::uint32_t generation) {
+    constexpr std::size_t kFrom = offsetof(rte_mbuf, rearm_data), kTo = kFrom + sizeof(Description);
+    static_assert(std::min({offsetof(rte_mbuf, data_off), offsetof(rte_mbuf, pkt_len), offsetof(rte_mbuf, data_len), offsetof(rte_mbuf, hash.usr)}) >= kFrom);
+    static_assert(std::max({offsetof(rte_mbuf, data_off), offsetof(rte_mbuf, pkt_len), offsetof(rte_mbuf, data_len), offsetof(rte_mbuf, hash.usr)}) < kTo);
+    const auto described = [](std::uint16_t offset, std::uint16_t data, std::uint32_t whole, std::uint32_t usr) {
+        rte_mbuf buffer{};
+        buffer.data_off = offset;
+        buffer.data_len = data;
+        buffer.pkt_len = whole;
+        buffer.hash.usr = usr;
+        return description_of(&buffer);
+    };
+    return {.values = described(RTE_PKTMBUF_HEADROOM, length, length, generation), .mask = described(0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF)};
+}
+
+void FramePool::prepare(std::span<rte_mbuf* const> buffers) {
+    for (rte_mbuf* buffer : buffers) {
+        if (differs(description_of(buffer) ^ expected_.values)) write_template(buffer);
+    }
+}
 
 void FramePool::write_template(rte_mbuf* buffer) {
     buffer->data_off = RTE_PKTMBUF_HEADROOM;
@@ -27,9 +49,9 @@ void FramePool::prefill() {
     std::vector<rte_mbuf*> home(rte_mempool_avail_count(pool_));
     std::size_t count = 0;
     while (count < home.size() && rte_mempool_get(pool_, reinterpret_cast<void**>(&home[count])) == 0) {
-        prepare(home[count]);
         ++count;
     }
+    prepare({home.data(), count});
     rte_mempool_put_bulk(pool_, reinterpret_cast<void* const*>(home.data()), static_cast<unsigned>(count));
 }
 

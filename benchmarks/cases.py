@@ -32,11 +32,14 @@ class Case:
     queues: int = 1
     """Of each port; where there are several, each core sends and receives on a queue of its own."""
     rate_fps: int = MOST_FPS
-    between_cores: bool = False
-    """Whether one core sends what the other receives."""
     counts: Literal["sent", "received"] = "sent"
     goal: float | None = None
     """The ratio that is aimed at, to what the reference sends on each of two ports."""
+
+    @property
+    def between_cores(self) -> bool:
+        """Whether one core sends what the other receives."""
+        return self.cores > self.queues
 
     def trial(self, number: int, duration_s: float = TRIAL_S) -> Trial:
         """The trial that is timed, in one direction."""
@@ -76,7 +79,7 @@ CASES: tuple[Case, ...] = (
     *_on_null(6),
     Case("send and receive on one core", ports="ring", counts="received", goal=1.5),
     Case("send and receive on one core, every frame stamped", ports="ring", stamping=Stamping.EVERY, counts="received", goal=1.5),
-    Case("send and receive on two cores, every frame stamped", ports="ring", stamping=Stamping.EVERY, counts="received", cores=2, between_cores=True, goal=1.9),
+    Case("send and receive on two cores, every frame stamped", ports="ring", stamping=Stamping.EVERY, counts="received", cores=2, goal=1.9),
     Case("send on two cores, a queue each", cores=2, queues=2),
     Case("send and receive on two cores, a queue each", ports="ring", counts="received", cores=2, queues=2),
     Case("send and receive over veth, af_packet", ports="af_packet", counts="received"),

@@ -7,19 +7,21 @@
 
 namespace dutperf {
 
+void FramePool::describe(rte_mbuf& buffer, std::uint16_t offset, std::uint32_t length, std::uint32_t generation) {
+    buffer.data_off = offset;
+    buffer.data_len = static_cast<std::uint16_t>(length);
+    buffer.pkt_len = length;
+    buffer.hash.usr = generation;
+}
+
 FramePool::Expected FramePool::expected(std::uint16_t length, std::uint32_t generation) {
     constexpr std::size_t kFrom = offsetof(rte_mbuf, rearm_data), kTo = kFrom + sizeof(Description);
     static_assert(std::min({offsetof(rte_mbuf, data_off), offsetof(rte_mbuf, pkt_len), offsetof(rte_mbuf, data_len), offsetof(rte_mbuf, hash.usr)}) >= kFrom);
     static_assert(std::max({offsetof(rte_mbuf, data_off), offsetof(rte_mbuf, pkt_len), offsetof(rte_mbuf, data_len), offsetof(rte_mbuf, hash.usr)}) < kTo);
-    const auto described = [](std::uint16_t offset, std::uint16_t data, std::uint32_t whole, std::uint32_t usr) {
-        rte_mbuf buffer{};
-        buffer.data_off = offset;
-        buffer.data_len = data;
-        buffer.pkt_len = whole;
-        buffer.hash.usr = usr;
-        return description_of(&buffer);
-    };
-    return {.values = described(RTE_PKTMBUF_HEADROOM, length, length, generation), .mask = described(0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF)};
+    rte_mbuf values{}, mask{};
+    describe(values, RTE_PKTMBUF_HEADROOM, length, generation);
+    describe(mask, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF);
+    return {.values = description_of(&values), .mask = description_of(&mask)};
 }
 
 void FramePool::prepare(std::span<rte_mbuf* const> buffers) {
@@ -29,11 +31,8 @@ void FramePool::prepare(std::span<rte_mbuf* const> buffers) {
 }
 
 void FramePool::write_template(rte_mbuf* buffer) {
-    buffer->data_off = RTE_PKTMBUF_HEADROOM;
-    buffer->data_len = frame_.length();
-    buffer->pkt_len = frame_.length();
+    describe(*buffer, RTE_PKTMBUF_HEADROOM, frame_.length(), generation_);
     std::memcpy(begin_of(buffer), frame_.data(), frame_.length());
-    buffer->hash.usr = generation_;
     buffer->ol_flags = 0;
     if (frame_.checksums_by_hardware()) leave_checksums_to_hardware(buffer);
 }
@@ -48,9 +47,7 @@ void FramePool::leave_checksums_to_hardware(rte_mbuf* buffer) const {
 void FramePool::prefill() {
     std::vector<rte_mbuf*> home(rte_mempool_avail_count(pool_));
     std::size_t count = 0;
-    while (count < home.size() && rte_mempool_get(pool_, reinterpret_cast<void**>(&home[count])) == 0) {
-        ++count;
-    }
+    while (count < home.size() && rte_mempool_get(pool_, reinterpret_cast<void**>(&home[count])) == 0) ++count;
     prepare({home.data(), count});
     rte_mempool_put_bulk(pool_, reinterpret_cast<void* const*>(home.data()), static_cast<unsigned>(count));
 }

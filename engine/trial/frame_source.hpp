@@ -60,6 +60,7 @@ private:
         Description values, mask;
     };
     static Expected expected(std::uint16_t length, std::uint32_t generation);
+    static void describe(rte_mbuf& buffer, std::uint16_t offset, std::uint32_t length, std::uint32_t generation);  // writes just that
     [[nodiscard]] bool differs(Description some) const {
         const Description bits = some & expected_.mask;
         return (bits[0] | bits[1] | bits[2] | bits[3]) != 0;

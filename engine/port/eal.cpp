@@ -56,14 +56,14 @@ std::vector<std::string> arguments(const EalOptions& options, const Memory& memo
     std::vector<std::string> all{"dutperf-engine",
                                  memory.huge_pages ? "--in-memory" : "--no-shconf",
                                  "--no-telemetry",
-                                 "--iova-mode=va",
                                  "--log-level=*:error",
                                  "-l",
                                  std::to_string(first_allowed_core()),
                                  "-m",
-                                 std::to_string(options.megabytes)};
+                                 std::to_string(memory.huge_pages ? options.megabytes : options.small_page_megabytes)};
     if (!memory.huge_pages) all.emplace_back("--no-huge");
-    if (options.pci_devices.empty()) all.emplace_back("--no-pci");
+    // The buses say which addresses cards can use: virtual ones behind an IOMMU, else physical ones. Where there is no card, virtual ones need no privilege.
+    if (options.pci_devices.empty()) all.insert(all.end(), {"--no-pci", "--iova-mode=va"});
     for (const std::string& device : options.pci_devices) {
         all.emplace_back("-a");
         all.push_back(device);
@@ -91,7 +91,8 @@ Memory start_eal(const EalOptions& options) {
     }
     sched_setaffinity(0, sizeof allowed, &allowed);  // DPDK pins the calling thread to a core that the hot loops may want
     started = memory;
-    return memory;
+    started->virtual_addresses = rte_eal_iova_mode() == RTE_IOVA_VA;
+    return *started;
 }
 
 std::string dpdk_version() {

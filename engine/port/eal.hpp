@@ -12,16 +12,17 @@ enum class MemoryChoice : std::uint8_t { automatic, huge_pages, no_huge_pages };
 
 struct EalOptions {
     MemoryChoice memory = MemoryChoice::automatic;
-    std::uint64_t megabytes = 256;
-    std::vector<std::string> pci_devices;  // the only ones that DPDK may touch
+    std::uint64_t megabytes = 256, small_page_megabytes = 256;  // needed of huge pages, of 4 kB pages
+    std::vector<std::string> pci_devices;                       // the only ones that DPDK may touch: `0000:01:00.0,KEY=VALUE`
 };
 
 struct Memory {
     bool huge_pages = false;
     std::uint64_t page_kb = 4;
+    bool virtual_addresses = true;  // devices are given addresses of this process, which an IOMMU translates; else physical ones
 };
 
-// Throws Error "no_memory" or "internal".
+// Throws Error "no_memory", "port_unavailable" or "internal".
 Memory start_eal(const EalOptions& options);
 
 std::string dpdk_version();

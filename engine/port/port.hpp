@@ -2,32 +2,20 @@
 // A port of the tester: a DPDK device with as many queues each way as are asked for, opened from a port spec, and what its driver and the kernel count.
 #pragma once
 
-#include <rte_mempool.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "frame/address.hpp"
 #include "port/burst.hpp"
+#include "port/device.hpp"
 #include "port/hardware.hpp"
 #include "port/kernel_interface.hpp"
-#include "port/port_spec.hpp"
+#include "port/pool.hpp"
+#include "port/port_options.hpp"
 
 namespace dutperf {
-
-struct PortOptions {
-    std::string side;  // "left" or "right": the name in messages
-    PortSpec spec;
-    std::optional<Mac> mac;             // instead of the device's own
-    std::uint32_t receive_ring = 4096;  // frames
-    std::uint16_t max_frame_size = 1522;
-    std::uint16_t queues = 1;  // each way
-    Helps hardware = {};       // to use; refused where the port does not offer it
-    unsigned buffers = 0;      // for received frames, for each queue; 0: as many as the receiving loop needs, which keeps none
-};
 
 struct LinkStatus {
     bool up = false;
@@ -45,32 +33,6 @@ struct PortCounters {
     std::uint64_t carrier_changes = 0;
     std::uint64_t taken_down = 0;     // grows where the tester's own interface was taken down, or still is at a reading
     bool counts_transmitted = false;  // interface_sent means something
-};
-
-struct PoolDeleter {
-    void operator()(rte_mempool* pool) const { rte_mempool_free(pool); }
-};
-using Pool = std::unique_ptr<rte_mempool, PoolDeleter>;
-
-// A pool of `count` frames with room for `frame_size` bytes each. Throws Error "no_memory".
-Pool make_pool(const std::string& name, unsigned count, std::uint32_t frame_size);
-
-// Bytes that a received frame may need: af_packet hands over slots of a power of two.
-std::uint32_t receive_buffer_size(std::uint16_t max_frame_size);
-
-// A DPDK device; one that was made for the purpose is removed again.
-class Device {
-public:
-    // Throws Error "port_unavailable".
-    explicit Device(const PortOptions& options);
-    ~Device();
-    Device(const Device&) = delete;
-    Device& operator=(const Device&) = delete;
-    [[nodiscard]] std::uint16_t id() const { return id_; }
-
-private:
-    std::uint16_t id_ = 0;
-    std::string made_;  // its name; empty where it was there before
 };
 
 class Port {

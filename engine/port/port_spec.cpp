@@ -1,28 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "port/port_spec.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstdio>
 #include <regex>
 
 #include "port/error.hpp"
 
 namespace dutperf {
 
+namespace {
+
+// Virtual devices whose drivers copy frames, or pass them on to somebody who copies.
+constexpr std::array<std::string_view, 9> kCopying{"net_af_packet", "net_af_xdp", "net_memif",       "net_null", "net_pcap",
+                                                   "net_ring",      "net_tap",    "net_virtio_user", "net_vhost"};
+
+// As the kernel names it: 0000:3b:00.0.
+std::string kernel_name(const std::smatch& address) {
+    const unsigned long domain = address[1].matched ? std::stoul(address[1].str(), nullptr, 16) : 0;
+    std::array<char, 16> text{};
+    std::snprintf(text.data(), text.size(), "%04lx:%02lx:%02lx.%s", domain, std::stoul(address[2].str(), nullptr, 16),
+                  std::stoul(address[3].str(), nullptr, 16), address[4].str().c_str());
+    return text.data();
+}
+
+}  // namespace
+
+bool PortSpec::does_dma() const {
+    if (kind == Kind::pci) return true;
+    return kind == Kind::vdev && std::ranges::none_of(kCopying, [this](std::string_view name) { return argument.starts_with(name); });
+}
+
 PortSpec parse_port_spec(const std::string& text, const std::string& field) {
     using Kind = PortSpec::Kind;
-    static const std::regex pci("[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\\.[0-7]");
-    if (std::regex_match(text, pci)) return {.kind = Kind::pci, .argument = text};
-    if (text == "ring") return {.kind = Kind::ring, .argument = {}};
-    if (text == "null") return {.kind = Kind::null, .argument = {}};
+    static const std::regex pci("(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\\.([0-7])(?:,(\\S+))?");
+    if (std::smatch address; std::regex_match(text, address, pci)) return {.kind = Kind::pci, .argument = kernel_name(address), .devargs = address[5].str()};
+    if (text == "ring") return {.kind = Kind::ring, .argument = {}, .devargs = {}};
+    if (text == "null") return {.kind = Kind::null, .argument = {}, .devargs = {}};
     struct Prefix {
         std::string text;
         Kind kind;
     };
     static const std::array<Prefix, 3> prefixes{{{"af_packet:", Kind::af_packet}, {"af_xdp:", Kind::af_xdp}, {"vdev:", Kind::vdev}}};
     for (const auto& [prefix, kind] : prefixes) {
-        if (text.starts_with(prefix) && text.size() > prefix.size()) return {.kind = kind, .argument = text.substr(prefix.size())};
+        if (text.starts_with(prefix) && text.size() > prefix.size()) return {.kind = kind, .argument = text.substr(prefix.size()), .devargs = {}};
     }
-    throw Error("bad_request", "'" + text + "' is no port: use a PCI address such as 0000:01:00.0, af_xdp:IF, af_packet:IF, ring, null or vdev:DEVARGS", field);
+    throw Error("bad_request", "'" + text + "' is not a port: use a PCI address such as 0000:01:00.0, af_xdp:IF, af_packet:IF, ring, null or vdev:DEVARGS",
+                field);
 }
 
 }  // namespace dutperf

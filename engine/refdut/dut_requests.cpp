@@ -68,6 +68,7 @@ DutRequest read_dut(Reader params) {
         read_routes(routes, side, request.routes);
         routes.finish();
     }
+    for (SideRequest& side : request.sides) side.port.reach = reach_of(request.sides);
     if (auto translator = params.optional_object("translator")) {
         read_routes(*translator, kTranslatorExit, request.routes);
         request.translator.emplace(read_translator(*translator));

@@ -21,10 +21,13 @@ constexpr std::size_t kDamagedBytes = 8;      // at the packet's end, where noth
 constexpr std::uint16_t kOverheadOfMtu = 18;  // Ethernet header and FCS
 
 EalOptions eal_options(const DutRequest& request) {
-    const std::uint64_t buffer = std::max<std::uint64_t>(2048, receive_buffer_size(request.max_frame_size)) + 512;
-    EalOptions options{.memory = request.memory, .megabytes = (2ULL * request.buffers + kCopies) * buffer / (1024 * 1024) + 128, .pci_devices = {}};
+    const auto megabytes = [&request](std::uint64_t page_bytes) {
+        const std::uint64_t buffer = buffer_bytes(receive_buffer_size(request.max_frame_size), reach_of(request.sides), page_bytes);
+        return (2ULL * request.buffers + kCopies) * buffer / (1024 * 1024) + 128;
+    };
+    EalOptions options{.memory = request.memory, .megabytes = megabytes(kHugePageBytes), .small_page_megabytes = megabytes(kSmallPageBytes), .pci_devices = {}};
     for (const SideRequest& side : request.sides) {
-        if (side.port.spec.kind == PortSpec::Kind::pci) options.pci_devices.push_back(side.port.spec.argument);
+        if (side.port.spec.kind == PortSpec::Kind::pci) options.pci_devices.push_back(side.port.spec.device_name());
     }
     return options;
 }
@@ -55,8 +58,8 @@ ReferenceDut::ReferenceDut(const DutRequest& request)
 
 void ReferenceDut::open(const DutRequest& request) {
     start_eal(eal_options(request));
-    control_pool_ = make_pool("control", 1023, kShortestFrame);
-    copy_pool_ = make_pool("copies", kCopies, request.max_frame_size);
+    control_pool_ = make_pool({"control", 1023, kShortestFrame, reach_of(request.sides), SOCKET_ID_ANY});
+    copy_pool_ = make_pool({"copies", kCopies, request.max_frame_size, reach_of(request.sides), SOCKET_ID_ANY});
     buffers_.pool = copy_pool_.get();
     for (std::size_t side = 0; side < 2; ++side) {
         PortOptions options = request.sides[side].port;

@@ -187,6 +187,10 @@ Helps read_hardware(Reader& params) {
     return helps;
 }
 
+Reach reach_of(const std::array<SideRequest, 2>& sides) {
+    return sides[0].port.spec.does_dma() || sides[1].port.spec.does_dma() ? Reach::device : Reach::processor;
+}
+
 OpenRequest read_open(Reader params) {
     OpenRequest request;
     request.sides = {read_side(params.object("left"), "left"), read_side(params.object("right"), "right")};
@@ -201,7 +205,9 @@ OpenRequest read_open(Reader params) {
     params.finish();
     const auto is_ring = [&](std::size_t side) { return request.sides[side].port.spec.kind == PortSpec::Kind::ring; };
     if (is_ring(0) != is_ring(1)) params.fail(is_ring(0) ? "right.port" : "left.port", "must be ring as well: ring joins both ports");
+    const Reach reach = reach_of(request.sides);
     for (SideRequest& side : request.sides) {
+        side.port.reach = reach;
         side.port.max_frame_size = request.max_frame_size;
         side.port.queues = request.queues;
         side.port.hardware = request.hardware;

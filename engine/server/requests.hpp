@@ -31,6 +31,9 @@ struct OpenRequest {
     std::chrono::milliseconds resolve_timeout{3000};
 };
 
+// Who reads the frames of both ports.
+Reach reach_of(const std::array<SideRequest, 2>& sides);
+
 // All throw Error "bad_request".
 SideRequest read_side(Reader side, const std::string& name);  // what concerns both ports is not set in its `port`
 MemoryChoice read_memory(Reader& params);

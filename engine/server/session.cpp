@@ -12,17 +12,21 @@ namespace {
 // For each queue: enough for a driver's transmit ring, the pools' caches and a burst under way.
 unsigned frames_per_pool(std::uint16_t max_frame_size) { return max_frame_size > 2048 ? 4095 : 8191; }
 
-std::uint64_t megabytes_needed(std::uint16_t max_frame_size, std::uint16_t queues) {
-    constexpr std::uint64_t kFramePools = 4, kReceivePools = 2, kOverhead = 512, kOtherMb = 128;
-    const std::uint64_t sent = std::max<std::uint64_t>(2048, max_frame_size) + kOverhead;
-    const std::uint64_t received = std::max<std::uint64_t>(2048, receive_buffer_size(max_frame_size)) + kOverhead;
-    return queues * frames_per_pool(max_frame_size) * (kFramePools * sent + kReceivePools * received) / (1024 * 1024) + kOtherMb;
+std::uint64_t megabytes_needed(const OpenRequest& request, std::uint64_t page_bytes) {
+    constexpr std::uint64_t kFramePools = 4, kReceivePools = 2, kOtherMb = 128;
+    const Reach reach = reach_of(request.sides);
+    const std::uint64_t sent = buffer_bytes(request.max_frame_size, reach, page_bytes);
+    const std::uint64_t received = buffer_bytes(receive_buffer_size(request.max_frame_size), reach, page_bytes);
+    return request.queues * frames_per_pool(request.max_frame_size) * (kFramePools * sent + kReceivePools * received) / (1024 * 1024) + kOtherMb;
 }
 
 EalOptions eal_options(const OpenRequest& request) {
-    EalOptions options{.memory = request.memory, .megabytes = megabytes_needed(request.max_frame_size, request.queues), .pci_devices = {}};
+    EalOptions options{.memory = request.memory,
+                       .megabytes = megabytes_needed(request, kHugePageBytes),
+                       .small_page_megabytes = megabytes_needed(request, kSmallPageBytes),
+                       .pci_devices = {}};
     for (const SideRequest& side : request.sides) {
-        if (side.port.spec.kind == PortSpec::Kind::pci) options.pci_devices.push_back(side.port.spec.argument);
+        if (side.port.spec.kind == PortSpec::Kind::pci) options.pci_devices.push_back(side.port.spec.device_name());
     }
     return options;
 }
@@ -50,8 +54,9 @@ void Session::open_ports() {
 
 void Session::make_buffers() {
     const unsigned count = frames_per_pool(request_.max_frame_size) * request_.queues;
-    for (std::size_t i = 0; i < frame_pools_.size(); ++i) frame_pools_[i] = make_pool("frames_" + std::to_string(i), count, request_.max_frame_size);
-    control_pool_ = make_pool("control", 1023, kMinFrameSize);
+    for (std::size_t i = 0; i < frame_pools_.size(); ++i)
+        frame_pools_[i] = make_pool({"frames_" + std::to_string(i), count, request_.max_frame_size, reach_of(request_.sides), ports_[i / 2]->numa_node()});
+    control_pool_ = make_pool({"control", 1023, kMinFrameSize, reach_of(request_.sides), SOCKET_ID_ANY});
     for (std::size_t side = 0; side < 2; ++side) {
         control_rings_[side].reset(rte_ring_create(("control_" + ports_[side]->side()).c_str(), 256, SOCKET_ID_ANY, 0));  // for all loops of the port
         if (!control_rings_[side]) throw Error("no_memory", "no memory for the ring of control frames");

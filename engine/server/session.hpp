@@ -47,10 +47,10 @@ private:
     RoleCores cores_;
     OtherCores other_cores_;
     Memory memory_;
+    std::array<Pool, 4> frame_pools_;  // outlive the ports, whose transmit rings still hold their frames
+    Pool control_pool_;
     std::array<std::unique_ptr<Port>, 2> ports_;
     std::array<std::unique_ptr<FollowedClock>, 2> clocks_;  // of the ports, where one is needed
-    std::array<Pool, 4> frame_pools_;
-    Pool control_pool_;
     std::array<std::unique_ptr<rte_ring, RingDeleter>, 2> control_rings_;
     std::array<std::unique_ptr<Station>, 2> stations_;
     std::optional<double> skew_ticks_;

@@ -29,7 +29,7 @@ public:
     explicit PagedPool(const std::string& name) {
         start_eal({.memory = MemoryChoice::no_huge_pages, .megabytes = 64, .pci_devices = {}});
         pages_ = static_cast<std::uint8_t*>(mmap(nullptr, kBuffers * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-        pool_ = make_pool(name, kBuffers, kMinFrameSize);
+        pool_ = make_pool({.name = name, .count = kBuffers, .frame_size = kMinFrameSize});
         const auto give_page = [](rte_mempool* /*pool*/, void* pages, void* buffer, unsigned i) {
             static_cast<rte_mbuf*>(buffer)->buf_addr = static_cast<std::uint8_t*>(pages) + i * kPage;
         };

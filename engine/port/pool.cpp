@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "port/pool.hpp"
+
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+#include <rte_mbuf_pool_ops.h>
+#include <rte_memory.h>
+
+#include <algorithm>
+
+#include "port/error.hpp"
+
+namespace dutperf {
+
+namespace {
+
+constexpr unsigned kPoolCache = 256;
+
+// Buffers that a device reaches by itself lie within pages whose bus addresses are known. Others may cross page borders, and then have no bus address: in
+// 4 kB pages each would otherwise begin a page, and all their headers fall into one set of the first-level cache.
+unsigned flags_for(Reach reach) { return reach == Reach::device ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG; }
+
+rte_mempool* create_empty(const PoolOptions& options, std::uint16_t room) {
+    const auto element = static_cast<unsigned>(sizeof(rte_mbuf)) + room;
+    const auto on_node = [&](int node) {
+        return rte_mempool_create_empty(options.name.c_str(), options.count, element, kPoolCache, sizeof(rte_pktmbuf_pool_private), node,
+                                        flags_for(options.reach));
+    };
+    return on_node(options.numa_node);
+}
+
+std::uint16_t room_for(std::uint32_t frame_size) {
+    return static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + std::max<std::uint32_t>(2048, RTE_ALIGN_CEIL(frame_size, 64U)));
+}
+
+}  // namespace
+
+std::uint64_t buffer_bytes(std::uint32_t frame_size, Reach reach, std::uint64_t page_bytes) {
+    constexpr std::uint64_t kHeaders = 256;  // of the pool and of the frame, and what the pool puts between frames
+    const std::uint64_t bytes = room_for(frame_size) + kHeaders;
+    return reach == Reach::device && page_bytes == kSmallPageBytes ? RTE_ALIGN_CEIL(bytes, kSmallPageBytes) : bytes;
+}
+
+// As rte_pktmbuf_pool_create() does, which cannot be told how buffers lie.
+Pool make_pool(const PoolOptions& options) {
+    const std::uint16_t room = room_for(options.frame_size);
+    rte_pktmbuf_pool_private size{.mbuf_data_room_size = room, .mbuf_priv_size = 0, .flags = 0};
+    Pool pool(create_empty(options, room));
+    const bool made = pool && rte_mempool_set_ops_byname(pool.get(), rte_mbuf_best_mempool_ops(), nullptr) == 0;
+    if (made) rte_pktmbuf_pool_init(pool.get(), &size);
+    if (!made || rte_mempool_populate_default(pool.get()) < 0) {
+        throw Error("no_memory",
+                    "no memory for " + std::to_string(options.count) + " frames of " + std::to_string(room) + " bytes: " + rte_strerror(rte_errno));
+    }
+    rte_mempool_obj_iter(pool.get(), rte_pktmbuf_init, nullptr);
+    if (options.reach == Reach::device) require_reachable(pool.get());
+    return pool;
+}
+
+void require_reachable(rte_mempool* pool) {
+    std::uint64_t unreachable = 0;
+    const auto check = [](rte_mempool* /*pool*/, void* count, void* buffer, unsigned /*index*/) {
+        const auto* const frame = static_cast<const rte_mbuf*>(buffer);
+        const auto* const first = static_cast<const std::uint8_t*>(frame->buf_addr);
+        const std::uint64_t last = frame->buf_len - 1;
+        const rte_iova_t iova = rte_mbuf_iova_get(frame);
+        const bool reached = iova != RTE_BAD_IOVA && rte_mem_virt2iova(first) == iova && rte_mem_virt2iova(first + last) == iova + last;
+        *static_cast<std::uint64_t*>(count) += reached ? 0 : 1;
+    };
+    rte_mempool_obj_iter(pool, check, &unreachable);
+    if (unreachable == 0) return;
+    throw Error("internal", std::to_string(unreachable) + " of the " + std::to_string(pool->size) + " buffers of the pool " + pool->name +
+                                " have a bus address (IOVA) that is not theirs: a device would send and overwrite other memory");
+}
+
+}  // namespace dutperf

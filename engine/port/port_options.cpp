@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "port/port_options.hpp"
+
+#include "port/error.hpp"
+
+namespace dutperf {
+
+void unavailable(const PortOptions& options, const std::string& message) { throw Error("port_unavailable", message, options.side + ".port"); }
+
+}  // namespace dutperf

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A port as the user names it becomes what DPDK and the kernel call it.
+#include "port/port_spec.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "port/error.hpp"
+
+namespace dutperf {
+namespace {
+
+using Kind = PortSpec::Kind;
+
+struct Row {
+    std::string text;
+    Kind kind;
+    std::string argument, devargs;
+    bool does_dma;
+};
+
+const std::array kRows{
+    Row{"0000:01:00.0", Kind::pci, "0000:01:00.0", "", true},
+    Row{"01:00.0", Kind::pci, "0000:01:00.0", "", true},
+    Row{"0000:AF:00.1", Kind::pci, "0000:af:00.1", "", true},
+    Row{"10000:3B:00.0", Kind::pci, "10000:3b:00.0", "", true},
+    Row{"0000:3b:00.0,dv_flow_en=0,txq_inline_max=0", Kind::pci, "0000:3b:00.0", "dv_flow_en=0,txq_inline_max=0", true},
+    Row{"af_packet:eth1", Kind::af_packet, "eth1", "", false},
+    Row{"af_xdp:eth1", Kind::af_xdp, "eth1", "", false},
+    Row{"ring", Kind::ring, "", "", false},
+    Row{"null", Kind::null, "", "", false},
+    Row{"vdev:net_pcap0,rx_pcap=a.pcap", Kind::vdev, "net_pcap0,rx_pcap=a.pcap", "", false},
+    Row{"vdev:net_bonding0,slave=0000:01:00.0", Kind::vdev, "net_bonding0,slave=0000:01:00.0", "", true},
+};
+
+TEST(PortSpec, IsReadAsTheKernelNamesIt) {
+    for (const Row& row : kRows) {
+        const PortSpec spec = parse_port_spec(row.text, "left.port");
+        EXPECT_EQ(spec.kind, row.kind) << row.text;
+        EXPECT_EQ(spec.argument, row.argument) << row.text;
+        EXPECT_EQ(spec.devargs, row.devargs) << row.text;
+        EXPECT_EQ(spec.does_dma(), row.does_dma) << row.text;
+    }
+}
+
+TEST(PortSpec, GivesDpdkTheArgumentsOfACardsDriver) {
+    EXPECT_EQ(parse_port_spec("3B:00.0", "left.port").device_name(), "0000:3b:00.0");
+    EXPECT_EQ(parse_port_spec("3b:00.0,a=1", "left.port").device_name(), "0000:3b:00.0,a=1");
+}
+
+TEST(PortSpec, RefusesWhatIsNotAPort) {
+    for (const char* const text : {"", "eth 1", "0000:01:00", "0000:01:00.8", "01:00.0,", "af_xdp:", "000:01:00.0"}) {
+        EXPECT_THROW((void)parse_port_spec(text, "left.port"), Error) << text;
+    }
+}
+
+}  // namespace
+}  // namespace dutperf

@@ -9,11 +9,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <filesystem>
 #include <vector>
 
 #include "port/error.hpp"
 #include "port/kernel_interface.hpp"
+#include "port/pci_device.hpp"
 
 namespace dutperf {
 
@@ -70,9 +70,38 @@ int make_ring_port(const PortOptions& options) {
     return rte_eth_from_rings(("dutperf_" + options.side).c_str(), receive, queues, transmit, queues, SOCKET_ID_ANY);
 }
 
+// DPDK took the cards when it started; one that was given back since, or was not fit then, is taken now.
+std::uint16_t take_card(const PortOptions& options) {
+    const std::string& address = options.spec.argument;
+    std::uint16_t id = 0;
+    if (rte_eth_dev_get_port_by_name(address.c_str(), &id) == 0) return id;
+    if (const auto obstacle = obstacle_of_pci_device(address)) unavailable(options, *obstacle);
+    const int error = rte_eal_hotplug_add("pci", address.c_str(), options.spec.devargs.c_str());
+    if (error == 0 && rte_eth_dev_get_port_by_name(address.c_str(), &id) == 0) return id;
+    unavailable(options, "no DPDK driver took the PCI device " + address + (error != 0 ? std::string(": ") + rte_strerror(-error) : "") +
+                             "; is there one for this card, and is every card of its IOMMU group bound to vfio-pci?");
+}
+
 }  // namespace
 
 std::uint32_t receive_buffer_size(std::uint16_t max_frame_size) { return std::bit_ceil(std::uint32_t{max_frame_size} + 128U); }
+
+namespace {
+
+unsigned usual_pool_frames(const PortOptions& options) { return options.buffers != 0 ? options.buffers : options.max_frame_size > 2048 ? 4095 : 8191; }
+
+}  // namespace
+
+std::uint16_t most_receive_descriptors(const PortOptions& options) {
+    const std::uint32_t wanted = std::min<std::uint32_t>(std::bit_ceil(options.receive_ring), 32768);
+    return static_cast<std::uint16_t>(std::min(wanted, usual_pool_frames(options) / 2 + 1));  // the rest is for frames in flight
+}
+
+unsigned receive_pool_frames(const PortOptions& options) {
+    constexpr unsigned kInFlight = 2047;  // caches of the pool, and bursts
+    const unsigned filled = options.spec.does_dma() ? 2U * most_receive_descriptors(options) + kInFlight : 0;
+    return std::max(usual_pool_frames(options), filled);
+}
 
 std::uint16_t queues_apart(const PortOptions& options) {
     constexpr std::uint16_t kApart = 3;
@@ -86,21 +115,21 @@ Device::Device(const PortOptions& options) {
         const int port = make_ring_port(options);
         if (port < 0) unavailable(options, "the ring port could not be made");
         id_ = static_cast<std::uint16_t>(port);
+        bus_ = "vdev";
         made_ = "net_ring_dutperf_" + options.side;
         return;
     }
     if (options.spec.kind == PortSpec::Kind::pci) {
-        if (!std::filesystem::exists("/sys/bus/pci/devices/" + argument)) unavailable(options, "there is no PCI device " + argument);
-        if (rte_eth_dev_get_port_by_name(argument.c_str(), &id_) != 0) {
-            unavailable(options, "no DPDK driver took the PCI device " + argument +
-                                     ": bind it to vfio-pci (dpdk-devbind.py), or use a driver that shares it with the kernel");
-        }
+        id_ = take_card(options);
+        bus_ = "pci";
+        made_ = argument;
         return;
     }
     const Vdev vdev = vdev_of(options);
     if (const int error = rte_eal_hotplug_add("vdev", vdev.name.c_str(), vdev.arguments.c_str()); error != 0) {
         unavailable(options, "the device " + vdev.name + " (" + vdev.arguments + ") could not be made: " + rte_strerror(-error));
     }
+    bus_ = "vdev";
     made_ = vdev.name;
     if (rte_eth_dev_get_port_by_name(vdev.name.c_str(), &id_) != 0) unavailable(options, "the device " + vdev.name + " is no network port");
 }
@@ -108,7 +137,7 @@ Device::Device(const PortOptions& options) {
 Device::~Device() {
     rte_eth_dev_stop(id_);
     rte_eth_dev_close(id_);
-    if (!made_.empty()) rte_eal_hotplug_remove("vdev", made_.c_str());
+    rte_eal_hotplug_remove(bus_.c_str(), made_.c_str());
 }
 
 }  // namespace dutperf

@@ -87,6 +87,12 @@ Memory start_eal(const EalOptions& options) {
     rte_openlog_stream(stderr);
     if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) {
         const std::string reason = rte_strerror(rte_errno);
+        if (!options.pci_devices.empty() && !memory.huge_pages) {
+            throw Error("no_memory",
+                        "DPDK did not start with 4 kB pages (" + reason + "): without an IOMMU a card needs huge pages; reserve " +
+                            std::to_string(options.megabytes) + " MB (vm.nr_hugepages, or dutperf doctor --fix)",
+                        "memory");
+        }
         throw Error(rte_errno == ENOMEM ? "no_memory" : "internal", "DPDK did not start: " + reason);
     }
     sched_setaffinity(0, sizeof allowed, &allowed);  // DPDK pins the calling thread to a core that the hot loops may want

@@ -111,6 +111,17 @@ std::vector<int> packet_sockets(unsigned interface_index) {
     return found;
 }
 
+// Whether the interface's driver answered, into the structure that begins with ethtool's command.
+bool ask_ethtool(const std::string& name, void* command) {
+    ifreq request{};
+    name.copy(request.ifr_name, IFNAMSIZ - 1);
+    request.ifr_data = static_cast<char*>(command);
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool answered = fd >= 0 && ioctl(fd, SIOCETHTOOL, &request) == 0;
+    if (fd >= 0) close(fd);
+    return answered;
+}
+
 }  // namespace
 
 std::optional<KernelInterface> kernel_interface(const std::string& name) {
@@ -127,15 +138,18 @@ std::optional<KernelInterface> kernel_interface(const std::string& name) {
     return found;
 }
 
+std::optional<FlowControl> interface_flow_control(const std::string& name) {
+    ethtool_pauseparam pause{};
+    pause.cmd = ETHTOOL_GPAUSEPARAM;
+    if (!ask_ethtool(name, &pause)) return std::nullopt;
+    if (pause.rx_pause == 0) return pause.tx_pause == 0 ? FlowControl::off : FlowControl::transmit;
+    return pause.tx_pause == 0 ? FlowControl::receive : FlowControl::full;
+}
+
 std::uint16_t xdp_queues(const std::string& name) {
     ethtool_channels channels{};
     channels.cmd = ETHTOOL_GCHANNELS;
-    ifreq request{};
-    name.copy(request.ifr_name, IFNAMSIZ - 1);
-    request.ifr_data = reinterpret_cast<char*>(&channels);
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const bool known = fd >= 0 && ioctl(fd, SIOCETHTOOL, &request) == 0 && channels.max_combined != 0;
-    if (fd >= 0) close(fd);
+    const bool known = ask_ethtool(name, &channels) && channels.max_combined != 0;
     return known ? static_cast<std::uint16_t>(channels.combined_count) : std::uint16_t{1};
 }
 

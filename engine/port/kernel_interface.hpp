@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "port/link.hpp"
+
 namespace dutperf {
 
 struct KernelInterface {
@@ -22,6 +24,9 @@ struct KernelInterface {
 
 // Asks the kernel by rtnetlink, so the answer is of this process' network namespace whatever is mounted on /sys. Nothing if there is no such interface.
 std::optional<KernelInterface> kernel_interface(const std::string& name);
+
+// Of an interface that uses flow control (ethtool -a); nothing where its driver does not know any.
+std::optional<FlowControl> interface_flow_control(const std::string& name);
 
 // Queues of an interface that AF_XDP sockets can have: those that receive and transmit (ethtool -l); 1 where its driver does not tell of any.
 std::uint16_t xdp_queues(const std::string& name);

@@ -20,17 +20,21 @@ constexpr unsigned kPoolCache = 256;
 // 4 kB pages each would otherwise begin a page, and all their headers fall into one set of the first-level cache.
 unsigned flags_for(Reach reach) { return reach == Reach::device ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG; }
 
-rte_mempool* create_empty(const PoolOptions& options, std::uint16_t room) {
-    const auto element = static_cast<unsigned>(sizeof(rte_mbuf)) + room;
-    const auto on_node = [&](int node) {
-        return rte_mempool_create_empty(options.name.c_str(), options.count, element, kPoolCache, sizeof(rte_pktmbuf_pool_private), node,
-                                        flags_for(options.reach));
-    };
-    return on_node(options.numa_node);
-}
-
 std::uint16_t room_for(std::uint32_t frame_size) {
     return static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + std::max<std::uint32_t>(2048, RTE_ALIGN_CEIL(frame_size, 64U)));
+}
+
+// As rte_pktmbuf_pool_create() does, which cannot be told how buffers lie. Nothing, and rte_errno, where the node has no memory for it.
+Pool make_on_node(const PoolOptions& options, int node) {
+    const std::uint16_t room = room_for(options.frame_size);
+    rte_pktmbuf_pool_private size{.mbuf_data_room_size = room, .mbuf_priv_size = 0, .flags = 0};
+    Pool pool(rte_mempool_create_empty(options.name.c_str(), options.count, static_cast<unsigned>(sizeof(rte_mbuf)) + room, kPoolCache, sizeof size, node,
+                                       flags_for(options.reach)));
+    if (!pool || rte_mempool_set_ops_byname(pool.get(), rte_mbuf_best_mempool_ops(), nullptr) != 0) return nullptr;
+    rte_pktmbuf_pool_init(pool.get(), &size);
+    if (rte_mempool_populate_default(pool.get()) < 0) return nullptr;
+    rte_mempool_obj_iter(pool.get(), rte_pktmbuf_init, nullptr);
+    return pool;
 }
 
 }  // namespace
@@ -41,18 +45,13 @@ std::uint64_t buffer_bytes(std::uint32_t frame_size, Reach reach, std::uint64_t 
     return reach == Reach::device && page_bytes == kSmallPageBytes ? RTE_ALIGN_CEIL(bytes, kSmallPageBytes) : bytes;
 }
 
-// As rte_pktmbuf_pool_create() does, which cannot be told how buffers lie.
 Pool make_pool(const PoolOptions& options) {
-    const std::uint16_t room = room_for(options.frame_size);
-    rte_pktmbuf_pool_private size{.mbuf_data_room_size = room, .mbuf_priv_size = 0, .flags = 0};
-    Pool pool(create_empty(options, room));
-    const bool made = pool && rte_mempool_set_ops_byname(pool.get(), rte_mbuf_best_mempool_ops(), nullptr) == 0;
-    if (made) rte_pktmbuf_pool_init(pool.get(), &size);
-    if (!made || rte_mempool_populate_default(pool.get()) < 0) {
-        throw Error("no_memory",
-                    "no memory for " + std::to_string(options.count) + " frames of " + std::to_string(room) + " bytes: " + rte_strerror(rte_errno));
+    Pool pool = make_on_node(options, options.numa_node);
+    if (!pool && options.numa_node != SOCKET_ID_ANY) pool = make_on_node(options, SOCKET_ID_ANY);
+    if (!pool) {
+        throw Error("no_memory", "no memory for " + std::to_string(options.count) + " frames of " + std::to_string(room_for(options.frame_size)) +
+                                     " bytes: " + rte_strerror(rte_errno));
     }
-    rte_mempool_obj_iter(pool.get(), rte_pktmbuf_init, nullptr);
     if (options.reach == Reach::device) require_reachable(pool.get());
     return pool;
 }

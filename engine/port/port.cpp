@@ -44,6 +44,7 @@ Port::Port(const PortOptions& options) : options_(options), queues_apart_(queues
     }
     device_.emplace(options_);
     configure();
+    if (!options_.spec.uses_kernel_interface()) link_watch_.emplace(id(), options_.spec.kind == PortSpec::Kind::pci ? options_.spec.argument : "");
 }
 
 void Port::check_interface() const {
@@ -70,11 +71,9 @@ void Port::require_queues(const std::string& what, std::uint16_t receive, std::u
 void Port::configure() {
     rte_eth_dev_info info{};
     if (rte_eth_dev_info_get(id(), &info) != 0) unavailable(options_, "the driver tells nothing about the port");
-    rte_eth_conf conf{};
-    // virtual drivers name limits that they do not enforce: they get the most that they admit
-    const std::uint32_t largest = std::min<std::uint32_t>(info.max_mtu, info.max_rx_pktlen - kOverheadOfMtu);
-    conf.rxmode.mtu = std::clamp<std::uint32_t>(options_.max_frame_size - kOverheadOfMtu, std::min<std::uint32_t>(RTE_ETHER_MIN_MTU, largest), largest);
     require_queues("driver " + driver(), info.max_rx_queues, info.max_tx_queues);
+    rte_eth_conf conf{};
+    conf.rxmode.mtu = mtu_within(info);
     const std::uint64_t hashes = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
     spreads_by_hash_ = options_.queues > 1 && hashes != 0;
     if (spreads_by_hash_) {
@@ -84,36 +83,102 @@ void Port::configure() {
     if (options_.hardware.contains(Help::send_at)) send_time_field();
     conf.txmode.offloads = transmit_offloads(options_.hardware, info.tx_offload_capa);
     conf.rxmode.offloads = receive_offloads(options_.hardware, info.rx_offload_capa);
-    std::uint16_t receive = static_cast<std::uint16_t>(std::min<std::uint32_t>(std::bit_ceil(options_.receive_ring), 32768)), transmit = kTransmitRing;
-    const unsigned pool_size = options_.buffers != 0 ? options_.buffers : options_.max_frame_size > 2048 ? 4095 : 8191;
-    receive_pool_ = make_pool({.name = "receive_" + options_.side,
-                               .count = pool_size * options_.queues,
-                               .frame_size = receive_buffer_size(options_.max_frame_size),
-                               .reach = options_.reach,
-                               .numa_node = numa_node()});
-    const auto check = [this](int status, const char* step) {
-        if (status < 0) unavailable(options_, std::string(step) + " failed: " + rte_strerror(-status));
-    };
     const auto queues = static_cast<std::uint16_t>(options_.queues * queues_apart_);
     check(rte_eth_dev_configure(id(), queues, queues, &conf), "configuring the port");
-    check(rte_eth_dev_adjust_nb_rx_tx_desc(id(), &receive, &transmit), "sizing the port's rings");
-    // a driver may not want more buffers in its ring than the pool has left for frames in flight
-    receive = static_cast<std::uint16_t>(std::min<unsigned>(receive, pool_size / 2 + 1));
-    for (std::uint16_t queue = 0; queue < queues; ++queue) {
-        check(rte_eth_rx_queue_setup(id(), queue, receive, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, receive_pool_.get()), "setting up a receive queue");
-        check(rte_eth_tx_queue_setup(id(), queue, transmit, static_cast<unsigned>(SOCKET_ID_ANY), nullptr), "setting up a transmit queue");
-    }
+    require_mtu();
+    set_up_queues(queues);
     check(rte_eth_dev_start(id()), "starting the port");
     require_help();
     if (options_.spec.kind == PortSpec::Kind::af_packet) widen_packet_sockets(kernel_interface(options_.spec.argument)->index);
-    rte_eth_promiscuous_enable(id());  // the tester stands in for more than one host; drivers that cannot need not
+    read_own_mac();
+    accept_all();
+    require_flow_control();
+}
+
+void Port::check(int status, const char* step) const {
+    if (status < 0) unavailable(options_, std::string(step) + " failed: " + rte_strerror(-status));
+}
+
+// Virtual drivers name limits that they do not enforce: they get the most that they admit. A card would cut or drop what is longer.
+std::uint32_t Port::mtu_within(const rte_eth_dev_info& info) const {
+    const std::uint32_t largest = std::min<std::uint32_t>(info.max_mtu, info.max_rx_pktlen - kOverheadOfMtu), needed = options_.max_frame_size - kOverheadOfMtu;
+    if (options_.spec.does_dma() && needed > largest) {
+        unavailable(options_, "the driver " + driver() + " takes frames of " + std::to_string(largest + kOverheadOfMtu) + " bytes at most, not of " +
+                                  std::to_string(options_.max_frame_size));
+    }
+    return std::clamp<std::uint32_t>(needed, std::min<std::uint32_t>(RTE_ETHER_MIN_MTU, largest), largest);
+}
+
+// Some drivers take what rte_eth_dev_configure() is told, some what they are told by a call of its own, some neither.
+void Port::require_mtu() const {
+    if (!options_.spec.does_dma()) return;
+    const auto needed = static_cast<std::uint16_t>(options_.max_frame_size - kOverheadOfMtu);
+    const int status = rte_eth_dev_set_mtu(id(), needed);
+    std::uint16_t mtu = 0;
+    rte_eth_dev_get_mtu(id(), &mtu);
+    if (status < 0 && status != -ENOTSUP) check(status, "setting the MTU");
+    if (mtu >= needed) return;
+    unavailable(options_, "the driver " + driver() + " keeps an MTU of " + std::to_string(mtu) + ", frames of " + std::to_string(options_.max_frame_size) +
+                              " bytes need " + std::to_string(needed));
+}
+
+void Port::set_up_queues(std::uint16_t queues) {
+    std::uint16_t receive = most_receive_descriptors(options_), transmit = kTransmitRing;
+    check(rte_eth_dev_adjust_nb_rx_tx_desc(id(), &receive, &transmit), "sizing the port's rings");
+    receive_pool_ = make_pool({.name = "receive_" + options_.side,
+                               .count = receive_pool_frames(options_) * options_.queues,
+                               .frame_size = receive_buffer_size(options_.max_frame_size),
+                               .reach = options_.reach,
+                               .numa_node = numa_node()});
+    if (numa_node() >= 0 && receive_pool_->socket_id != numa_node()) {
+        warnings_.push_back("no memory is free on NUMA node " + std::to_string(numa_node()) + ", where the card of the " + side() +
+                            " port is: its frames lie on another node, which costs time for each; reserve huge pages there");
+    }
+    const auto node = static_cast<unsigned>(receive_pool_->socket_id);
+    for (std::uint16_t queue = 0; queue < queues; ++queue) {
+        check(rte_eth_rx_queue_setup(id(), queue, receive, node, nullptr, receive_pool_.get()), "setting up a receive queue");
+        check(rte_eth_tx_queue_setup(id(), queue, transmit, node, nullptr), "setting up a transmit queue");
+    }
     const bool kernel_ring = options_.spec.kind == PortSpec::Kind::af_packet || options_.spec.kind == PortSpec::Kind::ring;
     receive_ring_ = kernel_ring ? std::bit_ceil(options_.receive_ring) : receive;
     transmit_ring_ = kernel_ring ? std::bit_ceil(options_.receive_ring) : transmit;
+}
+
+void Port::read_own_mac() {
     rte_ether_addr own{};
     rte_eth_macaddr_get(id(), &own);
     std::ranges::copy(own.addr_bytes, mac_.begin());
     if (options_.mac) mac_ = *options_.mac;
+}
+
+// The tester needs what is sent to its own address, also to one that is not the card's, and to groups (Neighbour Discovery). Virtual drivers filter nothing.
+void Port::accept_all() {
+    if (rte_eth_promiscuous_enable(id()) == 0 || !options_.spec.does_dma()) return;
+    rte_ether_addr own{}, wanted{};
+    rte_eth_macaddr_get(id(), &own);
+    std::ranges::copy(mac_, wanted.addr_bytes);
+    const bool own_passes = rte_is_same_ether_addr(&own, &wanted) != 0 || rte_eth_dev_mac_addr_add(id(), &wanted, 0) == 0;
+    if (!own_passes || rte_eth_allmulticast_enable(id()) != 0) {
+        unavailable(options_, "the driver " + driver() + " has neither promiscuous mode nor filters for the address " + to_string(mac_) + " and for groups");
+    }
+    warnings_.push_back("the driver " + driver() + " of the " + side() +
+                        " port has no promiscuous mode: frames for addresses that are not the port's are not counted");
+}
+
+// A pause frame of the DUT would stop the sender, and make it a measurement of flow control. Ports that know none are left as they are.
+void Port::require_flow_control() {
+    if (!options_.spec.uses_kernel_interface() && set_flow_control(id(), options_.flow_control)) return;
+    const auto used = flow_control();
+    if (used == options_.flow_control || (!used && options_.flow_control == FlowControl::off)) return;
+    const std::string what = "flow control of the " + side() + " port is " + (used ? name_of(*used) : "not known to the driver " + driver()) + ", not " +
+                             name_of(options_.flow_control);
+    const std::string remedy = options_.spec.uses_kernel_interface() ? ": set it with ethtool -A " + options_.spec.argument : "";
+    if (options_.flow_control != FlowControl::off) throw Error("port_unavailable", what + remedy, "flow_control");
+    warnings_.push_back(what + remedy);
+}
+
+std::optional<FlowControl> Port::flow_control() const {
+    return options_.spec.uses_kernel_interface() ? interface_flow_control(options_.spec.argument) : flow_control_of(id());
 }
 
 // Asked of a port that is running: there is no other way to find out whether its clock can be read.
@@ -140,10 +205,7 @@ LinkStatus Port::link() const {
         const auto interface = kernel_interface(options_.spec.argument);
         return {.up = interface && interface->carrier, .mbps = 0};
     }
-    rte_eth_link link{};
-    if (rte_eth_link_get_nowait(id(), &link) < 0) return {};
-    const bool physical = options_.spec.kind == PortSpec::Kind::pci && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
-    return {.up = link.link_status != 0, .mbps = physical ? link.link_speed : 0};
+    return unplugged() ? LinkStatus{} : link_status(id(), options_.spec.kind == PortSpec::Kind::pci);
 }
 
 std::uint32_t Port::limit_rate(std::uint32_t mbps) const {
@@ -168,6 +230,10 @@ PortCounters Port::counters() {
         now.driver_sent = driver.opackets;
     }
     if (options_.spec.uses_kernel_interface()) read_kernel_counters(now);
+    if (link_watch_) {
+        link_watch_->poll_now();
+        now.carrier_changes = link_watch_->changes();
+    }
     return now;
 }
 

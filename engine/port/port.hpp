@@ -6,21 +6,18 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "frame/address.hpp"
 #include "port/burst.hpp"
 #include "port/device.hpp"
 #include "port/hardware.hpp"
 #include "port/kernel_interface.hpp"
+#include "port/link.hpp"
 #include "port/pool.hpp"
 #include "port/port_options.hpp"
 
 namespace dutperf {
-
-struct LinkStatus {
-    bool up = false;
-    std::uint32_t mbps = 0;  // 0: unknown, or a virtual link
-};
 
 // Since the port was opened. Differences over a trial tell who lost what.
 struct PortCounters {
@@ -30,14 +27,14 @@ struct PortCounters {
     std::uint64_t interface_sent = 0;                                 // frames that left by the kernel's interface
     std::uint64_t link_input_drops = 0;                               // ... that it could not hand over to the other end (virtual links)
     std::uint64_t interface_transmit_drops = 0;                       // ... that it dropped (any other interface)
-    std::uint64_t carrier_changes = 0;
-    std::uint64_t taken_down = 0;     // grows where the tester's own interface was taken down, or still is at a reading
-    bool counts_transmitted = false;  // interface_sent means something
+    std::uint64_t carrier_changes = 0;                                // of the link
+    std::uint64_t taken_down = 0;                                     // grows where the tester's own interface was taken down, or still is at a reading
+    bool counts_transmitted = false;                                  // interface_sent means something
 };
 
 class Port {
 public:
-    // Throws Error "port_unavailable", "no_privilege" or "no_memory", its field "<side>.port", "queues" or "hardware".
+    // Throws Error "port_unavailable", "no_privilege", "no_memory" or "internal", its field "<side>.port", "queues" or "hardware".
     explicit Port(const PortOptions& options);
 
     [[nodiscard]] std::uint16_t id() const { return device_->id(); }
@@ -50,6 +47,18 @@ public:
     [[nodiscard]] std::string driver() const;
     [[nodiscard]] int numa_node() const;
     [[nodiscard]] LinkStatus link() const;
+    // Whether a link that goes down is the port's own: of a card, or of a socket whose other end is gone. An interface of the kernel that is not taken down
+    // merely lost its carrier: its other end is the DUT's.
+    [[nodiscard]] bool owns_link() const { return link_watch_.has_value(); }
+    // Looks at the link now and then; to be called every few milliseconds.
+    void watch_link() {
+        if (link_watch_) link_watch_->poll();
+    }
+    [[nodiscard]] bool unplugged() const { return link_watch_ && link_watch_->unplugged(); }
+    // What the driver or the kernel uses; nothing where neither says.
+    [[nodiscard]] std::optional<FlowControl> flow_control() const;
+    // What is not as it should be for the best figures, in sentences.
+    [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
     [[nodiscard]] std::uint32_t transmit_ring() const { return transmit_ring_; }
     [[nodiscard]] std::uint32_t receive_ring() const { return receive_ring_; }
     [[nodiscard]] const Helps& offers() const { return offers_; }
@@ -68,6 +77,13 @@ public:
 private:
     void check_interface() const;
     void configure();
+    void set_up_queues(std::uint16_t queues);
+    void accept_all();
+    void require_flow_control();
+    void require_mtu() const;
+    [[nodiscard]] std::uint32_t mtu_within(const rte_eth_dev_info& info) const;
+    void read_own_mac();
+    void check(int status, const char* step) const;
     void require_queues(const std::string& what, std::uint16_t receive, std::uint16_t transmit) const;
     void require_help();
     void read_kernel_counters(PortCounters& into);
@@ -85,6 +101,8 @@ private:
     std::optional<InterfaceWatch> watch_;
     Pool receive_pool_;  // outlives the device, whose queue holds its frames
     std::optional<Device> device_;
+    std::optional<LinkWatch> link_watch_;
+    std::vector<std::string> warnings_;
 };
 
 }  // namespace dutperf

@@ -8,6 +8,7 @@
 
 #include "frame/address.hpp"
 #include "port/hardware.hpp"
+#include "port/link.hpp"
 #include "port/pool.hpp"
 #include "port/port_spec.hpp"
 
@@ -22,7 +23,8 @@ struct PortOptions {
     std::uint16_t queues = 1;        // each way
     Helps hardware = {};             // to use; refused where the port does not offer it
     Reach reach = Reach::processor;  // of both ports' drivers: a frame that one received may be sent by the other
-    unsigned buffers = 0;            // for received frames, for each queue; 0: as many as the receiving loop needs, which keeps none
+    FlowControl flow_control = FlowControl::off;
+    unsigned buffers = 0;  // for received frames, for each queue; 0: as many as the receiving loop needs, which keeps none
 };
 
 // Throws Error "port_unavailable" for the field "<side>.port".

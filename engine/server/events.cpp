@@ -99,6 +99,7 @@ json port_json(const Port& port, const SideRequest& side, const Station& station
     json out{{"port", side.port_text}, {"driver", port.driver()}, {"mac", to_string(port.mac())},          {"numa_node", port.numa_node()},
              {"link_up", link.up},     {"link_mbps", link.mbps},  {"transmit_ring", port.transmit_ring()}, {"receive_ring", port.receive_ring()}};
     out["offers"] = names_of(port.offers());
+    out["flow_control"] = port.flow_control() ? json(name_of(*port.flow_control())) : json(nullptr);
     if (side.host.ipv4) out["dut_mac4"] = to_string(station.dut_mac(false, direct));
     if (side.host.ipv6) out["dut_mac6"] = to_string(station.dut_mac(true, direct));
     return out;
@@ -168,6 +169,7 @@ json result_event(const TrialResult& result, std::uint64_t clock_hz) {
              {"outcome", result.stopped ? "stopped" : "completed"},
              {"link_changes", sides_json(result.link_changes)},
              {"link_up", sides_json(result.link_up)},
+             {"link_down", sides_json(result.link_down)},
              {"dut_answered", sides_json(result.dut_answered)}};
     for (const Direction direction : kDirections) {
         if (const auto& counted = result.directions[index_of(direction)]) out[name_of(direction)] = direction_json(*counted, clock_hz);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/requests.hpp"
 
+#include <algorithm>
 #include <map>
 
 namespace dutperf {
@@ -187,6 +188,11 @@ Helps read_hardware(Reader& params) {
     return helps;
 }
 
+FlowControl read_flow_control(Reader& params) {
+    const std::string wanted = params.text("flow_control", {"off", "receive", "transmit", "full"}, "off");
+    return *std::ranges::find_if(kFlowControls, [&](FlowControl mode) { return name_of(mode) == wanted; });
+}
+
 Reach reach_of(const std::array<SideRequest, 2>& sides) {
     return sides[0].port.spec.does_dma() || sides[1].port.spec.does_dma() ? Reach::device : Reach::processor;
 }
@@ -201,6 +207,8 @@ OpenRequest read_open(Reader params) {
     request.max_frame_size = static_cast<std::uint16_t>(params.integer("max_frame_size", {kMinFrameSize, kMaxFrameSize}, 1522));
     request.queues = static_cast<std::uint16_t>(params.integer("queues", {1, kMostQueues}, 1));
     request.hardware = read_hardware(params);
+    const FlowControl flow_control = read_flow_control(params);
+    request.link_timeout = std::chrono::milliseconds(params.integer("link_timeout_ms", {0, 600'000}, 10'000));
     request.resolve_timeout = std::chrono::milliseconds(params.integer("resolve_timeout_ms", {1, 60000}, 3000));
     params.finish();
     const auto is_ring = [&](std::size_t side) { return request.sides[side].port.spec.kind == PortSpec::Kind::ring; };
@@ -211,6 +219,7 @@ OpenRequest read_open(Reader params) {
         side.port.max_frame_size = request.max_frame_size;
         side.port.queues = request.queues;
         side.port.hardware = request.hardware;
+        side.port.flow_control = flow_control;
     }
     return request;
 }

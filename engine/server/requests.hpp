@@ -28,7 +28,7 @@ struct OpenRequest {
     MemoryChoice memory = MemoryChoice::automatic;
     std::uint16_t max_frame_size = 1522, queues = 1;
     Helps hardware;
-    std::chrono::milliseconds resolve_timeout{3000};
+    std::chrono::milliseconds link_timeout{10'000}, resolve_timeout{3000};
 };
 
 // Who reads the frames of both ports.

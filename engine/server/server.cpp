@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/server.hpp"
 
+#include <utility>
+
 #include "server/events.hpp"
 #include "server/requests.hpp"
 
@@ -20,11 +22,13 @@ void Server::serve_until_end_of_input() {
     const auto dispatched = [this](const json& id, const std::string& method, Reader& request) { dispatch(id, method, request); };
     while (stream_.wait(patience_ms()) != RequestStream::Input::end) {
         stream_.answer_all(dispatched);
+        if (session_) session_->watch_links();
         if (trial_) {
             look_after_trial();
         } else if (session_) {
             session_->serve();
         }
+        if (waiting_ && (session_->links_are_up() || Clock::now() >= waiting_->until)) start_waiting();
     }
 }
 
@@ -40,7 +44,7 @@ void Server::dispatch(const json& id, const std::string& method, Reader& request
         return stop(id);
     }
     if (method != "open" && method != "run") request.fail("method", "must be one of hello, open, run, stop, not '" + method + "'");
-    if (trial_) throw Error("busy", "a trial is running");
+    if (trial_ || waiting_) throw Error("busy", "a trial is running");
     if (method == "open") {
         open(id, request);
     } else {
@@ -60,12 +64,25 @@ void Server::run(const json& id, Reader& request) {
     if (!session_) throw Error("not_open", "no ports are open yet");
     const TrialSpec spec = read_trial(request.object("params"), session_->request().max_frame_size);
     request.finish();
-    trial_ = std::make_unique<RunningTrial>(session_->bed(), spec);
-    trial_id_ = id;
+    session_->require_ports();
+    waiting_ = Waiting{.spec = spec, .id = id, .until = Clock::now() + session_->request().link_timeout};
+    if (session_->links_are_up()) start_waiting();
+}
+
+// A link that stays down makes the trial invalid: it runs all the same, for what it shows.
+void Server::start_waiting() {
+    const Waiting waiting = *std::exchange(waiting_, std::nullopt);
+    trial_id_ = waiting.id;
+    try {
+        trial_ = std::make_unique<RunningTrial>(session_->bed(), waiting.spec);
+    } catch (const Error& error) {
+        return stream_.write(error_event(error), waiting.id);
+    }
     next_progress_s_ = 1;
 }
 
 void Server::stop(const json& id) {
+    if (waiting_) start_waiting();
     if (trial_) trial_->stop();
     stream_.write(stopped_event(), id);
 }

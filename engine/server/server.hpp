@@ -2,8 +2,10 @@
 // The request loop (protocol/README.md): JSON Lines in, JSON Lines out, one trial at a time. The end of input ends everything.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "server/request_stream.hpp"
@@ -24,10 +26,20 @@ private:
     void open(const nlohmann::json& id, Reader& request);
     void run(const nlohmann::json& id, Reader& request);
     void stop(const nlohmann::json& id);
+    void start_waiting();
     void look_after_trial();
+
+    using Clock = std::chrono::steady_clock;
+    // For a link.
+    struct Waiting {
+        TrialSpec spec;
+        nlohmann::json id;
+        Clock::time_point until;
+    };
 
     RequestStream stream_;
     std::unique_ptr<Session> session_;
+    std::optional<Waiting> waiting_;       // a trial that has not begun
     std::unique_ptr<RunningTrial> trial_;  // while one runs
     nlohmann::json trial_id_;
     double next_progress_s_ = 0;

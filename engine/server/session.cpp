@@ -4,6 +4,9 @@
 #include <rte_ring.h>
 
 #include <algorithm>
+#include <thread>
+
+#include "port/pci_device.hpp"
 
 namespace dutperf {
 
@@ -15,9 +18,12 @@ unsigned frames_per_pool(std::uint16_t max_frame_size) { return max_frame_size >
 std::uint64_t megabytes_needed(const OpenRequest& request, std::uint64_t page_bytes) {
     constexpr std::uint64_t kFramePools = 4, kReceivePools = 2, kOtherMb = 128;
     const Reach reach = reach_of(request.sides);
+    PortOptions port = request.sides[0].port;
+    if (reach == Reach::device) port.spec.kind = PortSpec::Kind::pci;  // both ports count as the one that needs more
     const std::uint64_t sent = buffer_bytes(request.max_frame_size, reach, page_bytes);
     const std::uint64_t received = buffer_bytes(receive_buffer_size(request.max_frame_size), reach, page_bytes);
-    return request.queues * frames_per_pool(request.max_frame_size) * (kFramePools * sent + kReceivePools * received) / (1024 * 1024) + kOtherMb;
+    const std::uint64_t frames = kFramePools * frames_per_pool(request.max_frame_size) * sent + kReceivePools * receive_pool_frames(port) * received;
+    return request.queues * frames / (1024 * 1024) + kOtherMb;
 }
 
 EalOptions eal_options(const OpenRequest& request) {
@@ -31,16 +37,32 @@ EalOptions eal_options(const OpenRequest& request) {
     return options;
 }
 
+std::optional<int> card_node(const SideRequest& side) {
+    const PortSpec& spec = side.port.spec;
+    return spec.kind == PortSpec::Kind::pci ? numa_node_of_pci_device(spec.argument) : std::nullopt;
+}
+
+// Cores of the NUMA nodes that the cards are on come first.
+std::vector<unsigned> near_cards_first(std::vector<unsigned> cores, const OpenRequest& request) {
+    const std::array nodes{card_node(request.sides[0]), card_node(request.sides[1])};
+    std::ranges::stable_partition(cores, [&](unsigned core) {
+        const auto node = numa_node_of_core(core);
+        return node && std::ranges::find(nodes, node) != nodes.end();
+    });
+    return cores;
+}
+
 }  // namespace
 
 Session::Session(const OpenRequest& request)
     : request_(request),
-      cores_(place_roles(allowed_cores(), request.cores, request.dut_cores, request.queues)),
+      cores_(place_roles(near_cards_first(allowed_cores(), request), request.cores, request.dut_cores, request.queues)),
       other_cores_(other_cores(allowed_cores(), cores_.distinct(), request.dut_cores)),
       memory_(start_eal(eal_options(request))) {
     claim_cores();
     run_on(0, other_cores_.between_trials);
     open_ports();
+    await_links();
     make_buffers();
     place();
     follow_clocks();
@@ -92,17 +114,62 @@ void Session::find_dut() {
 
 void Session::warn() {
     if (!memory_.huge_pages) {
-        warnings_.emplace_back("no huge pages: buffers lie in 4 kB pages, which costs translation misses at high rates and rules out most PCI devices");
+        warnings_.emplace_back("no huge pages: buffers lie in 4 kB pages, which costs translation misses at high rates and rules out cards without an IOMMU");
     }
+    for (std::size_t side = 0; side < 2; ++side) warn_of_other_node(side);
     for (const auto& port : ports_) {
+        warnings_.insert(warnings_.end(), port->warnings().begin(), port->warnings().end());
         if (port->queues() > 1 && !port->spreads_by_hash()) {
             warnings_.push_back("the driver of the " + port->side() + " port offers no hash over addresses and ports: it spreads frames over its " +
                                 std::to_string(port->queues()) + " receive queues in its own way");
         }
-        if (!port->link().up) warnings_.push_back("the link of the " + port->side() + " port is down");
     }
     const std::size_t roles = 4 * std::size_t{request_.queues}, cores = cores_.distinct().size();
     if (cores < roles) warnings_.push_back("the " + std::to_string(roles) + " roles share " + std::to_string(cores) + " core(s)");
+}
+
+void Session::warn_of_other_node(std::size_t side) {
+    const auto node = card_node(request_.sides[side]);
+    if (!node) return;
+    const auto elsewhere = [&](unsigned core) { return numa_node_of_core(core).value_or(*node) != *node; };
+    for (const unsigned core : cores_.distinct()) {
+        if (!elsewhere(core)) continue;
+        return warnings_.push_back("core " + std::to_string(core) + " is not on NUMA node " + std::to_string(*node) + ", where the card of the " +
+                                   ports_[side]->side() + " port is, which costs time for each frame");
+    }
+}
+
+void Session::watch_links() {
+    for (const auto& port : ports_) port->watch_link();
+}
+
+bool Session::links_are_up() const {
+    return std::ranges::all_of(ports_, [](const auto& port) { return !port->owns_link() || port->link().up; });
+}
+
+void Session::require_ports() const {
+    for (const auto& port : ports_) {
+        if (!port->unplugged()) continue;
+        throw Error("port_unavailable", "the card of the " + port->side() + " port was unplugged: open the ports again when it is back",
+                    port->side() + ".port");
+    }
+}
+
+// A copper link takes seconds to negotiate, and a card begins to when it is opened. The other end may be a DUT that starts.
+void Session::await_links() {
+    constexpr std::chrono::milliseconds kAgain{10};
+    const auto deadline = std::chrono::steady_clock::now() + request_.link_timeout;
+    for (const auto& port : ports_) {
+        while (!port->link().up) {
+            if (std::chrono::steady_clock::now() >= deadline) {
+                throw Error("link_down",
+                            "the link of the " + port->side() + " port is down after " + std::to_string(request_.link_timeout.count()) +
+                                " ms: is the cable in, and the other end up? (link_timeout_s says how long to wait)",
+                            port->side() + ".port");
+            }
+            std::this_thread::sleep_for(kAgain);
+        }
+    }
 }
 
 void Session::serve() {

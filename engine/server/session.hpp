@@ -33,14 +33,22 @@ public:
 
     // Answers ARP and NDP between trials.
     void serve();
+    // Looks at the links; to be called every few milliseconds.
+    void watch_links();
+    // Whether a trial need not wait for a link. That of an interface of the kernel is up as long as nobody takes it down.
+    [[nodiscard]] bool links_are_up() const;
+    // Throws Error "port_unavailable" where a card was unplugged.
+    void require_ports() const;
 
 private:
     void open_ports();
+    void await_links();
     void make_buffers();
     void find_dut();
     void place();
     void follow_clocks();
     void warn();
+    void warn_of_other_node(std::size_t side);
 
     OpenRequest request_;
     ClockCalibration calibration_;

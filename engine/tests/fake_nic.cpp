@@ -20,6 +20,7 @@
 namespace {
 
 constexpr double kCableS = 0.001, kModerationS = 0.002, kStepBackS = 1;
+constexpr double kLinkAfterS = 0.5, kFlapAfterS = 0.1, kFlapS = 0.1;
 constexpr std::uint64_t kFramesBeforeStep = 200;
 constexpr double kTicksPerNicTick = 24.0019;  // no whole number, as with any two oscillators
 constexpr std::uint64_t kTransmitOffloads = RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
@@ -32,6 +33,11 @@ struct Amiss {
     bool jumps = says("jumps");            // somebody advances the clock by a millisecond, ten times a second
     bool steps_back = says("steps_back");  // ... puts it back by kStepBackS when kFramesBeforeStep frames were handed over
     bool uncounted = says("uncounted");    // the driver does not count what left
+    bool no_link = says("no_link");        // the cable is not in
+    bool slow_link = says("slow_link");    // ... until kLinkAfterS after the port was started
+    bool flaps = says("flaps");            // ... for kFlapS, kFlapAfterS after the first frame was handed over
+    bool pause = says("pause");            // flow control is on, and stays on
+    bool pauses = says("pauses");          // flow control is on, and can be set
 
     static bool says(const char* word) {
         const char* all = std::getenv("DUTPERF_FAKE_NIC");
@@ -49,6 +55,7 @@ struct FakePort {
     std::uint64_t receive_offloads = 0, transmit_offloads = 0;
     std::array<std::deque<Held>, 16> cable;  // to each receive queue
     std::uint64_t received = 0;
+    rte_eth_fc_mode flow_control = RTE_ETH_FC_FULL;
     std::array<std::uint32_t, 16> limit_mbps{};          // of each transmit queue; 0: none
     std::array<std::uint64_t, 16> idle_from{};           // when the queue has sent what it got
     std::array<std::deque<std::uint64_t>, 16> to_leave;  // when each frame of a queue leaves
@@ -60,6 +67,14 @@ const std::uint64_t start = rte_rdtsc();
 std::uint64_t ticks_of(double seconds) { return static_cast<std::uint64_t>(seconds * static_cast<double>(rte_get_tsc_hz())); }
 
 std::atomic<std::uint64_t> handed_over{0}, stepped_back{0};  // frames of all ports; ticks
+std::atomic<std::uint64_t> first_handed_over{0}, last_started{0};
+
+// Of the fake cable, now.
+bool has_link() {
+    const std::uint64_t now = rte_rdtsc(), first = first_handed_over;
+    const bool flapping = first != 0 && now >= first + ticks_of(kFlapAfterS) && now < first + ticks_of(kFlapAfterS + kFlapS);
+    return !amiss.no_link && !(amiss.slow_link && now < last_started + ticks_of(kLinkAfterS)) && !(amiss.flaps && flapping);
+}
 
 std::uint64_t nic_time(std::uint64_t ticks) {
     const std::uint64_t jumped = amiss.jumps ? (ticks - start) / ticks_of(0.1) * ticks_of(0.001) : 0;
@@ -129,6 +144,7 @@ std::uint64_t through_queue(FakePort& port, std::uint16_t queue, const rte_mbuf*
 }
 
 std::uint16_t leave(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames, std::uint16_t count, void* /*unused*/) {
+    if (first_handed_over == 0) first_handed_over = rte_rdtsc();
     for (std::uint16_t i = 0; i < count; ++i) {
         if (++handed_over == kFramesBeforeStep && amiss.steps_back) stepped_back = ticks_of(kStepBackS);
         complete_checksums(ports[port], frames[i]);
@@ -167,6 +183,7 @@ extern "C" {
 int __real_rte_eth_dev_info_get(std::uint16_t port, rte_eth_dev_info* info);
 int __real_rte_eth_dev_configure(std::uint16_t port, std::uint16_t receive, std::uint16_t transmit, const rte_eth_conf* conf);
 int __real_rte_eth_dev_start(std::uint16_t port);
+int __real_rte_eth_link_get_nowait(std::uint16_t port, rte_eth_link* link);
 int __real_rte_eth_stats_get(std::uint16_t port, rte_eth_stats* stats);
 
 int __wrap_rte_eth_dev_info_get(std::uint16_t port, rte_eth_dev_info* info) {
@@ -192,7 +209,26 @@ int __wrap_rte_eth_dev_start(std::uint16_t port) {
     // a driver of another kind receives what never left here
     const bool joined = std::string(info.driver_name) == "net_ring";
     for (std::uint16_t queue = 0; joined && queue < info.nb_rx_queues; ++queue) rte_eth_add_rx_callback(port, queue, arrive, nullptr);
+    last_started = rte_rdtsc();
     return __real_rte_eth_dev_start(port);
+}
+
+int __wrap_rte_eth_link_get_nowait(std::uint16_t port, rte_eth_link* link) {
+    const int status = __real_rte_eth_link_get_nowait(port, link);
+    if (!has_link()) link->link_status = RTE_ETH_LINK_DOWN;
+    return status;
+}
+
+int __wrap_rte_eth_dev_flow_ctrl_get(std::uint16_t port, rte_eth_fc_conf* conf) {
+    if (!amiss.pause && !amiss.pauses) return -ENOTSUP;
+    conf->mode = ports[port].flow_control;
+    return 0;
+}
+
+int __wrap_rte_eth_dev_flow_ctrl_set(std::uint16_t port, rte_eth_fc_conf* conf) {
+    if (!amiss.pauses) return -ENOTSUP;
+    ports[port].flow_control = conf->mode;
+    return 0;
 }
 
 // What waits has not been sent. While nobody sends.

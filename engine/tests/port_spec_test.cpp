@@ -50,7 +50,7 @@ TEST(PortSpec, GivesDpdkTheArgumentsOfACardsDriver) {
 }
 
 TEST(PortSpec, RefusesWhatIsNotAPort) {
-    for (const char* const text : {"", "eth 1", "0000:01:00", "0000:01:00.8", "01:00.0,", "af_xdp:", "000:01:00.0"}) {
+    for (const char* const text : {"", "eth 1", "0000:01:00", "0000:01:00.8", "01:00.0,", "af_xdp:", "af_packet:", "vdev:", "ring0", "000:01:00.0"}) {
         EXPECT_THROW((void)parse_port_spec(text, "left.port"), Error) << text;
     }
 }

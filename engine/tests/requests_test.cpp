@@ -172,23 +172,6 @@ TEST(Requests, NetworksAndVaryingDestinationsExcludeEachOther) {
     EXPECT_EQ(refused_field(request), "params.forward.destination_address");
 }
 
-TEST(Requests, PortSpecsByTheTable) {
-    using Kind = PortSpec::Kind;
-    struct Port {
-        const char* text;
-        Kind kind;
-        const char* argument;
-    };
-    for (const auto& [text, kind, argument] :
-         {Port{"0000:01:00.0", Kind::pci, "0000:01:00.0"}, Port{"af_xdp:eth1", Kind::af_xdp, "eth1"}, Port{"af_packet:tl", Kind::af_packet, "tl"},
-          Port{"ring", Kind::ring, ""}, Port{"null", Kind::null, ""}, Port{"vdev:net_pcap0,tx_pcap=a", Kind::vdev, "net_pcap0,tx_pcap=a"}}) {
-        const PortSpec spec = parse_port_spec(text, "left.port");
-        EXPECT_EQ(spec.kind, kind) << text;
-        EXPECT_EQ(spec.argument, argument) << text;
-    }
-    for (const char* bad : {"", "eth0", "af_packet:", "00:01.0", "ring0", "vdev:"}) EXPECT_THROW(parse_port_spec(bad, "left.port"), Error) << bad;
-}
-
 TEST(Requests, BothPortsOrNoneAreRings) {
     const json request{{"left", {{"port", "ring"}}}, {"right", {{"port", "null"}}}};
     EXPECT_THROW(read_open(Reader(request, "params")), Error);

@@ -344,6 +344,7 @@ TrialResult RunningTrial::finish() {
         parts_.after[side] = bed_.ports[side]->counters();
         result.link_changes[side] = parts_.after[side].carrier_changes - parts_.before[side].carrier_changes;
         result.link_up[side] = bed_.ports[side]->link().up;
+        result.link_down[side] = bed_.ports[side]->owns_link() && (result.link_changes[side] != 0 || !result.link_up[side]);
     }
     result.dut_answered = answered_;
     for (const auto& loop : loops_) parts_.away.push_back(loop->away);

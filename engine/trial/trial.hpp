@@ -157,8 +157,8 @@ struct TrialResult {
     std::uint16_t number = 0;
     bool stopped = false;
     PerDirection<std::optional<DirectionResult>> directions;
-    std::array<std::uint64_t, 2> link_changes{};  // left, right
-    std::array<bool, 2> link_up{}, dut_answered{};
+    std::array<std::uint64_t, 2> link_changes{};                 // left, right
+    std::array<bool, 2> link_up{}, link_down{}, dut_answered{};  // at the end; at any time, where the link is the port's own; before the trial
 };
 
 }  // namespace dutperf

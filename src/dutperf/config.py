@@ -28,7 +28,7 @@ JOINED_IN_MEMORY = ("ring", "null")
 """Port specs that concern both sides: there is no cable between them and anything else."""
 _INTERFACE = r"[^\s/:,]{1,15}"
 _PORT_SPECS = (
-    r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]",
+    r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7](?:,\S+)?",
     rf"af_xdp:{_INTERFACE}",
     rf"af_packet:{_INTERFACE}",
     r"ring",
@@ -49,7 +49,7 @@ class ConfigError(Exception):
 
 def _port_spec(text: object) -> object:
     if not isinstance(text, str) or not any(re.fullmatch(spec, text) for spec in _PORT_SPECS):
-        raise ValueError("is no port: give a PCI address (0000:01:00.0), af_xdp:INTERFACE, af_packet:INTERFACE, ring, null or vdev:DEVARGS")
+        raise ValueError("is not a port: give a PCI address (0000:01:00.0), af_xdp:INTERFACE, af_packet:INTERFACE, ring, null or vdev:DEVARGS")
     return text
 
 
@@ -92,6 +92,12 @@ Core = Annotated[int, Field(ge=0)]
 Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value)]
 
 
+LINK_TIMEOUT_S = 10.0
+"""A copper link takes some seconds to be negotiated."""
+FlowControl = Literal["off", "receive", "transmit", "full"]
+"""Of Ethernet (IEEE 802.3 annex 31B): who may stop a sender."""
+
+
 class EngineSettings(Value):
     """Where and how the engine runs. ``command`` is put before it: ``[sudo, -n]``, ``[ssh, tester-host]``."""
 
@@ -106,6 +112,10 @@ class EngineSettings(Value):
     """Of each port, each way: a direction has so many senders and receivers, on cores of their own as far as these go."""
     hardware: Hardware = ()
     """Help of the ports' hardware to use; a port that does not offer it is refused."""
+    flow_control: Annotated[FlowControl, BeforeValidator(lambda mode: "off" if mode is False else mode)] = "off"
+    """Of the ports; YAML reads a bare ``off`` as false."""
+    link_timeout_s: Annotated[float, Field(ge=0, le=600)] = LINK_TIMEOUT_S
+    """How long to wait for the links when the ports are opened, and before a trial."""
     memory: Literal["auto", "huge_pages", "no_huge_pages"] = "auto"
     command: tuple[str, ...] = ()
 

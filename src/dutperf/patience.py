@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from dutperf.model import Stamping, Trial, TrialResult, Verdict
 from dutperf.procedure import evidence
 from dutperf.tester import Tester
+from dutperf.validity import LINK_DOWN
 
 POLL_S = 1.0
 """Between two questions."""
@@ -31,9 +32,11 @@ class Wait:
 
 
 def is_away(result: TrialResult) -> bool:
-    """Whether a valid trial met a DUT that forwards nothing in some direction and does not even answer ARP or NDP."""
+    """Whether a trial met a DUT that forwards nothing in some direction and does not even answer ARP or NDP, and nothing but a link that is down speaks
+    against that trial: a DUT that restarts takes the link with it."""
     reachable = result.dut_answered.left and result.dut_answered.right
-    return result.verdict is Verdict.VALID and bool(evidence.silent_directions(result)) and not reachable
+    trusted = result.verdict is Verdict.VALID or {cause.code for cause in result.causes} == {LINK_DOWN}
+    return trusted and bool(evidence.silent_directions(result)) and not reachable
 
 
 def probe(trial: Trial) -> Trial:

@@ -19,7 +19,7 @@ from dutperf.conditions import (
     Conditions,
     burst_of,
 )
-from dutperf.config import ConfigError, Setup, Side, missing_seen_as
+from dutperf.config import LINK_TIMEOUT_S, ConfigError, Setup, Side, missing_seen_as
 from dutperf.model import (
     IPV6_HEADER_EXCESS,
     MAX_FRAME_SIZE,
@@ -134,6 +134,10 @@ def open_request(setup: Setup, max_frame_size: int) -> dict[str, Any]:
         request["dut_cores"] = list(setup.engine.dut_cores)
     if setup.engine.queues > 1:
         request["queues"] = setup.engine.queues
+    if setup.engine.flow_control != "off":
+        request["flow_control"] = setup.engine.flow_control
+    if setup.engine.link_timeout_s != LINK_TIMEOUT_S:
+        request["link_timeout_ms"] = round(setup.engine.link_timeout_s * 1000)
     if setup.engine.hardware:
         request["hardware"] = list(setup.engine.hardware)
     return request

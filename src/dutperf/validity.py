@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import ceil
 
-from dutperf.model import LOSS_BINS, CatchingUp, Cause, Direction, DirectionCounts, Trial, Verdict
+from dutperf.model import LOSS_BINS, CatchingUp, Cause, Direction, DirectionCounts, LinkState, Trial, Verdict
 
 SENDING_TIME_TOLERANCE = 1.00001
 """Sending may take this many times the trial's duration (siitperf's rule; Lencse, IJATES2 9(3), 2020)."""
@@ -34,6 +34,7 @@ NIC_CLOCK_LIMIT_US = 100.0
 """A NIC's clock by which frames arrive or leave may be uncertain by this: readings 20 ms apart that agree no better say that it was put forward or back."""
 DUT_CORE_TAKEN_LIMIT = 0.05
 """Others may take this share of the core of a DUT on this machine while frames are lost."""
+NO_LINK_DOWN = LinkState(left=False, right=False)
 
 
 def sending_time_limit_s(duration_s: float) -> float:
@@ -41,17 +42,28 @@ def sending_time_limit_s(duration_s: float) -> float:
     return max(duration_s * SENDING_TIME_TOLERANCE, duration_s + SENDING_TIME_SLACK_S)
 
 
-def judge(trial: Trial, counts: dict[Direction, DirectionCounts], dut_core_taken: float = 0.0) -> tuple[Verdict, tuple[Cause, ...]]:
+def judge(
+    trial: Trial, counts: dict[Direction, DirectionCounts], dut_core_taken: float = 0.0, link_down: LinkState = NO_LINK_DOWN
+) -> tuple[Verdict, tuple[Cause, ...]]:
     """The verdict on a completed trial, with every cause that speaks against it.
 
     ``dut_core_taken``: share (0-1) of the core of a DUT on this machine that others took (:mod:`dutperf.tester.dut_core`).
+    ``link_down``: the tester's own links that were down at any time of the trial.
     """
-    causes = tuple(cause for direction, one in counts.items() for cause in _causes(trial, direction, one))
+    causes = () if trial.question.links_may_fall else tuple(_links(link_down))
+    causes += tuple(cause for direction, one in counts.items() for cause in _causes(trial, direction, one))
     if dut_core_taken > DUT_CORE_TAKEN_LIMIT and any(_loss_matters(trial, one) for one in counts.values()):
         causes += (
             Cause(code=DUT_DISTURBED, text=f"others took {dut_core_taken:.0%} of the core of the DUT, which runs on this machine, while frames were lost"),
         )
     return (Verdict.INVALID if causes else Verdict.VALID), causes
+
+
+def _links(down: LinkState) -> Iterator[Cause]:
+    """Both ports had a link throughout: a cable that is out and a DUT that restarts look the same from here."""
+    for side in ("left", "right"):
+        if getattr(down, side):
+            yield Cause(code=LINK_DOWN, text=f"the link of the {side} port was down during the trial")
 
 
 def _loss_matters(trial: Trial, counts: DirectionCounts) -> bool:
@@ -171,7 +183,9 @@ def _received_too_many(_trial: Trial, _direction: Direction, counts: DirectionCo
 
 
 DUT_DISTURBED = "dut_disturbed"
-"""Code of the one cause that is not of a direction: the DUT could not do what it can do."""
+"""Code of a cause that is not of a direction: the DUT could not do what it can do."""
+LINK_DOWN = "link_down"
+"""... nor is this one."""
 
 Rule = Callable[[Trial, Direction, DirectionCounts], str | None]
 

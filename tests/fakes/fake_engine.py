@@ -21,7 +21,17 @@ from fakes import transcript
 
 UNEXPECTED = 9
 RINGS = {"transmit_ring": 1, "receive_ring": 1}
-PORT = {"port": "null", "driver": "fake", "mac": "02:00:00:00:00:01", "numa_node": -1, "link_up": True, "link_mbps": 0, **RINGS, "offers": []}
+PORT = {
+    "port": "null",
+    "driver": "fake",
+    "mac": "02:00:00:00:00:01",
+    "numa_node": -1,
+    "link_up": True,
+    "link_mbps": 0,
+    **RINGS,
+    "offers": [],
+    "flow_control": None,
+}
 OPENED = {
     "left": PORT,
     "right": PORT,
@@ -68,6 +78,7 @@ class Engine:
     def result(self, request: int, trial: dict[str, Any], outcome: str = "completed", **changes: Any) -> None:
         directions = {name: counts(trial, name) | changes for name in ("forward", "reverse") if name in trial}
         links = {"link_changes": {"left": 0, "right": 0}, "link_up": {"left": True, "right": True}, "dut_answered": {"left": True, "right": True}}
+        links["link_down"] = {"left": False, "right": False}
         say(request, "result", trial=trial["trial"], outcome=outcome, **links, **directions)
 
 

@@ -32,7 +32,7 @@ def a_trial(number: int = 1) -> Trial:
 
 
 def engine_tester(behaviour: str, patience: Patience = PATIENT) -> EngineTester:
-    return EngineTester(EngineCommand(behaviour, PREFIX), {}, patience)
+    return EngineTester(EngineCommand(behaviour, PREFIX), {"link_timeout_ms": 0}, patience)
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ import pytest
 from dutperf import campaign, journal, patience
 from dutperf.conditions import Rate
 from dutperf.journal import JOURNAL, ResumedJournal
-from dutperf.model import LimitedBy, LinkState, Trial, TrialResult, to_json
+from dutperf.model import Cause, LimitedBy, LinkState, Trial, TrialResult, Verdict, to_json
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from dutperf.validity import LINK_DOWN
 from plans import Log, measure, plan, trial
 
 TRUTH_FPS = 54_321
@@ -206,3 +207,19 @@ def test_a_run_that_goes_on_asks_only_for_what_it_has_not(tmp_path: Path) -> Non
             summary = campaign.resume(SimulatedTester(), with_state(left), recorded, Log())
         assert left == []
         assert summary == expected
+
+
+def test_a_dut_that_takes_the_link_down_with_it_is_waited_for_as_well(clock: Clock, tmp_path: Path) -> None:
+    class WithLink(Restarting):
+        def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+            result = super().run(trial, on_progress)
+            if result.dut_answered.left:
+                return result
+            cause = Cause(code=LINK_DOWN, text="the link of the left port was down during the trial")
+            return result.model_copy(update={"verdict": Verdict.INVALID, "causes": (cause,), "link_down": LinkState(left=True, right=False)})
+
+    expected = measure(Restarting(clock=clock), plan(), tmp_path / "calm").points[0]
+    clock.now_s = 1000.0
+    [point] = measure(WithLink(clock=clock, away_s=((12, 40),)), plan(dut_patience_s=60), tmp_path / "run").points
+    assert point.throughput_fps == expected.throughput_fps
+    assert [event["answered"] for event in waits(tmp_path / "run")] == [True]

@@ -180,10 +180,13 @@ def test_the_engine_s_settings_reach_it() -> None:
         "memory": "no_huge_pages",
         "queues": 3,
         "hardware": ["receive_timestamps", "send_at", "checksums", "rate_limit"],
+        "flow_control": "receive",
+        "link_timeout_s": 2.5,
     }
     port = {"receive_ring": 64, "mac": "02:00:00:00:00:01", "gateway_mac": "02:00:00:00:00:02"}
     request = traffic.open_request(parse({"engine": settings, "left": LEFT4 | port, "right": RIGHT4}, "test"), 9216)
-    assert {key: request[key] for key in settings} == settings
+    sent = {key: value for key, value in settings.items() if key != "link_timeout_s"} | {"link_timeout_ms": 2500}
+    assert {key: request[key] for key in sent} == sent
     assert {key: request["left"][key] for key in port} == port
     REQUESTS.validate({"id": 1, "method": "open", "params": request})
 

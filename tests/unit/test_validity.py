@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from dutperf import validity
-from dutperf.model import LOSS_BINS, PUNCTUAL_US, Away, CatchingUp, Direction, Losses, NicArrivals, NicDepartures, Quantiles, Question, Verdict
+from dutperf.model import LOSS_BINS, PUNCTUAL_US, Away, CatchingUp, Direction, LinkState, Losses, NicArrivals, NicDepartures, Quantiles, Question, Verdict
+from dutperf.validity import NO_LINK_DOWN
 from plans import counts, trial
 
 LATE_US = validity.LATENESS_LIMIT_US
@@ -166,3 +167,20 @@ def test_a_frame_that_waited_in_the_tester_is_not_the_duts(timeout_ms: int, late
     timed = trial(stamping="every", frame_timeout_ns=timeout_ms * 1_000_000)
     counted = counts(received=1000 - late_frames, late=late_frames, away_us=away)
     assert {cause.code for cause in validity.judge(timed, {Direction.FORWARD: counted})[1]} == codes
+
+
+LINKS = [
+    ("both up", NO_LINK_DOWN, False, set()),
+    ("one fell, nothing was lost", LinkState(left=True, right=False), False, {"link_down"}),
+    ("both fell", LinkState(left=True, right=True), False, {"link_down"}),
+    ("a DUT that is reset took it down", LinkState(left=True, right=False), True, set()),
+]
+
+
+@pytest.mark.parametrize(("down", "may_fall", "codes"), [row[1:] for row in LINKS], ids=[row[0] for row in LINKS])
+def test_a_link_of_the_testers_own_must_stay_up(down: LinkState, may_fall: bool, codes: set[str]) -> None:
+    asked = trial().model_copy(update={"question": Question(links_may_fall=may_fall)})
+    verdict, causes = validity.judge(asked, dict.fromkeys(Direction, counts()), link_down=down)
+    assert {cause.code for cause in causes} == codes
+    assert verdict is (Verdict.INVALID if codes else Verdict.VALID)
+    assert len(causes) == (sum((down.left, down.right)) if codes else 0)

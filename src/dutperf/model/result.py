@@ -222,6 +222,8 @@ class TrialResult(Value):
     link_changes: PortState = PortState(left=0, right=0)
     link_up: LinkState = LinkState(left=True, right=True)
     """At the end of the trial."""
+    link_down: LinkState = LinkState(left=False, right=False)
+    """At any time of the trial, where the link is the tester's own (of a card or a socket; of an interface of the kernel the other end is the DUT's)."""
     dut_core_taken: float | None = None
     """Share (0-1) of the core of a DUT on this machine that others took; None: the DUT is elsewhere, or a process of it ended, and its time is not known."""
     dut_answered: LinkState = LinkState(left=True, right=True)

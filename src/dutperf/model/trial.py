@@ -43,6 +43,8 @@ class Question(Value):
 
     tolerated_loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of a direction's frames whose loss makes no difference."""
+    links_may_fall: bool = False
+    """The DUT is reset during the trial, and takes the tester's links down with it."""
     resolution: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of the trial's rate to which the DUT's highest is looked for; 0: nothing is looked for, the trial's own figures count."""
 

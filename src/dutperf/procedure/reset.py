@@ -53,9 +53,9 @@ def reset(plan: Plan) -> During:
     return During(conditions.reset_after_s, plan.dut_reset)
 
 
-def as_it_is(trial: Trial, _conditions: Conditions, _rates: Rates) -> Trial:
-    """A trial at the throughput."""
-    return trial
+def with_links_that_fall(trial: Trial, _conditions: Conditions, _rates: Rates) -> Trial:
+    """A trial at the throughput, in which a DUT that restarts may take its links down."""
+    return trial.model_copy(update={"question": trial.question.model_copy(update={"links_may_fall": True})})
 
 
 def read(counts: DirectionCounts, conditions: Conditions, rates: Rates) -> Reading:
@@ -81,7 +81,7 @@ class ResetPoint(TimesPoint):
     title: ClassVar[str] = "reset, s: time without forwarding, by silence (time stamps) and by loss"
 
 
-RESET = Kind(name="reset", rates=rates, amend=as_it_is, read=read, said=_said, during=reset)
+RESET = Kind(name="reset", rates=rates, amend=with_links_that_fall, read=read, said=_said, during=reset)
 
 PROCEDURE = Definition(
     name=RESET.name,

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
+from dutperf.config import LINK_TIMEOUT_S
 from dutperf.model import Cause, Direction, DirectionCounts, LinkState, PortState, Trial, TrialResult, Verdict
 from dutperf.programs import find_program
 from dutperf.tester import Progress, ProgressCallback, TesterError
@@ -95,6 +96,7 @@ class EngineTester:
         self._command = command
         self._open_parameters = open_parameters
         self._patience = patience or Patience()
+        self._link_s = open_parameters.get("link_timeout_ms", LINK_TIMEOUT_S * 1000) / 1000
         self._process: EngineProcess | None = None
         self._environment: dict[str, Any] = {}
         self._last_id = 0
@@ -169,7 +171,7 @@ class EngineTester:
         hello = self._answer(process, self._send(process, "hello"), self._patience.start_s)
         if hello.get("protocol") != PROTOCOL:
             raise TesterError(f"{self._command.program} speaks protocol {hello.get('protocol')}, this is for {PROTOCOL}: build both anew", code="no_engine")
-        opened = self._answer(process, self._send(process, "open", params=self._open_parameters), self._patience.open_s)
+        opened = self._answer(process, self._send(process, "open", params=self._open_parameters), self._patience.open_s + self._link_s)
         return _members(hello) | _members(opened)
 
     def _send(self, process: EngineProcess, method: str, **members: Any) -> int:
@@ -188,8 +190,8 @@ class EngineTester:
                 return event
 
     def _until_result(self, process: EngineProcess, request: int, trial: Trial, on_progress: ProgressCallback | None) -> dict[str, Any]:
-        limit_s = time.monotonic() + trial.whole_s + self._patience.trial_s
-        silence_s = self._patience.silence_s + (trial.rest_ns or 0) / 1e9  # nothing is reported before the first frame is due
+        limit_s = time.monotonic() + trial.whole_s + self._patience.trial_s + self._link_s
+        silence_s = self._patience.silence_s + self._link_s + (trial.rest_ns or 0) / 1e9  # nothing is reported before the first frame is due
         try:
             while True:
                 event = self._answer(process, request, min(silence_s, limit_s - time.monotonic()))
@@ -238,16 +240,22 @@ def _result(trial: Trial, event: dict[str, Any], dut_core_taken: float | None) -
     """
     try:
         counts = {direction: DirectionCounts.model_validate(event[direction]) for direction in Direction if direction in event}
-        links: dict[str, PortState | LinkState] = {"link_changes": PortState.model_validate(event["link_changes"])}
-        links |= {name: LinkState.model_validate(event[name]) for name in ("link_up", "dut_answered")}
+        changes = PortState.model_validate(event["link_changes"])
+        links = {name: LinkState.model_validate(event[name]) for name in ("link_up", "link_down", "dut_answered")}
         completed = {"completed": True, "stopped": False}[event["outcome"]]
         if event["trial"] != trial.trial or set(counts) != set(trial.streams()):
             raise ValueError("it is of another trial")
     except (KeyError, ValueError, ValidationError) as error:
         raise TesterError(f"the engine's result is not as the protocol has it: {error}") from None
-    verdict, causes = judge(trial, counts, dut_core_taken or 0.0) if completed else _stopped()
+    verdict, causes = judge(trial, counts, dut_core_taken or 0.0, links["link_down"]) if completed else _stopped()
     return TrialResult(
-        trial=trial.trial, verdict=verdict, causes=causes, **{str(name): one for name, one in counts.items()}, **links, dut_core_taken=dut_core_taken
+        trial=trial.trial,
+        verdict=verdict,
+        causes=causes,
+        **{str(name): one for name, one in counts.items()},
+        link_changes=changes,
+        **links,
+        dut_core_taken=dut_core_taken,
     )
 
 

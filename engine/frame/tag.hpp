@@ -15,7 +15,7 @@ inline constexpr std::size_t kTagSize = 18;
 inline constexpr std::uint32_t kSignature = 0xD7545046;
 inline constexpr std::uint8_t kTagVersion = 1;
 inline constexpr std::uint64_t kMask40 = (std::uint64_t{1} << 40U) - 1;
-// Where stamps may lie ahead: what is longer is as much less than nothing.
+// Of two stamps, 40 bits each, a difference above this is a negative one: half the range each way, 110 s at 5 GHz.
 inline constexpr std::uint64_t kLongestDelay = kMask40 >> 1U;
 
 // Bits of the tag's stream byte.

@@ -60,6 +60,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         out["stamped_sent"] = result.stamped_sent;
         out["stamped_received"] = result.stamped_received;
         out["late"] = result.late;
+        if (result.early != 0) out["early"] = result.early;
     }
     if (result.nic_arrivals) {
         const NicArrivals& arrivals = *result.nic_arrivals;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "frame/tag.hpp"
+
 namespace dutperf {
 
 namespace {
@@ -154,6 +156,15 @@ void check_tagging(const Reader& params, const TrialSpec& spec) {
     }
 }
 
+// A frame's number has 40 bits in its tag: 20 hours at 14.88 million frames/s.
+void check_numbers(const Reader& params, const TrialSpec& spec) {
+    for (const Direction direction : kDirections) {
+        if (spec.intended(direction) <= kMask40 + 1) continue;
+        params.fail("duration_ns", "gives " + std::string(name_of(direction)) + " " + std::to_string(spec.intended(direction)) +
+                                       " frames, more than the 2^40 that can be numbered: take a shorter trial or a lower rate");
+    }
+}
+
 }  // namespace
 
 SideRequest read_side(Reader side, const std::string& name) {
@@ -240,6 +251,7 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size) {
     read_delays_files(params, spec);
     if (!spec.streams[0] && !spec.streams[1]) params.fail("forward", "is missing, and so is reverse: a trial needs a direction");
     params.finish();
+    check_numbers(params, spec);
     check_tagging(params, spec);
     return spec;
 }

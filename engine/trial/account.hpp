@@ -39,7 +39,7 @@ struct Expected {
     Ticks frame_timeout;            // a stamped frame that took longer is late; 0: none is
     DelayRing* delays;              // nullptr: delays are not written
     bool shared = false;            // with other receivers, whose findings are joined
-    Ticks longest_delay = kMask40;  // a longer one is less than nothing: the frame is early, and its delay 0
+    Ticks cores_differ = 0;         // the counters of two cores may differ by so much: a frame that arrives earlier than that before it was sent is early
 };
 
 class Account {
@@ -134,8 +134,8 @@ private:
     // Whether the frames, which have one delay, came in time.
     bool record_delay(Ticks stamp, Numbers run, Burst& taken) {
         std::uint64_t delay = (taken.arrival - stamp) & kMask40;
-        if (delay > expected_.longest_delay) [[unlikely]] {
-            counts_.early += run.size();
+        if (delay > kLongestDelay) [[unlikely]] {  // less than nothing: the receiving core's counter lags, or the frame was to leave later
+            counts_.early += kMask40 + 1 - delay > expected_.cores_differ ? run.size() : 0U;
             delay = 0;
         }
         taken.stamped += run.size();

@@ -118,6 +118,7 @@ void Gathering::gather_received(Direction direction, DirectionResult& into) cons
     into.damaged = counts.damaged;
     into.stamped_received = counts.stamped;
     into.late = counts.late;
+    if (!bed_.hardware.contains(Help::send_at)) into.early = counts.early;
     into.delay = joint_delay(accounts);
     if (accounts.size() == 1) into.delay_change = accounts.front()->delay_change();
     if (parts_.delay_files[index_of(direction)]) into.delays_file = parts_.delay_files[index_of(direction)]->finish();

@@ -71,28 +71,12 @@ void FollowedClock::end() {
     share();
 }
 
-ClockMapping FollowedClock::mapping() const {
-    for (;;) {
-        const std::uint32_t before = version_.load(std::memory_order_acquire);
-        const ClockMapping mapping{.ticks = ticks_.load(std::memory_order_relaxed),
-                                   .nic = nic_.load(std::memory_order_relaxed),
-                                   .ticks_per_nic = ticks_per_nic_.load(std::memory_order_relaxed),
-                                   .uncertainty = uncertainty_.load(std::memory_order_relaxed),
-                                   .at_most = clock_.uncertain_at_most()};
-        std::atomic_thread_fence(std::memory_order_acquire);
-        if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) return mapping;
-    }
-}
-
 void FollowedClock::share() {
-    const std::uint32_t version = version_.load(std::memory_order_relaxed);
-    version_.store(version + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-    ticks_.store(clock_.mapping().ticks, std::memory_order_relaxed);
-    nic_.store(clock_.mapping().nic, std::memory_order_relaxed);
-    ticks_per_nic_.store(clock_.mapping().ticks_per_nic, std::memory_order_relaxed);
-    uncertainty_.store(clock_.uncertainty(), std::memory_order_relaxed);
-    version_.store(version + 2, std::memory_order_release);
+    ClockMapping mapping = clock_.mapping();
+    mapping.uncertainty = clock_.uncertainty();
+    mapping.at_most = clock_.uncertain_at_most();
+    shared_.prepare(mapping);
+    shared_.publish();
 }
 
 std::optional<ClockPair> FollowedClock::read_both() const {

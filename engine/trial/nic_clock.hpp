@@ -4,13 +4,13 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <optional>
 
 #include "pace/due_after.hpp"
 #include "port/hardware.hpp"
+#include "trial/published.hpp"
 
 namespace dutperf {
 
@@ -94,7 +94,8 @@ public:
     // The trial has ended.
     void end();
 
-    [[nodiscard]] ClockMapping mapping() const;
+    // Never waits for the thread that follows.
+    [[nodiscard]] ClockMapping mapping() const { return shared_.read(); }
     [[nodiscard]] double uncertainty() const { return clock_.uncertainty(); }
 
 private:
@@ -106,10 +107,7 @@ private:
     ReadClock read_;
     std::uint64_t clock_hz_;
     NicClock clock_;
-    std::atomic<std::uint32_t> version_{0};  // odd while the mapping is written
-    std::atomic<Ticks> ticks_{0};
-    std::atomic<std::uint64_t> nic_{0};
-    std::atomic<double> ticks_per_nic_{1}, uncertainty_{0};
+    Published<ClockMapping> shared_;
 };
 
 }  // namespace dutperf

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <limits>
 #include <thread>
 
 #include "port/error.hpp"
@@ -16,11 +15,11 @@ namespace dutperf {
 namespace {
 
 constexpr std::chrono::milliseconds kAnswerTimeout{500};
+constexpr std::uint64_t kCoresDifferNs = 1000;  // RDTSC is not ordered with loads, and a virtual machine's counters agree no better
 constexpr double kStartDelayS = 0.002;       // so that every loop is running when the first frame is due
 constexpr double kSendingGraceShare = 0.01;  // sending goes on this much longer before the rest is given up; the client judges far more strictly
 constexpr double kSendingGraceS = 0.05;
 constexpr std::uint64_t kMostSharedFrames = std::uint64_t{1} << 34U;  // 2 GiB for each receiver
-constexpr Ticks kUnknown = std::numeric_limits<Ticks>::max();
 
 AddressVariation variation(bool varies) { return varies ? AddressVariation::word : AddressVariation::none; }
 
@@ -103,7 +102,7 @@ struct RunningTrial::Loop {
         for (Ticks now = last;;) {
             if (now - last > away.whole && now >= trial.parts_.start) [[unlikely]]
                 away.whole = now - last;
-            if (now >= trial.end_.load(std::memory_order_relaxed)) return;  // only here: the time away that the end fell into counts as well
+            if (trial.end_.has_come(now)) return;  // only here: the time away that the end fell into counts as well
             last = now;
             Ticks known = 0;  // the time after sending, good for the next turn if nothing was received
             for (Sender* sender : senders) known = std::max(known, sender->turn(now));
@@ -126,7 +125,7 @@ struct RunningTrial::Loop {
         if (trial.sending_.fetch_sub(ended) == ended) {
             const double ahead_s = trial.bed_.hardware.contains(Help::send_at) ? kMostLeadS : 0;
             const double drain_s = ahead_s + (trial.stopped_ ? 0 : static_cast<double>(trial.spec_.drain_ns) / 1e9);
-            trial.end_.store(now_ticks() + static_cast<Ticks>(drain_s * static_cast<double>(trial.bed_.clock_hz)));
+            trial.end_.set_after_drain(now_ticks() + static_cast<Ticks>(drain_s * static_cast<double>(trial.bed_.clock_hz)));
         }
         return still;
     }
@@ -137,7 +136,7 @@ struct RunningTrial::Loop {
     }
 };
 
-RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec) : bed_(bed), spec_(spec), end_(kUnknown), sending_(0), caretaker_(gettid()) {
+RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec) : bed_(bed), spec_(spec), sending_(0), caretaker_(gettid()) {
     if (spec_.frame_timeout_ns && bed_.hardware.contains(Help::rate_limit)) {
         throw Error("bad_request",
                     "with rate_limit frames wait in the tester's own port, which must not count as lateness of the DUT's: leave out one of the two",
@@ -240,7 +239,7 @@ void RunningTrial::make_receivers(Direction direction) {
     for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
         DelayRing* const ring = delays ? &delays->ring(queue) : nullptr;
         Expected expected{spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout, ring, shared};
-        if (bed_.hardware.contains(Help::send_at)) expected.longest_delay = kLongestDelay;
+        if (!bed_.hardware.contains(Help::send_at)) expected.cores_differ = ticks_of(kCoresDifferNs, bed_.clock_hz);
         parts_.receivers[index_of(direction)].push_back(
             std::make_unique<Receiver>(bed_.ports[side]->queue(queue), host, expected, bed_.control_pool, bed_.control_rings[side]));
         if (stamped_by_nic) parts_.receivers[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
@@ -304,7 +303,7 @@ void RunningTrial::stop() {
     for (const auto& senders : parts_.senders) {
         for (const auto& sender : senders) sender->stop();
     }
-    if (sending_.load() == 0) end_.store(0);  // already receiving only
+    if (sending_.load() == 0) end_.set_now();  // already receiving only, or just about to
 }
 
 void RunningTrial::follow_clocks() {

@@ -11,6 +11,7 @@
 #include "trial/gather.hpp"
 #include "trial/test_bed.hpp"
 #include "trial/trial.hpp"
+#include "trial/trial_end.hpp"
 
 namespace dutperf {
 
@@ -56,7 +57,7 @@ private:
     TrialParts parts_;
     std::vector<std::unique_ptr<Loop>> loops_;
     std::array<bool, 2> answered_{};
-    std::atomic<Ticks> end_;                            // the loops end when it has passed; unknown until all senders have sent
+    TrialEnd end_;                                      // of the loops
     std::atomic<int> sending_;                          // senders that still send
     pid_t caretaker_;                                   // the thread that prepares the trial and looks after it
     std::atomic<std::size_t> unready_{0}, running_{0};  // loops

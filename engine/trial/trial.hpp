@@ -139,6 +139,7 @@ struct DirectionResult {
     std::uint64_t foreground_sent = 0, background_sent = 0, foreground_received = 0, background_received = 0;
     std::uint64_t duplicates = 0, out_of_order = 0, stale = 0, damaged = 0, refused = 0, dut_input_drops = 0;
     std::uint64_t stamped_sent = 0, stamped_received = 0, late = 0;
+    std::uint64_t early = 0;  // stamped frames that arrived before they were sent, by the counters of the cores; their delay counts as 0
     double send_time_s = 0, sender_away_us = 0, receiver_away_us = 0;
     Histogram lateness;  // ticks
     CatchingUp catching_up;

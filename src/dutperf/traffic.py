@@ -39,6 +39,8 @@ from dutperf.tester.dut_core import DutCores
 
 PREAMBLE_AND_GAP = 20
 """Bytes of an Ethernet link's time that each frame takes beyond its own size (RFC 8219 appendix A)."""
+MOST_FRAMES = 2**40
+"""Of a direction in a trial: a frame's number has 40 bits."""
 
 
 def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int, number: int) -> Trial:
@@ -52,6 +54,7 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
     _check_ports(setup, conditions)
     _check_networks(setup, conditions)
     _check_background(setup, conditions)
+    _check_numbers(conditions, rate_fps)
     streams = {direction.value: _stream(setup, conditions, direction, frame_size, rate_fps) for direction in conditions.active()}
     return Trial(
         trial=number,
@@ -243,6 +246,13 @@ def _check_size(setup: Setup, conditions: Conditions, frame_size: int) -> None:
     if not smallest <= frame_size <= MAX_FRAME_SIZE:
         traffic = "IPv6" if has_ipv6(setup, conditions) else "IPv4"
         raise ConfigError(f"{frame_size} bytes are impossible: with {traffic} traffic frames have {smallest} to {MAX_FRAME_SIZE}", "--frame-size")
+
+
+def _check_numbers(conditions: Conditions, rate_fps: int) -> None:
+    """Each frame has a number of its own (protocol/README.md): 20 hours at 14.88 million frames/s."""
+    frames = rate_fps * conditions.duration_s
+    if frames > MOST_FRAMES:
+        raise ConfigError(f"{frames:,.0f} frames a direction are more than the {MOST_FRAMES:,} that can be numbered: take a shorter trial", "--duration")
 
 
 def _check_translated(setup: Setup, conditions: Conditions) -> None:

@@ -177,6 +177,11 @@ def _nic_stamps(_trial: Trial, _direction: Direction, counts: DirectionCounts) -
     return f"{impossible:,} frames arrived before they left or after they were polled, by a NIC's clock" if impossible else None
 
 
+def _core_clocks(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and so can those by the counters of the tester's own cores."""
+    return f"{counts.early:,} frames arrived before they were sent, by the counters of the tester's own cores" if counts.early else None
+
+
 def _received_too_many(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """Nothing came back that was never sent."""
     return f"{counts.received:,} frames arrived, but only {counts.sent:,} were sent" if counts.lost < 0 else None
@@ -201,5 +206,6 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("late_in_tester", _late_in_tester),
     ("nic_clock", _nic_clock),
     ("nic_stamps", _nic_stamps),
+    ("core_clocks", _core_clocks),
 )
 """Code of a cause, and the rule that says in a sentence how it was broken. Aborted trials have the codes ``stopped`` and ``engine_died``."""

@@ -253,3 +253,11 @@ def test_a_direction_through_a_translator_needs_an_address_to_send_to() -> None:
     with pytest.raises(ConfigError, match="is missing: the other side needs an IPv4 address") as caught:
         traffic.make_trial(one_way, ALL, 84, 1, 0)
     assert caught.value.key == "left.seen_as"
+
+
+def test_a_trial_whose_frames_cannot_be_numbered_is_refused() -> None:
+    """20.5 hours at 14,880,952 frames/s."""
+    traffic.make_trial(SIIT, Conditions(duration_s=73_887.0), 84, 14_880_952, 0)
+    with pytest.raises(ConfigError, match="more than the 1,099,511,627,776 that can be numbered") as caught:
+        traffic.make_trial(SIIT, Conditions(duration_s=73_888.0), 84, 14_880_952, 0)
+    assert caught.value.key == "--duration"

@@ -77,6 +77,7 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("a NIC's clock that sent late", {"send_at": NicDepartures(timed=1000, at_once=0, uncertainty_us=validity.NIC_CLOCK_LIMIT_US + 1)}, {"nic_clock"}),
     ("a NIC's stamp that cannot be", {"receive_timestamps": nic_arrivals(1, impossible=1)}, {"nic_stamps"}),
     ("a frame that came before it left", {"send_at": NicDepartures(timed=1000, at_once=0, impossible=1, uncertainty_us=1)}, {"nic_stamps"}),
+    ("a frame that came before it was sent, by another core's counter", {"early": 1}, {"core_clocks"}),
     ("the DUT's own input drops are the DUT's", {"received": 990, "dut_input_drops": 10}, set()),
     (
         "several at once",

@@ -162,6 +162,8 @@ class DirectionCounts(Value):
     stamped_received: Count = 0
     late: Count = 0
     """Arrived after the frame timeout: these are among the lost."""
+    early: Count = 0
+    """Stamped frames that arrived before they were sent, by the counters of the tester's cores: their delay counts as 0, and the trial is invalid."""
     losses: Losses | None = None
     """None where no frame is missing."""
     catching_up: CatchingUp | None = None

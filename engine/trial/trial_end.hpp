@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the loops of a trial end. Two threads may say so at once: the loop of the last sender (after the drain) and whoever stops the trial (now). A stop wins.
+#pragma once
+
+#include <atomic>
+#include <limits>
+
+#include "pace/due_after.hpp"
+
+namespace dutperf {
+
+class TrialEnd {
+public:
+    // By the last sender. Nothing changes where the trial was stopped already.
+    void set_after_drain(Ticks at) {
+        Ticks expected = kUnknown;
+        at_.compare_exchange_strong(expected, at);
+    }
+    void set_now() { at_.store(0); }
+    [[nodiscard]] bool has_come(Ticks now) const { return now >= at_.load(std::memory_order_relaxed); }
+
+private:
+    static constexpr Ticks kUnknown = std::numeric_limits<Ticks>::max();
+    std::atomic<Ticks> at_{kUnknown};
+};
+
+}  // namespace dutperf

@@ -36,6 +36,9 @@ std::uint64_t transmit_offloads(const Helps& helps, std::uint64_t capable);
 // Whether the engine has to know the port's clock.
 inline bool need_clock(const Helps& helps) { return helps.contains(Help::receive_timestamps) || helps.contains(Help::send_at); }
 
+// Whether the NIC, told when or how fast to send, may keep frames for itself for longer than it takes to send them.
+inline bool may_keep_frames(const Helps& helps) { return helps.contains(Help::send_at) || helps.contains(Help::rate_limit); }
+
 // How fast a queue of the port may send; 0: as fast as it can. Whether the driver took it.
 bool limit_queue_rate(std::uint16_t port, std::uint16_t queue, std::uint32_t mbps);
 

@@ -200,12 +200,14 @@ std::string Port::driver() const {
 
 int Port::numa_node() const { return rte_eth_dev_socket_id(id()); }
 
+bool Port::is_card() const { return options_.spec.kind == PortSpec::Kind::pci; }
+
 LinkStatus Port::link() const {
     if (options_.spec.uses_kernel_interface()) {
         const auto interface = kernel_interface(options_.spec.argument);
         return {.up = interface && interface->carrier, .mbps = 0};
     }
-    return unplugged() ? LinkStatus{} : link_status(id(), options_.spec.kind == PortSpec::Kind::pci);
+    return unplugged() ? LinkStatus{} : link_status(id(), is_card());
 }
 
 std::uint32_t Port::limit_rate(std::uint32_t mbps) const {
@@ -224,10 +226,11 @@ PortCounters Port::counters() {
     PortCounters now;
     rte_eth_stats driver{};
     if (rte_eth_stats_get(id(), &driver) == 0) {
-        now.nic_missed = driver.imissed;
-        now.no_buffer = driver.rx_nombuf;
-        now.receive_errors = driver.ierrors;
-        now.driver_sent = driver.opackets;
+        now.nic_missed = driver_counters_.missed(driver.imissed);
+        now.no_buffer = driver_counters_.no_buffer(driver.rx_nombuf);
+        now.receive_errors = driver_counters_.receive_errors(driver.ierrors);
+        now.driver_sent = driver_counters_.sent(driver.opackets);
+        now.driver_send_errors = driver_counters_.send_errors(driver.oerrors);
     }
     if (options_.spec.uses_kernel_interface()) read_kernel_counters(now);
     if (link_watch_) {

@@ -11,11 +11,13 @@
 #include "frame/address.hpp"
 #include "port/burst.hpp"
 #include "port/device.hpp"
+#include "port/growing_counter.hpp"
 #include "port/hardware.hpp"
 #include "port/kernel_interface.hpp"
 #include "port/link.hpp"
 #include "port/pool.hpp"
 #include "port/port_options.hpp"
+#include "port/transmit_ledger.hpp"
 
 namespace dutperf {
 
@@ -23,7 +25,7 @@ namespace dutperf {
 struct PortCounters {
     std::uint64_t nic_missed = 0, no_buffer = 0, receive_errors = 0;  // by the driver
     std::uint64_t kernel_socket = 0, kernel_backlog = 0;              // by the kernel, before the driver
-    std::uint64_t driver_sent = 0;                                    // frames that the driver says have left; 0: it may not count them
+    std::uint64_t driver_sent = 0, driver_send_errors = 0;            // frames that the driver says have left, and that it could not send
     std::uint64_t interface_sent = 0;                                 // frames that left by the kernel's interface
     std::uint64_t link_input_drops = 0;                               // ... that it could not hand over to the other end (virtual links)
     std::uint64_t interface_transmit_drops = 0;                       // ... that it dropped (any other interface)
@@ -62,17 +64,15 @@ public:
     [[nodiscard]] std::uint32_t transmit_ring() const { return transmit_ring_; }
     [[nodiscard]] std::uint32_t receive_ring() const { return receive_ring_; }
     [[nodiscard]] const Helps& offers() const { return offers_; }
+    // To be called before 2^31 frames have passed since the last call.
     PortCounters counters();
     // Each queue sends no faster than that; 0, or no less than the link's speed: as fast as it can. Returns what was set. Throws Error "port_unavailable",
     // its field "hardware".
     [[nodiscard]] std::uint32_t limit_rate(std::uint32_t mbps) const;
 
-    // Frames that a trial handed over and that had not left at its end: some wait in the NIC's queues, and others behind them in the next trial.
-    void keep_waiting(std::uint64_t frames, const PortCounters& at_end) { waiting_ = {frames, at_end.driver_sent}; }
-    // How many of them still do.
-    [[nodiscard]] std::uint64_t still_waiting(const PortCounters& now) const {
-        return waiting_.frames - std::min(waiting_.frames, now.driver_sent - waiting_.driver_sent);
-    }
+    [[nodiscard]] TransmitLedger& transmit_ledger() { return transmit_ledger_; }
+    // A card, not a device that is made of memory: its driver may take a while to count, and its link has a rate.
+    [[nodiscard]] bool is_card() const;
 
 private:
     void check_interface() const;
@@ -96,8 +96,9 @@ private:
     std::uint32_t transmit_ring_ = 0, receive_ring_ = 0;
     std::uint64_t socket_drops_ = 0, taken_down_ = 0;
     struct {
-        std::uint64_t frames = 0, driver_sent = 0;
-    } waiting_;
+        GrowingCounter missed, no_buffer, receive_errors, sent, send_errors;
+    } driver_counters_;
+    TransmitLedger transmit_ledger_;
     std::optional<InterfaceWatch> watch_;
     Pool receive_pool_;  // outlives the device, whose queue holds its frames
     std::optional<Device> device_;

@@ -83,7 +83,12 @@ void Station::ask() {
 
 void Station::send(const FrameBytes& frame) {
     rte_mbuf* buffer = make_frame(pool_, frame);
-    if (buffer != nullptr && transmit_burst({port_.id()}, &buffer, 1) == 0) rte_pktmbuf_free(buffer);
+    if (buffer == nullptr) return;
+    if (transmit_burst({port_.id()}, &buffer, 1) == 1) {
+        ++sent_;
+    } else {
+        rte_pktmbuf_free(buffer);
+    }
 }
 
 void Station::learn(const std::uint8_t* frame, std::size_t length) {

@@ -44,6 +44,8 @@ public:
 
     // Answers what has arrived and forgets the rest. Not while a trial runs.
     void serve();
+    // Frames that it handed over to the port, ever.
+    [[nodiscard]] std::uint64_t sent() const { return sent_; }
 
     // For a host that is asked before it asks, as a router is: `frame` has arrived; it is answered, and the gateways' MAC addresses are learned from
     // answers and from questions alike.
@@ -63,6 +65,7 @@ private:
     rte_mempool* pool_;
     std::optional<Mac> mac4_, mac6_;  // what the DUT answered last
     bool heard4_ = false, heard6_ = false;
+    std::uint64_t sent_ = 0;
 };
 
 }  // namespace dutperf

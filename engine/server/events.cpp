@@ -44,6 +44,10 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     if (const std::uint64_t frames = result.catching_up.frames(); frames != 0) {
         out["catching_up"] = {{"frames", frames}, {"bins", result.catching_up.bins()}};
     }
+    if (result.transmitted) {
+        const TransmitCount& count = *result.transmitted;
+        out["transmitted"] = {{"handed_over", count.handed_over}, {"counted", count.counted}, {"by", name_of(count.by)}};
+    }
     if (result.losses) {
         const Losses& losses = *result.losses;
         out["losses"] = {{"first_s", losses.first_s}, {"last_s", losses.last_s}, {"longest_run", losses.longest_run}, {"bins", losses.bins}};

@@ -88,7 +88,7 @@ void Server::stop(const json& id) {
 }
 
 void Server::look_after_trial() {
-    trial_->follow_clocks();
+    trial_->look_after();
     if (trial_->done()) {
         const json event = result_event(trial_->finish(), session_->bed().clock_hz);
         trial_.reset();

@@ -56,8 +56,7 @@ private:
     void gather_stamps(Direction direction, DirectionResult& into) const;
     void gather_away(Direction direction, DirectionResult& into) const;
     void gather_port_counters(Direction direction, DirectionResult& into) const;
-    [[nodiscard]] std::uint64_t unaccounted(Direction direction, const DirectionResult& result) const;
-    [[nodiscard]] std::uint64_t kept_waiting(std::size_t side, std::uint64_t handed_over, std::uint64_t lost) const;
+    [[nodiscard]] TransmitEvidence transmit_evidence(Direction direction, const DirectionResult& result) const;
     [[nodiscard]] SentFrames sent_frames(Direction direction) const;
 
     const TestBed& bed_;
@@ -174,32 +173,22 @@ void Gathering::gather_port_counters(Direction direction, DirectionResult& into)
     const bool went_down = out1.taken_down != out0.taken_down || in1.taken_down != in0.taken_down;
     // any lost frame may have met the port that was down
     if (went_down) add(into.tester_drops, "port_down", never_came(into));
-    add(into.tester_drops, "transmit_unaccounted", unaccounted(direction, into));
+    const TransmitCount& transmitted = into.transmitted.emplace(count_transmitted(transmit_evidence(direction, into), bed_.ports[out]->transmit_ledger()));
+    add(into.tester_drops, "transmit_errors", transmitted.errors);
+    add(into.tester_drops, "transmit_unaccounted", transmitted.unaccounted);
 }
 
-// Frames that the driver took and that never left, as far as anybody counts what leaves.
-std::uint64_t Gathering::unaccounted(Direction direction, const DirectionResult& result) const {
+TransmitEvidence Gathering::transmit_evidence(Direction direction, const DirectionResult& result) const {
     const std::size_t side = sending_port(direction);
-    const PortCounters &before = parts_.before[side], &after = parts_.after[side];
-    std::uint64_t handed_over = result.sent;
-    for (const auto& sender : parts_.senders[index_of(direction)]) handed_over += sender->counts().control_sent;
-    if (!after.counts_transmitted) return kept_waiting(side, handed_over, never_came(result));
-    const std::uint64_t dropped = result.dut_input_drops + after.interface_transmit_drops - before.interface_transmit_drops;
-    const std::uint64_t seen = after.interface_sent - before.interface_sent + dropped;
-    return handed_over - std::min(handed_over, seen);
-}
-
-// A NIC that is told when or how fast to send may keep frames for itself. Those that an earlier trial left there hold up this one's, or are among what left.
-// Where the driver counts none that left, any lost frame may still be there.
-std::uint64_t Gathering::kept_waiting(std::size_t side, std::uint64_t handed_over, std::uint64_t lost) const {
-    const PortCounters &before = parts_.before[side], &after = parts_.after[side];
-    const bool may_wait = bed_.hardware.contains(Help::send_at) || bed_.hardware.contains(Help::rate_limit);
-    if (!may_wait) return 0;
-    if (after.driver_sent == 0) return lost;
-    const std::uint64_t left = after.driver_sent - before.driver_sent, others = bed_.ports[side]->still_waiting(before);
-    const std::uint64_t waiting = handed_over - std::min(handed_over, left);
-    bed_.ports[side]->keep_waiting(waiting, after);
-    return std::max(others, handed_over + others - std::min(handed_over + others, left));
+    std::uint64_t answers = parts_.answered_after[side] - parts_.answered_before[side];
+    for (const auto& sender : parts_.senders[index_of(direction)]) answers += sender->counts().control_sent;
+    return {.before = parts_.before[side],
+            .after = parts_.after[side],
+            .handed_over = result.sent + answers,
+            .came = result.received + result.late,
+            .lost = never_came(result),
+            .may_keep = may_keep_frames(bed_.hardware),
+            .refused_some = result.refused != 0};
 }
 
 }  // namespace

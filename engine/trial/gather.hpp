@@ -28,6 +28,7 @@ struct TrialParts {
     PerDirection<std::unique_ptr<DelayFile>> delay_files;
     PerDirection<std::uint32_t> rate_limits{};  // Mbit/s of each queue; 0: none
     std::array<PortCounters, 2> before{}, after{};
+    std::array<std::uint64_t, 2> answered_before{}, answered_after{};  // frames that the stations sent
     std::vector<TimeAway> away;  // of each loop
     Ticks start = 0;             // of sending
 };

@@ -26,8 +26,9 @@ public:
 
     void stop();
     // To be called every few milliseconds while the trial runs.
-    void follow_clocks();
-    [[nodiscard]] bool done() const;
+    void look_after();
+    // Whether the loops have ended, and the ports have had time to count what they did.
+    [[nodiscard]] bool done();
     [[nodiscard]] double elapsed_s() const;
     // By now. A frame that came to several receivers counts with each.
     [[nodiscard]] std::uint64_t sent(Direction direction) const;
@@ -48,6 +49,10 @@ private:
     void begin();
     void loop_is_ready();
     void loop_is_done();
+    [[nodiscard]] bool loops_have_ended() const { return running_.load() == 0; }
+    [[nodiscard]] bool is_counted(Direction direction) const;
+    [[nodiscard]] Ticks last_sent() const;
+    void read_counters_in_time();
     void limit_rates();
     [[nodiscard]] NicSending nic_sending(Direction direction) const;
 
@@ -57,6 +62,7 @@ private:
     TrialParts parts_;
     std::vector<std::unique_ptr<Loop>> loops_;
     std::array<bool, 2> answered_{};
+    std::array<std::uint64_t, 2> sent_at_reading_{};  // frames that a port had sent when its counters were read last
     TrialEnd end_;                                      // of the loops
     std::atomic<int> sending_;                          // senders that still send
     pid_t caretaker_;                                   // the thread that prepares the trial and looks after it

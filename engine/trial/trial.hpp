@@ -18,6 +18,7 @@
 #include "pace/schedule.hpp"
 #include "trial/departures.hpp"
 #include "trial/nic_stamps.hpp"
+#include "trial/transmit_count.hpp"
 
 namespace dutperf {
 
@@ -149,6 +150,7 @@ struct DirectionResult {
     std::optional<NicArrivals> nic_arrivals;
     std::optional<NicDepartures> nic_departures;
     std::optional<std::uint32_t> rate_limit_mbps;  // of each queue; 0: none
+    std::optional<TransmitCount> transmitted;      // what left the port, against what was handed over
     std::optional<Losses> losses;                  // where frames are missing
     std::optional<Arrivals> arrivals;              // where any came
     std::map<std::string, std::uint64_t> tester_drops, other_received;

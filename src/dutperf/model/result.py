@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, computed_field
 
@@ -51,6 +51,17 @@ class DelaysWritten(Value):
     """Delays that are not in the file: the writing did not keep up, or failed. All figures have them."""
     error: str | None = None
     """What the system said where it refused."""
+
+
+class Transmitted(Value):
+    """What was handed over to the sending port, and what left it."""
+
+    handed_over: Count
+    """Frames of the direction, and answers to ARP and NDP."""
+    counted: Count
+    """... that left, by the count of the kernel or of the driver."""
+    by: Literal["kernel", "driver", "nobody"]
+    """``nobody``: more frames have arrived than the driver counts."""
 
 
 class NicArrivals(Value):
@@ -164,6 +175,7 @@ class DirectionCounts(Value):
     """Arrived after the frame timeout: these are among the lost."""
     early: Count = 0
     """Stamped frames that arrived before they were sent, by the counters of the tester's cores: their delay counts as 0, and the trial is invalid."""
+    transmitted: Transmitted | None = None
     losses: Losses | None = None
     """None where no frame is missing."""
     catching_up: CatchingUp | None = None

@@ -9,6 +9,7 @@
 #include <linux/if_ether.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -21,7 +22,22 @@ namespace dutperf {
 namespace {
 
 constexpr std::uint16_t kOverheadOfMtu = 18;  // Ethernet header and FCS
-constexpr std::uint32_t kTransmitRing = 1024;
+constexpr std::uint64_t kPreambleAndGap = 20;
+constexpr std::uint32_t kMostTransmitRing = 1024, kLeastTransmitRing = 128;
+constexpr std::uint64_t kMostWaitUs = 1000;  // in a card's transmit ring, at the fastest that the card can: what waits there is in the frames' delays
+
+// Mbit/s; 0 where the driver does not say.
+std::uint32_t fastest_link(std::uint32_t speeds) {
+    constexpr std::array kSpeeds{
+        std::pair{RTE_ETH_LINK_SPEED_10M, 10U},     std::pair{RTE_ETH_LINK_SPEED_100M, 100U},  std::pair{RTE_ETH_LINK_SPEED_1G, 1000U},
+        std::pair{RTE_ETH_LINK_SPEED_2_5G, 2500U},  std::pair{RTE_ETH_LINK_SPEED_5G, 5000U},   std::pair{RTE_ETH_LINK_SPEED_10G, 10000U},
+        std::pair{RTE_ETH_LINK_SPEED_20G, 20000U},  std::pair{RTE_ETH_LINK_SPEED_25G, 25000U}, std::pair{RTE_ETH_LINK_SPEED_40G, 40000U},
+        std::pair{RTE_ETH_LINK_SPEED_50G, 50000U},  std::pair{RTE_ETH_LINK_SPEED_56G, 56000U}, std::pair{RTE_ETH_LINK_SPEED_100G, 100000U},
+        std::pair{RTE_ETH_LINK_SPEED_200G, 200000U}};
+    std::uint32_t fastest = 0;
+    for (const auto& [bit, mbps] : kSpeeds) fastest = (speeds & bit) != 0 ? mbps : fastest;
+    return fastest;
+}
 
 void require_packet_privilege(const PortOptions& options) {
     const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -86,7 +102,7 @@ void Port::configure() {
     const auto queues = static_cast<std::uint16_t>(options_.queues * queues_apart_);
     check(rte_eth_dev_configure(id(), queues, queues, &conf), "configuring the port");
     require_mtu();
-    set_up_queues(queues);
+    set_up_queues(queues, info.speed_capa);
     check(rte_eth_dev_start(id()), "starting the port");
     require_help();
     if (options_.spec.kind == PortSpec::Kind::af_packet) widen_packet_sockets(kernel_interface(options_.spec.argument)->index);
@@ -122,8 +138,8 @@ void Port::require_mtu() const {
                               " bytes need " + std::to_string(needed));
 }
 
-void Port::set_up_queues(std::uint16_t queues) {
-    std::uint16_t receive = most_receive_descriptors(options_), transmit = kTransmitRing;
+void Port::set_up_queues(std::uint16_t queues, std::uint32_t speeds) {
+    std::uint16_t receive = most_receive_descriptors(options_), transmit = transmit_ring_size(speeds);
     check(rte_eth_dev_adjust_nb_rx_tx_desc(id(), &receive, &transmit), "sizing the port's rings");
     receive_pool_ = make_pool({.name = "receive_" + options_.side,
                                .count = receive_pool_frames(options_) * options_.queues,
@@ -179,6 +195,16 @@ void Port::require_flow_control() {
 
 std::optional<FlowControl> Port::flow_control() const {
     return options_.spec.uses_kernel_interface() ? interface_flow_control(options_.spec.argument) : flow_control_of(id());
+}
+
+// Frames for each queue. Those that wait in a card's ring are not late by what the sender knows, so few may wait; with less than the least, drivers that
+// are told of sent frames by the dozen would wait for room.
+std::uint16_t Port::transmit_ring_size(std::uint32_t speeds) const {
+    const std::uint32_t mbps = fastest_link(speeds);
+    if (!is_card() || mbps == 0) return kMostTransmitRing;
+    const std::uint64_t bits = (options_.max_frame_size + kPreambleAndGap) * 8ULL;
+    const std::uint64_t waiting = mbps * kMostWaitUs / bits / options_.queues;
+    return static_cast<std::uint16_t>(std::clamp<std::uint64_t>(std::bit_floor(waiting), kLeastTransmitRing, kMostTransmitRing));
 }
 
 // Asked of a port that is running: there is no other way to find out whether its clock can be read.

@@ -77,7 +77,7 @@ public:
 private:
     void check_interface() const;
     void configure();
-    void set_up_queues(std::uint16_t queues);
+    void set_up_queues(std::uint16_t queues, std::uint32_t speeds);
     void accept_all();
     void require_flow_control();
     void require_mtu() const;
@@ -85,6 +85,7 @@ private:
     void read_own_mac();
     void check(int status, const char* step) const;
     void require_queues(const std::string& what, std::uint16_t receive, std::uint16_t transmit) const;
+    [[nodiscard]] std::uint16_t transmit_ring_size(std::uint32_t speeds) const;
     void require_help();
     void read_kernel_counters(PortCounters& into);
 

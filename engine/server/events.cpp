@@ -22,6 +22,15 @@ json buckets_us(const Histogram& histogram, std::uint64_t clock_hz) {
     return out;
 }
 
+void add_media(const DirectionResult& result, json& out) {
+    if (result.media) out["media"] = {{"line_rate_fps", result.media->line_rate_fps}, {"granted_us", static_cast<double>(result.media->granted_ns) / 1e3}};
+    if (result.transmit_wait) {
+        out["transmit_wait"] = {{"frames", result.transmit_wait->frames}, {"full", result.transmit_wait->full}};
+        if (result.transmit_wait->us) out["transmit_wait"]["us"] = *result.transmit_wait->us;
+    }
+    if (result.receive_ring_us) out["receive_ring_us"] = *result.receive_ring_us;
+}
+
 json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     json out{{"intended", result.intended},
              {"sent", result.sent},
@@ -48,6 +57,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         const TransmitCount& count = *result.transmitted;
         out["transmitted"] = {{"handed_over", count.handed_over}, {"counted", count.counted}, {"by", name_of(count.by)}};
     }
+    add_media(result, out);
     if (result.losses) {
         const Losses& losses = *result.losses;
         out["losses"] = {{"first_s", losses.first_s}, {"last_s", losses.last_s}, {"longest_run", losses.longest_run}, {"bins", losses.bins}};

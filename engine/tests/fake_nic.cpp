@@ -17,6 +17,8 @@
 #include <deque>
 #include <string>
 
+#include "port/port.hpp"
+
 namespace {
 
 constexpr double kCableS = 0.001, kModerationS = 0.002, kStepBackS = 1;
@@ -25,19 +27,36 @@ constexpr std::uint64_t kFramesBeforeStep = 200;
 constexpr double kTicksPerNicTick = 24.0019;  // no whole number, as with any two oscillators
 constexpr std::uint64_t kTransmitOffloads = RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 constexpr std::uint64_t kNicAtStart = 1'000'000'007;
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 // What $DUTPERF_FAKE_NIC says.
 struct Amiss {
-    bool no_clock = says("no_clock");      // time stamps, and no way to read the clock
-    bool unstamped = says("unstamped");    // every tenth frame
-    bool jumps = says("jumps");            // somebody advances the clock by a millisecond, ten times a second
-    bool steps_back = says("steps_back");  // ... puts it back by kStepBackS when kFramesBeforeStep frames were handed over
-    bool uncounted = says("uncounted");    // the driver does not count what left
-    bool no_link = says("no_link");        // the cable is not in
-    bool slow_link = says("slow_link");    // ... until kLinkAfterS after the port was started
-    bool flaps = says("flaps");            // ... for kFlapS, kFlapAfterS after the first frame was handed over
-    bool pause = says("pause");            // flow control is on, and stays on
-    bool pauses = says("pauses");          // flow control is on, and can be set
+    bool no_clock = says("no_clock");        // time stamps, and no way to read the clock
+    bool unstamped = says("unstamped");      // every tenth frame
+    bool jumps = says("jumps");              // somebody advances the clock by a millisecond, ten times a second
+    bool steps_back = says("steps_back");    // ... puts it back by kStepBackS when kFramesBeforeStep frames were handed over
+    bool uncounted = says("uncounted");      // the driver does not count what left
+    bool halved = says("halved");            // ... but half of it
+    bool counts_late = says("counts_late");  // ... when a second has passed
+    bool wraps = says("wraps");              // ... in 32 bits, which are nearly full
+    bool keeps = says("keeps");              // every tenth frame, for ever
+    bool loses = says("loses");              // on the way, every tenth frame
+    bool errors = says("errors");            // ... that it keeps counts as an error
+    bool card = says("card");                // the ports are cards
+    bool no_link = says("no_link");          // the cable is not in
+    bool slow_link = says("slow_link");      // ... until kLinkAfterS after the port was started
+    bool flaps = says("flaps");              // ... for kFlapS, kFlapAfterS after the first frame was handed over
+    bool pause = says("pause");              // flow control is on, and stays on
+    bool pauses = says("pauses");            // flow control is on, and can be set
+    double media_mbps = number("media=");    // their link carries so much
+    double slow_ppm = number("slow=");       // ... by the card's clock, which is slower than the tester's
+    double ring = number("ring=");           // frames of each transmit queue; 0: it is never full
+
+    static double number(const char* word) {
+        const char* all = std::getenv("DUTPERF_FAKE_NIC");
+        const char* at = all == nullptr ? nullptr : std::strstr(all, word);
+        return at == nullptr ? 0 : std::strtod(at + std::strlen(word), nullptr);
+    }
 
     static bool says(const char* word) {
         const char* all = std::getenv("DUTPERF_FAKE_NIC");
@@ -58,7 +77,8 @@ struct FakePort {
     rte_eth_fc_mode flow_control = RTE_ETH_FC_FULL;
     std::array<std::uint32_t, 16> limit_mbps{};          // of each transmit queue; 0: none
     std::array<std::uint64_t, 16> idle_from{};           // when the queue has sent what it got
-    std::array<std::deque<std::uint64_t>, 16> to_leave;  // when each frame of a queue leaves
+    std::array<std::deque<std::uint64_t>, 16> to_leave;  // when each frame of a queue leaves, or is counted
+    std::uint64_t handed_over = 0, kept = 0;
 };
 
 std::array<FakePort, RTE_MAX_ETHPORTS> ports;
@@ -138,17 +158,37 @@ void complete_checksums(const FakePort& port, rte_mbuf* frame) {
 // Not before the queue has sent what came before, as fast as it may.
 std::uint64_t through_queue(FakePort& port, std::uint16_t queue, const rte_mbuf* frame) {
     const std::uint64_t leaves = std::max(departure(port, frame), port.idle_from[queue]);
-    port.idle_from[queue] = leaves + (port.limit_mbps[queue] != 0 ? ticks_of((frame->pkt_len + 24.0) * 8 / port.limit_mbps[queue] / 1e6) : 0);
+    const double mbps = port.limit_mbps[queue] != 0 ? port.limit_mbps[queue] : amiss.media_mbps * (1 - amiss.slow_ppm / 1e6);
+    port.idle_from[queue] = leaves + (mbps != 0 ? ticks_of((frame->pkt_len + 24.0) * 8 / mbps / 1e6) : 0);
     port.to_leave[queue].push_back(leaves);
     return leaves;
 }
 
+std::uint64_t counted_at(std::uint64_t leaves) { return leaves + (amiss.counts_late ? ticks_of(1) : 0); }
+
+void count_what_left(std::deque<std::uint64_t>& queue) {
+    for (const std::uint64_t now = rte_rdtsc(); !queue.empty() && counted_at(queue.front()) <= now;) queue.pop_front();
+}
+
+std::uint16_t room_in(std::deque<std::uint64_t>& queue, std::uint16_t count) {
+    if (amiss.ring == 0) return count;
+    count_what_left(queue);
+    const std::size_t left = static_cast<std::size_t>(std::ranges::upper_bound(queue, rte_rdtsc()) - queue.begin());
+    return static_cast<std::uint16_t>(std::min<double>(count, std::max(0.0, amiss.ring - static_cast<double>(queue.size() - left))));
+}
+
 std::uint16_t leave(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames, std::uint16_t count, void* /*unused*/) {
+    count = room_in(ports[port].to_leave[queue], count);
     if (first_handed_over == 0) first_handed_over = rte_rdtsc();
     for (std::uint16_t i = 0; i < count; ++i) {
         if (++handed_over == kFramesBeforeStep && amiss.steps_back) stepped_back = ticks_of(kStepBackS);
         complete_checksums(ports[port], frames[i]);
-        *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*) = through_queue(ports[port], queue, frames[i]);
+        std::uint64_t left = through_queue(ports[port], queue, frames[i]);
+        if (++ports[port].handed_over % 10 == 0 && (amiss.keeps || amiss.loses)) {
+            left = kNever;
+            ports[port].kept += amiss.keeps ? 1 : 0;
+        }
+        *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*) = left;
     }
     return count;
 }
@@ -163,7 +203,8 @@ void stamp(FakePort& port, const Held& held) {
 std::uint16_t arrive(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames, std::uint16_t count, std::uint16_t most, void* /*unused*/) {
     auto& cable = ports[port].cable[queue];
     for (std::uint16_t i = 0; i < count; ++i) {
-        cable.push_back({frames[i], *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*) + ticks_of(kCableS)});
+        const std::uint64_t left = *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*);
+        left == kNever ? rte_pktmbuf_free(frames[i]) : cable.push_back({frames[i], left + ticks_of(kCableS)});
     }
     const std::uint64_t now = rte_rdtsc();
     std::uint16_t there = 0;
@@ -234,12 +275,15 @@ int __wrap_rte_eth_dev_flow_ctrl_set(std::uint16_t port, rte_eth_fc_conf* conf) 
 // What waits has not been sent. While nobody sends.
 int __wrap_rte_eth_stats_get(std::uint16_t port, rte_eth_stats* stats) {
     const int status = __real_rte_eth_stats_get(port, stats);
-    const std::uint64_t now = rte_rdtsc();
     for (auto& queue : ports[port].to_leave) {
-        while (!queue.empty() && queue.front() <= now) queue.pop_front();
+        count_what_left(queue);
         stats->opackets -= queue.size();
     }
+    stats->opackets -= ports[port].kept;
+    stats->oerrors += amiss.errors ? ports[port].kept : 0;
     if (amiss.uncounted) stats->opackets = 0;
+    if (amiss.halved) stats->opackets /= 2;
+    if (amiss.wraps) stats->opackets = static_cast<std::uint32_t>(stats->opackets + 0xFFFF'FF00U);
     return status;
 }
 
@@ -252,6 +296,17 @@ int __wrap_rte_eth_read_clock(std::uint16_t /*port*/, std::uint64_t* now) {
 int __wrap_rte_eth_set_queue_rate_limit(std::uint16_t port, std::uint16_t queue, std::uint32_t mbps) {
     ports[port].limit_mbps[queue] = mbps;
     return 0;
+}
+
+// Of dutperf::Port, by the names that the compiler gives them.
+bool __real__ZNK7dutperf4Port7is_cardEv(const dutperf::Port* port);
+bool __wrap__ZNK7dutperf4Port7is_cardEv(const dutperf::Port* port) { return amiss.card || __real__ZNK7dutperf4Port7is_cardEv(port); }
+
+dutperf::LinkStatus __real__ZNK7dutperf4Port4linkEv(const dutperf::Port* port);
+dutperf::LinkStatus __wrap__ZNK7dutperf4Port4linkEv(const dutperf::Port* port) {
+    dutperf::LinkStatus link = __real__ZNK7dutperf4Port4linkEv(port);
+    if (amiss.card && amiss.media_mbps != 0) link.mbps = static_cast<std::uint32_t>(amiss.media_mbps);
+    return link;
 }
 
 }  // extern "C"

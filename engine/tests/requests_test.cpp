@@ -104,10 +104,10 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
 
 TEST(Requests, EveryFrameHasANumber) {
     json request = trial();
-    request["forward"]["rate_fps"] = 14'880'952;  // 2^40 of these take 73,886.98 s
-    request["duration_ns"] = 73'886'900'000'000;
-    EXPECT_EQ(refused_field(request), "");
+    request["forward"]["rate_fps"] = 14'880'952;  // 2^40 of these take 73,887.2 s
     request["duration_ns"] = 73'887'000'000'000;
+    EXPECT_EQ(refused_field(request), "");
+    request["duration_ns"] = 73'888'000'000'000;
     EXPECT_EQ(refused_field(request), "params.duration_ns");
 }
 

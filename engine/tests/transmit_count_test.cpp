@@ -15,11 +15,10 @@ TEST(GrowingCounter, FollowsOneOf32BitsOneThatBeginsAgainAndOneOf64) {
         const char* name;
         std::vector<std::uint64_t> said, expected;
     };
-    for (const Row& row : {Row{"64 bits", {5, 2 * k32, 3 * k32 + 1}, {5, 2 * k32, 3 * k32 + 1}},
-                           Row{"32 bits", {k32 - 10, 20, k32 - 1, 5}, {k32 - 10, k32 + 20, 2 * k32 - 1, 2 * k32 + 5}},
-                           Row{"started again", {1000, 10, 30}, {1000, 1010, 1030}},
-                           Row{"started again after many", {3 * k32, 7}, {3 * k32, 3 * k32 + 7}},
-                           Row{"a torn reading", {1000, 990, 1001}, {1000, 1000, 1001}}}) {
+    for (const Row& row :
+         {Row{"64 bits", {5, 2 * k32, 3 * k32 + 1}, {5, 2 * k32, 3 * k32 + 1}},
+          Row{"32 bits", {k32 - 10, 20, k32 - 1, 5}, {k32 - 10, k32 + 20, 2 * k32 - 1, 2 * k32 + 5}}, Row{"started again", {1000, 10, 30}, {1000, 1010, 1030}},
+          Row{"started again after many", {3 * k32, 7}, {3 * k32, 3 * k32 + 7}}, Row{"a torn reading", {1000, 990, 1001}, {1000, 1000, 1001}}}) {
         GrowingCounter counter;
         for (std::size_t i = 0; i < row.said.size(); ++i) EXPECT_EQ(counter(row.said[i]), row.expected[i]) << row.name;
     }
@@ -45,7 +44,6 @@ TEST(TransmitCount, AFrameThatNobodySawLeaveIsTheTesters) {
         {"the driver counts nothing", 90, 0, 0, false, false, nobody, 0, 0},
         {"the driver counts too few", 90, 50, 0, false, false, nobody, 0, 0},
         {"the driver counts others' frames as well", 90, 120, 0, false, false, driver, 0, 0},
-        {"an answer that did not leave harms nobody", 100, 99, 0, false, true, driver, 0, 0},
         {"the driver could not send some", 90, 90, 10, false, false, driver, 10, 0},
         {"... and counted them as sent", 90, 100, 10, false, false, driver, 10, 0},
         {"errors are frames that it got again", 90, 100, 10, false, true, driver, 0, 0},

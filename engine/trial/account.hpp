@@ -36,10 +36,10 @@ struct Expected {
     std::uint64_t frames;          // sequence numbers are below it
     MissingFrames::Bounds bounds;  // of the parts of the sending time, in sequence numbers
     Stamping stamping;
-    Ticks frame_timeout;            // a stamped frame that took longer is late; 0: none is
-    DelayRing* delays;              // nullptr: delays are not written
-    bool shared = false;            // with other receivers, whose findings are joined
-    Ticks cores_differ = 0;         // the counters of two cores may differ by so much: a frame that arrives earlier than that before it was sent is early
+    Ticks frame_timeout;     // a stamped frame that took longer is late; 0: none is
+    DelayRing* delays;       // nullptr: delays are not written
+    bool shared = false;     // with other receivers, whose findings are joined
+    Ticks cores_differ = 0;  // the counters of two cores may differ by so much: a frame that arrives earlier than that before it was sent is early
 };
 
 class Account {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "trial/joint.hpp"
+#include "trial/media.hpp"
 
 namespace dutperf {
 
@@ -55,6 +56,7 @@ private:
     void gather_departures(Direction direction, DirectionResult& into) const;
     void gather_stamps(Direction direction, DirectionResult& into) const;
     void gather_away(Direction direction, DirectionResult& into) const;
+    void gather_media(Direction direction, DirectionResult& into) const;
     void gather_port_counters(Direction direction, DirectionResult& into) const;
     [[nodiscard]] TransmitEvidence transmit_evidence(Direction direction, const DirectionResult& result) const;
     [[nodiscard]] SentFrames sent_frames(Direction direction) const;
@@ -76,6 +78,7 @@ DirectionResult Gathering::all(Direction direction) const {
     gather_departures(direction, result);
     gather_stamps(direction, result);
     gather_away(direction, result);
+    gather_media(direction, result);
     gather_port_counters(direction, result);
     return result;
 }
@@ -157,6 +160,22 @@ void Gathering::gather_away(Direction direction, DirectionResult& into) const {
         if (std::ranges::find(receive, away.core) != receive.end())
             into.receiver_away_us = std::max(into.receiver_away_us, static_cast<double>(away.whole) * us);
     }
+}
+
+void Gathering::gather_media(Direction direction, DirectionResult& into) const {
+    const StreamSpec& stream = *spec_.streams[index_of(direction)];
+    const Port &out = *bed_.ports[sending_port(direction)], &in = *bed_.ports[receiving_port(direction)];
+    const std::uint32_t mbps = parts_.media_mbps[sending_port(direction)];
+    into.media = media_limit(spec_, direction, mbps);
+    const bool told_when = bed_.hardware.contains(Help::send_at);  // stamps say when frames were to leave, not when they were handed over
+    if (out.is_card() && !told_when) {
+        const std::uint64_t of_queue = out.transmit_ring() + spec_.burst;
+        const std::uint32_t limit = parts_.rate_limits[index_of(direction)];  // of a queue by itself
+        into.transmit_wait = limit != 0 ? transmit_wait(stream, of_queue, limit) : transmit_wait(stream, bed_.queues * of_queue, mbps);
+        into.transmit_wait->full = into.refused != 0;
+    }
+    // of one queue: how evenly a card spreads the frames is not known
+    if (in.is_card()) into.receive_ring_us = 1e6 * in.receive_ring() / static_cast<double>(stream.highest_rate_fps());
 }
 
 // Frames that the tester itself lost: sent but never on the wire, or on the wire but never at the receiving loop.

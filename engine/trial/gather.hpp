@@ -29,8 +29,9 @@ struct TrialParts {
     PerDirection<std::uint32_t> rate_limits{};  // Mbit/s of each queue; 0: none
     std::array<PortCounters, 2> before{}, after{};
     std::array<std::uint64_t, 2> answered_before{}, answered_after{};  // frames that the stations sent
-    std::vector<TimeAway> away;  // of each loop
-    Ticks start = 0;             // of sending
+    std::array<std::uint32_t, 2> media_mbps{};                         // of the ports' links; 0: not known, or not a card's
+    std::vector<TimeAway> away;                                        // of each loop
+    Ticks start = 0;                                                   // of sending
 };
 
 // Once for each direction that sends: it joins and closes what the parts keep.

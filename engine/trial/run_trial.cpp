@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "port/error.hpp"
+#include "trial/media.hpp"
 
 namespace dutperf {
 
@@ -16,8 +17,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kAnswerTimeout{500};
 constexpr std::uint64_t kCoresDifferNs = 1000;  // RDTSC is not ordered with loads, and a virtual machine's counters agree no better
-constexpr double kStartDelayS = 0.002;       // so that every loop is running when the first frame is due
-constexpr double kSendingGraceShare = 0.01;  // sending goes on this much longer before the rest is given up; the client judges far more strictly
+constexpr double kStartDelayS = 0.002;          // so that every loop is running when the first frame is due
+constexpr double kSendingGraceShare = 0.01;     // sending goes on this much longer before the rest is given up; the client judges far more strictly
 constexpr double kSendingGraceS = 0.05;
 constexpr double kCountsLateS = 1.5;  // some cards tell their driver once a second what they counted
 constexpr std::uint64_t kFramesBetweenReadings = std::uint64_t{1} << 30U;
@@ -268,6 +269,7 @@ void RunningTrial::start() {
     for (std::size_t side = 0; side < 2; ++side) {
         parts_.before[side] = bed_.ports[side]->counters();
         parts_.answered_before[side] = bed_.stations[side]->sent();
+        parts_.media_mbps[side] = bed_.ports[side]->link().mbps;
     }
     for (FollowedClock* clock : bed_.clocks) {
         if (clock != nullptr) clock->begin();
@@ -296,9 +298,14 @@ void RunningTrial::begin() {
     parts_.start = now_ticks() + ticks(kStartDelayS + static_cast<double>(spec_.rest_ns) / 1e9);  // the learning frames (ARP, NDP) have been answered
     const Ticks end = parts_.start + ticks_of(spec_.duration_ns, bed_.clock_hz);
     const Ticks deadline = parts_.start + ticks(duration_s + std::max(kSendingGraceS, kSendingGraceShare * duration_s));
-    const SendingTime time{.start = parts_.start, .end = end, .deadline = deadline, .punctual = ticks_of(CatchingUp::kPunctualNs, bed_.clock_hz)};
-    for (const auto& senders : parts_.senders) {
-        for (const auto& sender : senders) sender->start(time);
+    for (const Direction direction : kDirections) {
+        // at the media's rate frames are late by its clock, and none can leave in a burst
+        const auto media = spec_.streams[index_of(direction)] ? media_limit(spec_, direction, parts_.media_mbps[sending_port(direction)]) : std::nullopt;
+        const std::uint64_t granted_ns = media ? media->granted_ns : 0;
+        const Ticks punctual = ticks_of(CatchingUp::kPunctualNs + granted_ns, bed_.clock_hz);
+        for (const auto& sender : parts_.senders[index_of(direction)]) {
+            sender->start({.start = parts_.start, .end = end, .deadline = deadline, .punctual = punctual});
+        }
     }
 }
 

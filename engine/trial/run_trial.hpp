@@ -62,7 +62,7 @@ private:
     TrialParts parts_;
     std::vector<std::unique_ptr<Loop>> loops_;
     std::array<bool, 2> answered_{};
-    std::array<std::uint64_t, 2> sent_at_reading_{};  // frames that a port had sent when its counters were read last
+    std::array<std::uint64_t, 2> sent_at_reading_{};    // frames that a port had sent when its counters were read last
     TrialEnd end_;                                      // of the loops
     std::atomic<int> sending_;                          // senders that still send
     pid_t caretaker_;                                   // the thread that prepares the trial and looks after it

@@ -28,9 +28,8 @@ std::uint64_t transmitted_since(const PortCounters& before, const PortCounters& 
 
 TransmitCount count_transmitted(const TransmitEvidence& of, TransmitLedger& ledger) {
     const bool by_kernel = of.after.counts_transmitted;
-    TransmitCount count{.handed_over = of.handed_over,
-                        .counted = transmitted_since(of.before, of.after),
-                        .by = by_kernel ? CountedBy::kernel : CountedBy::driver};
+    TransmitCount count{
+        .handed_over = of.handed_over, .counted = transmitted_since(of.before, of.after), .by = by_kernel ? CountedBy::kernel : CountedBy::driver};
     if (count.counted < of.came) ledger.disprove();
     if (!ledger.is_exact()) {
         count.by = CountedBy::nobody;

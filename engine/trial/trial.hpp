@@ -135,6 +135,19 @@ struct NicDepartures : DepartureCounts {
     double uncertainty = 0;        // of its clock against the tester's, at most, in ticks
 };
 
+// A stream at the rate of the media, whose clock may be slower than the tester's.
+struct MediaLimit {
+    double line_rate_fps = 0;
+    std::uint64_t granted_ns = 0;  // by so much frames may be late and sending may take longer
+};
+
+// What may wait in a card's transmit rings, unseen by what the sender knows: their delays have it.
+struct TransmitWait {
+    std::uint64_t frames = 0;
+    std::optional<double> us;  // that they take at the media's rate; nothing where that is not known
+    bool full = false;         // so many did wait: the driver took no more
+};
+
 struct DirectionResult {
     std::uint64_t intended = 0, sent = 0, received = 0;
     std::uint64_t foreground_sent = 0, background_sent = 0, foreground_received = 0, background_received = 0;
@@ -151,6 +164,9 @@ struct DirectionResult {
     std::optional<NicDepartures> nic_departures;
     std::optional<std::uint32_t> rate_limit_mbps;  // of each queue; 0: none
     std::optional<TransmitCount> transmitted;      // what left the port, against what was handed over
+    std::optional<MediaLimit> media;               // where the media's rate is the limit
+    std::optional<TransmitWait> transmit_wait;     // where a card sends
+    std::optional<double> receive_ring_us;         // that the ring of a receiving card takes to fill at the trial's rate
     std::optional<Losses> losses;                  // where frames are missing
     std::optional<Arrivals> arrivals;              // where any came
     std::map<std::string, std::uint64_t> tester_drops, other_received;

@@ -32,6 +32,8 @@ TIMEOUT_SLACK = 0.1
 """The tester may add this share of the frame timeout to a delay where frames are late."""
 NIC_CLOCK_LIMIT_US = 100.0
 """A NIC's clock by which frames arrive or leave may be uncertain by this: readings 20 ms apart that agree no better say that it was put forward or back."""
+TRANSMIT_WAIT_LIMIT_US = 2_000.0
+"""Delays may hold this much of waiting in a full transmit ring: what the smallest ring that any driver takes holds of 1,518 bytes at 1 Gbit/s."""
 DUT_CORE_TAKEN_LIMIT = 0.05
 """Others may take this share of the core of a DUT on this machine while frames are lost."""
 NO_LINK_DOWN = LinkState(left=False, right=False)
@@ -97,7 +99,7 @@ def _unsent(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> st
 
 def _sending_time(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... in the intended time. Where frames were left over that is said already."""
-    limit_s = sending_time_limit_s(trial.duration_s)
+    limit_s = sending_time_limit_s(trial.duration_s) + counts.granted_us / 1e6
     if counts.sent < counts.intended or counts.send_time_s <= limit_s:
         return None
     return f"sending took {counts.send_time_s:.6f} s, more than the {limit_s:.6f} s allowed"
@@ -106,11 +108,13 @@ def _sending_time(trial: Trial, _direction: Direction, counts: DirectionCounts) 
 def _sender_late(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and at the intended rate throughout: after a silence it got a burst. A pass under a burst stands, a loss may be the burst's work."""
     matters = _loss_matters(trial, counts)
-    limit_us = LATENESS_LIMIT_WITH_LOSS_US if matters else LATENESS_LIMIT_US
-    if counts.lateness_us.max <= limit_us:
+    limit_us = (LATENESS_LIMIT_WITH_LOSS_US if matters else LATENESS_LIMIT_US) + counts.granted_us
+    late_us = counts.lateness_us.max + (counts.waited_us or 0.0)
+    if late_us <= limit_us:
         return None
+    waited = f", of which it waited {counts.waited_us / 1000:.3f} ms in the port's transmit ring" if counts.waited_us else ""
     allowed = f"more than the {limit_us / 1000:g} ms allowed" + (" where frames are lost" if matters else "")
-    return f"a frame left {counts.lateness_us.max / 1000:.3f} ms late, {allowed}"
+    return f"a frame left {late_us / 1000:.3f} ms late{waited}, {allowed}"
 
 
 def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
@@ -147,9 +151,11 @@ def _tester_drops(_trial: Trial, _direction: Direction, counts: DirectionCounts)
 
 def _receiver_away(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... also where a ring may have overrun without a counter that tells."""
-    if not _loss_matters(trial, counts) or counts.away_us.receiver <= LATENESS_LIMIT_WITH_LOSS_US:
+    away_us, ring_us = counts.away_us.receiver, counts.receive_ring_us
+    if not _loss_matters(trial, counts) or away_us <= min(LATENESS_LIMIT_WITH_LOSS_US, ring_us or LATENESS_LIMIT_WITH_LOSS_US):
         return None
-    return f"the receiving loop was away for {counts.away_us.receiver / 1000:.3f} ms while frames were lost"
+    overrun = f", and the port's receive ring is full after {ring_us / 1000:.3f} ms" if ring_us and ring_us < LATENESS_LIMIT_WITH_LOSS_US else ""
+    return f"the receiving loop was away for {away_us / 1000:.3f} ms while frames were lost{overrun}"
 
 
 def _late_in_tester(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
@@ -157,10 +163,25 @@ def _late_in_tester(trial: Trial, _direction: Direction, counts: DirectionCounts
     if trial.frame_timeout_ns is None or counts.late == 0 or not _loss_matters(trial, counts):
         return None
     away_ms, timeout_ms = max(counts.away_us.sender, counts.away_us.receiver) / 1000, trial.frame_timeout_ns / 1e6
+    allowed = f"more than {TIMEOUT_SLACK:.0%} of the frame timeout of {timeout_ms:g} ms"
+    if counts.waited_us is None or counts.waited_us / 1000 > timeout_ms * TIMEOUT_SLACK:
+        return f"frames waited {_waited(counts)} in the port's full transmit ring, {allowed}, while {counts.late:,} frames came later than that"
     if away_ms <= timeout_ms * TIMEOUT_SLACK:
         return None
-    allowed = f"more than {TIMEOUT_SLACK:.0%} of the frame timeout of {timeout_ms:g} ms"
     return f"a loop was away for {away_ms:.3f} ms, {allowed}, while {counts.late:,} frames came later than that"
+
+
+def _transmit_wait(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and neither was a frame whose delay counts."""
+    if counts.delay_us is None or trial.frame_timeout_ns is not None:
+        return None
+    if counts.waited_us is not None and counts.waited_us <= TRANSMIT_WAIT_LIMIT_US:
+        return None
+    return f"frames waited {_waited(counts)} in the port's full transmit ring, more than the {TRANSMIT_WAIT_LIMIT_US / 1000:g} ms that a delay may hold"
+
+
+def _waited(counts: DirectionCounts) -> str:
+    return "for a time that nobody knows" if counts.waited_us is None else f"up to {counts.waited_us / 1000:.3f} ms"
 
 
 def _nic_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
@@ -204,6 +225,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("sender_bursts", _bursts),
     ("receiver_away", _receiver_away),
     ("late_in_tester", _late_in_tester),
+    ("transmit_wait", _transmit_wait),
     ("nic_clock", _nic_clock),
     ("nic_stamps", _nic_stamps),
     ("core_clocks", _core_clocks),

@@ -24,6 +24,14 @@ def command() -> EngineCommand:
         pytest.skip(f"no engine: {error}")
 
 
+def with_fake_nic(command: EngineCommand) -> EngineCommand:
+    """The engine whose NIC is made up (engine/tests/fake_nic.cpp)."""
+    program = Path(command.program).with_name("dutperf-engine-fake-nic")
+    if not program.exists():
+        pytest.skip("no engine with a NIC that is made up: its build needs GoogleTest")
+    return EngineCommand(str(program))
+
+
 @pytest.fixture
 def open_engine(command: EngineCommand) -> Iterator[OpenEngine]:
     """Opens engines by the parameters of ``open``, and ends them with the test. They use no huge pages: the machine may have none."""

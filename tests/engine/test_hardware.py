@@ -19,7 +19,7 @@ from dutperf.model import Bursts, DirectionCounts, FieldMode, Poisson, TrialResu
 from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
 
-from .conftest import OpenEngine
+from .conftest import OpenEngine, with_fake_nic
 from .streams import frame, stream, trial
 from .test_queues import sent_by
 from .test_ring import reversed_stream
@@ -40,10 +40,7 @@ CLOCK_US = 20.0
 @pytest.fixture
 def command(command: EngineCommand) -> EngineCommand:
     """The engine whose NIC is made up."""
-    program = Path(command.program).with_name("dutperf-engine-fake-nic")
-    if not program.exists():
-        pytest.skip("no engine with a NIC that is made up: its build needs GoogleTest")
-    return EngineCommand(str(program))
+    return with_fake_nic(command)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -213,6 +213,7 @@ CONDITIONS = st.builds(
     number=st.integers(0, 65535),
 )
 def test_every_trial_is_a_request_that_the_engine_takes(setup: Setup, conditions: Conditions, size: int, rate_fps: int, number: int) -> None:
+    assume(rate_fps * conditions.duration_s <= traffic.MOST_FRAMES)
     trial = traffic.make_trial(setup, conditions, size, rate_fps, number)
     request = trial.request()
     REQUESTS.validate({"id": 1, "method": "run", "params": request})

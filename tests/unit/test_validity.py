@@ -10,7 +10,23 @@ from typing import Any
 import pytest
 
 from dutperf import validity
-from dutperf.model import LOSS_BINS, PUNCTUAL_US, Away, CatchingUp, Direction, LinkState, Losses, NicArrivals, NicDepartures, Quantiles, Question, Verdict
+from dutperf.model import (
+    LOSS_BINS,
+    PUNCTUAL_US,
+    Away,
+    CatchingUp,
+    Delays,
+    Direction,
+    LinkState,
+    Losses,
+    MediaLimit,
+    NicArrivals,
+    NicDepartures,
+    Quantiles,
+    Question,
+    TransmitWait,
+    Verdict,
+)
 from dutperf.validity import NO_LINK_DOWN
 from plans import counts, trial
 
@@ -41,6 +57,15 @@ def nic_arrivals(uncertainty_us: float, impossible: int = 0) -> NicArrivals:
     return NicArrivals(by_nic=1000, by_poll=0, impossible=impossible, uncertainty_us=uncertainty_us)
 
 
+def waited(us: float | None, *, full: bool = True) -> TransmitWait:
+    return TransmitWait(frames=160, us=us, full=full)
+
+
+MEDIA = MediaLimit(line_rate_fps=1000, granted_us=12_000)
+DELAYS = Delays(p50=1, p99=1, p999=1, max=1, min=1)
+WAIT_US = validity.TRANSMIT_WAIT_LIMIT_US
+
+
 TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("nothing wrong", {}, set()),
     ("the DUT lost frames", {"received": 1}, set()),
@@ -49,6 +74,20 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("one frame was not sent", {"sent": 999, "intended": 1000}, {"unsent"}),
     ("sending took as long as it may", {"send_time_s": LIMIT_S}, set()),
     ("sending took too long", {"send_time_s": LIMIT_S + 1e-6}, {"sending_time"}),
+    ("sending took as much longer as the media's clock explains", {"send_time_s": LIMIT_S + 0.012, "media": MEDIA}, set()),
+    ("sending took longer than that", {"send_time_s": LIMIT_S + 0.012001, "media": MEDIA}, {"sending_time"}),
+    ("late by the media's clock", {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US + 12_000), "media": MEDIA}, set()),
+    ("later than that", {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US + 12_001), "media": MEDIA}, {"sender_late"}),
+    ("late in a full ring as well", {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US - 1_000), "transmit_wait": waited(1_001)}, {"sender_late"}),
+    ("a ring that was not full", {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US), "transmit_wait": waited(1_001, full=False)}, set()),
+    ("delays that hold little of a ring", {"delay_us": DELAYS, "transmit_wait": waited(WAIT_US)}, set()),
+    ("delays that hold much of a ring", {"delay_us": DELAYS, "transmit_wait": waited(WAIT_US + 1)}, {"transmit_wait"}),
+    ("delays that hold nobody knows how much of a ring", {"delay_us": DELAYS, "transmit_wait": waited(None)}, {"transmit_wait"}),
+    ("a ring that was not full, of a link of unknown speed", {"delay_us": DELAYS, "transmit_wait": waited(None, full=False)}, set()),
+    ("no delays that could hold anything", {"transmit_wait": waited(None)}, set()),
+    ("the receiving card's ring may have overrun", {"received": 990, "away_us": Away(sender=0, receiver=401), "receive_ring_us": 400}, {"receiver_away"}),
+    ("... but nothing was lost", {"away_us": Away(sender=0, receiver=401), "receive_ring_us": 400}, set()),
+    ("the receiving card's ring held what came meanwhile", {"received": 990, "away_us": Away(sender=0, receiver=400), "receive_ring_us": 400}, set()),
     ("more arrived than was sent", {"received": 1001}, {"received_too_many"}),
     ("the tester dropped frames", {"received": 990, "tester_drops": {"nic_missed": 10}}, {"tester_drops"}),
     ("the tester dropped frames of others only, still its fault", {"tester_drops": {"kernel_socket": 1}}, {"tester_drops"}),
@@ -185,3 +224,12 @@ def test_a_link_of_the_testers_own_must_stay_up(down: LinkState, may_fall: bool,
     assert {cause.code for cause in causes} == codes
     assert verdict is (Verdict.INVALID if codes else Verdict.VALID)
     assert len(causes) == (sum((down.left, down.right)) if codes else 0)
+
+
+@pytest.mark.parametrize(
+    ("wait_us", "late_frames", "codes"), [(1000, 5, set()), (1001, 5, {"late_in_tester"}), (None, 5, {"late_in_tester"}), (1001, 0, set())]
+)
+def test_a_frame_that_waited_in_a_full_ring_is_not_the_duts_either(wait_us: float | None, late_frames: int, codes: set[str]) -> None:
+    timed = trial(stamping="every", frame_timeout_ns=10_000_000)
+    counted = counts(received=1000 - late_frames, late=late_frames, delay_us=DELAYS, transmit_wait=waited(wait_us))
+    assert {cause.code for cause in validity.judge(timed, {Direction.FORWARD: counted})[1]} == codes

@@ -49,6 +49,12 @@ _WHERE_ANY: tuple[Row, ...] = (
     ("damaged", lambda counts: _number(counts.damaged)),
     ("not taken at the first try", lambda counts: _number(counts.refused)),
     ("dropped by the tester", lambda counts: _by_kind(counts.tester_drops)),
+    ("counted as sent by", lambda counts: "nobody" if counts.lost and counts.transmitted and counts.transmitted.by == "nobody" else ""),
+    ("granted at the media's rate, µs", lambda counts: f"{counts.granted_us:,.1f}" if counts.granted_us else ""),
+    (
+        "wait in the full transmit ring at most, µs",
+        lambda counts: "unknown" if counts.waited_us is None else f"{counts.waited_us:,.1f}" if counts.waited_us else "",
+    ),
     ("dropped before the DUT's input", lambda counts: _number(counts.dut_input_drops)),
     ("other frames received", lambda counts: _by_kind(counts.other_received)),
     ("delays that end at the NIC's stamps", lambda counts: _told(counts.receive_timestamps, "by_nic")),

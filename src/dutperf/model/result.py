@@ -53,6 +53,25 @@ class DelaysWritten(Value):
     """What the system said where it refused."""
 
 
+class MediaLimit(Value):
+    """A direction at the rate of its media, by the clock of the card that sends."""
+
+    line_rate_fps: float
+    """Frames/s that the link carries."""
+    granted_us: float
+    """By how much frames may be late, and sending may take longer: what the card's clock may differ from the tester's by, over the trial."""
+
+
+class TransmitWait(Value):
+    """What may wait in a card's transmit rings after it was handed over, unseen by ``lateness_us``: delays have it."""
+
+    frames: Count
+    us: float | None = None
+    """How long at the media's rate, at most; None: its speed is not known."""
+    full: bool
+    """So many did wait: the driver took no more."""
+
+
 class Transmitted(Value):
     """What was handed over to the sending port, and what left it."""
 
@@ -175,6 +194,12 @@ class DirectionCounts(Value):
     """Arrived after the frame timeout: these are among the lost."""
     early: Count = 0
     """Stamped frames that arrived before they were sent, by the counters of the tester's cores: their delay counts as 0, and the trial is invalid."""
+    media: MediaLimit | None = None
+    """None where the media's rate is not the limit, or not known."""
+    transmit_wait: TransmitWait | None = None
+    """None where no card sends."""
+    receive_ring_us: float | None = None
+    """How long a receiving card's ring takes to fill at the direction's rate."""
     transmitted: Transmitted | None = None
     losses: Losses | None = None
     """None where no frame is missing."""
@@ -188,6 +213,16 @@ class DirectionCounts(Value):
     def lost(self) -> int:
         """Frames sent that did not arrive undamaged; not yet blamed on anyone."""
         return self.sent - self.received
+
+    @property
+    def granted_us(self) -> float:
+        """By how much a card's clock excuses lateness."""
+        return 0.0 if self.media is None else self.media.granted_us
+
+    @property
+    def waited_us(self) -> float | None:
+        """How long frames waited in a card's transmit rings at most, where those were full; None: nobody knows."""
+        return 0.0 if self.transmit_wait is None or not self.transmit_wait.full else self.transmit_wait.us
 
     @property
     def loss_ratio(self) -> float:

@@ -324,9 +324,16 @@ def _nic_arrivals(recorded: Recorded) -> NicArrivals | None:
 def _disturbance(recorded: Recorded) -> dict[str, float | None]:
     """What the delays of the valid trials may hold that is not the DUT's."""
     results = [event["result"] for event in recorded.of("result") if event["result"]["verdict"] == Verdict.VALID]
-    away_us = [max(result[direction]["away_us"].values()) for result in results for direction in Direction if result.get(direction)]
+    counted = [counts for result in results for direction in Direction if (counts := result.get(direction))]
+    away_us = [max(*counts["away_us"].values(), _waited_us(counts)) for counts in counted]
     taken = [result["dut_core_taken"] for result in results if result.get("dut_core_taken") is not None]
     return {"tester_away_ms": max(away_us, default=0.0) / 1000, "dut_core_taken": max(taken, default=None)}
+
+
+def _waited_us(counts: dict[str, Any]) -> float:
+    """In a card's transmit ring, as far as it was full and its media's rate is known (a trial of which that is not known is not valid)."""
+    wait = counts.get("transmit_wait") or {}
+    return float(wait.get("us") or 0.0) if wait.get("full") else 0.0
 
 
 def _files(recorded: Recorded) -> tuple[TrialsFiles, ...]:

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/media.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dutperf {
+
+namespace {
+
+constexpr double kPreambleAndGap = 20, kBitsPerByte = 8;
+
+double frame_s(double size, std::uint32_t mbps) { return (size + kPreambleAndGap) * kBitsPerByte / (mbps * 1e6); }
+
+}  // namespace
+
+double line_rate_fps(const StreamSpec& stream, std::uint32_t mbps) {
+    const double foreground = static_cast<double>(stream.m) / stream.n;
+    const double background_size = stream.background ? stream.background->size : 0;
+    return 1 / frame_s(foreground * stream.foreground.size + (1 - foreground) * background_size, mbps);
+}
+
+std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction, std::uint32_t mbps) {
+    const StreamSpec& stream = *spec.streams[index_of(direction)];
+    if (mbps == 0 || !std::holds_alternative<std::monostate>(stream.pattern)) return std::nullopt;
+    const double line_rate = line_rate_fps(stream, mbps);
+    if (std::abs(static_cast<double>(stream.highest_rate_fps()) / line_rate - 1) > kClocksDiffer) return std::nullopt;
+    return MediaLimit{.line_rate_fps = line_rate, .granted_ns = static_cast<std::uint64_t>(static_cast<double>(spec.duration_ns) * kClocksDiffer)};
+}
+
+TransmitWait transmit_wait(const StreamSpec& stream, std::uint64_t frames, std::uint32_t mbps) {
+    TransmitWait wait{.frames = frames, .us = std::nullopt};
+    const auto longest = std::max(stream.foreground.size, stream.background ? stream.background->size : std::uint16_t{0});
+    if (mbps != 0) wait.us = static_cast<double>(frames) * frame_s(longest, mbps) * 1e6;
+    return wait;
+}
+
+}  // namespace dutperf

@@ -44,6 +44,12 @@ void add(std::map<std::string, std::uint64_t>& counts, const char* name, std::ui
     if (count != 0) counts[name] = count;
 }
 
+// Whether the other end may stop the port for as long as it likes.
+bool obeys_pauses(const Port& port) {
+    const auto mode = port.flow_control();
+    return mode == FlowControl::receive || mode == FlowControl::full;
+}
+
 class Gathering {
 public:
     Gathering(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts) : bed_(bed), spec_(spec), parts_(parts) {}
@@ -170,8 +176,8 @@ void Gathering::gather_media(Direction direction, DirectionResult& into) const {
     const bool told_when = bed_.hardware.contains(Help::send_at);  // stamps say when frames were to leave, not when they were handed over
     if (out.is_card() && !told_when) {
         const std::uint64_t of_queue = out.transmit_ring() + spec_.burst;
-        const std::uint32_t limit = parts_.rate_limits[index_of(direction)];  // of a queue by itself
-        into.transmit_wait = limit != 0 ? transmit_wait(stream, of_queue, limit) : transmit_wait(stream, bed_.queues * of_queue, mbps);
+        const std::uint32_t limit = obeys_pauses(out) ? 0 : parts_.rate_limits[index_of(direction)];  // of a queue by itself
+        into.transmit_wait = limit != 0 ? transmit_wait(stream, of_queue, limit) : transmit_wait(stream, bed_.queues * of_queue, obeys_pauses(out) ? 0 : mbps);
         into.transmit_wait->full = into.refused != 0;
     }
     // of one queue: how evenly a card spreads the frames is not known

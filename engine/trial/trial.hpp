@@ -144,7 +144,7 @@ struct MediaLimit {
 // What may wait in a card's transmit rings, unseen by what the sender knows: their delays have it.
 struct TransmitWait {
     std::uint64_t frames = 0;
-    std::optional<double> us;  // that they take at the media's rate; nothing where that is not known
+    std::optional<double> us;  // that they take at the media's rate; nothing where that is not known, or the other end may stop the port
     bool full = false;         // so many did wait: the driver took no more
 };
 

@@ -67,7 +67,7 @@ class TransmitWait(Value):
 
     frames: Count
     us: float | None = None
-    """How long at the media's rate, at most; None: its speed is not known."""
+    """How long at the media's rate, at most; None: its speed is not known, or flow control lets the other end stop the port."""
     full: bool
     """So many did wait: the driver took no more."""
 

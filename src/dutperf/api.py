@@ -21,10 +21,10 @@ from pydantic import ValidationError
 from dutperf import config as configuration
 from dutperf import procedure as procedures
 from dutperf import results, resumption, suite, testbench, traffic
-from dutperf.campaign import TRIAL_NUMBERS, Observer, Status
+from dutperf.campaign import Observer, Status
 from dutperf.conditions import Conditions, Rate, refusal
 from dutperf.config import ConfigError, Setup
-from dutperf.model import TrialResult
+from dutperf.model import TRIAL_NUMBERS, TrialResult
 from dutperf.procedure.definition import Definition
 from dutperf.results import Results
 from dutperf.suite import Measurement

@@ -21,7 +21,7 @@ from dutperf import __version__, host
 from dutperf import procedure as procedures
 from dutperf.dut import losses_during
 from dutperf.journal import FORMAT, Event, JournalError, JournalWriter, ResumedJournal
-from dutperf.model import Trial, TrialResult, Verdict, to_json
+from dutperf.model import TRIAL_NUMBERS, Trial, TrialResult, Verdict, to_json
 from dutperf.patience import PROBE_FPS, is_away, probe, wait_for_dut
 from dutperf.procedure import evidence
 from dutperf.procedure.bench import Amend, Observer, Place, Plan, PlanError, Procedure, Status, TrialFactory
@@ -40,8 +40,6 @@ ATTEMPTS_WITHIN_REACH = 10
 """... where the tester has already made a valid trial of this frame size at that load or a higher one: then it is disturbed, not too slow."""
 WAITS = 3
 """How often a DUT may be away at one load. Then the silence is what that load does to it."""
-TRIAL_NUMBERS = 65536
-"""A test frame carries 16 bits of the trial's number; frames of a trial so many trials ago are long gone."""
 
 
 def measure(definition: Definition, tester: Tester, plan: Plan, out: Path, observer: Observer) -> Summary:

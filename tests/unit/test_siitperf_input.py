@@ -266,6 +266,9 @@ VARIABLES: list[tuple[str, str, str, Any]] = [
     ("SEED", "9007199254740991", "seed", 2**53 - 1),
     ("LEARNING_REST", "0.5", "learning_rest_s", 0.5),
     ("LEARNING_REST", "", "learning_rest_s", 2.0),
+    ("REPEAT", "0", "repeats", 0),
+    ("REPEAT", "100", "repeats", 100),
+    ("REPEAT", "", "repeats", 0),
 ]
 BAD_VARIABLES = [
     ("PORTS", "eth0,eth1"),
@@ -277,6 +280,10 @@ BAD_VARIABLES = [
     ("SEED", "9007199254740992"),
     ("LEARNING_REST", "-1"),
     ("LEARNING_REST", "61"),
+    ("REPEAT", "-1"),
+    ("REPEAT", "101"),
+    ("REPEAT", "1.5"),
+    ("REPEAT", "yes"),
 ]
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from dutperf import pci
-from dutperf.model import FieldMode
+from dutperf.model import Cause, FieldMode, Trial, TrialResult, Verdict
 from dutperf.siitperf import commands, setup
 from dutperf.siitperf.configuration import InputError, parse
 from dutperf.siitperf.variables import Variables
-from dutperf.tester import TesterError
+from dutperf.tester import ProgressCallback, TesterError
 from siitperf_files import MACS, ROUTER, TRANSLATOR, with_lines
 from siitperf_plans import RINGS, VETHS, WITH_CORES, WITH_STATE, plan
 
@@ -164,6 +164,65 @@ def test_without_a_seed_each_command_has_new_frames_and_says_which() -> None:
         assert f"seed {one.trial.seed} " in one.remarks[-1]
         again = plan(variables=replace(VETHS, seed=one.trial.seed))
         assert again.trial.model_copy(update={"trial": one.trial.trial}) == one.trial
+
+
+class Disturbed:
+    """A tester (:class:`dutperf.tester.Tester`) whose first trials are not valid."""
+
+    def __init__(self, disturbed: int, verdict: Verdict) -> None:
+        self.trials: list[Trial] = []
+        self._disturbed, self._verdict = disturbed, verdict
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        del on_progress
+        self.trials.append(trial)
+        cause = Cause(code="sending_time", text="Error: the test is invalid")
+        if len(self.trials) > self._disturbed:
+            return TrialResult(trial=trial.trial, verdict=Verdict.VALID)
+        return TrialResult(trial=trial.trial, verdict=self._verdict, causes=(cause,))
+
+    def environment(self) -> dict[str, Any]:
+        return {}
+
+    def close(self) -> None:
+        pass
+
+
+REPEATS = [
+    # disturbed trials, repeats that are granted, trials that are run, the verdict
+    (0, 3, 1, Verdict.VALID),
+    (2, 3, 3, Verdict.VALID),
+    (3, 3, 4, Verdict.VALID),
+    (4, 3, 4, Verdict.INVALID),
+    (1, 0, 1, Verdict.INVALID),
+]
+
+
+@pytest.mark.parametrize(("disturbed", "repeats", "run", "verdict"), REPEATS)
+def test_a_trial_that_is_not_valid_is_repeated_as_often_as_granted(
+    disturbed: int, repeats: int, run: int, verdict: Verdict, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tester = Disturbed(disturbed, Verdict.INVALID)
+    planned = plan(variables=replace(VETHS, repeats=repeats))
+    result = commands.until_valid(tester, planned)
+    said = capsys.readouterr()
+    assert (result.verdict, len(tester.trials)) == (verdict, run)
+    assert [trial.trial for trial in tester.trials] == list(range(1, run + 1))
+    assert {trial.model_copy(update={"trial": 0}) for trial in tester.trials} == {planned.trial.model_copy(update={"trial": 0})}
+    assert said.out == ""
+    assert said.err.count("(sending time); repeat") == run - 1
+    assert not any(word in said.err for word in ("invalid", "Error", "Warning"))  # scripts look for them
+
+
+def test_a_trial_that_was_aborted_is_repeated_too() -> None:
+    assert commands.until_valid(Disturbed(1, Verdict.ABORTED), plan(variables=replace(VETHS, repeats=1))).verdict is Verdict.VALID
+
+
+def test_the_number_of_a_repeat_is_one_that_a_frame_can_carry() -> None:
+    planned = plan(variables=replace(VETHS, repeats=1))
+    tester = Disturbed(1, Verdict.INVALID)
+    commands.until_valid(tester, replace(planned, trial=planned.trial.model_copy(update={"trial": 65535})))
+    assert [trial.trial for trial in tester.trials] == [65535, 0]
 
 
 def test_what_the_file_says_without_effect_is_told() -> None:

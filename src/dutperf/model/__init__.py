@@ -46,7 +46,7 @@ from dutperf.model.stream import (
     VaryingAddress,
     VaryingField,
 )
-from dutperf.model.trial import DelaysFiles, Question, Stamping, Tagged, Trial
+from dutperf.model.trial import TRIAL_NUMBERS, DelaysFiles, Question, Stamping, Tagged, Trial
 from dutperf.model.value import Count, Direction, Fps, Port16, Value, to_json
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "MIN_FRAME_SIZE",
     "MIN_FRAME_SIZE_IPV6",
     "PUNCTUAL_US",
+    "TRIAL_NUMBERS",
     "Arrivals",
     "Away",
     "Bursts",

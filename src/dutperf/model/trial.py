@@ -15,6 +15,9 @@ from dutperf.pattern import Times, random_bits
 _DUE_TIMES = 4 * 3
 """Of the generators of a trial, the forward direction's for due times (``Generator`` in ``engine/trial/trial.hpp``)."""
 
+TRIAL_NUMBERS = 65536
+"""A test frame carries 16 bits of the trial's number; frames of a trial so many trials ago are long gone."""
+
 
 class Stamping(StrEnum):
     """Which frames carry the time of their sending."""
@@ -52,7 +55,7 @@ class Question(Value):
 class Trial(Value):
     """One elementary measurement (RFC 2544 section 23): the same trial always sends the same frames."""
 
-    trial: Annotated[int, Field(ge=0, le=65535)]
+    trial: Annotated[int, Field(ge=0, lt=TRIAL_NUMBERS)]
     seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
     rest_ns: Annotated[int, Field(ge=1, le=60_000_000_000)] | None = None
     """Between the learning frames and the first test frame (RFC 2544 section 23 (b)); None: no rest."""

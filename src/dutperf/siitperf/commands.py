@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three commands: read file and arguments, run one trial, print its lines. Exit status as for dutperf's other commands.
+"""The three commands: read file and arguments, run a trial, print its lines. Exit status as for dutperf's other commands.
 
 Scripts start one process for each trial: what this needs is imported early, what only one command needs, late.
 """
@@ -17,14 +17,14 @@ from dutperf import traffic
 from dutperf.conditions import Conditions
 from dutperf.config import Setup
 from dutperf.endings import ABORTED, INTERRUPTED, INVALID, WRONG_USAGE, signals_interrupt
-from dutperf.model import Direction, DirectionCounts, Trial, TrialResult, Verdict
+from dutperf.model import TRIAL_NUMBERS, Direction, DirectionCounts, Trial, TrialResult, Verdict
 from dutperf.siitperf import arguments as positional
 from dutperf.siitperf import configuration, output, setup
 from dutperf.siitperf.arguments import Arguments, Parameter
 from dutperf.siitperf.configuration import InputError, Settings
 from dutperf.siitperf.output import Figures
 from dutperf.siitperf.variables import Variables
-from dutperf.tester import TesterError
+from dutperf.tester import Tester, TesterError
 from dutperf.tester.dut_core import yield_to_the_dut
 from dutperf.tester.engine import EngineCommand, EngineTester
 
@@ -80,6 +80,8 @@ class Planned:
     trial: Trial
     arguments: Arguments
     remarks: tuple[str, ...]
+    repeats: int
+    """How often at most the trial is repeated while it says nothing about the DUT."""
 
 
 def plan(program: Program, words: Sequence[str], settings: Settings, variables: Variables) -> Planned:
@@ -96,12 +98,12 @@ def plan(program: Program, words: Sequence[str], settings: Settings, variables: 
     number = SEEDED_TRIAL
     if variables.seed is None:
         # a new number as well: a late frame of the command before is then known by it, and not taken for one of this trial
-        variables, number = replace(variables, seed=secrets.randbelow(2**53)), secrets.randbelow(2**16)
+        variables, number = replace(variables, seed=secrets.randbelow(2**53)), secrets.randbelow(TRIAL_NUMBERS)
         remarks.append(f"Info: random values are those of the seed {variables.seed} (DUTPERF_SEED has them again).")
     chosen = setup.conditions(settings, variables, arguments)
     checked = setup.make(settings, variables, arguments)
     trial = traffic.make_trial(checked, chosen, chosen.frame_sizes[0], arguments["RATE"], number)
-    return Planned(checked, program.stamp(trial, chosen, arguments), arguments, tuple(remarks))
+    return Planned(checked, program.stamp(trial, chosen, arguments), arguments, tuple(remarks), variables.repeats)
 
 
 def _remarks(settings: Settings) -> list[str]:
@@ -114,7 +116,7 @@ def _remarks(settings: Settings) -> list[str]:
 
 
 def run(planned: Planned) -> TrialResult:
-    """The trial.
+    """The trial; repeated, where that is asked for, while it is not valid.
 
     Raises:
         TesterError: it cannot be run.
@@ -123,7 +125,22 @@ def run(planned: Planned) -> TrialResult:
     command = EngineCommand.find(netns=planned.setup.engine.netns)
     frame_size = max(positional.LONGEST, planned.arguments["SIZE"])
     with EngineTester(command, traffic.open_request(planned.setup, frame_size)) as tester:
-        return tester.run(planned.trial)
+        return until_valid(tester, planned)
+
+
+def until_valid(tester: Tester, planned: Planned) -> TrialResult:
+    """The first valid result, or the last one. Each repeat has the next number: frames of the trial before that come late are known by it.
+
+    Raises:
+        TesterError: the trial cannot be run.
+    """
+    result = tester.run(planned.trial)
+    for repeat in range(1, planned.repeats + 1):
+        if result.verdict is Verdict.VALID:
+            break
+        print(output.repeated(result, repeat, planned.repeats), file=sys.stderr, flush=True)
+        result = tester.run(planned.trial.model_copy(update={"trial": (planned.trial.trial + repeat) % TRIAL_NUMBERS}))
+    return result
 
 
 def say(planned: Planned, program: Program, result: TrialResult) -> int:

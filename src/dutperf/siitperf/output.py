@@ -32,6 +32,12 @@ def lines(trial: Trial, result: TrialResult, figures: dict[Direction, Figures]) 
     return Lines(tuple(numbers), tuple(_warnings(trial, result)))
 
 
+def repeated(result: TrialResult, repeat: int, repeats: int) -> str:
+    """Said before a repeat. Names the causes by their codes alone: scripts look for words that the causes' texts may have ("invalid", "Error")."""
+    codes = sorted({cause.code.replace("_", " ") for cause in result.causes})
+    return f"Info: the trial says nothing about the DUT ({', '.join(codes)}); repeat {repeat} of at most {repeats}."
+
+
 def _name(direction: Direction) -> str:
     return direction.value.capitalize()
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -18,6 +18,7 @@ Gateways = tuple[IPv4Address | IPv6Address, ...]
 START_DELAY_S = 2.0
 """What siitperf waits before its first frame (RFC 2544 section 23 (b))."""
 _SEED = integer(0, 2**53 - 1)
+_REPEATS = integer(0, 100)
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Variables:
     """``DUTPERF_SEED``: the same seed sends the same frames; None: a new one each time."""
     learning_rest_s: float = START_DELAY_S
     """``DUTPERF_LEARNING_REST``: seconds between ARP or NDP and the first frame."""
+    repeats: int = 0
+    """``DUTPERF_REPEAT``: how often at most a trial that says nothing about the DUT is repeated before the command prints."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Variables:
@@ -44,14 +47,15 @@ class Variables:
         Raises:
             InputError: one that cannot be used.
         """
-        text = {name: environment.get(f"DUTPERF_{name}") or None for name in ("PORTS", "NETNS", "CORES", "GATEWAYS", "SEED", "LEARNING_REST")}
+        text = {name: environment.get(f"DUTPERF_{name}") or None for name in ("PORTS", "NETNS", "CORES", "GATEWAYS", "SEED", "LEARNING_REST", "REPEAT")}
         return cls(
             ports=_ports(text["PORTS"]),
             netns=_netns(text["NETNS"]),
             automatic_cores=_automatic(text["CORES"]),
             gateways=_gateways(text["GATEWAYS"]),
-            seed=_seed(text["SEED"]),
+            seed=_number("SEED", _SEED, text["SEED"]),
             learning_rest_s=_seconds(text["LEARNING_REST"]),
+            repeats=_number("REPEAT", _REPEATS, text["REPEAT"]) or 0,
         )
 
 
@@ -94,11 +98,11 @@ def _gateways(text: str | None) -> Gateways:
         raise InputError("DUTPERF_GATEWAYS", str(error)) from None
 
 
-def _seed(text: str | None) -> int | None:
+def _number(name: str, read: Callable[[str], int], text: str | None) -> int | None:
     try:
-        return None if text is None else _SEED(text)
+        return None if text is None else read(text)
     except ValueError as error:
-        raise InputError("DUTPERF_SEED", str(error)) from None
+        raise InputError(f"DUTPERF_{name}", str(error)) from None
 
 
 def _seconds(text: str | None) -> float:

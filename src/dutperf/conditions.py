@@ -40,9 +40,11 @@ RFC2544_SOURCE_PORT = 0xC020
 """RFC 2544 C.2.6.4, where the ports are fixed."""
 RFC2544_DESTINATION_PORT = 7
 
-
 LONGEST_BURST = 1_000_000
 """Frames."""
+LATEST_S = {"tag_after_s": 60.0, "overload_s": 60.0, "reset_after_s": 10.0}
+"""Members that are a time within the trial, and what they are by default (RFC 8219 7.2, RFC 2544 26.2 and 26.5; no clause says when to reset), in seconds.
+In a trial shorter than twice that, the default is half of the trial: a run names the deviation."""
 
 
 class Rate(Value):
@@ -168,16 +170,17 @@ class Conditions(Value):
     """What latency is: typical and worst case of many tagged frames (RFC 8219 7.2), or the mean of one a trial (RFC 2544 26.2)."""
     tags: Annotated[int, Field(ge=1, le=10_000_000)] = 50_000
     """Tagged frames of a latency trial (RFC 8219 7.2: at least 500; RFC 2544 26.2: one, which is the default there)."""
-    tag_after_s: Annotated[float, Field(ge=0, le=86_400)] = 60.0
-    """When the first frame is tagged, in seconds after the start."""
+    tag_after_s: Annotated[float, Field(ge=0, le=86_400)] = LATEST_S["tag_after_s"]
+    """When the first frame is tagged, in seconds after the start; by default 60, or half of a shorter trial than 120."""
     delays_to: str | None = None
     """Directory for a file with every delay of each trial, on the machine of the tester."""
     subtract_calibration: bool = False
     """Whether the tester's own typical delay, as the self-test found it, is taken from latencies; no clause has that."""
-    overload_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
-    """How long the DUT is overloaded, in seconds; the rest of the trial is at the reduced rate (RFC 2544 26.5)."""
-    reset_after_s: Annotated[float, Field(gt=0, le=86_400)] = 10.0
-    """When the DUT is reset, in seconds after the start of the trial."""
+    overload_s: Annotated[float, Field(gt=0, le=86_400)] = LATEST_S["overload_s"]
+    """How long the DUT is overloaded, in seconds; the rest of the trial is at the reduced rate (RFC 2544 26.5). By default 60, or half of a shorter trial
+    than 120."""
+    reset_after_s: Annotated[float, Field(gt=0, le=86_400)] = LATEST_S["reset_after_s"]
+    """When the DUT is reset, in seconds after the start of the trial; by default 10, or half of a shorter trial than 20."""
     step: Rate | None = None
     """Of a series of rates: frames/s, or a share of its highest rate; None: 10 %, the widest that RFC 2544 26.3 allows."""
     max_burst_s: Annotated[float, Field(gt=0, le=3_600)] = 30.0
@@ -193,6 +196,17 @@ class Conditions(Value):
     @classmethod
     def _tags_of_the_definition(cls, members: Any) -> Any:
         return {"tags": 1, **members} if isinstance(members, dict) and members.get("definition") == "rfc2544" else members
+
+    @model_validator(mode="before")
+    @classmethod
+    def _within_the_trial(cls, members: Any) -> Any:
+        if not isinstance(members, dict):
+            return members
+        try:
+            duration_s = float(members.get("duration_s", cls.model_fields["duration_s"].default))
+        except (TypeError, ValueError):
+            return members  # which is refused as the duration
+        return {name: min(latest_s, duration_s / 2) for name, latest_s in LATEST_S.items()} | members
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

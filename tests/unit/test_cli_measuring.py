@@ -144,11 +144,12 @@ def test_frame_loss_needs_a_number_of_repetitions(config: Path, tmp_path: Path) 
 
 
 def test_the_latency_of_rfc_2544_is_a_mean_and_says_what_it_is(config: Path, tmp_path: Path) -> None:
-    quick = ("--rate", "1000", "--tag-after", "0", "--repetitions", "2", "--definition", "rfc2544")
+    quick = ("--rate", "1000", "--repetitions", "2", "--definition", "rfc2544")
     result = dutperf("latency", "--config", config, *QUICK, *quick, "--out", tmp_path / "out")
     assert "mean" in result.stdout
     recorded = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert (recorded["conditions"]["definition"], recorded["conditions"]["tags"]) == ("rfc2544", 1)
+    assert recorded["conditions"]["tag_after_s"] == recorded["conditions"]["duration_s"] / 2
     assert "store-and-forward" in recorded["points"][0]["latency_is"]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dutperf.conditions import Conditions, Rate
+from dutperf.conditions import Conditions, Rate, refusal
 from dutperf.model import Direction, to_json
 
 
@@ -55,6 +55,31 @@ def test_a_rate_as_text_is_read_as_the_same_rate(text: str) -> None:
 @pytest.mark.parametrize(("text", "shown"), [("60k", "60,000 frames/s"), ("0.5%", "0.5 %")])
 def test_how_a_rate_is_shown(text: str, shown: str) -> None:
     assert str(Rate.parse(text)) == shown
+
+
+@pytest.mark.parametrize(
+    ("members", "within_s"),
+    [
+        ({"duration_s": 120}, (60, 60, 10)),
+        ({"duration_s": 600.0}, (60, 60, 10)),
+        ({"duration_s": 119}, (59.5, 59.5, 10)),
+        ({"duration_s": 3}, (1.5, 1.5, 1.5)),
+        ({"duration_s": "3"}, (1.5, 1.5, 1.5)),
+        ({}, (30, 30, 10)),
+        ({"duration_s": 3, "tag_after_s": 2, "overload_s": 60, "reset_after_s": 1}, (2, 60, 1)),
+    ],
+)
+def test_what_happens_within_a_trial_happens_halfway_where_the_trial_is_short(members: dict[str, Any], within_s: tuple[float, ...]) -> None:
+    chosen = Conditions(**members)
+    assert (chosen.tag_after_s, chosen.overload_s, chosen.reset_after_s) == within_s
+    assert Conditions(**to_json(chosen)) == chosen
+
+
+@pytest.mark.parametrize("duration_s", [0, -1, float("nan"), float("inf"), "long", None, []])
+def test_a_duration_that_is_not_possible_is_refused_as_the_duration(duration_s: Any) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Conditions(duration_s=duration_s)
+    assert refusal(caught.value)[0] == "duration_s"
 
 
 def test_the_defaults_conform() -> None:

@@ -107,11 +107,14 @@ def test_the_summary_says_which_definition(tmp_path: Path) -> None:
     assert {"RFC 2544 section 26.2", "RFC 8219 section 7.2"}.isdisjoint({deviation.clause for deviation in other.deviations})
 
 
-def test_a_quick_run_deviates(tmp_path: Path) -> None:
-    quick = {"duration_s": 10, "tag_after_s": 2, "repetitions": 3}
-    summary = measure(SimulatedTester(), plan(**CONFORMING | quick, definition="rfc2544"), tmp_path, "latency")
+@pytest.mark.parametrize(("tag_after", "tagged_s"), [({"tag_after_s": 2}, 2), ({}, 5)])
+def test_a_quick_run_deviates(tag_after: dict[str, Any], tagged_s: float, tmp_path: Path) -> None:
+    """Where it does not say when to tag, it tags halfway."""
+    quick = {"duration_s": 10, "repetitions": 3} | tag_after
+    conforming = {name: value for name, value in CONFORMING.items() if name != "tag_after_s"}
+    summary = measure(SimulatedTester(), plan(**conforming | quick, definition="rfc2544"), tmp_path, "latency")
     [text] = [deviation.text for deviation in summary.deviations if deviation.clause == "RFC 2544 section 26.2"]
-    assert text == "3 repetitions, fewer than 20; trials of 10 s, shorter than 120 s; frames are tagged from 2 s on, not from 60 s"
+    assert text == f"3 repetitions, fewer than 20; trials of 10 s, shorter than 120 s; frames are tagged from {tagged_s} s on, not from 60 s"
 
 
 def test_a_lost_tagged_frame_counts_and_is_said(tmp_path: Path) -> None:

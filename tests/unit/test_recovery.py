@@ -110,6 +110,13 @@ def test_what_cannot_be_measured_names_its_option(conditions: dict[str, Any], op
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_overload_of_a_short_trial_is_half_of_it_and_a_deviation(tmp_path: Path) -> None:
+    tester, point, summary = recovery(SimulatedDut(capacity_fps=50_000), tmp_path, duration_s=3, repetitions=1)
+    assert {stream.then.after_ns for trial in tester.trials for stream in trial.streams().values() if stream.then} == {1_500_000_000}
+    assert point.has_number
+    assert "an overload of 1.5 s, shorter than 60 s" in {deviation.text for deviation in summary.deviations}
+
+
 def test_deviations(tmp_path: Path) -> None:
     _, _, summary = recovery(SimulatedDut(), tmp_path / "quick", overload_s=30, repetitions=1)
     said = {deviation.text for deviation in summary.deviations if "26.5" in deviation.clause}

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from dutperf import config, repetition, results
 from dutperf.campaign import PlanError
 from dutperf.cli import completion, log
-from dutperf.conditions import FRAME_SIZE_SERIES, NATIVE_SHARES, Algorithm, Conditions, Directions, LatencyDefinition, Rate, refusal
+from dutperf.conditions import FRAME_SIZE_SERIES, LATEST_S, NATIVE_SHARES, Algorithm, Conditions, Directions, LatencyDefinition, Rate, refusal
 from dutperf.config import MOST_QUEUES, ConfigError
 from dutperf.model import FieldMode
 
@@ -171,7 +171,12 @@ Tags = Annotated[
         help=f"Tagged frames in each direction of a trial: at least 500 (RFC 8219 7.2), without it {DEFAULT.tags:,}; or 1 (RFC 2544).",
     ),
 ]
-TagAfter = Annotated[float, typer.Option("--tag-after", metavar="S", help="When the first frame is tagged (RFC 8219 7.2, RFC 2544 26.2: 60).")]
+TagAfter = Annotated[
+    float | None,
+    typer.Option(
+        "--tag-after", metavar="S", help="When the first frame is tagged (RFC 8219 7.2, RFC 2544 26.2: 60). Without it 60, or half of a trial shorter than 120."
+    ),
+]
 DelaysTo = Annotated[
     Path | None,
     typer.Option(
@@ -189,10 +194,21 @@ SubtractCalibration = Annotated[
     ),
 ]
 Overload = Annotated[
-    float, typer.Option("--overload", metavar="S", help="How long the DUT is overloaded (RFC 2544 26.5: 60); the rest of --duration is at half that rate.")
+    float | None,
+    typer.Option(
+        "--overload",
+        metavar="S",
+        help="How long the DUT is overloaded (RFC 2544 26.5: 60); then --duration goes on at half that rate. "
+        "Without it 60, or half of a trial shorter than 120.",
+    ),
 ]
 ResetAfter = Annotated[
-    float, typer.Option("--reset-after", metavar="S", help="When dut.commands.reset is started, to about a second, from the start of the trial.")
+    float | None,
+    typer.Option(
+        "--reset-after",
+        metavar="S",
+        help="When dut.commands.reset is started, to about a second, from the start of the trial. Without it 10, or half of a trial shorter than 20.",
+    ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are written.")]
 Directory = Annotated[
@@ -287,7 +303,7 @@ TEXTS = (*_PARSERS, "foreground", "networks")
 
 def default(name: str, defaults: Conditions) -> Any:
     """What an option is where it is not given, as it would be typed; None where it then has no value."""
-    if name in ("frame_sizes", "goals", "rates", "found", "tags"):
+    if name in ("frame_sizes", "goals", "rates", "found", "tags", *LATEST_S):
         return None
     if name == "repetitions":
         return str(defaults.repetitions)

@@ -55,7 +55,7 @@ class Question(Value):
 class Trial(Value):
     """One elementary measurement (RFC 2544 section 23): the same trial always sends the same frames."""
 
-    trial: Annotated[int, Field(ge=0, lt=TRIAL_NUMBERS)]
+    trial: Annotated[int, Field(ge=0, le=TRIAL_NUMBERS - 1)]
     seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
     rest_ns: Annotated[int, Field(ge=1, le=60_000_000_000)] | None = None
     """Between the learning frames and the first test frame (RFC 2544 section 23 (b)); None: no rest."""

@@ -49,7 +49,7 @@ def reset(plan: Plan) -> During:
         raise PlanError("nothing resets the DUT: the configuration has no dut.commands.reset", option="reset_after_s")
     if conditions.reset_after_s + REPORT_S > conditions.duration_s:
         text = f"a trial of {conditions.duration_s:g} s ends less than {REPORT_S:g} s after the DUT would be reset, at {conditions.reset_after_s:g} s"
-        raise PlanError(text, option="reset_after_s")
+        raise PlanError(f"{text}: make the trial longer, or reset the DUT earlier", option="reset_after_s")
     return During(conditions.reset_after_s, plan.dut_reset)
 
 

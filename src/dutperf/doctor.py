@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine offers a tester and what it lacks, with a line of advice for each lack.
+"""What this machine offers a tester and what it lacks, with a line of advice for each lack, and what :func:`repairs` can do about it.
 
 What matters is known from the error model of software testers (Lencse, "Checking the Accuracy of Siitperf", 2021): interruptions of the
 sending loop, clocks that disagree, and resources shared with the DUT make a tester blame the DUT for its own faults.
@@ -7,18 +7,20 @@ sending loop, clocks that disagree, and resources shared with the DUT make a tes
 
 from __future__ import annotations
 
-import gzip
-import os
 import re
 import resource
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
-from dutperf.pci import HANDING_OVER, NETWORK_CLASS
+from dutperf.machine import access, memory, pci
+from dutperf.machine.access import MachineError
+from dutperf.machine.binding import load
+from dutperf.machine.pci import DRIVERS, HANDING_OVER, SHARED, VFIO, Function
+from dutperf.machine.ports import inventory
+from dutperf.machine.steps import Step
 from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand
 
@@ -46,6 +48,8 @@ class Finding:
     state: State
     text: str
     advice: str | None = None
+    repair: str | None = None
+    """What :func:`repairs` does about it, where it can."""
 
 
 def _engine() -> str:
@@ -53,30 +57,13 @@ def _engine() -> str:
 
 
 @dataclass(frozen=True)
-class Machine:
-    """Where the findings come from. ``root`` stands in for / where a test makes up a machine, as the other members do for what no file tells."""
+class Machine(access.Machine):
+    """With what no file tells, which a test makes up as well."""
 
-    root: Path = Path("/")
-    release: str = field(default_factory=lambda: os.uname().release)
     memlock_bytes: int = field(default_factory=lambda: resource.getrlimit(resource.RLIMIT_MEMLOCK)[0])
     pause: Callable[[], None] = lambda: time.sleep(0.5)
     find_program: Callable[[str], str | None] = shutil.which
     find_engine: Callable[[], str] = _engine
-
-    def read(self, path: str) -> str | None:
-        """A file's text without white space around it; None where it cannot be read."""
-        try:
-            return (self.root / path).read_text(errors="replace").strip()
-        except OSError:
-            return None
-
-    def glob(self, pattern: str) -> list[Path]:
-        """Paths below the root, sorted."""
-        return sorted(self.root.glob(pattern))
-
-    def count(self, path: str) -> int:
-        """A file's number; 0 where there is none."""
-        return int(self.read(path) or 0)
 
     def cpu_field(self, name: str) -> str:
         """A field of the first core in /proc/cpuinfo; empty where it is not told."""
@@ -97,6 +84,21 @@ def examine(machine: Machine | None = None) -> list[Finding]:
     """Everything that can be found out about this machine, in a fixed order. Takes about half a second (the sample of steal time)."""
     looked_at = machine or Machine()
     return [finding for look in _LOOKS for finding in look(looked_at)]
+
+
+def repairs(machine: access.Machine) -> list[Step]:
+    """What can be done about what is missing, without starting the machine again: huge pages, hugetlbfs, the driver that hands cards to DPDK."""
+    return [*memory.reserve(machine), *memory.mount(machine), *_drivers(machine)]
+
+
+def _drivers(machine: access.Machine) -> Iterator[Step]:
+    if _cards(machine) and not any(machine.exists(f"{DRIVERS}/{name}") for name in HANDING_OVER):
+        yield load(VFIO)
+
+
+def _said(steps: Iterator[Step]) -> str | None:
+    """What steps do; None where there is nothing to be done."""
+    return "; ".join(step.what for step in steps) or None
 
 
 def cores(machine: Machine) -> Iterator[Finding]:
@@ -158,25 +160,24 @@ def tsc(machine: Machine) -> Iterator[Finding]:
 
 def huge_pages(machine: Machine) -> Iterator[Finding]:
     """Pages of 2 MB or 1 GB, of which either will do."""
-    reserved = {}
-    for kilobytes, name in ((2048, "2 MB"), (1048576, "1 GB")):
-        pages = f"sys/kernel/mm/hugepages/hugepages-{kilobytes}kB"
-        reserved[name] = (machine.count(f"{pages}/nr_hugepages"), machine.count(f"{pages}/free_hugepages"))
-    told = "; ".join(f"{name}: {total} reserved, {free} free" for name, (total, free) in reserved.items())
-    if any(free for _, free in reserved.values()):
+    pages = memory.huge_pages(machine)
+    told = "; ".join(map(str, pages))
+    if memory.suffices(pages):
         yield Finding("huge pages", "ok", told)
     else:
-        advice = "sysctl vm.nr_hugepages=512 (1 GB in all)"
-        yield Finding("huge pages", "lack", f"{told}; ports run without, at a cost in speed; PCI ports do not run", advice)
+        few = f"{told}; ports run without, at a cost in speed; PCI ports do not run"
+        advice = memory.cannot_reserve(machine) or "sysctl vm.nr_hugepages=512 (1 GB in all), or hugepages=512 on the kernel's command line to have them always"
+        yield Finding("huge pages", "lack", few, advice, _said(memory.reserve(machine)))
 
 
 def hugetlbfs(machine: Machine) -> Iterator[Finding]:
-    """DPDK keeps its huge pages in files there."""
-    mounts = [line.split()[1] for line in (machine.read("proc/mounts") or "").splitlines() if line.split()[2:3] == ["hugetlbfs"]]
+    """Other programs with DPDK keep their huge pages in files there."""
+    mounts = memory.mount_points(machine)
     if mounts:
         yield Finding("hugetlbfs", "ok", f"mounted on {', '.join(mounts)}")
     else:
-        yield Finding("hugetlbfs", "note", "not mounted; the engine keeps huge pages in memory without files")
+        text = "not mounted; the engine needs none, other programs with DPDK do (dpdk-testpmd, Open vSwitch)"
+        yield Finding("hugetlbfs", "note", text, repair=_said(memory.mount(machine)))
 
 
 def dpdk(machine: Machine) -> Iterator[Finding]:
@@ -193,23 +194,37 @@ def dpdk(machine: Machine) -> Iterator[Finding]:
         yield Finding("DPDK", "ok", f"{version[1]}, {len(drivers)} network drivers, among them {', '.join(PORT_DRIVERS)}")
 
 
-def pci(machine: Machine) -> Iterator[Finding]:
+def cards(machine: Machine) -> Iterator[Finding]:
     """Network cards that the kernel does not use itself, and its drivers that hand them to DPDK."""
-    cards = [path.parent for path in machine.glob("sys/bus/pci/devices/*/class") if path.read_text().startswith(NETWORK_CLASS)]
-    free = ", ".join(card.name for card in cards if not _in_use(card))
-    handing_over = [name for name in HANDING_OVER if machine.glob(f"sys/bus/pci/drivers/{name}")]
+    free = ", ".join(card.address for card in _cards(machine))
+    handing_over = [name for name in HANDING_OVER if machine.exists(f"{DRIVERS}/{name}")]
     if not free:
-        yield Finding("network cards", "note", "none free on PCI: ports are af_packet:IF or af_xdp:IF, whose speed the kernel bounds")
+        yield Finding("network cards", "note", "none free on PCI (dutperf ports): ports are af_xdp:IF or af_packet:IF, whose speed the kernel bounds")
     elif handing_over:
         yield Finding("network cards", "ok", f"{free}; {', '.join(handing_over)} can hand them to DPDK")
     else:
-        advice = "modprobe vfio-pci, then dpdk-devbind.py --bind=vfio-pci ADDRESS for the cards to measure with"
-        yield Finding("network cards", "lack", f"{free}, but no driver to hand them to DPDK", advice)
+        advice = "modprobe vfio-pci, then dutperf ports bind ADDRESS for the cards to measure with"
+        yield Finding("network cards", "lack", f"{free}, but no driver to hand them to DPDK", advice, _said(_drivers(machine)))
 
 
-def _in_use(card: Path) -> bool:
-    """Whether one of the card's interfaces is up: it may be what connects this machine, and no advice may cut it off."""
-    return any(state.read_text().strip() == "up" for state in card.glob("**/net/*/operstate"))
+def iommu(machine: Machine) -> Iterator[Finding]:
+    """It keeps a card from memory that is not the tester's; vfio-pci asks for it."""
+    if pci.has_iommu(machine):
+        yield Finding("IOMMU", "ok", "in use")
+    elif _cards(machine):
+        yield Finding("IOMMU", "lack", "none: vfio-pci does not take a card, unless it is bound with --no-iommu", pci.without_iommu(machine))
+    else:
+        yield Finding("IOMMU", "note", "none; only PCI ports need one")
+
+
+def _cards(machine: access.Machine) -> list[Function]:
+    """Network cards that a DPDK driver has or may have: not those that the kernel uses, which may be what connects this machine."""
+    try:
+        known = inventory(machine)
+    except MachineError:
+        return []
+    others = [card for card in known.cards if card.address not in known.untouchable and card.driver not in SHARED]
+    return [card for card in others if card.is_handed_over or known.use(card) is None]
 
 
 def engine(machine: Machine) -> Iterator[Finding]:
@@ -275,12 +290,11 @@ def steal_time(machine: Machine) -> Iterator[Finding]:
 
 def kernel_features(machine: Machine) -> Iterator[Finding]:
     """What labs and ports need of the kernel, as its configuration tells."""
-    configuration = _kernel_configuration(machine)
-    if configuration is None:
+    told = {text: machine.kernel_has(name) for name, text in KERNEL_FEATURES.items()}
+    missing = [text for text, has in told.items() if has is False]
+    if None in told.values():
         yield Finding("kernel", "note", f"{machine.release}; it does not tell its configuration")
-        return
-    missing = [text for name, text in KERNEL_FEATURES.items() if not re.search(rf"^CONFIG_{name}=[ym]$", configuration, re.MULTILINE)]
-    if missing:
+    elif missing:
         yield Finding("kernel", "lack", f"{machine.release}, without {', '.join(missing)}", "use a distribution's own kernel")
     else:
         yield Finding("kernel", "ok", f"{machine.release}, with veth, TUN, AF_XDP and nftables")
@@ -297,13 +311,6 @@ def _stolen_percent(times: list[int]) -> float:
     return 100 * times[7] / (sum(times) or 1)
 
 
-def _kernel_configuration(machine: Machine) -> str | None:
-    packed = machine.root / "proc/config.gz"
-    if packed.exists():
-        return gzip.decompress(packed.read_bytes()).decode(errors="replace")
-    return machine.read(f"boot/config-{machine.release}")
-
-
 _LOOKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
     cores,
     isolated_cores,
@@ -318,7 +325,8 @@ _LOOKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
     privileges,
     kernel_features,
     dpdk,
-    pci,
+    cards,
+    iommu,
     engine,
     programs,
 )

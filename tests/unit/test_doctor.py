@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import gzip
+import json
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dutperf import doctor
-from dutperf.doctor import Finding, Machine, examine
+from dutperf.doctor import Finding, Machine, examine, repairs
+from dutperf.machine.access import Done, MachineError
 from dutperf.tester import TesterError
 
 CPU = "processor\t: {}\nmodel name\t: Example 9000\nflags\t\t: fpu tsc constant_tsc nonstop_tsc rdtscp\n\n"
@@ -21,6 +24,8 @@ GOOD = {
     "proc/stat": "cpu  1000 0 1000 98000 0 0 0 0 0 0\ncpu0 1 2 3\n",
     "proc/mounts": "sysfs /sys sysfs rw 0 0\nhugetlbfs /dev/hugepages hugetlbfs rw 0 0\n",
     "proc/self/status": ALL_CAPABILITIES,
+    "proc/meminfo": "MemTotal: 16000000 kB\nMemAvailable:    8000000 kB\n",
+    "proc/filesystems": "nodev\tsysfs\nnodev\thugetlbfs\n",
     "boot/config-6.1.0": "CONFIG_VETH=m\nCONFIG_TUN=m\nCONFIG_XDP_SOCKETS=y\nCONFIG_NF_TABLES_NETDEV=y\n",
     "sys/devices/system/cpu/isolated": "2-7\n",
     "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance\n",
@@ -34,11 +39,17 @@ GOOD = {
     "sys/bus/pci/devices/0000:01:00.0/class": "0x020000\n",
     "sys/bus/pci/devices/0000:02:00.0/class": "0x010802\n",
     "sys/bus/pci/drivers/vfio-pci/new_id": "",
+    "sys/class/iommu/dmar0/type": "",
     "usr/lib/x86_64-linux-gnu/pkgconfig/libdpdk.pc": "Name: DPDK\nVersion: 22.11.11\n",
     **{f"usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_{name}.so.23": "" for name in ("af_packet", "af_xdp", "ring", "null", "ixgbe")},
 }
 
 MakeMachine = Callable[..., Machine]
+
+
+def interfaces(argv: Sequence[str], *shown: dict[str, object]) -> Done:
+    """What ``ip -json`` says: no default route, and the interfaces that are shown."""
+    return Done(0, json.dumps([] if "route" in argv else shown))
 
 
 @pytest.fixture
@@ -51,7 +62,7 @@ def machine(tmp_path: Path) -> MakeMachine:
                 file = tmp_path / name
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text)
-        given = {"root": tmp_path, "release": "6.1.0", "memlock_bytes": resource.RLIM_INFINITY, "pause": lambda: None}
+        given = {"root": tmp_path, "run": interfaces, "release": "6.1.0", "memlock_bytes": resource.RLIM_INFINITY, "pause": lambda: None}
         found = {"find_program": lambda program: f"/usr/sbin/{program}", "find_engine": lambda: "/opt/dutperf-engine"}
         return Machine(**{**given, **found, **members})  # type: ignore[arg-type]
 
@@ -74,7 +85,8 @@ def test_a_machine_that_tells_nothing_is_examined_all_the_same(tmp_path: Path) -
     def no_engine() -> str:
         raise TesterError("dutperf-engine is not built", code="no_engine")
 
-    bare = Machine(tmp_path, "0", 65536, lambda: None, lambda _program: None, no_engine)
+    gone = {"find_program": lambda _program: None, "find_engine": no_engine}
+    bare = Machine(root=tmp_path, run=lambda _argv: Done(127), release="0", memlock_bytes=65536, pause=lambda: None, **gone)  # type: ignore[arg-type]
     findings = examine(bare)
     assert {"engine", "tayga", "nft", "ip", "DPDK", "privileges", "huge pages", "TSC"} <= {one.topic for one in findings if one.state == "lack"}
 
@@ -89,7 +101,6 @@ GOVERNOR = "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor"
 CLOCK = "sys/devices/system/clocksource/clocksource0/current_clocksource"
 FREE_2MB = "sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
 FREE_1GB = "sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages"
-CARD_STATE = "sys/bus/pci/devices/0000:01:00.0/virtio0/net/eth0/operstate"
 AF_XDP = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_xdp.so.23"
 
 
@@ -117,8 +128,12 @@ AF_XDP = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_xdp.so.23"
         ("DPDK", {AF_XDP: None}, "lack", "without the drivers af_xdp"),
         ("network cards", {"sys/bus/pci/drivers/vfio-pci/new_id": None}, "lack", "0000:01:00.0, but no driver"),
         ("network cards", {"sys/bus/pci/devices/0000:01:00.0/class": "0x030000\n"}, "note", "none free"),
-        ("network cards", {CARD_STATE: "up\n"}, "note", "none free"),
-        ("network cards", {CARD_STATE: "down\n"}, "ok", "0000:01:00.0; vfio-pci"),
+        ("network cards", {"sys/bus/pci/devices/0000:01:00.0/net/of-another-namespace/name": ""}, "note", "none free"),
+        ("network cards", {}, "ok", "0000:01:00.0; vfio-pci"),
+        ("IOMMU", {}, "ok", "in use"),
+        ("IOMMU", {"sys/class/iommu/dmar0/type": None}, "lack", "unless it is bound with --no-iommu"),
+        ("IOMMU", {"sys/class/iommu/dmar0/type": None, "sys/bus/pci/devices/0000:01:00.0/class": "0x030000\n"}, "note", "only PCI ports need one"),
+        ("huge pages", {FREE_2MB: "127\n"}, "lack", "2 MB: 512 reserved, 127 free"),
         ("steal time", {"proc/stat": "cpu  1000 0 1000 88000 0 0 0 10000 0 0\n"}, "lack", "10.00 % since start"),
         ("steal time", {"proc/stat": "intr 5\n"}, "note", "not told"),
     ],
@@ -126,6 +141,93 @@ AF_XDP = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_xdp.so.23"
 def test_findings(topic: str, changes: dict[str, str | None], state: str, words: str, machine: MakeMachine) -> None:
     found = finding(machine(changes), topic)
     assert (found.state, words in found.text) == (state, True), found
+
+
+@pytest.mark.parametrize("flags", [[], ["UP"]])
+def test_a_card_that_the_kernel_uses_is_not_free(flags: list[str], tmp_path: Path, machine: MakeMachine) -> None:
+    eth0 = {"ifname": "eth0", "link_type": "ether", "flags": flags, "addr_info": [{"family": "inet", "local": "192.0.2.1", "prefixlen": 24, "scope": "global"}]}
+    used = machine(run=lambda argv: interfaces(argv, eth0))
+    (tmp_path / "sys/class/net/eth0").mkdir(parents=True)
+    (tmp_path / "sys/class/net/eth0/device").symlink_to(tmp_path / "sys/bus/pci/devices/0000:01:00.0")
+    assert finding(used, "network cards").state == ("note" if flags else "ok")
+
+
+def test_without_ip_no_card_counts_as_free(machine: MakeMachine) -> None:
+    assert finding(machine(run=lambda _argv: Done(127)), "network cards").state == "note"
+
+
+# --- repairs ---------------------------------------------------------------------------------------------------------------------------------
+
+PAGES = "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+VFIO = "sys/bus/pci/drivers/vfio-pci/new_id"
+
+
+def commands(machine: Machine) -> list[str]:
+    """What the repairs do."""
+    return [str(action) for step in repairs(machine) for action in step.actions]
+
+
+def test_a_good_machine_needs_no_repair(machine: MakeMachine) -> None:
+    assert repairs(machine()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "done", "undo"),
+    [
+        ({FREE_2MB: "0\n"}, [f"echo 1024 > /{PAGES}"], f"echo 512 > /{PAGES}"),
+        ({FREE_2MB: "0\n", "proc/meminfo": "MemAvailable: 1024000 kB\n"}, [f"echo 762 > /{PAGES}"], f"echo 512 > /{PAGES}"),
+        ({FREE_2MB: "0\n", "proc/meminfo": "MemAvailable: 500000 kB\n"}, [], None),
+        ({FREE_2MB: "0\n", FREE_1GB: "1\n"}, [], None),
+        (
+            {"proc/mounts": "proc /proc proc rw 0 0\n"},
+            ["mkdir -p /dev/hugepages", "mount -t hugetlbfs hugetlbfs /dev/hugepages"],
+            "umount /dev/hugepages",
+        ),
+        ({"proc/mounts": "proc /proc proc rw 0 0\n", "proc/filesystems": "nodev\tsysfs\n"}, [], None),
+        ({VFIO: None}, ["modprobe vfio-pci"], "modprobe --remove vfio-pci"),
+        ({VFIO: None, "sys/bus/pci/devices/0000:01:00.0/class": "0x030000\n"}, [], None),
+    ],
+)
+def test_repairs_and_how_they_are_undone(changes: dict[str, str | None], done: list[str], undo: str | None, machine: MakeMachine) -> None:
+    made_up = machine(changes)
+    assert commands(made_up) == done
+    assert [step.undo for step in repairs(made_up)] == ([] if undo is None else [undo])
+
+
+def test_each_repair_is_said_beside_what_is_missing(machine: MakeMachine) -> None:
+    made_up = machine({FREE_2MB: "0\n", "proc/mounts": "proc /proc proc rw 0 0\n", VFIO: None})
+    said = {one.topic: one.repair for one in examine(made_up) if one.repair}
+    assert list(said.values()) == [step.what for step in repairs(made_up)]
+    assert list(said) == ["huge pages", "hugetlbfs", "network cards"]
+
+
+def test_too_little_memory_is_said(machine: MakeMachine) -> None:
+    found = finding(machine({FREE_2MB: "0\n", "proc/meminfo": "MemAvailable: 400000 kB\n"}), "huge pages")
+    assert (found.advice, found.repair) == ("390 MB of memory are free, too little to reserve 256 MB of it", None)
+
+
+def test_huge_pages_are_reserved_on_the_nodes_of_the_cards(machine: MakeMachine) -> None:
+    nodes = {f"sys/devices/system/node/node{node}/cpulist": "0-3\n" for node in (0, 1, 2)}
+    cards = {f"sys/bus/pci/devices/0000:0{node + 3}:00.0/{name}": text for node in (1, 2) for name, text in (("class", "0x020000"), ("numa_node", str(node)))}
+    places = [f"sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages" for node in (1, 2)]
+    several = machine({FREE_2MB: "0\n", **nodes, **cards, **dict.fromkeys(places, "8\n")})
+    assert commands(several) == [f"echo 264 > /{place}" for place in places]
+    assert [step.what for step in repairs(several)][1] == "256 huge pages of 2 MB are reserved on node2 (512 MB)"
+
+
+@pytest.mark.parametrize(("reserved", "fault"), [(1024, False), (640, False), (600, True)])
+def test_a_kernel_that_reserves_fewer_pages_than_asked_for(reserved: int, fault: bool, machine: MakeMachine, tmp_path: Path) -> None:
+    """Enough for the engine is enough."""
+    made_up = machine({FREE_2MB: "0\n"})
+    (step,) = repairs(made_up)
+    (tmp_path / PAGES).write_text(str(reserved))
+    said = step.fault(made_up)
+    assert (said is not None) == fault
+    assert said is None or f"only {reserved} of 1024 huge pages could be reserved, memory is in pieces: add hugepages=1024 to the kernel's command line" in said
+    if fault:
+        with pytest.raises(MachineError, match="memory is in pieces"):
+            replace(step, actions=()).do(made_up)
+        assert (tmp_path / PAGES).read_text() == "512"
 
 
 def test_steal_time_is_that_of_the_sample(tmp_path: Path, machine: MakeMachine) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dutperf import pci
+from dutperf.machine import pci
 from dutperf.model import Cause, FieldMode, Trial, TrialResult, Verdict
 from dutperf.siitperf import commands, setup
 from dutperf.siitperf.configuration import InputError, parse

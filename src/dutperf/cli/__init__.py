@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from dutperf import __version__, procedure
-from dutperf.cli import compare, convert, doctor, export, lab, measure, plot, report, resume, run, selftest, summary, trial
+from dutperf.cli import compare, convert, doctor, export, lab, measure, plot, ports, report, resume, run, selftest, summary, trial
 from dutperf.cli.examples import epilog
 from dutperf.endings import signals_interrupt
 
@@ -47,6 +47,7 @@ app.command("export", epilog=epilog("export"))(export.export)
 app.command("compare", epilog=epilog("compare"))(compare.compare)
 app.add_typer(lab.app, name="lab")
 app.command("convert", epilog=epilog("convert"))(convert.convert)
+app.add_typer(ports.app, name="ports")
 app.command("doctor", epilog=epilog("doctor"))(doctor.doctor)
 app.command("selftest", epilog=epilog("selftest"))(selftest.selftest)
 

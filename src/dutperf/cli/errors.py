@@ -16,6 +16,7 @@ from dutperf.config import ConfigError
 from dutperf.endings import ABORTED, INTERRUPTED, WRONG_USAGE
 from dutperf.journal import JOURNAL, JournalError, WriteError
 from dutperf.lab import LabError
+from dutperf.machine.access import MachineError
 from dutperf.suite import SUITE
 from dutperf.tester import TesterError
 
@@ -27,7 +28,7 @@ def reported() -> Iterator[None]:
         yield
     except WriteError as error:
         raise _exit(str(error), ABORTED) from None
-    except (ConfigError, LabError, JournalError) as error:
+    except (ConfigError, LabError, JournalError, MachineError) as error:
         raise _exit(str(error), WRONG_USAGE) from None
     except PlanError as error:
         raise _exit(f"{option_of(error.option)}: {error}", WRONG_USAGE) from None

@@ -25,7 +25,10 @@ EXAMPLES = {
     "lab up": "kernel-ipv4 --lab-option limit_fps=60000 --lab-option burst=1000",
     "lab down": "kernel-ipv4",
     "convert": "siitperf.conf > gateway.yaml",
-    "doctor": "",
+    "ports": "--json",
+    "ports bind": "0000:01:00.0 0000:01:00.1 --yes",
+    "ports unbind": "0000:01:00.0 0000:01:00.1 --yes",
+    "doctor": "--fix",
     "selftest": "--quick --only calibration --only throughput",
 }
 """By the words of the command."""

@@ -13,9 +13,10 @@ from collections.abc import Collection, Iterator
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_interface
 from typing import Any
 
-from dutperf import config, pci
+from dutperf import config
 from dutperf.conditions import Conditions
 from dutperf.config import ConfigError, Setup
+from dutperf.machine import pci
 from dutperf.model import IPV6_HEADER_EXCESS, FieldMode, VaryingAddress, VaryingField, to_json
 from dutperf.siitperf.arguments import Arguments, all_ipv4, has_background
 from dutperf.siitperf.configuration import DIRECTIONS, SIDES, InputError, Settings

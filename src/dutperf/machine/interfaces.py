@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Network interfaces of this network namespace, as rtnetlink (``ip -json``) and sysfs show them, and those that carry the default route."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dutperf.machine import pci
+from dutperf.machine.access import Machine, MachineError
+
+CLASS = "sys/class/net"
+ETHERNET = "ether"
+OPEN_VSWITCH = "openvswitch"
+
+
+@dataclass(frozen=True)
+class Interface:
+    """One interface."""
+
+    name: str
+    kind: str | None
+    """What made it (``veth``, ``bond``, ``vlan``); None: a driver, for a device."""
+    link_type: str
+    """``ether``, ``loopback``, …"""
+    mac: str | None
+    is_up: bool
+    """Whether it was set up, with a cable or without."""
+    carrier: bool | None
+    """Whether its link is up; None: it does not say while it is down."""
+    speed_mbps: int | None
+    addresses: tuple[str, ...]
+    """With prefix lengths; without those that every interface gives itself (link-local)."""
+    master: str | None
+    """The bond, bridge or VRF that it belongs to."""
+    below: tuple[str, ...]
+    """What carries its frames: of a bond its members, of a VLAN the interface that it is on."""
+    above: tuple[str, ...]
+    driver: str | None
+    numa_node: int | None
+    card: str | None
+    """PCI address of the network card."""
+    virtual_functions: int
+    physical_function: str | None
+    """PCI address of the card that this one is a virtual function of."""
+
+    def use(self) -> str | None:
+        """What the kernel uses it for, as a clause; None: nothing that can be seen."""
+        if self.master is not None:
+            return f"{self.name} belongs to {self.master}"
+        if self.above:
+            return f"{self.name} carries {', '.join(self.above)}"
+        if self.virtual_functions:
+            return f"{self.name} has {self.virtual_functions} virtual functions, which would vanish"
+        return f"{self.name} is up with {', '.join(self.addresses)}" if self.is_up and self.addresses else None
+
+
+def interfaces(machine: Machine) -> list[Interface]:
+    """All of this network namespace but the loopback.
+
+    Raises:
+        MachineError: ``ip`` (iproute2) is not there or does not answer.
+    """
+    shown = [one for one in _ip(machine, "-details", "address", "show") if one.get("link_type") != "loopback"]
+    return [_interface(machine, one) for one in shown]
+
+
+def with_default_route(machine: Machine, known: Sequence[Interface]) -> frozenset[str]:
+    """The interfaces over which a default route of any table leads, and all that carry the frames of those.
+
+    Raises:
+        MachineError: see :func:`interfaces`.
+    """
+    families = ("-4", "-6") if machine.exists("proc/net/if_inet6") else ("-4",)
+    routes = [route for family in families for route in _ip(machine, family, "route", "show", "table", "all", "default")]
+    devices = {hop["dev"] for route in routes for hop in (route, *route.get("nexthops", ())) if "dev" in hop}
+    return _all_below(devices | _switched(devices, known), {one.name: one for one in known})
+
+
+def _all_below(names: Collection[str], known: Mapping[str, Interface]) -> frozenset[str]:
+    found, waiting = set[str](), list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting.extend(known[name].below if name in known else ())
+    return frozenset(found)
+
+
+def _switched(devices: Collection[str], known: Sequence[Interface]) -> set[str]:
+    """Open vSwitch does not say which of its ports a port of the kernel's leads to: it may be any."""
+    kinds = {one.name: one.kind for one in known}
+    if not any(kinds.get(device) == OPEN_VSWITCH for device in devices):
+        return set()
+    return {one.name for one in known if one.master is not None and kinds.get(one.master) == OPEN_VSWITCH}
+
+
+def _ip(machine: Machine, *arguments: str) -> list[dict[str, Any]]:
+    done = machine.run(["ip", "-json", *arguments])
+    if done.status == 127:
+        raise MachineError("ip is not installed, which tells what the interfaces are used for: apt-get install iproute2")
+    try:
+        if done.status:
+            raise ValueError(done.errors.strip())
+        return list(json.loads(done.output or "[]"))
+    except ValueError as error:
+        raise MachineError(f"ip -json {' '.join(arguments)} does not say what the interfaces are used for: {error}") from None
+
+
+def _interface(machine: Machine, shown: Mapping[str, Any]) -> Interface:
+    name = shown["ifname"]
+    place = f"{CLASS}/{name}"
+    function = _function(machine, place)
+    numa_node = int(machine.read(f"{place}/device/numa_node") or -1) if function is None else function.numa_node
+    card = None if function is None else function.address
+    return Interface(
+        name=name,
+        kind=shown.get("linkinfo", {}).get("info_kind"),
+        link_type=shown.get("link_type", ""),
+        mac=shown.get("address"),
+        is_up="UP" in shown.get("flags", ()),
+        carrier={"0": False, "1": True}.get(machine.read(f"{place}/carrier") or ""),
+        speed_mbps=_positive(machine.read(f"{place}/speed")),
+        addresses=tuple(_addresses(shown.get("addr_info", ()))),
+        master=shown.get("master"),
+        below=_linked(machine, place, "lower_"),
+        above=tuple(one for one in _linked(machine, place, "upper_") if one != shown.get("master")),
+        driver=machine.target(f"{place}/device/driver") if function is None else function.driver,
+        numa_node=None if numa_node is None or numa_node < 0 else numa_node,
+        card=card,
+        virtual_functions=machine.count(f"{pci.DEVICES}/{card}/sriov_numvfs"),
+        physical_function=machine.target(f"{pci.DEVICES}/{card}/physfn"),
+    )
+
+
+def _addresses(shown: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for one in shown:
+        if "local" in one and not (one.get("family") == "inet6" and one.get("scope") == "link"):
+            yield f"{one['local']}/{one.get('prefixlen', '')}"
+
+
+def _linked(machine: Machine, place: str, prefix: str) -> tuple[str, ...]:
+    return tuple(name.removeprefix(prefix) for name in machine.names(f"{place}/{prefix}*"))
+
+
+def _positive(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() and int(text) > 0 else None
+
+
+def _function(machine: Machine, place: str) -> pci.Function | None:
+    """The network card that an interface is of: its device, or what that is a child of (virtio). A USB adapter is a child of no network card."""
+    device = machine.root / place / "device"
+    addresses = [part for part in reversed(device.resolve().parts) if pci.address_of(part) == part] if device.exists() else []
+    function = pci.find(machine, addresses[0]) if addresses else None
+    return function if function is not None and function.is_network_card else None
+
+
+def in_another_namespace(machine: Machine) -> bool:
+    """Whether this process is in another network namespace than the machine's first process: what that one uses is not seen from here."""
+    ours, first = (_namespace(machine.root / f"proc/{process}/ns/net") for process in ("self", "1"))
+    return ours is not None and first is not None and ours != first
+
+
+def _namespace(link: Path) -> str | None:
+    try:
+        return str(link.readlink())
+    except OSError:
+        return None

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Network cards on the PCI bus as the kernel shows them (Documentation/ABI/testing/sysfs-bus-pci, sysfs-kernel-iommu_groups): their drivers, memory nodes and
+IOMMU groups, and who has them open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dutperf.machine.access import Machine, MachineError
+
+DEVICES = "sys/bus/pci/devices"
+DRIVERS = "sys/bus/pci/drivers"
+GROUPS = "sys/kernel/iommu_groups"
+NETWORK_CLASS = "0x02"
+BRIDGE_CLASS = "0x0604"
+VFIO = "vfio-pci"
+UIO = "uio_pci_generic"
+HANDING_OVER = (VFIO, UIO, "igb_uio")
+"""The kernel's drivers that leave a device to DPDK."""
+BESIDE_VFIO = (None, VFIO, "pci-stub")
+"""What the other functions of an IOMMU group may be bound to when one of them is opened (Documentation/driver-api/vfio.rst)."""
+SHARED = {"mlx4_core": "mlx4", "mlx5_core": "mlx5"}
+"""Drivers that go on having a card while DPDK uses it (bifurcated), and DPDK's drivers beside them."""
+NO_IOMMU_GROUP = "vfio-noiommu"
+"""Name of a group that vfio made up for a card without an IOMMU."""
+_ADDRESS = re.compile(r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of a PCI device; a network card with two ports has two."""
+
+    address: str
+    kind: str
+    """The class as the kernel writes it: ``0x020000``."""
+    model: str
+    """Vendor and device: ``8086:10d3``."""
+    driver: str | None
+    numa_node: int | None
+    """None: the machine has one node, or does not say."""
+    group: str | None
+    """Number of the IOMMU group; None where no IOMMU stands between the card and the memory."""
+
+    @property
+    def is_network_card(self) -> bool:
+        """Whether it is one."""
+        return self.kind.startswith(NETWORK_CLASS)
+
+    @property
+    def is_bridge(self) -> bool:
+        """Whether it is one between PCI buses, which may stay with its driver when the rest of its IOMMU group is given away."""
+        return self.kind.startswith(BRIDGE_CLASS)
+
+    @property
+    def is_handed_over(self) -> bool:
+        """Whether DPDK can have it as it is bound now."""
+        return self.driver in HANDING_OVER
+
+
+def address_of(text: str) -> str | None:
+    """A PCI address as the kernel writes it, from upper case or without its domain; None where it is none."""
+    found = _ADDRESS.fullmatch(text.strip())
+    if found is None:
+        return None
+    domain, bus, device, function = found.groups()
+    return f"{int(domain or '0', 16):04x}:{int(bus, 16):02x}:{int(device, 16):02x}.{function}"
+
+
+def find(machine: Machine, address: str) -> Function | None:
+    """The function with that address; None where there is none."""
+    place = f"{DEVICES}/{address}"
+    kind = machine.read(f"{place}/class")
+    if kind is None:
+        return None
+    node = int(machine.read(f"{place}/numa_node") or -1)
+    ids = [(machine.read(f"{place}/{name}") or "").removeprefix("0x") for name in ("vendor", "device")]
+    return Function(
+        address=address,
+        kind=kind,
+        model=":".join(ids) if all(ids) else "",
+        driver=machine.target(f"{place}/driver"),
+        numa_node=node if node >= 0 else None,
+        group=_group(machine, place),
+    )
+
+
+def network_cards(machine: Machine) -> list[Function]:
+    """All network cards, by address."""
+    found = (find(machine, address) for address in machine.names(f"{DEVICES}/*"))
+    return [function for function in found if function is not None and function.is_network_card]
+
+
+def group_members(machine: Machine, function: Function) -> list[Function]:
+    """The others in its IOMMU group: the IOMMU cannot tell their memory accesses from its own, so that they are given away together or not at all."""
+    if function.group is None:
+        return []
+    found = (find(machine, address) for address in machine.names(f"{GROUPS}/{function.group}/devices/*"))
+    return [other for other in found if other is not None and other.address != function.address]
+
+
+def users(machine: Machine, function: Function) -> list[str]:
+    """The processes that have a card open which is handed over, each by its number and name."""
+    group = machine.target(f"{DEVICES}/{function.address}/iommu_group")
+    nodes = {f"vfio/{group}", f"vfio/noiommu-{group}"} if group else set[str]()
+    nodes |= set(machine.names(f"{DEVICES}/{function.address}/uio/uio*"))
+    nodes |= {f"vfio/devices/{name}" for name in machine.names(f"{DEVICES}/{function.address}/vfio-dev/vfio*")}
+    return list(_openers(machine, {f"/dev/{node}" for node in nodes})) if nodes and function.is_handed_over else []
+
+
+def dpdk_ports(root: Path = Path("/")) -> list[str]:
+    """PCI addresses of the network cards that are handed over, in the order in which DPDK numbers its ports."""
+    return [card.address for card in network_cards(Machine(root)) if card.is_handed_over]
+
+
+def has_iommu(machine: Machine) -> bool:
+    """Whether the kernel uses one."""
+    return bool(machine.names("sys/class/iommu/*"))
+
+
+def without_iommu(machine: Machine) -> str:
+    """What to do about there being none, as the end of a sentence."""
+    if machine.exists("sys/firmware/acpi/tables/DMAR"):
+        return "the firmware has VT-d and the kernel does not use it: add intel_iommu=on iommu=pt to the kernel's command line and start the machine again"
+    if machine.exists("sys/firmware/acpi/tables/IVRS"):
+        return "the firmware has AMD-Vi and the kernel does not use it: take amd_iommu=off or iommu=off from the kernel's command line, start the machine again"
+    return "turn VT-d or AMD-Vi on in the firmware (for a virtual machine: give it an IOMMU), with Intel also intel_iommu=on on the kernel's command line"
+
+
+def existing(machine: Machine, address: str) -> Function:
+    """The network card with that address.
+
+    Raises:
+        MachineError: there is none.
+    """
+    function = find(machine, address)
+    if function is None:
+        raise MachineError(f"{address}: there is no such PCI device; dutperf ports lists the cards")
+    if not function.is_network_card:
+        raise MachineError(f"{address}: is no network card (its PCI class is {function.kind}); dutperf ports lists the cards")
+    return function
+
+
+def _group(machine: Machine, place: str) -> str | None:
+    number = machine.target(f"{place}/iommu_group")
+    return None if number is None or machine.read(f"{GROUPS}/{number}/name") == NO_IOMMU_GROUP else number
+
+
+def _openers(machine: Machine, nodes: set[str]) -> Iterator[str]:
+    for process in machine.glob("proc/[0-9]*"):
+        if any(_leads_to(descriptor) in nodes for descriptor in process.glob("fd/*")):
+            yield f"{process.name} ({machine.read(f'proc/{process.name}/comm') or 'unknown'})"
+
+
+def _leads_to(descriptor: Path) -> str | None:
+    try:
+        return str(descriptor.readlink())
+    except OSError:
+        return None

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every network card and interface of the machine, what it is used for, and what stands in a configuration for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dutperf.machine import pci
+from dutperf.machine.access import Machine
+from dutperf.machine.interfaces import ETHERNET, Interface, interfaces, with_default_route
+from dutperf.machine.pci import BESIDE_VFIO, SHARED, Function
+
+MEASURED_WITH = ("veth",)
+"""Kinds of interfaces that no driver made and a tester may have all the same: cables between network namespaces."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """One row: an interface of a card, a card without one, or an interface without a card."""
+
+    address: str | None
+    """PCI address."""
+    interface: str | None
+    kind: str | None
+    """Of an interface that is no device's: ``veth``, ``bond``."""
+    model: str | None
+    """PCI vendor and device."""
+    mac: str | None
+    driver: str | None
+    numa_node: int | None
+    link: bool | None
+    speed_mbps: int | None
+    iommu_group: str | None
+    default_route: bool
+    use: str | None
+    """What the kernel, or a process, does with it; None: nothing that can be seen."""
+    port: str | None
+    """What stands in a configuration as things are; None: it is not for measuring with."""
+    dpdk: str | None
+    """How a DPDK driver can have the card, in words; None: it is no card."""
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """The machine's cards and interfaces, and how they hang together."""
+
+    machine: Machine
+    cards: tuple[Function, ...]
+    interfaces: tuple[Interface, ...]
+    default_route: frozenset[str]
+    """Names of the interfaces that carry it."""
+
+    def of_card(self, address: str) -> list[Interface]:
+        """A card's interfaces in this network namespace."""
+        return [one for one in self.interfaces if one.card == address]
+
+    @cached_property
+    def untouchable(self) -> frozenset[str]:
+        """PCI addresses of the cards that carry the default route, and of those whose virtual functions do."""
+        carrying = [one for one in self.interfaces if one.name in self.default_route]
+        return frozenset(address for one in carrying for address in (one.card, one.physical_function) if address is not None)
+
+    def use(self, card: Function) -> str | None:
+        """What a card is used for, as a clause; None: for nothing that can be seen."""
+        if card.is_handed_over:
+            processes = pci.users(self.machine, card)
+            return f"process {', '.join(processes)} has it open" if processes else None
+        own = self.of_card(card.address)
+        uses = [use for one in own if (use := one.use()) is not None]
+        if uses or own:
+            return "; ".join(uses) or None
+        return "its interface is in another network namespace" if self._is_elsewhere(card) else None
+
+    def _is_elsewhere(self, card: Function) -> bool:
+        """sysfs keeps the directory of a device's interfaces, and shows of them those of the reader's network namespace."""
+        place = f"{pci.DEVICES}/{card.address}"
+        return any(self.machine.exists(f"{place}/{below}net") for below in ("", *(f"{name}/" for name in self.machine.names(f"{place}/virtio*"))))
+
+
+def inventory(machine: Machine) -> Inventory:
+    """Look at the machine.
+
+    Raises:
+        MachineError: what the interfaces are used for cannot be found out.
+    """
+    known = interfaces(machine)
+    return Inventory(machine, tuple(pci.network_cards(machine)), tuple(known), with_default_route(machine, known))
+
+
+def ports(known: Inventory) -> list[Port]:
+    """The cards by address, then the interfaces that are of none."""
+    of_cards = [port for card in known.cards for port in _of_card(known, card)]
+    return of_cards + [_without_card(known, one) for one in known.interfaces if one.card is None]
+
+
+def kernel_port(machine: Machine, one: Interface) -> str | None:
+    """The port of an interface that the kernel keeps: by AF_XDP, which is faster, where the kernel has it. None: nothing to measure with."""
+    if one.link_type != ETHERNET or (one.card is None and one.kind not in (None, *MEASURED_WITH)):
+        return None
+    return f"{'af_packet' if machine.kernel_has('XDP_SOCKETS') is False else 'af_xdp'}:{one.name}"
+
+
+def _of_card(known: Inventory, card: Function) -> Iterator[Port]:
+    own: Sequence[Interface | None] = known.of_card(card.address) or [None]
+    for one in own:
+        carries = card.address in known.untouchable
+        yield Port(
+            address=card.address,
+            interface=None if one is None else one.name,
+            kind=None,
+            model=card.model or None,
+            mac=None if one is None else one.mac,
+            driver=card.driver,
+            numa_node=card.numa_node,
+            link=None if one is None else one.carrier,
+            speed_mbps=None if one is None else one.speed_mbps,
+            iommu_group=card.group,
+            default_route=carries,
+            use=known.use(card),
+            port=None if carries else _port(known.machine, card, one),
+            dpdk="carries the default route and is never given away" if carries else _for_dpdk(known, card),
+        )
+
+
+def _port(machine: Machine, card: Function, interface: Interface | None) -> str | None:
+    if card.is_handed_over or card.driver in SHARED:
+        return card.address
+    return None if interface is None else kernel_port(machine, interface)
+
+
+def _without_card(known: Inventory, one: Interface) -> Port:
+    carries = one.name in known.default_route
+    return Port(
+        address=None,
+        interface=one.name,
+        kind=one.kind,
+        model=None,
+        mac=one.mac,
+        driver=one.driver,
+        numa_node=one.numa_node,
+        link=one.carrier,
+        speed_mbps=one.speed_mbps,
+        iommu_group=None,
+        default_route=carries,
+        use=one.use(),
+        port=None if carries else kernel_port(known.machine, one),
+        dpdk=None,
+    )
+
+
+def _for_dpdk(known: Inventory, card: Function) -> str:
+    if card.driver in SHARED:
+        return f"stays bound to {card.driver}, with which DPDK's {SHARED[card.driver]} driver shares it (rdma-core has to be installed)"
+    if card.is_handed_over:
+        use = known.use(card)
+        return f"is bound to {card.driver}, DPDK can have it" + (f"; {use}" if use else "")
+    return f"for DPDK: {', '.join(_needs(known, card))}"
+
+
+def _needs(known: Inventory, card: Function) -> Iterator[str]:
+    if (use := known.use(card)) is not None:
+        yield f"end its use by the kernel ({use})"
+    if card.group is None:
+        yield "have an IOMMU"
+    if others := with_it(known.machine, card):
+        yield f"give away with it {' '.join(other.address for other in others)} (IOMMU group {card.group})"
+    yield f"dutperf ports bind {card.address}"
+
+
+def with_it(machine: Machine, card: Function) -> list[Function]:
+    """Those of its IOMMU group that a driver of the kernel still has: as long as one has, nobody can open the card."""
+    return [other for other in pci.group_members(machine, card) if other.driver not in BESIDE_VFIO and not other.is_bridge]

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf ports`` and ``dutperf doctor --fix``: what is shown, what is asked, and that nothing happens before the answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dutperf import doctor
+from dutperf.cli import app, steps
+from dutperf.cli import doctor as doctor_command
+from dutperf.cli import ports as ports_command
+from dutperf.doctor import Finding
+from dutperf.machine.access import Done
+from machines import DEVICES, FakeKernel, but, made_up
+
+A, B = "0000:01:00.0", "0000:01:00.1"
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
+    """eth0 carries the default route, eth1 is free; the command line meets this machine, with nobody at the terminal."""
+    made = made_up(tmp_path, routes=[{"dst": "default", "dev": "eth0"}])
+    made.driver("vfio-pci")
+    for address, name, group in ((A, "eth0", "1"), (B, "eth1", "2")):
+        made.card(address, group=group)
+        made.interface(name, address)
+    _meet(made, monkeypatch)
+    return made
+
+
+def _meet(made: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports_command, "machine", lambda: made)
+    monkeypatch.setattr(steps, "on_terminal", lambda: False)
+
+
+def dutperf(*arguments: str, answer: str | None = None) -> Result:
+    return CliRunner(env={"COLUMNS": "100"}).invoke(app, list(arguments), input=answer)
+
+
+def test_the_table_names_every_card_and_interface(kernel: FakeKernel) -> None:
+    kernel.interface("tl", linkinfo={"info_kind": "veth"})
+    result = dutperf("ports")
+    assert result.exit_code == 0
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert [A, "eth0", "e1000e", "-", "up,", "1,000", "Mbit/s", "default", "route", "-"] in rows
+    assert [B, "eth1", "e1000e", "-", "up,", "1,000", "Mbit/s", "-", "af_xdp:eth1"] in rows
+    assert ["-", "tl", "(veth)", "-", "-", "up,", "1,000", "Mbit/s", "-", "af_xdp:tl"] in rows
+    assert result.stdout.splitlines()[-2:] == [
+        f"{A}: carries the default route and is never given away",
+        f"{B}: for DPDK: dutperf ports bind {B}",
+    ]
+
+
+def test_for_a_program(kernel: FakeKernel) -> None:
+    del kernel
+    first, second = json.loads(dutperf("ports", "--json").stdout)["ports"]
+    assert (first["address"], first["default_route"], first["port"]) == (A, True, None)
+    assert second == {
+        "address": B,
+        "interface": "eth1",
+        "kind": None,
+        "model": "8086:10d3",
+        "mac": "02:00:00:00:00:01",
+        "driver": "e1000e",
+        "numa_node": None,
+        "link": True,
+        "speed_mbps": 1000,
+        "iommu_group": "2",
+        "default_route": False,
+        "use": None,
+        "port": "af_xdp:eth1",
+        "dpdk": f"for DPDK: dutperf ports bind {B}",
+    }
+
+
+def test_binding_shows_what_it_does_and_how_to_undo_it(kernel: FakeKernel) -> None:
+    result = dutperf("ports", "bind", "eth1", "--yes")
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        f"dutperf: {B} (eth1) goes from the kernel's e1000e to vfio-pci:",
+        f"    echo vfio-pci > /{DEVICES}/{B}/driver_override",
+        f"    echo {B} > /sys/bus/pci/drivers/e1000e/unbind",
+        f"    echo {B} > /sys/bus/pci/drivers_probe",
+        "dutperf: all of this lasts until the machine starts again",
+    ]
+    assert result.stdout.splitlines() == [f"done: {B} (eth1) goes from the kernel's e1000e to vfio-pci", f"undo: dutperf ports unbind {B}"]
+    assert kernel.target(f"{DEVICES}/{B}/driver") == "vfio-pci"
+    kernel.shown.pop()  # its interface went with the driver
+    back = dutperf("ports", "unbind", B, "--yes")
+    assert back.stdout.splitlines() == [f"done: {B} goes from vfio-pci back to the kernel", f"undo: dutperf ports bind {B}"]
+    assert kernel.target(f"{DEVICES}/{B}/driver") == "e1000e"
+
+
+def test_what_is_done_already_is_said_and_asks_nothing(kernel: FakeKernel) -> None:
+    result = dutperf("ports", "unbind", B)
+    assert (result.exit_code, result.stderr) == (0, f"dutperf: {B} is with the kernel's driver e1000e already: nothing to do\n")
+    assert kernel.written == []
+
+
+@pytest.mark.parametrize(("answer", "driver", "status"), [("y\n", "vfio-pci", 0), ("n\n", "e1000e", 1), ("\n", "e1000e", 1)])
+def test_somebody_at_the_terminal_is_asked(answer: str, driver: str, status: int, kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "on_terminal", lambda: True)
+    result = dutperf("ports", "bind", B, answer=answer)
+    assert (result.exit_code, kernel.target(f"{DEVICES}/{B}/driver")) == (status, driver)
+    assert ("nothing was changed" in result.stderr) == (status == 1)
+
+
+REFUSED = [
+    (("bind", B), "dutperf: nobody is here to be asked: give --yes to do this without asking"),
+    (("bind", A, "--yes", "--force"), f"dutperf: {A} (eth0): carries the default route, so this machine would be cut off; choose another card"),
+    (("bind", B, "eth7", "--yes"), "dutperf: eth7: is neither a PCI address (0000:01:00.0) nor an interface of this network namespace"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED)
+def test_what_is_refused_is_one_sentence_and_changes_nothing(arguments: tuple[str, ...], message: str, kernel: FakeKernel) -> None:
+    result = dutperf("ports", *arguments)
+    assert (result.exit_code, result.stdout, kernel.written) == (2, "", [])
+    assert result.stderr.splitlines()[-1].startswith(message)
+
+
+def test_only_root_may(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    _meet(but(kernel, user=1000), monkeypatch)
+    assert dutperf("ports").exit_code == 0
+    result = dutperf("ports", "bind", B, "--yes")
+    assert (result.exit_code, kernel.written) == (2, [])
+    assert result.stderr.endswith("dutperf: this needs root: run the same command with sudo\n")
+
+
+# --- the doctor ------------------------------------------------------------------------------------------------------------------------------
+
+MEMORY = "sys/kernel/mm/hugepages/hugepages-2048kB"
+
+
+@pytest.fixture
+def ill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> doctor.Machine:
+    """A machine without huge pages, with memory for them."""
+    for name, text in {f"{MEMORY}/nr_hugepages": "0\n", f"{MEMORY}/free_hugepages": "0\n", "proc/meminfo": "MemAvailable: 8000000 kB\n"}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    machine = doctor.Machine(root=tmp_path, run=lambda _argv: Done(127), user=0, pause=lambda: None)
+    monkeypatch.setattr(doctor_command, "Machine", lambda: machine)
+    return machine
+
+
+def test_the_doctor_says_what_it_could_do_and_does_not_do_it(ill: doctor.Machine) -> None:
+    result = dutperf("doctor")
+    assert result.exit_code == 0
+    assert "--fix: 512 huge pages of 2 MB are reserved (1024 MB)" in " ".join(result.stdout.split())
+    assert ill.count(f"{MEMORY}/nr_hugepages") == 0
+
+
+def test_the_doctor_mends_and_says_how_to_undo_it(ill: doctor.Machine) -> None:
+    result = dutperf("doctor", "--fix", "--yes")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-2:] == ["done: 512 huge pages of 2 MB are reserved (1024 MB)", f"undo: echo 0 > /{MEMORY}/nr_hugepages"]
+    assert ill.count(f"{MEMORY}/nr_hugepages") == 512
+
+
+def test_the_doctor_asks(ill: doctor.Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "on_terminal", lambda: False)
+    result = dutperf("doctor", "--fix")
+    assert (result.exit_code, ill.count(f"{MEMORY}/nr_hugepages")) == (2, 0)
+    assert "give --yes" in result.stderr
+
+
+def test_a_healthy_machine_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_command, "examine", lambda _machine: [Finding("cores", "ok", "8 cores")])
+    monkeypatch.setattr(doctor_command, "repairs", lambda _machine: [])
+    result = dutperf("doctor", "--fix")
+    assert (result.exit_code, result.stderr) == (0, "dutperf: nothing is missing that --fix could mend\n")
+
+
+def test_yes_to_nothing_is_refused() -> None:
+    result = dutperf("doctor", "--yes")
+    assert (result.exit_code, result.stderr) == (2, "dutperf: --yes: has no effect without --fix\n")

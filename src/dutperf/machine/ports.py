@@ -163,7 +163,7 @@ def _needs(known: Inventory, card: Function) -> Iterator[str]:
     if (use := known.use(card)) is not None:
         yield f"end its use by the kernel ({use})"
     if card.group is None:
-        yield "have an IOMMU"
+        yield "have an IOMMU (or give --no-iommu)"
     if others := with_it(known.machine, card):
         yield f"give away with it {' '.join(other.address for other in others)} (IOMMU group {card.group})"
     yield f"dutperf ports bind {card.address}"

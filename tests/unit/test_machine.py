@@ -364,6 +364,8 @@ def test_without_an_iommu_by_uio_where_vfio_has_no_such_mode(bare: FakeKernel) -
     bare.file("boot/config-6.1.0", "# CONFIG_VFIO_NOIOMMU is not set")
     bound(bare, A, no_iommu=True)
     assert (driver(bare, A), bare.started) == ("uio_pci_generic", ["modprobe uio_pci_generic"])
+    (step,) = binding.unbind(inventory(bare), [A]).steps
+    assert step.undo == f"dutperf ports bind {A} --no-iommu"
     assert returned(bare, A) == ()
     assert driver(bare, A) == "e1000e"
 

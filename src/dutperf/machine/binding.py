@@ -198,7 +198,7 @@ def _returned(card: Function) -> Step:
     return Step(
         f"{card.address} goes {from_}back to the kernel",
         (Write(f"{place}/{OVERRIDE}", "\n"), *_released(card), Write(PROBE, card.address)),
-        f"dutperf ports bind {card.address}",
+        f"dutperf ports bind {card.address}{'' if card.group else ' --no-iommu'}",
         lambda machine: _without_driver(machine, card),
     )
 

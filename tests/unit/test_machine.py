@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dutperf.machine import binding, pci
-from dutperf.machine.access import Done, Machine, MachineError, run
+from dutperf.machine.access import SYSTEM_PATHS, Done, Machine, MachineError, run
 from dutperf.machine.binding import NO_IOMMU_MODE, Consent
 from dutperf.machine.ports import Port, inventory, ports
+from dutperf.machine.steps import Write
 from machines import DEVICES, FakeKernel, but, made_up
 
 A, B, C = "0000:01:00.0", "0000:01:00.1", "0000:02:00.0"
@@ -199,6 +201,15 @@ def test_ipv6_is_asked_too(kernel: FakeKernel) -> None:
     kernel.file("proc/net/if_inet6")
     both = FakeKernel(root=kernel.root, run=ip)
     assert carriers(both) == [A, C]
+
+
+@pytest.mark.skipif(shutil.which("ip", path=f"{os.environ['PATH']}:{SYSTEM_PATHS}") is None, reason="needs ip")
+def test_the_default_route_of_this_machine_is_the_one_that_proc_shows() -> None:
+    """Witness: /proc/net/route, in which destination and mask of a default route are zero."""
+    routes = [line.split() for line in Path("/proc/net/route").read_text().splitlines()[1:]]
+    known = inventory(Machine())
+    assert {route[0] for route in routes if route[1] == route[7] == "00000000"} <= known.default_route
+    assert [port for port in ports(known) if port.default_route and port.port is not None] == []
 
 
 @pytest.mark.parametrize(("done", "words"), [(Done(127), "apt-get install iproute2"), (Done(0, "ifconfig"), "does not say"), (Done(1, "", "denied"), "denied")])
@@ -425,8 +436,6 @@ def test_the_kernel_s_driver_is_loaded_where_it_is_gone(kernel: FakeKernel) -> N
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root may write everywhere, so files of the kernel's that refuse are needed")
 def test_what_the_kernel_refuses_is_one_sentence() -> None:
-    from dutperf.machine.steps import Write
-
     with pytest.raises(MachineError, match=r"'echo x > /proc/sys/kernel/ostype' failed: .*"):
         Write("proc/sys/kernel/ostype", "x").do(Machine())
 

@@ -108,7 +108,7 @@ void Port::configure() {
     if (options_.spec.kind == PortSpec::Kind::af_packet) widen_packet_sockets(kernel_interface(options_.spec.argument)->index);
     read_own_mac();
     accept_all();
-    require_flow_control();
+    if (!options_.spec.uses_kernel_interface()) set_flow_control(id(), options_.flow_control);  // for the negotiation of the link
 }
 
 void Port::check(int status, const char* step) const {
@@ -181,7 +181,8 @@ void Port::accept_all() {
                         " port has no promiscuous mode: frames for addresses that are not the port's are not counted");
 }
 
-// A pause frame of the DUT would stop the sender, and make it a measurement of flow control. Ports that know none are left as they are.
+// A pause frame of the DUT would stop the sender, and make it a measurement of flow control. Ports that know none are left as they are. Once the
+// link is up a driver may have set what it negotiated, whatever it was told before.
 void Port::require_flow_control() {
     if (!options_.spec.uses_kernel_interface() && set_flow_control(id(), options_.flow_control)) return;
     const auto used = flow_control();

@@ -57,6 +57,8 @@ public:
         if (link_watch_) link_watch_->poll();
     }
     [[nodiscard]] bool unplugged() const { return link_watch_ && link_watch_->unplugged(); }
+    // To be called when the link is up, which may go down by it. Throws Error "port_unavailable" for the field "flow_control".
+    void require_flow_control();
     // What the driver or the kernel uses; nothing where neither says.
     [[nodiscard]] std::optional<FlowControl> flow_control() const;
     // What is not as it should be for the best figures, in sentences.
@@ -79,7 +81,6 @@ private:
     void configure();
     void set_up_queues(std::uint16_t queues, std::uint32_t speeds);
     void accept_all();
-    void require_flow_control();
     void require_mtu() const;
     [[nodiscard]] std::uint32_t mtu_within(const rte_eth_dev_info& info) const;
     void read_own_mac();

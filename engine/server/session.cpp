@@ -63,6 +63,8 @@ Session::Session(const OpenRequest& request)
     run_on(0, other_cores_.between_trials);
     open_ports();
     await_links();
+    for (const auto& port : ports_) port->require_flow_control();
+    await_links();
     make_buffers();
     place();
     follow_clocks();

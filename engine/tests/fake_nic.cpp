@@ -48,6 +48,7 @@ struct Amiss {
     bool flaps = says("flaps");              // ... for kFlapS, kFlapAfterS after the first frame was handed over
     bool pause = says("pause");              // flow control is on, and stays on
     bool pauses = says("pauses");            // flow control is on, and can be set
+    bool agrees = says("agrees");            // ... but what the link negotiates takes the place of what was set before
     double media_mbps = number("media=");    // their link carries so much
     double slow_ppm = number("slow=");       // ... by the card's clock, which is slower than the tester's
     double ring = number("ring=");           // frames of each transmit queue; 0: it is never full
@@ -75,6 +76,7 @@ struct FakePort {
     std::array<std::deque<Held>, 16> cable;  // to each receive queue
     std::uint64_t received = 0;
     rte_eth_fc_mode flow_control = RTE_ETH_FC_FULL;
+    unsigned flow_control_set = 0;                       // how often
     std::array<std::uint32_t, 16> limit_mbps{};          // of each transmit queue; 0: none
     std::array<std::uint64_t, 16> idle_from{};           // when the queue has sent what it got
     std::array<std::deque<std::uint64_t>, 16> to_leave;  // when each frame of a queue leaves, or is counted
@@ -261,14 +263,14 @@ int __wrap_rte_eth_link_get_nowait(std::uint16_t port, rte_eth_link* link) {
 }
 
 int __wrap_rte_eth_dev_flow_ctrl_get(std::uint16_t port, rte_eth_fc_conf* conf) {
-    if (!amiss.pause && !amiss.pauses) return -ENOTSUP;
+    if (!amiss.pause && !amiss.pauses && !amiss.agrees) return -ENOTSUP;
     conf->mode = ports[port].flow_control;
     return 0;
 }
 
 int __wrap_rte_eth_dev_flow_ctrl_set(std::uint16_t port, rte_eth_fc_conf* conf) {
-    if (!amiss.pauses) return -ENOTSUP;
-    ports[port].flow_control = conf->mode;
+    if (!amiss.pauses && !amiss.agrees) return -ENOTSUP;
+    if (!amiss.agrees || ports[port].flow_control_set++ > 0) ports[port].flow_control = conf->mode;
     return 0;
 }
 

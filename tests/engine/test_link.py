@@ -79,7 +79,10 @@ def test_a_dut_that_is_reset_may_take_the_link_down(open_engine: OpenEngine, mon
     assert result.link_down.left
 
 
-@pytest.mark.parametrize(("nic", "wanted", "used"), [("pauses", "off", "off"), ("pauses", "receive", "receive"), ("", "off", None), ("pause", "off", "full")])
+@pytest.mark.parametrize(
+    ("nic", "wanted", "used"),
+    [("pauses", "off", "off"), ("agrees", "off", "off"), ("pauses", "receive", "receive"), ("", "off", None), ("pause", "off", "full")],
+)
 def test_flow_control_is_set_and_told(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch, nic: str, wanted: str, used: str | None) -> None:
     monkeypatch.setenv("DUTPERF_FAKE_NIC", nic)
     with open_engine("ring", "ring", flow_control=wanted) as engine:

@@ -14,6 +14,7 @@
 #include "port/error.hpp"
 #include "port/kernel_interface.hpp"
 #include "port/pci_device.hpp"
+#include "port/socket_device.hpp"
 
 namespace dutperf {
 
@@ -31,21 +32,31 @@ std::string af_packet_arguments(const PortOptions& options) {
            ",framesz=" + std::to_string(slot) + ",blocksz=" + std::to_string(block) + ",framecnt=" + std::to_string(count);
 }
 
-struct Vdev {
-    std::string name, arguments;
-};
-
-Vdev vdev_of(const PortOptions& options) {
+DeviceName vdev_of(const PortOptions& options) {
     const std::string& argument = options.spec.argument;
     switch (options.spec.kind) {
         case PortSpec::Kind::af_packet: return {"net_af_packet_" + options.side, af_packet_arguments(options)};
         case PortSpec::Kind::af_xdp:
             return {"net_af_xdp_" + options.side, "iface=" + argument + ",start_queue=0,queue_count=" + std::to_string(options.queues)};
         case PortSpec::Kind::null: return {"net_null_" + options.side, "no-rx=1"};
+        case PortSpec::Kind::virtio_user:
+        case PortSpec::Kind::vhost_user:
+        case PortSpec::Kind::memif: return socket_device(options);
         default: break;
     }
     const auto comma = argument.find(',');
     return {argument.substr(0, comma), comma == std::string::npos ? "" : argument.substr(comma + 1)};
+}
+
+int add_device(const DeviceName& device) { return rte_eal_hotplug_add("vdev", device.name.c_str(), device.arguments.c_str()); }
+
+void join_by_socket(const PortOptions& options, const DeviceName& device) {
+    prepare_socket(options);
+    const SocketDeadline deadline(options.spec.argument, options.link_timeout);
+    if (add_device(device) == 0) return;
+    if (!deadline.passed()) unavailable(options, why_unjoined(options));
+    unavailable(options, "nobody " + std::string(listens(options.spec) ? "connected to" : "answered on") + " the socket " + options.spec.argument + " within " +
+                             std::to_string(options.link_timeout.count()) + " ms: is the switch up, and does it use this socket for that?");
 }
 
 rte_ring* joining_ring(const std::string& name, std::uint32_t size) {
@@ -125,8 +136,10 @@ Device::Device(const PortOptions& options) {
         made_ = argument;
         return;
     }
-    const Vdev vdev = vdev_of(options);
-    if (const int error = rte_eal_hotplug_add("vdev", vdev.name.c_str(), vdev.arguments.c_str()); error != 0) {
+    const DeviceName vdev = vdev_of(options);
+    if (options.spec.uses_socket()) {
+        join_by_socket(options, vdev);
+    } else if (const int error = add_device(vdev); error != 0) {
         unavailable(options, "the device " + vdev.name + " (" + vdev.arguments + ") could not be made: " + rte_strerror(-error));
     }
     bus_ = "vdev";

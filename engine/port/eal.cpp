@@ -62,6 +62,8 @@ std::vector<std::string> arguments(const EalOptions& options, const Memory& memo
                                  "-m",
                                  std::to_string(memory.huge_pages ? options.megabytes : options.small_page_megabytes)};
     if (!memory.huge_pages) all.emplace_back("--no-huge");
+    // Another process is given memory by file descriptors, eight at most; with one for each page there would be hundreds.
+    if (memory.huge_pages && options.shares_memory) all.emplace_back("--single-file-segments");
     // The buses say which addresses cards can use: virtual ones behind an IOMMU, else physical ones. Where there is no card, virtual ones need no privilege.
     if (options.pci_devices.empty()) all.insert(all.end(), {"--no-pci", "--iova-mode=va"});
     for (const std::string& device : options.pci_devices) {

@@ -14,6 +14,7 @@ struct EalOptions {
     MemoryChoice memory = MemoryChoice::automatic;
     std::uint64_t megabytes = 256, small_page_megabytes = 256;  // needed of huge pages, of 4 kB pages
     std::vector<std::string> pci_devices;                       // the only ones that DPDK may touch: `0000:01:00.0,KEY=VALUE`
+    bool shares_memory = false;                                 // with the process at the other end of a port
 };
 
 struct Memory {

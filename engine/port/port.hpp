@@ -17,6 +17,7 @@
 #include "port/link.hpp"
 #include "port/pool.hpp"
 #include "port/port_options.hpp"
+#include "port/socket_device.hpp"
 #include "port/transmit_ledger.hpp"
 
 namespace dutperf {
@@ -65,6 +66,10 @@ public:
     [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
     [[nodiscard]] std::uint32_t transmit_ring() const { return transmit_ring_; }
     [[nodiscard]] std::uint32_t receive_ring() const { return receive_ring_; }
+    // Frames that one of its receive queues holds where nobody on this side counts those that found it full; else 0.
+    [[nodiscard]] std::uint32_t uncounted_room() const { return options_.spec.uses_socket() ? receive_room(options_, id()) : 0; }
+    // Whether a frame that a driver does not accept has found the DUT's input queue full.
+    [[nodiscard]] bool sends_into_dut() const { return options_.spec.uses_socket(); }
     [[nodiscard]] const Helps& offers() const { return offers_; }
     // To be called before 2^31 frames have passed since the last call.
     PortCounters counters();

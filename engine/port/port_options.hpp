@@ -2,6 +2,7 @@
 // What a port is to be opened with.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,7 +25,8 @@ struct PortOptions {
     Helps hardware = {};             // to use; refused where the port does not offer it
     Reach reach = Reach::processor;  // of both ports' drivers: a frame that one received may be sent by the other
     FlowControl flow_control = FlowControl::off;
-    unsigned buffers = 0;  // for received frames, for each queue; 0: as many as the receiving loop needs, which keeps none
+    std::chrono::milliseconds link_timeout{10'000};  // for another process to join the port by a socket
+    unsigned buffers = 0;                            // for received frames, for each queue; 0: as many as the receiving loop needs, which keeps none
 };
 
 // Throws Error "port_unavailable" for the field "<side>.port".

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <regex>
 
 #include "port/error.hpp"
@@ -25,7 +26,26 @@ std::string kernel_name(const std::smatch& address) {
     return text.data();
 }
 
+// Nothing where the text is of another kind.
+std::optional<PortSpec> parse_socket(const std::string& text, const std::string& field) {
+    using Kind = PortSpec::Kind;
+    constexpr std::size_t kLongest = 107;  // that the kernel takes
+    static const std::regex form("(virtio_user|vhost_user|memif):([^,]*)(?:,(\\S+))?");
+    std::smatch parts;
+    if (!std::regex_match(text, parts, form)) return std::nullopt;
+    const std::string socket = parts[2].str();
+    if (!socket.starts_with('/') || socket.size() > kLongest || socket.find_first_of(" \t\n") != std::string::npos) {
+        throw Error("bad_request",
+                    "'" + socket + "' is not the path of a socket: give one that begins with / and has " + std::to_string(kLongest) + " characters at most",
+                    field);
+    }
+    const Kind kind = parts[1] == "memif" ? Kind::memif : parts[1] == "vhost_user" ? Kind::vhost_user : Kind::virtio_user;
+    return PortSpec{.kind = kind, .argument = socket, .devargs = parts[3].str()};
+}
+
 }  // namespace
+
+bool PortSpec::shares_memory() const { return kind == Kind::virtio_user || (kind == Kind::vdev && argument.starts_with("net_virtio_user")); }
 
 bool PortSpec::does_dma() const {
     if (kind == Kind::pci) return true;
@@ -38,6 +58,7 @@ PortSpec parse_port_spec(const std::string& text, const std::string& field) {
     if (std::smatch address; std::regex_match(text, address, pci)) return {.kind = Kind::pci, .argument = kernel_name(address), .devargs = address[5].str()};
     if (text == "ring") return {.kind = Kind::ring, .argument = {}, .devargs = {}};
     if (text == "null") return {.kind = Kind::null, .argument = {}, .devargs = {}};
+    if (auto socket = parse_socket(text, field)) return *socket;
     struct Prefix {
         std::string text;
         Kind kind;
@@ -46,7 +67,10 @@ PortSpec parse_port_spec(const std::string& text, const std::string& field) {
     for (const auto& [prefix, kind] : prefixes) {
         if (text.starts_with(prefix) && text.size() > prefix.size()) return {.kind = kind, .argument = text.substr(prefix.size()), .devargs = {}};
     }
-    throw Error("bad_request", "'" + text + "' is not a port: use a PCI address such as 0000:01:00.0, af_xdp:IF, af_packet:IF, ring, null or vdev:DEVARGS",
+    throw Error("bad_request",
+                "'" + text +
+                    "' is not a port: use a PCI address such as 0000:01:00.0, af_xdp:IF, af_packet:IF, virtio_user:SOCKET, vhost_user:SOCKET, "
+                    "memif:SOCKET, ring, null or vdev:DEVARGS",
                 field);
 }
 

@@ -58,6 +58,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         out["transmitted"] = {{"handed_over", count.handed_over}, {"counted", count.counted}, {"by", name_of(count.by)}};
     }
     add_media(result, out);
+    if (result.receive_backlog) out["receive_backlog"] = {{"frames", result.receive_backlog->frames}, {"ring", result.receive_backlog->ring}};
     if (result.losses) {
         const Losses& losses = *result.losses;
         out["losses"] = {{"first_s", losses.first_s}, {"last_s", losses.last_s}, {"longest_run", losses.longest_run}, {"bins", losses.bins}};

@@ -231,6 +231,7 @@ OpenRequest read_open(Reader params) {
         side.port.queues = request.queues;
         side.port.hardware = request.hardware;
         side.port.flow_control = flow_control;
+        side.port.link_timeout = request.link_timeout;
     }
     return request;
 }

@@ -30,8 +30,10 @@ EalOptions eal_options(const OpenRequest& request) {
     EalOptions options{.memory = request.memory,
                        .megabytes = megabytes_needed(request, kHugePageBytes),
                        .small_page_megabytes = megabytes_needed(request, kSmallPageBytes),
-                       .pci_devices = {}};
+                       .pci_devices = {},
+                       .shares_memory = false};
     for (const SideRequest& side : request.sides) {
+        options.shares_memory |= side.port.spec.shares_memory();
         if (side.port.spec.kind == PortSpec::Kind::pci) options.pci_devices.push_back(side.port.spec.device_name());
     }
     return options;

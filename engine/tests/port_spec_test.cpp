@@ -28,6 +28,10 @@ const std::array kRows{
     Row{"0000:3b:00.0,dv_flow_en=0,txq_inline_max=0", Kind::pci, "0000:3b:00.0", "dv_flow_en=0,txq_inline_max=0", true},
     Row{"af_packet:eth1", Kind::af_packet, "eth1", "", false},
     Row{"af_xdp:eth1", Kind::af_xdp, "eth1", "", false},
+    Row{"virtio_user:/run/switch/p0", Kind::virtio_user, "/run/switch/p0", "", false},
+    Row{"virtio_user:/run/p0,server=1,packed_vq=1", Kind::virtio_user, "/run/p0", "server=1,packed_vq=1", false},
+    Row{"vhost_user:/run/p0", Kind::vhost_user, "/run/p0", "", false},
+    Row{"memif:/run/vpp/memif.sock,id=1", Kind::memif, "/run/vpp/memif.sock", "id=1", false},
     Row{"ring", Kind::ring, "", "", false},
     Row{"null", Kind::null, "", "", false},
     Row{"vdev:net_pcap0,rx_pcap=a.pcap", Kind::vdev, "net_pcap0,rx_pcap=a.pcap", "", false},
@@ -44,13 +48,24 @@ TEST(PortSpec, IsReadAsTheKernelNamesIt) {
     }
 }
 
+TEST(PortSpec, TellsWhichPortsShareQueuesAndMemoryWithAnotherProcess) {
+    const std::string longest = "/" + std::string(106, 'a');
+    EXPECT_TRUE(parse_port_spec("memif:" + longest, "left.port").uses_socket());
+    EXPECT_THROW((void)parse_port_spec("memif:" + longest + "a", "left.port"), Error);
+    EXPECT_FALSE(parse_port_spec("ring", "left.port").uses_socket());
+    EXPECT_TRUE(parse_port_spec("virtio_user:/run/p0", "left.port").shares_memory());
+    EXPECT_TRUE(parse_port_spec("vdev:net_virtio_user0,path=/run/p0", "left.port").shares_memory());
+    EXPECT_FALSE(parse_port_spec("vhost_user:/run/p0", "left.port").shares_memory());
+}
+
 TEST(PortSpec, GivesDpdkTheArgumentsOfACardsDriver) {
     EXPECT_EQ(parse_port_spec("3B:00.0", "left.port").device_name(), "0000:3b:00.0");
     EXPECT_EQ(parse_port_spec("3b:00.0,a=1", "left.port").device_name(), "0000:3b:00.0,a=1");
 }
 
 TEST(PortSpec, RefusesWhatIsNotAPort) {
-    for (const char* const text : {"", "eth 1", "0000:01:00", "0000:01:00.8", "01:00.0,", "af_xdp:", "af_packet:", "vdev:", "ring0", "000:01:00.0"}) {
+    for (const char* const text : {"", "eth 1", "0000:01:00", "0000:01:00.8", "01:00.0,", "af_xdp:", "af_packet:", "vdev:", "ring0", "000:01:00.0",
+                                   "memif:", "memif:p0", "vhost_user:/run/p0,", "virtio_user:,server=1"}) {
         EXPECT_THROW((void)parse_port_spec(text, "left.port"), Error) << text;
     }
 }

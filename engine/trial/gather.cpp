@@ -65,6 +65,8 @@ private:
     void gather_media(Direction direction, DirectionResult& into) const;
     void gather_port_counters(Direction direction, DirectionResult& into) const;
     [[nodiscard]] TransmitEvidence transmit_evidence(Direction direction, const DirectionResult& result) const;
+    void gather_backlog(Direction direction, DirectionResult& into) const;
+    [[nodiscard]] std::uint64_t given_up(Direction direction) const;
     [[nodiscard]] SentFrames sent_frames(Direction direction) const;
 
     const TestBed& bed_;
@@ -188,7 +190,8 @@ void Gathering::gather_media(Direction direction, DirectionResult& into) const {
 void Gathering::gather_port_counters(Direction direction, DirectionResult& into) const {
     const std::size_t out = sending_port(direction), in = receiving_port(direction);
     const PortCounters &out0 = parts_.before[out], &out1 = parts_.after[out], &in0 = parts_.before[in], &in1 = parts_.after[in];
-    into.dut_input_drops = out1.link_input_drops - out0.link_input_drops;
+    into.dut_input_drops = out1.link_input_drops - out0.link_input_drops + given_up(direction);
+    gather_backlog(direction, into);
     add(into.tester_drops, "interface_transmit", out1.interface_transmit_drops - out0.interface_transmit_drops);
     add(into.tester_drops, "nic_missed", in1.nic_missed - in0.nic_missed);
     add(into.tester_drops, "no_buffer", in1.no_buffer - in0.no_buffer);
@@ -203,13 +206,29 @@ void Gathering::gather_port_counters(Direction direction, DirectionResult& into)
     add(into.tester_drops, "transmit_unaccounted", transmitted.unaccounted);
 }
 
+// Of all queues the one that came nearest to being full.
+void Gathering::gather_backlog(Direction direction, DirectionResult& into) const {
+    for (const auto& receiver : parts_.receivers[index_of(direction)]) {
+        if (receiver->room() == 0) continue;
+        if (!into.receive_backlog) into.receive_backlog = ReceiveBacklog{.frames = 0, .ring = receiver->room()};
+        into.receive_backlog->frames = std::max(into.receive_backlog->frames, receiver->most_waiting());
+    }
+}
+
+// Frames that the DUT's input queue had no room for.
+std::uint64_t Gathering::given_up(Direction direction) const {
+    std::uint64_t frames = 0;
+    for (const auto& sender : parts_.senders[index_of(direction)]) frames += sender->counts().input_drops;
+    return frames;
+}
+
 TransmitEvidence Gathering::transmit_evidence(Direction direction, const DirectionResult& result) const {
     const std::size_t side = sending_port(direction);
     std::uint64_t answers = parts_.answered_after[side] - parts_.answered_before[side];
     for (const auto& sender : parts_.senders[index_of(direction)]) answers += sender->counts().control_sent;
     return {.before = parts_.before[side],
             .after = parts_.after[side],
-            .handed_over = result.sent + answers,
+            .handed_over = result.sent - given_up(direction) + answers,
             .came = result.received + result.late,
             .lost = never_came(result),
             .may_keep = may_keep_frames(bed_.hardware),

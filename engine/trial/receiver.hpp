@@ -29,13 +29,17 @@ public:
     // Delays end when the NIC says that a frame arrived, not when it is polled. Before the trial.
     void stamp_by(const NicStamps& nic) { nic_ = nic; }
 
+    // The queue has room for so many frames, and nobody on this side counts those that find it full: each turn takes all that wait. Before the trial.
+    void watch_room(std::uint32_t frames) { room_ = frames; }
+
     // Takes what has arrived, at most a burst. Whether there was anything.
     bool turn() {
-        const std::uint16_t count = receive_burst(queue_, burst_.data(), kBurst);
-        if (count == 0) return false;
-        take(burst_.data(), count, now_ticks());
-        free_burst(burst_.data(), count);
-        return true;
+        std::uint16_t count = take_burst();
+        std::uint32_t waited = count;
+        while (count >= kNearlyBurst && waited < room_) [[unlikely]] waited += count = take_burst();
+        if (waited > most_waiting_) [[unlikely]]
+            most_waiting_ = waited;
+        return waited != 0;
     }
 
     // Frames that came at one time. They stay the caller's.
@@ -55,13 +59,25 @@ public:
     [[nodiscard]] Account& account() { return account_; }
     [[nodiscard]] const ReceiverCounts& counts() const { return account_.counts(); }
     [[nodiscard]] const StampCounts& stamp_counts() const { return stamp_counts_; }
+    // Of the queue, where that is watched: frames that it has room for, and that waited there at once, at most. The latter is no less than what it was.
+    [[nodiscard]] std::uint32_t room() const { return room_; }
+    [[nodiscard]] std::uint32_t most_waiting() const { return most_waiting_; }
 
 private:
     static constexpr std::uint16_t kBurst = 64;
+    static constexpr std::uint16_t kNearlyBurst = kBurst - 8;  // a driver may leave some of what waits, to keep in step with cache lines
     static_assert(kBurst <= Alike<false>::kMost);
     static constexpr std::uint16_t kWorthwhile = 4;  // so many are faster together than one by one
     // How many frames before its turn the processor is asked for a buffer's description, and then for what it holds.
     static constexpr std::uint16_t kBufferAhead = 24, kFrameAhead = 12;
+
+    std::uint16_t take_burst() {
+        const std::uint16_t count = receive_burst(queue_, burst_.data(), kBurst);
+        if (count == 0) return 0;
+        take(burst_.data(), count, now_ticks());
+        free_burst(burst_.data(), count);
+        return count;
+    }
 
     static const std::uint8_t* begin_of(const rte_mbuf& frame) { return rte_pktmbuf_mtod(&frame, const std::uint8_t*); }
     static bool is_ipv6(const rte_mbuf& frame) {
@@ -162,6 +178,7 @@ private:
     Alike<true> alike6_;
     NicStamps nic_;
     StampCounts stamp_counts_;
+    std::uint32_t room_ = 0, most_waiting_ = 0;
     std::array<rte_mbuf*, kBurst> burst_{};
 };
 

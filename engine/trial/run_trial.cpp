@@ -219,6 +219,7 @@ void RunningTrial::make_senders(Direction direction) {
         parts.share = {queue, bed_.queues};
         const AnySchedule schedule = schedule_of(spec_, {direction, parts.share}, bed_.clock_hz);
         senders.push_back(make_transmitter(*stream, spec_.stamping != Stamping::none, port.queue(queue), schedule, bed_.control_rings[side], parts));
+        if (port.sends_into_dut()) senders.back()->send_into_dut(bed_.clock_hz);
         sending_ += 1;
     }
 }
@@ -245,6 +246,7 @@ void RunningTrial::make_receivers(Direction direction) {
         if (!bed_.hardware.contains(Help::send_at)) expected.cores_differ = ticks_of(kCoresDifferNs, bed_.clock_hz);
         parts_.receivers[index_of(direction)].push_back(
             std::make_unique<Receiver>(bed_.ports[side]->queue(queue), host, expected, bed_.control_pool, bed_.control_rings[side]));
+        parts_.receivers[index_of(direction)].back()->watch_room(bed_.ports[side]->uncounted_room());
         if (stamped_by_nic) parts_.receivers[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
     }
 }

@@ -51,7 +51,14 @@ Ticks Sender::retry(Ticks oldest) {
     const std::uint32_t accepted = transmit_burst(queue_, &burst_[pending_from_], static_cast<std::uint16_t>(pending_));
     pending_ -= accepted;
     pending_from_ += accepted;
-    return accepted != 0 ? account(accepted, oldest) : 0;
+    const bool lost = pending_ != 0 && full_queue_.is_duts(oldest, now_ticks());
+    const std::uint32_t gone = accepted + (lost ? pending_ : 0);
+    if (lost) {
+        rte_pktmbuf_free_bulk(&burst_[pending_from_], pending_);
+        counts_.input_drops += pending_;
+        pending_ = 0;
+    }
+    return gone != 0 ? account(gone, oldest) : 0;
 }
 
 void Sender::finish() {

@@ -11,6 +11,7 @@
 
 #include "measure/catching_up.hpp"
 #include "measure/histogram.hpp"
+#include "pace/full_queue.hpp"
 #include "pace/schedule.hpp"
 #include "port/burst.hpp"
 #include "trial/clock.hpp"
@@ -23,6 +24,7 @@ struct SenderCounts {
     std::atomic<std::uint64_t> sent{0};
     std::uint64_t refused = 0;
     std::uint64_t control_sent = 0;  // ARP and NDP answers
+    std::uint64_t input_drops = 0;   // of `sent`: frames that the DUT's full input queue did not take
     Ticks last_call_end = 0;
     Histogram lateness;
     CatchingUp catching_up;
@@ -47,6 +49,8 @@ public:
     virtual Ticks turn(Ticks now) = 0;
 
     virtual void start(const SendingTime& time) { counts_.catching_up.start(time.start, time.end, time.punctual); }
+    // The port hands frames to the DUT's input queue itself: what that has no room for is lost there. Before the trial.
+    void send_into_dut(std::uint64_t clock_hz) { full_queue_.use(clock_hz); }
     void stop() { stopped_.store(true, std::memory_order_relaxed); }
     [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
     [[nodiscard]] const SenderCounts& counts() const { return counts_; }
@@ -67,7 +71,7 @@ protected:
         return end;
     }
 
-    // `oldest`: when the first frame that has not been accepted was due. Both return the time at the end, 0 if no frame was accepted.
+    // `oldest`: when the first frame that has not been accepted was due. Both return the time at the end, 0 if no frame was accepted or given up.
     Ticks hand_over(std::uint32_t count, Ticks oldest);
     Ticks retry(Ticks oldest);
     void finish();
@@ -76,6 +80,7 @@ protected:
     rte_ring* control_;
     std::atomic<bool> stopped_{false}, done_{false};
     SenderCounts counts_;
+    FullQueue full_queue_;
     std::uint32_t pending_ = 0, pending_from_ = 0;  // frames that the driver refused, waiting in burst_
     std::array<rte_mbuf*, kMaxBurst> burst_{};
 };
@@ -96,6 +101,7 @@ public:
         if (rte_ring_empty(control_) == 0) [[unlikely]]
             send_control();
         if (done_.load(std::memory_order_relaxed)) return 0;
+        full_queue_.turn(now);
         Ticks end = 0;
         if (pending_ != 0) [[unlikely]]
             end = retry(std::min(schedule_.due_of(schedule_.number() - pending_), now));

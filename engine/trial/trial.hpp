@@ -118,6 +118,11 @@ struct Losses {
     MissingFrames::Bins bins{};      // over equal parts of the sending time
 };
 
+// Of a receive queue that the DUT fills itself: frames that waited in it at once, at most, and that it has room for.
+struct ReceiveBacklog {
+    std::uint32_t frames = 0, ring = 0;
+};
+
 // When undamaged frames of the trial arrived, by the receiving loop's clock, in seconds from the start.
 struct Arrivals {
     double first_s = 0, last_s = 0;
@@ -162,13 +167,14 @@ struct DirectionResult {
     std::optional<DelaysWritten> delays_file;
     std::optional<NicArrivals> nic_arrivals;
     std::optional<NicDepartures> nic_departures;
-    std::optional<std::uint32_t> rate_limit_mbps;  // of each queue; 0: none
-    std::optional<TransmitCount> transmitted;      // what left the port, against what was handed over
-    std::optional<MediaLimit> media;               // where the media's rate is the limit
-    std::optional<TransmitWait> transmit_wait;     // where a card sends
-    std::optional<double> receive_ring_us;         // that the ring of a receiving card takes to fill at the trial's rate
-    std::optional<Losses> losses;                  // where frames are missing
-    std::optional<Arrivals> arrivals;              // where any came
+    std::optional<std::uint32_t> rate_limit_mbps;   // of each queue; 0: none
+    std::optional<TransmitCount> transmitted;       // what left the port, against what was handed over
+    std::optional<MediaLimit> media;                // where the media's rate is the limit
+    std::optional<TransmitWait> transmit_wait;      // where a card sends
+    std::optional<double> receive_ring_us;          // that the ring of a receiving card takes to fill at the trial's rate
+    std::optional<ReceiveBacklog> receive_backlog;  // where nobody on this side counts frames that found the queue full
+    std::optional<Losses> losses;                   // where frames are missing
+    std::optional<Arrivals> arrivals;               // where any came
     std::map<std::string, std::uint64_t> tester_drops, other_received;
 };
 

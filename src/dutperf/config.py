@@ -31,6 +31,7 @@ _PORT_SPECS = (
     r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7](?:,\S+)?",
     rf"af_xdp:{_INTERFACE}",
     rf"af_packet:{_INTERFACE}",
+    r"(?:virtio_user|vhost_user|memif):/[^\s,]{1,106}(?:,[^\s,=]+=[^\s,=]*)*",
     r"ring",
     r"null",
     r"vdev:\S+",
@@ -49,7 +50,10 @@ class ConfigError(Exception):
 
 def _port_spec(text: object) -> object:
     if not isinstance(text, str) or not any(re.fullmatch(spec, text) for spec in _PORT_SPECS):
-        raise ValueError("is not a port: give a PCI address (0000:01:00.0), af_xdp:INTERFACE, af_packet:INTERFACE, ring, null or vdev:DEVARGS")
+        raise ValueError(
+            "is not a port: give a PCI address (0000:01:00.0), af_xdp:INTERFACE, af_packet:INTERFACE, "
+            "virtio_user:/SOCKET, vhost_user:/SOCKET, memif:/SOCKET, ring, null or vdev:DEVARGS"
+        )
     return text
 
 

@@ -32,6 +32,8 @@ TIMEOUT_SLACK = 0.1
 """The tester may add this share of the frame timeout to a delay where frames are late."""
 NIC_CLOCK_LIMIT_US = 100.0
 """A NIC's clock by which frames arrive or leave may be uncertain by this: readings 20 ms apart that agree no better say that it was put forward or back."""
+QUEUE_CERTAINLY_NOT_FULL = 0.5
+"""A receive queue was not full where no more than this share of its room was taken: a frame may take two places, and a driver is not quick to free them."""
 TRANSMIT_WAIT_LIMIT_US = 2_000.0
 """Delays may hold this much of waiting in a full transmit ring: what the smallest ring that any driver takes holds of 1,518 bytes at 1 Gbit/s."""
 DUT_CORE_TAKEN_LIMIT = 0.05
@@ -158,6 +160,14 @@ def _receiver_away(trial: Trial, _direction: Direction, counts: DirectionCounts)
     return f"the receiving loop was away for {away_us / 1000:.3f} ms while frames were lost{overrun}"
 
 
+def _receive_queue(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... also where the DUT itself puts frames into the tester's receive queue, and drops what finds no room there."""
+    backlog = counts.receive_backlog
+    if backlog is None or not _loss_matters(trial, counts) or backlog.frames <= backlog.ring * QUEUE_CERTAINLY_NOT_FULL:
+        return None
+    return f"{backlog.frames:,} frames waited in a receive queue that has room for {backlog.ring:,} and may have been full while frames were lost"
+
+
 def _late_in_tester(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and a frame that came too late was on its way so long, not waiting to be handed over or fetched."""
     if trial.frame_timeout_ns is None or counts.late == 0 or not _loss_matters(trial, counts):
@@ -224,6 +234,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("sender_late", _sender_late),
     ("sender_bursts", _bursts),
     ("receiver_away", _receiver_away),
+    ("receive_queue", _receive_queue),
     ("late_in_tester", _late_in_tester),
     ("transmit_wait", _transmit_wait),
     ("nic_clock", _nic_clock),

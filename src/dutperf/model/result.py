@@ -156,6 +156,15 @@ class Arrivals(Value):
         return self.silence_to_s - self.silence_from_s
 
 
+class ReceiveBacklog(Value):
+    """Of receive queues that the DUT fills itself."""
+
+    frames: Count
+    """That waited in one queue at once, at most."""
+    ring: Annotated[int, Field(ge=1)]
+    """That a queue has room for."""
+
+
 class DirectionCounts(Value):
     """What the tester counted in one direction, and how well it kept its schedule (event.schema.json, ``direction``)."""
 
@@ -192,6 +201,8 @@ class DirectionCounts(Value):
     stamped_received: Count = 0
     late: Count = 0
     """Arrived after the frame timeout: these are among the lost."""
+    receive_backlog: ReceiveBacklog | None = None
+    """Where nobody on the tester's side counts frames that found a receive queue full."""
     early: Count = 0
     """Stamped frames that arrived before they were sent, by the counters of the tester's cores: their delay counts as 0, and the trial is invalid."""
     media: MediaLimit | None = None

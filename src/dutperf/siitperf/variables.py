@@ -67,7 +67,11 @@ def _ports(text: str | None) -> Ports | None:
     halves = [(text[:at].strip(), text[at + 1 :].strip()) for at in commas]
     pairs = [pair for pair in halves if all(map(_is_port, pair))]
     if len(pairs) != 1:
-        raise InputError("DUTPERF_PORTS", f"'{text}' is not LEFT,RIGHT, each a PCI address, af_packet:INTERFACE, af_xdp:INTERFACE, ring, null or vdev:DEVARGS")
+        raise InputError(
+            "DUTPERF_PORTS",
+            f"'{text}' is not LEFT,RIGHT, each a PCI address, af_packet:INTERFACE, af_xdp:INTERFACE, "
+            "virtio_user:/SOCKET, vhost_user:/SOCKET, memif:/SOCKET, ring, null or vdev:DEVARGS",
+        )
     return pairs[0]
 
 

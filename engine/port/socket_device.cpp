@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "port/socket_device.hpp"
+
+#include <rte_eth_vhost.h>
+#include <rte_vhost.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "port/device.hpp"
+
+namespace dutperf {
+
+namespace {
+
+using Arguments = std::map<std::string, std::string>;
+using Kind = PortSpec::Kind;
+
+Arguments parse(const std::string& devargs) {
+    Arguments all;
+    for (std::size_t from = 0; from < devargs.size();) {
+        const std::size_t end = std::min(devargs.find(',', from), devargs.size()), equals = std::min(devargs.find('=', from), end);
+        all[devargs.substr(from, equals - from)] = equals == end ? "" : devargs.substr(equals + 1, end - equals - 1);
+        from = end + 1;
+    }
+    return all;
+}
+
+bool has(const PortSpec& spec, const std::string& key, const std::string& value) {
+    const Arguments arguments = parse(spec.devargs);
+    const auto found = arguments.find(key);
+    return found != arguments.end() && found->second == value;
+}
+
+// Of the driver that is named first. The user's arguments override those that are not in `owned`.
+struct Driver {
+    std::string name;
+    Arguments owned, defaults;
+};
+
+constexpr std::uint32_t kMostMemifRing = 16384, kUsualMemifRing = 1024;
+
+std::uint32_t memif_ring(const PortOptions& options) { return std::min(std::bit_ceil(options.receive_ring), kMostMemifRing); }
+
+std::string log2_of(std::uint32_t power_of_two) { return std::to_string(std::countr_zero(power_of_two)); }
+
+// No offload is configured, so none is agreed on: the other side must complete the checksums of what it sends.
+Driver virtio_user(const PortOptions& options) {
+    return {"net_virtio_user",
+            {{"path", options.spec.argument}, {"queues", std::to_string(options.queues)}, {"queue_size", std::to_string(most_receive_descriptors(options))}},
+            {}};
+}
+
+// The driver completes the checksums that a guest leaves to it.
+Driver vhost_user(const PortOptions& options) { return {"net_vhost", {{"iface", options.spec.argument}, {"queues", std::to_string(options.queues)}}, {}}; }
+
+Driver memif(const PortOptions& options) {
+    const std::uint32_t buffer = std::max<std::uint32_t>(2048, std::bit_ceil<std::uint32_t>(options.max_frame_size));
+    return {"net_memif",
+            {{"socket", options.spec.argument}, {"rsize", log2_of(memif_ring(options))}},
+            {{"role", "client"}, {"socket-abstract", "no"}, {"bsize", std::to_string(buffer)}}};
+}
+
+Driver driver_of(const PortOptions& options) {
+    if (options.spec.kind == Kind::virtio_user) return virtio_user(options);
+    return options.spec.kind == Kind::vhost_user ? vhost_user(options) : memif(options);
+}
+
+std::optional<sockaddr_un> address_of(const std::string& path) {
+    sockaddr_un address{};
+    if (path.size() >= sizeof address.sun_path) return std::nullopt;
+    address.sun_family = AF_UNIX;
+    std::ranges::copy(path, address.sun_path);
+    return address;
+}
+
+// What becomes of an attempt to connect: 0, or the kernel's error. The connection is closed again at once.
+int try_to_connect(const PortOptions& options) {
+    const auto address = address_of(options.spec.argument);
+    if (!address) return ENAMETOOLONG;
+    const int fd = socket(AF_UNIX, (options.spec.kind == Kind::memif ? SOCK_SEQPACKET : SOCK_STREAM) | SOCK_CLOEXEC, 0);
+    const int status = connect(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0 ? 0 : errno;
+    close(fd);
+    return status;
+}
+
+std::string other_way(const PortSpec& spec) {
+    switch (spec.kind) {
+        case Kind::virtio_user: return "virtio_user:" + spec.argument + ",server=1";
+        case Kind::vhost_user: return "vhost_user:" + spec.argument;
+        default: return "memif:" + spec.argument + ",role=server";
+    }
+}
+
+void prepare_listening(const PortOptions& options, const std::filesystem::file_status& found) {
+    const std::string& path = options.spec.argument;
+    std::error_code ignored;
+    if (const auto folder = std::filesystem::path(path).parent_path(); !std::filesystem::is_directory(folder, ignored)) {
+        unavailable(options, "there is no folder " + folder.string() + " for the socket " + path + ": make it");
+    }
+    if (found.type() == std::filesystem::file_type::not_found) return;
+    if (found.type() != std::filesystem::file_type::socket) unavailable(options, path + " is a file, not a socket: name another path");
+    if (try_to_connect(options) != ECONNREFUSED) {
+        unavailable(options, "another program listens on the socket " + path + ": end it, or give each port a socket of its own");
+    }
+    unlink(path.c_str());  // left by a process that was killed
+}
+
+void prepare_connecting(const PortOptions& options, const std::filesystem::file_status& found) {
+    const std::string& path = options.spec.argument;
+    if (found.type() == std::filesystem::file_type::not_found && options.spec.kind != Kind::vhost_user) {  // vhost tries again and again
+        unavailable(options, "there is no socket " + path + ": start the switch that makes it first, or use " + other_way(options.spec) +
+                                 ", where the tester makes it and the switch connects");
+    }
+    if (found.type() != std::filesystem::file_type::not_found && found.type() != std::filesystem::file_type::socket) {
+        unavailable(options, path + " is no socket: name the one on which the switch listens");
+    }
+}
+
+}  // namespace
+
+DeviceName socket_device(const PortOptions& options) {
+    const Driver driver = driver_of(options);
+    Arguments arguments = parse(options.spec.devargs);
+    for (const auto& [key, value] : driver.owned) {
+        if (arguments.contains(key)) unavailable(options, "the argument " + key + " is set by the port's socket, queues and receive_ring: leave it out");
+    }
+    arguments.insert(driver.owned.begin(), driver.owned.end());
+    arguments.insert(driver.defaults.begin(), driver.defaults.end());
+    std::string text;
+    for (const auto& [key, value] : arguments) text += (text.empty() ? "" : ",") + key + "=" + value;
+    return {driver.name + "_" + options.side, text};
+}
+
+bool listens(const PortSpec& spec) {
+    switch (spec.kind) {
+        case Kind::virtio_user: return has(spec, "server", "1");
+        case Kind::vhost_user: return !has(spec, "client", "1");
+        default: return has(spec, "role", "server");
+    }
+}
+
+void prepare_socket(const PortOptions& options) {
+    std::error_code ignored;
+    const auto found = std::filesystem::status(options.spec.argument, ignored);
+    listens(options.spec) ? prepare_listening(options, found) : prepare_connecting(options, found);
+}
+
+std::string why_unjoined(const PortOptions& options) {
+    const std::string& path = options.spec.argument;
+    if (listens(options.spec)) return "the tester cannot listen on the socket " + path;
+    const int status = try_to_connect(options);
+    if (status == ECONNREFUSED) return "nobody listens on the socket " + path + ": the program that made it has ended; start it again";
+    if (status != 0) return "the socket " + path + " takes no connection: " + std::strerror(status);
+    const std::string protocol = options.spec.kind == Kind::memif ? "memif" : "vhost-user";
+    return "who listens on the socket " + path + " does not agree by the " + protocol + " protocol: does the switch use this socket for that, and has it " +
+           std::to_string(options.queues) + " queue(s)?";
+}
+
+// The other side has made the queues of a vhost-user port: it is the guest, and they lie in its memory.
+std::uint32_t receive_room(const PortOptions& options, std::uint16_t port) {
+    constexpr std::uint16_t kFirstFilledByGuest = 1;
+    if (options.spec.kind == Kind::memif) return listens(options.spec) ? kUsualMemifRing : memif_ring(options);
+    if (options.spec.kind == Kind::virtio_user) return most_receive_descriptors(options);
+    rte_vhost_vring ring{};
+    const int device = rte_eth_vhost_get_vid_from_port_id(port);
+    return device >= 0 && rte_vhost_get_vhost_vring(device, kFirstFilledByGuest, &ring) == 0 ? ring.size : 0;
+}
+
+SocketDeadline::SocketDeadline(std::string path, std::chrono::milliseconds timeout) : path_(std::move(path)), thread_([this, timeout] { watch(timeout); }) {}
+
+SocketDeadline::~SocketDeadline() {
+    {
+        const std::lock_guard lock(mutex_);
+        over_ = true;
+    }
+    ends_.notify_all();
+    thread_.join();
+}
+
+// A socket that is shut down has nothing more to wait for: accept() and recv() return with an error.
+void SocketDeadline::watch(std::chrono::milliseconds timeout) {
+    std::unique_lock lock(mutex_);
+    if (ends_.wait_for(lock, timeout, [this] { return over_; })) return;
+    passed_ = true;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        const int fd = std::stoi(entry.path().filename());
+        for (const auto name_of : {getsockname, getpeername}) {
+            sockaddr_un address{};
+            socklen_t length = sizeof address;
+            if (name_of(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0 && address.sun_family == AF_UNIX && path_ == address.sun_path) {
+                shutdown(fd, SHUT_RDWR);
+            }
+        }
+    }
+}
+
+}  // namespace dutperf

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose a frame is that the DUT's input queue did not take.
+#include "pace/full_queue.hpp"
+
+#include <gtest/gtest.h>
+
+namespace dutperf {
+namespace {
+
+constexpr std::uint64_t kClockHz = 1'000'000'000, kUs = 1'000, kMs = 1'000'000;
+
+// A loop that turns every 10 us until `end`.
+void run(FullQueue& queue, std::uint64_t from, std::uint64_t end) {
+    for (std::uint64_t now = from; now <= end; now += 10 * kUs) queue.turn(now);
+}
+
+TEST(FullQueue, LetsEveryFrameWaitWhereItIsNotUsed) {
+    FullQueue queue;
+    run(queue, kMs, 2 * kMs);
+    EXPECT_FALSE(queue.is_duts(0, 2 * kMs));
+}
+
+TEST(FullQueue, GivesAFrameThatFindsNoRoomAShortTime) {
+    FullQueue queue;
+    queue.use(kClockHz);
+    run(queue, kMs, 2 * kMs);
+    EXPECT_FALSE(queue.is_duts(2 * kMs - 50 * kUs, 2 * kMs));
+    EXPECT_TRUE(queue.is_duts(2 * kMs - 51 * kUs, 2 * kMs));
+}
+
+TEST(FullQueue, WaitsAfterAStallOfTheSender) {
+    FullQueue queue;
+    queue.use(kClockHz);
+    run(queue, kMs, 2 * kMs);
+    queue.turn(2 * kMs + 200 * kUs);
+    const std::uint64_t due = 2 * kMs;
+    EXPECT_FALSE(queue.is_duts(due, 2 * kMs + 300 * kUs));
+    EXPECT_FALSE(queue.is_duts(due, 2 * kMs + 200 * kUs + 2 * kMs)) << "ten times the stall";
+    EXPECT_TRUE(queue.is_duts(due, 2 * kMs + 201 * kUs + 2 * kMs));
+}
+
+TEST(FullQueue, WaitsNoLongerThanALossMayBeJudged) {
+    FullQueue queue;
+    queue.use(kClockHz);
+    queue.turn(kMs);
+    queue.turn(5 * kMs);
+    EXPECT_FALSE(queue.is_duts(kMs, 10 * kMs));
+    EXPECT_TRUE(queue.is_duts(kMs, 10 * kMs + 1));
+}
+
+}  // namespace
+}  // namespace dutperf

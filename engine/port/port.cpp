@@ -103,7 +103,9 @@ void Port::configure() {
     check(rte_eth_dev_configure(id(), queues, queues, &conf), "configuring the port");
     require_mtu();
     set_up_queues(queues, info.speed_capa);
-    check(rte_eth_dev_start(id()), "starting the port");
+    const int started = rte_eth_dev_start(id());
+    if (started < 0 && options_.spec.uses_socket()) unavailable(options_, why_unjoined(options_));
+    check(started, "starting the port");
     require_help();
     if (options_.spec.kind == PortSpec::Kind::af_packet) widen_packet_sockets(kernel_interface(options_.spec.argument)->index);
     read_own_mac();

@@ -77,6 +77,8 @@ ACCEPTED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]]]] = [
     ("ports and networks", ROUTER, [("left.source_port", {"mode": "fixed", "min": 7, "max": 7}), ("right.networks", 256)]),
     ("translated one way", SIIT, [("left.seen_as", None)]),
     ("a virtual device", ROUTER, [("left.port", "vdev:net_tap0,iface=x")]),
+    ("a switch's sockets", ROUTER, [("left.port", "virtio_user:/run/ovs/p0,server=1"), ("right.port", "vhost_user:/run/vm/net1")]),
+    ("memif", ROUTER, [("left.port", "memif:/run/vpp/memif.sock,id=1")]),
     ("AF_XDP", ROUTER, [("left.port", "af_xdp:enp1s0f0")]),
 ]
 
@@ -123,6 +125,9 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
     ("bad port", ROUTER, [("left.port", "eth0")], "left.port", "is not a port: give a PCI address"),
     ("port without interface", ROUTER, [("left.port", "af_packet:")], "left.port", "is not a port"),
     ("interface's name too long", ROUTER, [("left.port", "af_packet:abcdefghijklmnop")], "left.port", "is not a port"),
+    ("a socket without a path", ROUTER, [("left.port", "vhost_user:p0")], "left.port", "is not a port"),
+    ("a socket's path too long", ROUTER, [("left.port", "memif:/" + 107 * "a")], "left.port", "is not a port"),
+    ("an argument without a value", ROUTER, [("left.port", "virtio_user:/run/p0,server")], "left.port", "is not a port"),
     ("bad MAC", ROUTER, [("left.gateway_mac", "02:00:00:00:00")], "left.gateway_mac", "is no MAC address"),
     ("MAC of a group", ROUTER, [("left.mac", "01:00:5e:00:00:01")], "left.mac", "of a single station"),
     ("ring of a frame", ROUTER, [("left.receive_ring", 1)], "left.receive_ring", "8"),

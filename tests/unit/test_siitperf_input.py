@@ -260,6 +260,7 @@ VARIABLES: list[tuple[str, str, str, Any]] = [
     ("PORTS", "af_packet:tl,af_packet:tr", "ports", ("af_packet:tl", "af_packet:tr")),
     ("PORTS", "0000:01:00.0, 0000:01:00.1", "ports", ("0000:01:00.0", "0000:01:00.1")),
     ("PORTS", "vdev:net_pcap_l,tx_pcap=a,vdev:net_pcap_r,tx_pcap=b", "ports", ("vdev:net_pcap_l,tx_pcap=a", "vdev:net_pcap_r,tx_pcap=b")),
+    ("PORTS", "virtio_user:/l,server=1,memif:/r,id=1", "ports", ("virtio_user:/l,server=1", "memif:/r,id=1")),
     ("NETNS", "tester", "netns", "tester"),
     ("CORES", "auto", "automatic_cores", True),
     ("GATEWAYS", "198.19.0.9, 2001:2::9", "gateways", (IPv4Address("198.19.0.9"), IPv6Address("2001:2::9"))),

@@ -24,6 +24,7 @@ from dutperf.model import (
     NicDepartures,
     Quantiles,
     Question,
+    ReceiveBacklog,
     TransmitWait,
     Verdict,
 )
@@ -111,6 +112,9 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("a burst without loss does not matter", burst(10), set()),
     ("receiver away without loss", {"away_us": Away(sender=0, receiver=1e6)}, set()),
     ("receiver away with loss", {"received": 990, "away_us": Away(sender=0, receiver=LATE_WITH_LOSS_US + 1)}, {"receiver_away"}),
+    ("a receive queue that was half full, with loss", {"received": 990, "receive_backlog": ReceiveBacklog(frames=512, ring=1024)}, set()),
+    ("a receive queue that may have been full", {"received": 990, "receive_backlog": ReceiveBacklog(frames=513, ring=1024)}, {"receive_queue"}),
+    ("a full receive queue that cost nothing", {"receive_backlog": ReceiveBacklog(frames=1024, ring=1024)}, set()),
     ("a NIC's clock that was followed", {"receive_timestamps": nic_arrivals(validity.NIC_CLOCK_LIMIT_US)}, set()),
     ("a NIC's clock that somebody put forward", {"receive_timestamps": nic_arrivals(validity.NIC_CLOCK_LIMIT_US + 1)}, {"nic_clock"}),
     ("a NIC's clock that sent late", {"send_at": NicDepartures(timed=1000, at_once=0, uncertainty_us=validity.NIC_CLOCK_LIMIT_US + 1)}, {"nic_clock"}),

@@ -70,6 +70,13 @@ void read_kind(const rtattr* info, KernelInterface& into) {
     }
 }
 
+void read_xdp(const rtattr* xdp, KernelInterface& into) {
+    auto length = static_cast<int>(RTA_PAYLOAD(xdp));
+    for (const auto* at = static_cast<const rtattr*>(RTA_DATA(xdp)); RTA_OK(at, length); at = RTA_NEXT(at, length)) {
+        if (at->rta_type == IFLA_XDP_PROG_ID) into.xdp_program = value_of<std::uint32_t>(at);
+    }
+}
+
 void read_statistics(const rtnl_link_stats64& statistics, KernelInterface& into) {
     into.rx_packets = statistics.rx_packets;
     into.rx_dropped = statistics.rx_dropped + statistics.rx_missed_errors;
@@ -87,6 +94,7 @@ void read_attribute(const rtattr* attribute, KernelInterface& into) {
         case IFLA_STATS64: read_statistics(value_of<rtnl_link_stats64>(attribute), into); break;
         case IFLA_QDISC: into.qdisc = static_cast<const char*>(RTA_DATA(attribute)); break;
         case IFLA_LINKINFO: read_kind(attribute, into); break;
+        case IFLA_XDP: read_xdp(attribute, into); break;
         default: break;
     }
 }
@@ -122,6 +130,12 @@ bool ask_ethtool(const std::string& name, void* command) {
     return answered;
 }
 
+std::optional<ethtool_channels> channels_of(const std::string& name) {
+    ethtool_channels channels{};
+    channels.cmd = ETHTOOL_GCHANNELS;
+    return ask_ethtool(name, &channels) ? std::optional(channels) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<KernelInterface> kernel_interface(const std::string& name) {
@@ -147,10 +161,13 @@ std::optional<FlowControl> interface_flow_control(const std::string& name) {
 }
 
 std::uint16_t xdp_queues(const std::string& name) {
-    ethtool_channels channels{};
-    channels.cmd = ETHTOOL_GCHANNELS;
-    const bool known = ask_ethtool(name, &channels) && channels.max_combined != 0;
-    return known ? static_cast<std::uint16_t>(channels.combined_count) : std::uint16_t{1};
+    const auto channels = channels_of(name);
+    return channels && channels->max_combined != 0 ? static_cast<std::uint16_t>(channels->combined_count) : std::uint16_t{1};
+}
+
+std::uint16_t receive_queues(const std::string& name) {
+    const auto channels = channels_of(name);
+    return channels ? static_cast<std::uint16_t>(channels->combined_count + channels->rx_count) : std::uint16_t{1};
 }
 
 void widen_packet_sockets(unsigned interface_index) {

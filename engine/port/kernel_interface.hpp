@@ -17,6 +17,7 @@ struct KernelInterface {
     std::string qdisc;   // "noqueue": none
     bool is_up = false;  // not taken down; whether there is anything at the other end is another matter
     bool carrier = false;
+    std::uint32_t xdp_program = 0;  // its number; 0: none is attached
     std::uint64_t carrier_changes = 0;
     std::uint64_t rx_packets = 0, rx_dropped = 0, rx_errors = 0;
     std::uint64_t tx_packets = 0, tx_dropped = 0, tx_errors = 0;
@@ -30,6 +31,9 @@ std::optional<FlowControl> interface_flow_control(const std::string& name);
 
 // Queues of an interface that AF_XDP sockets can have: those that receive and transmit (ethtool -l); 1 where its driver does not tell of any.
 std::uint16_t xdp_queues(const std::string& name);
+
+// Queues at which frames may arrive, whether or not they transmit too; 1 where its driver does not tell.
+std::uint16_t receive_queues(const std::string& name);
 
 // Lets the kernel hold as many of this process' frames as an overloaded DUT lets pile up. With the default limit the kernel would leave frames in the
 // transmit ring that the driver has reported as sent, and they would leave late or never.

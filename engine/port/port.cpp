@@ -25,6 +25,7 @@ constexpr std::uint16_t kOverheadOfMtu = 18;  // Ethernet header and FCS
 constexpr std::uint64_t kPreambleAndGap = 20;
 constexpr std::uint32_t kMostTransmitRing = 1024, kLeastTransmitRing = 128;
 constexpr std::uint64_t kMostWaitUs = 1000;  // in a card's transmit ring, at the fastest that the card can: what waits there is in the frames' delays
+constexpr unsigned kLongestXdpFrame = 2048 - 256 + 4;  // the driver's buffers, without the room that XDP keeps before a frame; the FCS is not in them
 
 // Mbit/s; 0 where the driver does not say.
 std::uint32_t fastest_link(std::uint32_t speeds) {
@@ -68,7 +69,15 @@ void Port::check_interface() const {
     const auto interface = kernel_interface(name);
     if (!interface) unavailable(options_, "there is no interface '" + name + "' in this network namespace");
     require_packet_privilege(options_);
-    if (options_.spec.kind == PortSpec::Kind::af_xdp) require_queues("interface " + name, xdp_queues(name), xdp_queues(name));
+    if (options_.spec.kind == PortSpec::Kind::af_xdp) {
+        if (options_.max_frame_size > kLongestXdpFrame) {
+            unavailable(options_, "AF_XDP takes frames of up to " + std::to_string(kLongestXdpFrame) + " bytes, not " + std::to_string(options_.max_frame_size) +
+                                      ": name the port af_packet:" + name);
+        }
+        require_queues("interface " + name, xdp_queues(name), xdp_queues(name));
+        if (interface->xdp_program != 0) unavailable(options_, name + " has an XDP program: take it off (ip link set dev " + name + " xdp off), or name the port af_packet:" + name);
+        attach_xdp_directly();
+    }
     const unsigned needed = options_.max_frame_size - kOverheadOfMtu;
     if (interface->mtu < needed) {
         unavailable(options_, "the MTU of " + name + " is " + std::to_string(interface->mtu) + ", frames of " + std::to_string(options_.max_frame_size) +
@@ -101,6 +110,7 @@ void Port::configure() {
     conf.rxmode.offloads = receive_offloads(options_.hardware, info.rx_offload_capa);
     const auto queues = static_cast<std::uint16_t>(options_.queues * queues_apart_);
     check(rte_eth_dev_configure(id(), queues, queues, &conf), "configuring the port");
+    const std::vector<int> sockets_before = xdp_sockets();
     require_mtu();
     set_up_queues(queues, info.speed_capa);
     const int started = rte_eth_dev_start(id());
@@ -108,6 +118,7 @@ void Port::configure() {
     check(started, "starting the port");
     require_help();
     if (options_.spec.kind == PortSpec::Kind::af_packet) widen_packet_sockets(kernel_interface(options_.spec.argument)->index);
+    if (options_.spec.kind == PortSpec::Kind::af_xdp) xdp_.emplace(kernel_interface(options_.spec.argument)->index, sockets_before);
     read_own_mac();
     accept_all();
     if (!options_.spec.uses_kernel_interface()) set_flow_control(id(), options_.flow_control);  // for the negotiation of the link
@@ -274,9 +285,11 @@ void Port::read_kernel_counters(PortCounters& into) {
     if (!interface) return;
     socket_drops_ += take_packet_socket_drops(interface->index);
     taken_down_ += watch_->take_downs(interface->index) + (interface->is_up ? 0 : 1);
-    into.kernel_socket = socket_drops_;
+    into.kernel_socket = socket_drops_ + (xdp_ ? xdp_->ring_full() : 0);
     into.taken_down = taken_down_;
     into.kernel_backlog = interface->rx_dropped;
+    // a veth counts what an AF_XDP socket had no room for a second time
+    if (xdp_ && interface->kind == "veth") into.kernel_backlog -= std::min(into.kernel_backlog, into.nic_missed + into.kernel_socket);
     into.interface_sent = interface->tx_packets;
     into.carrier_changes = interface->carrier_changes;
     into.counts_transmitted = true;

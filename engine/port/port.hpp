@@ -19,6 +19,7 @@
 #include "port/port_options.hpp"
 #include "port/socket_device.hpp"
 #include "port/transmit_ledger.hpp"
+#include "port/xdp.hpp"
 
 namespace dutperf {
 
@@ -46,6 +47,7 @@ public:
     // Whether the driver spreads received frames over the queues by a hash of their addresses and ports.
     [[nodiscard]] bool spreads_by_hash() const { return spreads_by_hash_; }
     [[nodiscard]] const std::string& side() const { return options_.side; }
+    [[nodiscard]] const PortSpec& spec() const { return options_.spec; }
     [[nodiscard]] const Mac& mac() const { return mac_; }
     [[nodiscard]] std::string driver() const;
     [[nodiscard]] int numa_node() const;
@@ -109,6 +111,7 @@ private:
     std::optional<InterfaceWatch> watch_;
     Pool receive_pool_;  // outlives the device, whose queue holds its frames
     std::optional<Device> device_;
+    std::optional<XdpPort> xdp_;  // ends before the device, whose sockets and program it holds
     std::optional<LinkWatch> link_watch_;
     std::vector<std::string> warnings_;
 };

@@ -110,9 +110,15 @@ json names_of(const Helps& helps) {
     return names;
 }
 
+// How the port is opened in full where it was named by its interface alone.
+std::string opened_as(const Port& port, const SideRequest& side) {
+    if (side.port.spec.kind != PortSpec::Kind::kernel) return side.port_text;
+    return (port.spec().kind == PortSpec::Kind::af_xdp ? "af_xdp:" : "af_packet:") + port.spec().argument;
+}
+
 json port_json(const Port& port, const SideRequest& side, const Station& station, const Mac& direct) {
     const LinkStatus link = port.link();
-    json out{{"port", side.port_text}, {"driver", port.driver()}, {"mac", to_string(port.mac())},          {"numa_node", port.numa_node()},
+    json out{{"port", opened_as(port, side)}, {"driver", port.driver()}, {"mac", to_string(port.mac())},          {"numa_node", port.numa_node()},
              {"link_up", link.up},     {"link_mbps", link.mbps},  {"transmit_ring", port.transmit_ring()}, {"receive_ring", port.receive_ring()}};
     out["offers"] = names_of(port.offers());
     out["flow_control"] = port.flow_control() ? json(name_of(*port.flow_control())) : json(nullptr);

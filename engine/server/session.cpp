@@ -75,7 +75,9 @@ Session::Session(const OpenRequest& request)
 }
 
 void Session::open_ports() {
-    for (std::size_t side = 0; side < 2; ++side) ports_[side] = std::make_unique<Port>(request_.sides[side].port);
+    auto [ports, without_xdp] = dutperf::open_ports({request_.sides[0].port, request_.sides[1].port});
+    ports_ = std::move(ports);
+    if (!without_xdp.empty()) warnings_.push_back("ports named by their interfaces alone are opened by AF_PACKET: " + without_xdp);
 }
 
 void Session::make_buffers() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "port/eal.hpp"
+#include "port/kernel_port.hpp"
 #include "port/station.hpp"
 #include "server/requests.hpp"
 #include "trial/clock.hpp"

@@ -32,6 +32,8 @@ const std::array kRows{
     Row{"virtio_user:/run/p0,server=1,packed_vq=1", Kind::virtio_user, "/run/p0", "server=1,packed_vq=1", false},
     Row{"vhost_user:/run/p0", Kind::vhost_user, "/run/p0", "", false},
     Row{"memif:/run/vpp/memif.sock,id=1", Kind::memif, "/run/vpp/memif.sock", "id=1", false},
+    Row{"eth1", Kind::kernel, "eth1", "", false},
+    Row{"ring0", Kind::kernel, "ring0", "", false},
     Row{"ring", Kind::ring, "", "", false},
     Row{"null", Kind::null, "", "", false},
     Row{"vdev:net_pcap0,rx_pcap=a.pcap", Kind::vdev, "net_pcap0,rx_pcap=a.pcap", "", false},
@@ -64,7 +66,7 @@ TEST(PortSpec, GivesDpdkTheArgumentsOfACardsDriver) {
 }
 
 TEST(PortSpec, RefusesWhatIsNotAPort) {
-    for (const char* const text : {"", "eth 1", "0000:01:00", "0000:01:00.8", "01:00.0,", "af_xdp:", "af_packet:", "vdev:", "ring0", "000:01:00.0",
+    for (const char* const text : {"", "eth 1", "0000:01:00", "0000:01:00.8", "01:00.0,", "af_xdp:", "af_packet:", "vdev:", "eth0,eth1", "sixteen_letters_", "000:01:00.0",
                                    "memif:", "memif:p0", "vhost_user:/run/p0,", "virtio_user:,server=1"}) {
         EXPECT_THROW((void)parse_port_spec(text, "left.port"), Error) << text;
     }

@@ -35,6 +35,7 @@ _PORT_SPECS = (
     r"ring",
     r"null",
     r"vdev:\S+",
+    _INTERFACE,
 )
 
 
@@ -51,7 +52,7 @@ class ConfigError(Exception):
 def _port_spec(text: object) -> object:
     if not isinstance(text, str) or not any(re.fullmatch(spec, text) for spec in _PORT_SPECS):
         raise ValueError(
-            "is not a port: give a PCI address (0000:01:00.0), af_xdp:INTERFACE, af_packet:INTERFACE, "
+            "is not a port: give a PCI address (0000:01:00.0), an interface's name, af_xdp:INTERFACE, af_packet:INTERFACE, "
             "virtio_user:/SOCKET, vhost_user:/SOCKET, memif:/SOCKET, ring, null or vdev:DEVARGS"
         )
     return text

@@ -69,7 +69,7 @@ def _ports(text: str | None) -> Ports | None:
     if len(pairs) != 1:
         raise InputError(
             "DUTPERF_PORTS",
-            f"'{text}' is not LEFT,RIGHT, each a PCI address, af_packet:INTERFACE, af_xdp:INTERFACE, "
+            f"'{text}' is not LEFT,RIGHT, each a PCI address, an interface's name, af_packet:INTERFACE, af_xdp:INTERFACE, "
             "virtio_user:/SOCKET, vhost_user:/SOCKET, memif:/SOCKET, ring, null or vdev:DEVARGS",
         )
     return pairs[0]

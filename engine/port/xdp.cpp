@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "port/xdp.hpp"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <linux/if_xdp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+
+namespace dutperf {
+
+namespace {
+
+bool is_xdp_socket(int fd) {
+    int domain = 0;
+    socklen_t length = sizeof domain;
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_XDP;
+}
+
+// With the default limit the kernel would hold frames back while an overloaded DUT lets them pile up: it would slow the tester down.
+void widen(int fd) {
+    constexpr int kBytes = 256 * 1024 * 1024;
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &kBytes, sizeof kBytes) != 0) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kBytes, sizeof kBytes);
+}
+
+// The interface's program from now on held by a BPF link, which ends with the process; -1 where the kernel has no such links: the program is as it was.
+int hold_by_link(int interface_index) {
+    std::uint32_t number = 0;
+    if (bpf_xdp_query_id(interface_index, 0, &number) != 0 || number == 0) return -1;
+    const int program = bpf_prog_get_fd_by_id(number);
+    if (program < 0) return -1;
+    int link = -1;
+    if (bpf_xdp_detach(interface_index, 0, nullptr) == 0) {
+        link = bpf_link_create(program, interface_index, BPF_XDP, nullptr);
+        if (link < 0) bpf_xdp_attach(interface_index, program, 0, nullptr);
+    }
+    close(program);
+    return link;
+}
+
+}  // namespace
+
+void attach_xdp_directly() { setenv("LIBXDP_SKIP_DISPATCHER", "1", 1); }
+
+std::vector<int> xdp_sockets() {
+    std::vector<int> found;
+    DIR* files = opendir("/proc/self/fd");
+    if (files == nullptr) return found;
+    while (const dirent* entry = readdir(files)) {
+        const int fd = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));
+        if (entry->d_name[0] != '.' && is_xdp_socket(fd)) found.push_back(fd);
+    }
+    closedir(files);
+    return found;
+}
+
+XdpPort::XdpPort(unsigned interface_index, const std::vector<int>& before) {
+    std::ranges::copy_if(xdp_sockets(), std::back_inserter(sockets_), [&](int fd) { return std::ranges::find(before, fd) == before.end(); });
+    std::ranges::for_each(sockets_, widen);
+    link_ = hold_by_link(static_cast<int>(interface_index));
+}
+
+XdpPort::~XdpPort() {
+    if (link_ >= 0) close(link_);
+}
+
+std::uint64_t XdpPort::ring_full() const {
+    std::uint64_t frames = 0;
+    for (const int fd : sockets_) {
+        xdp_statistics statistics{};
+        socklen_t length = sizeof statistics;
+        if (getsockopt(fd, SOL_XDP, XDP_STATISTICS, &statistics, &length) == 0) frames += statistics.rx_ring_full;
+    }
+    return frames;
+}
+
+}  // namespace dutperf

@@ -54,11 +54,16 @@ std::vector<unsigned> near_cards_first(std::vector<unsigned> cores, const OpenRe
     return cores;
 }
 
+CoreWishes wishes(const OpenRequest& request) {
+    const bool kernel_ports = std::ranges::any_of(request.sides, [](const SideRequest& side) { return side.port.spec.uses_kernel_interface(); });
+    return {.cores = request.cores, .dut_cores = request.dut_cores, .queues = request.queues, .kernel_ports = kernel_ports};
+}
+
 }  // namespace
 
 Session::Session(const OpenRequest& request)
     : request_(request),
-      cores_(place_roles(near_cards_first(allowed_cores(), request), request.cores, request.dut_cores, request.queues)),
+      cores_(place_roles(near_cards_first(allowed_cores(), request), wishes(request))),
       other_cores_(other_cores(allowed_cores(), cores_.distinct(), request.dut_cores)),
       memory_(start_eal(eal_options(request))) {
     claim_cores();

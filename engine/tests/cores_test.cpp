@@ -19,26 +19,33 @@ struct Row {
     Cores dut;
     Cores expected;  // forward send, forward receive, reverse send, reverse receive; of the first queue, of the second, ...
     std::size_t queues = 1;
+    bool kernel_ports = false;
 };
 
 TEST(Cores, PlacesByTheTable) {
     const std::vector<Row> rows{
         {"one core does everything", {0}, {}, {}, {0, 0, 0, 0}},
         {"two cores, one is the DUT's", {0, 1}, {}, {1}, {0, 0, 0, 0}},
-        {"two cores, no DUT here: a core a port", {0, 1}, {}, {}, {0, 1, 1, 0}},
+        {"two cores, no DUT here: never both", {0, 1}, {}, {}, {1, 1, 1, 1}},
+        {"two cores, both are the DUT's: never both", {0, 1}, {}, {0, 1}, {1, 1, 1, 1}},
         {"the DUT has the only core: shared", {0}, {}, {0}, {0, 0, 0, 0}},
-        {"four cores: a core a role", {0, 1, 2, 3}, {}, {}, {0, 1, 2, 3}},
+        {"four cores, one is the system's: a core a port", {0, 1, 2, 3}, {}, {}, {1, 2, 2, 1}},
+        {"four cores without the DUT's: a core a role", {0, 1, 2, 3, 4}, {}, {4}, {0, 1, 2, 3}},
+        {"ports of the kernel: one core", {0, 1, 2, 3}, {}, {}, {1, 1, 1, 1}, 1, true},
+        {"ports of the kernel beside their DUT: one core", {0, 1, 2, 3}, {}, {0, 2}, {1, 1, 1, 1}, 1, true},
+        {"ports of the kernel with two queues: a core a queue", {0, 1, 2, 3}, {}, {0}, {1, 1, 1, 1, 2, 2, 2, 2}, 2, true},
+        {"ports of the kernel on the user's cores", {0, 1, 2, 3}, Cores{2, 3}, {}, {2, 3, 3, 2}, 1, true},
         {"many cores: the first is left to the system", {0, 1, 2, 3, 4, 5, 6}, {}, {6}, {1, 2, 3, 4}},
         {"the user's order", {0, 1, 2, 3, 4}, Cores{4, 2, 1, 3}, {}, {4, 2, 1, 3}},
         {"two queues on eight cores: a core a role", {0, 1, 2, 3, 4, 5, 6, 7}, Cores{0, 1, 2, 3, 4, 5, 6, 7}, {}, {0, 1, 2, 3, 4, 5, 6, 7}, 2},
-        {"two queues on four cores: a core a queue of a port", {0, 1, 2, 3}, {}, {}, {0, 1, 1, 0, 2, 3, 3, 2}, 2},
-        {"two queues on two cores: a core a queue of both ports", {0, 1}, {}, {}, {0, 0, 0, 0, 1, 1, 1, 1}, 2},
-        {"three queues on two cores: a core a port", {0, 1}, {}, {}, {0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0}, 3},
+        {"two queues on four cores: a core a queue of a port", {0, 1, 2, 3, 4}, {}, {4}, {0, 1, 1, 0, 2, 3, 3, 2}, 2},
+        {"two queues on two cores: a core a queue of both ports", {0, 1, 2}, {}, {2}, {0, 0, 0, 0, 1, 1, 1, 1}, 2},
+        {"three queues on two cores: a core a port", {0, 1, 2}, {}, {2}, {0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0}, 3},
         {"two queues on a core", {0}, {}, {}, {0, 0, 0, 0, 0, 0, 0, 0}, 2},
         {"the user's only core, though the DUT has it", {0, 1}, Cores{1}, {1}, {1, 1, 1, 1}},
     };
     for (const Row& row : rows) {
-        const RoleCores cores = place_roles(row.allowed, row.wanted, row.dut, row.queues);
+        const RoleCores cores = place_roles(row.allowed, {row.wanted, row.dut, row.queues, row.kernel_ports});
         Cores placed;
         for (std::size_t queue = 0; queue < row.queues; ++queue) {
             for (std::size_t direction = 0; direction < 2; ++direction) {
@@ -75,7 +82,7 @@ TEST(Cores, AThreadRunsWhereItIsPut) {
 
 TEST(Cores, AMissingCoreIsNamed) {
     try {
-        place_roles({0, 1}, Cores{0, 7}, {});
+        place_roles({0, 1}, {.cores = Cores{0, 7}, .dut_cores = {}});
         FAIL();
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), "cores");

@@ -26,10 +26,12 @@ std::vector<unsigned> without(const std::vector<unsigned>& taken, const std::vec
     return left.empty() ? cores : left;
 }
 
-std::vector<unsigned> free_cores(const std::vector<unsigned>& allowed, const std::vector<unsigned>& dut_cores) {
-    std::vector<unsigned> left = without(dut_cores, allowed);
-    // the first core usually serves the system's interrupts: it is given up while more than enough others are left
-    if (left.size() > 4) left.erase(left.begin());
+std::vector<unsigned> choose_cores(const std::vector<unsigned>& allowed, const CoreWishes& wishes) {
+    std::vector<unsigned> left = without(wishes.dut_cores, allowed);
+    // the first core usually serves the system's interrupts: it is given up while more than enough others are left, or where all would be taken
+    const bool all = left.size() == allowed.size();
+    if (left.size() > 4 || (all && left.size() > 1)) left.erase(std::ranges::min_element(left));
+    if (wishes.kernel_ports && left.size() > wishes.queues) left.resize(wishes.queues);
     return left;
 }
 
@@ -81,10 +83,10 @@ void claim_core_for_thread() { setpriority(PRIO_PROCESS, 0, kHighestPriority); }
 
 void yield_core_for_thread() { setpriority(PRIO_PROCESS, 0, kLowestPriority); }
 
-RoleCores place_roles(const std::vector<unsigned>& allowed, const std::optional<std::vector<unsigned>>& wanted, const std::vector<unsigned>& dut_cores,
-                      std::size_t queues) {
-    if (wanted) check_exist(*wanted, allowed);
-    const std::vector<unsigned> cores = wanted ? *wanted : free_cores(allowed, dut_cores);
+RoleCores place_roles(const std::vector<unsigned>& allowed, const CoreWishes& wishes) {
+    if (wishes.cores) check_exist(*wishes.cores, allowed);
+    const std::vector<unsigned> cores = wishes.cores ? *wishes.cores : choose_cores(allowed, wishes);
+    const std::size_t queues = wishes.queues;
     const bool one_each = cores.size() >= 4 * queues, one_of_both_ports = cores.size() < 2 * queues && queues % cores.size() == 0;
     RoleCores placed;
     for (std::size_t queue = 0; queue < queues; ++queue) {

@@ -22,10 +22,15 @@ struct RoleCores {
 // Cores that this process may run on.
 std::vector<unsigned> allowed_cores();
 
-// `wanted`: the user's cores in order of preference; nothing: chosen among `allowed`, without `dut_cores` and leaving one for the rest of the system
-// as long as others are left. Throws Error "cores".
-RoleCores place_roles(const std::vector<unsigned>& allowed, const std::optional<std::vector<unsigned>>& wanted, const std::vector<unsigned>& dut_cores,
-                      std::size_t queues = 1);
+struct CoreWishes {
+    std::optional<std::vector<unsigned>> cores;  // the user's, in order of preference; nothing: chosen
+    std::vector<unsigned> dut_cores;             // not to be chosen as long as others are left
+    std::size_t queues = 1;
+    bool kernel_ports = false;  // choose a core for each queue, not for each role: much of the work is the kernel's, and the DUT's may be done in the same calls
+};
+
+// Among `allowed`. What is chosen is never all of them, if there are two: the DUT, the system and this program have work to do as well. Throws Error "cores".
+RoleCores place_roles(const std::vector<unsigned>& allowed, const CoreWishes& wishes);
 
 // Where threads run that are not hot loops.
 struct OtherCores {

@@ -26,11 +26,12 @@ from dutperf import campaign, config, lab, procedure, traffic
 from dutperf.cli import live
 from dutperf.conditions import Conditions, Rate
 from dutperf.config import Setup
+from dutperf.engine_on import engine_on
 from dutperf.lab import hosts, netns
 from dutperf.lab.hosts import Hosts
 from dutperf.lab.refdut import Properties, RefDut
 from dutperf.tester.dut_core import yield_to_the_dut
-from dutperf.tester.engine import EngineCommand, EngineTester
+from dutperf.tester.engine import EngineTester
 
 LAB = "refdut-ipv4"
 FRAME_SIZE = 1518
@@ -153,8 +154,7 @@ def properties_of(scenario: Scenario) -> Properties:
 def measure(mapping: Mapping[str, Any], dut: RefDut, size: Size, out: Path) -> dict[str, dict[str, Throughput]]:
     """The throughput of each scenario in each way."""
     setup = config.parse(dict(mapping), origin=f"lab {LAB}")
-    command = EngineCommand.find(setup.engine.command, setup.engine.netns)
-    with EngineTester(command, traffic.open_request(setup, FRAME_SIZE), dut_cores=traffic.dut_cores(setup)) as tester:
+    with engine_on(setup, FRAME_SIZE) as tester:
         bench = Bench(setup, tester, dut)
         found: dict[str, dict[str, Throughput]] = {}
         for scenario in size.scenarios:

@@ -15,10 +15,11 @@ from dutperf import calibration, config, dut, lab, traffic
 from dutperf.campaign import Plan, PlanError
 from dutperf.conditions import Conditions, Rate
 from dutperf.config import ConfigError, Hardware, Setup
+from dutperf.engine_on import engine_on
 from dutperf.journal import Event, JournalError
 from dutperf.model import Trial
 from dutperf.tester.dut_core import yielding_to_the_dut
-from dutperf.tester.engine import EngineCommand, EngineTester
+from dutperf.tester.engine import EngineTester
 
 USUAL_FRAME_SIZE = 1518
 """What ports and cables are made for where no longer frames are asked for: an MTU of 1500, which every interface has."""
@@ -164,6 +165,5 @@ def bench(source: Source, *conditions: Conditions, longest: int = USUAL_FRAME_SI
     with source.setup(max_frame_size) as setup, dut.in_place(setup.dut), yielding_to_the_dut():
         for one in conditions:
             traffic.check(setup, traffic.sized(setup, one))
-        command = EngineCommand.find(setup.engine.command, setup.engine.netns)
-        with EngineTester(command, traffic.open_request(setup, max_frame_size), dut_cores=traffic.dut_cores(setup)) as tester:
+        with engine_on(setup, max_frame_size) as tester:
             yield Bench(traffic.with_media(setup, tester.environment()), tester, source, max_frame_size=max_frame_size)

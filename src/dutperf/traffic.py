@@ -7,6 +7,7 @@ shorter, so that both sides of a translator carry the same payload.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
@@ -35,7 +36,6 @@ from dutperf.model import (
     Trial,
     VaryingField,
 )
-from dutperf.tester.dut_core import DutCores
 
 PREAMBLE_AND_GAP = 20
 """Bytes of an Ethernet link's time that each frame takes beyond its own size (RFC 8219 appendix A)."""
@@ -127,14 +127,14 @@ def with_media(setup: Setup, environment: dict[str, Any]) -> Setup:
     return setup if setup.media_mbps is not None or not all(speeds) else setup.model_copy(update={"media_mbps": min(speeds)})
 
 
-def open_request(setup: Setup, max_frame_size: int) -> dict[str, Any]:
-    """Parameters of the engine's ``open`` (protocol/request.schema.json); ``max_frame_size`` in bytes."""
+def open_request(setup: Setup, max_frame_size: int, dut_cores: Sequence[int] = ()) -> dict[str, Any]:
+    """Parameters of the engine's ``open`` (protocol/request.schema.json); ``max_frame_size`` in bytes, ``dut_cores`` to be kept off."""
     request: dict[str, Any] = {name: _port(side) for name, side in setup.sides().items()}
     request |= {"memory": setup.engine.memory, "max_frame_size": max_frame_size}
     if setup.engine.cores is not None:
         request["cores"] = list(setup.engine.cores)
-    if setup.engine.dut_cores:
-        request["dut_cores"] = list(setup.engine.dut_cores)
+    if dut_cores or setup.engine.dut_cores:
+        request["dut_cores"] = list(dut_cores or setup.engine.dut_cores)
     if setup.engine.queues > 1:
         request["queues"] = setup.engine.queues
     if setup.engine.flow_control != "off":
@@ -144,12 +144,6 @@ def open_request(setup: Setup, max_frame_size: int) -> dict[str, Any]:
     if setup.engine.hardware:
         request["hardware"] = list(setup.engine.hardware)
     return request
-
-
-def dut_cores(setup: Setup) -> DutCores | None:
-    """The cores of a DUT on this machine; None: it is elsewhere, or the engine is."""
-    engine = setup.engine
-    return DutCores(engine.dut_cores, engine.dut_netns) if engine.dut_cores and not engine.command else None
 
 
 def _port(side: Side) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from typing import Any
 from dutperf import config, lab, traffic
 from dutperf.conditions import Conditions
 from dutperf.config import Setup
+from dutperf.engine_on import engine_on
 from dutperf.model import TrialResult
-from dutperf.tester.engine import EngineCommand, EngineTester
+from dutperf.tester.engine import EngineTester
 
 MAX_FRAME_SIZE = 1518
 
@@ -92,7 +93,6 @@ def bench(name: str, options: dict[str, str] | None = None, **side: Any) -> Iter
         for port in ("left", "right"):
             mapping[port] |= side
         setup = config.parse(mapping, origin=f"lab {name}")
-        command = EngineCommand.find(setup.engine.command, setup.engine.netns)
-        with EngineTester(command, traffic.open_request(setup, MAX_FRAME_SIZE), dut_cores=traffic.dut_cores(setup)) as tester:
+        with engine_on(setup, MAX_FRAME_SIZE) as tester:
             tester.environment()
             yield Bench(setup, tester)

@@ -17,6 +17,7 @@ from dutperf import traffic
 from dutperf.conditions import Conditions
 from dutperf.config import Setup
 from dutperf.endings import ABORTED, INTERRUPTED, INVALID, WRONG_USAGE, signals_interrupt
+from dutperf.engine_on import engine_on
 from dutperf.model import TRIAL_NUMBERS, Direction, DirectionCounts, Trial, TrialResult, Verdict
 from dutperf.siitperf import arguments as positional
 from dutperf.siitperf import configuration, output, setup
@@ -26,7 +27,6 @@ from dutperf.siitperf.output import Figures
 from dutperf.siitperf.variables import Variables
 from dutperf.tester import Tester, TesterError
 from dutperf.tester.dut_core import yield_to_the_dut
-from dutperf.tester.engine import EngineCommand, EngineTester
 
 SEEDED_TRIAL = 1
 """Number of a trial whose seed is given: that of ``dutperf trial``, so that both send the same frames."""
@@ -122,9 +122,7 @@ def run(planned: Planned) -> TrialResult:
         TesterError: it cannot be run.
     """
     yield_to_the_dut()
-    command = EngineCommand.find(netns=planned.setup.engine.netns)
-    frame_size = max(positional.LONGEST, planned.arguments["SIZE"])
-    with EngineTester(command, traffic.open_request(planned.setup, frame_size)) as tester:
+    with engine_on(planned.setup, max(positional.LONGEST, planned.arguments["SIZE"])) as tester:
         return until_valid(tester, planned)
 
 

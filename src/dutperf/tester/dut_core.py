@@ -22,25 +22,25 @@ _USER, _NICE, _SYSTEM, _STEAL = 0, 1, 2, 7
 
 @dataclass(frozen=True)
 class DutCores:
-    """The DUT's cores, and the namespace of its processes (None: it is all kernel)."""
+    """The DUT's cores, and the namespaces of its processes (none: it is all kernel)."""
 
     cores: tuple[int, ...]
     netns: str | None
+    namespaces: tuple[int, ...] = ()
+    """More of them, by the inodes of their files."""
+    pids: tuple[int, ...] = ()
+    """Processes of the DUT that live elsewhere, and the kernel's threads that work for it alone."""
 
     def reading(self, proc: Path = PROC) -> Reading:
         """As it is now."""
-        own = {pid: _own_ticks(proc / str(pid)) for pid in self._processes(proc)}
+        own = {pid: _own_ticks(proc / str(pid)) for pid in (*self._processes(proc), *self.pids) if (proc / str(pid)).exists()}
         return Reading(busy_ticks=_busy_ticks(proc / "stat", self.cores), own_ticks=own)
 
     def _processes(self, proc: Path) -> Iterator[int]:
-        if self.netns is None:
-            return
-        try:
-            wanted = (NETNS / self.netns).stat().st_ino
-        except OSError:
-            return
-        for entry in proc.iterdir():
-            if entry.name.isdigit() and _inode(entry / "ns" / "net") == wanted:
+        named = None if self.netns is None else _inode(NETNS / self.netns)
+        wanted = {*self.namespaces, named} - {None}
+        for entry in proc.iterdir() if wanted else ():
+            if entry.name.isdigit() and _inode(entry / "ns" / "net") in wanted:
                 yield int(entry.name)
 
 

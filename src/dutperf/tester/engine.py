@@ -21,6 +21,7 @@ from dutperf.config import LINK_TIMEOUT_S
 from dutperf.model import Cause, Direction, DirectionCounts, LinkState, PortState, Trial, TrialResult, Verdict
 from dutperf.programs import find_program
 from dutperf.tester import Progress, ProgressCallback, TesterError
+from dutperf.tester.core_choice import CoreChoice
 from dutperf.tester.dut_core import DutCores, Reading
 from dutperf.tester.process import EngineDied, EngineProcess, EngineSilent
 from dutperf.validity import judge
@@ -91,8 +92,9 @@ class EngineTester:
     ``open_parameters`` are those of the request ``open``.
     """
 
-    def __init__(self, command: EngineCommand, open_parameters: dict[str, Any], patience: Patience | None = None, *, dut_cores: DutCores | None = None) -> None:
-        self._dut_cores = dut_cores
+    def __init__(self, command: EngineCommand, open_parameters: dict[str, Any], patience: Patience | None = None, *, choice: CoreChoice | None = None) -> None:
+        self._choice = choice
+        self._dut_cores: DutCores | None = None
         self._command = command
         self._open_parameters = open_parameters
         self._patience = patience or Patience()
@@ -152,6 +154,9 @@ class EngineTester:
             self._process = self._start()
             try:
                 self._environment = self._open(self._process)
+                if self._choice is not None:
+                    self._dut_cores = self._choice.watched(self._environment)
+                    self._environment |= self._choice.stated(self._environment)
             except (EngineDied, EngineSilent) as failure:
                 self._abandon()
                 raise TesterError(f"the engine did not start: {failure}", code="no_engine") from None

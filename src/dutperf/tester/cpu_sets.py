@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sets of cores in the kernel's two notations: lists (``0-3,8``; cpuset(7), List format) and masks (``ff,00000001``; Mask format)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import groupby
+
+Cores = frozenset[int]
+
+
+def from_list(text: str) -> Cores:
+    """The cores of ``0-3,8``; none of an empty text.
+
+    Raises:
+        ValueError: it is no such list.
+    """
+    cores: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        cores |= set(range(int(first), int(last or first) + 1))
+    return frozenset(cores)
+
+
+def from_mask(text: str) -> Cores:
+    """The cores of ``ff,00000001``: hexadecimal words of 32 bits, the highest first.
+
+    Raises:
+        ValueError: it is no such mask.
+    """
+    bits = 0
+    for word in text.strip().split(","):
+        bits = bits << 32 | int(word, 16)
+    return frozenset(core for core in range(bits.bit_length()) if bits >> core & 1)
+
+
+def as_list(cores: Collection[int]) -> str:
+    """The shortest list: ``0-3,8``."""
+    runs = [[core for _, core in run] for _, run in groupby(enumerate(sorted(cores)), lambda place: place[1] - place[0])]
+    return ",".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -154,7 +154,7 @@ def _setup(case: Case) -> Iterator[Setup]:
 
 def _through(driver: str, mapping: Mapping[str, Any]) -> dict[str, Any]:
     """The same cable, but by another driver."""
-    sides = {name: {**mapping[name], "port": mapping[name]["port"].replace("af_packet", driver)} for name in ("left", "right")}
+    sides = {name: {**mapping[name], "port": f"{driver}:{mapping[name]['port']}"} for name in ("left", "right")}
     return {**mapping, **sides}
 
 

@@ -51,6 +51,5 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Labs:
     """From now on every lab and every configuration is measured by a simulated tester."""
     made = Labs()
     monkeypatch.setattr(lab, "bring_up", made.bring_up)
-    monkeypatch.setattr(testbench.EngineCommand, "find", lambda *_: None)
-    monkeypatch.setattr(testbench, "EngineTester", lambda *_, **__: nullcontext(SimulatedTester(DUT, seed=5)))
+    monkeypatch.setattr(testbench, "engine_on", lambda *_: nullcontext(SimulatedTester(DUT, seed=5)))
     return made

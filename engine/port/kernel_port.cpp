@@ -24,6 +24,12 @@ std::string objection_to_xdp(const PortOptions& options) {
     return {};
 }
 
+// Somebody else's program may keep frames from packet sockets as well: which of the two is to be used is then for the user to say.
+bool has_program(const PortOptions& options) {
+    const auto interface = is_automatic(options) ? kernel_interface(options.spec.argument) : std::nullopt;
+    return interface && interface->xdp_program != 0;
+}
+
 std::array<std::unique_ptr<Port>, 2> open(std::array<PortOptions, 2> asked, PortSpec::Kind kind) {
     std::array<std::unique_ptr<Port>, 2> ports;
     for (std::size_t side = 0; side < 2; ++side) {
@@ -37,14 +43,14 @@ std::array<std::unique_ptr<Port>, 2> open(std::array<PortOptions, 2> asked, Port
 
 OpenedPorts open_ports(std::array<PortOptions, 2> asked) {
     using Kind = PortSpec::Kind;
-    std::string objection = objection_to_xdp(asked[0]);
-    if (objection.empty()) objection = objection_to_xdp(asked[1]);
-    const bool automatic = std::ranges::any_of(asked, is_automatic);
+    const bool free = std::ranges::any_of(asked, is_automatic) && std::ranges::none_of(asked, has_program);
+    std::string objection = free ? objection_to_xdp(asked[0]) : "";
+    if (free && objection.empty()) objection = objection_to_xdp(asked[1]);
     if (objection.empty()) {
         try {
             return {.ports = open(asked, Kind::af_xdp), .without_xdp = {}};
         } catch (const Error& error) {
-            if (!automatic || error.code() != "port_unavailable") throw;
+            if (!free || error.code() != "port_unavailable") throw;
             objection = error.what();
         }
     }

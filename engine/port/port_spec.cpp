@@ -67,7 +67,7 @@ PortSpec parse_port_spec(const std::string& text, const std::string& field) {
     for (const auto& [prefix, kind] : prefixes) {
         if (text.starts_with(prefix) && text.size() > prefix.size()) return {.kind = kind, .argument = text.substr(prefix.size()), .devargs = {}};
     }
-    static const std::regex interface("[^\\s/:,]{1,15}");
+    static const std::regex interface("[A-Za-z0-9_.-]{1,15}");
     if (std::regex_match(text, interface)) return {.kind = Kind::kernel, .argument = text, .devargs = {}};
     throw Error("bad_request",
                 "'" + text +

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "port/burst.hpp"
+#include "port/kernel_port.hpp"
 #include "trial/clock.hpp"
 
 namespace dutperf {
@@ -61,10 +62,10 @@ void ReferenceDut::open(const DutRequest& request) {
     control_pool_ = make_pool({"control", 1023, kShortestFrame, reach_of(request.sides), SOCKET_ID_ANY});
     copy_pool_ = make_pool({"copies", kCopies, request.max_frame_size, reach_of(request.sides), SOCKET_ID_ANY});
     buffers_.pool = copy_pool_.get();
+    std::array<PortOptions, 2> options{request.sides[0].port, request.sides[1].port};
+    for (PortOptions& one : options) one.buffers = request.buffers;
+    ports_ = open_ports(options).ports;
     for (std::size_t side = 0; side < 2; ++side) {
-        PortOptions options = request.sides[side].port;
-        options.buffers = request.buffers;
-        ports_[side] = std::make_unique<Port>(options);
         Host host = request.sides[side].host;
         host.mac = ports_[side]->mac();
         stations_[side] = std::make_unique<Station>(*ports_[side], host, request.sides[side].gateway, control_pool_.get());

@@ -35,7 +35,7 @@ _PORT_SPECS = (
     r"ring",
     r"null",
     r"vdev:\S+",
-    _INTERFACE,
+    r"[A-Za-z0-9_.-]{1,15}",
 )
 
 

@@ -36,6 +36,7 @@ router() {
 
 tayga() {
     cables
+    [ -z "$1" ] || steer "$1"
     ip -n "$dut" address add 2001:2::1/64 dev west nodad
     ip -n "$dut" address add 198.19.0.1/24 dev east
     files=/run/dutperf-by-hand-$name
@@ -53,9 +54,11 @@ TAYGA
     ip -n "$dut" route add 198.18.0.0/16 dev siit0
     ip -n "$dut" route add 2001:2:0:1000::/56 dev siit0
     in_dut ${1:+taskset --cpu-list "$1"} setsid tayga --config "$files/tayga.conf" -d < /dev/null > "$files/log" 2>&1 &
-    for _ in $(seq 50); do grep -q "IPv6 address" "$files/log" && return; sleep 0.1; done
-    echo "TAYGA did not start: $(tail -n 1 "$files/log")" >&2
-    exit 1
+    for _ in $(seq 50); do
+        ip -n "$dut" link show siit0 | grep -q LOWER_UP && break
+        sleep 0.1
+    done
+    for pid in $(ip netns pids "$dut"); do echo -20 > "/proc/$pid/autogroup"; done # as on a machine without other work
 }
 
 limit() {

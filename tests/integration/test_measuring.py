@@ -78,7 +78,7 @@ def test_a_slow_trial_loses_nothing(name: str, networks: int) -> None:
 def test_both_kinds_of_kernel_ports_work(port: str) -> None:
     with bench("kernel-ipv6") as ready:
         names = {"left": f"{port}:tl", "right": f"{port}:tr"}
-        assert ready.setup.left.port == "af_packet:tl"
+        assert ready.setup.left.port == "tl"
         result = valid(lambda: run_on_ports(ready, names))
     for counts in result.directions().values():
         assert counts.lost == 0

@@ -37,7 +37,7 @@ class Workplace:
     def run(self, *argv: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """A command there, on the cores that are not the DUT's."""
         netns = self.mapping["engine"]["netns"]
-        ours = {"PORTS": "af_packet:tl,af_packet:tr", "NETNS": netns, "CORES": "auto", "LEARNING_REST": "0.1"} | variables
+        ours = {"PORTS": "tl,tr", "NETNS": netns, "CORES": "auto", "LEARNING_REST": "0.1"} | variables
         environment = os.environ | {f"DUTPERF_{name}": value for name, value in ours.items()}
         free = os.sched_getaffinity(0) - set(self.mapping["engine"].get("dut_cores", [])) or os.sched_getaffinity(0)
         keep_off = ["taskset", "--cpu-list", ",".join(map(str, sorted(free)))]

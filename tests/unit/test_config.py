@@ -80,6 +80,7 @@ ACCEPTED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]]]] = [
     ("a switch's sockets", ROUTER, [("left.port", "virtio_user:/run/ovs/p0,server=1"), ("right.port", "vhost_user:/run/vm/net1")]),
     ("memif", ROUTER, [("left.port", "memif:/run/vpp/memif.sock,id=1")]),
     ("AF_XDP", ROUTER, [("left.port", "af_xdp:enp1s0f0")]),
+    ("an interface alone", ROUTER, [("left.port", "enp1s0f0")]),
 ]
 
 
@@ -122,7 +123,7 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
     ("the same port twice", ROUTER, [("right.port", "0000:01:00.0")], "right.port", "is the port of left already"),
     ("ring on one side", ROUTER, [("right.port", "ring")], "left.port", "ring needs to stand on both sides"),
     ("gateway in a ring", ROUTER, [("left.port", "null"), ("right.port", "null")], "left.gateway4", "nobody can answer"),
-    ("bad port", ROUTER, [("left.port", "eth0")], "left.port", "is not a port: give a PCI address"),
+    ("bad port", ROUTER, [("left.port", "eth0,eth1")], "left.port", "is not a port: give a PCI address"),
     ("port without interface", ROUTER, [("left.port", "af_packet:")], "left.port", "is not a port"),
     ("interface's name too long", ROUTER, [("left.port", "af_packet:abcdefghijklmnop")], "left.port", "is not a port"),
     ("a socket without a path", ROUTER, [("left.port", "vhost_user:p0")], "left.port", "is not a port"),

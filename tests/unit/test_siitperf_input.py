@@ -258,6 +258,7 @@ def test_background_needs_ipv6_on_both_sides() -> None:
 
 VARIABLES: list[tuple[str, str, str, Any]] = [
     ("PORTS", "af_packet:tl,af_packet:tr", "ports", ("af_packet:tl", "af_packet:tr")),
+    ("PORTS", "eth1,eth2", "ports", ("eth1", "eth2")),
     ("PORTS", "0000:01:00.0, 0000:01:00.1", "ports", ("0000:01:00.0", "0000:01:00.1")),
     ("PORTS", "vdev:net_pcap_l,tx_pcap=a,vdev:net_pcap_r,tx_pcap=b", "ports", ("vdev:net_pcap_l,tx_pcap=a", "vdev:net_pcap_r,tx_pcap=b")),
     ("PORTS", "virtio_user:/l,server=1,memif:/r,id=1", "ports", ("virtio_user:/l,server=1", "memif:/r,id=1")),
@@ -272,7 +273,8 @@ VARIABLES: list[tuple[str, str, str, Any]] = [
     ("REPEAT", "", "repeats", 0),
 ]
 BAD_VARIABLES = [
-    ("PORTS", "eth0,eth1"),
+    ("PORTS", "eth0"),
+    ("PORTS", "eth0,eth1,eth2"),
     ("PORTS", "ring"),
     ("NETNS", "a/b"),
     ("CORES", "1,2"),

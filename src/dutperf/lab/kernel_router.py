@@ -56,8 +56,8 @@ def build(version: Literal[4, 6], site: Site, options: RouterOptions) -> dict[st
         site.dut.nft(ruleset(options.rules()))
     return {
         "engine": {"dut_cores": [site.dut_core]},
-        "left": {"port": "af_packet:tl", "version": version, **LEFT.ipv4, **LEFT.ipv6},
-        "right": {"port": "af_packet:tr", "version": version, **RIGHT.ipv4, **RIGHT.ipv6},
+        "left": {"port": "tl", "version": version, **LEFT.ipv4, **LEFT.ipv6},
+        "right": {"port": "tr", "version": version, **RIGHT.ipv4, **RIGHT.ipv6},
         "dut": {**identity(version, site.dut_core, options), "commands": {"reset": reset(site, options.reset_s), **losses(site, options)}},
     }
 

@@ -36,7 +36,7 @@ def build(site: Site, options: LoopbackOptions) -> dict[str, Any]:
 
 def end_of_cable(port: str, side: Side, version: int) -> dict[str, Any]:
     """One port's configuration, without a gateway: the other port is the neighbour."""
-    return {"port": f"af_packet:{port}", "version": version, "ipv4": f"{side.tester4}/24", "ipv6": f"{side.tester6}/64"}
+    return {"port": port, "version": version, "ipv4": f"{side.tester4}/24", "ipv6": f"{side.tester6}/64"}
 
 
 LAB = Lab(

@@ -69,7 +69,7 @@ def build(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
     """The DUT with these properties, and the tester's configuration."""
     if options.link == "veth":
         site.add_program_dut(options.mtu)
-        tester_ports, dut_ports = (Ports(*(f"af_packet:{name}" for name in names)) for names in (TESTER_PORTS, DUT_PORTS))
+        tester_ports, dut_ports = Ports(*TESTER_PORTS), Ports(*(f"af_packet:{name}" for name in DUT_PORTS))
     else:
         site.add_memory_dut()
         tester_ports, dut_ports = (memory_ports(site, role, options.max_frame_size) for role in ("client", "server"))

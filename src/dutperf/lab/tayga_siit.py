@@ -39,8 +39,8 @@ def build(site: Site, options: ResetOptions) -> dict[str, Any]:
     site.dut.ip(f"route add {LEFT.net4} dev {TUN}", f"route add {RIGHT_SEEN_FROM_LEFT_NET} dev {TUN}", f"route add {OWN_IPV6}/128 dev {TUN}")
     return {
         "engine": {"dut_cores": [site.dut_core]},
-        "left": {"port": "af_packet:tl", "version": 6, **LEFT.ipv6, "seen_as": LEFT.tester4},
-        "right": {"port": "af_packet:tr", "version": 4, **RIGHT.ipv4, **RIGHT.ipv6, "seen_as": RIGHT_SEEN_FROM_LEFT},
+        "left": {"port": "tl", "version": 6, **LEFT.ipv6, "seen_as": LEFT.tester4},
+        "right": {"port": "tr", "version": 4, **RIGHT.ipv4, **RIGHT.ipv6, "seen_as": RIGHT_SEEN_FROM_LEFT},
         "dut": {
             "name": "TAYGA",
             "version": version,

@@ -43,8 +43,8 @@ class CoreChoice:
         found = self.discovery
         if found is None:
             return self.told
-        left = found.usable - _loops(environment)
-        cores = self.dut_cores or (tuple(left) if found.floating and len(left) == 1 else ())
+        anywhere = Cores().union(*(work.cores for work in found.floating)) - _loops(environment)
+        cores = tuple(sorted(found.cores - _loops(environment))) or (tuple(anywhere) if len(anywhere) == 1 else ())
         readable = os.geteuid() == 0 or not any(work.is_process for work in found.works)  # else their time would look like that of others
         return DutCores(cores, None, found.namespaces, found.pids) if cores and readable else None
 

@@ -17,8 +17,8 @@ def from_list(text: str) -> Cores:
     """
     cores: set[int] = set()
     for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        cores |= set(range(int(first), int(last or first) + 1))
+        first, dash, last = part.partition("-")
+        cores |= set(range(int(first), int(last if dash else first) + 1))
     return frozenset(cores)
 
 

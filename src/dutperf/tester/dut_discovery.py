@@ -37,6 +37,8 @@ class Discovery:
 
     usable: Cores
     """Those that the engine may use."""
+    online: Cores
+    """Those of the machine."""
     ports: tuple[str, ...]
     """The interfaces at whose other ends it was looked for."""
     works: tuple[Work, ...] = ()
@@ -68,7 +70,7 @@ class Discovery:
         return any(not work.is_process for work in self.works)
 
     def _floats(self, work: Work) -> bool:
-        return work.cores >= self.usable and len(self.usable) > 1
+        return any(work.cores >= cores and len(cores) > 1 for cores in (self.usable, self.online))
 
 
 def discover(facts: Facts, ports: Sequence[str], shared: Collection[int] = ()) -> Discovery:
@@ -84,6 +86,7 @@ def discover(facts: Facts, ports: Sequence[str], shared: Collection[int] = ()) -
     processes = list(seen.processes(private, places))
     return Discovery(
         usable=frozenset(facts["usable"]),
+        online=from_list(facts["online"]),
         ports=tuple(ports),
         works=(*_steering([seen.interfaces[place] for place in sorted(places)]), *(_work_of(one, one["namespace"] in private) for one in processes)),
         namespaces=tuple(sorted(private)),

@@ -23,6 +23,7 @@ from typing import Any
 PROC = Path("/proc")
 NAMED = Path("/run/netns")
 SYS_NET = Path("/sys/class/net")
+CORES_ONLINE = Path("/sys/devices/system/cpu/online")
 _CLONE_NEWNS, _CLONE_NEWNET = 0x00020000, 0x40000000
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 _RTM_NEWLINK, _RTM_GETLINK, _RTM_NEWNSID, _RTM_GETNSID = 16, 18, 88, 90
@@ -203,6 +204,7 @@ def facts() -> Facts:
         "tester": here,
         "host": _inode(PROC / "1/ns/net"),
         "usable": sorted(os.sched_getaffinity(0)),
+        "online": _text(CORES_ONLINE) or "",
         "namespaces": [{"inode": inode, "name": name, "interfaces": seen_from(inode, files)} for inode, (_, name) in files.items()],
         "processes": list(processes()),
     }

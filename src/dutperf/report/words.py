@@ -68,6 +68,9 @@ ENVIRONMENT: Mapping[str, str] = {
     "host.clock_source": "clock source",
     "host.dutperf": "dutperf",
     "host.python": "Python",
+    "tester.core_choice.tester": "cores of the tester's loops",
+    "tester.core_choice.dut": "cores of the DUT",
+    "tester.core_choice.why": "why these cores",
 }
 
 

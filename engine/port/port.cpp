@@ -24,7 +24,7 @@ namespace {
 constexpr std::uint16_t kOverheadOfMtu = 18;  // Ethernet header and FCS
 constexpr std::uint64_t kPreambleAndGap = 20;
 constexpr std::uint32_t kMostTransmitRing = 1024, kLeastTransmitRing = 128;
-constexpr std::uint64_t kMostWaitUs = 1000;  // in a card's transmit ring, at the fastest that the card can: what waits there is in the frames' delays
+constexpr std::uint64_t kMostWaitUs = 1000;            // in a card's transmit ring, at the fastest that the card can: what waits there is in the frames' delays
 constexpr unsigned kLongestXdpFrame = 2048 - 256 + 4;  // the driver's buffers, without the room that XDP keeps before a frame; the FCS is not in them
 
 // Mbit/s; 0 where the driver does not say.
@@ -71,11 +71,12 @@ void Port::check_interface() const {
     require_packet_privilege(options_);
     if (options_.spec.kind == PortSpec::Kind::af_xdp) {
         if (options_.max_frame_size > kLongestXdpFrame) {
-            unavailable(options_, "AF_XDP takes frames of up to " + std::to_string(kLongestXdpFrame) + " bytes, not " + std::to_string(options_.max_frame_size) +
-                                      ": name the port af_packet:" + name);
+            unavailable(options_, "AF_XDP takes frames of up to " + std::to_string(kLongestXdpFrame) + " bytes, not " +
+                                      std::to_string(options_.max_frame_size) + ": name the port af_packet:" + name);
         }
         require_queues("interface " + name, xdp_queues(name), xdp_queues(name));
-        if (interface->xdp_program != 0) unavailable(options_, name + " has an XDP program: take it off (ip link set dev " + name + " xdp off), or name the port af_packet:" + name);
+        if (interface->xdp_program != 0)
+            unavailable(options_, name + " has an XDP program: take it off (ip link set dev " + name + " xdp off), or name the port af_packet:" + name);
         attach_xdp_directly();
     }
     const unsigned needed = options_.max_frame_size - kOverheadOfMtu;

@@ -71,7 +71,8 @@ PortSpec parse_port_spec(const std::string& text, const std::string& field) {
     if (std::regex_match(text, interface)) return {.kind = Kind::kernel, .argument = text, .devargs = {}};
     throw Error("bad_request",
                 "'" + text +
-                    "' is not a port: use a PCI address such as 0000:01:00.0, the name of an interface, af_xdp:IF, af_packet:IF, virtio_user:SOCKET, vhost_user:SOCKET, "
+                    "' is not a port: use a PCI address such as 0000:01:00.0, the name of an interface, af_xdp:IF, af_packet:IF, virtio_user:SOCKET, "
+                    "vhost_user:SOCKET, "
                     "memif:SOCKET, ring, null or vdev:DEVARGS",
                 field);
 }

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <iterator>
 
@@ -45,7 +47,11 @@ int hold_by_link(int interface_index) {
 
 }  // namespace
 
-void attach_xdp_directly() { setenv("LIBXDP_SKIP_DISPATCHER", "1", 1); }
+void attach_xdp_directly() {
+    setenv("LIBXDP_SKIP_DISPATCHER", "1", 1);
+    libbpf_set_print(
+        [](libbpf_print_level level, const char* format, va_list values) { return level == LIBBPF_WARN ? std::vfprintf(stderr, format, values) : 0; });
+}
 
 std::vector<int> xdp_sockets() {
     std::vector<int> found;

@@ -118,8 +118,14 @@ std::string opened_as(const Port& port, const SideRequest& side) {
 
 json port_json(const Port& port, const SideRequest& side, const Station& station, const Mac& direct) {
     const LinkStatus link = port.link();
-    json out{{"port", opened_as(port, side)}, {"driver", port.driver()}, {"mac", to_string(port.mac())},          {"numa_node", port.numa_node()},
-             {"link_up", link.up},     {"link_mbps", link.mbps},  {"transmit_ring", port.transmit_ring()}, {"receive_ring", port.receive_ring()}};
+    json out{{"port", opened_as(port, side)},
+             {"driver", port.driver()},
+             {"mac", to_string(port.mac())},
+             {"numa_node", port.numa_node()},
+             {"link_up", link.up},
+             {"link_mbps", link.mbps},
+             {"transmit_ring", port.transmit_ring()},
+             {"receive_ring", port.receive_ring()}};
     out["offers"] = names_of(port.offers());
     out["flow_control"] = port.flow_control() ? json(name_of(*port.flow_control())) : json(nullptr);
     if (side.host.ipv4) out["dut_mac4"] = to_string(station.dut_mac(false, direct));

@@ -26,7 +26,8 @@ struct CoreWishes {
     std::optional<std::vector<unsigned>> cores;  // the user's, in order of preference; nothing: chosen
     std::vector<unsigned> dut_cores;             // not to be chosen as long as others are left
     std::size_t queues = 1;
-    bool kernel_ports = false;  // choose a core for each queue, not for each role: much of the work is the kernel's, and the DUT's may be done in the same calls
+    bool kernel_ports =
+        false;  // choose a core for each queue, not for each role: much of the work is the kernel's, and the DUT's may be done in the same calls
 };
 
 // Among `allowed`. What is chosen is never all of them, if there are two: the DUT, the system and this program have work to do as well. Throws Error "cores".

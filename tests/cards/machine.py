@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine with network cards, in QEMU: what it is made of, its start, and what can be done to it while it runs.
+
+Its serial ports: the console, kept in a file; the engine's standard input and output; a root shell. The last two are UNIX sockets here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cards.image import Image
+from cards.qmp import Monitor
+from cards.shell import Shell, Silent
+
+MODELS = {
+    "e1000": "e1000",
+    "e1000e": "e1000e",
+    "vmxnet3": "vmxnet3",
+    "virtio": "virtio-net-pci,disable-legacy=on,iommu_platform=on,ats=on",
+}
+"""QEMU's names of the cards. Virtio's leave the IOMMU aside unless told otherwise."""
+BOOT_S = 120
+"""Seconds that the guest has to boot: ten are enough where nobody else works."""
+MEMORY_MB = 3072
+HUGE_PAGES = 700
+"""Of 2 MB, for two queues and long frames."""
+
+Cable = str
+"""What follows ``-netdev``, without the id."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What QEMU is told."""
+
+    model: str
+    cables: Sequence[Cable] = ("hubport,hubid=0", "hubport,hubid=0")
+    """One for each card; by default the two cards are joined by a hub."""
+    options: str = ""
+    """Further properties of the cards."""
+    iommu: bool = True
+    netns: str | None = None
+    """Where QEMU runs, for cables that are TAP interfaces."""
+
+    def command(self, image: Image, directory: Path, accelerator: str) -> list[str]:
+        """The command line."""
+        iommu = ["-device", "intel-iommu,intremap=on,caching-mode=on"] if self.iommu else []
+        processor = ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else ["-accel", "tcg,thread=multi", "-cpu", "max"]
+        interrupts = ",kernel-irqchip=split" if accelerator == "kvm" else ""
+        append = f"console=ttyS0 quiet loglevel=5 panic=-1 no_timer_check intel_iommu=on iommu=pt hugepages={HUGE_PAGES}"
+        serial = (f"file,id=console,path={directory}/console", *(f"socket,id={name},path={directory}/{name},server=on,wait=off" for name in ("engine", "shell")))
+        return [
+            *([] if self.netns is None else ["ip", "netns", "exec", self.netns]),
+            *("nice", "-n", "10", "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+            *("-machine", f"q35{interrupts}", *processor, "-smp", "2", "-m", str(MEMORY_MB), *iommu),
+            *("-kernel", str(image.kernel), "-initrd", str(image.initramfs), "-append", append),
+            *(word for port in serial for word in ("-chardev", port, "-serial", f"chardev:{port.split('id=')[1].split(',')[0]}")),
+            *("-qmp", f"unix:{directory}/monitor,server=on,wait=off"),
+            *(word for number, cable in enumerate(self.cables) for word in self._card(number, cable)),
+        ]
+
+    def _card(self, number: int, cable: Cable) -> list[str]:
+        """A card in a slot of its own, from which it can be taken."""
+        options = f",{self.options}" if self.options else ""
+        device = f"{MODELS[self.model]},id=card{number},netdev=cable{number},bus=slot{number},mac=02:00:00:00:00:0{number + 1}{options}"
+        return [
+            *("-device", f"pcie-root-port,id=slot{number},chassis={number + 1},addr=0x{number + 4:x}"),
+            *("-netdev", f"{cable},id=cable{number}", "-device", device),
+        ]
+
+
+@dataclass
+class Guest:
+    """A machine that runs."""
+
+    machine: Machine
+    directory: Path
+    shell: Shell
+    monitor: Monitor
+    cards: list[str] = field(default_factory=list)
+    """PCI addresses of the cards, in the order of the cables."""
+
+    def run(self, script: str, timeout_s: float = 60) -> str:
+        """Output of a shell script in the guest; see :meth:`cards.shell.Shell.run`."""
+        return self.shell.run(script, timeout_s)
+
+    def console(self) -> str:
+        """What the kernel and the engine's standard error have said so far."""
+        return (self.directory / "console").read_text(errors="replace")
+
+    def start_engine(self) -> tuple[str, ...]:
+        """Start a new engine; returns the ``engine.command`` that leads to it."""
+        self.run("start-engine")
+        return ("sh", "-c", f"exec socat - UNIX-CONNECT:{self.directory}/engine", "engine")
+
+    def set_link(self, card: int, up: bool) -> None:
+        """Pull or plug a card's cable."""
+        self.monitor.execute("set_link", name=f"card{card}", up=up)
+
+    def unplug(self, card: int) -> None:
+        """Ask the guest to let go of a card, and take it away then."""
+        self.monitor.execute("device_del", id=f"card{card}")
+
+
+@contextlib.contextmanager
+def running(machine: Machine, image: Image) -> Iterator[Guest]:
+    """The machine, up, with its cards at vfio-pci; gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="dutperf-cards-") as name, _started(machine, image, Path(name)) as guest:
+        listed = guest.run("for device in /sys/bus/pci/devices/*; do case $(cat $device/class) in 0x02*) echo ${device##*/} ;; esac; done")
+        guest.cards = listed.split()
+        yield guest
+
+
+@contextlib.contextmanager
+def _started(machine: Machine, image: Image, directory: Path) -> Iterator[Guest]:
+    log = directory / "qemu.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(machine.command(image, directory, accelerator()), stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        _await_sockets(process, directory, log)
+        shell, monitor = Shell(directory / "shell"), Monitor(directory / "monitor")
+        try:
+            shell.await_ready(BOOT_S)
+        except Silent as silent:
+            raise Silent(f"{silent}; its console: {(directory / 'console').read_text(errors='replace')[-2000:]}") from None
+        yield Guest(machine, directory, shell, monitor)
+        shell.close()
+        monitor.close()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _await_sockets(process: subprocess.Popen[bytes], directory: Path, log: Path) -> None:
+    deadline_s = time.monotonic() + 30
+    while not all((directory / name).exists() for name in ("engine", "shell", "monitor")):
+        if process.poll() is not None or time.monotonic() > deadline_s:
+            raise RuntimeError(f"QEMU did not start: {log.read_text(errors='replace')}")
+        time.sleep(0.02)
+
+
+def accelerator() -> str:
+    """``kvm`` where the processor virtualises and the kernel lets us use it, else ``tcg``. A /dev/kvm alone says little: in a sandbox it may not work."""
+    flags = next((line.split() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")), [])
+    return "kvm" if {"vmx", "svm"} & set(flags) and os.access("/dev/kvm", os.R_OK | os.W_OK) else "tcg"

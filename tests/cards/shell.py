@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A root shell in the guest: scripts go over a serial port to ``guest/agent``, their output and exit status come back."""
+
+from __future__ import annotations
+
+import base64
+import re
+import socket
+import time
+from pathlib import Path
+
+_ANSWERED = re.compile(rb"\x01(\w+)\n")
+"""The agent's line after the output of a script: its exit status, and before the first ``ready``."""
+
+
+class Silent(Exception):
+    """The guest did not answer in time; the message has what it said so far."""
+
+
+class Failed(Exception):
+    """A script ended with another exit status than 0; the message has its output."""
+
+
+class Shell:
+    """The host's end. The agent must not have said yet that it is ready."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(str(path))
+        self._received = b""
+
+    def await_ready(self, timeout_s: float) -> None:
+        """Wait until the guest is up."""
+        self._answer(timeout_s)
+
+    def run(self, script: str, timeout_s: float = 60) -> str:
+        """Output of a script, standard error among it, without the last end of line.
+
+        Raises:
+            Failed, Silent.
+        """
+        status, output = self.status(script, timeout_s)
+        if status != 0:
+            raise Failed(f"{script!r} ended with status {status}: {output}")
+        return output
+
+    def status(self, script: str, timeout_s: float = 60) -> tuple[int, str]:
+        """Exit status and output of a script. Raises Silent."""
+        self._socket.sendall(base64.b64encode(script.encode()) + b"\n")
+        status, output = self._answer(timeout_s)
+        return int(status), output
+
+    def close(self) -> None:
+        """Leave; the guest does not notice."""
+        self._socket.close()
+
+    def _answer(self, timeout_s: float) -> tuple[str, str]:
+        deadline_s = time.monotonic() + timeout_s
+        while (end := _ANSWERED.search(self._received)) is None:
+            self._socket.settimeout(max(0.01, deadline_s - time.monotonic()))
+            try:
+                received = self._socket.recv(65536)
+            except TimeoutError:
+                received = b""
+            if not received:
+                raise Silent(f"the guest did not answer within {timeout_s:g} s; it said {self._received.decode(errors='replace')!r}")
+            self._received += received
+        output, self._received = self._received[: end.start()], self._received[end.end() :]
+        return end[1].decode(), output.decode(errors="replace").rstrip("\n")

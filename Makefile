@@ -6,7 +6,7 @@ DEMO := results/demo
 
 COUNT := 1
 
-.PHONY: docs man help setup setup-dev build demo example test test-report truth faults accuracy bench bench-memory check format clean
+.PHONY: docs man help setup setup-dev build demo example test cards test-report truth faults accuracy bench bench-memory check format clean
 .NOTPARALLEL:
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo "make test    every test but the long ones below (root: they build network namespaces)"
 	@echo "make example   why throughput needs a frame timeout and a loss tolerance: beside downloads through the same router, about two minutes"
 	@echo "make truth   the tests that measure a known truth at full length, about half an hour"
+	@echo "make cards   the engine on every network card that QEMU emulates, and what such cards suffer, under ten minutes"
 	@echo "make test-report   reports in Chromium, at three widths, light and dark"
 	@echo "make accuracy   what this tester measures of a DUT whose truth is known, as a table, into results/accuracy.md"
 	@echo "make faults  harms the tester while it measures: nothing may be blamed on the DUT; COUNT=10 for ten times in a row"
@@ -42,9 +43,14 @@ example: build
 	$(VENV)/python examples/gaming-rfc2544/run.py --out results/gaming-rfc2544
 
 test: setup-dev
-	@scripts/build
+	@scripts/build cards
 	meson test -C build --print-errorlogs
 	$(VENV)/python -m pytest
+
+cards:
+	@scripts/setup cards
+	@scripts/build cards
+	$(VENV)/python -m pytest tests/cards -m "cards or not cards"
 
 test-report:
 	@scripts/setup browser

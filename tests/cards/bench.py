@@ -70,7 +70,7 @@ JOINED = {
 def bench(guest: Guest, sides: dict[str, Any] | None = None, max_frame_size: int = 1518, **engine: Any) -> Iterator[Bench]:
     """A new engine on both cards; ``engine`` goes to the configuration's key of that name."""
     mapping = {name: {"port": card} | side for (name, side), card in zip((sides or JOINED).items(), guest.cards, strict=True)}
-    settings = {"command": guest.start_engine(), "memory": "huge_pages"} | engine
+    settings = {"command": guest.start_engine(), "memory": "huge_pages", "cores": [1]} | engine  # the other is the guest's kernel's
     setup = config.parse({"engine": settings, **mapping}, origin="test")
     with EngineTester(EngineCommand.find(setup.engine.command), traffic.open_request(setup, max_frame_size)) as tester:
         yield Bench(guest, setup, tester)

@@ -54,7 +54,7 @@ def guests(guest_image: image.Image) -> Iterator[Guests]:
     made.stop()
 
 
-@pytest.fixture(params=list(MODELS))
+@pytest.fixture(scope="session", params=list(MODELS))
 def model(request: pytest.FixtureRequest) -> str:
     """A model of card."""
     name: str = request.param

@@ -76,7 +76,7 @@ def _install_programs(root: Path) -> None:
             (root / "usr/bin" / applet).symlink_to("busybox")
     shutil.copy2(ENGINE, root / "usr/local/bin/dutperf-engine")
     shutil.copy2(SCRIPTS / "init", root / "init")
-    for script in ("agent", "bind", "start-engine"):
+    for script in ("agent", "bind", "start-engine", "tear-out"):
         shutil.copy2(SCRIPTS / script, root / "usr/local/bin" / script)
     drivers = list(_drivers())
     for library in {path for program in (ENGINE, *drivers) for path in _libraries(program)} | set(drivers):

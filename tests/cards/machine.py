@@ -11,7 +11,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,11 +19,11 @@ from cards.image import Image
 from cards.qmp import Monitor
 from cards.shell import Shell, Silent
 
-MODELS = {
-    "e1000": "e1000",
-    "e1000e": "e1000e",
-    "vmxnet3": "vmxnet3",
-    "virtio": "virtio-net-pci,disable-legacy=on,iommu_platform=on,ats=on",
+MODELS: Mapping[str, dict[str, str]] = {
+    "e1000": {"driver": "e1000"},
+    "e1000e": {"driver": "e1000e"},
+    "vmxnet3": {"driver": "vmxnet3"},
+    "virtio": {"driver": "virtio-net-pci", "disable-legacy": "on", "iommu_platform": "on", "ats": "on"},
 }
 """QEMU's names of the cards. Virtio's leave the IOMMU aside unless told otherwise."""
 BOOT_S = 120
@@ -43,7 +43,7 @@ class Machine:
     model: str
     cables: Sequence[Cable] = ("hubport,hubid=0", "hubport,hubid=0")
     """One for each card; by default the two cards are joined by a hub."""
-    options: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
     """Further properties of the cards."""
     iommu: bool = True
     netns: str | None = None
@@ -55,10 +55,13 @@ class Machine:
         processor = ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else ["-accel", "tcg,thread=multi", "-cpu", "max"]
         interrupts = ",kernel-irqchip=split" if accelerator == "kvm" else ""
         append = f"console=ttyS0 quiet loglevel=5 panic=-1 no_timer_check intel_iommu=on iommu=pt hugepages={HUGE_PAGES}"
-        serial = (f"file,id=console,path={directory}/console", *(f"socket,id={name},path={directory}/{name},server=on,wait=off" for name in ("engine", "shell")))
+        serial = (
+            f"file,id=console,path={directory}/console",
+            *(f"socket,id={name},path={directory}/{name},server=on,wait=off" for name in ("engine", "shell")),
+        )
         return [
             *([] if self.netns is None else ["ip", "netns", "exec", self.netns]),
-            *("nice", "-n", "10", "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+            *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
             *("-machine", f"q35{interrupts}", *processor, "-smp", "2", "-m", str(MEMORY_MB), *iommu),
             *("-kernel", str(image.kernel), "-initrd", str(image.initramfs), "-append", append),
             *(word for port in serial for word in ("-chardev", port, "-serial", f"chardev:{port.split('id=')[1].split(',')[0]}")),
@@ -66,13 +69,16 @@ class Machine:
             *(word for number, cable in enumerate(self.cables) for word in self._card(number, cable)),
         ]
 
+    def device(self, number: int) -> dict[str, str]:
+        """A card, as QEMU is told of it."""
+        place = {"id": f"card{number}", "netdev": f"cable{number}", "bus": f"slot{number}", "mac": f"02:00:00:00:00:0{number + 1}"}
+        return MODELS[self.model] | place | self.options
+
     def _card(self, number: int, cable: Cable) -> list[str]:
         """A card in a slot of its own, from which it can be taken."""
-        options = f",{self.options}" if self.options else ""
-        device = f"{MODELS[self.model]},id=card{number},netdev=cable{number},bus=slot{number},mac=02:00:00:00:00:0{number + 1}{options}"
         return [
             *("-device", f"pcie-root-port,id=slot{number},chassis={number + 1},addr=0x{number + 4:x}"),
-            *("-netdev", f"{cable},id=cable{number}", "-device", device),
+            *("-netdev", f"{cable},id=cable{number}", "-device", _properties(self.device(number))),
         ]
 
 
@@ -108,6 +114,15 @@ class Guest:
         """Ask the guest to let go of a card, and take it away then."""
         self.monitor.execute("device_del", id=f"card{card}")
 
+    def tear_out(self, card: int) -> None:
+        """Take a card away at once. The slot's power is cut by its own register (PCI Express 7.5.3.10, Slot Control)."""
+        self.run(f"tear-out 0000:00:{card + 4:02x}.0")
+
+    def plug(self, card: int) -> None:
+        """Put a card back that was taken away, and give it to vfio-pci."""
+        self.monitor.execute("device_add", **self.machine.device(card))
+        self.run(f"until [ -e /sys/bus/pci/devices/{self.cards[card]} ]; do usleep 100000; done; bind vfio-pci {self.cards[card]}")
+
 
 @contextlib.contextmanager
 def running(machine: Machine, image: Image) -> Iterator[Guest]:
@@ -136,6 +151,10 @@ def _started(machine: Machine, image: Image, directory: Path) -> Iterator[Guest]
     finally:
         process.kill()
         process.wait()
+
+
+def _properties(device: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={value}" for name, value in device.items())
 
 
 def _await_sockets(process: subprocess.Popen[bytes], directory: Path, log: Path) -> None:

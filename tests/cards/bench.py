@@ -10,12 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from cards.machine import Guest
 from dutperf import config, traffic
 from dutperf.conditions import Conditions
 from dutperf.config import Setup
 from dutperf.model import TrialResult, Verdict
+from dutperf.tester import Progress, ProgressCallback, TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
+from dutperf.tester.process import EngineProcess
 
 SLOW_FPS = 2_000
 """Frames/s each way that the emulated processor has time for."""
@@ -33,11 +37,27 @@ class Bench:
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     """Of the trials: frames of an earlier one are known by it."""
 
-    def run(self, rate_fps: int = SLOW_FPS, **conditions: Any) -> TrialResult:
+    def run(self, rate_fps: int = SLOW_FPS, on_progress: ProgressCallback | None = None, **conditions: Any) -> TrialResult:
         """One trial, a second unless said otherwise, with the smallest frames."""
         chosen = Conditions(**({"duration_s": 1, "drain_s": 0.5} | conditions))
         size = traffic.sized(self.setup, chosen).frame_sizes[0]
-        return self.tester.run(traffic.make_trial(self.setup, chosen, size, rate_fps, next(self.numbers)))
+        trial = traffic.make_trial(self.setup, chosen, size, rate_fps, next(self.numbers))
+        self.tester.environment()  # the ports are started, and what their start made the console say is over
+        began = len(self.guest.console())
+        result = self.tester.run(trial, on_progress)
+        self.guest.trials.append(slice(began, len(self.guest.console())))
+        return result
+
+    def run_while(self, interfere: Callable[[], None], duration_s: float = 4) -> TrialResult:
+        """A trial with ``interfere`` called once when its first second is over."""
+        begun: list[Progress] = []
+
+        def once(progress: Progress) -> None:
+            begun.append(progress)
+            if len(begun) == 1:
+                interfere()
+
+        return self.run(on_progress=once, duration_s=duration_s)
 
     def run_valid(self, *arguments: Any, **conditions: Any) -> TrialResult:
         """The first valid result."""
@@ -69,8 +89,39 @@ JOINED = {
 @contextlib.contextmanager
 def bench(guest: Guest, sides: dict[str, Any] | None = None, max_frame_size: int = 1518, **engine: Any) -> Iterator[Bench]:
     """A new engine on both cards; ``engine`` goes to the configuration's key of that name."""
-    mapping = {name: {"port": card} | side for (name, side), card in zip((sides or JOINED).items(), guest.cards, strict=True)}
-    settings = {"command": guest.start_engine(), "memory": "huge_pages", "cores": [1]} | engine  # the other is the guest's kernel's
-    setup = config.parse({"engine": settings, **mapping}, origin="test")
+    setup = set_up(guest, sides, command=guest.start_engine(), **engine)
     with EngineTester(EngineCommand.find(setup.engine.command), traffic.open_request(setup, max_frame_size)) as tester:
         yield Bench(guest, setup, tester)
+
+
+def set_up(guest: Guest, sides: dict[str, Any] | None = None, **engine: Any) -> Setup:
+    """The configuration of both cards of a guest."""
+    mapping = {name: {"port": card} | side for (name, side), card in zip((sides or JOINED).items(), guest.cards, strict=True)}
+    settings = {"memory": "huge_pages", "cores": [1]} | engine  # the other core is the guest's kernel's
+    return config.parse({"engine": settings, **mapping}, origin="test")
+
+
+def refusal(guest: Guest, sides: dict[str, Any] | None = None, max_frame_size: int = 1518, **engine: Any) -> TesterError:
+    """The error with which a new engine refuses to open the ports."""
+    with bench(guest, sides, max_frame_size, **engine) as ready, pytest.raises(TesterError) as refused:
+        ready.tester.environment()
+    return refused.value
+
+
+@contextlib.contextmanager
+def asked(guest: Guest) -> Iterator[Callable[..., dict[str, Any]]]:
+    """A new engine that is asked by hand: a function of a method and its parameters which returns the engine's answer."""
+    process = EngineProcess(guest.start_engine())
+    numbers = itertools.count(1)
+
+    def ask(method: str, **params: Any) -> dict[str, Any]:
+        number = next(numbers)
+        process.send({"id": number, "method": method} | ({"params": params} if params else {}))
+        while (event := process.receive(PATIENCE_S)).get("id") != number or event["event"] == "progress":
+            pass
+        return event
+
+    try:
+        yield ask
+    finally:
+        process.close()

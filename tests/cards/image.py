@@ -20,7 +20,7 @@ SCRIPTS = Path(__file__).parent / "guest"
 
 DRIVERS = ("bus_pci", "bus_vdev", "mempool_ring", "net_e1000", "net_null", "net_ring", "net_virtio", "net_vmxnet3")
 """Of DPDK, for the cards that QEMU emulates."""
-MODULES = ("vfio-pci", "vfio_iommu_type1", "e1000", "e1000e", "vmxnet3", "virtio_pci", "virtio_net")
+MODULES = ("vfio-pci", "vfio_iommu_type1", "uio_pci_generic", "e1000", "e1000e", "vmxnet3", "virtio_pci", "virtio_net", "9p", "9pnet_virtio", "overlay")
 """Of the kernel; those that they depend on come with them."""
 BUSYBOX = Path("/bin/busybox")
 
@@ -76,7 +76,7 @@ def _install_programs(root: Path) -> None:
             (root / "usr/bin" / applet).symlink_to("busybox")
     shutil.copy2(ENGINE, root / "usr/local/bin/dutperf-engine")
     shutil.copy2(SCRIPTS / "init", root / "init")
-    for script in ("agent", "bind", "start-engine", "tear-out"):
+    for script in ("agent", "bind", "enter-host", "start-engine", "tear-out"):
         shutil.copy2(SCRIPTS / script, root / "usr/local/bin" / script)
     drivers = list(_drivers())
     for library in {path for program in (ENGINE, *drivers) for path in _libraries(program)} | set(drivers):
@@ -110,14 +110,15 @@ def _copy_with_links(path: Path, root: Path) -> None:
 
 
 def _install_modules(root: Path, modules: Path) -> None:
-    """The modules, and the table by which ``modprobe`` finds what they depend on."""
+    """The modules, and the tables by which ``modprobe`` finds what they depend on."""
     files = {_named(path.stem): path for path in modules.rglob("*.ko")}
     needed = {name: [files[other] for other in _dependencies(name, files)] for name in map(_named, MODULES)}
     target = root / "lib/modules" / modules.name
     target.mkdir(parents=True)
-    for file in {files[name] for name in needed} | {file for others in needed.values() for file in others}:
+    lists = {modules / f"modules.{kind}" for kind in ("builtin", "builtin.modinfo", "order")}
+    for file in lists | {files[name] for name in needed} | {file for others in needed.values() for file in others}:
         shutil.copy2(file, target)
-    (target / "modules.dep").write_text("".join(f"{files[name].name}: {' '.join(file.name for file in others)}\n" for name, others in needed.items()))
+    subprocess.run(["/usr/sbin/depmod", "--basedir", root, modules.name], check=True)
 
 
 def _named(module: str) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cards.image import Image
-from cards.qmp import Monitor
+from cards.qmp import Monitor, Refused
 from cards.shell import Shell, Silent
 
 MODELS: Mapping[str, dict[str, str]] = {
@@ -32,6 +32,8 @@ MEMORY_MB = 3072
 HUGE_PAGES = 700
 """Of 2 MB, for two queues and long frames."""
 
+_HOST_FILES = ("-fsdev", "local,id=files,path=/,security_model=none,readonly=on,multidevs=remap", "-device", "virtio-9p-pci,fsdev=files,mount_tag=host")
+
 Cable = str
 """What follows ``-netdev``, without the id."""
 
@@ -46,6 +48,10 @@ class Machine:
     options: Mapping[str, str] = field(default_factory=dict)
     """Further properties of the cards."""
     iommu: bool = True
+    huge_pages: int = HUGE_PAGES
+    """That the kernel reserves when it starts."""
+    shows_host: bool = False
+    """Whether the host's files can be mounted in the guest, read-only, by 9p as ``host``."""
     netns: str | None = None
     """Where QEMU runs, for cables that are TAP interfaces."""
 
@@ -54,18 +60,20 @@ class Machine:
         iommu = ["-device", "intel-iommu,intremap=on,caching-mode=on"] if self.iommu else []
         processor = ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else ["-accel", "tcg,thread=multi", "-cpu", "max"]
         interrupts = ",kernel-irqchip=split" if accelerator == "kvm" else ""
-        append = f"console=ttyS0 quiet loglevel=5 panic=-1 no_timer_check intel_iommu=on iommu=pt hugepages={HUGE_PAGES}"
+        append = f"console=ttyS0 quiet loglevel=5 panic=-1 no_timer_check intel_iommu=on iommu=pt hugepages={self.huge_pages}"
         serial = (
             f"file,id=console,path={directory}/console",
             *(f"socket,id={name},path={directory}/{name},server=on,wait=off" for name in ("engine", "shell")),
         )
         return [
+            *("setpriv", "--pdeathsig", "KILL", "--"),  # whoever ends these tests, by whatever signal, ends the machine
             *([] if self.netns is None else ["ip", "netns", "exec", self.netns]),
             *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
             *("-machine", f"q35{interrupts}", *processor, "-smp", "2", "-m", str(MEMORY_MB), *iommu),
             *("-kernel", str(image.kernel), "-initrd", str(image.initramfs), "-append", append),
             *(word for port in serial for word in ("-chardev", port, "-serial", f"chardev:{port.split('id=')[1].split(',')[0]}")),
             *("-qmp", f"unix:{directory}/monitor,server=on,wait=off"),
+            *(_HOST_FILES if self.shows_host else []),
             *(word for number, cable in enumerate(self.cables) for word in self._card(number, cable)),
         ]
 
@@ -92,6 +100,8 @@ class Guest:
     monitor: Monitor
     cards: list[str] = field(default_factory=list)
     """PCI addresses of the cards, in the order of the cables."""
+    trials: list[slice] = field(default_factory=list)
+    """Where in what the console said the trials were."""
 
     def run(self, script: str, timeout_s: float = 60) -> str:
         """Output of a shell script in the guest; see :meth:`cards.shell.Shell.run`."""
@@ -105,6 +115,10 @@ class Guest:
         """Start a new engine; returns the ``engine.command`` that leads to it."""
         self.run("start-engine")
         return ("sh", "-c", f"exec socat - UNIX-CONNECT:{self.directory}/engine", "engine")
+
+    def stop_engine(self) -> None:
+        """End the engine: at the end of a serial line it does not notice that nobody is there any more."""
+        self.run("killall dutperf-engine; while pidof dutperf-engine > /dev/null; do usleep 50000; done")
 
     def set_link(self, card: int, up: bool) -> None:
         """Pull or plug a card's cable."""
@@ -120,7 +134,15 @@ class Guest:
 
     def plug(self, card: int) -> None:
         """Put a card back that was taken away, and give it to vfio-pci."""
-        self.monitor.execute("device_add", **self.machine.device(card))
+        deadline_s = time.monotonic() + 30
+        while True:
+            try:
+                self.monitor.execute("device_add", **self.machine.device(card))
+                break
+            except Refused:  # the old one is not quite gone
+                if time.monotonic() > deadline_s:
+                    raise
+                time.sleep(0.1)
         self.run(f"until [ -e /sys/bus/pci/devices/{self.cards[card]} ]; do usleep 100000; done; bind vfio-pci {self.cards[card]}")
 
 

@@ -2,6 +2,7 @@
 #include "port/device.hpp"
 
 #include <rte_dev.h>
+#include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_eth_ring.h>
 #include <rte_ethdev.h>
@@ -89,6 +90,12 @@ std::uint16_t take_card(const PortOptions& options) {
     if (const auto obstacle = obstacle_of_pci_device(address)) unavailable(options, *obstacle);
     const int error = rte_eal_hotplug_add("pci", address.c_str(), options.spec.devargs.c_str());
     if (error == 0 && rte_eth_dev_get_port_by_name(address.c_str(), &id) == 0) return id;
+    if (rte_eal_has_hugepages() == 0 && !has_iommu_group(address)) {
+        throw Error("no_memory",
+                    "no IOMMU stands between the PCI device " + address +
+                        " and the memory, and without one a card needs huge pages: reserve them (vm.nr_hugepages, or dutperf doctor --fix)",
+                    "memory");
+    }
     unavailable(options, "no DPDK driver took the PCI device " + address + (error != 0 ? std::string(": ") + rte_strerror(-error) : "") +
                              "; is there one for this card, and is every card of its IOMMU group bound to vfio-pci?");
 }

@@ -48,11 +48,16 @@ std::string interfaces_of(const fs::path& device) {
     return names;
 }
 
+constexpr const char* kTurnOnIommu = ": turn on the IOMMU in the firmware and on the kernel's command line (intel_iommu=on), see dutperf doctor";
+
+// vfio-pci takes no card that has no IOMMU group: telling to bind it would lead nowhere.
+std::string without_driver(const std::string& address, const std::string& group) {
+    if (!group.empty()) return "no driver is bound to the PCI device " + address + ": bind it to vfio-pci (dutperf ports bind " + address + ")";
+    return "no driver is bound to the PCI device " + address + ", and it has no IOMMU group, without which vfio-pci takes no card" + kTurnOnIommu;
+}
+
 std::optional<std::string> obstacle_of_group(const std::string& address, const std::string& group, const KernelFiles& files) {
-    if (group.empty()) {
-        return "the PCI device " + address +
-               " has no IOMMU group: turn on the IOMMU in the firmware and on the kernel's command line (intel_iommu=on), see dutperf doctor";
-    }
+    if (group.empty()) return "the PCI device " + address + " has no IOMMU group" + kTurnOnIommu;
     const bool unprotected = first_line(fs::path(files.sys) / "kernel/iommu_groups" / group / "name") == "vfio-noiommu";
     const std::string file = files.dev + "/vfio/" + (unprotected ? "noiommu-" : "") + group;
     const int fd = open(file.c_str(), O_RDWR | O_CLOEXEC);
@@ -77,13 +82,17 @@ std::optional<std::string> obstacle_of_pci_device(const std::string& address, co
     const fs::path device = fs::path(files.sys) / "bus/pci/devices" / address;
     if (!fs::exists(device)) return "there is no PCI device " + address + " on this machine: dutperf ports lists those that there are";
     if (!first_line(device / "class").starts_with("0x02")) return "the PCI device " + address + " is not a network card";
-    const std::string driver = target_name(device / "driver");
-    if (driver.empty()) return "no driver is bound to the PCI device " + address + ": bind it to vfio-pci (dutperf ports bind " + address + ")";
-    if (driver == "vfio-pci") return obstacle_of_group(address, target_name(device / "iommu_group"), files);
+    const std::string driver = target_name(device / "driver"), group = target_name(device / "iommu_group");
+    if (driver.empty()) return without_driver(address, group);
+    if (driver == "vfio-pci") return obstacle_of_group(address, group, files);
     if (is_among(kForProcesses, driver) || is_among(kSharing, driver)) return std::nullopt;
     const std::string names = interfaces_of(device);
     return "the PCI device " + address + " is in use by the kernel (driver " + driver + (names.empty() ? "" : ", interface " + names) +
            "): bind it to vfio-pci (dutperf ports bind " + address + ")";
+}
+
+bool has_iommu_group(const std::string& address, const KernelFiles& files) {
+    return fs::exists(fs::path(files.sys) / "bus/pci/devices" / address / "iommu_group");
 }
 
 std::optional<int> numa_node_of_pci_device(const std::string& address, const KernelFiles& files) {

@@ -61,6 +61,7 @@ Port::Port(const PortOptions& options) : options_(options), queues_apart_(queues
     }
     device_.emplace(options_);
     configure();
+    failed_allocations_.emplace(id());
     if (!options_.spec.uses_kernel_interface()) link_watch_.emplace(id(), options_.spec.kind == PortSpec::Kind::pci ? options_.spec.argument : "");
 }
 
@@ -268,7 +269,7 @@ PortCounters Port::counters() {
     rte_eth_stats driver{};
     if (rte_eth_stats_get(id(), &driver) == 0) {
         now.nic_missed = driver_counters_.missed(driver.imissed);
-        now.no_buffer = driver_counters_.no_buffer(driver.rx_nombuf);
+        now.no_buffer = driver_counters_.no_buffer(std::max(driver.rx_nombuf, failed_allocations_->count()));  // where a driver has both, they are one
         now.receive_errors = driver_counters_.receive_errors(driver.ierrors);
         now.driver_sent = driver_counters_.sent(driver.opackets);
         now.driver_send_errors = driver_counters_.send_errors(driver.oerrors);

@@ -11,6 +11,7 @@
 #include "frame/address.hpp"
 #include "port/burst.hpp"
 #include "port/device.hpp"
+#include "port/failed_allocations.hpp"
 #include "port/growing_counter.hpp"
 #include "port/hardware.hpp"
 #include "port/kernel_interface.hpp"
@@ -113,6 +114,7 @@ private:
     std::optional<Device> device_;
     std::optional<XdpPort> xdp_;  // ends before the device, whose sockets and program it holds
     std::optional<LinkWatch> link_watch_;
+    std::optional<FailedAllocations> failed_allocations_;
     std::vector<std::string> warnings_;
 };
 

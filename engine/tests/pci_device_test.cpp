@@ -54,8 +54,14 @@ TEST_F(Machine, WhoseDeviceIsNotANetworkCard) {
 }
 
 TEST_F(Machine, WhoseCardNoDriverHas) {
-    has_card("");
+    has_card("", "7");
     expect("no driver is bound to the PCI device 0000:3b:00.0: bind it to vfio-pci (dutperf ports bind 0000:3b:00.0)");
+}
+
+TEST_F(Machine, WhoseCardNoDriverHasAndNoneCouldTake) {
+    has_card("");
+    expect("no driver is bound to the PCI device 0000:3b:00.0, and it has no IOMMU group");
+    expect("turn on the IOMMU");
 }
 
 TEST_F(Machine, WhoseKernelUsesTheCard) {

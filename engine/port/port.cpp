@@ -158,7 +158,7 @@ void Port::set_up_queues(std::uint16_t queues, std::uint32_t speeds) {
     check(rte_eth_dev_adjust_nb_rx_tx_desc(id(), &receive, &transmit), "sizing the port's rings");
     receive_pool_ = make_pool({.name = "receive_" + options_.side,
                                .count = receive_pool_frames(options_) * options_.queues,
-                               .frame_size = receive_buffer_size(options_.max_frame_size),
+                               .frame_size = receive_frame_room(),
                                .reach = options_.reach,
                                .numa_node = numa_node()});
     if (numa_node() >= 0 && receive_pool_->socket_id != numa_node()) {
@@ -173,6 +173,13 @@ void Port::set_up_queues(std::uint16_t queues, std::uint32_t speeds) {
     const bool kernel_ring = options_.spec.kind == PortSpec::Kind::af_packet || options_.spec.kind == PortSpec::Kind::ring;
     receive_ring_ = kernel_ring ? std::bit_ceil(options_.receive_ring) : receive;
     transmit_ring_ = kernel_ring ? std::bit_ceil(options_.receive_ring) : transmit;
+}
+
+// Many cards know powers of two only, and would spread a longer frame over two buffers. But vmxnet3 has 14 bits for a buffer's length.
+std::uint32_t Port::receive_frame_room() const {
+    constexpr std::uint32_t kLongestOfVmxnet3 = RTE_ALIGN_FLOOR(16383U, 64U);
+    const std::uint32_t room = receive_buffer_size(options_.max_frame_size);
+    return driver() == "net_vmxnet3" ? std::min(room, kLongestOfVmxnet3) : room;
 }
 
 void Port::read_own_mac() {

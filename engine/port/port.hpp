@@ -91,6 +91,7 @@ private:
     void accept_all();
     void require_mtu() const;
     [[nodiscard]] std::uint32_t mtu_within(const rte_eth_dev_info& info) const;
+    [[nodiscard]] std::uint32_t receive_frame_room() const;
     void read_own_mac();
     void check(int status, const char* step) const;
     void require_queues(const std::string& what, std::uint16_t receive, std::uint16_t transmit) const;

@@ -130,7 +130,8 @@ def test_null_port_loses_everything_and_says_so(open_engine: OpenEngine) -> None
         ("af_xdp:nosuch0", "port_unavailable", "nosuch0"),
         ("0000:ff:1f.7", "port_unavailable", "0000:ff:1f.7"),
         ("vdev:net_nosuch0", "port_unavailable", "net_nosuch0"),
-        ("eth0", "bad_request", "eth0"),
+        ("nosuch0", "port_unavailable", "nosuch0"),
+        ("not:a:port", "bad_request", "not:a:port"),
     ],
 )
 def test_a_port_that_is_not_there_is_named(open_engine: OpenEngine, port: str, code: str, named: str) -> None:

@@ -87,11 +87,11 @@ class Bench:
 
 
 @contextlib.contextmanager
-def bench(name: str, options: dict[str, str] | None = None, **side: Any) -> Iterator[Bench]:
-    """The lab ``name`` with the engine; ``side`` changes keys of both ports."""
+def bench(name: str, options: dict[str, str] | None = None, kind: str | None = None, **side: Any) -> Iterator[Bench]:
+    """The lab ``name`` with the engine, its ports of a ``kind`` instead of the one that is chosen; ``side`` changes keys of both ports."""
     with lab.bring_up(name, options or {}) as mapping:
         for port in ("left", "right"):
-            mapping[port] |= side
+            mapping[port] |= side | ({} if kind is None else {"port": f"{kind}:{mapping[port]['port']}"})
         setup = config.parse(mapping, origin=f"lab {name}")
         with engine_on(setup, MAX_FRAME_SIZE) as tester:
             tester.environment()

@@ -192,7 +192,7 @@ def test_a_known_bucket_is_the_longest_burst(tmp_path: Path) -> None:
     assert point["timing_frames"] <= 8
     if point["limited_by"] == "dut":
         assert point["average_frames"] == pytest.approx(128, abs=error)
-        assert point["corrected_buffer_s"] == pytest.approx(64 / 40_000, abs=error / 80_000)
+        assert point["corrected_buffer_s"] == pytest.approx(64 / 40_000, abs=error / 80_000 + 1e-9)
     else:  # a machine that is too busy for such short bursts says so
         assert point["limited_by"] == "tester"
         assert (point["average_frames"] or 0) <= 128 + error

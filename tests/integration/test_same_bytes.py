@@ -32,7 +32,7 @@ MAY_DIFFER = {
 def received(name: str, networks: int) -> dict[bytes, bytes]:
     """What the tester's ports receive in a lab in which fore- and background are mixed: IP packets by the payload that identifies them."""
     packets: dict[bytes, bytes] = {}
-    with bench(name) as ready:
+    with bench(name, kind="af_packet") as ready:  # frames that AF_XDP takes are seen by nobody else
         listeners = [in_namespace(ready.tester_netns, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW)) for _ in range(2)]
         for listener, port in zip(listeners, ("tl", "tr"), strict=True):
             listener.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE

@@ -136,7 +136,7 @@ DeviceName socket_device(const PortOptions& options) {
     arguments.insert(driver.owned.begin(), driver.owned.end());
     arguments.insert(driver.defaults.begin(), driver.defaults.end());
     std::string text;
-    for (const auto& [key, value] : arguments) text += (text.empty() ? "" : ",") + key + "=" + value;
+    for (const auto& [key, value] : arguments) text.append(text.empty() ? "" : ",").append(key).append("=").append(value);
     return {driver.name + "_" + options.side, text};
 }
 

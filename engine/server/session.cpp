@@ -47,7 +47,7 @@ std::optional<int> card_node(const SideRequest& side) {
 // Cores of the NUMA nodes that the cards are on come first.
 std::vector<unsigned> near_cards_first(std::vector<unsigned> cores, const OpenRequest& request) {
     const std::array nodes{card_node(request.sides[0]), card_node(request.sides[1])};
-    std::ranges::stable_partition(cores, [&](unsigned core) {
+    std::stable_partition(cores.begin(), cores.end(), [&](unsigned core) {
         const auto node = numa_node_of_core(core);
         return node && std::ranges::find(nodes, node) != nodes.end();
     });

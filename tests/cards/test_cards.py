@@ -20,7 +20,7 @@ pytestmark = pytest.mark.cards
 
 LONGEST = {"e1000": 9216, "e1000e": 9216, "virtio": 9216, "vmxnet3": 9018}
 """Bytes, incl. FCS, of the longest frame that the tester and the emulated card have."""
-TWO_QUEUES = ("vmxnet3",)
+TWO_QUEUES = ("e1000e", "vmxnet3")
 """Models that have more than one queue each way to send with, whatever their cable."""
 
 

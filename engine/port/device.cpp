@@ -117,7 +117,7 @@ std::uint16_t most_receive_descriptors(const PortOptions& options) {
 
 unsigned receive_pool_frames(const PortOptions& options) {
     constexpr unsigned kInFlight = 2047;  // caches of the pool, and bursts
-    const unsigned filled = options.spec.does_dma() ? 2U * most_receive_descriptors(options) + kInFlight : 0;
+    const unsigned filled = options.reach == Reach::device ? 2U * most_receive_descriptors(options) + kInFlight : 0;
     return std::max(usual_pool_frames(options), filled);
 }
 

@@ -18,11 +18,10 @@ unsigned frames_per_pool(std::uint16_t max_frame_size) { return max_frame_size >
 std::uint64_t megabytes_needed(const OpenRequest& request, std::uint64_t page_bytes) {
     constexpr std::uint64_t kFramePools = 4, kReceivePools = 2, kOtherMb = 128;
     const Reach reach = reach_of(request.sides);
-    PortOptions port = request.sides[0].port;
-    if (reach == Reach::device) port.spec.kind = PortSpec::Kind::pci;  // both ports count as the one that needs more
     const std::uint64_t sent = buffer_bytes(request.max_frame_size, reach, page_bytes);
     const std::uint64_t received = buffer_bytes(receive_buffer_size(request.max_frame_size), reach, page_bytes);
-    const std::uint64_t frames = kFramePools * frames_per_pool(request.max_frame_size) * sent + kReceivePools * receive_pool_frames(port) * received;
+    const std::uint64_t frames =
+        kFramePools * frames_per_pool(request.max_frame_size) * sent + kReceivePools * receive_pool_frames(request.sides[0].port) * received;
     return request.queues * frames / (1024 * 1024) + kOtherMb;
 }
 

@@ -7,7 +7,6 @@ The NIC is made up (engine/tests/fake_nic.cpp); tests/cards/ has emulated ones.
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand
 from dutperf.validity import LINK_DOWN
 
-from .conftest import OpenEngine
+from .conftest import OpenEngine, with_fake_nic
 from .streams import stream, trial
 
 SLOW_LINK_S = 0.5
@@ -25,10 +24,7 @@ SLOW_LINK_S = 0.5
 @pytest.fixture
 def command(command: EngineCommand) -> EngineCommand:
     """The engine whose NIC is made up."""
-    program = Path(command.program).with_name("dutperf-engine-fake-nic")
-    if not program.exists():
-        pytest.skip("no engine with a NIC that is made up: its build needs GoogleTest")
-    return EngineCommand(str(program))
+    return with_fake_nic(command)
 
 
 def measured(open_engine: OpenEngine, links_may_fall: bool = False) -> TrialResult:

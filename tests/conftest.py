@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from dutperf.lab import site
+from undisturbed import NOT_SHOWN
+
+MOST_NOT_SHOWN = 10
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -16,6 +19,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("root") and os.geteuid() != 0:
             item.add_marker(pytest.mark.skip(reason="needs root for network namespaces"))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A machine can be too busy for some tests. For more than a few, it is no machine to test on, or the tester calls good trials invalid."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = [] if reporter is None else [report for report in reporter.stats.get("skipped", []) if NOT_SHOWN in str(report.longrepr)]
+    if len(skipped) > MOST_NOT_SHOWN and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        print(f"\n{len(skipped)} tests could not show what they should, more than {MOST_NOT_SHOWN}")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,15 +15,14 @@ from cards.machine import Guest
 from dutperf import config, traffic
 from dutperf.conditions import Conditions
 from dutperf.config import Setup
-from dutperf.model import TrialResult, Verdict
+from dutperf.model import TrialResult
 from dutperf.tester import Progress, ProgressCallback, TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
 from dutperf.tester.process import EngineProcess
+from undisturbed import PATIENCE_S, valid
 
 SLOW_FPS = 2_000
 """Frames/s each way that the emulated processor has time for."""
-PATIENCE_S = 60
-"""Others may take the host's cores for half a minute."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +60,6 @@ class Bench:
     def run_valid(self, *arguments: Any, **conditions: Any) -> TrialResult:
         """The first valid result."""
         return valid(lambda: self.run(*arguments, **conditions))
-
-
-def valid(run: Callable[[], TrialResult]) -> TrialResult:
-    """The first valid result: a busy host holds a guest up, and a trial says so then."""
-    began_s = time.monotonic()
-    results = [result := run()]
-    while result.verdict is not Verdict.VALID and time.monotonic() - began_s < PATIENCE_S:
-        results.append(result := run())
-    assert result.verdict is Verdict.VALID, [result.causes for result in results]
-    return result
 
 
 def causes(result: TrialResult) -> set[str]:

@@ -25,11 +25,10 @@ from dutperf.conditions import Conditions
 from dutperf.engine_on import engine_on
 from dutperf.model import Direction, TrialResult
 from dutperf.tester import TesterError
-from dutperf.validity import DUT_DISTURBED
 from siitperf_files import ROUTER, TRANSLATOR, link_commands, with_lines
+from undisturbed import LOSS_IS_CERTAIN, valid
 
 from .test_commands import dutperf
-from .test_measuring import valid
 
 pytestmark = pytest.mark.root
 BY_HAND = Path(__file__).with_name("by_hand.sh")
@@ -82,12 +81,7 @@ def bench(kind: str, name: str, max_frame_size: int = 1518, **engine: Any) -> It
 
 def received(run: Callable[[], TrialResult]) -> int:
     """Of the first trial of which the tester is sure. Others' work on the DUT's core is nothing to a limit that is far below what the core can do."""
-    for _ in range(30):
-        result = run()
-        if {cause.code for cause in result.causes} <= {DUT_DISTURBED}:
-            break
-    assert {cause.code for cause in result.causes} <= {DUT_DISTURBED}, result.causes
-    return result.directions()[Direction.FORWARD].received
+    return valid(run, LOSS_IS_CERTAIN).directions()[Direction.FORWARD].received
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="with one core there is nothing to choose")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 
 from dutperf.model import Stamping, TrialResult, Verdict
 from dutperf.tester import TesterError
+from undisturbed import LOSS_IS_CERTAIN, valid
 
 from .measuring import Bench, bench
 
@@ -38,20 +38,6 @@ def tayga() -> Iterator[Bench]:
     """TAYGA as a stateless NAT64 gateway."""
     with bench("tayga-siit") as ready:
         yield ready
-
-
-PATIENCE_S = 90
-"""Others may take one of two cores for half a minute."""
-
-
-def valid(run: Callable[[], TrialResult], attempts: int = 10) -> TrialResult:
-    """The first valid result."""
-    began_s = time.monotonic()
-    results = [result := run()]
-    while result.verdict is not Verdict.VALID and (len(results) < attempts or time.monotonic() - began_s < PATIENCE_S):
-        results.append(result := run())
-    assert result.verdict is Verdict.VALID, [result.causes for result in results]
-    return result
 
 
 def sent(result: TrialResult) -> int:
@@ -171,14 +157,14 @@ def test_the_kernel_forwarded_exactly_what_was_sent(router: Bench) -> None:
 def test_above_the_routers_limit_every_loss_is_the_routers() -> None:
     """`limit rate` lets through its rate and its burst: known truth."""
     with bench("kernel-ipv4", {"limit_fps": "5000", "burst": "100"}) as ready:
-        result = valid(lambda: ready.run(20_000, directions="forward", duration_s=1))
+        result = valid(lambda: ready.run(20_000, directions="forward", duration_s=1), LOSS_IS_CERTAIN)
     assert result.forward is not None
     assert result.forward.received == pytest.approx(5_100, rel=0.01)
 
 
 def test_random_loss_is_measured() -> None:
     with bench("kernel-ipv4", {"loss": "0.01"}) as ready:
-        result = valid(lambda: ready.run(20_000, directions="forward", duration_s=1))
+        result = valid(lambda: ready.run(20_000, directions="forward", duration_s=1), LOSS_IS_CERTAIN)
     assert result.forward is not None
     assert 120 <= result.forward.lost <= 285  # 200 expected, 99.99 % of the time within six standard deviations
 
@@ -207,7 +193,7 @@ def test_a_rate_beyond_reach_is_no_loss_of_the_dut(router: Bench) -> None:
 
 def test_a_dut_interface_that_is_down_is_the_duts_loss(router: Bench) -> None:
     router.in_dut("ip", "link", "set", "dr", "down")
-    result = valid(lambda: router.run(SLOW_FPS, directions="forward"))
+    result = valid(lambda: router.run(SLOW_FPS, directions="forward"), LOSS_IS_CERTAIN)
     assert result.forward is not None
     assert (result.forward.sent, result.forward.received) == (1000, 0)
     assert not result.link_up.right
@@ -217,7 +203,7 @@ def test_a_dut_interface_that_is_down_is_the_duts_loss(router: Bench) -> None:
 def test_a_gateway_that_was_killed_is_the_duts_loss(tayga: Bench) -> None:
     assert valid(lambda: tayga.run(SLOW_FPS)).worst_loss_ratio == 0
     os.kill(tayga.tayga(), signal.SIGKILL)
-    result = valid(lambda: tayga.run(SLOW_FPS))
+    result = valid(lambda: tayga.run(SLOW_FPS), LOSS_IS_CERTAIN)
     for counts in result.directions().values():
         assert counts.received == 0
 

@@ -14,16 +14,16 @@ from dutperf import traffic
 from dutperf.conditions import Conditions
 from dutperf.lab.refdut import DirectionTruth, Properties, RefDut, Truth
 from dutperf.model import DirectionCounts, FieldMode, Stamping, TrialResult, Verdict
+from undisturbed import until
 
 from .measuring import Bench, bench
-from .test_commands import dutperf
+from .test_commands import dutperf, measured
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
 FPS = 2_000
 FRAMES = 1_000
 """Of each direction, in half a second."""
-ATTEMPTS = 8
 
 
 def truth_of(ready: Bench) -> RefDut:
@@ -34,13 +34,10 @@ def truth_of(ready: Bench) -> RefDut:
 def test_throughput_is_the_capacity_and_the_queues_share(tmp_path: Path) -> None:
     """In 1 s a queue of 500 frames takes up what exceeds the capacity by 501 frames/s."""
     options = [text for pair in ("capacity_fps=20000", "queue=500") for text in ("--lab-option", pair)]
-    search = ["--directions", "forward", "--duration", "1", "--drain", "0.2", "--repetitions", "1"]
+    search = ["--directions", "forward", "--duration", "1", "--drain", "0.2"]
     range_ = ["--min-rate", "20000", "--max-rate", "21000", "--resolution", "60"]
-    done = dutperf("throughput", "--lab", "refdut-ipv4", *options, *search, *range_, "--json", "--out", str(tmp_path / "out"))
-    assert done.returncode == 0, done.stderr
-    point = json.loads(done.stdout)["points"][0]
-    print(point["throughput_fps"])
-    assert point["throughput_fps"]["median"] == pytest.approx(20_501, rel=0.005)
+    truth = pytest.approx(20_501, rel=0.005)
+    assert measured(tmp_path, truth.__eq__, "--lab", "refdut-ipv4", *options, *search, *range_) == truth
 
 
 @pytest.fixture(scope="module", params=["refdut-ipv4", "refdut-siit", "refdut-siit link=memif"])
@@ -62,17 +59,20 @@ def undisturbed(
     Whether it kept its schedule does not matter here: what was sent late must be accounted for as well.
     """
     dut = truth_of(ready)
-    for _ in range(ATTEMPTS):
+
+    def measure() -> tuple[TrialResult, Truth]:
         dut.configure(properties)
         if befall is not None:
             befall(dut)
-        result = ready.run(rate_fps, **conditions)
-        truth = dut.counters()
+        return ready.run(rate_fps, **conditions), dut.counters()
+
+    def nothing_between(measured: tuple[TrialResult, Truth]) -> bool:
+        result, truth = measured
         between = [port.lost_before + port.lost_after for port in (truth.left, truth.right)]
         between += [counts.dut_input_drops + sum(counts.tester_drops.values()) for counts in result.directions().values()]
-        if result.verdict is not Verdict.ABORTED and not any(between):
-            return result, truth
-    raise AssertionError((result.causes, between))
+        return result.verdict is not Verdict.ABORTED and not any(between)
+
+    return until(measure, nothing_between)
 
 
 def seen(counts: DirectionCounts) -> dict[str, int]:

@@ -7,9 +7,10 @@ import socket
 
 import pytest
 
+from undisturbed import valid
+
 from .measuring import bench
 from .stations import ETH_P_ALL, PACKET_OUTGOING, in_namespace
-from .test_measuring import valid
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 

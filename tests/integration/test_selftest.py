@@ -4,29 +4,32 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dutperf.endings import INVALID
+from undisturbed import until
 
 from .test_commands import dutperf
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
-ATTEMPTS = 4
-
 
 def test_known_loss_is_measured_to_the_frame_and_a_busy_machine_is_no_wrong_number(tmp_path: Path) -> None:
-    for attempt in range(ATTEMPTS):
-        table = tmp_path / f"{attempt}.md"
-        arguments = ["--quick", "--only", "frame-loss", "--json", "--markdown", str(table), "--out", str(tmp_path / f"out{attempt}")]
+    runs, table = count(), tmp_path / "table.md"
+
+    def measure() -> tuple[int, dict[str, Any]]:
+        arguments = ["--quick", "--only", "frame-loss", "--json", "--markdown", str(table), "--out", str(tmp_path / f"out{next(runs)}")]
         done = dutperf("selftest", *arguments)
         assert done.stdout, done.stderr
         findings = {one["figure"]: one for one in json.loads(done.stdout)["findings"]}
         assert done.returncode in (0, INVALID), findings
-        if done.returncode == 0:
-            break
+        return done.returncode, findings
+
+    _, findings = until(measure, lambda measured: measured[0] == 0, fewest=2)
     assert findings["frame loss"]["measured"] == pytest.approx(10)
     assert findings["frames lost, all trials"]["true"] == findings["frames lost, all trials"]["measured"] > 0
     assert "| frame-loss | frame loss, % | 10 | 10 |" in table.read_text()

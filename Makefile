@@ -45,7 +45,8 @@ example: build
 test: setup-dev
 	@scripts/build cards
 	meson test -C build --print-errorlogs
-	$(VENV)/python -m pytest
+	$(VENV)/python -m pytest --numprocesses auto tests/unit
+	$(VENV)/python -m pytest --ignore tests/unit
 
 cards:
 	@scripts/setup cards

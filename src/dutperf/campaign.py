@@ -42,8 +42,10 @@ WAITS = 3
 """How often a DUT may be away at one load. Then the silence is what that load does to it."""
 
 
-def measure(definition: Definition, tester: Tester, plan: Plan, out: Path, observer: Observer) -> Summary:
+def measure(definition: Definition, tester: Tester, plan: Plan, out: Path, observer: Observer, first_trial: int = 0) -> Summary:
     """Measure every frame size by one procedure; writes ``out/journal.jsonl`` and ``out/summary.json``.
+
+    ``first_trial``: number of the first trial. A late frame of another run on the same test bench is known by its number.
 
     A DUT that forwards nothing ends the run: its point has a message instead of a result, see :meth:`Summary.without_number`.
     Interrupted or failed, the run still leaves a summary of what was measured, and the exception goes on to the caller.
@@ -56,9 +58,9 @@ def measure(definition: Definition, tester: Tester, plan: Plan, out: Path, obser
     procedure = definition.make(plan)
     described = _described(definition, procedure, plan)
     with JournalWriter.create(out) as journal, _ending(journal, definition) as ending:
-        journal.write("plan", format=FORMAT, dutperf=__version__, invocation=list(plan.invocation), source=dict(plan.source), **described)
+        journal.write("plan", format=FORMAT, dutperf=__version__, invocation=list(plan.invocation), source=dict(plan.source), first_trial=first_trial, **described)
         journal.write("environment", **_environment(tester, plan))
-        ending["message"] = _run(procedure, Campaign(definition.name, tester, plan, journal, observer))
+        ending["message"] = _run(procedure, Campaign(definition.name, tester, plan, journal, observer, first_trial))
     return write_summary(out, definition.point)
 
 
@@ -93,7 +95,7 @@ def resume(tester: Tester, plan: Plan, journal: ResumedJournal, observer: Observ
     with _ending(journal, definition) as ending:
         if not known:
             journal.write("environment", **environment)
-        ending["message"] = _run(procedure, Campaign(definition.name, continued, plan, journal, observer))
+        ending["message"] = _run(procedure, Campaign(definition.name, continued, plan, journal, observer, journal.plan.get("first_trial", 0)))
     return write_summary(journal.directory, definition.point)
 
 
@@ -148,13 +150,13 @@ def _ending(journal: JournalWriter, definition: Definition) -> Iterator[dict[str
 class Campaign:
     """The bench of a procedure (:class:`dutperf.procedure.bench.Bench`)."""
 
-    def __init__(self, procedure: str, tester: Tester, plan: Plan, journal: JournalWriter, observer: Observer) -> None:
+    def __init__(self, procedure: str, tester: Tester, plan: Plan, journal: JournalWriter, observer: Observer, first_trial: int = 0) -> None:
         self._procedure = procedure
         self._tester = tester
         self._plan = plan
         self._journal = journal
         self._observer = observer
-        self._number = 0
+        self._number = first_trial
         self._trials = 0
         self._timed_trials = 0
         self._timed_s = 0.0

@@ -263,11 +263,12 @@ class Conditions(Value):
 
     @property
     def mix(self) -> str:
-        """What tells the traffic of a measurement from that of another beside it: ``-native50-networks256``, ``-bursts32``, empty for the usual."""
+        """What tells the traffic of a measurement from that of another beside it: ``-forward``, ``-native50-networks256``, ``-bursts32``, empty for the usual."""
+        direction = "" if self.directions == "both" else f"-{self.directions}"
         native = f"-native{self.native_percent:g}" if self.native_percent else ""
         pattern = "" if self.pattern == "constant" else "-" + self.pattern.replace(":", "")
         within = "" if self.burst_rate is None else "-at" + self.burst_rate.text().replace("%", "pc")
-        return native + (f"-networks{self.networks}" if self.networks > 1 else "") + pattern + within
+        return direction + native + (f"-networks{self.networks}" if self.networks > 1 else "") + pattern + within
 
     def loss_goals(self) -> tuple[float, ...]:
         """The loss ratios up to which a trial passes, the strictest first: the goals, or the one loss tolerance."""

@@ -24,8 +24,8 @@ import fcntl
 import json
 import os
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -231,6 +231,17 @@ def is_complete(events: list[Event]) -> bool:
     return ending(events).get("outcome") in _FINAL
 
 
+def next_trial(events: list[Event]) -> int:
+    """Number of the trial that follows the last one of a journal, the probes for a DUT that was away included."""
+    number = plan_of(events).get("first_trial", 0)
+    for event in events:
+        if event["event"] == "trial":
+            number = event["trial"]["trial"] + 1
+        elif event["event"] == "wait":
+            number += event["probes"]
+    return int(number)
+
+
 def read(directory: Path) -> list[Event]:
     """The events of the journal in ``directory``. A last line that is not whole (the run was killed while writing it) is left out.
 
@@ -273,16 +284,34 @@ def claim(directory: Path, files: Sequence[str], holds: str, or_else: str = "") 
     _make_directory(directory / files[0])
 
 
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """No second process holds the file meanwhile: it says what a run, or a suite of them, is for.
+
+    Raises:
+        JournalError: it cannot be opened, or another process holds it.
+    """
+    descriptor = _open_alone(path)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file that is derived from journals, or says what they are for; a reader never sees half of it.
+    """Write a file that is derived from journals, or says what they are for; a reader never sees half of it, and a crash leaves the old one or the new.
 
     Raises:
         WriteError: it cannot be written.
     """
     fresh = path.with_suffix(".tmp")
     try:
-        fresh.write_bytes(content.encode() if isinstance(content, str) else content)
+        with fresh.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
         fresh.replace(path)
+        _sync_directory(path.parent)
     except OSError as error:
         with suppress(OSError):
             fresh.unlink(missing_ok=True)

@@ -54,6 +54,11 @@ def _run(directory: Path, watching: Watching) -> Summary:
 
 
 def _suite(directory: Path, watching: Watching) -> SuiteSummary:
+    with suite.held(directory):  # before the DUT's set-up: a live run has it already, and a tear-down would end it
+        return _rest_of_suite(directory, watching)
+
+
+def _rest_of_suite(directory: Path, watching: Watching) -> SuiteSummary:
     document, measurements = suite.read(directory)
     if suite.is_complete(measurements, directory):
         return suite.summarise(measurements, directory)

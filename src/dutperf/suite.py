@@ -120,14 +120,23 @@ def begin(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: W
         one.definition.make(bench.plan(_with_some_throughput(one)))
     journal.claim(out, (SUITE, JOURNAL, SUMMARY), "the results of another run", f", or go on with: dutperf resume {out}")
     journal.write_whole(out / SUITE, json.dumps(_document(measurements, bench.plan(measurements[0].conditions)), indent=2) + "\n")
-    return go_on(measurements, bench, out, watch)
+    with held(out):
+        return go_on(measurements, bench, out, watch)
+
+
+def held(directory: Path) -> AbstractContextManager[None]:
+    """No second process measures the suite in ``directory`` meanwhile. Raises JournalError where one does."""
+    return journal.held(directory / SUITE)
 
 
 def go_on(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch) -> SuiteSummary:
-    """Measure what is left of the suite in ``out``. Raises as :func:`begin` does."""
+    """Measure what is left of the suite in ``out``, which is :func:`held`. Raises as :func:`begin` does."""
     parts: dict[str, Part] = {}
+    first_trial = 0
     for number, one in enumerate(measurements, start=1):
-        parts[one.name] = _part(one, number, parts, bench, _Course(out, watch))
+        parts[one.name] = _part(one, number, parts, bench, _Course(out, watch, first_trial))
+        if _has_begun(out / one.name):
+            first_trial = journal.next_trial(journal.read(out / one.name))
         summary = _write(out, parts)
     return summary
 
@@ -231,6 +240,8 @@ def _with_some_throughput(one: Measurement) -> Conditions:
 class _Course:
     out: Path
     watch: Watch
+    first_trial: int
+    """No two trials of a suite have one number, so that late frames of one part are not taken for those of the next."""
 
 
 def _part(one: Measurement, number: int, parts: Mapping[str, Part], bench: Bench, course: _Course) -> Part:
@@ -239,7 +250,7 @@ def _part(one: Measurement, number: int, parts: Mapping[str, Part], bench: Bench
     if ready is None:
         return made.model_copy(update={"note": note})
     with course.watch(ready, number) as observer:
-        summary = _advance(ready, bench, course.out / one.name, observer)
+        summary = _advance(ready, bench, course.out / one.name, observer, course.first_trial)
     return made.model_copy(update={"note": note, "summary": summary})
 
 
@@ -258,11 +269,11 @@ def _at_throughput(one: Measurement, parts: Mapping[str, Part]) -> tuple[Measure
     return replace(one, conditions=one.conditions.model_copy(update={"found": found, "frame_sizes": tuple(found)})), note
 
 
-def _advance(one: Measurement, bench: Bench, directory: Path, observer: Observer) -> Summary:
+def _advance(one: Measurement, bench: Bench, directory: Path, observer: Observer, first_trial: int) -> Summary:
     """Begin a run, or go on with it, or read what it found."""
     plan = bench.plan(one.conditions)
     if not _has_begun(directory):
-        return campaign.measure(one.definition, bench.tester, plan, directory, observer)
+        return campaign.measure(one.definition, bench.tester, plan, directory, observer, first_trial)
     with ResumedJournal.open(directory) as recorded:
         if recorded.is_complete:
             return write_summary(directory, one.definition.point)

@@ -148,9 +148,16 @@ def test_a_load_has_a_second_chance_at_each_length() -> None:
     assert (found.value_fps, found.limited_by) == (100_000, LimitedBy.RANGE)
 
 
-def test_a_load_that_cannot_be_measured_twice_ends_the_search() -> None:
+@pytest.mark.parametrize("loses_more", [0, 1])
+def test_a_load_that_cannot_be_measured_twice_ends_the_search(loses_more: int) -> None:
+    """Whatever was lost: in trials that are not valid that differs from one to the next, and says nothing."""
     turns = iter(range(MOST_TRIALS))
-    found, offered = search(TO_100K, lambda rate, length: UNMEASURABLE if next(turns) >= 4 else capable_of(54_321)(rate, length))
+
+    def measure(rate: int, length: float) -> Told:
+        turn = next(turns)
+        return (Outcome.UNMEASURABLE, Loss(turn * loses_more, 1000)) if turn >= 4 else capable_of(54_321)(rate, length)
+
+    found, offered = search(TO_100K, measure)
     assert len(offered) == 6
     assert offered[4] == offered[5]
     assert (found.above_fps, found.limited_by) == (offered[5][0], LimitedBy.TESTER)

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dutperf import journal, procedure, suite
+from dutperf import journal, procedure, resumption, suite
 from dutperf.campaign import Observer, Plan
 from dutperf.conditions import Conditions, Rate
 from dutperf.journal import JOURNAL, JournalError
@@ -67,6 +67,11 @@ ARRANGED = [
     pytest.param([("pdv", {})], [("throughput", None), ("pdv", "throughput")], id="throughput although nobody asked for it"),
     pytest.param([("pdv", {"rate": RATE})], [("pdv", None)], id="a given rate needs none"),
     pytest.param([("pdv", {"found": {84: 1, 128: 1}})], [("pdv", None)], id="nor does an earlier result"),
+    pytest.param(
+        [("latency", {"directions": "forward"}), ("pdv", {})],
+        [("throughput-forward", None), ("latency-forward", "throughput-forward"), ("throughput", None), ("pdv", "throughput")],
+        id="a throughput in one direction is none of both",
+    ),
     pytest.param([("frame-loss", {}), ("throughput", {})], [("throughput", None), ("frame-loss", None)], id="loss does not depend on it"),
     pytest.param(
         [("throughput", {}), ("throughput", NATIVE), ("ipdv", {}), ("ipdv", NATIVE | {"networks": 256})],
@@ -144,6 +149,39 @@ def test_everything_is_measured_and_what_depends_on_it_at_the_throughput(tmp_pat
     for part in summary.measurements:
         assert part.summary is not None
         assert json.loads((tmp_path / part.name / "summary.json").read_text()) == part.summary.model_dump(mode="json")
+
+
+def test_a_suite_that_is_being_measured_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even the DUT is set up: the live run has done so, and a tear-down would take the DUT from it."""
+    begun(tmp_path)
+    (tmp_path / RUNS[-1] / JOURNAL).unlink()
+
+    def set_up(*_: Any, **__: Any) -> Any:
+        raise AssertionError("the DUT is set up under the run that measures it")
+
+    monkeypatch.setattr(resumption, "bench", set_up)
+    with suite.held(tmp_path), pytest.raises(JournalError, match=r"suite\.json is being written: its run goes on in another process"):
+        resumption.go_on(tmp_path, lambda _measurements: nullcontext(Watched()))
+
+
+def test_a_suite_is_held_while_it_is_measured(tmp_path: Path) -> None:
+    class Curious(SimulatedTester):
+        def run(self, trial: Any, on_progress: ProgressCallback | None = None) -> Any:
+            with pytest.raises(JournalError, match="in another process"), suite.held(tmp_path):
+                pass
+            return super().run(trial, on_progress)
+
+    tester = Curious(SimulatedDut(capacity_fps=CAPACITY_FPS))
+    begun(tmp_path, SimulatedBench(tester))
+    assert tester.trials
+
+
+def test_no_two_trials_of_a_suite_have_one_number(tmp_path: Path) -> None:
+    """A late frame is known by its trial's number: it must not count in the part after its own."""
+    tester = SimulatedTester(SimulatedDut(capacity_fps=CAPACITY_FPS))
+    begun(tmp_path, SimulatedBench(tester))
+    numbers = [trial.trial for trial in tester.trials]
+    assert numbers == list(range(len(numbers)))
 
 
 def test_what_was_measured_is_not_written_over(tmp_path: Path) -> None:

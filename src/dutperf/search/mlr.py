@@ -146,7 +146,7 @@ class MlrSearch:
         return None if self._silent else self._learn(silent)
 
     def _again_or_lower(self, told: _Trial) -> _Trial | None:
-        is_second = self._offered[-2:-1] == [told]
+        is_second = any((one.load_fps, one.duration_s, one.outcome) == (told.load_fps, told.duration_s, told.outcome) for one in self._offered[-2:-1])
         if not is_second and self._second_chances < SECOND_CHANCES:
             self._second_chances += 1
             return _Trial(told.load_fps, told.duration_s)

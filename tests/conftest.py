@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,12 @@ from dutperf.lab import site
 from undisturbed import NOT_SHOWN
 
 MOST_NOT_SHOWN = 10
+
+
+def pytest_configure() -> None:
+    """Some tests press Ctrl-C. A shell that runs these in the background has it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

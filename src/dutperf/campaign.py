@@ -58,7 +58,9 @@ def measure(definition: Definition, tester: Tester, plan: Plan, out: Path, obser
     procedure = definition.make(plan)
     described = _described(definition, procedure, plan)
     with JournalWriter.create(out) as journal, _ending(journal, definition) as ending:
-        journal.write("plan", format=FORMAT, dutperf=__version__, invocation=list(plan.invocation), source=dict(plan.source), first_trial=first_trial, **described)
+        journal.write(
+            "plan", format=FORMAT, dutperf=__version__, invocation=list(plan.invocation), source=dict(plan.source), first_trial=first_trial, **described
+        )
         journal.write("environment", **_environment(tester, plan))
         ending["message"] = _run(procedure, Campaign(definition.name, tester, plan, journal, observer, first_trial))
     return write_summary(out, definition.point)

@@ -72,8 +72,10 @@ class Stopped(StrEnum):
     """As many as were asked for."""
     NARROW = "narrow enough"
     MAXIMUM = "maximum"
-    NOTHING = "nothing passed"
-    """Not even the upper end of the interval is a number: more repetitions would not make it one."""
+    NOTHING = "no number"
+    """Not even the upper end of the interval is one, because nothing passed or the tester was the limit: more repetitions would not make it one."""
+    VOID = "one without a result"
+    """A repetition that takes the figures away: more of them would not bring them back."""
 
 
 def parse(text: str) -> Rule:

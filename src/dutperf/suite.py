@@ -37,7 +37,7 @@ FORMAT = 1
 LONGEST_SEARCH_TRIAL_S = 60.0
 """Sending time of a throughput trial that nobody asked for: as long as the trials that need it, but no longer than RFC 2544 section 24 asks for."""
 SOME_FPS = 1_000_000
-"""Stands for a throughput that is not known yet, while the rest of the conditions is checked."""
+"""Stands for a throughput that is not known yet, or more than there can be, while the rest of the conditions is checked."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def begin(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: W
         TesterError: the tester cannot work at all.
     """
     for one in measurements:
-        one.definition.make(bench.plan(_with_some_throughput(one)))
+        one.definition.make(bench.plan(_with_some_throughput(one, bench.plan(one.conditions))))
     journal.claim(out, (SUITE, JOURNAL, SUMMARY), "the results of another run", f", or go on with: dutperf resume {out}")
     journal.write_whole(out / SUITE, json.dumps(_document(measurements, bench.plan(measurements[0].conditions)), indent=2) + "\n")
     with held(out):
@@ -227,10 +227,17 @@ def _measurement_of(definition: Definition, conditions: Conditions, label: str) 
     return Measurement(definition.name + label, definition, conditions, throughput_of)
 
 
-def _with_some_throughput(one: Measurement) -> Conditions:
+def _with_some_throughput(one: Measurement, plan: Plan) -> Conditions:
+    """One that is possible: not above the media's maximum, nor above the rate of a burst's frames."""
     if one.throughput_of is None:
         return one.conditions
-    return one.conditions.model_copy(update={"found": dict.fromkeys(one.conditions.frame_sizes, SOME_FPS)})
+
+    def some_fps(frame_size: int) -> int:
+        media_fps, within = plan.maximum_fps(frame_size), one.conditions.burst_rate
+        known = [media_fps] if within is None or (within.unit == "percent" and media_fps is None) else [media_fps, within.fps(media_fps)]
+        return min([SOME_FPS, *(fps for fps in known if fps is not None)])
+
+    return one.conditions.model_copy(update={"found": {size: some_fps(size) for size in one.conditions.frame_sizes}})
 
 
 # --- measuring -------------------------------------------------------------------------------------------------------------------------------

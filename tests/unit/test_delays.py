@@ -21,7 +21,7 @@ from dutperf.cli import options
 from dutperf.conditions import Conditions, Rate
 from dutperf.config import ConfigError
 from dutperf.model import LimitedBy, Stamping
-from dutperf.repetition import Auto
+from dutperf.repetition import Auto, Stopped
 from dutperf.report import points
 from dutperf.report.summary import summarise
 from dutperf.results import throughput_found
@@ -97,9 +97,12 @@ def test_a_dut_that_forwards_nothing_has_no_figures(tmp_path: Path, name: str) -
 
 @pytest.mark.parametrize("name", ["latency", "pdv", "ipdv"])
 def test_a_rate_beyond_the_tester_has_no_figures(tmp_path: Path, name: str) -> None:
-    _, summary = delays(name, SimulatedDut(), tmp_path, SimulatedLimits(send_fps=5000))
+    tester, summary = delays(name, SimulatedDut(), tmp_path, SimulatedLimits(send_fps=5000))
+    assert len(tester.trials) == campaign.ATTEMPTS, "a second repetition would not bring the figures back"
     [point] = summary.points
     assert not point.has_number
+    assert "ended early" not in point.message
+    assert point.repetitions.stopped is Stopped.VOID
     assert point.limited_by is LimitedBy.TESTER
     assert point.limited_by_tester
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dutperf import campaign
 from dutperf.campaign import PlanError, Summary
 from dutperf.conditions import Rate
 from dutperf.model import Direction, LimitedBy
@@ -79,9 +80,11 @@ def test_a_dut_that_is_not_overloaded_has_no_recovery_time(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("dut", [SimulatedDut(capacity_fps=50_000, recovery_s=100), SimulatedDut(capacity_fps=20_000)])
 def test_a_dut_that_does_not_recover_has_no_number(dut: SimulatedDut, tmp_path: Path) -> None:
-    _, point, _ = recovery(dut, tmp_path)
+    tester, point, _ = recovery(dut, tmp_path)
     assert not point.has_number
-    assert "forward: in 2 of 2 repetitions frames were still lost" in point.message
+    assert "forward: in 1 of 1 repetitions frames were still lost" in point.message
+    assert "ended early" not in point.message
+    assert len(tester.trials) == 1
 
 
 def test_a_lossy_dut_does_not_recover(tmp_path: Path) -> None:
@@ -97,9 +100,10 @@ def test_a_dead_dut_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_what_the_tester_cannot_send_is_its_limit(tmp_path: Path) -> None:
-    _, point, _ = recovery(SimulatedDut(capacity_fps=50_000), tmp_path, SimulatedLimits(send_fps=30_000))
+    tester, point, _ = recovery(SimulatedDut(capacity_fps=50_000), tmp_path, SimulatedLimits(send_fps=30_000))
     assert point.limited_by is LimitedBy.TESTER
     assert not point.has_number
+    assert len(tester.trials) == campaign.ATTEMPTS, "a second repetition would not bring the figures back"
 
 
 @pytest.mark.parametrize(("conditions", "option"), [({"overload_s": 120}, "overload_s"), ({"rate": None}, "rate"), ({"rate": Rate.parse("5%")}, "rate")])

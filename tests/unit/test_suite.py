@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +198,26 @@ def test_what_cannot_be_measured_is_said_before_anything_is_sent(tmp_path: Path)
         suite.begin(suite.arrange(wanted(("throughput", conditions()), ("latency", conditions(tag_after_s=1)))), bench, tmp_path / "out", Watched())
     assert (caught.value.option, bench.tester.trials) == ("tag_after_s", [])
     assert not (tmp_path / "out").exists()
+
+
+def test_bursts_that_are_possible_are_not_refused_before_the_throughput_is_known(tmp_path: Path) -> None:
+    """1,518 bytes on 10 Gbit/s: 812,743 frames/s are the most, also within a burst."""
+    chosen = conditions(pattern="bursts:32", burst_rate=Rate.parse("100%"), frame_sizes=(1518,), max_rate=Rate.parse("60k"))
+    made: list[int] = []
+
+    class OnMedia(SimulatedBench):
+        def plan(self, conditions: Conditions) -> Plan:
+            planned = plan(812_743, **dict(conditions))
+
+            def make_trial(frame_size: int, rate_fps: int, number: int) -> Any:
+                made.append(rate_fps)
+                assert rate_fps <= 812_743, "the frames of a burst would come more slowly than on average"
+                return planned.make_trial(frame_size, rate_fps, number)
+
+            return replace(planned, make_trial=make_trial)
+
+    suite.begin(suite.arrange(wanted(("latency", chosen))), OnMedia(), tmp_path / "out", Watched())
+    assert made
 
 
 class Cut(SimulatedTester):

@@ -359,6 +359,8 @@ def _stopped(conditions: Conditions, kind: Kind, events: list[dict[str, Any]]) -
     """Why no further repetition is needed after those of ``events``; None where one is, or the DUT had died."""
     if any(event["silent"] for event in events):
         return None
+    if any(not event["valid"] for event in events):
+        return Stopped.VOID
     figures = [[event["figures_ms"].get(direction.value) for event in events] for direction in conditions.active()]
     return repetition.stopped(conditions.repetitions, *([None if one is None else one[kind.headline] for one in each] for each in figures))
 

@@ -15,10 +15,12 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from dutperf.conditions import Conditions
+from dutperf.journal import Event
 from dutperf.model import Direction, DirectionCounts, LimitedBy, Trial, Value, Verdict
 from dutperf.procedure import evidence
 from dutperf.procedure.bench import Bench, Place, Plan, fixed_repetitions, frame_limits
 from dutperf.procedure.during import During
+from dutperf.repetition import Stopped
 from dutperf.report import charts, points
 from dutperf.report.charts import Chart
 from dutperf.report.points import PointBuilder, Recorded, Row, Trials
@@ -77,30 +79,42 @@ class TimesProcedure:
 
     def run(self, bench: Bench) -> str | None:
         """See :meth:`dutperf.procedure.bench.Procedure.run`. Ends before its time where the DUT forwards nothing."""
-        places = [(size, repetition) for size in self._rates for repetition in range(1, self._repetitions + 1)]
-        for done, (size, repetition) in enumerate(places):
-            place = Place(size, repetition, self._repetitions, lower_fps=None, upper_fps=None, trials_left=len(places) - done)
-            message = self._measure(bench, place)
-            if message is not None:
-                return message
+        for sizes_done, size in enumerate(self._rates):
+            events, later = list[Event](), (len(self._rates) - sizes_done - 1) * self._repetitions
+            while _stopped(events, self._repetitions) is None:
+                left = self._repetitions - len(events) + later
+                place = Place(size, len(events) + 1, self._repetitions, lower_fps=None, upper_fps=None, trials_left=left)
+                events.append(self._measure(bench, place))
+                bench.record(self._kind.name, **events[-1])
+                if events[-1]["silent"]:
+                    return str(events[-1]["message"])
         return None
 
-    def _measure(self, bench: Bench, place: Place) -> str | None:
+    def _measure(self, bench: Bench, place: Place) -> Event:
+        """The members of a repetition's event."""
         rates, conditions = self._rates[place.frame_size], self._plan.conditions
         result = bench.measure(rates["rate_fps"], place, lambda trial: self._kind.amend(trial, conditions, rates), self._during)
         valid = result.verdict is Verdict.VALID
         silence = evidence.silence(result) if valid and evidence.silent_directions(result) else None
         usable = result.directions() if valid and silence is None else {}
-        bench.record(
-            self._kind.name,
-            frame_size=place.frame_size,
-            repetition=place.repetition,
-            valid=valid,
-            silent=silence is not None,
-            message=silence or (evidence.losses(result) if valid else evidence.invalidity(result)),
-            readings={direction.value: self._kind.read(counts, conditions, rates).model_dump(mode="json") for direction, counts in usable.items()},
-        )
-        return silence
+        return {
+            "frame_size": place.frame_size,
+            "repetition": place.repetition,
+            "valid": valid,
+            "silent": silence is not None,
+            "message": silence or (evidence.losses(result) if valid else evidence.invalidity(result)),
+            "readings": {direction.value: self._kind.read(counts, conditions, rates).model_dump(mode="json") for direction, counts in usable.items()},
+        }
+
+
+def _stopped(events: Sequence[Event], repetitions: int) -> Stopped | None:
+    """Why no further repetition is needed; None where one is. One that is not valid takes all figures away, and so does one that was not over anywhere."""
+    if any(not event["valid"] for event in events):
+        return Stopped.VOID
+    voided = {name for event in events for name, reading in event["readings"].items() if reading["outcome"] == "not_over"}
+    if events and voided >= set(events[0]["readings"]):
+        return Stopped.VOID
+    return Stopped.NUMBER if len(events) >= repetitions else None
 
 
 class Times(Value):
@@ -165,6 +179,7 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
 
     def build(recorded: Recorded) -> TimesPoint:
         events = recorded.of(kind.name)
+        rule = fixed_repetitions(recorded.conditions)
         beyond = any(not event["valid"] for event in events)
         readings = {direction.value: _readings(events, direction) for direction in recorded.conditions.active()}
         rates = {name: recorded.frame[name] for name in recorded.frame if name.endswith("_fps") and name != "media_maximum_fps"}
@@ -177,7 +192,7 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
             limited_by=LimitedBy.TESTER if beyond else None,
             repetitions=len(events),
             trials=points.trials(recorded.of("result")),
-            message=f"{kind.said(rates)}: {_message(events, readings)}{recorded.shortfall(len(events))}",
+            message=f"{kind.said(rates)}: {_message(events, readings)}{recorded.shortfall(len(events), _stopped(events, rule))}",
         )
 
     return build

@@ -59,9 +59,20 @@ def test_a_lab_gets_cables_for_the_frames_asked_for(monkeypatch: pytest.MonkeyPa
 
 
 def test_labs_are_listed_brought_up_and_taken_down(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert "tayga-siit" in dutperf("lab", "list").stdout
+    listed = dutperf("lab", "list").stdout
+    assert "tayga-siit" in listed
+    assert "capacity_fps" not in listed, "options are shown lab by lab"
+
     monkeypatch.setattr(lab, "up", lambda name, given: tmp_path / f"{name}-{given['k']}.yaml")
     result = dutperf("lab", "up", "one", "--lab-option", "k=v")
     assert (result.exit_code, result.stdout) == (0, f"{tmp_path / 'one-v.yaml'}\n")
     monkeypatch.setattr(lab, "down", lambda name: name == "one")
     assert (dutperf("lab", "down", "one").exit_code, dutperf("lab", "down", "two").exit_code) == (0, 1)
+
+
+def test_a_lab_is_shown_with_its_options() -> None:
+    shown = dutperf("lab", "show", "refdut-ipv4").stdout
+    assert "capacity_fps" in shown
+    unknown = dutperf("lab", "show", "refdut")
+    assert unknown.exit_code == 2
+    assert "did you mean refdut-" in unknown.stderr

@@ -12,7 +12,7 @@ import pytest
 from dutperf import campaign, journal, patience
 from dutperf.conditions import Rate
 from dutperf.journal import JOURNAL, ResumedJournal
-from dutperf.model import Cause, LimitedBy, LinkState, Trial, TrialResult, Verdict, to_json
+from dutperf.model import Cause, Direction, LimitedBy, LinkState, Trial, TrialResult, Verdict, to_json
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.validity import LINK_DOWN
@@ -54,12 +54,12 @@ class Restarting(SimulatedTester):
     away_s: tuple[tuple[float, float], ...] = ()
     answers_arp: bool = False
     begun_s: list[float] = field(default_factory=list)
+    capable: SimulatedDut = field(default_factory=lambda: SimulatedDut(capacity_fps=TRUTH_FPS))
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
         self.begun_s.append(self.clock.now_s)
         away = any(start <= self.clock.now_s - 1000 < end for start, end in self.away_s)
-        capacity = SimulatedDut(capacity_fps=TRUTH_FPS)
-        self.dut = SimulatedDut(silent=frozenset(trial.streams())) if away else capacity
+        self.dut = SimulatedDut(silent=frozenset(trial.streams())) if away else self.capable
         result = super().run(trial, on_progress)
         self.clock.now_s += trial.whole_s
         return result.model_copy(update={"dut_answered": NOWHERE}) if away and not self.answers_arp else result
@@ -100,6 +100,29 @@ def test_trials_and_probes_have_numbers_of_their_own(clock: Clock, tmp_path: Pat
     tester = Restarting(clock=clock, away_s=((12, 40),))
     measure(tester, plan(dut_patience_s=60), tmp_path)
     assert [one.trial for one in tester.trials] == list(range(len(tester.trials)))
+
+
+def test_a_burst_that_met_a_dut_which_was_down_is_not_what_happened_above_the_longest_one(clock: Clock, tmp_path: Path) -> None:
+    """It was offered again, and lost less then."""
+
+    @dataclass
+    class DownOnce(Restarting):
+        down_at: int = 0
+
+        def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+            down = trial.intended(Direction.FORWARD) == self.down_at
+            self.down_at = 0 if down else self.down_at
+            self.capable = SimulatedDut(capacity_fps=TRUTH_FPS, queue_frames=100)
+            self.away_s = ((0, 10**6),) if down else ()
+            return super().run(trial, on_progress)
+
+    what = plan(dut_patience_s=60, rate=Rate.parse(f"{TRUTH_FPS}"), max_rate=Rate.parse("100k"), max_burst_s=5.0, repetitions=1)
+    [calm] = measure(DownOnce(clock=clock), what, tmp_path / "calm", "back-to-back").points
+    clock.now_s = 1000.0
+    [point] = measure(DownOnce(clock=clock, down_at=calm.above.frames), what, tmp_path / "run", "back-to-back").points
+    assert [event["answered"] for event in waits(tmp_path / "run")] == [True]
+    assert point.above == calm.above
+    assert point.above.forward.lost < point.above.frames
 
 
 SILENT: list[tuple[dict[str, Any], bool, int]] = [

@@ -22,6 +22,7 @@ EXAMPLES = {
     "compare": "results/before results/after --format markdown",
     "lab": "up tayga-siit",
     "lab list": "",
+    "lab show": "refdut-ipv4",
     "lab up": "kernel-ipv4 --lab-option limit_fps=60000 --lab-option burst=1000",
     "lab down": "kernel-ipv4",
     "convert": "siitperf.conf > gateway.yaml",

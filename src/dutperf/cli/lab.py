@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -20,12 +21,24 @@ Name = Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.l
 
 @app.command("list", epilog=epilog("lab list"))
 def list_labs() -> None:
-    """Say which labs there are, and their options."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("lab", "what it is", "options (--lab-option KEY=VALUE)"):
-        table.add_column(column)
-    for info in lab.list_labs():
-        table.add_row(info.name, info.summary, "\n".join(f"{name}: {text}" for name, text in info.options.items()))
+    """Say which labs there are."""
+    _print(("lab", "what it is"), [(info.name, info.summary) for info in lab.list_labs()])
+    say("options of a lab: dutperf lab show NAME")
+
+
+@app.command("show", epilog=epilog("lab show"))
+def show_lab(name: Name) -> None:
+    """Say what a lab is, and its options."""
+    with reported():
+        info = lab.describe(name)
+        show.line(f"{info.name}: {info.summary}")
+        _print(("option (--lab-option KEY=VALUE)", "what it does"), list(info.options.items()))
+
+
+def _print(columns: Sequence[str], rows: Sequence[tuple[str, str]]) -> None:
+    table = Table(*columns, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
     show.output().print(table)
 
 

@@ -22,7 +22,7 @@ from dutperf.lab.errors import LabError
 from dutperf.lab.signals import endings_unwind, endings_wait
 from dutperf.lab.site import Site, exclusively, records, remove_leftovers
 
-__all__ = ["LabError", "LabInfo", "bring_up", "down", "list_labs", "up"]
+__all__ = ["LabError", "LabInfo", "bring_up", "describe", "down", "list_labs", "up"]
 
 _ALL: tuple[Lab[Any], ...] = (tayga_siit.LAB, *kernel_router.LABS, *reference.LABS, loopback.LAB)
 _LABS = {lab.name: lab for lab in _ALL}
@@ -39,7 +39,13 @@ class LabInfo:
 
 def list_labs() -> list[LabInfo]:
     """All labs, whether or not this machine can have them."""
-    return [LabInfo(lab.name, lab.summary, _described(lab.options)) for lab in _LABS.values()]
+    return [describe(name) for name in _LABS]
+
+
+def describe(name: str) -> LabInfo:
+    """The lab ``name``. Raises LabError where there is none of that name."""
+    lab = _lab(name)
+    return LabInfo(lab.name, lab.summary, _described(lab.options))
 
 
 @contextlib.contextmanager

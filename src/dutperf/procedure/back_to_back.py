@@ -339,7 +339,7 @@ def point(recorded: Recorded) -> BackToBackPoint:
         **_figures(found, frame, rule),
         timing_frames=max((search["timing_frames"] for search in found), default=0),
         limited_by=(None if decisive is None else decisive["limited_by"]) if frame["measured"] else unneeded,
-        above=_above(found, recorded.of("result")),
+        above=_above(found, repeated_searches.without_waits(recorded.of("result"), recorded.of("wait"))),
         repetitions=Repetitions(finished=len(found), stopped=stopped),
         trials=points.trials(recorded.of("result")),
         message=_message(found, frame) + (recorded.shortfall(len(found), stopped) if frame["measured"] else ""),

@@ -32,3 +32,9 @@ def message(found: Sequence[Event], above: str) -> str:
     alike = sum(search["limited_by"] == one["limited_by"] for search in found)
     share = "" if alike == len(found) or one["silent"] else f"in {alike} of {len(found)} repetitions "
     return share + str(one["message"])
+
+
+def without_waits(results: Sequence[Event], waits: Sequence[Event]) -> list[Event]:
+    """The ``result`` events without trials that met a DUT which was down and came back: they were repeated, and show nothing of a load."""
+    met = {(wait["repetition"], wait["trial"]) for wait in waits if wait["answered"]}
+    return [event for event in results if (event["repetition"], event.get("trial")) not in met]

@@ -322,7 +322,7 @@ def point(recorded: Recorded) -> ThroughputPoint:
     found, results, rule = recorded.of("search"), recorded.of("result"), recorded.conditions.repetitions
     decisive = repeated_searches.decisive(found, ABOVE)
     repetitions = _repetitions(found, rule)
-    steady = _without_waits(results, recorded.of("wait"))
+    steady = repeated_searches.without_waits(results, recorded.of("wait"))
     return ThroughputPoint(
         frame_size=recorded.frame["frame_size"],
         frame_size_ipv4=recorded.frame["frame_size_ipv4"],
@@ -388,12 +388,6 @@ def _above(searches: list[Event], results: list[Event]) -> Above | None:
         return None
     rate_fps, result = min(failed, key=lambda trial: (trial[0], -trial[1].worst_loss_ratio))
     return Above(rate_fps=rate_fps, **points.losses(result))
-
-
-def _without_waits(results: list[Event], waits: list[Event]) -> list[Event]:
-    """Without trials that met a DUT which was down and came back: they were repeated."""
-    met = {(wait["repetition"], wait["trial"]) for wait in waits if wait["answered"]}
-    return [event for event in results if (event["repetition"], event.get("trial")) not in met]
 
 
 PROCEDURE = Definition(

@@ -263,7 +263,7 @@ class Conditions(Value):
 
     @property
     def mix(self) -> str:
-        """What tells the traffic of a measurement from that of another beside it: ``-forward``, ``-native50-networks256``, ``-bursts32``; empty for the usual."""
+        """What tells the traffic of a measurement from that of another beside it, empty for the usual: ``-native50-networks256``, ``-forward-bursts32``."""
         direction = "" if self.directions == "both" else f"-{self.directions}"
         native = f"-native{self.native_percent:g}" if self.native_percent else ""
         pattern = "" if self.pattern == "constant" else "-" + self.pattern.replace(":", "")

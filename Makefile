@@ -51,7 +51,7 @@ test: setup-dev
 cards:
 	@scripts/setup cards
 	@scripts/build cards
-	$(VENV)/python -m pytest tests/cards -m "cards or not cards"
+	$(VENV)/python -m pytest --numprocesses 2 --dist loadgroup tests/cards -m "cards or not cards"
 
 test-report:
 	@scripts/setup browser

@@ -96,6 +96,15 @@ def refusal(guest: Guest, sides: dict[str, Any] | None = None, max_frame_size: i
     return refused.value
 
 
+def one_sentence(guest: Guest, side: str = "left", sides: dict[str, Any] | None = None) -> str:
+    """What the engine says of a port that it cannot have."""
+    refused = refusal(guest, sides)
+    assert refused.code == "port_unavailable"
+    assert refused.field == f"{side}.port"
+    assert "\n" not in str(refused)
+    return str(refused)
+
+
 @contextlib.contextmanager
 def asked(guest: Guest) -> Iterator[Callable[..., dict[str, Any]]]:
     """A new engine that is asked by hand: a function of a method and its parameters which returns the engine's answer."""

@@ -6,15 +6,35 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from cards import image, machine
 from cards.machine import MODELS, Guest, Machine
 
+HERE = Path(__file__).parent
+ORDER = ("test_documents", *MODELS, "test_networks")
+"""The longest group first."""
 _REFUSED_DMA = re.compile(r"DMAR: \[DMA .*? fault addr .*")
 _AT_THE_START = re.compile(r"\[DMA Read .*fault addr 0x0 ")
 """QEMU's vmxnet3 reads address 0 when its port is started, whatever the driver gave it: before a trial, and no frame."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a guest follow each other, and go to one process where several share the work (``--dist loadgroup``)."""
+    groups = {item: _group(item) for item in items if item.path.parent == HERE}
+    for item, group in groups.items():
+        item.add_marker(pytest.mark.xdist_group(group))
+    places = [place for place, item in enumerate(items) if item in groups]
+    for place, item in zip(places, sorted(groups, key=lambda item: (ORDER.index(groups[item]), item.path.stem)), strict=True):
+        items[place] = item
+
+
+def _group(item: pytest.Item) -> str:
+    """The model of the guest's cards, or the file whose tests have guests of their own."""
+    called: dict[str, str] = item.callspec.params if hasattr(item, "callspec") else {}
+    return called.get("model") or {"test_obstacles": "e1000e", "test_one_card": "e1000e", "test_virtio": "virtio"}.get(item.path.stem, item.path.stem)
 
 
 @pytest.fixture(scope="session")

@@ -29,6 +29,7 @@ MODELS: Mapping[str, dict[str, str]] = {
 BOOT_S = 120
 """Seconds that the guest has to boot: ten are enough where nobody else works."""
 MEMORY_MB = 3072
+HUGE_PAGES_FILE = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 HUGE_PAGES = 700
 """Of 2 MB, for two queues and long frames."""
 

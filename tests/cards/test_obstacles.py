@@ -4,17 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from cards.bench import JOINED, bench, refusal
+from cards.bench import JOINED, bench, one_sentence, refusal
 from cards.conftest import Guests, watched
-from cards.machine import HUGE_PAGES, Guest, Machine
+from cards.machine import HUGE_PAGES, HUGE_PAGES_FILE, Guest, Machine
 
 pytestmark = pytest.mark.cards
-
-HUGE_PAGES_FILE = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 
 
 @pytest.fixture
@@ -23,15 +20,6 @@ def card_machine(guests: Guests) -> Iterator[Guest]:
     with watched(guests.of(Machine("e1000e"))) as ready:
         yield ready
         ready.run(f"echo {HUGE_PAGES} > {HUGE_PAGES_FILE}")
-
-
-def one_sentence(guest: Guest, side: str = "left", sides: dict[str, Any] | None = None) -> str:
-    """What the engine says of a port that it cannot have."""
-    refused = refusal(guest, sides)
-    assert refused.code == "port_unavailable"
-    assert refused.field == f"{side}.port"
-    assert "\n" not in str(refused)
-    return str(refused)
 
 
 def test_a_card_that_the_kernel_uses(card_machine: Guest) -> None:
@@ -90,34 +78,3 @@ def test_behind_an_iommu_small_pages_are_enough(guests: Guests, model: str) -> N
             guest.run(f"echo {HUGE_PAGES} > {HUGE_PAGES_FILE}")
     for counts in result.directions().values():
         assert counts.sent == counts.received == counts.intended
-
-
-@pytest.mark.parametrize("model", ["e1000e", "virtio"])
-def test_without_an_iommu(guests: Guests, model: str) -> None:
-    """vfio-pci takes no card then; uio_pci_generic does, and the engine uses physical addresses."""
-    guest = guests.of(Machine(model, iommu=False))
-    guest.run("bind vfio-pci " + " ".join(guest.cards) + " || true")
-    assert "it has no IOMMU group, without which vfio-pci takes no card: turn on the IOMMU" in one_sentence(guest)
-    guest.run("modprobe uio_pci_generic; bind uio_pci_generic " + " ".join(guest.cards))
-    with bench(guest) as ready:
-        result = ready.run_valid()
-    for counts in result.directions().values():
-        assert counts.sent == counts.received == counts.intended
-        assert counts.other_received == {}
-    guest.run(f"echo 0 > {HUGE_PAGES_FILE}")
-    try:
-        refused = refusal(guest, memory="auto")
-    finally:
-        guest.run(f"echo {HUGE_PAGES} > {HUGE_PAGES_FILE}")
-    assert refused.code == "no_memory"
-    assert "without one a card needs huge pages: reserve them" in str(refused)
-
-
-def test_a_card_that_was_told_what_its_network_carries(guests: Guests) -> None:
-    """The host of a virtio card may say so (virtio 1.1, 5.1.4)."""
-    with watched(guests.of(Machine("virtio", options={"host_mtu": "1500"}))) as guest:
-        refused = refusal(guest, max_frame_size=2048)
-        assert refused.code == "port_unavailable"
-        assert "takes frames of 1518 bytes at most, not of 2048" in str(refused)
-        with bench(guest) as ready:
-            ready.run_valid(frame_sizes=(1518,))

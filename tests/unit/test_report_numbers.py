@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import simulated_run
 from dutperf import procedure, results
-from dutperf.report import export, tables
+from dutperf.report import export, places, tables
 from dutperf.report.html import REPORT
 from dutperf.report.measured import Measured
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
@@ -86,7 +86,7 @@ def test_plots_of_results_have_the_summary_s_numbers(name: str, measured: dict[s
     drawn = {value for chart in charts for curve in chart.curves for value in (*curve.y, *(end for bar in curve.bars for end in bar))}
     assert drawn
     assert drawn <= known | {value * 100 for value in known}
-    medians = {point[1] for point in tables.flat(points) if point[0].endswith(".median") and "conditional" not in point[0]}
+    medians = {point[1] for point in places.flat(points) if point[0].endswith(".median") and "conditional" not in point[0]}
     if name in ("throughput", "latency", "ipdv"):
         assert medians <= drawn
 
@@ -155,4 +155,4 @@ flat_json = st.recursive(
 
 @given(flat_json)
 def test_nothing_gets_lost_when_figures_are_laid_flat(value: Any) -> None:
-    assert sum((numbers(leaf) for _, leaf in tables.flat(value)), Counter()) == numbers(value)
+    assert sum((numbers(leaf) for _, leaf in places.flat(value)), Counter()) == numbers(value)

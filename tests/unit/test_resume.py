@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -20,13 +21,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import simulated_run
-from dutperf import campaign, journal, procedure
+from dutperf import campaign, host, journal, procedure
 from dutperf.campaign import Summary
 from dutperf.conditions import Rate
 from dutperf.journal import JOURNAL, JournalError, JournalWriter, ResumedJournal, WriteError
 from dutperf.model import Trial, TrialResult
 from dutperf.repetition import Auto
 from dutperf.report import summary as report
+from dutperf.report import tables
 from dutperf.report.summary import SUMMARY
 from dutperf.tester import ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
@@ -243,6 +245,21 @@ def test_a_run_that_ended_by_an_error_or_an_interruption_goes_on(error: BaseExce
         summary = campaign.resume(SimulatedTester(dut), plan(), recorded, Log())
     assert timeless(summary) == timeless(expected)
     assert "ended early" not in json.dumps(timeless(summary))
+
+
+def test_a_run_that_goes_on_elsewhere_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = Failing(SimulatedDut(capacity_fps=54_321))
+    broken.fails = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        measure(broken, plan(), tmp_path)
+    here = host.environment()
+    monkeypatch.setattr(host, "environment", lambda: here | {"kernel": "9.9.9", "uptime_s": 1})
+    with ResumedJournal.open(tmp_path) as recorded:
+        summary = campaign.resume(SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(), recorded, Log())
+    [move] = summary.moves
+    assert (move.name, move.before, move.now) == ("host.kernel", here["kernel"], "9.9.9")
+    [said] = [text for text, warns in tables.messages(summary) if warns]
+    assert re.search(r"resumed at \S+ on another host kernel: \S+ before, 9\.9\.9 from then on", said)
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------------------------------

@@ -6,12 +6,12 @@ RFC 2544 section 10 and RFC 8219 section 5 ask that results name their condition
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
 from dutperf.model import Value
-from dutperf.report import tables, words
+from dutperf.report import places, words
 from dutperf.report.measured import Measured
 
 
@@ -43,8 +43,6 @@ MEANINGS = ("procedure", "definition", "subtract_calibration")
 """Conditions without which figures of the same name are not the same."""
 LOOSE = ("seed", "found", "delays_to", "dut")
 """What is noted alone, with all its members."""
-HOST = ("name", "cpu", "cores", "usable_cores", "kernel", "kernel_options", "governor", "clock_source")
-TESTER = ("engine", "dpdk", "cores", "left.driver", "right.driver", "memory.mode")
 _EACH_TIME = ("engine.netns", "engine.dut_netns")
 """Of the set-up: a lab gives them another name each time."""
 _NAMES = {"procedure": "procedure", "definition": "definition of latency", "subtract_calibration": "the tester's own delay is taken from latencies"}
@@ -65,22 +63,16 @@ def _stated(one: Measured) -> Iterator[tuple[str, Any]]:
     yield "procedure", summary.procedure
     for name, value in summary.conditions.items():
         if name not in ("ranges", "series"):
-            yield from tables.flat(words.rates(value), name)
+            yield from places.flat(words.rates(value), name)
     for frame in plan["frames"]:
-        yield from tables.flat(frame.get("subtracted", {}), f"subtracted at {frame['frame_size']} bytes")
-    yield from tables.flat(plan.get("source", {}), "set-up")
-    config = {name: value for name, value in tables.flat(plan.get("config", {})) if not name.startswith("dut.") and name not in _EACH_TIME}
+        yield from places.flat(frame.get("subtracted", {}), f"subtracted at {frame['frame_size']} bytes")
+    yield from places.flat(plan.get("source", {}), "set-up")
+    config = {name: value for name, value in places.flat(plan.get("config", {})) if not name.startswith("dut.") and name not in _EACH_TIME}
     yield from ((f"set-up.{name}", value) for name, value in config.items())
-    yield from ((f"dut.{name}", value) for name, value in tables.flat(summary.dut) if name != "control")
+    yield from ((f"dut.{name}", value) for name, value in places.flat(summary.dut) if name != "control")
     yield "dutperf", plan.get("dutperf")
-    yield from _known(summary.environment.get("host", {}), HOST, "host")
-    yield from _known(summary.environment.get("tester", {}), TESTER, "tester")
+    yield from places.stated(summary.environment)
     yield from ((f"deviation from {deviation.clause}", deviation.text) for deviation in summary.deviations)
-
-
-def _known(members: Mapping[str, Any], names: tuple[str, ...], prefix: str) -> Iterator[tuple[str, Any]]:
-    values = dict(tables.flat(members))
-    yield from ((f"{prefix}.{name}", values[name]) for name in names if name in values)
 
 
 def _weight(name: str) -> Weight:

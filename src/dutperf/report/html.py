@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import __version__
-from dutperf.report import figures, tables, words
+from dutperf.report import figures, places, tables, words
 from dutperf.report.charts import Chart
 from dutperf.report.measured import Measured, moment
 from dutperf.report.tables import Table
@@ -76,7 +76,7 @@ def _box(side: str, config: Mapping[str, Any]) -> Box:
 
 
 def _dut(plan: Mapping[str, Any], config: Mapping[str, Any]) -> list[tuple[str, str]]:
-    identity = [(str(name), words.text(value)) for name, value in tables.flat(plan["dut"]) if name not in ("name", "version")]
+    identity = [(str(name), words.text(value)) for name, value in places.flat(plan["dut"]) if name not in ("name", "version")]
     media = [("media", f"{config['media_mbps']:,} Mbit/s")] if config.get("media_mbps") else []
     versions = {config[side].get("version") for side in ("left", "right")}
     return [("task", "translates between IPv4 and IPv6" if len(versions) > 1 else "forwards"), *identity, *media]
@@ -157,12 +157,12 @@ def _environment(one: Measured) -> dict[str, Any]:
 def _ranges(one: Measured) -> Table:
     """The limits of each frame size's rates, as the plan had them."""
     assert one.summary is not None
-    rows = tables.uniform([dict(tables.flat(frame)) for frame in one.summary.conditions["ranges"]])
+    rows = tables.uniform([dict(places.flat(frame)) for frame in one.summary.conditions["ranges"]])
     return Table(f"rates of {one.name}", tuple(name.replace("_", " ") for name in rows[0]), tuple(tuple(map(words.text, row.values())) for row in rows))
 
 
 def _named(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, str]:
-    return {words.name_of(name, names): words.text(value) for name, value in tables.flat(values)}
+    return {words.name_of(name, names): words.text(value) for name, value in places.flat(values)}
 
 
 def _merged(by_measurement: Mapping[str, Mapping[str, str]]) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -13,8 +13,9 @@ from dutperf import journal
 from dutperf.conditions import Conditions
 from dutperf.journal import Event
 from dutperf.model import Value
-from dutperf.report import idle_help
+from dutperf.report import idle_help, places
 from dutperf.report.deviations import Deviation, deviations
+from dutperf.report.places import Move
 from dutperf.report.points import Point, PointBuilder, Recorded, of_kind
 
 SUMMARY = "summary.json"
@@ -31,6 +32,8 @@ class Summary(Value):
     points: tuple[SerializeAsAny[Point], ...]
     idle_help: tuple[str, ...] = ()
     """Help of hardware that was asked for and did nothing."""
+    moves: tuple[Move, ...] = ()
+    """What of host and tester was otherwise after the run was resumed; ``environment`` is that of its beginning."""
 
     def without_number(self) -> tuple[Point, ...]:
         """The points that have no result: nothing passed, the DUT forwards nothing, or the run ended before."""
@@ -67,6 +70,7 @@ def summarise(events: list[Event], build: PointBuilder) -> Summary:
         deviations=deviations(conditions, procedure=plan["procedure"], frames=plan["frames"], repetitions=finished),
         points=points,
         idle_help=_idle_help(events),
+        moves=places.moves(events),
     )
 
 

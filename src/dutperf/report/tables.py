@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dutperf.report.places import flat
 from dutperf.report.points import Row
 from dutperf.report.summary import Summary
 
@@ -39,7 +40,7 @@ def results(summary: Summary) -> Table:
 def messages(summary: Summary) -> list[tuple[str, bool]]:
     """What the figures of each frame size rest on, and what else is to be said of it and of the run; with whether it warns that the tester was the limit."""
     of_points = [message for point in summary.points for message in _messages(point.frame_size, point.message, point.remarks(), point.limited_by_tester)]
-    return of_points + [(text, False) for text in summary.idle_help]
+    return of_points + [(text, False) for text in summary.idle_help] + [(move.said(), True) for move in summary.moves]
 
 
 def dut_name(dut: Mapping[str, Any]) -> str:
@@ -58,18 +59,6 @@ def uniform(rows: Sequence[Record]) -> list[Record]:
     """The same records, each with all the names that any of them has."""
     names = dict.fromkeys(name for row in rows for name in row)
     return [{name: row.get(name) for name in names} for row in rows]
-
-
-def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The leaves of JSON types by their dotted names; a list of plain values is a leaf."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from flat(inner, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, list) and any(isinstance(entry, Mapping | list) for entry in value):
-        for number, entry in enumerate(value):
-            yield from flat(entry, f"{name}.{number}")
-    else:
-        yield name, value
 
 
 def _of_point(point: Mapping[str, Any], series: str | None) -> Iterator[Record]:

@@ -129,6 +129,8 @@ def throughput_found(directory: Path, conditions: Conditions) -> dict[int, int]:
         PlanError: there is no summary of a throughput run, one without a number, or one of another mix.
     """
     place = suite.throughput_in(directory, conditions)
+    if place != directory and not place.exists():
+        raise PlanError(f"{directory} holds a throughput of other traffic at most, no {place.name}", option="found")
     try:
         summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
         medians = {point["frame_size"]: point["throughput_fps"]["median"] for point in summary["points"]}

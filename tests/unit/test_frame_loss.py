@@ -312,7 +312,7 @@ def test_the_summary_has_its_form_and_comes_from_the_journal_alone(tmp_path: Pat
     (tmp_path / SUMMARY).unlink()
     assert write_summary(tmp_path, PROCEDURE.point) == summary
     assert json.loads((tmp_path / SUMMARY).read_text()) == before
-    assert set(before) == {"procedure", "dut", "environment", "conditions", "deviations", "points", "idle_help"}
+    assert set(before) == {"procedure", "dut", "environment", "conditions", "deviations", "points", "idle_help", "moves"}
     assert (before["procedure"], before["conditions"]["search"]["algorithm"]) == ("frame-loss", "series")
     assert not {"resolution", "min_rate", "initial_rate"} & set(before["conditions"])
     [point] = before["points"]

@@ -54,7 +54,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
     summary = measure(SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(frame_sizes=(84, 1518), seed=5), tmp_path)
     written = json.loads((tmp_path / SUMMARY).read_text())
     assert written == summary.model_dump(mode="json")
-    assert set(written) == {"procedure", "dut", "environment", "conditions", "deviations", "points", "idle_help"}
+    assert set(written) == {"procedure", "dut", "environment", "conditions", "deviations", "points", "idle_help", "moves"}
     assert (written["procedure"], written["dut"]) == ("throughput", {"name": "simulated"})
     assert set(written["environment"]) == {"started", "host", "tester"}
     conditions = written["conditions"]

@@ -16,9 +16,10 @@ MOST_NOT_SHOWN = 10
 
 
 def pytest_configure() -> None:
-    """Some tests press Ctrl-C. A shell that runs these in the background has it ignored."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Some tests press Ctrl-C or hang up. A shell that runs these in the background has both ignored, and so have their child processes."""
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

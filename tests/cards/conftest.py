@@ -91,6 +91,7 @@ def guest(model: str, guests: Guests) -> Iterator[Guest]:
 @contextlib.contextmanager
 def watched(ready: Guest) -> Iterator[Guest]:
     """``ready`` with its cards at vfio-pci; no card may reach for memory that is not its engine's."""
+    ready.stop_engine()  # of the test before: while it holds a card, no driver gets that
     ready.run("bind vfio-pci " + " ".join(ready.cards))
     said = len(ready.console())
     ready.trials.clear()

@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from dutperf.engine_on import engine_on
 from dutperf.model import Direction, TrialResult
 from dutperf.tester import TesterError
 from siitperf_files import ROUTER, TRANSLATOR, link_commands, with_lines
-from undisturbed import LOSS_IS_CERTAIN, valid
+from undisturbed import LOSS_IS_CERTAIN, until, valid
 
 from .test_commands import dutperf
 
@@ -249,8 +250,8 @@ def test_siitperfs_binary_search(kind: str, text: str, truth_fps: int | None, tm
             truth_fps = throughput(tmp_path, kind, name, *SEARCH)["throughput_fps"]["median"]
         while high - low > 0.002 * truth_fps:
             rate = (low + high) // 2
-            counts = next((lines(done) for _ in range(12) if (done := tp(tmp_path, name, text, f"84 {rate} 1 500 2 2")).returncode == 0), {})
-            passes = bool(counts) and all(counts.get(f"{way} frames received", count) == count for way, count in sent(counts))
+            counts = lines(until(partial(tp, tmp_path, name, text, f"84 {rate} 1 500 2 2"), lambda done: done.returncode == 0, fewest=12))
+            passes = all(counts.get(f"{way} frames received", count) == count for way, count in sent(counts))
             low, high = (rate, high) if passes else (low, rate)
     print(kind, low, truth_fps)
     assert low == pytest.approx(truth_fps, rel=0.005 if kind == "router" else 0.2)

@@ -9,11 +9,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dutperf.tester import namespace_probe
+from dutperf.tester import namespace_probe, socket_peers
 from dutperf.tester.cpu_sets import Cores, as_list
 from dutperf.tester.dut_core import DutCores
 from dutperf.tester.dut_discovery import Discovery, discover
@@ -42,7 +42,8 @@ class CoreChoice:
         """
         found = self.discovery
         if found is None:
-            return self.told
+            switches = socket_peers.pids(environment.get(side, {}).get("port", "") for side in ("left", "right"))
+            return None if self.told is None else replace(self.told, pids=(*self.told.pids, *switches))
         anywhere = Cores().union(*(work.cores for work in found.floating)) - _loops(environment)
         cores = tuple(sorted(found.cores - _loops(environment))) or (tuple(anywhere) if len(anywhere) == 1 else ())
         readable = os.geteuid() == 0 or not any(work.is_process for work in found.works)  # else their time would look like that of others

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from test_dut_discovery import DUT, facts, process
 
-from dutperf.tester import core_choice, namespace_probe
+from dutperf.tester import core_choice, namespace_probe, socket_peers
 from dutperf.tester.core_choice import CoreChoice, look, told
 from dutperf.tester.dut_core import DutCores
 
@@ -152,3 +152,13 @@ def test_the_probe_reads_a_link_of_rtnetlink() -> None:
     name, peer, number = attribute(3, b"eth1\0"), attribute(5, struct.pack("=i", 4)), attribute(37, struct.pack("=i", 0))
     assert namespace_probe._link(header + name + peer + number) == {"name": "eth1", "index": 7, "peer": 4, "netnsid": 0}
     assert namespace_probe._link(header + name) == {"name": "eth1", "index": 7, "peer": 7, "netnsid": None}
+
+
+def test_a_switch_at_the_other_end_of_a_socket_is_the_dut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its own work on the DUT's core would be that of others."""
+    asked: list[str] = []
+    monkeypatch.setattr(socket_peers, "pids", lambda ports: (asked.extend(ports), (7, 9))[1])
+    environment = {"left": {"port": "virtio_user:/run/t/left"}, "right": {"port": "virtio_user:/run/t/right"}}
+    assert told([1], None, here=True).watched(environment) == DutCores((1,), None, pids=(7, 9))
+    assert asked == ["virtio_user:/run/t/left", "virtio_user:/run/t/right"]
+    assert told([1], None, here=False).watched(environment) is None

@@ -232,7 +232,7 @@ def is_complete(events: list[Event]) -> bool:
 
 
 def next_trial(events: list[Event]) -> int:
-    """Number of the trial that follows the last one of a journal, the probes for a DUT that was away included."""
+    """Number of the trial that follows the last one of a journal; the probes of a DUT that did not answer are trials too."""
     number = plan_of(events).get("first_trial", 0)
     for event in events:
         if event["event"] == "trial":

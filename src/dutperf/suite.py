@@ -135,7 +135,7 @@ def go_on(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: W
     first_trial = 0
     for number, one in enumerate(measurements, start=1):
         parts[one.name] = _part(one, number, parts, bench, _Course(out, watch, first_trial))
-        if _has_begun(out / one.name):
+        if parts[one.name].summary is not None:
             first_trial = journal.next_trial(journal.read(out / one.name))
         summary = _write(out, parts)
     return summary

@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from dutperf.endings import INVALID
 from undisturbed import until
 
 pytestmark = pytest.mark.root
@@ -39,22 +38,24 @@ def dutperf(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]
     return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
 
 
-def measured(tmp_path: Path, right: Callable[[float], bool], *arguments: str) -> float:
-    """The throughput of the first run that is ``right``, or wrong and not limited by the tester, as a busy machine makes it. Nothing passed: 0."""
+def measured(tmp_path: Path, right: Callable[[float], bool], *arguments: str) -> dict[str, Any]:
+    """The summary of the first throughput run, of one frame size, whose median is ``right`` or was not limited by the tester, as a busy machine limits it."""
     runs = count()
 
     def measure() -> dict[str, Any]:
         done = dutperf("throughput", *arguments, "--repetitions", "1", "--json", "--out", str(tmp_path / f"out{next(runs)}"))
-        [point] = json.loads(done.stdout)["points"]
-        assert done.returncode in (0, INVALID), done.stderr
-        return dict(point)
+        summary: dict[str, Any] = json.loads(done.stdout)
+        assert done.returncode == 0 or summary["points"][0]["limited_by"] == "tester", done.stderr
+        return summary
 
-    def throughput(point: dict[str, Any]) -> float:
-        return float(point["throughput_fps"]["median"] or 0)
+    def shows(summary: dict[str, Any]) -> bool:
+        [point] = summary["points"]
+        median = point["throughput_fps"]["median"]
+        return point["limited_by"] != "tester" or (median is not None and right(median))
 
-    found = until(measure, lambda point: point["limited_by"] != "tester" or right(throughput(point)), lambda point: str(point["message"]), fewest=2)
-    print(found["limited_by"], found["throughput_fps"])
-    return throughput(found)
+    found = until(measure, shows, lambda summary: str(summary["points"][0]["message"]), fewest=2)
+    print(found["points"][0]["limited_by"], found["points"][0]["throughput_fps"])
+    return found
 
 
 def namespaces() -> set[str]:
@@ -168,17 +169,20 @@ def test_known_truth(tmp_path: Path) -> None:
     """A router that lets through 60,000 frames/s and a bucket of 1,000: in 5 s trials 60,200."""
     narrow = ["--min-rate", "58000", "--max-rate", "62000", "--resolution", "300"]
     router = ["--lab", "kernel-ipv4", "--lab-option", "limit_fps=60000", "--lab-option", "burst=1000", "--directions", "forward"]
-    truth = pytest.approx(60_200, rel=0.01)
-    assert measured(tmp_path, truth.__eq__, *router, *narrow, "--duration", "5", "--drain", "0.3") == truth
+    [point] = measured(tmp_path, lambda _: False, *router, *narrow, "--duration", "5", "--drain", "0.3")["points"]
+    assert point["limited_by"] == "dut"
+    assert point["throughput_fps"]["median"] == pytest.approx(60_200, rel=0.01)
 
 
 def test_random_loss_with_and_without_tolerance(tmp_path: Path) -> None:
     """With one frame in 10,000 lost, no loss at all is a matter of few frames; a tolerance finds what the router can do."""
-    expected: dict[str, Callable[[float], bool]] = {"0": lambda fps: fps < 30_000, "0.0005": lambda fps: fps == 40_000}
-    for tolerance, right in expected.items():
+    right: dict[str, Callable[[float], bool]] = {"0": lambda fps: fps < 30_000, "0.0005": lambda fps: fps == 40_000}
+    for tolerance in right:
         loss = ["--lab", "kernel-ipv4", "--lab-option", "loss=0.0001", "--directions", "forward", "--loss-tolerance", tolerance]
         search = ["--max-rate", "40000", "--duration", "2", "--drain", "0.2", "--resolution", "5%"]
-        assert right(measured(tmp_path / tolerance, right, *loss, *search))
+        summary = measured(tmp_path / tolerance, right[tolerance], *loss, *search)
+        assert right[tolerance](summary["points"][0]["throughput_fps"]["median"])
+        assert summary["conditions"]["loss_tolerance"] == float(tolerance)
 
 
 def test_frame_loss_of_a_known_router(tmp_path: Path) -> None:

@@ -42,8 +42,10 @@ class CoreChoice:
         """
         found = self.discovery
         if found is None:
+            if self.told is None:
+                return None
             switches = socket_peers.pids(environment.get(side, {}).get("port", "") for side in ("left", "right"))
-            return None if self.told is None else replace(self.told, pids=(*self.told.pids, *switches))
+            return replace(self.told, pids=(*self.told.pids, *switches))
         anywhere = Cores().union(*(work.cores for work in found.floating)) - _loops(environment)
         cores = tuple(sorted(found.cores - _loops(environment))) or (tuple(anywhere) if len(anywhere) == 1 else ())
         readable = os.geteuid() == 0 or not any(work.is_process for work in found.works)  # else their time would look like that of others

@@ -41,8 +41,9 @@ def pids(ports: Iterable[str], listed: str | None = None) -> tuple[int, ...]:
     found = frozenset[int]()
     for path, tester_listens in ends.items():
         named = [one for one in sockets if one.path == path]
-        peers = {one.peer for one in named} - {"0"}
-        found = found.union(*(one.pids for one in (sockets if tester_listens else named) if not tester_listens or one.inode in peers))
+        peers = {one.peer for one in named}
+        owned = [one for one in sockets if one.inode in peers] if tester_listens else named
+        found = found.union(*(one.pids for one in owned))
     return tuple(sorted(found))
 
 

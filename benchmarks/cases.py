@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dutperf.conditions import RFC4814_DESTINATION_PORTS, RFC4814_SOURCE_PORTS
 from dutperf.model import FieldMode, FrameSpec, Stamping, Stream, Tagged, Trial, VaryingAddress, VaryingField
+from dutperf.setup.conditions import RFC4814_DESTINATION_PORTS, RFC4814_SOURCE_PORTS
 
 TRIAL_S = 0.3
 """Sending time of a trial."""

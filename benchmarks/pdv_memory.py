@@ -14,8 +14,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from dutperf.conditions import Rate
 from dutperf.model import FieldMode, FrameSpec, Stamping, Stream, Trial, VaryingField, to_json
+from dutperf.setup.conditions import Rate
 from dutperf.tester.engine import EngineCommand
 from dutperf.tester.process import EngineProcess
 

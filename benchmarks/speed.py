@@ -29,9 +29,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from cases import CASES, Case
 from testpmd import PROGRAM, Testpmd
 
-from dutperf import config, lab, traffic
-from dutperf.config import Setup
+from dutperf import lab
 from dutperf.model import Direction
+from dutperf.setup import configuration, traffic
+from dutperf.setup.configuration import Setup
 from dutperf.tester.engine import EngineCommand, EngineTester
 
 EACH_OF_TWO = Case(f"{PROGRAM}, on each of two null ports")
@@ -146,10 +147,10 @@ def _engine(case: Case, cores: list[int]) -> Iterator[EngineTester]:
 def _setup(case: Case) -> Iterator[Setup]:
     if case.ports in ("null", "ring"):
         sides = {"left": ("198.18.0.2/24", "2001:2::2/64"), "right": ("198.19.0.2/24", "2001:2:0:8000::2/64")}
-        yield config.parse({name: {"port": case.ports, "version": 4, "ipv4": four, "ipv6": six} for name, (four, six) in sides.items()}, "benchmark")
+        yield configuration.parse({name: {"port": case.ports, "version": 4, "ipv4": four, "ipv6": six} for name, (four, six) in sides.items()}, "benchmark")
         return
     with lab.bring_up("loopback", {}) as mapping:
-        yield config.parse(_through(case.ports, mapping), "benchmark")
+        yield configuration.parse(_through(case.ports, mapping), "benchmark")
 
 
 def _through(driver: str, mapping: Mapping[str, Any]) -> dict[str, Any]:

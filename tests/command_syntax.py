@@ -11,8 +11,8 @@ import typer
 
 from dutperf import lab
 from dutperf.cli import app, options
-from dutperf.config import ConfigError
 from dutperf.lab import LabError
+from dutperf.setup.configuration import ConfigError
 
 _CONDITIONS = {*options.EVERY_TRIAL, *options.OF_PROCEDURES} - {"found", "delays_to"}
 

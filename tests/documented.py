@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dutperf import procedure, suite
-from dutperf.campaign import Observer, Plan
-from dutperf.conditions import Conditions, Rate
-from dutperf.suite import Measurement
+from dutperf import procedures
+from dutperf.run import suite
+from dutperf.run.campaign import Observer, Plan
+from dutperf.run.suite import Measurement
+from dutperf.setup.conditions import Conditions, Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, plan
 
@@ -37,7 +38,7 @@ JITTERY = SimulatedDut(capacity_fps=54_321, queue_frames=100, loss_ratio=1e-6, d
 
 @dataclass
 class SimulatedBench:
-    """See :class:`dutperf.suite.Bench`."""
+    """See :class:`dutperf.run.suite.Bench`."""
 
     tester: SimulatedTester
 
@@ -49,7 +50,7 @@ class SimulatedBench:
 def a_suite(**measured: dict[str, Any]) -> tuple[Measurement, ...]:
     """Those procedures; without any, all of MEASURED."""
     chosen = measured or MEASURED
-    return suite.arrange([(procedure.find(name.replace("_", "-")), Conditions(**(SHORT | members))) for name, members in chosen.items()])
+    return suite.arrange([(procedures.find(name.replace("_", "-")), Conditions(**(SHORT | members))) for name, members in chosen.items()])
 
 
 def measure(out: Path, measurements: tuple[Measurement, ...] | None = None) -> Path:

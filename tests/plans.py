@@ -7,22 +7,13 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from dutperf import campaign, procedure, traffic
-from dutperf.campaign import Plan, Status, Summary
-from dutperf.conditions import Conditions
-from dutperf.dut import ByCause
-from dutperf.model import (
-    Away,
-    Direction,
-    DirectionCounts,
-    FieldMode,
-    FrameSpec,
-    Quantiles,
-    Stream,
-    Trial,
-    TrialResult,
-    VaryingField,
-)
+from dutperf import procedures
+from dutperf.model import Away, Direction, DirectionCounts, FieldMode, FrameSpec, Quantiles, Stream, Trial, TrialResult, VaryingField
+from dutperf.run import campaign
+from dutperf.run.campaign import Plan, Status, Summary
+from dutperf.setup import traffic
+from dutperf.setup.conditions import Conditions
+from dutperf.setup.dut import ByCause
 from dutperf.tester import ProgressCallback, Tester
 from dutperf.tester.simulated import SimulatedTester
 
@@ -128,4 +119,4 @@ class Log:
 
 def measure(tester: Tester, what: Plan, out: Path, name: str = "throughput", log: Log | None = None) -> Summary:
     """By the procedure of that name."""
-    return campaign.measure(procedure.find(name), tester, what, out, log or Log())
+    return campaign.measure(procedures.find(name), tester, what, out, log or Log())

@@ -13,7 +13,7 @@ from typer.testing import Result
 
 import command_line
 import documented
-from dutperf.report import tables
+from dutperf.results import tables
 
 NAMES = tuple(documented.MEASURED)
 STRICT = pytest.mark.filterwarnings("error:constrained_layout not applied", "error::pytest.PytestUnraisableExceptionWarning")

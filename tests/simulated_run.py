@@ -15,10 +15,10 @@ import itertools
 from typing import Any
 
 from dutperf import journal
-from dutperf.campaign import Plan, Summary, resume
-from dutperf.conditions import Rate
 from dutperf.journal import JOURNAL, ResumedJournal
 from dutperf.model import Trial
+from dutperf.run.campaign import Plan, Summary, resume
+from dutperf.setup.conditions import Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, measure, plan
 

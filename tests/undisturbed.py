@@ -16,7 +16,7 @@ from typing import TypeVar
 import pytest
 
 from dutperf.model import TrialResult, Verdict
-from dutperf.validity import DUT_DISTURBED
+from dutperf.tester.validity import DUT_DISTURBED
 
 Shown = TypeVar("Shown")
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from documented import CONFIG
-from dutperf import lab, testbench
+from dutperf import lab
+from dutperf.run import testbench
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 
 DUT = SimulatedDut(capacity_fps=40_000, queue_frames=100, delay_us=80, jitter_us=5)

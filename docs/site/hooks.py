@@ -13,7 +13,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from dutperf import lab, procedure
+from dutperf import lab, procedures
 from dutperf.cli import examples, options, reference
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     here = PurePosixPath(page.file.src_uri)
     document = PurePosixPath(BESIDE_THE_CODE.get(str(here), f"docs/{here}"))
     linked = _LINK.sub(lambda found: _between_pages(found["path"], document, here) + (found["anchor"] or ""), markdown)
-    return linked.replace("<!-- procedures -->", procedures()).replace("<!-- labs -->", labs())
+    return linked.replace("<!-- procedures -->", procedure_pages()).replace("<!-- labs -->", labs())
 
 
 def on_page_content(html: str, **_: Any) -> str:
@@ -60,9 +60,9 @@ def commands() -> str:
     return "\n".join([head, *(reference.markdown(page) for page in reference.pages())])
 
 
-def procedures() -> str:
+def procedure_pages() -> str:
     """Every procedure with its options and their defaults."""
-    return "\n\n".join("\n".join(_procedure(definition.name)) for definition in procedure.ALL)
+    return "\n\n".join("\n".join(_procedure(definition.name)) for definition in procedures.ALL)
 
 
 def labs() -> str:
@@ -73,7 +73,7 @@ def labs() -> str:
 
 
 def _procedure(name: str) -> Iterator[str]:
-    definition = procedure.find(name)
+    definition = procedures.find(name)
     yield from (f"* `dutperf {name}`: {definition.summary}", f"    * Example: `{examples.line(name)}`")
     yield "    * Options of its own: " + ", ".join(f"`{options.option_of(member)}`" for member in definition.options)
 

@@ -22,16 +22,18 @@ from typing import Any
 
 from tabulate import tabulate
 
-from dutperf import campaign, config, lab, procedure, traffic
-from dutperf.cli import live
-from dutperf.conditions import Conditions, Rate
-from dutperf.config import Setup
-from dutperf.engine_on import engine_on
+from dutperf import lab, procedures
+from dutperf.cli.output import live
 from dutperf.lab import hosts, netns
 from dutperf.lab.hosts import Hosts
 from dutperf.lab.refdut import Properties, RefDut
+from dutperf.run import campaign
+from dutperf.setup import configuration, traffic
+from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.configuration import Setup
 from dutperf.tester.dut_core import yield_to_the_dut
 from dutperf.tester.engine import EngineTester
+from dutperf.tester.factory import engine_on
 
 LAB = "refdut-ipv4"
 FRAME_SIZE = 1518
@@ -137,11 +139,11 @@ class Bench:
             make_trial=partial(traffic.make_trial, self.setup, conditions),
             maximum_fps=partial(traffic.maximum_fps, self.setup),
             dut={**self.setup.dut.identity(), "properties": properties_of(scenario).model_dump(exclude_defaults=True)},
-            config=config.as_json(self.setup),
+            config=configuration.as_json(self.setup),
             invocation=sys.argv,
         )
         with live.observer() as observer:
-            summary = campaign.measure(procedure.find("throughput"), self.tester, plan, out, observer)
+            summary = campaign.measure(procedures.find("throughput"), self.tester, plan, out, observer)
         point = summary.points[0]
         return Throughput(point.throughput_fps.median, point.limited_by_tester)
 
@@ -153,7 +155,7 @@ def properties_of(scenario: Scenario) -> Properties:
 
 def measure(mapping: Mapping[str, Any], dut: RefDut, size: Size, out: Path) -> dict[str, dict[str, Throughput]]:
     """The throughput of each scenario in each way."""
-    setup = config.parse(dict(mapping), origin=f"lab {LAB}")
+    setup = configuration.parse(dict(mapping), origin=f"lab {LAB}")
     with engine_on(setup, FRAME_SIZE) as tester:
         bench = Bench(setup, tester, dut)
         found: dict[str, dict[str, Throughput]] = {}

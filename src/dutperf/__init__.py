@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dutperf.api import Bench, bench, measure, open_result, procedure_names, resume, trial
-    from dutperf.campaign import PlanError, Status
-    from dutperf.conditions import Conditions, Rate
-    from dutperf.config import ConfigError
+    from dutperf.api.results import Results
     from dutperf.journal import JournalError, WriteError
     from dutperf.lab import LabError, list_labs
     from dutperf.model import TrialResult, Verdict
-    from dutperf.report.measured import Measured
-    from dutperf.results import Results
+    from dutperf.results.measured import Measured
+    from dutperf.run.campaign import PlanError, Status
+    from dutperf.setup.conditions import Conditions, Rate
+    from dutperf.setup.configuration import ConfigError
     from dutperf.tester import TesterError
 
 __version__ = "0.1.0"
@@ -48,14 +48,14 @@ __all__ = [
 
 _PLACES = {
     "dutperf.api": ("Bench", "bench", "measure", "open_result", "procedure_names", "resume", "trial"),
-    "dutperf.campaign": ("PlanError", "Status"),
-    "dutperf.conditions": ("Conditions", "Rate"),
-    "dutperf.config": ("ConfigError",),
+    "dutperf.run.campaign": ("PlanError", "Status"),
+    "dutperf.setup.conditions": ("Conditions", "Rate"),
+    "dutperf.setup.configuration": ("ConfigError",),
     "dutperf.journal": ("JournalError", "WriteError"),
     "dutperf.lab": ("LabError", "list_labs"),
     "dutperf.model": ("TrialResult", "Verdict"),
-    "dutperf.report.measured": ("Measured",),
-    "dutperf.results": ("Results",),
+    "dutperf.results.measured": ("Measured",),
+    "dutperf.api.results": ("Results",),
     "dutperf.tester": ("TesterError",),
 }
 

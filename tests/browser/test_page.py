@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import documented
-from dutperf import results
+from dutperf.api import results
 
 playwright = pytest.importorskip("playwright.sync_api", reason="scripts/setup browser installs it")
 pytestmark = pytest.mark.browser

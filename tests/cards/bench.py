@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from cards.machine import Guest
-from dutperf import config, traffic
-from dutperf.conditions import Conditions
-from dutperf.config import Setup
 from dutperf.model import TrialResult
+from dutperf.setup import configuration, traffic
+from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import Setup
 from dutperf.tester import Progress, ProgressCallback, TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
 from dutperf.tester.process import EngineProcess
@@ -86,7 +86,7 @@ def set_up(guest: Guest, sides: dict[str, Any] | None = None, **engine: Any) -> 
     """The configuration of both cards of a guest."""
     mapping = {name: {"port": card} | side for (name, side), card in zip((sides or JOINED).items(), guest.cards, strict=True)}
     settings = {"memory": "huge_pages", "cores": [1]} | engine  # the other core is the guest's kernel's
-    return config.parse({"engine": settings, **mapping}, origin="test")
+    return configuration.parse({"engine": settings, **mapping}, origin="test")
 
 
 def refusal(guest: Guest, sides: dict[str, Any] | None = None, max_frame_size: int = 1518, **engine: Any) -> TesterError:

@@ -11,9 +11,9 @@ import pytest
 
 from cards.bench import JOINED, SLOW_FPS, asked, bench, causes, refusal, set_up
 from cards.machine import Guest
-from dutperf import traffic
-from dutperf.conditions import Conditions
 from dutperf.model import TrialResult, Verdict
+from dutperf.setup import traffic
+from dutperf.setup.conditions import Conditions
 from dutperf.tester import TesterError
 
 pytestmark = pytest.mark.cards

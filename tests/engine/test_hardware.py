@@ -14,8 +14,8 @@ from typing import Any, get_args
 
 import pytest
 
-from dutperf.config import Help
 from dutperf.model import Bursts, DirectionCounts, FieldMode, Poisson, TrialResult, VaryingAddress, Verdict
+from dutperf.setup.configuration import Help
 from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
 

@@ -13,7 +13,7 @@ import pytest
 from dutperf.model import Question, TrialResult, Verdict
 from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand
-from dutperf.validity import LINK_DOWN
+from dutperf.tester.validity import LINK_DOWN
 
 from .conftest import OpenEngine, with_fake_nic
 from .streams import stream, trial

@@ -13,7 +13,7 @@ import pytest
 from scapy.all import ICMP, IP, TCP, UDP, Ether, ICMPv6EchoReply, ICMPv6EchoRequest, IPv6, Packet, Raw, rdpcap, wrpcap
 
 from dutperf.lab.refdut import PROGRAM, VARIABLE
-from dutperf.programs import find_program
+from dutperf.machine.programs import find_program
 from dutperf.tester.process import EngineProcess
 
 MACS = {"left": "02:00:00:00:00:11", "right": "02:00:00:00:00:12"}

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dutperf import config, lab, traffic
-from dutperf.conditions import Conditions
-from dutperf.config import Setup
-from dutperf.engine_on import engine_on
+from dutperf import lab
 from dutperf.model import TrialResult
+from dutperf.setup import configuration, traffic
+from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import Setup
 from dutperf.tester.engine import EngineTester
+from dutperf.tester.factory import engine_on
 
 MAX_FRAME_SIZE = 1518
 
@@ -92,7 +93,7 @@ def bench(name: str, options: dict[str, str] | None = None, kind: str | None = N
     with lab.bring_up(name, options or {}) as mapping:
         for port in ("left", "right"):
             mapping[port] |= side | ({} if kind is None else {"port": f"{kind}:{mapping[port]['port']}"})
-        setup = config.parse(mapping, origin=f"lab {name}")
+        setup = configuration.parse(mapping, origin=f"lab {name}")
         with engine_on(setup, MAX_FRAME_SIZE) as tester:
             tester.environment()
             yield Bench(setup, tester)

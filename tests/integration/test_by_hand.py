@@ -21,11 +21,11 @@ from typing import Any
 
 import pytest
 
-from dutperf import config, traffic
-from dutperf.conditions import Conditions
-from dutperf.engine_on import engine_on
 from dutperf.model import Direction, TrialResult
+from dutperf.setup import configuration, traffic
+from dutperf.setup.conditions import Conditions
 from dutperf.tester import TesterError
+from dutperf.tester.factory import engine_on
 from siitperf_files import ROUTER, TRANSLATOR, link_commands, with_lines
 from undisturbed import LOSS_IS_CERTAIN, until, valid
 
@@ -70,7 +70,7 @@ def mapping(kind: str, name: str) -> dict[str, Any]:
 @contextmanager
 def bench(kind: str, name: str, max_frame_size: int = 1518, **engine: Any) -> Iterator[tuple[dict[str, Any], Any]]:
     """The engine's environment, and one trial with forward traffic at a rate."""
-    setup = config.parse(mapping(kind, name) | {"engine": {"netns": name, **engine}}, "by hand")
+    setup = configuration.parse(mapping(kind, name) | {"engine": {"netns": name, **engine}}, "by hand")
     with engine_on(setup, max_frame_size) as tester:
 
         def run(rate_fps: int, **conditions: Any) -> TrialResult:

@@ -16,8 +16,8 @@ import pytest
 from scapy.all import IP, UDP, Ether, IPv6, Packet, Raw
 
 from dutperf import lab
-from dutperf.config import load, parse
 from dutperf.lab import LabError, kernel_router, site, tayga_siit
+from dutperf.setup.configuration import load, parse
 
 from .stations import stations_of
 

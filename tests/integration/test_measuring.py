@@ -103,8 +103,8 @@ def test_delays_that_end_at_receive_time_stamps_are_without_the_wait_for_the_pol
 
 def run_on_ports(ready: Bench, names: dict[str, str], stamping: Stamping = Stamping.NONE, **parameters: Any) -> TrialResult:
     """A slow trial on other ports of the same lab, opened with other parameters."""
-    from dutperf import traffic
-    from dutperf.conditions import Conditions
+    from dutperf.setup import traffic
+    from dutperf.setup.conditions import Conditions
     from dutperf.tester.engine import EngineCommand, EngineTester
 
     request = traffic.open_request(ready.setup, 1518) | parameters

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from dutperf import traffic
-from dutperf.conditions import Conditions
 from dutperf.lab.refdut import DirectionTruth, Properties, RefDut, Truth
 from dutperf.model import DirectionCounts, FieldMode, Stamping, TrialResult, Verdict
+from dutperf.setup import traffic
+from dutperf.setup.conditions import Conditions
 from undisturbed import until
 
 from .measuring import Bench, bench

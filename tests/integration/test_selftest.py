@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dutperf.endings import INVALID
+from dutperf.exit_status import INVALID
 from undisturbed import until
 
 from .test_commands import dutperf

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from dutperf import lab
-from dutperf.endings import INVALID
-from dutperf.validity import DUT_DISTURBED
+from dutperf.exit_status import INVALID
+from dutperf.tester.validity import DUT_DISTURBED
 from siitperf_files import ROUTER, TRANSLATOR, link_commands, with_lines
 from undisturbed import until
 

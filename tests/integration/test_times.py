@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from dutperf import campaign, journal, procedure, traffic
-from dutperf.conditions import Conditions, Rate
+from dutperf import journal, procedures
 from dutperf.model import DirectionCounts
-from dutperf.procedure.times import TimesPoint
-from dutperf.testbench import Bench as CommandBench
-from dutperf.testbench import Source
+from dutperf.procedures.times import TimesPoint
+from dutperf.run import campaign
+from dutperf.run.testbench import Bench as CommandBench
+from dutperf.run.testbench import Source
+from dutperf.setup import traffic
+from dutperf.setup.conditions import Conditions, Rate
 from undisturbed import until
 
 from .measuring import Bench, bench
@@ -30,14 +32,14 @@ class Silent:
     """An observer that is not interested."""
 
     def update(self, status: campaign.Status) -> None:
-        """See :class:`dutperf.campaign.Observer`."""
+        """See :class:`dutperf.run.campaign.Observer`."""
 
 
 def measured(name: str, on: Bench, out: Path, **conditions: Any) -> TimesPoint:
     """The only point of a run with one repetition of 4 s at 5,000 frames/s."""
     chosen = Conditions(**({"duration_s": 4, "drain_s": 0.5, "repetitions": 1, "rate": Rate.parse("5k")} | conditions))
     plan = CommandBench(on.setup, on.tester, Source("none", {}, None)).plan(traffic.sized(on.setup, chosen))
-    [point] = campaign.measure(procedure.find(name), on.tester, plan, out, Silent()).points
+    [point] = campaign.measure(procedures.find(name), on.tester, plan, out, Silent()).points
     assert isinstance(point, TimesPoint)
     return point
 

@@ -10,10 +10,10 @@ import pytest
 import command_line
 import documented
 import virtual
-from dutperf import results
-from dutperf.cli import measure
+from dutperf.api import results
+from dutperf.cli.commands import measure
 from dutperf.report.html import REPORT
-from dutperf.report.measured import Measured
+from dutperf.results.measured import Measured
 
 
 @pytest.fixture

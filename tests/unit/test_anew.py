@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_search import bounds, capable_of, rates, search
 
-from dutperf import repetition
-from dutperf.repetition import Auto, Rule
-from dutperf.search import Outcome, anew
-from dutperf.search.anew import FIRST_STEP, Known
+from dutperf.search import Outcome, restart
 from dutperf.search.binary import HIGHEST_FPS, BinarySearch, Bounds, Near, Resolution
+from dutperf.search.restart import FIRST_STEP, Known
+from dutperf.statistics import stopping
+from dutperf.statistics.stopping import Auto, Rule
 
 RUNS = 1_000
 """Seeded runs of each DUT; the share that is covered is known to 0.7 % then."""
@@ -71,7 +71,7 @@ class Repeated:
     def coverage_percent(self, rule: Rule) -> float:
         """In how many runs the interval holds the true median, that of all runs' repetitions."""
         truth = float(np.median([value for run in self.values for value in run[1:]]))
-        found = [repetition.interval(rule, run) for run in self.values]
+        found = [stopping.interval(rule, run) for run in self.values]
         return 100 * float(np.mean([low <= truth <= high for low, high in found]))  # type: ignore[misc]
 
     def correlation(self) -> float:
@@ -85,7 +85,7 @@ def run(limits: Bounds, dut: Passes, rule: Rule, begins: Begins, seed: int) -> t
     found: list[int | None] = []
     trials: list[int] = []
     near: Near | None = None
-    while repetition.stopped(rule, found) is None:
+    while stopping.stopped(rule, found) is None:
         one = BinarySearch(limits, near)
         while (rate_fps := one.next_fps()) is not None:
             one.tell(Outcome.PASSED if dut(rate_fps) else Outcome.FAILED)
@@ -97,7 +97,7 @@ def run(limits: Bounds, dut: Passes, rule: Rule, begins: Begins, seed: int) -> t
 
 
 @lru_cache
-def repeated(name: str, rule: Rule = 10, begins: Begins = anew.begin) -> Repeated:
+def repeated(name: str, rule: Rule = 10, begins: Begins = restart.begin) -> Repeated:
     make, limits = DUTS[name]
     runs, trials = [], []
     for seed in range(RUNS):
@@ -157,15 +157,15 @@ def test_trials_of_a_repetition(name: str, most_of_ten: float, most_at_last: flo
 @given(limits=bounds(), near_fps=rates, found=values, seed=seeds)
 def test_it_begins_within_the_range_and_at_the_same_place_for_the_same_seed(limits: Bounds, near_fps: int, found: list[int | None], seed: str) -> None:
     known = Known(limits.clamp(near_fps), found)
-    near = anew.begin(limits, known, seed)
+    near = restart.begin(limits, known, seed)
     assert limits.lowest_fps <= near.start_fps <= limits.highest_fps
-    assert near == anew.begin(limits, known, seed)
+    assert near == restart.begin(limits, known, seed)
     assert near.step_fps == 0 or near.step_fps >= 1
 
 
 @given(limits=bounds(), truth_fps=st.integers(0, HIGHEST_FPS), near_fps=rates, found=values, seed=seeds)
 def test_it_finds_the_truth_wherever_it_begins(limits: Bounds, truth_fps: int, near_fps: int, found: list[int | None], seed: str) -> None:
-    ended = search(limits, capable_of(truth_fps), anew.begin(limits, Known(limits.clamp(near_fps), found), seed))
+    ended = search(limits, capable_of(truth_fps), restart.begin(limits, Known(limits.clamp(near_fps), found), seed))
     if limits.lowest_fps <= truth_fps < limits.highest_fps:
         assert ended.value_fps is not None
         assert ended.above_fps is not None
@@ -175,7 +175,7 @@ def test_it_finds_the_truth_wherever_it_begins(limits: Bounds, truth_fps: int, n
 
 
 def test_places_are_uniform_over_the_step() -> None:
-    near = [anew.begin(LIMITS, Known(45_000, [45_000]), str(seed)) for seed in range(400)]
+    near = [restart.begin(LIMITS, Known(45_000, [45_000]), str(seed)) for seed in range(400)]
     assert {one.step_fps for one in near} == {FIRST_STEP * RESOLUTION}
     shares = sorted((one.start_fps - 45_000) / near[0].step_fps + 0.5 for one in near)
     assert max(abs(share - index / 400) for index, share in enumerate(shares)) < 1.63 / 20  # Kolmogorov, 1 %
@@ -193,16 +193,16 @@ def test_places_are_uniform_over_the_step() -> None:
     ],
 )
 def test_the_first_step_is_wider_than_the_values_scatter(found: list[int | None], step_fps: int) -> None:
-    assert anew.begin(LIMITS, Known(45_000, found), "any").step_fps == step_fps
+    assert restart.begin(LIMITS, Known(45_000, found), "any").step_fps == step_fps
 
 
 def test_where_the_highest_rate_passed_it_is_offered_first() -> None:
-    near = [anew.begin(LIMITS, Known(80_000, [80_000] * 2), str(seed)) for seed in range(50)]
+    near = [restart.begin(LIMITS, Known(80_000, [80_000] * 2), str(seed)) for seed in range(50)]
     assert {one.start_fps for one in near} == {80_000}
     assert len({one.step_fps for one in near}) > 10
 
 
 def test_what_scatters_by_its_own_size_is_searched_in_the_whole_range() -> None:
-    near = [anew.begin(LIMITS, Known(last, [last, 500] * 3), str(seed)) for last in (45_000, 1_000) for seed in range(50)]
+    near = [restart.begin(LIMITS, Known(last, [last, 500] * 3), str(seed)) for last in (45_000, 1_000) for seed in range(50)]
     assert near[:50] == near[50:]  # whatever the last value
     assert all(15_000 <= one.start_fps <= 30_000 for one in near)

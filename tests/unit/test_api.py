@@ -21,10 +21,11 @@ from typer.testing import CliRunner
 
 import documented
 import dutperf
-from dutperf import cli, procedure, suite
-from dutperf.conditions import Conditions
-from dutperf.repetition import Auto
+from dutperf import cli, procedures
 from dutperf.report import export
+from dutperf.run import suite
+from dutperf.setup.conditions import Conditions
+from dutperf.statistics.stopping import Auto
 from virtual import Labs
 
 QUICK: dict[str, Any] = {"duration_s": 0.5, "drain_s": 0, "repetitions": 2}
@@ -170,12 +171,12 @@ def test_frames_have_the_rows_that_exports_have(several: Path) -> None:
     assert frame["throughput_fps.median"].to_list() == [row["throughput_fps.median"] for row in result["throughput"].records()]
 
 
-@pytest.mark.parametrize("definition", procedure.ALL, ids=lambda definition: definition.name)
+@pytest.mark.parametrize("definition", procedures.ALL, ids=lambda definition: definition.name)
 @pytest.mark.usefixtures("labs")
 def test_every_procedure_has_typed_rows(definition: Any, tmp_path: Path) -> None:
     more: dict[str, Any] = {"latency": {"tag_after_s": 0.1}, "recovery": {"overload_s": 0.2}, "reset": {"duration_s": 4, "reset_after_s": 0.5}}
     usual = {"found": {84: 20_000}, "max_rate": "100k", "duration_s": 0.5, "drain_s": 0, "repetitions": 2} | more.get(definition.name, {})
-    given = {name: value for name, value in usual.items() if name in procedure.members(definition)}
+    given = {name: value for name, value in usual.items() if name in procedures.members(definition)}
     result = dutperf.measure(definition.name, tmp_path / "out", lab="refdut-siit", **given)
     table = export.arrow(result.rows())
     assert table.num_rows == len(result.rows()) > 0

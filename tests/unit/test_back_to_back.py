@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from dutperf import journal
-from dutperf.campaign import PlanError, Summary
-from dutperf.conditions import Rate
 from dutperf.model import Direction, DirectionCounts, LimitedBy, Quantiles, TrialResult, Verdict
-from dutperf.procedure import back_to_back
-from dutperf.procedure.back_to_back import PROCEDURE, BackToBack, BackToBackPoint
-from dutperf.repetition import Auto
-from dutperf.report.summary import SUMMARY, write_summary
+from dutperf.procedures import back_to_back
+from dutperf.procedures.back_to_back import PROCEDURE, BackToBack, BackToBackPoint
+from dutperf.results.summary import SUMMARY, write_summary
+from dutperf.run.campaign import PlanError, Summary
 from dutperf.search import Outcome
+from dutperf.setup.conditions import Rate
+from dutperf.statistics.stopping import Auto
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import counts, measure, plan
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from dutperf import calibration, journal
-from dutperf.calibration import Calibration, Floor
-from dutperf.campaign import PlanError, Summary
-from dutperf.procedure.delays import DelaysPoint
+from dutperf import journal
+from dutperf.procedures.delays import DelaysPoint
+from dutperf.run.campaign import PlanError, Summary
+from dutperf.tester import calibration
+from dutperf.tester.calibration import Calibration, Floor
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import measure, plan
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from dutperf import campaign, journal
-from dutperf.conditions import Rate
+from dutperf import journal
 from dutperf.journal import JournalError
 from dutperf.model import Cause, Trial, TrialResult, Verdict
-from dutperf.report.summary import SUMMARY
+from dutperf.results.summary import SUMMARY
+from dutperf.run import campaign
+from dutperf.setup.conditions import Rate
 from dutperf.tester import ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Counting, Log, counts, measure, plan

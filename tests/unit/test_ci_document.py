@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import documented
 from dutperf.cli import app, plan_file
-from dutperf.report.gate import Condition
+from dutperf.results.gate import Condition
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "ci.md"
 WORKFLOW, PLAN = (part.split("```")[0] for part in DOCUMENT.read_text().split("```yaml\n")[1:])

@@ -10,11 +10,12 @@ import pytest
 
 from command_line import dutperf, throughput, trial, write
 from dutperf import __version__
-from dutperf.cli import doctor, options
-from dutperf.conditions import Conditions, Rate
-from dutperf.config import ConfigError
-from dutperf.doctor import Finding
+from dutperf.cli import options
+from dutperf.cli.commands import doctor
 from dutperf.model import FieldMode
+from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.configuration import ConfigError
+from dutperf.tester.doctor import Finding
 
 
 def test_version() -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from command_line import QUICK, dutperf, frame_loss, throughput, write
-from dutperf import procedure
-from dutperf.cli import measure, options
-from dutperf.procedure.definition import Definition
+from dutperf import procedures
+from dutperf.cli import options
+from dutperf.cli.commands import measure
+from dutperf.procedures.definition import Definition
 
 
 def test_throughput_writes_what_it_says(config: Path, tmp_path: Path) -> None:
@@ -121,7 +122,7 @@ def test_frame_loss_without_a_figure_says_whose_fault_it_is(behaviour: str, stat
     assert text in " ".join(result.stdout.split())
 
 
-@pytest.mark.parametrize("definition", procedure.ALL, ids=lambda definition: definition.name)
+@pytest.mark.parametrize("definition", procedures.ALL, ids=lambda definition: definition.name)
 def test_every_procedure_is_a_command_with_the_options_that_it_names(definition: Definition) -> None:
     made = measure.command(definition)
     options_of = set(inspect.signature(made).parameters)

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from dutperf import doctor
-from dutperf.cli import app, steps
-from dutperf.cli import doctor as doctor_command
-from dutperf.cli import ports as ports_command
-from dutperf.doctor import Finding
+from dutperf.cli import app
+from dutperf.cli.commands import doctor as doctor_command
+from dutperf.cli.commands import ports as ports_command
+from dutperf.cli.output import steps
 from dutperf.machine.access import Done
+from dutperf.tester import doctor
+from dutperf.tester.doctor import Finding
 from machines import DEVICES, FakeKernel, but, made_up
 
 A, B = "0000:01:00.0", "0000:01:00.1"

@@ -15,11 +15,11 @@ import typer
 from typer.testing import CliRunner
 
 from command_syntax import parse
-from dutperf import procedure
+from dutperf import procedures
 from dutperf.cli import app, examples, reference
-from dutperf.conditions import FRAME_SIZE_SERIES
 from dutperf.journal import JOURNAL
-from dutperf.suite import SUITE
+from dutperf.run.suite import SUITE
+from dutperf.setup.conditions import FRAME_SIZE_SERIES
 
 PAGES = {" ".join(page.words): page for page in reference.pages()}
 COMMANDS = sorted(name.removeprefix("dutperf ") for name in PAGES if name != "dutperf")
@@ -27,7 +27,7 @@ COMMANDS = sorted(name.removeprefix("dutperf ") for name in PAGES if name != "du
 
 def test_every_command_has_an_example_and_every_example_a_command() -> None:
     assert sorted(examples.EXAMPLES) == COMMANDS
-    assert {definition.name for definition in procedure.ALL} <= set(COMMANDS)
+    assert {definition.name for definition in procedures.ALL} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

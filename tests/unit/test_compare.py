@@ -18,13 +18,15 @@ from typer.testing import Result
 import command_line
 import documented
 import simulated_run
-from dutperf import journal, procedure, ranks, results
-from dutperf.conditions import Rate
+from dutperf import journal, procedures
+from dutperf.api import results
 from dutperf.journal import JOURNAL
 from dutperf.model import Trial, TrialResult
-from dutperf.report import comparison, gate, tables
-from dutperf.report.comparison import Compared, Comparison, Figure, Results, Row, Verdict, compare
-from dutperf.report.gate import Condition, GateError, Outcome
+from dutperf.results import comparison, gate, tables
+from dutperf.results.comparison import Compared, Comparison, Figure, Results, Row, Verdict, compare
+from dutperf.results.gate import Condition, GateError, Outcome
+from dutperf.setup.conditions import Rate
+from dutperf.statistics import ranks
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import measure, plan
@@ -431,7 +433,7 @@ def test_a_share_of_nothing_is_still_nothing() -> None:
 # --- every procedure, suites, forms ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [definition.name for definition in procedure.ALL])
+@pytest.mark.parametrize("name", [definition.name for definition in procedures.ALL])
 def test_every_procedure_has_figures_that_its_exports_have(name: str, tmp_path: Path) -> None:
     dut = SimulatedDut(capacity_fps=54_321, outage_s=(1.2, 1.6) if name == "reset" else None)
     summary = measure(SimulatedTester(dut), simulated_run.a_plan(name), tmp_path, name)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dutperf.conditions import Conditions, Rate, refusal
 from dutperf.model import Direction, to_json
+from dutperf.setup.conditions import Conditions, Rate, refusal
 
 
 @pytest.mark.parametrize(

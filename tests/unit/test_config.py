@@ -14,8 +14,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dutperf import config
-from dutperf.config import ConfigError, Setup, load, parse, parse_yaml
+from dutperf.setup import configuration
+from dutperf.setup.configuration import ConfigError, Setup, load, parse, parse_yaml
 
 SIIT = """\
 engine: {netns: tester, cores: auto}
@@ -87,7 +87,7 @@ ACCEPTED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]]]] = [
 @pytest.mark.parametrize(("base", "changes"), [row[1:] for row in ACCEPTED], ids=[row[0] for row in ACCEPTED])
 def test_what_is_accepted_survives_its_way_through_json(base: str | dict[str, Any], changes: list[tuple[str, Any]]) -> None:
     setup = parse(changed(base, *changes), "test")
-    assert Setup.model_validate(config.as_json(setup)) == setup
+    assert Setup.model_validate(configuration.as_json(setup)) == setup
 
 
 REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]] = [
@@ -213,7 +213,7 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 PATHS = st.sampled_from(
-    [f"{side}.{key}" for side in ("left", "right") for key in config.Side.model_fields]
+    [f"{side}.{key}" for side in ("left", "right") for key in configuration.Side.model_fields]
     + ["left", "engine", "dut", "engine.cores", "engine.command", "media_mbps"]
 )
 

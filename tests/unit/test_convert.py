@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dutperf import config, traffic
 from dutperf.cli import app
-from dutperf.conditions import Conditions
+from dutperf.setup import configuration, traffic
+from dutperf.setup.conditions import Conditions
 from dutperf.siitperf import convert, setup
 from dutperf.siitperf.configuration import parse
 from siitperf_files import MACS, ROUTER, TRANSLATOR, with_lines
@@ -33,7 +33,7 @@ CONVERTED: list[tuple[str, str, str]] = [
 def test_a_converted_file_is_the_same_trial(text: str, words: str) -> None:
     settings = parse(text)
     planned = plan(words=words, settings=settings)
-    ours = config.parse_yaml(convert.text(settings, VETHS), "converted")
+    ours = configuration.parse_yaml(convert.text(settings, VETHS), "converted")
     size, rate, duration, timeout, n, m = map(int, words.split())
     chosen = Conditions(duration_s=duration, drain_s=timeout / 1000, n=n, m=m, learning_rest_s=2, seed=7, directions=setup.directions(settings))
     ipv4_alone = settings["IP-L-Vers"] == 4 and n == m
@@ -59,15 +59,15 @@ def test_what_has_no_counterpart_stands_in_a_comment() -> None:
     [left_out] = [line for line in comments if "Without effect" in line]
     for key in ("IPv4-R-Virt 198.19.0.9", "IP-L-min 1", "IPv6-L-offset 6", "Fwd-sport-min 5000", "CPU-R-Send 6", "CPU-L-Recv 8"):
         assert key in left_out
-    assert config.parse_yaml(text, "converted").engine.cores == (2, 4)
+    assert configuration.parse_yaml(text, "converted").engine.cores == (2, 4)
 
 
 def test_ports_that_are_not_known_are_left_to_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup.pci, "dpdk_ports", list)
     text = convert.text(parse(TRANSLATOR), replace(VETHS, ports=None))
     assert "# left.port and right.port are missing" in text
-    with pytest.raises(config.ConfigError, match=r"left.port: is missing"):
-        config.parse_yaml(text, "converted")
+    with pytest.raises(configuration.ConfigError, match=r"left.port: is missing"):
+        configuration.parse_yaml(text, "converted")
 
 
 def test_the_command_converts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_the_command_converts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     file.write_text(TRANSLATOR)
     done = CliRunner().invoke(app, ["convert", str(file)])
     assert done.exit_code == 0
-    assert config.parse_yaml(done.stdout, "converted").left.port == "ring"
+    assert configuration.parse_yaml(done.stdout, "converted").left.port == "ring"
     file.write_text("Forwards 1\n")
     refused = CliRunner().invoke(app, ["convert", str(file)])
     assert (refused.exit_code, refused.stdout) == (2, "")

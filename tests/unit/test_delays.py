@@ -15,16 +15,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dutperf import campaign, journal, procedure
-from dutperf.campaign import PlanError, Summary
+from dutperf import journal, procedures
+from dutperf.api.results import throughput_found
 from dutperf.cli import options
-from dutperf.conditions import Conditions, Rate
-from dutperf.config import ConfigError
 from dutperf.model import LimitedBy, Stamping
-from dutperf.repetition import Auto, Stopped
-from dutperf.report import points
-from dutperf.report.summary import summarise
-from dutperf.results import throughput_found
+from dutperf.results import points
+from dutperf.results.summary import summarise
+from dutperf.run import campaign
+from dutperf.run.campaign import PlanError, Summary
+from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.configuration import ConfigError
+from dutperf.statistics.stopping import Auto, Stopped
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, measure, plan
 
@@ -135,9 +136,9 @@ def test_what_cannot_be_measured_names_its_option(tmp_path: Path, conditions: di
 def test_changes_of_delay_are_not_measured_where_neighbours_may_come_to_different_queues() -> None:
     several = replace(plan(rate=RATE), config={"engine": {"queues": 2}})
     with pytest.raises(PlanError, match="measured with one") as caught:
-        procedure.find("ipdv").make(several)
+        procedures.find("ipdv").make(several)
     assert caught.value.option == "queues"
-    procedure.find("pdv").make(several)
+    procedures.find("pdv").make(several)
 
 
 USUAL_MIX = {"n": 2, "m": 2, "networks": 1, "directions": "both"}
@@ -223,7 +224,7 @@ def test_delays_that_are_not_in_the_file_are_said(tmp_path: Path) -> None:
     events = journal.read(tmp_path / "run")
     results = [event["result"] for event in events if event["event"] == "result"]
     results[0]["forward"]["delays_file"] = {"written": 49_000, "unwritten": 1_000, "error": "No space left on device"}
-    [point] = summarise(events, procedure.find("ipdv").point).points
+    [point] = summarise(events, procedures.find("ipdv").point).points
     assert any("1,000 delays are not in the files of delays (No space left on device)" in remark for remark in point.remarks())
 
 
@@ -263,7 +264,7 @@ def test_a_summary_says_by_what_clock_frames_arrived(tmp_path: Path) -> None:
         for direction in ("forward", "reverse"):
             told = {"by_nic": 1_000, "by_poll": 5 * number, "impossible": 0, "uncertainty_us": 0.5 + number}
             event["result"][direction]["receive_timestamps"] = told
-    [point] = summarise(events, procedure.find("pdv").point).points
+    [point] = summarise(events, procedures.find("pdv").point).points
     assert any(
         ": 4,000 delays end at the NIC's receive time stamps, 10 at the poll because it stamped those not; its clock was uncertain by 1.50 us at most" in remark
         for remark in point.remarks()
@@ -276,7 +277,7 @@ def test_a_summary_says_what_in_the_delays_may_not_be_the_duts(tmp_path: Path) -
     results = [event["result"] for event in events if event["event"] == "result"]
     results[0]["forward"]["away_us"] = {"sender": 1.0, "receiver": 4066.0}
     results[1]["dut_core_taken"] = 0.93
-    [point] = summarise(events, procedure.find("pdv").point).points
+    [point] = summarise(events, procedures.find("pdv").point).points
     assert (point.tester_away_ms, point.dut_core_taken) == (pytest.approx(4.066), 0.93)
     assert any("away for 4.066 ms at most, others took up to 93% of the core of the DUT" in remark for remark in point.remarks())
 

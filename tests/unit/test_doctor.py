@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from dutperf import doctor
-from dutperf.doctor import Finding, Machine, examine, repairs
 from dutperf.machine.access import Done, MachineError
-from dutperf.tester import TesterError
+from dutperf.tester import TesterError, doctor
+from dutperf.tester.doctor import Finding, Machine, examine, repairs
 
 CPU = "processor\t: {}\nmodel name\t: Example 9000\nflags\t\t: fpu tsc constant_tsc nonstop_tsc rdtscp\n\n"
 ALL_CAPABILITIES = "Name:\tx\nCapEff:\t000001ffffffffff\n"

@@ -20,9 +20,9 @@ import documents
 import dutperf
 from command_syntax import arguments, parse
 from documents import Block, blocks
-from dutperf import config
 from dutperf.cli import app, plan_file
 from dutperf.model import FieldMode
+from dutperf.setup import configuration
 
 NOT_RUN = {
     r"dutperf throughput --config": "hours of trials of 60 s, also in virtual time",
@@ -118,7 +118,7 @@ def test_yaml_is_a_plan_or_a_part_of_a_configuration(block: Block, tmp_path: Pat
         (tmp_path / "plan.yaml").write_text(block.text)
         assert plan_file.load(tmp_path / "plan.yaml").wanted
     else:
-        config.parse(SET_UP | mapping, origin=str(block))
+        configuration.parse(SET_UP | mapping, origin=str(block))
 
 
 @pytest.mark.parametrize("document", [document for document in PYTHON if document not in ELSEWHERE])
@@ -158,7 +158,9 @@ def test_the_site_is_built_without_a_warning_and_asks_no_network(tmp_path: Path)
 
 def test_every_key_of_the_configuration_is_told() -> None:
     told = set(re.findall(r"`([a-z_0-9.]+)`", (documents.ROOT / "docs/configuration.md").read_text()))
-    of_parts = {name for part in (config.EngineSettings, config.Side, config.DutCommands, config.Dut) for name in part.model_fields} - {"commands"}
-    keys = of_parts | set(config.Setup.model_fields) - {"engine", "dut"}
+    of_parts = {
+        name for part in (configuration.EngineSettings, configuration.Side, configuration.DutCommands, configuration.Dut) for name in part.model_fields
+    } - {"commands"}
+    keys = of_parts | set(configuration.Setup.model_fields) - {"engine", "dut"}
     assert {key.rpartition(".")[2] for key in told} >= keys | set(FieldMode)
     assert {key.rpartition(".")[2] for key in told if "." in key} <= keys

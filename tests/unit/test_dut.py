@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from dutperf import config, dut
-from dutperf.config import ConfigError, Dut
 from dutperf.model import Direction, TrialResult, Verdict
+from dutperf.setup import configuration, dut
+from dutperf.setup.configuration import ConfigError, Dut
 
 RESULT = TrialResult(trial=1, verdict=Verdict.VALID)
 SIDES = {side: {"port": "null", "version": 4, "ipv4": address} for side, address in (("left", "198.18.0.2/24"), ("right", "198.19.0.2/24"))}
 
 
 def with_commands(**commands: Any) -> Dut:
-    return config.parse({**SIDES, "dut": {"name": "router", "commands": commands}}, "test").dut
+    return configuration.parse({**SIDES, "dut": {"name": "router", "commands": commands}}, "test").dut
 
 
 def logging(tmp_path: Path, *names: str) -> dict[str, str]:
@@ -36,7 +36,7 @@ def test_it_is_set_up_and_taken_down(tmp_path: Path) -> None:
 
 
 def test_without_commands_nothing_happens() -> None:
-    bare = config.parse(SIDES, "test").dut
+    bare = configuration.parse(SIDES, "test").dut
     with dut.in_place(bare):
         assert dut.state_of(bare) is None
 
@@ -153,8 +153,10 @@ def test_the_identity_is_not_the_commands() -> None:
 
 @pytest.mark.parametrize("commands", [{"state": "ls -l"}, {"set_up": ["ls", "-l"], "time_limit_s": 3}])
 def test_a_configuration_comes_back_from_a_journal(commands: dict[str, Any]) -> None:
-    setup = config.parse({**SIDES, "engine": {"cores": [1], "command": ["sudo"]}, "dut": {"name": "router", "commands": commands}, "media_mbps": 100}, "test")
-    assert config.parse(config.as_json(setup), "journal") == setup
+    setup = configuration.parse(
+        {**SIDES, "engine": {"cores": [1], "command": ["sudo"]}, "dut": {"name": "router", "commands": commands}, "media_mbps": 100}, "test"
+    )
+    assert configuration.parse(configuration.as_json(setup), "journal") == setup
 
 
 def test_losses_are_what_the_dut_counted_during_the_trial(tmp_path: Path) -> None:
@@ -178,7 +180,7 @@ def test_what_a_dut_that_counts_may_not_say(line: str) -> None:
 
 
 def test_a_dut_that_cannot_be_asked_says_nothing(tmp_path: Path) -> None:
-    assert dut.losses_of(config.parse(SIDES, "test").dut) is None
-    gone = config.parse({**SIDES, "dut": {"control": str(tmp_path / "no socket")}}, "test").dut
+    assert dut.losses_of(configuration.parse(SIDES, "test").dut) is None
+    gone = configuration.parse({**SIDES, "dut": {"control": str(tmp_path / "no socket")}}, "test").dut
     assert dut.losses_during(dut.losses_of(gone), lambda: RESULT) == RESULT
     assert gone.identity() == {}

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dutperf import validity
 from dutperf.model import Direction, Verdict
-from dutperf.tester import dut_core
+from dutperf.tester import dut_core, validity
 from dutperf.tester.dut_core import DutCores, Reading
 from plans import counts, trial
 

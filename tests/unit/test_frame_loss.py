@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dutperf import journal
-from dutperf.campaign import ATTEMPTS, PlanError, Summary
-from dutperf.conditions import Conditions, Rate
 from dutperf.model import Cause, Direction, LimitedBy, Trial, TrialResult, Verdict
-from dutperf.procedure.frame_loss import PROCEDURE, rates_of
-from dutperf.repetition import Auto
-from dutperf.report.summary import SUMMARY, write_summary
+from dutperf.procedures.frame_loss import PROCEDURE, rates_of
+from dutperf.results.summary import SUMMARY, write_summary
+from dutperf.run.campaign import ATTEMPTS, PlanError, Summary
+from dutperf.setup.conditions import Conditions, Rate
+from dutperf.statistics.stopping import Auto
 from dutperf.tester import ProgressCallback, Tester
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, measure, plan

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from dutperf.campaign import Summary
-from dutperf.conditions import Rate
 from dutperf.model import LimitedBy, Stamping
+from dutperf.run.campaign import Summary
+from dutperf.setup.conditions import Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import Log, measure, plan
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dutperf.conditions import Rate
 from dutperf.model import Direction, LimitedBy
-from dutperf.report.points import Point
+from dutperf.results.points import Point
+from dutperf.setup.conditions import Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import measure, plan
 

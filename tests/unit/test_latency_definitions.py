@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from dutperf.campaign import PlanError
 from dutperf.cli import options
-from dutperf.conditions import Conditions, Rate
 from dutperf.model import TrialResult
-from dutperf.procedure import latency
-from dutperf.procedure.bench import Amend, Place, Plan
-from dutperf.procedure.delays import DelaysPoint
-from dutperf.report.points import Recorded
+from dutperf.procedures import latency
+from dutperf.procedures.bench import Amend, Place, Plan
+from dutperf.procedures.delays import DelaysPoint
+from dutperf.results.points import Recorded
+from dutperf.run.campaign import PlanError
+from dutperf.setup.conditions import Conditions, Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import measure, plan
 
@@ -33,7 +33,7 @@ CONFORMING: dict[str, Any] = {"rate": RATE, "duration_s": 120, "drain_s": 2, "ta
 
 @dataclass
 class MemoryBench:
-    """A procedure's bench (dutperf.procedure.bench.Bench) that keeps the journal in memory: hundreds of runs take seconds."""
+    """A procedure's bench (dutperf.procedures.bench.Bench) that keeps the journal in memory: hundreds of runs take seconds."""
 
     what: Plan
     tester: SimulatedTester

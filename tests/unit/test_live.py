@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from dutperf.campaign import Status
-from dutperf.cli import live
+from dutperf.cli.output import live
+from dutperf.run.campaign import Status
 from dutperf.tester import Progress
 
 DURATIONS = [

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dutperf import loss
 from dutperf.model import LOSS_BINS, Direction, DirectionCounts, Losses, TrialResult, Verdict
+from dutperf.results import loss
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import trial
 

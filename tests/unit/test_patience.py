@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from dutperf import campaign, journal, patience
-from dutperf.conditions import Rate
+from dutperf import journal
 from dutperf.journal import JOURNAL, ResumedJournal
 from dutperf.model import Cause, Direction, LimitedBy, LinkState, Trial, TrialResult, Verdict, to_json
+from dutperf.run import campaign, waiting
+from dutperf.setup.conditions import Rate
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from dutperf.validity import LINK_DOWN
+from dutperf.tester.validity import LINK_DOWN
 from plans import Log, measure, plan, trial
 
 TRUTH_FPS = 54_321
@@ -41,7 +42,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in (campaign, patience):
+    for module in (campaign, waiting):
         monkeypatch.setattr(module, "time", clock)
     return clock
 
@@ -187,10 +188,10 @@ def test_trials_keep_their_distance(settle_s: float, clock: Clock, tmp_path: Pat
 def test_probes_are_short_whatever_the_trials_are() -> None:
     tagged = {"stamping": "tagged", "tagged": {"count": 500, "after_ns": 10**9}, "lost_delay_ns": 1}
     long = trial(duration_ns=60 * 10**9, drain_ns=2 * 10**9, rest_ns=2 * 10**9, **tagged)
-    short = patience.probe(long)
+    short = waiting.probe(long)
     assert short.whole_s == pytest.approx(0.2)
     assert Trial.model_validate(to_json(short)) == short
-    assert patience.probe(trial(drain_ns=0)).drain_ns == 0
+    assert waiting.probe(trial(drain_ns=0)).drain_ns == 0
 
 
 # --- the DUT's state -------------------------------------------------------------------------------------------------------------------------

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dutperf.conditions import Conditions, Rate
 from dutperf.model import Bursts, Direction, LimitedBy, Poisson, Stream, Trial
-from dutperf.procedure import rates
-from dutperf.procedure.bench import PlanError
-from dutperf.procedure.throughput import ThroughputPoint
+from dutperf.procedures import rates
+from dutperf.procedures.bench import PlanError
+from dutperf.procedures.throughput import ThroughputPoint
+from dutperf.setup.conditions import Conditions, Rate
 from dutperf.tester import truth
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.tester.truth import Lost

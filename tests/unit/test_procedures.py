@@ -14,11 +14,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dutperf import campaign, procedure
-from dutperf.cli import measure
-from dutperf.conditions import Conditions, Rate
-from dutperf.procedure.definition import Definition
-from dutperf.report.summary import write_summary
+from dutperf import procedures
+from dutperf.cli.commands import measure
+from dutperf.procedures.definition import Definition
+from dutperf.results.summary import write_summary
+from dutperf.run import campaign
+from dutperf.setup.conditions import Conditions, Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, plan
 
@@ -61,18 +62,18 @@ def test_the_example_is_a_command(example: ModuleType) -> None:
     assert (shown.exit_code, "--max-rate" in shown.stdout, "--min-rate" in shown.stdout) == (0, True, False)
 
 
-@pytest.mark.parametrize("definition", procedure.ALL, ids=lambda definition: definition.name)
+@pytest.mark.parametrize("definition", procedures.ALL, ids=lambda definition: definition.name)
 def test_definitions(definition: Definition) -> None:
-    assert procedure.find(definition.name) is definition
+    assert procedures.find(definition.name) is definition
     assert set(definition.options) | set(definition.defaults) <= set(Conditions.model_fields)
     Conditions(**definition.defaults)
 
 
 def test_a_journal_states_only_conditions_that_its_procedure_uses() -> None:
     every = Conditions(max_rate=Rate.parse("10k"), min_rate=Rate.parse("1k"), step=Rate.parse("5%"))
-    own = {definition.name: procedure.conditions_of(definition, every) for definition in procedure.ALL}
+    own = {definition.name: procedures.conditions_of(definition, every) for definition in procedures.ALL}
     assert {"min_rate", "resolution"} <= own["throughput"].keys()
     assert {"min_rate", "resolution"}.isdisjoint(own["frame-loss"])
     assert ("step" in own["frame-loss"], "step" in own["throughput"]) == (True, False)
-    with_maximum = [definition.name for definition in procedure.ALL if "max_rate" in definition.options]
+    with_maximum = [definition.name for definition in procedures.ALL if "max_rate" in definition.options]
     assert {name for name, stated in own.items() if Conditions.model_validate(stated).max_rate == every.max_rate} == set(with_maximum)

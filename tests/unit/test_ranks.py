@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dutperf import ranks
-from dutperf.ranks import Tails
+from dutperf.statistics import ranks
+from dutperf.statistics.ranks import Tails
 
 few = st.lists(st.one_of(st.none(), st.integers(0, 6)), min_size=1, max_size=6)
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dutperf import campaign
-from dutperf.campaign import PlanError, Summary
-from dutperf.conditions import Rate
 from dutperf.model import Direction, LimitedBy
-from dutperf.procedure.times import TimesPoint
+from dutperf.procedures.times import TimesPoint
+from dutperf.run import campaign
+from dutperf.run.campaign import PlanError, Summary
+from dutperf.setup.conditions import Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import measure, plan
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from dutperf import config
 from dutperf.lab.refdut import Properties, RefDut, RefDutError
 from dutperf.lab.reference import Ports, ReferenceOptions, open_request, sides_of_tester
+from dutperf.setup import configuration
 
 QUANTILES = {"p50": 1.0, "p99": 2.0, "p999": 3.0, "max": 4.0}
 DIRECTION = {
@@ -110,7 +110,7 @@ def test_what_it_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
 @pytest.mark.parametrize("kind", ["siit", "ipv4", "ipv6"])
 def test_both_ends_of_the_cables_know_each_other(kind: Any) -> None:
     left, right = sides_of_tester(kind)
-    setup = config.parse({"left": {"port": "af_packet:tl", **left}, "right": {"port": "af_packet:tr", **right}}, origin="test")
+    setup = configuration.parse({"left": {"port": "af_packet:tl", **left}, "right": {"port": "af_packet:tr", **right}}, origin="test")
     request = open_request(kind, Ports("null", "null"), ReferenceOptions())
     for side, name in ((setup.left, "left"), (setup.right, "right")):
         for version in (4, 6):

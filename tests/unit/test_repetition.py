@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dutperf import repetition
-from dutperf.repetition import Auto, Stopped, Values
+from dutperf.statistics import stopping
+from dutperf.statistics.stopping import Auto, Stopped, Values
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 RUNS = 2_000
@@ -40,7 +40,7 @@ def on_a_grid(draw: Draw, step: float) -> Draw:
 def course(rule: Auto, values: Values) -> tuple[int, Stopped]:
     """How many of ``values`` are taken, and why not more."""
     for count in range(1, len(values) + 1):
-        stopped = repetition.stopped(rule, values[:count])
+        stopped = stopping.stopped(rule, values[:count])
         if stopped is not None:
             return count, stopped
     raise AssertionError("no end")
@@ -53,7 +53,7 @@ def coverage_percent(rule: Auto, draw: Draw) -> tuple[float, set[Stopped]]:
     for seed in range(RUNS):
         values = draw(np.random.default_rng([1, seed]), rule.maximum).tolist()
         count, stopped = course(rule, values)
-        found = repetition.interval(rule, values[:count])
+        found = stopping.interval(rule, values[:count])
         assert found is not None
         low, high = found
         assert low is not None
@@ -105,8 +105,8 @@ def test_values_on_the_grid_of_a_search_are_covered_at_least_as_often(step: floa
         ("auto:min=12,max=40,width=0.005,confidence=99%", Auto(minimum=12, maximum=40, width_share=0.005, confidence=0.99)),
     ],
 )
-def test_how_a_rule_is_written(text: str, rule: repetition.Rule) -> None:
-    assert repetition.parse(text) == rule
+def test_how_a_rule_is_written(text: str, rule: stopping.Rule) -> None:
+    assert stopping.parse(text) == rule
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_how_a_rule_is_written(text: str, rule: repetition.Rule) -> None:
 )
 def test_what_is_no_rule(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        repetition.parse(text)
+        stopping.parse(text)
 
 
 @given(st.integers(6, 300), st.integers(0, 300))
@@ -139,8 +139,8 @@ def test_looks_are_few_and_end_at_the_maximum(minimum: int, more: int) -> None:
     assert (looks[0], looks[-1]) == (rule.minimum, rule.maximum)
     assert len(looks) <= 12
     for count in range(rule.maximum + 1):
-        assert repetition.next_look(rule, count) in looks
-        assert repetition.next_look(rule, count) > count or count == rule.maximum
+        assert stopping.next_look(rule, count) in looks
+        assert stopping.next_look(rule, count) > count or count == rule.maximum
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_looks_are_few_and_end_at_the_maximum(minimum: int, more: int) -> None:
     ],
 )
 def test_when_it_ends(values: list[int | None], expected: Stopped | None) -> None:
-    assert repetition.stopped(Auto(maximum=20), values) is expected
+    assert stopping.stopped(Auto(maximum=20), values) is expected
 
 
 @pytest.mark.parametrize(
@@ -167,16 +167,16 @@ def test_when_it_ends(values: list[int | None], expected: Stopped | None) -> Non
     [([100] * 10, Stopped.NARROW), ([100, 200] * 5, None), ([None] * 10, Stopped.NOTHING)],
 )
 def test_of_several_series_all_have_to_be_satisfied(second: list[int | None], expected: Stopped | None) -> None:
-    assert repetition.stopped(Auto(), [500] * 10, second) is expected
-    assert repetition.stopped(Auto(), second, [500] * 10) is expected
+    assert stopping.stopped(Auto(), [500] * 10, second) is expected
+    assert stopping.stopped(Auto(), second, [500] * 10) is expected
 
 
 def test_a_number_is_a_number() -> None:
-    assert [repetition.stopped(3, [5] * count) for count in range(5)] == [None, None, None, Stopped.NUMBER, Stopped.NUMBER]
-    assert repetition.next_look(3, 1) == 3
-    assert repetition.interval(3, [5, 6, 7]) is None
-    assert repetition.interval(3, []) is None
-    assert repetition.interval(7, [1, 2, 3, 4, 5, 6, 7]) is not None
+    assert [stopping.stopped(3, [5] * count) for count in range(5)] == [None, None, None, Stopped.NUMBER, Stopped.NUMBER]
+    assert stopping.next_look(3, 1) == 3
+    assert stopping.interval(3, [5, 6, 7]) is None
+    assert stopping.interval(3, []) is None
+    assert stopping.interval(7, [1, 2, 3, 4, 5, 6, 7]) is not None
 
 
 def test_a_rule_has_limits() -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from dutperf import results
+from dutperf.api import results
+from dutperf.api.results import Results
 from dutperf.journal import JOURNAL
 from dutperf.report import html
 from dutperf.report.html import REPORT
-from dutperf.results import Results
-from dutperf.suite import SuiteSummary
+from dutperf.run.suite import SuiteSummary
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import measure, plan
 from reports import NAMES, STRICT, dutperf, tables_of

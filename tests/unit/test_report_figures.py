@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 import documented
-from dutperf import results
-from dutperf.conditions import Rate
+from dutperf.api import results
 from dutperf.model import Delays, TrialResult, Verdict
-from dutperf.report import figures, html, trials
-from dutperf.report.charts import Chart, Curve, Mark
-from dutperf.report.measured import Measured
+from dutperf.report import drawing, html
+from dutperf.results import trials
+from dutperf.results.charts import Chart, Curve, Mark
+from dutperf.results.measured import Measured
+from dutperf.setup.conditions import Rate
 from dutperf.tester.simulated import SimulatedLimits, SimulatedTester
 from plans import counts, measure, plan
 from reports import STRICT
@@ -98,16 +99,16 @@ MAGIC = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
 
 
 @pytest.mark.parametrize("form", MAGIC)
-def test_a_plot_is_a_file_of_its_format_and_the_same_each_time(form: figures.Format, measured: dict[str, Measured]) -> None:
+def test_a_plot_is_a_file_of_its_format_and_the_same_each_time(form: drawing.Format, measured: dict[str, Measured]) -> None:
     chart = chart_of(measured["pdv"])
-    drawn = figures.write(chart, form)
+    drawn = drawing.write(chart, form)
     assert drawn.startswith(MAGIC[form])
-    assert drawn == figures.write(chart, form)
+    assert drawn == drawing.write(chart, form)
 
 
 def test_what_is_drawn_is_where_the_numbers_are(measured: dict[str, Measured]) -> None:
     for chart in chart_of(measured["frame-loss"]), chart_of(measured["latency"]), chart_of(measured["throughput"], "path-84"):
-        [axes] = figures.draw(chart).axes
+        [axes] = drawing.draw(chart).axes
         drawn = {line.get_label(): line for line in axes.get_lines()} | {bars.get_label(): bars.lines[0] for bars in axes.containers}
         low, high = axes.get_ylim()
         for curve in chart.curves:
@@ -132,7 +133,7 @@ EXTREME = [
 @pytest.mark.parametrize("chart", EXTREME)
 @pytest.mark.filterwarnings("error")
 def test_charts_that_could_go_wrong_are_drawn(chart: Chart) -> None:
-    figure = figures.draw(chart)
+    figure = drawing.draw(chart)
     figure.draw_without_rendering()
     [axes] = figure.axes
     assert all(math.isfinite(end) for end in (*axes.get_xlim(), *axes.get_ylim()))
@@ -140,4 +141,4 @@ def test_charts_that_could_go_wrong_are_drawn(chart: Chart) -> None:
         box = legend.get_window_extent()
         assert 0 <= box.x0 < box.x1 <= figure.bbox.width
         assert box.y1 < axes.get_tightbbox().y0
-    assert figures.embedded(chart, "p").startswith("<svg")
+    assert drawing.embedded(chart, "p").startswith("<svg")

@@ -18,10 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import simulated_run
-from dutperf import procedure, results
-from dutperf.report import export, places, tables
+from dutperf import procedures
+from dutperf.api import results
+from dutperf.report import export
 from dutperf.report.html import REPORT
-from dutperf.report.measured import Measured
+from dutperf.results import environments, tables
+from dutperf.results.measured import Measured
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import measure
 from reports import NAMES, STRICT, cells, dutperf, numbers, tables_of
@@ -86,12 +88,12 @@ def test_plots_of_results_have_the_summary_s_numbers(name: str, measured: dict[s
     drawn = {value for chart in charts for curve in chart.curves for value in (*curve.y, *(end for bar in curve.bars for end in bar))}
     assert drawn
     assert drawn <= known | {value * 100 for value in known}
-    medians = {point[1] for point in places.flat(points) if point[0].endswith(".median") and "conditional" not in point[0]}
+    medians = {point[1] for point in environments.flat(points) if point[0].endswith(".median") and "conditional" not in point[0]}
     if name in ("throughput", "latency", "ipdv"):
         assert medians <= drawn
 
 
-@pytest.mark.parametrize("name", [definition.name for definition in procedure.ALL])
+@pytest.mark.parametrize("name", [definition.name for definition in procedures.ALL])
 def test_every_procedure_says_the_same_everywhere(name: str, tmp_path: Path) -> None:
     """Page, tables, terminal, exports, JSON and objects of one directory; also where it stands alone."""
     dut = SimulatedDut(capacity_fps=54_321, jitter_us=30, outage_s=(1.2, 1.6) if name == "reset" else None)
@@ -155,4 +157,4 @@ flat_json = st.recursive(
 
 @given(flat_json)
 def test_nothing_gets_lost_when_figures_are_laid_flat(value: Any) -> None:
-    assert sum((numbers(leaf) for _, leaf in places.flat(value)), Counter()) == numbers(value)
+    assert sum((numbers(leaf) for _, leaf in environments.flat(value)), Counter()) == numbers(value)

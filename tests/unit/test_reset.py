@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dutperf import campaign, procedure
-from dutperf.campaign import PlanError, Summary
-from dutperf.conditions import Rate
-from dutperf.config import ConfigError
+from dutperf import procedures
 from dutperf.journal import ResumedJournal
 from dutperf.model import LimitedBy, Trial, TrialResult
-from dutperf.procedure.times import TimesPoint
+from dutperf.procedures.times import TimesPoint
+from dutperf.run import campaign
+from dutperf.run.campaign import PlanError, Summary
+from dutperf.setup.conditions import Rate
+from dutperf.setup.configuration import ConfigError
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, Resets, measure, plan
@@ -96,7 +97,7 @@ def test_what_cannot_be_measured_names_its_option(conditions: dict[str, Any], op
 
 def test_without_a_command_there_is_nothing_to_measure() -> None:
     with pytest.raises(PlanError, match=r"dut\.commands\.reset"):
-        procedure.find("reset").make(replace(plan(rate=Rate.parse("1k"), duration_s=30), dut_reset=None))
+        procedures.find("reset").make(replace(plan(rate=Rate.parse("1k"), duration_s=30), dut_reset=None))
 
 
 # --- what is started during a trial ----------------------------------------------------------------------------------------------------------

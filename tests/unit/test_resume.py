@@ -21,16 +21,17 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import simulated_run
-from dutperf import campaign, host, journal, procedure
-from dutperf.campaign import Summary
-from dutperf.conditions import Rate
+from dutperf import journal, procedures
 from dutperf.journal import JOURNAL, JournalError, JournalWriter, ResumedJournal, WriteError
 from dutperf.model import Trial, TrialResult
-from dutperf.repetition import Auto
-from dutperf.report import summary as report
-from dutperf.report import tables
-from dutperf.report.summary import SUMMARY
-from dutperf.tester import ProgressCallback, TesterError
+from dutperf.results import summary as report
+from dutperf.results import tables
+from dutperf.results.summary import SUMMARY
+from dutperf.run import campaign
+from dutperf.run.campaign import Summary
+from dutperf.setup.conditions import Rate
+from dutperf.statistics.stopping import Auto
+from dutperf.tester import ProgressCallback, TesterError, host
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import Counting, Log, measure, plan
 from simulated_run import OPTIONS, a_plan, a_tester, go_on, start
@@ -51,7 +52,7 @@ def timeless(summary: Summary) -> dict[str, Any]:
 def write_summary(directory: Path) -> Summary:
     """From the journal, as its procedure has it."""
     name = journal.plan_of(journal.read(directory))["procedure"]
-    return report.write_summary(directory, procedure.find(name).point)
+    return report.write_summary(directory, procedures.find(name).point)
 
 
 def kinds(directory: Path) -> list[str]:
@@ -121,7 +122,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_summary(name: str, tmp_path:
 
 
 def test_every_procedure_has_a_run_here() -> None:
-    assert list(OPTIONS) == [definition.name for definition in procedure.ALL]
+    assert list(OPTIONS) == [definition.name for definition in procedures.ALL]
 
 
 @pytest.mark.parametrize("name", OPTIONS)

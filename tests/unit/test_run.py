@@ -13,8 +13,8 @@ import yaml
 
 from command_line import dutperf
 from dutperf.cli import options, plan_file
-from dutperf.conditions import FRAME_SIZE_SERIES, Conditions, Rate
-from dutperf.config import ConfigError
+from dutperf.setup.conditions import FRAME_SIZE_SERIES, Conditions, Rate
+from dutperf.setup.configuration import ConfigError
 from fakes import fake_engine
 
 QUICK = "duration: 0.01, drain: 0, repetitions: 2"

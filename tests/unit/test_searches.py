@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from dutperf import journal
-from dutperf.campaign import PlanError
-from dutperf.conditions import Conditions, Rate
 from dutperf.model import LimitedBy, Question, Trial, TrialResult, to_json
-from dutperf.procedure.throughput import PROCEDURE
-from dutperf.repetition import Auto, Stopped
-from dutperf.report.inconsistency import contradictions
-from dutperf.report.summary import summarise
+from dutperf.procedures.throughput import PROCEDURE
+from dutperf.results.inconsistency import contradictions
+from dutperf.results.summary import summarise
+from dutperf.run.campaign import PlanError
+from dutperf.setup.conditions import Conditions, Rate
+from dutperf.statistics.stopping import Auto, Stopped
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, measure, plan

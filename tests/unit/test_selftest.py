@@ -13,21 +13,21 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from dutperf import host, procedure
-from dutperf.campaign import Plan
+from dutperf import procedures
 from dutperf.cli import app
-from dutperf.conditions import Conditions
 from dutperf.lab.refdut import DirectionTruth, PortLosses, Properties, Quantiles, RefDutError, Truth
 from dutperf.model import TrialResult, Verdict
-from dutperf.procedure import back_to_back, frame_loss, latency, pdv, throughput
+from dutperf.procedures import back_to_back, frame_loss, latency, pdv, throughput
+from dutperf.run.campaign import Plan
 from dutperf.selftest import checks, floors
 from dutperf.selftest.checks import BURST_CAPACITY_FPS, CAPACITY_FPS, DELAY_MS, LOST_EVERY, QUEUE_FRAMES, SEARCH_S, Check, Evidence
-from dutperf.selftest.course import ATTEMPTS, Course
 from dutperf.selftest.findings import Finding, Judgement, exit_status, judge
 from dutperf.selftest.floors import DisturbedError
+from dutperf.selftest.ground_truth import Witnessed, WitnessedTester, balance
 from dutperf.selftest.outcome import Outcome, markdown
-from dutperf.selftest.witness import Witnessed, WitnessedTester, balance
-from dutperf.tester import TesterError
+from dutperf.selftest.progress import ATTEMPTS, Course
+from dutperf.setup.conditions import Conditions
+from dutperf.tester import TesterError, host
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, counts, plan, trial
 
@@ -264,7 +264,7 @@ def test_a_dut_that_does_not_answer_is_an_error_of_the_tester() -> None:
 
 
 def test_every_procedure_has_a_check() -> None:
-    assert {check.name for check in checks.ALL} == {definition.name for definition in procedure.ALL}
+    assert {check.name for check in checks.ALL} == {definition.name for definition in procedures.ALL}
 
 
 @pytest.mark.parametrize("quick", [True, False])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dutperf.cli import show
+from dutperf.cli.output import console
 from dutperf.model import NicArrivals, NicDepartures, TrialResult, Verdict
 from plans import counts
 
@@ -15,7 +15,7 @@ REPORT = {"frame_size": 128, "frame_size_ipv4": 128, "passed": None, "frame_time
 
 
 def shown(capsys: pytest.CaptureFixture[str], **members: Any) -> str:
-    show.trial(REPORT, TrialResult(trial=1, verdict=Verdict.VALID, forward=counts(**members)))
+    console.trial(REPORT, TrialResult(trial=1, verdict=Verdict.VALID, forward=counts(**members)))
     return " ".join(capsys.readouterr().out.replace("│", " ").split())
 
 

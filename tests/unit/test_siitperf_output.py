@@ -101,7 +101,7 @@ def test_errors_have_their_line_and_status(
 
 def test_a_command_starts_fast() -> None:
     """Scripts start one process for each trial: what takes long to import stays away."""
-    program = "import sys; import dutperf.siitperf.commands; from dutperf.procedure import latency, pdv; print(*sys.modules)"
+    program = "import sys; import dutperf.siitperf.commands; from dutperf.procedures import latency, pdv; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)})
     imported = done.stdout.split()
     assert "dutperf.siitperf.commands" in imported

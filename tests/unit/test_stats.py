@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dutperf import stats
+from dutperf.statistics import intervals
 
 samples = st.lists(st.one_of(st.none(), st.integers(1, 10**9)), min_size=1, max_size=300)
 
@@ -17,7 +17,7 @@ samples = st.lists(st.one_of(st.none(), st.integers(1, 10**9)), min_size=1, max_
     [([3], 3), ([3, 1, 2], 2), ([4, 1, 3, 2], 2.5), ([None, 5, 7], 5), ([None, None, 7], None), ([None, 7], None), ([None, 6, 8, 9], 7)],
 )
 def test_median(values: list[int | None], median: float | None) -> None:
-    assert stats.median(values) == median
+    assert intervals.median(values) == median
 
 
 @pytest.mark.parametrize(
@@ -38,12 +38,12 @@ def test_median(values: list[int | None], median: float | None) -> None:
     ],
 )
 def test_percentile_of_1_to_count(count: int, percent: int, expected: int) -> None:
-    assert stats.percentile(list(range(count, 0, -1)), percent) == expected
+    assert intervals.percentile(list(range(count, 0, -1)), percent) == expected
 
 
 @given(samples, st.integers(1, 100))
 def test_percentile_is_the_smallest_value_that_enough_do_not_exceed(values: list[int | None], percent: int) -> None:
-    found = stats.percentile(values, percent)
+    found = intervals.percentile(values, percent)
     assert found in values
 
     def not_above(limit: float | None) -> int:
@@ -55,12 +55,12 @@ def test_percentile_is_the_smallest_value_that_enough_do_not_exceed(values: list
 
 
 def test_dispersion() -> None:
-    assert stats.dispersion_percent([95, 100, 105]) == 10
-    assert stats.dispersion_percent([100, 100]) == 0
-    assert stats.dispersion_percent([None, 100, 105]) is None
+    assert intervals.dispersion_percent([95, 100, 105]) == 10
+    assert intervals.dispersion_percent([100, 100]) == 0
+    assert intervals.dispersion_percent([None, 100, 105]) is None
 
 
-@pytest.mark.parametrize("function", [stats.median, stats.dispersion_percent, lambda values: stats.percentile(values, 1)])
+@pytest.mark.parametrize("function", [intervals.median, intervals.dispersion_percent, lambda values: intervals.percentile(values, 1)])
 def test_nothing_to_summarise(function) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match="no values"):
         function([])
@@ -69,7 +69,7 @@ def test_nothing_to_summarise(function) -> None:  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("percent", [0, 101])
 def test_no_percentile(percent: int) -> None:
     with pytest.raises(ValueError, match="percentile"):
-        stats.percentile([1], percent)
+        intervals.percentile([1], percent)
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,12 @@ def test_no_percentile(percent: int) -> None:
     ],
 )
 def test_interval_of_the_median_of_1_to_count(count: int, confidence: float, low: float | None, high: float | None) -> None:
-    found = stats.median_interval([*range(count, 0, -1)], confidence)
+    found = intervals.median_interval([*range(count, 0, -1)], confidence)
     assert found == (None if low is None else pytest.approx((low, high), abs=0.01))
 
 
 def test_interval_of_a_large_sample_is_that_of_the_normal_approximation() -> None:
-    found = stats.median_interval([*range(1, 10_001)], 0.95)
+    found = intervals.median_interval([*range(1, 10_001)], 0.95)
     assert found == pytest.approx((5000.5 - 98, 5000.5 + 98), abs=1)
 
 
@@ -99,7 +99,7 @@ def test_interval_of_a_large_sample_is_that_of_the_normal_approximation() -> Non
 )
 def test_an_interval_with_missing_values(missing: int, low: int | None, high: int | None) -> None:
     """Of 10 values the third and the eighth, wherever the lowest are missing; nothing is made up for a missing one."""
-    found = stats.median_interval([None if value <= missing else value for value in range(1, 11)], 1 - 2 * 56 / 2**10 - 1e-9)
+    found = intervals.median_interval([None if value <= missing else value for value in range(1, 11)], 1 - 2 * 56 / 2**10 - 1e-9)
     assert found is not None
     for end, expected in zip(found, (low, high), strict=True):
         assert (end is None) == (expected is None)
@@ -108,9 +108,9 @@ def test_an_interval_with_missing_values(missing: int, low: int | None, high: in
 
 @given(samples, st.sampled_from([0.8, 0.9, 0.95, 0.99, 0.999]))
 def test_an_interval_holds_the_median_and_grows_with_the_confidence(values: list[int | None], confidence: float) -> None:
-    found, wider = stats.median_interval(values, confidence), stats.median_interval(values, 0.9999)
-    assert (found is None) == (len(values) < stats.smallest_sample(confidence))
-    middle = stats.median(values)
+    found, wider = intervals.median_interval(values, confidence), intervals.median_interval(values, 0.9999)
+    assert (found is None) == (len(values) < intervals.smallest_sample(confidence))
+    middle = intervals.median(values)
     if found is None or middle is None:
         return
     low, high = found
@@ -125,4 +125,4 @@ def test_an_interval_holds_the_median_and_grows_with_the_confidence(values: list
 
 @pytest.mark.parametrize(("confidence", "count"), [(0.8, 4), (0.9, 5), (0.95, 6), (0.99, 8), (0.999, 11)])
 def test_the_smallest_sample(confidence: float, count: int) -> None:
-    assert stats.smallest_sample(confidence) == count
+    assert intervals.smallest_sample(confidence) == count

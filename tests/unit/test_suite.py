@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from dutperf import journal, procedure, resumption, suite
-from dutperf.campaign import Observer, Plan
-from dutperf.conditions import Conditions, Rate
+from dutperf import journal, procedures
 from dutperf.journal import JOURNAL, JournalError
-from dutperf.procedure.back_to_back import BackToBackPoint
-from dutperf.procedure.bench import PlanError
-from dutperf.suite import Measurement, SuiteSummary
+from dutperf.procedures.back_to_back import BackToBackPoint
+from dutperf.procedures.bench import PlanError
+from dutperf.run import resume, suite
+from dutperf.run.campaign import Observer, Plan
+from dutperf.run.suite import Measurement, SuiteSummary
+from dutperf.setup.conditions import Conditions, Rate
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import Log, plan
@@ -52,7 +53,7 @@ class Watched:
 
 
 def wanted(*named: tuple[str, Conditions]) -> list[tuple[Any, Conditions]]:
-    return [(procedure.find(name), chosen) for name, chosen in named]
+    return [(procedures.find(name), chosen) for name, chosen in named]
 
 
 def names(*named: tuple[str, Conditions]) -> list[tuple[str, str | None]]:
@@ -159,9 +160,9 @@ def test_a_suite_that_is_being_measured_is_left_alone(tmp_path: Path, monkeypatc
     def set_up(*_: Any, **__: Any) -> Any:
         raise AssertionError("the DUT is set up under the run that measures it")
 
-    monkeypatch.setattr(resumption, "bench", set_up)
+    monkeypatch.setattr(resume, "bench", set_up)
     with suite.held(tmp_path), pytest.raises(JournalError, match=r"suite\.json is being written: its run goes on in another process"):
-        resumption.go_on(tmp_path, lambda _measurements: nullcontext(Watched()))
+        resume.go_on(tmp_path, lambda _measurements: nullcontext(Watched()))
 
 
 def test_a_suite_is_held_while_it_is_measured(tmp_path: Path) -> None:

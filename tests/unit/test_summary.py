@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 
-from dutperf import config, host, journal, traffic
-from dutperf.conditions import Conditions, Rate
+from dutperf import journal
 from dutperf.journal import JOURNAL, Event, JournalError
 from dutperf.model import LimitedBy, Verdict, to_json
-from dutperf.procedure import ALL
-from dutperf.procedure.throughput import PROCEDURE
-from dutperf.report import summary as report
-from dutperf.report import tables
-from dutperf.report.deviations import RULES, Deviation, deviations
-from dutperf.report.summary import SUMMARY, Summary, write_summary
+from dutperf.procedures import ALL
+from dutperf.procedures.throughput import PROCEDURE
+from dutperf.results import summary as report
+from dutperf.results import tables
+from dutperf.results.deviations import RULES, Deviation, deviations
+from dutperf.results.summary import SUMMARY, Summary, write_summary
+from dutperf.setup import configuration, traffic
+from dutperf.setup.conditions import Conditions, Rate
+from dutperf.tester import host
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import counts, measure, plan
 from plans import trial as trial_of
@@ -194,7 +196,7 @@ def deviated(
     **side: Any,
 ) -> tuple[Deviation, ...]:
     sides = {"left": {"port": "ring", "version": 4, "ipv4": "198.18.0.2/24"}, "right": {"port": "ring", "version": 4, "ipv4": "198.19.0.2/24", **side}}
-    setup = config.parse(sides, "test")
+    setup = configuration.parse(sides, "test")
     limits = {"media_maximum_fps": media_fps, "maximum_fps": maximum_fps}
     first = to_json(traffic.make_trial(setup, conditions, conditions.frame_sizes[0], 1, 0))
     frames = [{"frame_size": size, "frame_size_ipv4": size - ipv4_shorter_by, "first_trial": first, **limits} for size in conditions.frame_sizes]

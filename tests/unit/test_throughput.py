@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dutperf import journal
-from dutperf.campaign import PlanError
-from dutperf.conditions import Rate
 from dutperf.model import Direction, LimitedBy, LinkState, Trial, TrialResult, Verdict
-from dutperf.procedure import evidence
-from dutperf.procedure.bench import frame_size_ipv4
-from dutperf.procedure.evidence import outcome_of
-from dutperf.procedure.searches import bounds
+from dutperf.procedures import evidence
+from dutperf.procedures.bench import frame_size_ipv4
+from dutperf.procedures.evidence import outcome_of
+from dutperf.procedures.searches import bounds
+from dutperf.run.campaign import PlanError
 from dutperf.search import Outcome
+from dutperf.setup.conditions import Rate
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import counts, frame, measure, plan, stream, trial

@@ -12,10 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from dutperf import traffic
-from dutperf.conditions import Conditions
-from dutperf.config import ConfigError, Setup, parse
 from dutperf.model import FieldMode, FrameSpec, Trial
+from dutperf.setup import traffic
+from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import ConfigError, Setup, parse
 
 LEFT6 = {"port": "af_packet:tl", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}
 LEFT4 = {"port": "af_packet:tl", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"}

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from dutperf import validity
 from dutperf.model import (
     LOSS_BINS,
     PUNCTUAL_US,
@@ -28,7 +27,8 @@ from dutperf.model import (
     TransmitWait,
     Verdict,
 )
-from dutperf.validity import NO_LINK_DOWN
+from dutperf.tester import validity
+from dutperf.tester.validity import NO_LINK_DOWN
 from plans import counts, trial
 
 LATE_US = validity.LATENESS_LIMIT_US

@@ -22,14 +22,15 @@ from rich.live import Live
 
 import documented
 from documented import SimulatedBench
-from dutperf import results, suite
-from dutperf.campaign import Observer, Status
-from dutperf.cli import live, log, watch
-from dutperf.cli.watch import Watchers
-from dutperf.config import ConfigError
+from dutperf.api import results
+from dutperf.cli.output import live, log, watch
+from dutperf.cli.output.watch import Watchers
 from dutperf.journal import WriteError
-from dutperf.report.comparison import figures_of
-from dutperf.suite import Measurement
+from dutperf.results.comparison import figures_of
+from dutperf.run import suite
+from dutperf.run.campaign import Observer, Status
+from dutperf.run.suite import Measurement
+from dutperf.setup.configuration import ConfigError
 from dutperf.tester.simulated import SimulatedLimits, SimulatedTester
 
 MEASURED = documented.a_suite(throughput={"frame_sizes": (84, 512)}, latency={"frame_sizes": (84, 512), "tags": 50})

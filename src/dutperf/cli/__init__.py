@@ -12,10 +12,10 @@ from typing import Annotated
 
 import typer
 
-from dutperf import __version__, procedure
-from dutperf.cli import compare, convert, doctor, export, lab, measure, plot, ports, report, resume, run, selftest, summary, trial
+from dutperf import __version__, procedures
+from dutperf.cli.commands import compare, convert, doctor, export, lab, measure, plot, ports, report, resume, run, selftest, show, trial
 from dutperf.cli.examples import epilog
-from dutperf.endings import signals_interrupt
+from dutperf.exit_status import signals_interrupt
 
 ENDINGS = (
     "Exit status: 0 valid, 1 no number (the DUT forwards nothing), 2 wrong usage or configuration, 3 invalid, 4 aborted (also: the disk is full), "
@@ -36,11 +36,11 @@ def _dutperf(version: Annotated[bool, typer.Option("--version", callback=_versio
 
 
 app.command("trial", epilog=epilog("trial"))(trial.trial)
-for definition in procedure.ALL:
+for definition in procedures.ALL:
     app.command(definition.name, epilog=epilog(definition.name))(measure.command(definition))
 app.command("run", epilog=epilog("run"))(run.run)
 app.command("resume", epilog=epilog("resume"))(resume.resume)
-app.command("show", epilog=epilog("show"))(summary.show)
+app.command("show", epilog=epilog("show"))(show.show)
 app.command("report", epilog=epilog("report"))(report.report)
 app.command("plot", epilog=epilog("plot"))(plot.plot)
 app.command("export", epilog=epilog("export"))(export.export)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import typer
 
-from dutperf import lab, results
-from dutperf.conditions import FRAME_SIZE_SERIES
+from dutperf import lab
+from dutperf.api import results
 from dutperf.journal import JOURNAL, JournalError
-from dutperf.suite import SUITE
+from dutperf.run.suite import SUITE
+from dutperf.setup.conditions import FRAME_SIZE_SERIES
 
 
 def labs(incomplete: str) -> list[tuple[str, str]]:

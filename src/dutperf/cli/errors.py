@@ -9,15 +9,15 @@ from pathlib import Path
 
 import typer
 
-from dutperf.campaign import PlanError
-from dutperf.cli import log
 from dutperf.cli.options import option_of
-from dutperf.config import ConfigError
-from dutperf.endings import ABORTED, INTERRUPTED, WRONG_USAGE
+from dutperf.cli.output import log
+from dutperf.exit_status import ABORTED, INTERRUPTED, WRONG_USAGE
 from dutperf.journal import JOURNAL, JournalError, WriteError
 from dutperf.lab import LabError
 from dutperf.machine.access import MachineError
-from dutperf.suite import SUITE
+from dutperf.run.campaign import PlanError
+from dutperf.run.suite import SUITE
+from dutperf.setup.configuration import ConfigError
 from dutperf.tester import TesterError
 
 

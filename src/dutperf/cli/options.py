@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that commands share, each declared once, and how they become :class:`~dutperf.conditions.Conditions`.
+"""The options that commands share, each declared once, and how they become :class:`~dutperf.setup.conditions.Conditions`.
 
 What is not given keeps the default of the conditions, which are those that conform to the RFCs; but for the rests around a trial, which are asked for.
 """
@@ -14,12 +14,15 @@ from typing import Annotated, Any, TypeVar, get_args
 import typer
 from pydantic import ValidationError
 
-from dutperf import config, repetition, results
-from dutperf.campaign import PlanError
-from dutperf.cli import completion, log
-from dutperf.conditions import FRAME_SIZE_SERIES, LATEST_S, NATIVE_SHARES, Algorithm, Conditions, Directions, LatencyDefinition, Rate, refusal
-from dutperf.config import MOST_QUEUES, ConfigError
+from dutperf.api import results
+from dutperf.cli import completion
+from dutperf.cli.output import log
 from dutperf.model import FieldMode
+from dutperf.run.campaign import PlanError
+from dutperf.setup import configuration
+from dutperf.setup.conditions import FRAME_SIZE_SERIES, LATEST_S, NATIVE_SHARES, Algorithm, Conditions, Directions, LatencyDefinition, Rate, refusal
+from dutperf.setup.configuration import MOST_QUEUES, ConfigError
+from dutperf.statistics import stopping
 
 DEFAULT = Conditions()
 Parsed = TypeVar("Parsed")
@@ -47,7 +50,7 @@ HardwareText = Annotated[
     typer.Option(
         "--hardware",
         metavar="HELP,...",
-        help=f"Help of the ports' hardware to use, of {', '.join(get_args(config.Help))}; a port that does not offer it is refused. "
+        help=f"Help of the ports' hardware to use, of {', '.join(get_args(configuration.Help))}; a port that does not offer it is refused. "
         "Nothing of it has been run on a NIC (docs/performance.md). Without it none, or engine.hardware of the configuration.",
     ),
 ]
@@ -238,7 +241,7 @@ WATCHERS: dict[str, Any] = {
     "metrics_address": (MetricsAddress, None),
     "metrics_file": (MetricsFile, None),
 }
-"""Options of every command that measures, with their defaults, by the names that :class:`dutperf.cli.watch.Watchers` has."""
+"""Options of every command that measures, with their defaults, by the names that :class:`dutperf.cli.output.watch.Watchers` has."""
 EVERY_TRIAL: dict[str, Any] = {
     "frame_sizes": FrameSizes,
     "duration_s": Duration,
@@ -294,7 +297,7 @@ _OPTIONS = {
 _PARSERS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("min_rate", "max_rate", "initial_rate", "resolution", "step", "rate", "burst_rate"), Rate.parse),
     "rates": lambda text: tuple(Rate.parse(one) for one in text.split(",")),
-    "repetitions": repetition.parse,
+    "repetitions": stopping.parse,
 }
 """Of members that are given as text."""
 TEXTS = (*_PARSERS, "foreground", "networks")
@@ -365,13 +368,13 @@ def parse_rate(option: str, text: str) -> Rate:
     return _read(Rate.parse, option, text)
 
 
-def hardware(text: str | None) -> config.Hardware | None:
+def hardware(text: str | None) -> configuration.Hardware | None:
     """``"receive_timestamps"`` to ``("receive_timestamps",)``; None where the option was not given.
 
     Raises:
         ConfigError: no such help.
     """
-    return None if text is None else config.hardware((name.strip() for name in text.split(",")), "--hardware")
+    return None if text is None else configuration.hardware((name.strip() for name in text.split(",")), "--hardware")
 
 
 def lab_options(texts: Sequence[str] | None) -> dict[str, str]:

@@ -13,14 +13,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from dutperf import config, yaml_text
-from dutperf import procedure as procedures
+from dutperf import procedures
 from dutperf.cli import options
-from dutperf.cli.measure import Wanted, command
-from dutperf.config import MOST_QUEUES, ConfigError
-from dutperf.procedure.definition import Definition
-from dutperf.testbench import Source
-from dutperf.yaml_text import Location, YamlError, path_of
+from dutperf.cli.commands.measure import Wanted, command
+from dutperf.procedures.definition import Definition
+from dutperf.run.testbench import Source
+from dutperf.setup import configuration, yaml_text
+from dutperf.setup.configuration import MOST_QUEUES, ConfigError
+from dutperf.setup.yaml_text import Location, YamlError, path_of
 
 SOURCE = ("lab", "lab-options", "config", "queues", "hardware")
 KEYS = (*SOURCE, "all", "procedures")
@@ -96,11 +96,11 @@ def _source(top: Mapping[str, Any], directory: Path) -> Source:
     return Source.of(top.get("lab"), lab_options, file, queues, _hardware(top.get("hardware")))
 
 
-def _hardware(names: Any) -> config.Hardware | None:
+def _hardware(names: Any) -> configuration.Hardware | None:
     if names is not None and (not isinstance(names, list) or not all(isinstance(name, str) for name in names)):
         raise _Refusal(("hardware",), "is no list of names")
     try:
-        return None if names is None else config.hardware(names, "hardware")
+        return None if names is None else configuration.hardware(names, "hardware")
     except ConfigError as error:
         raise _Refusal(("hardware",), error.message) from None
 

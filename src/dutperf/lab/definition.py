@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dutperf import refused
+from dutperf import errors
 from dutperf.lab.errors import LabError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Lab(Generic[OptionsT]):
                 raise LabError(f"lab {self.name} needs {program}, which is not installed: apt-get install {package}")
 
     def _explanation(self, error: ValidationError) -> str:
-        first = refused.first(error)
+        first = errors.first(error)
         option = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             return f"unknown option {option}; it knows {', '.join(self.options.model_fields)}"

@@ -22,7 +22,7 @@ from dutperf.lab.errors import LabError
 from dutperf.lab.netns import DUT_PORTS, TESTER_PORTS
 from dutperf.lab.refdut import PROGRAM, VARIABLE, Milliseconds, Properties, RefDut, RefDutError
 from dutperf.lab.site import Site, await_start
-from dutperf.programs import find_program
+from dutperf.machine.programs import find_program
 
 Kind = Literal["siit", "ipv4", "ipv6"]
 Seconds = Annotated[float, Field(ge=0, le=3600)]

@@ -9,8 +9,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from dutperf.model.pattern import BurstTimes, PoissonTimes, SteadyTimes, Times
 from dutperf.model.value import Fps, Port16, Value
-from dutperf.pattern import BurstTimes, PoissonTimes, SteadyTimes, Times
 
 MIN_FRAME_SIZE = 64
 """Smallest Ethernet frame: 42 bytes of IPv4 and UDP, 18 of the test's own, 4 of frame check sequence."""

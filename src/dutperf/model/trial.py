@@ -8,9 +8,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
+from dutperf.model.pattern import Times, random_bits
 from dutperf.model.stream import Stream
 from dutperf.model.value import Direction, Value, to_json
-from dutperf.pattern import Times, random_bits
 
 _DUE_TIMES = 4 * 3
 """Of the generators of a trial, the forward direction's for due times (``Generator`` in ``engine/trial/trial.hpp``)."""
@@ -42,7 +42,7 @@ class DelaysFiles(Value):
 
 
 class Question(Value):
-    """How well whoever asks wants to know what a trial shows (:mod:`dutperf.validity`)."""
+    """How well whoever asks wants to know what a trial shows (:mod:`dutperf.tester.validity`)."""
 
     tolerated_loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of a direction's frames whose loss makes no difference."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dutperf import journal
-from dutperf.report.tables import Record, Table
+from dutperf.results.tables import Record, Table
 
 if TYPE_CHECKING:
     import pyarrow

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import __version__
-from dutperf.report import figures, places, tables, words
-from dutperf.report.charts import Chart
-from dutperf.report.measured import Measured, moment
-from dutperf.report.tables import Table
-from dutperf.report.trials import INVALID, Done
+from dutperf.report import drawing
+from dutperf.results import environments, labels, tables
+from dutperf.results.charts import Chart
+from dutperf.results.measured import Measured, moment
+from dutperf.results.tables import Table
+from dutperf.results.trials import INVALID, Done
 
 REPORT = "report.html"
 _ARROWS = {"both": "⇄", "forward": "→", "reverse": "←"}
@@ -40,8 +41,8 @@ def page(measured: Sequence[Measured]) -> str:
         setup=_setup(plan),
         parts=[_part(one) for one in measured],
         deviations=_deviations(known),
-        conditions=_merged({one.name: _named(_conditions(one), words.CONDITIONS) for one in known}),
-        environment=_merged({one.name: _named(_environment(one), words.ENVIRONMENT) for one in known}),
+        conditions=_merged({one.name: _named(_conditions(one), labels.CONDITIONS) for one in known}),
+        environment=_merged({one.name: _named(_environment(one), labels.ENVIRONMENT) for one in known}),
         ranges=[(one.name, _ranges(one)) for one in known],
     )
 
@@ -76,7 +77,7 @@ def _box(side: str, config: Mapping[str, Any]) -> Box:
 
 
 def _dut(plan: Mapping[str, Any], config: Mapping[str, Any]) -> list[tuple[str, str]]:
-    identity = [(str(name), words.text(value)) for name, value in places.flat(plan["dut"]) if name not in ("name", "version")]
+    identity = [(str(name), labels.text(value)) for name, value in environments.flat(plan["dut"]) if name not in ("name", "version")]
     media = [("media", f"{config['media_mbps']:,} Mbit/s")] if config.get("media_mbps") else []
     versions = {config[side].get("version") for side in ("left", "right")}
     return [("task", "translates between IPv4 and IPv6" if len(versions) > 1 else "forwards"), *identity, *media]
@@ -105,7 +106,7 @@ def _drawn(one: Measured, charts: Iterable[Chart]) -> list[dict[str, str]]:
 
 def _plot(name: str, chart: Chart) -> dict[str, str]:
     prefix = re.sub(r"[^a-z0-9-]", "-", name.lower())
-    return {"name": name, "title": chart.title, "caption": chart.caption, "svg": figures.embedded(chart, prefix)}
+    return {"name": name, "title": chart.title, "caption": chart.caption, "svg": drawing.embedded(chart, prefix)}
 
 
 def _trials(done: Sequence[Done]) -> dict[str, Any]:
@@ -146,7 +147,7 @@ def _deviations(known: Sequence[Measured]) -> list[tuple[str, str, str]]:
 
 def _conditions(one: Measured) -> dict[str, Any]:
     assert one.summary is not None
-    return {name: words.rates(value) for name, value in one.summary.conditions.items() if name != "ranges"}
+    return {name: labels.rates(value) for name, value in one.summary.conditions.items() if name != "ranges"}
 
 
 def _environment(one: Measured) -> dict[str, Any]:
@@ -157,12 +158,12 @@ def _environment(one: Measured) -> dict[str, Any]:
 def _ranges(one: Measured) -> Table:
     """The limits of each frame size's rates, as the plan had them."""
     assert one.summary is not None
-    rows = tables.uniform([dict(places.flat(frame)) for frame in one.summary.conditions["ranges"]])
-    return Table(f"rates of {one.name}", tuple(name.replace("_", " ") for name in rows[0]), tuple(tuple(map(words.text, row.values())) for row in rows))
+    rows = tables.uniform([dict(environments.flat(frame)) for frame in one.summary.conditions["ranges"]])
+    return Table(f"rates of {one.name}", tuple(name.replace("_", " ") for name in rows[0]), tuple(tuple(map(labels.text, row.values())) for row in rows))
 
 
 def _named(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, str]:
-    return {words.name_of(name, names): words.text(value) for name, value in places.flat(values)}
+    return {labels.name_of(name, names): labels.text(value) for name, value in environments.flat(values)}
 
 
 def _merged(by_measurement: Mapping[str, Mapping[str, str]]) -> list[tuple[str, list[tuple[str, str]]]]:

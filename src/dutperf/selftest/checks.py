@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from dutperf.conditions import Rate
 from dutperf.lab.refdut import Properties
-from dutperf.procedure import back_to_back, frame_loss, ipdv, latency, pdv, recovery, reset, throughput
-from dutperf.procedure.definition import Definition
+from dutperf.procedures import back_to_back, frame_loss, ipdv, latency, pdv, recovery, reset, throughput
+from dutperf.procedures.definition import Definition
 from dutperf.selftest.findings import Finding, judge
-from dutperf.selftest.witness import Befall, Witnessed
-from dutperf.validity import SENDING_TIME_SLACK_S
+from dutperf.selftest.ground_truth import Befall, Witnessed
+from dutperf.setup.conditions import Rate
+from dutperf.tester.validity import SENDING_TIME_SLACK_S
 
 BUCKET = 0.000125
 """Share by which a delay is off at most, to either side (the engine's histogram)."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from dutperf.endings import INVALID, NO_NUMBER
+from dutperf.exit_status import INVALID, NO_NUMBER
 from dutperf.model import Value
 
 

@@ -6,14 +6,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dutperf import calibration, campaign
-from dutperf.calibration import Calibration, Floor
-from dutperf.conditions import Conditions, Rate
-from dutperf.procedure import pdv, throughput
-from dutperf.procedure.delays import DelaysPoint
-from dutperf.procedure.throughput import ThroughputPoint
-from dutperf.selftest.course import Watch
-from dutperf.suite import Bench
+from dutperf.procedures import pdv, throughput
+from dutperf.procedures.delays import DelaysPoint
+from dutperf.procedures.throughput import ThroughputPoint
+from dutperf.run import campaign
+from dutperf.run.suite import Bench
+from dutperf.selftest.progress import Watch
+from dutperf.setup.conditions import Conditions, Rate
+from dutperf.tester import calibration
+from dutperf.tester.calibration import Calibration, Floor
 
 FRAME_SIZES = (84, 1518)
 """The smallest that IPv4 and IPv6 can both have, and the longest that every Ethernet carries."""
@@ -40,7 +41,7 @@ def calibrate(bench: Bench, out: Path, watch: Watch, *, quick: bool) -> Calibrat
     """Measure the tester on a bench without a DUT.
 
     Raises:
-        PlanError, JournalError, TesterError: see :func:`dutperf.campaign.measure`.
+        PlanError, JournalError, TesterError: see :func:`dutperf.run.campaign.measure`.
         DisturbedError: its floor could not be measured.
     """
     with watch("limit") as observer:

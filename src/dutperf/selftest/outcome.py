@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dutperf.calibration import Calibration, Key
 from dutperf.model import Value
 from dutperf.selftest.findings import Finding
+from dutperf.tester.calibration import Calibration, Key
 
 COLUMNS = ("procedure", "figure", "measured", "true", "error", "stated error", "verdict")
 FLOOR_COLUMNS = ("frame size", "limit, frames/s", "delays at, frames/s", "min, µs", "typical, µs", "p99.9, µs", "a loop away, µs")

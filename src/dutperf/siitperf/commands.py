@@ -13,12 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from dutperf import traffic
-from dutperf.conditions import Conditions
-from dutperf.config import Setup
-from dutperf.endings import ABORTED, INTERRUPTED, INVALID, WRONG_USAGE, signals_interrupt
-from dutperf.engine_on import engine_on
+from dutperf.exit_status import ABORTED, INTERRUPTED, INVALID, WRONG_USAGE, signals_interrupt
 from dutperf.model import TRIAL_NUMBERS, Direction, DirectionCounts, Trial, TrialResult, Verdict
+from dutperf.setup import traffic
+from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import Setup
 from dutperf.siitperf import arguments as positional
 from dutperf.siitperf import configuration, output, setup
 from dutperf.siitperf.arguments import Arguments, Parameter
@@ -27,6 +26,7 @@ from dutperf.siitperf.output import Figures
 from dutperf.siitperf.variables import Variables
 from dutperf.tester import Tester, TesterError
 from dutperf.tester.dut_core import yield_to_the_dut
+from dutperf.tester.factory import engine_on
 
 SEEDED_TRIAL = 1
 """Number of a trial whose seed is given: that of ``dutperf trial``, so that both send the same frames."""
@@ -42,19 +42,19 @@ class Program:
 
 
 def _tagged(trial: Trial, conditions: Conditions, _arguments: Arguments) -> Trial:
-    from dutperf.procedure import latency
+    from dutperf.procedures import latency
 
     return latency.stamp(trial, conditions)
 
 
 def _typical_and_worst(counts: DirectionCounts, _arguments: Arguments) -> Figures | None:
-    from dutperf.procedure import latency
+    from dutperf.procedures import latency
 
     return latency.figures(counts)
 
 
 def _every(trial: Trial, conditions: Conditions, arguments: Arguments) -> Trial:
-    from dutperf.procedure import pdv
+    from dutperf.procedures import pdv
 
     timeout_ns = arguments["FRAME_TIMEOUT"] * 1_000_000 or None
     return pdv.stamp(trial, conditions).model_copy(update={"frame_timeout_ns": timeout_ns})
@@ -62,7 +62,7 @@ def _every(trial: Trial, conditions: Conditions, arguments: Arguments) -> Trial:
 
 def _variation(counts: DirectionCounts, arguments: Arguments) -> Figures | None:
     """None with a frame timeout: it asks for the frames in time instead."""
-    from dutperf.procedure import pdv
+    from dutperf.procedures import pdv
 
     return None if arguments["FRAME_TIMEOUT"] else pdv.figures(counts)
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from dutperf import refused
-from dutperf.config import Mac
+from dutperf import errors
 from dutperf.model import FieldMode
+from dutperf.setup.configuration import Mac
 
 FILE = Path("siitperf.conf")
 """In the current directory, as siitperf has it."""
@@ -84,7 +84,7 @@ def _mac(text: str) -> str:
     try:
         return TypeAdapter(Mac).validate_python(text)
     except ValidationError as error:
-        reason = refused.first(error)["msg"]
+        reason = errors.first(error)["msg"]
         raise ValueError(f"'{text}' {reason}") from None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dutperf.model import Direction, DirectionCounts, Trial, TrialResult, Verdict
-from dutperf.validity import sending_time_limit_s
+from dutperf.tester.validity import sending_time_limit_s
 
 Figures = dict[str, float]
 OVERDUE = ("unsent", "sending_time")

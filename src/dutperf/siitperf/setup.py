@@ -13,15 +13,15 @@ from collections.abc import Collection, Iterator
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_interface
 from typing import Any
 
-from dutperf import config
-from dutperf.conditions import Conditions
-from dutperf.config import ConfigError, Setup
 from dutperf.machine import pci
 from dutperf.model import IPV6_HEADER_EXCESS, FieldMode, VaryingAddress, VaryingField, to_json
+from dutperf.setup import configuration
+from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import ConfigError, Setup
+from dutperf.setup.traffic import destination_ports, source_ports
 from dutperf.siitperf.arguments import Arguments, all_ipv4, has_background
 from dutperf.siitperf.configuration import DIRECTIONS, SIDES, InputError, Settings
 from dutperf.siitperf.variables import Gateways, Ports, Variables
-from dutperf.traffic import destination_ports, source_ports
 
 NAMES = {"L": "left", "R": "right"}
 CORES = {"Forward": ("CPU-L-Send", "CPU-R-Recv"), "Reverse": ("CPU-R-Send", "CPU-L-Recv")}
@@ -42,7 +42,7 @@ def make(settings: Settings, variables: Variables, arguments: Arguments) -> Setu
     whole = mapping(settings, ports=variables.ports or dpdk_ports(), gateways=variables.gateways, background=versions)
     engine = {"netns": variables.netns, "cores": "auto" if variables.automatic_cores else _existing_cores(settings)}
     try:
-        return config.parse(whole | {"engine": engine}, "")
+        return configuration.parse(whole | {"engine": engine}, "")
     except ConfigError as error:
         raise InputError(key_of(error.key), error.message) from None
 
@@ -74,7 +74,7 @@ def mapping(settings: Settings, *, ports: Ports | None, gateways: Gateways, back
     Raises:
         InputError: gateways that nobody asks for.
     """
-    asked = () if ports is not None and ports[0] in config.JOINED_IN_MEMORY else _asked(settings, background)
+    asked = () if ports is not None and ports[0] in configuration.JOINED_IN_MEMORY else _asked(settings, background)
     sides = {NAMES[side]: _side(settings, side, gateways, [version for one, version in asked if one == side]) for side in SIDES}
     used = {address for keys in sides.values() for name, address in keys.items() if name in ("gateway4", "gateway6")}
     for gateway in gateways:

@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from pydantic import TypeAdapter, ValidationError
 
-from dutperf.config import PortSpec
+from dutperf.setup.configuration import PortSpec
 from dutperf.siitperf.configuration import InputError, integer
 
 Ports = tuple[str, str]

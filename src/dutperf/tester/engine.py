@@ -17,14 +17,14 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
-from dutperf.config import LINK_TIMEOUT_S
+from dutperf.machine.programs import find_program
 from dutperf.model import Cause, Direction, DirectionCounts, LinkState, PortState, Trial, TrialResult, Verdict
-from dutperf.programs import find_program
+from dutperf.setup.configuration import LINK_TIMEOUT_S
 from dutperf.tester import Progress, ProgressCallback, TesterError
 from dutperf.tester.core_choice import CoreChoice
 from dutperf.tester.dut_core import DutCores, Reading
 from dutperf.tester.process import EngineDied, EngineProcess, EngineSilent
-from dutperf.validity import judge
+from dutperf.tester.validity import judge
 
 PROTOCOL = 1
 PROGRAM = "dutperf-engine"

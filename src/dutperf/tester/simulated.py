@@ -2,7 +2,7 @@
 """A tester and a DUT with known truth, in virtual time: what a procedure finds can be compared with what it should have found.
 
 The DUT is a server of constant capacity with a queue that drops at its tail, and may lose frames at random besides. The tester has limits and
-troubles of its own. Its counts are judged by the same rules as a real tester's (:mod:`dutperf.validity`); nothing here knows which verdict comes out.
+troubles of its own. Its counts are judged by the same rules as a real tester's (:mod:`dutperf.tester.validity`); nothing here knows which verdict comes out.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dutperf import validity
 from dutperf.model import Away, DelayChanges, Delays, DelaysWritten, Direction, DirectionCounts, Quantiles, Stamping, Stream, Trial, TrialResult
-from dutperf.tester import Progress, ProgressCallback, truth
+from dutperf.tester import Progress, ProgressCallback, truth, validity
 from dutperf.tester.truth import NO_LIMIT, Lost
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]

@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import ceil
 
 from dutperf.model import LOSS_BINS, PUNCTUAL_US, Arrivals, CatchingUp, Direction, Losses, Stream, Trial
-from dutperf.pattern import Times
+from dutperf.model.pattern import Times
 
 NO_LIMIT = float("inf")
 RECOVERING_LOSS = 10

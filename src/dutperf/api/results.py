@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is in the directory of a run or a suite, finished or not: read as objects, rows and frames; and the report that is written beside it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dutperf import journal
+from dutperf.journal import JOURNAL, JournalError
+from dutperf.report import export, html
+from dutperf.report.html import REPORT
+from dutperf.results import tables
+from dutperf.results.measured import Measured
+from dutperf.results.summary import SUMMARY, summarise
+from dutperf.results.tables import Record
+from dutperf.run import campaign, suite
+from dutperf.run.campaign import PlanError, Summary
+from dutperf.run.suite import SUITE, Measurement, Part, SuiteSummary
+from dutperf.setup.conditions import Conditions, Rate
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+NOT_YET = "not measured yet"
+
+
+@dataclass(frozen=True)
+class Results:
+    """What there is at one moment. ``results["latency"]`` is the measurement of that name (of its folder in a suite; else the procedure's)."""
+
+    directory: Path
+    """Where the journals are."""
+    summary: Summary | SuiteSummary
+    """What ``summary.json`` holds; of a suite, the summaries of its parts."""
+    measured: tuple[Measured, ...]
+    """In order; of a run, the only one."""
+
+    def __getitem__(self, name: str) -> Measured:
+        """Raises KeyError where there is no measurement of that name."""
+        for one in self.measured:
+            if one.name == name:
+                return one
+        raise KeyError(f"no measurement is called {name}; there are {', '.join(one.name for one in self.measured)}")
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything came to its end, or was found to be impossible."""
+        return all(one.is_complete if one.events else one.note != NOT_YET for one in self.measured)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a process writes one of the journals."""
+        return any(one.under_way for one in self.measured)
+
+    def rows(self, *, trials: bool = False) -> list[Record]:
+        """The figures of all measurements, with the names and units of ``dutperf export``: a row for each point, or of ``trials`` each trial.
+
+        Rates are frames/s per direction. What a measurement does not have is None there.
+        """
+        return tables.uniform([record for one in self.measured for record in one.records(of_trials=trials)])
+
+    def to_arrow(self, *, trials: bool = False) -> pyarrow.Table:
+        """The :meth:`rows` as a table of PyArrow, as ``dutperf export --format parquet`` writes them."""
+        return export.arrow(self.rows(trials=trials))
+
+    def to_pandas(self, *, trials: bool = False) -> pandas.DataFrame:
+        """The :meth:`rows` as a data frame of pandas.
+
+        Raises:
+            ImportError: pandas is not installed (``dutperf[pandas]``).
+        """
+        return self.to_arrow(trials=trials).to_pandas()
+
+    def to_polars(self, *, trials: bool = False) -> polars.DataFrame:
+        """The :meth:`rows` as a data frame of Polars.
+
+        Raises:
+            ImportError: Polars is not installed (``dutperf[polars]``).
+        """
+        import polars
+
+        frame = polars.from_arrow(self.to_arrow(trials=trials))
+        assert isinstance(frame, polars.DataFrame), "a table becomes a frame"
+        return frame
+
+    def write_report(self) -> Path:
+        """Make ``report.html`` in the directory, and say where it is.
+
+        Raises:
+            WriteError: it cannot be written.
+        """
+        path = self.directory / REPORT
+        export.write(path, html.page(self.measured).encode())
+        return path
+
+
+def read(directory: Path) -> Results:
+    """The results in ``directory``, from its journals; nothing is written.
+
+    Raises:
+        JournalError: there are none, or they cannot be read.
+    """
+    return _suite(directory) if (directory / SUITE).exists() else _run(directory)
+
+
+def write_report(directory: Path) -> Path:
+    """Make ``directory/report.html``, and say where it is.
+
+    Raises:
+        JournalError: there are no results, or they cannot be read.
+        WriteError: it cannot be written.
+    """
+    return read(directory).write_report()
+
+
+def fresh_directory(procedure: str) -> Path:
+    """``results/DATE-TIME-PROCEDURE`` under the current directory."""
+    return Path("results") / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{procedure}"
+
+
+def throughput_found(directory: Path, conditions: Conditions) -> dict[int, int]:
+    """Frame size to median throughput (frames/s) of the run in ``directory``, in a suite of the one with the same mix as ``conditions``.
+
+    Raises:
+        PlanError: there is no summary of a throughput run, one without a number, or one of another mix.
+    """
+    place = suite.throughput_in(directory, conditions)
+    if place != directory and not place.exists():
+        raise PlanError(f"{directory} holds a throughput of other traffic at most, no {place.name}", option="found")
+    try:
+        summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
+        medians = {point["frame_size"]: point["throughput_fps"]["median"] for point in summary["points"]}
+        measured = {name: summary["conditions"][name] for name in ("n", "m", "networks", "directions")}
+        burst_rate = summary["conditions"].get("burst_rate")
+        measured |= {"pattern": summary["conditions"].get("pattern", Conditions().pattern), "burst_rate": burst_rate and Rate.model_validate(burst_rate)}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise PlanError(f"{place} holds no {SUMMARY} of a throughput run", option="found") from None
+    differing = [f"{name.replace('_', ' ')} {value}" for name, value in measured.items() if value != getattr(conditions, name)]
+    if differing:
+        raise PlanError(f"the throughput in {place} is that of other traffic ({', '.join(differing)})", option="found")
+    found = {size: int(median) for size, median in medians.items() if median is not None and median >= 1}
+    if not found:
+        raise PlanError(f"the run in {place} found no throughput", option="found")
+    return found
+
+
+def _run(directory: Path) -> Results:
+    under_way = journal.is_being_written(directory)  # asked first: one that ends meanwhile is not taken for a killed one
+    events = journal.read(directory)
+    plan = journal.plan_of(events, directory / JOURNAL)
+    definition = campaign.definition_of(plan)
+    summary = summarise(events, definition.point)
+    return Results(directory, summary, (Measured(definition.name, summary, events, under_way=under_way),))
+
+
+def _suite(directory: Path) -> Results:
+    _, measurements = suite.read(directory)
+    notes = suite.notes(directory)
+    measured = tuple(_part(one, directory / one.name, notes.get(one.name)) for one in measurements)
+    parts = tuple(
+        Part(name=one.name, procedure=measurement.definition.name, note=one.note, summary=one.summary)
+        for one, measurement in zip(measured, measurements, strict=True)
+    )
+    return Results(directory, SuiteSummary(measurements=parts), measured)
+
+
+def _part(one: Measurement, directory: Path, note: str | None) -> Measured:
+    if not (directory / JOURNAL).exists():
+        return Measured(one.name, None, note=note or NOT_YET)
+    try:
+        [measured] = _run(directory).measured
+    except JournalError as error:
+        return Measured(one.name, None, note=str(error))
+    return Measured(one.name, measured.summary, measured.events, note, measured.under_way)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf compare A B``: two results or more side by side, whether they differ, and whether that may be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from dutperf.api import results
+from dutperf.cli import completion
+from dutperf.cli.errors import reported
+from dutperf.cli.output import console
+from dutperf.exit_status import CONDITION_FAILED, INVALID
+from dutperf.report import export
+from dutperf.results import comparison, gate
+from dutperf.results.comparability import Unlike, Weight
+from dutperf.results.comparison import Comparison, Incomparable, Results
+from dutperf.results.gate import Checked, Condition, GateError, Outcome
+from dutperf.setup.configuration import ConfigError
+
+Directories = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="BASE OTHER…",
+        autocompletion=completion.results_directories,
+        help="Directories of runs or suites; each of the others is compared with the first.",
+    ),
+]
+Conditions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-if",
+        metavar="CONDITION",
+        help="'throughput_fps < -3%' or 'forward.WCL > +0.5': end with status 1 where the repetitions show that a figure changed by more than that, in percent "
+        "or in its unit. Repeatable. Figures have the names of exports; a wrong one lists them.",
+    ),
+]
+ByMedian = Annotated[bool, typer.Option("--by-median", help="Let the medians alone decide conditions, however uncertain they are.")]
+Alpha = Annotated[
+    float,
+    typer.Option("--alpha", metavar="RATE", min=1e-9, max=0.5, help="Rate of errors: chance that anything is taken for a difference where there is none."),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse to compare where any condition differs, not only where the figures mean something else.")]
+Form = Annotated[Literal["text", "markdown", "json"], typer.Option("--format", help="markdown: for the summary of a pipeline; json: everything.")]
+
+
+def compare(
+    directories: Directories,
+    fail_if: Conditions = None,
+    by_median: ByMedian = False,
+    alpha: Alpha = comparison.ALPHA,
+    strict: Strict = False,
+    form: Form = "text",
+) -> None:
+    """Compare results figure by figure: the difference, and whether there is one at a stated rate of errors.
+
+    Exit status: 0 no condition failed, 1 one failed, 2 they cannot be compared, 3 a condition cannot be judged (not complete, limited by the tester).
+    """
+    with reported():
+        found = _compared(directories, alpha, strict)
+        checked = _checked(fail_if, found, by_median)
+        _FORMS[form](found, checked)
+        raise typer.Exit(_status(checked))
+
+
+def _compared(directories: Sequence[Path], alpha: float, strict: bool) -> Comparison:
+    if len(directories) < 2:
+        raise ConfigError("give two directories at least: the base, and what is compared with it", "")
+    base, *others = (Results(str(directory), results.read(directory).measured) for directory in directories)
+    try:
+        return comparison.compare(base, others, alpha, strict)
+    except Incomparable as error:
+        raise ConfigError(str(error), "") from None
+
+
+def _checked(texts: Sequence[str] | None, found: Comparison, by_median: bool) -> tuple[Checked, ...]:
+    if by_median and not texts:
+        raise ConfigError("has no effect without --fail-if", "--by-median")
+    try:
+        return gate.check([Condition.parse(text) for text in texts or ()], found, by_median)
+    except GateError as error:
+        raise ConfigError(str(error), "--fail-if") from None
+
+
+def _status(checked: Sequence[Checked]) -> int:
+    outcomes = {one.outcome for one in checked}
+    return CONDITION_FAILED if Outcome.FAILED in outcomes else INVALID if Outcome.NOT_JUDGED in outcomes else 0
+
+
+def _text(found: Comparison, checked: Sequence[Checked]) -> None:
+    for one in found.compared:
+        for table in comparison.tables_of(one, found.alpha):
+            console.output().print(console.table(table))
+        for line in _remarks(one):
+            console.line(line)
+    console.line(_errors(found))
+    for result in checked:
+        console.line(result.said())
+
+
+def _markdown(found: Comparison, checked: Sequence[Checked]) -> None:
+    for one in found.compared:
+        for table in comparison.tables_of(one, found.alpha):
+            typer.echo(export.TABLES[export.Format.MARKDOWN](table).decode())
+        typer.echo("\n".join(f"* {line}" for line in _remarks(one)))
+    typer.echo(f"\n{_errors(found)}\n")
+    typer.echo("\n".join(f"* {'❌ ' if result.outcome is Outcome.FAILED else ''}{result.said()}" for result in checked))
+
+
+def _json(found: Comparison, checked: Sequence[Checked]) -> None:
+    typer.echo(json.dumps({**found.model_dump(mode="json"), "conditions": [one.model_dump(mode="json") for one in checked]}))
+
+
+def _remarks(one: comparison.Compared) -> list[str]:
+    """What did not come to its end, and what was measured otherwise: a condition stands once, with the measurements that it is of."""
+    owners: dict[Unlike, list[str]] = {}
+    for name, each in one.unlike.items():
+        for unlike in each:
+            owners.setdefault(unlike, []).append(name)
+    otherwise = (_remark(unlike, [] if len(names) == len(one.unlike) else names) for unlike, names in owners.items())
+    return [*one.states, *comparison.unjudged(one), *comparison.bounds(one), *otherwise]
+
+
+def _remark(unlike: Unlike, names: Sequence[str]) -> str:
+    """``names``: of the measurements, where it is not of all."""
+    warning = "warning: not measured alike: " if unlike.weight is Weight.WARNED else ""
+    return f"{warning}{unlike.said()}" + (f" ({', '.join(names)})" if names else "")
+
+
+def _errors(found: Comparison) -> str:
+    rate = f"error rate {found.alpha:g} ({found.correction}), by the ranks of the repetitions (Mann and Whitney)"
+    return f"{rate}; each interval is its row's alone"
+
+
+_FORMS = {"text": _text, "markdown": _markdown, "json": _json}

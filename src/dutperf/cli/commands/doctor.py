@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf doctor``: what this machine offers for measuring and what it lacks, and what can be done about it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from dutperf.cli.errors import reported, say
+from dutperf.cli.output import console
+from dutperf.cli.output.steps import Yes, carry_out
+from dutperf.setup.configuration import ConfigError
+from dutperf.tester.doctor import Finding, Machine, examine, repairs
+
+_STYLE = {"ok": "green", "note": "yellow", "lack": "red"}
+
+
+def doctor(
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Reserve huge pages, mount hugetlbfs and load vfio-pci where they are missing; says how to undo it.")
+    ] = False,
+    yes: Yes = False,
+) -> None:
+    """Say what this machine offers and lacks, with a line of advice for each lack.
+
+    With --fix, what can be mended without starting the machine again is mended, after it was shown. Options of the kernel's command line (isolcpus,
+    intel_iommu) are not: the advice names them.
+    """
+    with reported():
+        if yes and not fix:
+            raise ConfigError("has no effect without --fix", "--yes")
+        machine = Machine()
+        console.output().print(as_table(examine(machine)))
+        steps = repairs(machine) if fix else []
+        if fix and not steps:
+            say("nothing is missing that --fix could mend")
+        carry_out(machine, steps, yes=yes)
+
+
+def as_table(findings: list[Finding]) -> Table:
+    """One row for each finding, advice below it, and what --fix does about it."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for finding in findings:
+        style = _STYLE[finding.state]
+        below = (finding.advice, finding.repair and f"--fix: {finding.repair}")
+        table.add_row(f"[{style}]{finding.state}[/]", finding.topic, "\n".join([escape(finding.text), *(f"[italic]{escape(one)}[/]" for one in below if one)]))
+    return table

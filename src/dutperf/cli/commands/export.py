@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf export DIR``: the tables as files for other programs, or to be put into a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from dutperf.api import results
+from dutperf.cli.errors import reported
+from dutperf.cli.options import Directory
+from dutperf.report import export as files
+from dutperf.results import tables
+from dutperf.results.measured import Measured
+from dutperf.setup.configuration import ConfigError
+
+EXPORT = "export"
+FORMATS = {"csv": files.Format.CSV, "parquet": files.Format.PARQUET, "latex": files.Format.LATEX, "markdown": files.Format.MARKDOWN}
+
+Form = Annotated[
+    Literal["csv", "parquet", "latex", "markdown"],
+    typer.Option("--format", help="csv and parquet have every figure of the summary, latex and markdown the table as it is shown."),
+]
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where the files go; without it DIR/export.")]
+Trials = Annotated[bool, typer.Option("--trials", help="Every trial instead of the results; csv or parquet.")]
+
+
+def export(directory: Directory, form: Form = "csv", trials: Trials = False, out: Out = None) -> None:
+    """Write the tables of a run or a suite, a file for each measurement: DIR/export/NAME.csv, .parquet, .tex or .md."""
+    with reported():
+        chosen = FORMATS[form]
+        if trials and chosen in files.TABLES:
+            raise ConfigError(f"trials are exported as csv or parquet, not as {form}", "--format")
+        measured = [one for one in results.read(directory).measured if one.summary is not None]
+        if not measured:
+            raise ConfigError("there is nothing to export: nothing has been measured yet", "")
+        for one in measured:
+            path = (out or directory / EXPORT) / f"{one.name}{'-trials' if trials else ''}.{chosen}"
+            files.write(path, _content(one, chosen, trials))
+            typer.echo(str(path))
+
+
+def _content(one: Measured, form: files.Format, trials: bool) -> bytes:
+    assert one.summary is not None, "others are left out"
+    if form in files.TABLES:
+        return files.TABLES[form](tables.results(one.summary))
+    return files.RECORDS[form](one.records(of_trials=trials))

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf lab``: DUTs in network namespaces of this machine, for trying things out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from dutperf import lab
+from dutperf.cli import completion, options
+from dutperf.cli.errors import reported, say
+from dutperf.cli.examples import epilog
+from dutperf.cli.output import console
+from dutperf.exit_status import NO_NUMBER
+
+app = typer.Typer(no_args_is_help=True, epilog=epilog("lab"), help="DUTs in network namespaces of this machine.")
+Name = Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.labs, help="See dutperf lab list.")]
+
+
+@app.command("list", epilog=epilog("lab list"))
+def list_labs() -> None:
+    """Say which labs there are."""
+    _print(("lab", "what it is"), [(info.name, info.summary) for info in lab.list_labs()])
+    say("options of a lab: dutperf lab show NAME")
+
+
+@app.command("show", epilog=epilog("lab show"))
+def show_lab(name: Name) -> None:
+    """Say what a lab is, and its options."""
+    with reported():
+        info = lab.describe(name)
+        console.line(f"{info.name}: {info.summary}")
+        _print(("option (--lab-option KEY=VALUE)", "what it does"), list(info.options.items()))
+
+
+def _print(columns: Sequence[str], rows: Sequence[tuple[str, str]]) -> None:
+    table = Table(*columns, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    console.output().print(table)
+
+
+@app.command("up", epilog=epilog("lab up"))
+def up(name: Name, lab_option: options.LabOptions = None) -> None:
+    """Bring a lab up to stay; prints the configuration file to measure it with."""
+    with reported():
+        path = lab.up(name, options.lab_options(lab_option))
+        say(f"lab {name} is up; measure it with --config, take it down with: dutperf lab down {name}")
+        typer.echo(path)
+
+
+@app.command("down", epilog=epilog("lab down"))
+def down(name: Name) -> None:
+    """Take down every lab of that name which is up."""
+    with reported():
+        if not lab.down(name):
+            say(f"lab {name} was not up")
+            raise typer.Exit(NO_NUMBER)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf throughput``, ``dutperf frame-loss``, …: a command for each procedure, made from its definition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+
+from dutperf.api import results
+from dutperf.api.results import fresh_directory
+from dutperf.cli import options
+from dutperf.cli.errors import kept, say
+from dutperf.cli.output import console, watch
+from dutperf.cli.output.watch import Watchers, watched
+from dutperf.exit_status import INVALID, NO_NUMBER
+from dutperf.procedures.definition import Definition
+from dutperf.report.html import REPORT
+from dutperf.run import suite
+from dutperf.run.campaign import Summary
+from dutperf.run.suite import SuiteSummary
+from dutperf.run.testbench import Bench, Source, bench
+from dutperf.setup.conditions import Conditions
+
+Wanted = Sequence[tuple[Definition, Conditions]]
+
+SOURCE = {
+    "lab": options.LabName,
+    "lab_option": options.LabOptions,
+    "config_file": options.ConfigFile,
+    "queues": options.Queues,
+    "hardware": options.HardwareText,
+}
+RESULT = {"out": (options.Out, None), "as_json": (options.Json, False)}
+
+
+def command(definition: Definition) -> Callable[..., None]:
+    """The procedure's command: the options of every trial and the procedure's own."""
+
+    def measured(**given: Any) -> None:
+        _command(definition, **given)
+
+    measured.__doc__ = definition.summary
+    measured.__signature__ = _signature(definition)  # type: ignore[attr-defined]
+    return watched(measured)
+
+
+def measure_all(wanted: Wanted, ready: Bench, directory: Path, watchers: Watchers) -> Summary | SuiteSummary:
+    """Measure what is wanted, with progress for a person to see: one measurement into ``directory``, several as a suite into its folders.
+
+    What was interrupted is left there.
+    """
+    measurements = suite.arrange([(definition, ready.sized(conditions)) for definition, conditions in wanted])
+    with kept(directory), watch.course(measurements, directory, watchers) as watching:
+        return suite.measure(measurements, ready, directory, watching)
+
+
+def tell(result: Summary | SuiteSummary, directory: Path, as_json: bool) -> NoReturn:
+    """Show the result, write the report, and end with the result's exit status."""
+    if as_json:
+        typer.echo(json.dumps(result.model_dump(mode="json")))
+    else:
+        console.result(result)
+    has_report = _report(directory)
+    if not as_json:
+        what = "summaries" if isinstance(result, SuiteSummary) else "journal, summary"
+        console.line(f"{what} and {REPORT} are in {directory}" if has_report else f"the results are in {directory}")
+    raise typer.Exit(exit_status(result))
+
+
+def _report(directory: Path) -> bool:
+    """Write the report; whether that succeeded. Whatever is wrong with it, what was measured is on the disk and remains a success."""
+    try:
+        results.write_report(directory)
+    except Exception as error:
+        say(f"there is no report: {str(error) or type(error).__name__}; try again with: dutperf report {directory}")
+        return False
+    return True
+
+
+def exit_status(result: Summary | SuiteSummary) -> int:
+    """0 where every point has a result; else whether the DUT is to blame, or the tester could not make one valid trial."""
+    if isinstance(result, SuiteSummary):
+        whole = all(part.summary is not None and part.note is None for part in result.measurements)
+        statuses = {exit_status(part.summary) for part in result.measurements if part.summary is not None} | (set() if whole else {NO_NUMBER})
+        return next((status for status in (NO_NUMBER, INVALID) if status in statuses), 0)
+    lacking = result.without_number()
+    if not lacking:
+        return 0
+    return INVALID if all(point.limited_by_tester for point in lacking) else NO_NUMBER
+
+
+def _command(
+    definition: Definition,
+    /,
+    *,
+    lab: str | None,
+    lab_option: list[str] | None,
+    config_file: Path | None,
+    queues: int | None,
+    hardware: str | None,
+    out: Path | None,
+    as_json: bool,
+    watchers: Watchers,
+    **chosen: Any,
+) -> None:
+    source = Source.of(lab, options.lab_options(lab_option), config_file, queues, options.hardware(hardware))
+    mixes = options.mixes(**chosen)
+    directory = out or fresh_directory(definition.name)
+    with bench(source, *mixes) as ready:
+        result = measure_all([(definition, conditions) for conditions in mixes], ready, directory, watchers)
+    tell(result, directory, as_json)
+
+
+def _signature(definition: Definition) -> Signature:
+    """What Typer reads: each option's declaration and its default."""
+    defaults = options.DEFAULT.model_copy(update=dict(definition.defaults))
+    chosen = {name: (declared, options.default(name, defaults)) for name, declared in _declared(definition).items()}
+    declared = {name: (kind, None) for name, kind in SOURCE.items()} | chosen | RESULT
+    return Signature([Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default) for name, (kind, default) in declared.items()])
+
+
+def _declared(definition: Definition) -> dict[str, Any]:
+    """The options of every trial, but for those that mean nothing here, and the procedure's own."""
+    of_trials = {name: declared for name, declared in options.EVERY_TRIAL.items() if name not in definition.without}
+    return of_trials | {name: options.OF_PROCEDURES[name] for name in definition.options}

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf plot DIR``: the report's plots as files for a paper or a talk."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dutperf.api import results
+from dutperf.cli import completion
+from dutperf.cli.errors import reported
+from dutperf.cli.options import Directory
+from dutperf.report import drawing, export
+from dutperf.results.charts import Chart
+from dutperf.setup.configuration import ConfigError
+
+PLOTS = "plots"
+
+Names = Annotated[
+    list[str] | None, typer.Option("--figure", metavar="NAME", autocompletion=completion.figures, help="One of them; repeatable. Without it all.")
+]
+Form = Annotated[drawing.Format, typer.Option("--format", help="svg and pdf for papers, png for slides.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where the files go; without it DIR/plots.")]
+List = Annotated[bool, typer.Option("--list", help="Only say which there are.")]
+
+
+def plot(directory: Directory, figure: Names = None, form: Form = "svg", out: Out = None, only_list: List = False) -> None:
+    """Draw the plots of a run or a suite into files: DIR/plots/NAME.FORMAT."""
+    with reported():
+        known = {name: chart for one in results.read(directory).measured for name, chart in one.charts().items()}
+        if only_list:
+            for name, chart in known.items():
+                typer.echo(f"{name}: {chart.title}")
+            return
+        for name, chart in _chosen(figure, known).items():
+            path = (out or directory / PLOTS) / f"{name}.{form}"
+            export.write(path, drawing.write(chart, form))
+            typer.echo(str(path))
+
+
+def _chosen(names: list[str] | None, known: dict[str, Chart]) -> dict[str, Chart]:
+    if not known:
+        raise ConfigError("there is nothing to plot: no trial has a result", "")
+    for name in names or ():
+        if name not in known:
+            nearest = get_close_matches(name, known, n=1)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(known)}"
+            raise ConfigError(f"there is no figure {name}; {hint}", "--figure")
+    return {name: known[name] for name in names or known}

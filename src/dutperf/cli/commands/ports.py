@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf ports``: the machine's network cards and interfaces, and which driver has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from dutperf.cli import options
+from dutperf.cli.errors import reported, say
+from dutperf.cli.examples import epilog
+from dutperf.cli.output import console
+from dutperf.cli.output.steps import Yes, carry_out
+from dutperf.machine import binding
+from dutperf.machine.access import Machine
+from dutperf.machine.binding import Consent
+from dutperf.machine.ports import Inventory, Port, inventory, ports
+
+app = typer.Typer(invoke_without_command=True, epilog=epilog("ports"))
+Addresses = Annotated[list[str], typer.Argument(metavar="ADDRESS", help="PCI addresses (0000:01:00.0, or 01:00.0), or the names of the cards' interfaces.")]
+COLUMNS = ("PCI address", "interface", "driver", "NUMA", "link", "use", "port")
+
+
+def machine() -> Machine:
+    """This one; a test puts another in its place."""
+    return Machine()
+
+
+@app.callback()
+def list_ports(context: typer.Context, as_json: options.Json = False) -> None:
+    """Say which network cards and interfaces this machine has, what they are used for, and what stands in a configuration for each.
+
+    A card that DPDK is to have is given to it with dutperf ports bind, and back to the kernel with dutperf ports unbind.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    with reported():
+        found = ports(inventory(machine()))
+        if as_json:
+            typer.echo(json.dumps({"ports": [asdict(port) for port in found]}))
+        else:
+            console.output().print(as_table(found))
+            for text in remarks(found):
+                console.line(text)
+
+
+@app.command("bind", epilog=epilog("ports bind"))
+def bind(
+    addresses: Addresses,
+    yes: Yes = False,
+    force: Annotated[bool, typer.Option("--force", help="Also a card that the kernel uses; never one that carries the default route.")] = False,
+    no_iommu: Annotated[bool, typer.Option("--no-iommu", help="Also where no IOMMU keeps the card from memory that is not the tester's.")] = False,
+) -> None:
+    """Give network cards to DPDK, until the machine starts again; says how to undo it.
+
+    The kernel's driver lets go of them and vfio-pci takes them, after everything has been checked and shown. A card that carries the default route is
+    never touched; one that is up with addresses, or part of a bond or bridge, only with --force.
+    """
+    with reported():
+        before = inventory(machine())
+        planned = binding.bind(before, addresses, Consent(force=force, no_iommu=no_iommu))
+        _carry_out(before, planned, yes)
+
+
+@app.command("unbind", epilog=epilog("ports unbind"))
+def unbind(addresses: Addresses, yes: Yes = False) -> None:
+    """Give network cards back to the kernel; a card that a program has open stays."""
+    with reported():
+        before = inventory(machine())
+        planned = binding.unbind(before, addresses)
+        _carry_out(before, planned, yes)
+
+
+def as_table(found: Sequence[Port]) -> Table:
+    """One row for each; ``port`` is what stands in a configuration."""
+    table = Table(box=None, pad_edge=False)
+    for column in COLUMNS:
+        table.add_column(column, no_wrap=column in ("PCI address", "port"))
+    for port in found:
+        table.add_row(*(escape(cell) if cell else "-" for cell in _cells(port)))
+    return table
+
+
+def _cells(port: Port) -> tuple[str | None, ...]:
+    name = f"{port.interface} ({port.kind})" if port.kind else port.interface
+    numa_node = None if port.numa_node is None else str(port.numa_node)
+    use = "default route" if port.default_route else "in use" if port.use else None
+    return port.address, name, port.driver, numa_node, _link(port), use, port.port
+
+
+def remarks(found: Sequence[Port]) -> list[str]:
+    """A line for each card: how a DPDK driver can have it."""
+    texts = {port.address: port.dpdk for port in found if port.address is not None}
+    return [f"{address}: {text}" for address, text in texts.items()]
+
+
+def _link(port: Port) -> str | None:
+    if port.link is None:
+        return None
+    return f"up, {port.speed_mbps:,} Mbit/s" if port.link and port.speed_mbps else "up" if port.link else "down"
+
+
+def _carry_out(before: Inventory, planned: binding.Planned, yes: bool) -> None:
+    for remark in planned.remarks:
+        say(remark)
+    carry_out(before.machine, planned.steps, yes=yes)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf selftest``: this tester's own limit and floor on this machine, and each procedure against a DUT whose truth is known.
+
+Exit status: 0 every figure is within its stated error, 1 one is not, 3 the tester was too disturbed to say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from dutperf.api.results import fresh_directory
+from dutperf.cli import options
+from dutperf.cli.errors import reported, say
+from dutperf.cli.output import console, live
+from dutperf.exit_status import INVALID
+from dutperf.journal import claim, write_whole
+from dutperf.lab.refdut import RefDut
+from dutperf.results.tables import Table
+from dutperf.run.campaign import Observer
+from dutperf.run.testbench import Source, bench
+from dutperf.selftest import checks, floors
+from dutperf.selftest.findings import Finding, Judgement, exit_status
+from dutperf.selftest.floors import DisturbedError
+from dutperf.selftest.outcome import COLUMNS, FLOOR_COLUMNS, Outcome, floor_rows, markdown, row
+from dutperf.selftest.progress import Course
+from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import ConfigError, Hardware
+from dutperf.tester import calibration, host
+from dutperf.tester.calibration import Calibration
+
+CALIBRATION = "calibration"
+OUTCOME = "selftest.json"
+NAMES = (CALIBRATION, *(check.name for check in checks.ALL))
+_STYLE = {Judgement.OK: "green", Judgement.OFF: "bold red", Judgement.INVALID: "yellow"}
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="Calibrate these ports, joined by a cable (a set-up without gateways), instead of the lab loopback."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="About a minute instead of two or three: shorter trials, fewer repetitions, one frame size.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="NAME",
+        autocompletion=lambda incomplete: [name for name in NAMES if name.startswith(incomplete)],
+        help=f"Only this part; repeatable: {', '.join(NAMES)}.",
+    ),
+]
+Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write the tables to this file as well.")]
+
+
+def selftest(
+    config_file: ConfigFile = None,
+    queues: options.Queues = None,
+    hardware: options.HardwareText = None,
+    quick: Quick = False,
+    only: Only = None,
+    out: options.Out = None,
+    markdown_file: Markdown = None,
+    as_json: options.Json = False,
+) -> None:
+    """Measure what is known: this tester without a DUT, and the reference DUT by every procedure.
+
+    --config, --queues and --hardware are about the ports that are calibrated; the reference DUT's are its lab's.
+    """
+    with reported():
+        parts = _parts(only)
+        source = _ports_to_calibrate(config_file, queues, options.hardware(hardware), parts)
+        directory = out or fresh_directory("selftest")
+        claim(directory, (OUTCOME,), "the results of another self-test")
+        begun = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "host": host.environment(), "load": os.getloadavg()[0]}
+        made = _calibrate(source, directory / CALIBRATION, quick=quick) if CALIBRATION in parts else None
+        outcome = Outcome(**begun, calibration=made, findings=tuple(_check(parts, directory, quick=quick)))
+        write_whole(directory / OUTCOME, json.dumps(outcome.model_dump(mode="json"), indent=2) + "\n")
+        if markdown_file is not None:
+            write_whole(markdown_file, markdown(outcome))
+    _tell(outcome, directory, as_json=as_json)
+    raise typer.Exit(_exit_status(outcome, parts))
+
+
+def _parts(only: Sequence[str] | None) -> tuple[str, ...]:
+    unknown = [name for name in only or () if name not in NAMES]
+    if unknown:
+        raise ConfigError(f"'{unknown[0]}' is no part of the self-test; there are {', '.join(NAMES)}", "--only")
+    return tuple(name for name in NAMES if not only or name in only)
+
+
+def _exit_status(outcome: Outcome, parts: Sequence[str]) -> int:
+    """A calibration that could not be made is one more thing that nobody can say."""
+    of_findings = exit_status(outcome.findings) if parts != (CALIBRATION,) else 0
+    return of_findings or (INVALID if CALIBRATION in parts and outcome.calibration is None else 0)
+
+
+def _ports_to_calibrate(config_file: Path | None, queues: int | None, hardware: Hardware | None, parts: Sequence[str]) -> Source:
+    """From the options. What is said of them must matter: the reference DUT has ports of its own."""
+    if CALIBRATION not in parts:
+        for given, option in ((config_file, "--config"), (queues, "--queues"), (hardware, "--hardware")):
+            if given is not None:
+                raise ConfigError(f"is for the calibration, which --only {parts[0]} leaves out", option)
+    return Source("loopback" if config_file is None else None, {}, config_file, queues=queues, hardware=hardware)
+
+
+def _calibrate(source: Source, directory: Path, *, quick: bool) -> Calibration | None:
+    with bench(source, floors.search_conditions(quick=quick)) as ready:
+        gateways = [name for name in ("left", "right") if getattr(ready.setup, name).gateway4 or getattr(ready.setup, name).gateway6]
+        if gateways:
+            raise ConfigError("there is a gateway: to calibrate, join the ports by a cable and let the gateways out", f"{gateways[0]}.gateway")
+        try:
+            made = floors.calibrate(ready, directory, _watch, quick=quick)
+        except DisturbedError as error:
+            say(str(error))
+            return None
+    say(f"the calibration is kept in {calibration.keep(made)}")
+    return made
+
+
+def _check(parts: Sequence[str], directory: Path, *, quick: bool) -> Iterator[Finding]:
+    chosen = [check for check in checks.ALL if check.name in parts]
+    if not chosen:
+        return
+    conditions = [Conditions(**check.chosen(quick=quick)) for check in chosen]
+    with bench(Source("refdut-ipv4", {}, None), *conditions) as ready:
+        dut = RefDut(Path(str(ready.setup.dut.control)))
+        course = Course(ready, dut, directory, _watch, quick)
+        for check in chosen:
+            yield from course.findings(check)
+
+
+@contextmanager
+def _watch(name: str) -> Iterator[Observer]:
+    say(f"self-test: {name}")
+    with live.observer() as observer:
+        yield observer
+
+
+def _tell(outcome: Outcome, directory: Path, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(outcome.model_dump(mode="json")))
+        return
+    out = console.output()
+    if outcome.calibration is not None:
+        out.print(console.table(Table("this tester without a DUT", FLOOR_COLUMNS, tuple(floor_rows(outcome.calibration)))))
+    if outcome.findings:
+        rows = ((*row(one)[:-1], f"[{_STYLE[one.judgement]}]{one.judgement}[/]") for one in outcome.findings)
+        out.print(console.table(Table("what was measured, and what is true", COLUMNS, tuple(rows))))
+    for one in outcome.findings:
+        if one.note:
+            out.print(f"{one.procedure}, {one.figure}: {escape(one.note)}", highlight=False)
+    out.print(f"journals and {OUTCOME} are in {directory}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf trial``: one elementary trial (RFC 2544 section 23), judged and shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dutperf.cli import options
+from dutperf.cli.errors import reported, say
+from dutperf.cli.options import DEFAULT
+from dutperf.cli.output import console, live
+from dutperf.exit_status import ABORTED, INVALID
+from dutperf.model import Trial, TrialResult, Verdict, to_json
+from dutperf.run.testbench import Bench, Source, bench, check_one_size
+from dutperf.setup import configuration, traffic
+from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import ConfigError
+from dutperf.setup.dut import losses_during, losses_of
+from dutperf.tester import Tester
+
+TRIAL_FILE = "trial.json"
+NUMBER = 1
+"""Of a trial that is the only one."""
+STATUS = {Verdict.VALID: 0, Verdict.INVALID: INVALID, Verdict.ABORTED: ABORTED}
+
+
+def trial(
+    rate: options.RateText,
+    lab: options.LabName = None,
+    lab_option: options.LabOptions = None,
+    config_file: options.ConfigFile = None,
+    queues: options.Queues = None,
+    hardware: options.HardwareText = None,
+    frame_size: options.FrameSizes = None,
+    duration: options.Duration = DEFAULT.duration_s,
+    drain: options.Drain = DEFAULT.drain_s,
+    learning_rest: options.LearningRest = DEFAULT.learning_rest_s,
+    directions: options.DirectionsChoice = DEFAULT.directions,
+    foreground: options.Foreground = f"{DEFAULT.n}:{DEFAULT.m}",
+    ports: options.Ports = DEFAULT.ports,
+    networks: options.Networks = DEFAULT.networks,
+    seed: options.Seed = DEFAULT.seed,
+    burst: options.Burst = DEFAULT.burst,
+    pattern: options.Pattern = DEFAULT.pattern,
+    burst_rate: options.BurstRate = None,
+    loss_tolerance: options.LossTolerance = DEFAULT.loss_tolerance,
+    frame_timeout_ms: options.FrameTimeout = DEFAULT.frame_timeout_ms,
+    out: options.Out = None,
+    as_json: options.Json = False,
+) -> None:
+    """Run one trial at a given rate and tell whether it is valid, and what the DUT lost."""
+    with reported():
+        source = Source.of(lab, options.lab_options(lab_option), config_file, queues, options.hardware(hardware))
+        conditions = options.conditions(
+            frame_size,
+            foreground,
+            duration_s=duration,
+            drain_s=drain,
+            learning_rest_s=learning_rest,
+            directions=directions,
+            ports=ports,
+            networks=networks,
+            seed=seed,
+            burst=burst,
+            pattern=pattern,
+            burst_rate=burst_rate,
+            loss_tolerance=loss_tolerance,
+            frame_timeout_ms=frame_timeout_ms,
+        )
+        check_one_size(conditions)
+        intended = options.parse_rate("--rate", rate)
+        with bench(source, conditions) as ready:
+            planned = ready.trial(conditions, intended, NUMBER)
+            sized = ready.sized(conditions)
+            count = losses_of(ready.setup.dut)
+            result = losses_during(count, lambda: run_one(planned, sized.frame_sizes[0], ready.tester))
+            report = as_report(ready, sized, planned, result)
+        if out is not None:
+            _write(out, report)
+        typer.echo(json.dumps(report)) if as_json else console.trial(report, result)
+        raise typer.Exit(STATUS[result.verdict])
+
+
+def run_one(planned: Trial, frame_size: int, tester: Tester) -> TrialResult:
+    """Its result, with progress for a person to see."""
+    stream = next(iter(planned.streams().values()))
+    say(f"one trial with {frame_size} byte frames at {stream.rate_fps:,} frames/s per direction, {live.duration(planned.whole_s)}")
+    with live.trial_progress(planned) as on_progress:
+        return tester.run(planned, on_progress)
+
+
+def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: TrialResult) -> dict[str, Any]:
+    """The result with all that it was measured with. ``trial`` are the trial's parameters, ``passed`` is null where it is not valid."""
+    [frame_size] = conditions.frame_sizes
+    valid = result.verdict is Verdict.VALID
+    return to_json(result) | {
+        "passed": result.worst_loss_ratio <= conditions.loss_tolerance if valid else None,
+        "loss_tolerance": conditions.loss_tolerance,
+        "frame_timeout_ms": conditions.frame_timeout_ms,
+        "frame_size": frame_size,
+        "frame_size_ipv4": traffic.frame_size_ipv4(ready.setup, conditions, frame_size),
+        "trial": to_json(planned),
+        "dut": ready.setup.dut.identity(),
+        "config": configuration.as_json(ready.setup),
+        "environment": ready.tester.environment(),
+    }
+
+
+def _write(out: Path, report: dict[str, Any]) -> None:
+    path = out / TRIAL_FILE
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}", "--out") from None
+    say(f"the result is in {path}")

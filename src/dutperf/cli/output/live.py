@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person sees while a measurement runs, on standard error: a live line on a terminal, else one plain line for each trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from dutperf.cli.output.news import News
+from dutperf.model import DirectionCounts, Trial, TrialResult, Verdict
+from dutperf.run.campaign import Observer, Status
+from dutperf.tester import Progress, ProgressCallback
+
+
+def duration(seconds: float) -> str:
+    """A time for a person: ``62 s``, ``1 min 5 s``, ``3 h 20 min``."""
+    whole = round(seconds)
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if whole < 90:
+        return f"{whole} s"
+    minutes, hours = whole // 60, whole // 3600
+    return f"{minutes} min {whole % 60} s" if minutes < 90 else f"{hours} h {minutes % 60} min"
+
+
+@contextmanager
+def observer() -> Iterator[Observer]:
+    """Shows a procedure's course until the block is left."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield PlainObserver(console)
+        return
+    with Live(console=console, transient=True, refresh_per_second=4) as live:
+        yield LiveObserver(live)
+
+
+@contextmanager
+def trial_progress(trial: Trial) -> Iterator[ProgressCallback]:
+    """Shows one trial's course on a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _progress: None
+        return
+    whole_s = trial.whole_s
+    with Live(console=console, transient=True) as live:
+        yield lambda progress: live.update(Text(f"{_progress_text(progress)}, {duration(max(0.0, whole_s - progress.elapsed_s))} left"))
+
+
+class PlainObserver:
+    """One line for each trial, for logs."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._news = News()
+        self._begun = False
+
+    def update(self, status: Status) -> None:
+        """See :class:`dutperf.run.campaign.Observer`."""
+        if not self._begun:
+            self._begun = True
+            self._print(_estimate(status))
+        if note := self._news.note(status):
+            self._print(note)
+        if (ended := self._news.trial(status)) and self._tells_of(ended):
+            self._print(_ended(status, ended))
+
+    def _tells_of(self, _result: TrialResult) -> bool:
+        """Whether the trial gets a line that stays."""
+        return True
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+class Agenda:
+    """What a run measures: done, under way, left; a line for each measurement."""
+
+    def __init__(self, measurements: Sequence[tuple[str, Sequence[int]]]) -> None:
+        """Names and frame sizes."""
+        self._measurements = measurements
+        self._done: set[str] = set()
+        self._now: str | None = None
+
+    def begin(self, name: str) -> None:
+        """This one is under way."""
+        self._now = name
+
+    def end(self) -> None:
+        """What was under way is done."""
+        self._done |= {self._now} if self._now else set()
+        self._now = None
+
+    def lines(self, status: Status) -> list[str]:
+        """For a person."""
+        width = max(len(name) for name, _ in self._measurements)
+        return [f"{name:{width}}  {self._state(name, sizes, status)}" for name, sizes in self._measurements]
+
+    def left(self) -> int:
+        """Measurements that have not begun."""
+        return len([name for name, _ in self._measurements if name != self._now and name not in self._done])
+
+    def _state(self, name: str, sizes: Sequence[int], status: Status) -> str:
+        if name != self._now:
+            return "done" if name in self._done else "left"
+        place = list(sizes).index(status.frame_size) if status.frame_size in sizes else 0
+        done = [f"{size} done" for size in sizes[:place]]
+        left = [f"{size} left" for size in sizes[place + 1 :]]
+        return ", ".join([*done, f"{status.frame_size} bytes: repetition {status.repetition} of {status.repetitions}", *left])
+
+
+class LiveObserver(PlainObserver):
+    """What is measured, the last trial and the running one, changing in place; notes and trials that were not valid stay above it."""
+
+    def __init__(self, live: Live, agenda: Agenda | None = None) -> None:
+        super().__init__(live.console)
+        self._live = live
+        self._agenda = agenda
+
+    def update(self, status: Status) -> None:
+        """See :class:`dutperf.run.campaign.Observer`."""
+        super().update(status)
+        self._live.update(Text("\n".join([*self._before(status), _running(status)])))
+
+    def _before(self, status: Status) -> list[str]:
+        last = [] if status.last is None else [f"last trial: {_outcome(status.last)}"]
+        if self._agenda is None:
+            return last
+        more = self._agenda.left()
+        return [*self._agenda.lines(status), *last, *([f"after this one {more} more measurement{'s' if more > 1 else ''}"] if more else [])]
+
+    def _tells_of(self, result: TrialResult) -> bool:
+        return result.verdict is not Verdict.VALID
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False)
+
+
+def _estimate(status: Status) -> str:
+    return f"{status.procedure}: about {status.trials_left} trials, {duration(status.remaining_s)}; Ctrl-C ends it and keeps what was measured"
+
+
+def _place(status: Status) -> str:
+    return f"{status.frame_size} bytes, repetition {status.repetition} of {status.repetitions}"
+
+
+def _ended(status: Status, result: TrialResult) -> str:
+    left = f"about {status.trials_left} left, {duration(status.remaining_s)}"
+    return f"{_place(status)}, trial {status.trials_done}: {_load(status)}: {_outcome(result)}; {left}"
+
+
+def _running(status: Status) -> str:
+    if status.burst_frames is not None:
+        return f"{_where(status)}: trying {_load(status)}; {_left(status)}"
+    lower = "-" if status.lower_fps is None else f"{status.lower_fps:,}"
+    upper = "-" if status.upper_fps is None else f"{status.upper_fps:,}"
+    tried = f"trying {status.trying_fps:,} frames/s (passed {lower}, not {upper})"
+    return f"{_where(status)}: {tried}; {_left(status)}"
+
+
+def _where(status: Status) -> str:
+    return f"{status.frame_size} B, {status.repetition}/{status.repetitions}"
+
+
+def _left(status: Status) -> str:
+    course = f" ({_progress_text(status.progress)})" if status.progress else ""
+    return f"about {status.trials_left} trials, {duration(status.remaining_s)} left{course}"
+
+
+def _load(status: Status) -> str:
+    """What is offered."""
+    burst = "" if status.burst_frames is None else f"a burst of {status.burst_frames:,} at "
+    return f"{burst}{status.trying_fps:,} frames/s"
+
+
+def _progress_text(progress: Progress) -> str:
+    return f"{progress.elapsed_s:.0f} s: sent {progress.sent:,}, received {progress.received:,}"
+
+
+def _outcome(result: TrialResult) -> str:
+    if result.verdict is not Verdict.VALID:
+        return f"{result.verdict}: " + "; ".join(cause.text for cause in result.causes)
+    losses = [f"{direction} lost {counts.lost:,} of {counts.sent:,}{_late(counts)}" for direction, counts in result.directions().items() if counts.lost]
+    return ", ".join(losses) or "nothing lost"
+
+
+def _late(counts: DirectionCounts) -> str:
+    return f" ({counts.late:,} of them late)" if counts.late else ""

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``--log-format json``: what is told on standard error as one JSON object a line, for programs.
+
+Every line has ``time`` (ISO 8601, UTC) and ``event``: ``measurement`` and ``measured`` around each measurement, ``trial`` for each trial that ended, ``note``
+(a repetition's result, why a trial is repeated), ``message`` (what would else be a line of text; errors too).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from dutperf.cli.output.news import News
+from dutperf.model import TrialResult
+from dutperf.run.campaign import Status
+
+Format = Literal["text", "json"]
+_form: ContextVar[Format] = ContextVar("log_format", default="text")
+
+
+@contextmanager
+def form(wanted: Format) -> Iterator[None]:
+    """Within, everything that is said has that form."""
+    former = _form.set(wanted)
+    try:
+        yield
+    finally:
+        _form.reset(former)
+
+
+def message(text: str) -> None:
+    """A line for a person, on standard error; as an event where a program reads it."""
+    if _form.get() == "json":
+        event("message", text=text)
+    else:
+        print(f"dutperf: {text}", file=sys.stderr, flush=True)
+
+
+def event(name: str, **fields: Any) -> None:
+    """One line. ``fields`` are JSON types."""
+    line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": name, **fields}
+    print(json.dumps(line), file=sys.stderr, flush=True)
+
+
+class JsonObserver:
+    """A line for each trial and each note."""
+
+    def __init__(self, measurement: str) -> None:
+        self._measurement = measurement
+        self._news = News()
+
+    def update(self, status: Status) -> None:
+        """See :class:`dutperf.run.campaign.Observer`."""
+        if note := self._news.note(status):
+            event("note", text=note, **self._where(status))
+        if ended := self._news.trial(status):
+            event("trial", **self._where(status), **_outcome(ended))
+
+    def _where(self, status: Status) -> dict[str, Any]:
+        names = ("procedure", "frame_size", "repetition", "repetitions", "burst_frames", "trials_done", "trials_left", "remaining_s")
+        return {"measurement": self._measurement, "rate_fps": status.trying_fps, **{name: getattr(status, name) for name in names}}
+
+
+def _outcome(result: TrialResult) -> dict[str, Any]:
+    counts = {
+        direction.value: {name: getattr(one, name) for name in ("intended", "sent", "received", "lost")} for direction, one in result.directions().items()
+    }
+    return {"verdict": result.verdict.value, "causes": [cause.text for cause in result.causes], **counts}

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run under way for Prometheus: an endpoint (``--metrics-port``), a file for node_exporter's textfile collector (``--metrics-file``), or both.
+
+Names have their units. What is of a trial is of the last one that ended; what is of a measurement is of the one under way. Results stand beside them as
+soon as a measurement ended. The file is replaced as a whole after each trial, and stays when the run is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server, write_to_textfile
+
+from dutperf.api import results
+from dutperf.cli.output.news import News
+from dutperf.journal import WriteError
+from dutperf.model import Direction, DirectionCounts, TrialResult
+from dutperf.results.comparison import figures_of
+from dutperf.run.campaign import Observer, Status
+from dutperf.run.suite import SUITE, Measurement, Watch
+from dutperf.setup.configuration import ConfigError
+
+LOOPBACK = "127.0.0.1"
+_QUANTILES = {"0.5": "p50", "0.99": "p99", "0.999": "p999", "1": "max"}
+_WHERE = ("measurement", "frame_size", "figure", "rate_fps")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where metrics go."""
+
+    port: int | None
+    """0: any that is free."""
+    address: str | None
+    """None: loopback."""
+    file: Path | None
+
+
+class Metrics:
+    """All of them, in a registry of their own."""
+
+    def __init__(self, measurements: int) -> None:
+        self.registry = CollectorRegistry()
+        self._gauge("measurements", "Measurements of this run or suite.").set(measurements)
+        self.measured = self._gauge("measurements_ended", "Measurements that came to their end.")
+        self.under_way = self._gauge("measurement_under_way", "1 for the measurement under way.", "measurement", "procedure")
+        self.frame_size = self._gauge("frame_size_bytes", "Frame size being measured, with FCS; the IPv6 frame's where there is IPv6.")
+        self.repetition = self._gauge("repetition", "Repetition under way, from 1.")
+        self.repetitions = self._gauge("repetitions", "Repetitions that there will be at least.")
+        self.rate = self._gauge("intended_frames_per_second", "Intended load of the trial under way, per direction.")
+        self.progress = self._gauge(
+            "progress_ratio", "Trials done of the measurement under way, as a share of those and the trials that are estimated to be left."
+        )
+        self.remaining = self._gauge("remaining_seconds", "Estimate of how long the measurement under way will still take.")
+        self.trials = Counter("dutperf_trials", "Trials that ended, by verdict.", ("measurement", "verdict"), registry=self.registry)
+        self.frames = {
+            name: self._gauge(f"trial_{name}_frames", f"Frames {what} in the last trial.", "direction")
+            for name, what in (("intended", "to be sent"), ("sent", "sent"), ("received", "received"), ("lost", "lost"))
+        }
+        self.rates = {
+            name: self._gauge(f"trial_{name}_frames_per_second", f"Frames {name} in the last trial, by its sending time.", "direction")
+            for name in ("sent", "received")
+        }
+        self.dropped = self._gauge("trial_tester_dropped_frames", "Frames that the tester itself dropped in the last trial.", "direction")
+        self.lateness = self._gauge("trial_lateness_seconds", "How late the sender was in the last trial, against its schedule.", "direction", "quantile")
+        self.away = self._gauge("trial_away_seconds", "Longest time that a loop of the tester was away in the last trial.", "direction", "loop")
+        self._results = {
+            unit: self._gauge(f"result_{unit}", f"Median over the repetitions, {unit.replace('_', ' ')}.", *_WHERE)
+            for unit in ("frames_per_second", "frames", "ratio", "seconds")
+        }
+
+    def trial_ended(self, measurement: str, result: TrialResult) -> None:
+        """Show what it counted."""
+        self.trials.labels(measurement, result.verdict.value).inc()
+        for direction, counts in result.directions().items():
+            self._count(direction, counts)
+
+    def _count(self, direction: Direction, counts: DirectionCounts) -> None:
+        for name, gauge in self.frames.items():
+            gauge.labels(direction.value).set(getattr(counts, name))
+        for name, gauge in self.rates.items():
+            gauge.labels(direction.value).set(getattr(counts, name) / counts.send_time_s if counts.send_time_s else 0)
+        self.dropped.labels(direction.value).set(sum(counts.tester_drops.values()))
+        for quantile, name in _QUANTILES.items():
+            self.lateness.labels(direction.value, quantile).set(getattr(counts.lateness_us, name) / 1e6)
+        for loop in ("sender", "receiver"):
+            self.away.labels(direction.value, loop).set(getattr(counts.away_us, loop) / 1e6)
+
+    def ended(self, measurement: str, directory: Path) -> None:
+        """Show what a measurement found."""
+        self.measured.inc()
+        for one in results.read(directory).measured:
+            for point in one.summary.points if one.summary else ():
+                for place, name, figure in figures_of(point):
+                    if figure.median is not None:
+                        unit, factor = _unit(name, one.summary.procedure if one.summary else "")
+                        where = (measurement, str(point.frame_size), name, place.removesuffix(" frames/s").replace(",", ""))
+                        self._results[unit].labels(*where).set(figure.median * factor)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"dutperf_{name}", text, labels, registry=self.registry)
+
+
+def _unit(figure: str, procedure: str) -> tuple[str, float]:
+    """Of a figure in a summary: the unit that Prometheus asks for, and what to multiply by."""
+    endings = {"_fps": "frames_per_second", "_frames": "frames"}
+    known = next((unit for ending, unit in endings.items() if figure.endswith(ending)), "ratio" if "loss_ratio" in figure else None)
+    return (known, 1.0) if known else ("seconds", 1.0 if procedure in ("recovery", "reset") else 1e-3)
+
+
+@contextmanager
+def course(measurements: Sequence[Measurement], directory: Path, place: Place) -> Iterator[Watch]:
+    """See :func:`dutperf.cli.output.watch.course`."""
+    metrics = Metrics(len(measurements))
+    with _served(metrics, place):
+        _write(metrics, place)
+        yield lambda one, _: _observer(one, directory / one.name if (directory / SUITE).exists() else directory, metrics, place)
+
+
+@contextmanager
+def _observer(measurement: Measurement, directory: Path, metrics: Metrics, place: Place) -> Iterator[Observer]:
+    metrics.under_way.clear()
+    metrics.under_way.labels(measurement.name, measurement.definition.name).set(1)
+    yield _MetricsObserver(measurement.name, metrics, place)
+    metrics.ended(measurement.name, directory)
+    metrics.under_way.clear()
+    _keep_up(metrics, place)
+
+
+class _MetricsObserver:
+    def __init__(self, measurement: str, metrics: Metrics, place: Place) -> None:
+        self._measurement = measurement
+        self._metrics = metrics
+        self._place = place
+        self._news = News()
+
+    def update(self, status: Status) -> None:
+        """See :class:`dutperf.run.campaign.Observer`."""
+        metrics, all_ = self._metrics, status.trials_done + status.trials_left
+        for gauge, value in (
+            (metrics.frame_size, status.frame_size),
+            (metrics.repetition, status.repetition),
+            (metrics.repetitions, status.repetitions),
+            (metrics.rate, status.trying_fps),
+            (metrics.progress, status.trials_done / all_ if all_ else 0),
+            (metrics.remaining, status.remaining_s),
+        ):
+            gauge.set(value)
+        if ended := self._news.trial(status):
+            metrics.trial_ended(self._measurement, ended)
+            _keep_up(metrics, self._place)
+
+
+@contextmanager
+def _served(metrics: Metrics, place: Place) -> Iterator[None]:
+    if place.port is None:
+        yield
+        return
+    try:
+        server, thread = start_http_server(place.port, place.address or LOOPBACK, metrics.registry)
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"metrics cannot be served there: {getattr(error, 'strerror', None) or error}", "--metrics-port") from None
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _write(metrics: Metrics, place: Place) -> None:
+    """Raises WriteError where it cannot be written."""
+    if place.file is None:
+        return
+    try:
+        write_to_textfile(str(place.file), metrics.registry)
+    except OSError as error:
+        raise WriteError(f"cannot write {place.file}: {error.strerror}") from error
+
+
+def _keep_up(metrics: Metrics, place: Place) -> None:
+    """Write the file; a measurement under way does not end because nobody can be told of it."""
+    with suppress(WriteError):
+        _write(metrics, place)

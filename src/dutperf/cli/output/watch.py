@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is told how far a measurement is: a person on standard error, a program that reads it (``--log-format json``), Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+
+from dutperf.cli import options
+from dutperf.cli.errors import reported, say
+from dutperf.cli.output import live, log
+from dutperf.run.campaign import Observer, Status
+from dutperf.run.suite import Measurement, Watch
+from dutperf.setup.configuration import ConfigError
+
+
+@dataclass(frozen=True)
+class Watchers:
+    """As the options have it."""
+
+    log_format: log.Format = "text"
+    metrics_port: int | None = None
+    metrics_address: str | None = None
+    metrics_file: Path | None = None
+
+    @classmethod
+    def of(cls, **chosen: Any) -> Watchers:
+        """From the options.
+
+        Raises:
+            ConfigError: an address without a port.
+        """
+        if chosen["metrics_address"] is not None and chosen["metrics_port"] is None:
+            raise ConfigError("has no effect without --metrics-port", "--metrics-address")
+        return cls(**chosen)
+
+
+def watched(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that measures, with the options of those who watch; it gets them as ``watchers``, and its errors end it as they end every command."""
+
+    def told(**given: Any) -> None:
+        with log.form(given["log_format"]), reported():
+            command(watchers=Watchers.of(**{name: given.pop(name) for name in options.WATCHERS}), **given)
+
+    own = [each for name, each in signature(command, eval_str=True).parameters.items() if name != "watchers"]
+    watching = [Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default) for name, (kind, default) in options.WATCHERS.items()]
+    told.__doc__ = command.__doc__
+    told.__signature__ = Signature([*own, *watching])  # type: ignore[attr-defined]
+    return told
+
+
+@contextmanager
+def course(measurements: Sequence[Measurement], directory: Path, watchers: Watchers) -> Iterator[Watch]:
+    """Makes the observer of each measurement; ``directory`` is that of the run, or of the suite.
+
+    Raises:
+        ConfigError: the address cannot be served.
+        WriteError: the file of metrics cannot be written.
+    """
+    with ExitStack() as held:
+        shown = held.enter_context(_shown(measurements, watchers.log_format))
+        counting = _metrics(held, measurements, directory, watchers)
+
+        @contextmanager
+        def watch(measurement: Measurement, number: int) -> Iterator[Observer]:
+            with shown(measurement, number) as first:
+                if counting is None:
+                    yield first
+                    return
+                with counting(measurement, number) as second:
+                    yield _Both(first, second)
+
+        yield watch
+
+
+@dataclass(frozen=True)
+class _Both:
+    first: Observer
+    second: Observer
+
+    def update(self, status: Status) -> None:
+        """See :class:`dutperf.run.campaign.Observer`."""
+        self.first.update(status)
+        self.second.update(status)
+
+
+def _metrics(held: ExitStack, measurements: Sequence[Measurement], directory: Path, watchers: Watchers) -> Watch | None:
+    if watchers.metrics_port is None and watchers.metrics_file is None:
+        return None
+    from dutperf.cli.output import metrics  # the library takes time that only those wait for who want metrics
+
+    place = metrics.Place(watchers.metrics_port, watchers.metrics_address, watchers.metrics_file)
+    return held.enter_context(metrics.course(measurements, directory, place))
+
+
+@contextmanager
+def _shown(measurements: Sequence[Measurement], log_format: log.Format) -> Iterator[Watch]:
+    console = Console(stderr=True)
+    if log_format == "json":
+        yield lambda one, number: _logged(one, number, len(measurements))
+    elif not console.is_terminal:
+        yield lambda one, number: _plain(one, number, len(measurements), console)
+    else:
+        with Live(console=console, transient=True, refresh_per_second=4) as shown:
+            agenda = live.Agenda([(one.name, one.conditions.frame_sizes) for one in measurements])
+            yield lambda one, _: _live(one, agenda, shown)
+
+
+@contextmanager
+def _logged(measurement: Measurement, number: int, count: int) -> Iterator[Observer]:
+    log.event("measurement", measurement=measurement.name, number=number, count=count)
+    yield log.JsonObserver(measurement.name)
+    log.event("measured", measurement=measurement.name, number=number, count=count)
+
+
+@contextmanager
+def _plain(measurement: Measurement, number: int, count: int, console: Console) -> Iterator[Observer]:
+    if count > 1:
+        say(f"measurement {number} of {count}: {measurement.name}")
+    yield live.PlainObserver(console)
+
+
+@contextmanager
+def _live(measurement: Measurement, agenda: live.Agenda, shown: Live) -> Iterator[Observer]:
+    agenda.begin(measurement.name)
+    yield live.LiveObserver(shown, agenda)
+    agenda.end()

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measurement procedures, one file per clause; what they share with the campaign that conducts them stands in :mod:`dutperf.procedures.bench`.
+
+A further procedure is one file with a :class:`~dutperf.procedures.definition.Definition`, and its name in ``ALL``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dutperf.model import to_json
+from dutperf.procedures import back_to_back, frame_loss, ipdv, latency, pdv, recovery, reset, throughput
+from dutperf.procedures.definition import Definition
+from dutperf.setup.conditions import Conditions
+
+ALL: tuple[Definition, ...] = (
+    throughput.PROCEDURE,
+    frame_loss.PROCEDURE,
+    back_to_back.PROCEDURE,
+    latency.PROCEDURE,
+    pdv.PROCEDURE,
+    ipdv.PROCEDURE,
+    recovery.PROCEDURE,
+    reset.PROCEDURE,
+)
+_BY_NAME = {definition.name: definition for definition in ALL}
+
+
+def find(name: str) -> Definition:
+    """The procedure of that name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return _BY_NAME[name]
+
+
+def members(definition: Definition) -> frozenset[str]:
+    """The members of :class:`~dutperf.setup.conditions.Conditions` that mean something to the procedure."""
+    foreign = {option for other in ALL for option in other.options} - set(definition.options) | set(definition.without)
+    return frozenset(Conditions.model_fields) - foreign
+
+
+def conditions_of(definition: Definition, conditions: Conditions) -> dict[str, Any]:
+    """``conditions`` as JSON types, without those that only other procedures use."""
+    own = members(definition)
+    return {name: value for name, value in to_json(conditions).items() if name in own}

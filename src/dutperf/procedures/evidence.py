@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a trial says about the DUT: for a search in a word, for a person in sentences: what was lost in which direction, what arrived instead."""
+
+from __future__ import annotations
+
+from dutperf.model import Direction, DirectionCounts, TrialResult, Verdict
+from dutperf.search import Outcome
+from dutperf.setup.conditions import Conditions
+
+
+def outcome_of(result: TrialResult, conditions: Conditions) -> Outcome:
+    """What a search may learn from ``result``: nothing, unless the trial was valid."""
+    if result.verdict is not Verdict.VALID:
+        return Outcome.UNMEASURABLE
+    if silent_directions(result):
+        return Outcome.SILENT
+    return Outcome.PASSED if result.worst_loss_ratio <= conditions.loss_tolerance else Outcome.FAILED
+
+
+def losses(result: TrialResult, frame_timeout_ms: float | None = None) -> str:
+    """``forward lost 12 of 30,000 frames (0.04 %), reverse lost none``; with the frame timeout of the trial, how many of them came later than that."""
+    return ", ".join(f"{direction} {_loss(counts, frame_timeout_ms)}" for direction, counts in result.directions().items())
+
+
+def silent_directions(result: TrialResult) -> tuple[Direction, ...]:
+    """The directions in which frames were sent and none came through."""
+    return tuple(direction for direction, counts in result.directions().items() if counts.sent and not counts.received)
+
+
+def silence(result: TrialResult) -> str:
+    """What the tester saw of a DUT that forwards nothing: ``the DUT forwards nothing in the forward direction: …``."""
+    directions = silent_directions(result)
+    seen = [*_tallies(result, directions), *_links(result), *_input_drops(result), *_others(result)]
+    return f"the DUT forwards nothing in the {' and the '.join(directions)} direction: " + "; ".join(seen)
+
+
+def invalidity(result: TrialResult) -> str:
+    """Why ``result`` is not valid."""
+    return "; ".join(cause.text for cause in result.causes) or f"the trial was {result.verdict}"
+
+
+def _loss(counts: DirectionCounts, frame_timeout_ms: float | None) -> str:
+    if not counts.lost:
+        return "lost none"
+    late = f", of these {counts.late:,} later than {frame_timeout_ms:g} ms" if frame_timeout_ms is not None else ""
+    return f"lost {counts.lost:,} of {counts.sent:,} frames ({counts.loss_ratio * 100:.2g} %{late})"
+
+
+def _tallies(result: TrialResult, directions: tuple[Direction, ...]) -> list[str]:
+    counts = result.directions()
+    return [f"{direction} 0 of {counts[direction].sent:,} frames received" for direction in directions]
+
+
+def _links(result: TrialResult) -> list[str]:
+    down = [side for side, up in (("left", result.link_up.left), ("right", result.link_up.right)) if not up]
+    return [f"the link of the {side} port is down" for side in down]
+
+
+def _input_drops(result: TrialResult) -> list[str]:
+    return [
+        f"the {direction} link could not hand {counts.dut_input_drops:,} frames to the DUT"
+        for direction, counts in result.directions().items()
+        if counts.dut_input_drops
+    ]
+
+
+def _others(result: TrialResult) -> list[str]:
+    """Other frames, by the port where they arrived: a DUT's ICMP errors come back to the sender, the receiver of the other direction."""
+    ports = {Direction.FORWARD: "right", Direction.REVERSE: "left"}
+    return [
+        f"at the {ports[direction]} port arrived {count:,} × {kind}"
+        for direction, counts in result.directions().items()
+        for kind, count in counts.other_received.items()
+        if count
+    ]

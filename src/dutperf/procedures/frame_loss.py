@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frame loss rate: the share of the frames that the DUT loses, over the rate at which they are sent (RFC 2544 26.3, RFC 8219 7.4).
+
+The first rate is the media's maximum for the frame size (or a lower one of the user's), the others follow in steps of at most 10 % of it, until at
+two rates in a row nothing is lost. Or the rates are listed: then each of them is measured. One trial a rate; a repetition is the whole series.
+
+The loss ratio is taken from valid trials alone. Of a rate at which the tester could make none, nothing is said about the DUT, not even from those
+repetitions in which it could: a trial that lost frames is more easily disturbed, so what remains would flatter the DUT.
+
+A ratio's error: of n frames of which each is lost with probability p, a trial shows p within 2 * sqrt(p (1 - p) / n) in 95 % of all trials. What fits into
+the DUT's buffer is not lost: b frames of it take b / n off the ratio of an overload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from statistics import fmean
+from typing import Any, ClassVar, Self
+
+from dutperf.journal import Event
+from dutperf.model import LimitedBy, TrialResult, Value
+from dutperf.procedures import evidence
+from dutperf.procedures.bench import Bench, Place, Plan, PlanError, fixed_repetitions, frame_limits
+from dutperf.procedures.definition import Definition
+from dutperf.procedures.evidence import outcome_of
+from dutperf.procedures.rates import given, highest
+from dutperf.results import charts, points
+from dutperf.results.charts import Chart
+from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.statistics import percentiles
+from dutperf.search import Outcome
+from dutperf.search.series import PASSES_IN_A_ROW, Series
+from dutperf.setup.conditions import Conditions, Rate
+
+WIDEST_STEP = Rate(value=10, unit="percent")
+"""RFC 2544 26.3: the maximum granularity."""
+MOST_RATES = 10_000
+"""Of a series; a step that makes more of them is a slip of the pen."""
+
+
+@dataclass(frozen=True)
+class _Course:
+    """A series under way."""
+
+    frame_size: int
+    repetition: int
+    series: Series
+
+
+class FrameLoss:
+    """The procedure (:class:`dutperf.procedures.bench.Procedure`).
+
+    Raises:
+        PlanError: no rate to begin with, a step that is too wide, or rates that cannot be.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._conditions = plan.conditions
+        self._repetitions = fixed_repetitions(plan.conditions)
+        self._rates = {size: rates_of(plan.conditions, plan.maximum_fps(size)) for size in plan.conditions.frame_sizes}
+        self._lengths: list[int] = []
+
+    def description(self) -> dict[str, Any]:
+        """See :meth:`dutperf.procedures.bench.Procedure.description`."""
+        ends = "with the last rate of the list" if self._conditions.rates else f"with {PASSES_IN_A_ROW} rates in a row that pass"
+        return {"search": {"algorithm": "series", "order": "descending", "ends": ends}, "frames": [self._frame(size) for size in self._rates]}
+
+    def run(self, bench: Bench) -> str | None:
+        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT forwards nothing."""
+        for frame_size, rates_fps in self._rates.items():
+            for repetition in range(1, self._repetitions + 1):
+                course = _Course(frame_size, repetition, Series(rates_fps, to_the_end=self._conditions.rates is not None))
+                message = self._measure(bench, course)
+                if message is not None:
+                    return message
+        return None
+
+    def _measure(self, bench: Bench, course: _Course) -> str | None:
+        """One series; what the tester saw of a DUT that forwards nothing."""
+        series, offered, message = course.series, 0, None
+        while (rate_fps := series.next_fps()) is not None:
+            probing = series.probing
+            result = bench.measure(rate_fps, self._place(course))
+            outcome = outcome_of(result, self._conditions)
+            if not probing:
+                offered += 1
+                bench.record("rate", **_measured(course, rate_fps, outcome, result))
+            series.tell(outcome)
+            message = evidence.silence(result) if series.silent else None
+        bench.record("series", frame_size=course.frame_size, repetition=course.repetition, silent=series.silent, message=message)
+        self._lengths.append(offered)
+        bench.say(f"repetition {course.repetition}: {message or _result(series, self._conditions)}", self._place(course))
+        return message
+
+    def _place(self, course: _Course) -> Place:
+        series, repetitions = course.series, self._repetitions
+        sizes_left = len(self._rates) - list(self._rates).index(course.frame_size) - 1
+        later = self._later_trials(repetitions - course.repetition + sizes_left * repetitions)
+        trials_left = 0 if series.silent else series.trials_left() + series.probing + later
+        return Place(course.frame_size, course.repetition, repetitions, series.lower_fps, series.upper_fps, trials_left)
+
+    def _later_trials(self, series_left: int) -> int:
+        """Estimate of the trials of all series after the running one."""
+        return round(series_left * fmean(self._lengths or map(len, self._rates.values())))
+
+    def _frame(self, frame_size: int) -> dict[str, Any]:
+        rates_fps = self._rates[frame_size]
+        return {**frame_limits(self._plan, frame_size, rates_fps[0]), "maximum_fps": rates_fps[0], "rates_fps": list(rates_fps)}
+
+
+def rates_of(conditions: Conditions, media_fps: int | None) -> tuple[int, ...]:
+    """The rates to offer, from the highest down, where the media's maximum frame rate is ``media_fps`` (None: unknown).
+
+    Raises:
+        PlanError: no rate to begin with, a step that is too wide, or rates that cannot be.
+    """
+    if conditions.rates is not None:
+        return _listed(conditions, conditions.rates, media_fps)
+    maximum_fps, _ = highest(conditions, media_fps)
+    if maximum_fps is None:
+        raise PlanError("give the rate to begin with: the media's maximum frame rate is not known (virtual links have none)", option="max_rate")
+    return _descending(maximum_fps, conditions.step or WIDEST_STEP)
+
+
+def _listed(conditions: Conditions, rates: Sequence[Rate], media_fps: int | None) -> tuple[int, ...]:
+    for option in ("max_rate", "step"):
+        if getattr(conditions, option) is not None:
+            raise PlanError("has no effect where the rates are listed", option=option)
+    listed_fps = [fps for rate in rates if (fps := given("rates", rate, media_fps)) is not None]
+    if len(set(listed_fps)) < len(listed_fps):
+        raise PlanError("the same rate twice", option="rates")
+    if media_fps is not None and max(listed_fps) > media_fps:
+        raise PlanError(f"{max(listed_fps):,} frames/s are more than the media's maximum of {media_fps:,}", option="rates")
+    return tuple(sorted(listed_fps, reverse=True))
+
+
+def _descending(maximum_fps: int, step: Rate) -> tuple[int, ...]:
+    share = step.value / (100 if step.unit == "percent" else maximum_fps)
+    if share * 100 > WIDEST_STEP.value:
+        raise PlanError(f"{step} is wider than {WIDEST_STEP} of the highest rate ({maximum_fps:,} frames/s); to measure fewer rates, list them", option="step")
+    if share * MOST_RATES < 1:
+        raise PlanError(f"{step} makes a series of more than {MOST_RATES:,} rates", option="step")
+    steps = ceil(1 / share - 1e-9)  # 1e-9: what a share such as 0.03 is off as a binary fraction must not make one more
+    return tuple(dict.fromkeys(max(1, round(maximum_fps * (1 - number * share))) for number in range(steps)))
+
+
+def _measured(course: _Course, rate_fps: int, outcome: Outcome, result: TrialResult) -> dict[str, Any]:
+    """The members of a ``rate`` event; ``loss_ratio`` is null where there was no valid trial."""
+    ratios = {direction.value: counts.loss_ratio for direction, counts in result.directions().items()} | {"worst": result.worst_loss_ratio}
+    return {
+        "frame_size": course.frame_size,
+        "repetition": course.repetition,
+        "rate_fps": rate_fps,
+        "outcome": outcome,
+        "loss_ratio": None if outcome is Outcome.UNMEASURABLE else ratios,
+    }
+
+
+def _result(series: Series, conditions: Conditions) -> str:
+    """Of one series, in a sentence."""
+    lossless = f"no loss{_tolerated(conditions)}"
+    return f"no rate with {lossless}" if series.lower_fps is None else f"{lossless} at {series.lower_fps:,} frames/s"
+
+
+def _tolerated(conditions: Conditions) -> str:
+    """What belongs behind every "no loss"."""
+    return f" ({conditions.passing()})" if conditions.passing() else ""
+
+
+class Figures(Value):
+    """Over the repetitions; without figures (None) where in one of them the tester could not measure the rate."""
+
+    median: float | None
+    p1: float | None
+    p99: float | None
+    values: tuple[float | None, ...]
+    """One for each repetition that came to this rate, in order."""
+
+
+class LossRatio(Value):
+    """Lost frames as a share of those sent."""
+
+    forward: Figures | None = None
+    reverse: Figures | None = None
+    worst: Figures
+    """The worse direction of each repetition."""
+
+
+class RateLoss(Value):
+    """One rate (frames/s per direction) and the loss there."""
+
+    rate_fps: int
+    percent_of_maximum: float | None
+    """Of the media's maximum frame rate; None where that is unknown."""
+    loss_ratio: LossRatio
+    limited_by: LimitedBy | None
+    """``tester`` where it could not measure this rate."""
+    trials: Trials
+
+
+class FrameLossPoint(points.Point):
+    """A frame size and its loss over the rate, from the highest rate down."""
+
+    title: ClassVar[str] = "frame loss, frames/s per direction and share of the frames lost"
+    columns: ClassVar[Row] = ("rate", "of maximum", "worst: median", "p1", "p99", "forward", "reverse", "limited by")
+
+    series: ClassVar[str | None] = "rates"
+    implied: ClassVar[Sequence[str]] = ("*.forward", "*.reverse")
+
+    rates: tuple[RateLoss, ...]
+    first_lossless_fps: int | None
+    """Highest rate at which no repetition lost more than is tolerated."""
+    repetitions: int
+    """Finished ones."""
+    silent: bool
+    """Whether the run ended as the DUT forwards nothing."""
+
+    @property
+    def finished(self) -> int:
+        """See :class:`dutperf.results.points.Point`."""
+        return self.repetitions
+
+    @property
+    def has_number(self) -> bool:
+        """See :class:`dutperf.results.points.Point`."""
+        return not self.silent and any(rate.limited_by is None for rate in self.rates)
+
+    @property
+    def limited_by_tester(self) -> bool:
+        """See :class:`dutperf.results.points.Point`."""
+        return bool(self.rates) and all(rate.limited_by is LimitedBy.TESTER for rate in self.rates)
+
+    def rows(self) -> list[Row]:
+        """See :class:`dutperf.results.points.Point`."""
+        return [_row(rate) for rate in self.rates]
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """The loss of the worse direction over the rate, both axes from 0 to 100 % (RFC 2544 26.3); over frames/s where the maximum is not known."""
+        del frames
+        shares = all(rate.percent_of_maximum is not None for point in points for rate in point.rates)
+        unknown = " The media's maximum is not known (virtual links have none), so the rates are in frames/s."
+        return (
+            Chart(
+                name="",
+                title="Frame loss over the offered rate",
+                x_label="offered rate per direction, % of the media's maximum" if shares else "offered rate, frames/s per direction",
+                y_label="frames lost in the worse direction, %",
+                curves=tuple(charts.with_bars(f"{point.frame_size} bytes", _losses(point, shares)) for point in points),
+                caption=charts.bars() + ("" if shares else unknown),
+                x_range=(0, 100 if shares else None),
+                y_range=(0, 100),
+            ),
+        )
+
+
+def _losses(point: FrameLossPoint, shares: bool) -> list[tuple[float, charts.Figure]]:
+    """Rate, as a percentage or in frames/s, and the loss there in percent."""
+
+    def percent(ratio: float | None) -> float | None:
+        return None if ratio is None else ratio * 100
+
+    return [
+        ((rate.percent_of_maximum or 0.0) if shares else rate.rate_fps, (percent(worst.median), percent(worst.p1), percent(worst.p99)))
+        for rate in point.rates
+        for worst in (rate.loss_ratio.worst,)
+    ]
+
+
+def point(recorded: Recorded) -> FrameLossPoint:
+    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
+    measured, results, ends = _by_rate(recorded.of("rate")), _by_rate(recorded.of("result")), recorded.of("series")
+    rates = tuple(_rate(recorded, rate_fps, measured[rate_fps], results[rate_fps]) for rate_fps in sorted(measured, reverse=True))
+    lossless_fps = [rate_fps for rate_fps, events in measured.items() if all(event["outcome"] == Outcome.PASSED for event in events)]
+    silent = next((end["message"] for end in ends if end["silent"]), None)
+    return FrameLossPoint(
+        frame_size=recorded.frame["frame_size"],
+        frame_size_ipv4=recorded.frame["frame_size_ipv4"],
+        rates=rates,
+        first_lossless_fps=max(lossless_fps, default=None),
+        passing=recorded.conditions.passing(),
+        message="; ".join(_message(rates, lossless_fps, silent, recorded.conditions)) + recorded.shortfall(len(ends)),
+        repetitions=len(ends),
+        silent=silent is not None,
+    )
+
+
+def _by_rate(events: list[Event]) -> dict[int, list[Event]]:
+    sorted_out: dict[int, list[Event]] = {}
+    for event in events:
+        sorted_out.setdefault(event["rate_fps"], []).append(event)
+    return sorted_out
+
+
+def _rate(recorded: Recorded, rate_fps: int, events: list[Event], results: list[Event]) -> RateLoss:
+    media_fps = recorded.frame["media_maximum_fps"]
+    return RateLoss(
+        rate_fps=rate_fps,
+        percent_of_maximum=None if media_fps is None else round(100 * rate_fps / media_fps, 4),
+        loss_ratio=_loss_ratio([event["loss_ratio"] for event in events], recorded.conditions),
+        limited_by=LimitedBy.TESTER if any(event["outcome"] == Outcome.UNMEASURABLE for event in events) else None,
+        trials=points.trials(results),
+    )
+
+
+def _loss_ratio(ratios: list[dict[str, float] | None], conditions: Conditions) -> LossRatio:
+    whose = ("worst", *(direction.value for direction in conditions.active()))
+    return LossRatio(**{name: _figures(tuple(None if ratio is None else ratio[name] for ratio in ratios)) for name in whose})
+
+
+def _figures(values: tuple[float | None, ...]) -> Figures:
+    if None in values:
+        return Figures(median=None, p1=None, p99=None, values=values)
+    return Figures(**percentiles(values), values=values)
+
+
+def _message(rates: Sequence[RateLoss], lossless_fps: list[int], silent: str | None, conditions: Conditions) -> list[str]:
+    if not rates:
+        return [silent or "not measured"]
+    beyond = [f"{rate.rate_fps:,}" for rate in rates if rate.limited_by is LimitedBy.TESTER]
+    tester = [f"the tester, not the DUT, is the limit at {', '.join(beyond)} frames/s: no figures there"] if beyond else []
+    return [silent or _first_lossless(rates, lossless_fps, conditions), *tester]
+
+
+def _first_lossless(rates: Sequence[RateLoss], lossless_fps: list[int], conditions: Conditions) -> str:
+    lossless = f"no loss{_tolerated(conditions)}"
+    if not lossless_fps:
+        return f"no rate with {lossless}, down to {rates[-1].rate_fps:,} frames/s"
+    first_fps = max(lossless_fps)
+    lossy = [f"{rate.rate_fps:,}" for rate in rates if rate.rate_fps < first_fps and rate.rate_fps not in lossless_fps and rate.limited_by is None]
+    return f"{lossless} at {first_fps:,} frames/s" + (f", and yet some at the lower {', '.join(lossy)} frames/s" if lossy else "")
+
+
+def _row(rate: RateLoss) -> Row:
+    worst, both = rate.loss_ratio.worst, (rate.loss_ratio.forward, rate.loss_ratio.reverse)
+    share = "-" if rate.percent_of_maximum is None else f"{rate.percent_of_maximum:.1f} %"
+    ratios = (worst.median, worst.p1, worst.p99, *(None if figures is None else figures.median for figures in both))
+    return (f"{rate.rate_fps:,}", share, *(cell(ratio, ".4%") for ratio in ratios), rate.limited_by or "")
+
+
+PROCEDURE = Definition(
+    name="frame-loss",
+    summary="Measure the share of frames that the DUT loses, from the highest rate down until nothing is lost (RFC 2544 26.3).",
+    options=("repetitions", "frame_timeout_ms", "max_rate", "step", "rates"),
+    make=FrameLoss,
+    point=point,
+    defaults={"repetitions": 1},
+)

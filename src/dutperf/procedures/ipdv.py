@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inter-packet delay variation: how the one-way delay changes from each frame to the next, at the throughput (RFC 8219 7.3.2, RFC 5481).
+
+Minimum, median and maximum of the differences between neighbours, of which both arrived, one directly after the other. The trial lasts 60 s or
+longer, every frame is stamped; it is repeated 20 times or more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from dutperf.model import DirectionCounts, Stamping, Trial
+from dutperf.procedures.bench import Plan, PlanError
+from dutperf.procedures.definition import Definition
+from dutperf.procedures.delays import Delays, DelaysPoint, Kind, point_builder
+from dutperf.setup.conditions import Conditions
+
+
+def figures(counts: DirectionCounts) -> dict[str, float] | None:
+    """Smallest, median and largest change of delay of a direction, in milliseconds."""
+    change = counts.ipdv_us
+    return None if change is None else {"min": change.min / 1000, "median": change.p50 / 1000, "max": change.max / 1000}
+
+
+def stamp(trial: Trial, _conditions: Conditions) -> Trial:
+    """With a time stamp in every frame."""
+    return trial.model_copy(update={"stamping": Stamping.EVERY})
+
+
+def make(plan: Plan) -> Delays:
+    """How it measures. Raises PlanError where a frame's predecessor may be at another receiver."""
+    if plan.config.get("engine", {}).get("queues", 1) > 1:
+        raise PlanError("a frame and the one before it may arrive on different queues: this is measured with one", option="queues")
+    return Delays(IPDV, plan)
+
+
+class IpdvPoint(DelaysPoint):
+    title: ClassVar[str] = "inter-packet delay variation, ms"
+    lost_are: ClassVar[str] = "no change of delay is taken to or from them"
+    what: ClassVar[str] = "Inter-packet delay variation"
+    plotted: ClassVar[Mapping[str, str]] = {
+        "min": "smallest change of delay from a frame to the next",
+        "median": "median of the changes",
+        "max": "largest change",
+    }
+
+
+IPDV = Kind(name="ipdv", headline="median", figures=figures, stamp=stamp)
+
+PROCEDURE = Definition(
+    name=IPDV.name,
+    summary="Measure how the delay changes from frame to frame at the throughput (RFC 8219 7.3.2).",
+    options=("repetitions", "rate", "found", "delays_to"),
+    make=make,
+    point=point_builder(IPDV, IpdvPoint),
+)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packet delay variation: D99.9 - Dmin over the one-way delays of all frames of a trial at the throughput (RFC 8219 7.3.1).
+
+The trial lasts 60 s or longer, every frame is stamped; it is repeated 20 times or more. A lost frame counts as a delay of the whole trial and its
+draining. Delays are kept as a distribution whose error is below 0.0125 %, so memory does not grow with the number of frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import ClassVar
+
+from dutperf.model import DirectionCounts, Stamping, Trial
+from dutperf.procedures.definition import Definition
+from dutperf.procedures.delays import Delays, DelaysPoint, Kind, point_builder
+from dutperf.setup.conditions import Conditions
+
+
+def figures(counts: DirectionCounts) -> dict[str, float] | None:
+    """PDV of a direction and what it is made of, in milliseconds."""
+    delay = counts.delay_us
+    if delay is None:
+        return None
+    return {"PDV": (delay.p999 - delay.min) / 1000, "Dmin": delay.min / 1000, "median": delay.p50 / 1000, "D99.9": delay.p999 / 1000, "Dmax": delay.max / 1000}
+
+
+def stamp(trial: Trial, _conditions: Conditions) -> Trial:
+    """With a time stamp in every frame."""
+    return trial.model_copy(update={"stamping": Stamping.EVERY, "lost_delay_ns": trial.duration_ns + trial.drain_ns})
+
+
+class PdvPoint(DelaysPoint):
+    title: ClassVar[str] = "packet delay variation, ms"
+    what: ClassVar[str] = "Packet delay variation"
+    plotted: ClassVar[Mapping[str, str]] = {"PDV": "99.9th percentile of a trial's delays less the smallest"}
+
+
+PDV = Kind(name="pdv", headline="PDV", figures=figures, stamp=stamp, latencies=frozenset({"Dmin", "median", "D99.9", "Dmax"}))
+
+PROCEDURE = Definition(
+    name=PDV.name,
+    summary="Measure the packet delay variation of all frames at the throughput (RFC 8219 7.3.1).",
+    options=("repetitions", "rate", "found", "delays_to", "subtract_calibration"),
+    make=partial(Delays, PDV),
+    point=point_builder(PDV, PdvPoint),
+)

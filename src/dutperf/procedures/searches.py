@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The searches that a procedure can use for the highest rate that passes: which one the conditions name, its bounds, what it learns from a trial."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from types import ModuleType
+from typing import Any
+
+from dutperf.model import Question, TrialResult
+from dutperf.procedures import rates
+from dutperf.procedures.bench import PlanError
+from dutperf.search import NO_LOSS, Loss, restart
+from dutperf.search.binary import BinarySearch, Bounds, BoundsError, Resolution, Search
+from dutperf.search.restart import Known
+from dutperf.setup.conditions import Conditions, Rate
+
+TYPICAL_LATER_TRIALS = 4
+"""Estimate for a binary search that begins near the value of the one before; MLRsearch begins with the whole range."""
+ANEW = "a random place of a wide step around the value of the repetition before"
+"""Where a later repetition's binary search begins, for the plan."""
+
+
+def bounds(conditions: Conditions, media_fps: int | None) -> Bounds:
+    """The range to search, where the media's maximum frame rate is ``media_fps`` (None: unknown).
+
+    Raises:
+        PlanError: rates that contradict each other, or percentages of an unknown maximum.
+    """
+    maximum_fps, is_media = rates.highest(conditions, media_fps)
+    try:
+        return Bounds(
+            resolution=_resolution(conditions.resolution, media_fps),
+            minimum_fps=rates.given("min_rate", conditions.min_rate, media_fps),
+            maximum_fps=maximum_fps,
+            initial_fps=rates.given("initial_rate", conditions.initial_rate, media_fps),
+            maximum_is_media=is_media,
+        )
+    except BoundsError as error:
+        raise PlanError(str(error), option=_option_of(error)) from error
+
+
+def make(conditions: Conditions, bounds: Bounds, known: Known | None = None, seed: str = "") -> Search:
+    """The search that ``conditions`` name. ``known``: what earlier repetitions found; ``seed``: of what is random in where this one begins.
+
+    Raises:
+        PlanError: conditions that this search cannot have.
+    """
+    _check(conditions, bounds)
+    if conditions.search == "binary":
+        return BinarySearch(bounds, None if known is None else restart.begin(bounds, known, seed))
+    try:
+        search: Search = _mlr().MlrSearch(bounds, conditions.loss_goals(), conditions.duration_s)
+    except BoundsError as error:
+        raise PlanError(str(error), option=_option_of(error)) from error
+    return search
+
+
+def lowest_fps(conditions: Conditions, bounds: Bounds) -> int:
+    """The lowest rate that the search may offer, for conditions that it can have."""
+    return bounds.lowest_fps if conditions.search == "binary" else _mlr().lowest_fps(bounds)
+
+
+def typical_later_trials(conditions: Conditions) -> int:
+    """Estimate for the search of a repetition after the first."""
+    return TYPICAL_LATER_TRIALS if conditions.search == "binary" else _mlr().TYPICAL_TRIALS
+
+
+def description(conditions: Conditions) -> dict[str, Any]:
+    """What the journal's plan states about the search."""
+    if conditions.search == "mlr":
+        return {"algorithm": "MLRsearch", "version": version("MLRsearch"), "goals": list(conditions.loss_goals()), "start": "none"}
+    return {"algorithm": "binary", "start": ANEW if conditions.repetitions != 1 else "none"}
+
+
+def question(conditions: Conditions, bounds: Bounds, rate_fps: int) -> Question:
+    """What the search wants to know of a trial at ``rate_fps``. MLRsearch learns more of a loss than whether it is tolerated."""
+    if conditions.search != "binary":
+        return Question()
+    return Question(tolerated_loss=conditions.loss_tolerance, resolution=min(1.0, bounds.resolution.at(rate_fps) / rate_fps))
+
+
+def loss_of(result: TrialResult) -> Loss:
+    """That of the direction which lost the greater share of its frames; a procedure's loss goals apply to each direction by itself."""
+    return max((Loss(counts.lost, counts.sent) for counts in result.directions().values()), key=lambda loss: loss.ratio, default=NO_LOSS)
+
+
+def _resolution(rate: Rate, media_fps: int | None) -> Resolution:
+    if rate.unit == "percent" and media_fps is None:
+        return Resolution(share=rate.value / 100)
+    return Resolution(fps=rate.fps(media_fps))
+
+
+def _option_of(error: BoundsError) -> str:
+    """The member of the conditions that is to be changed."""
+    return {"minimum": "min_rate", "initial": "initial_rate", "resolution": "resolution"}[error.bound]
+
+
+def _mlr() -> ModuleType:
+    """Imported where it is used: the library takes longer than everything else that a short command imports."""
+    from dutperf.search import mlr
+
+    return mlr
+
+
+def _check(conditions: Conditions, bounds: Bounds) -> None:
+    """No option may be given that the search would not heed."""
+    if conditions.search == "binary":
+        if conditions.goals:
+            raise PlanError("loss goals need --search mlr; a binary search has one, --loss-tolerance", option="goals")
+        return
+    if conditions.goals and conditions.loss_tolerance:
+        raise PlanError("the loss goals already say what may be lost", option="loss_tolerance")
+    if conditions.initial_rate is not None:
+        raise PlanError("MLRsearch begins at the maximum rate", option="initial_rate")
+    if bounds.maximum_fps is None:
+        raise PlanError("MLRsearch begins at the maximum rate, which is not known: set it, or media_mbps in the configuration", option="max_rate")

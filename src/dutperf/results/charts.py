@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plot shows, as plain values: procedures make charts of their points, :mod:`dutperf.report.drawing` draws them.
+
+So a plot in the report, one in a paper and a test see the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+WIDE = 10.0
+"""Values of which one is more than so many times another are drawn on a logarithmic axis."""
+
+
+Kind = Literal["line", "dots", "rings", "path", "bundle", "steps", "reference"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points that belong together, in the units of the chart's axes."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    bars: tuple[tuple[float, float], ...] = ()
+    """For each point the ends of a bar through it; empty: none."""
+    kind: Kind = "line"
+    """``dots`` are not connected, a ``path`` has no points of its own, ``rings`` stand around points of another curve; the curves of a
+    ``bundle`` are those with the same label; of ``steps`` each point ends the step to its y; ``reference`` is nothing measured."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A value on the y axis that has a name."""
+
+    label: str
+    y: float
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One plot. ``name`` tells it from the others of its measurement; empty for the chief one."""
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    curves: tuple[Curve, ...]
+    caption: str = ""
+    """What a person has to know to read it, and what is missing."""
+    x_scale: Literal["linear", "log", "octaves", "counts"] = "linear"
+    """``octaves``: logarithmic, and each x of a point is named (frame sizes); ``counts``: integers."""
+    y_scale: Literal["linear", "log", "nines"] = "linear"
+    """``nines``: shares of a whole, the last ones wide apart (0.9, 0.99, 0.999)."""
+    x_range: tuple[float | None, float | None] = (None, None)
+    """Ends of the axis; None: as the points have it."""
+    y_range: tuple[float | None, float | None] = (None, None)
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def has_points(self) -> bool:
+        """Whether there is anything measured to draw."""
+        return any(curve.x and curve.kind != "reference" for curve in self.curves)
+
+
+Figure = tuple[float | None, float | None, float | None]
+"""Of a point, what the curve goes through and the ends of its bar: median, 1st and 99th percentile; the first is None where there is no figure."""
+
+
+def bars(middle: str = "median") -> str:
+    """What a person has to know of a curve through such figures (``middle``: median or mean) with bars."""
+    return f"{middle.capitalize()} of the repetitions; the bars reach from the 1st to the 99th percentile."
+
+
+def with_bars(label: str, figures: Iterable[tuple[float, Figure]]) -> Curve:
+    """A curve through the medians of ``figures`` (x, figure), with bars from the 1st to the 99th percentile. What has no median is left out."""
+    known = [(x, median, low, high) for x, (median, low, high) in figures if median is not None]
+    bars = tuple((median if low is None else low, median if high is None else high) for _, median, low, high in known)
+    return Curve(label, tuple(x for x, *_ in known), tuple(median for _, median, *_ in known), bars)
+
+
+def over_repetitions(label: str, values: Sequence[float | None]) -> Curve:
+    """The value of each repetition, counted from 1; those without one are left out."""
+    known = [(float(number), value) for number, value in enumerate(values, start=1) if value is not None]
+    return Curve(label, tuple(x for x, _ in known), tuple(y for _, y in known))
+
+
+def repetitions(what: str, y_label: str, by_size: Iterable[tuple[int, Sequence[float | None]]], name: str = "repetitions") -> Chart:
+    """The values of all repetitions, a curve for each frame size: whether they drift, and how they scatter."""
+    curves = [over_repetitions(f"{size} bytes", values) for size, values in by_size]
+    return Chart(
+        name=name,
+        title=f"{what} of each repetition",
+        x_label="repetition",
+        y_label=y_label,
+        curves=tuple(curves),
+        x_scale="counts",
+        y_scale=scale_of(y for curve in curves for y in curve.y),
+    )
+
+
+def scale_of(values: Iterable[float]) -> Literal["linear", "log"]:
+    """Of the axis for these values: logarithmic where it can be, and one of them is many times another."""
+    known = list(values)
+    return "log" if known and min(known) > 0 and max(known) / min(known) > WIDE else "linear"
+
+
+def theoretical(frames: Iterable[Mapping[str, int | None]]) -> Curve | None:
+    """The media's maximum frame rate over the frame sizes of a plan (RFC 2544 26.1, RFC 8219 appendix A); None where it is not known for any."""
+    known = [(float(size), float(fps)) for frame in frames if (size := frame["frame_size"]) and (fps := frame.get("media_maximum_fps"))]
+    return Curve("theoretical maximum of the media", tuple(x for x, _ in known), tuple(y for _, y in known), kind="reference") if known else None

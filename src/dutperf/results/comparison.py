@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the results of runs figure by figure: the difference of the medians, how sure it is, and whether there is one at a stated rate of errors.
+
+The repetitions of both runs are compared by their ranks (:mod:`dutperf.statistics.ranks`), all rows together with Holm's correction. What the tester limited, and
+what did not come to its end, is shown and judged by nobody.
+
+Ranks presume independent values, which repetitions are (:mod:`dutperf.search.restart`), and exact ones. A search's are not: it ends on a grid, whose place may
+be another one in each run. So a difference has to be wider than ``margin``, the resolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Any
+
+from dutperf.model import LimitedBy, Value
+from dutperf.results.comparability import Unlike, Weight, unlike
+from dutperf.results.measured import Measured
+from dutperf.results.points import Point
+from dutperf.results.tables import Table
+from dutperf.setup.conditions import Conditions
+from dutperf.statistics import ranks
+from dutperf.statistics.ranks import Tails
+
+ALPHA = 0.05
+
+
+class Verdict(StrEnum):
+    """What the repetitions show."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    NO_DIFFERENCE = "no difference shown"
+    NOT_JUDGED = "not judged"
+
+
+class Figure(Value):
+    """One figure of one run."""
+
+    median: float | None
+    """None: nothing passed."""
+    values: tuple[float | None, ...]
+    """Of the repetitions."""
+    limited_by: LimitedBy | None = None
+    unusable: str = ""
+    """Why nothing may be concluded from it."""
+    resolution: float = 0.0
+    """How far apart two readings of the same may lie because a search ended on a grid."""
+
+
+class Row(Value):
+    """One figure of both runs; the difference is the other's median less the base's, in the figure's unit, with an interval but for ``alpha``."""
+
+    measurement: str
+    """In a suite the name of its directory."""
+    frame_size: int
+    place: str
+    """Where a frame size has the figure more than once: the rate, in frames/s."""
+    figure: str
+    """As exports and JSON name it, without ``.median``."""
+    base: Figure | None
+    other: Figure | None
+    difference: float | None = None
+    difference_percent: float | None = None
+    """Of the base's median."""
+    interval: tuple[float, float] | None = None
+    """Of this row alone, with the margin at both ends; None where there are too few repetitions."""
+    margin: float = 0.0
+    """So far apart, in the figure's unit, the runs may be because of how they were searched."""
+    p: float | None = None
+    """Chance of ranks that lie so far apart, where there is no difference beyond the margin; two-sided, corrected by Holm for all rows that are judged."""
+    verdict: Verdict = Verdict.NOT_JUDGED
+    why: str = ""
+    """Why it is not judged."""
+
+    def tails(self, moved: Callable[[float], float] = lambda value: value) -> Tails:
+        """Chances of the other's ranks against the base's values, ``moved``, and by the margin towards them."""
+        assert self.base is not None
+        assert self.other is not None
+        ends = [[None if value is None else moved(value) + shift for value in self.base.values] for shift in (-self.margin, self.margin)]
+        return Tails(low=ranks.tails(ends[0], self.other.values).low, high=ranks.tails(ends[1], self.other.values).high)
+
+    @property
+    def where(self) -> str:
+        """For a person."""
+        return f"{self.measurement}, {self.frame_size} bytes{', ' + self.place if self.place else ''}, {self.figure}"
+
+
+class Compared(Value):
+    """Two runs, or suites."""
+
+    base: str
+    other: str
+    unlike: dict[str, tuple[Unlike, ...]]
+    """By measurement."""
+    states: tuple[str, ...]
+    """Of what did not come to its end, and of what only one of them has."""
+    rows: tuple[Row, ...]
+
+
+class Comparison(Value):
+    """All of them with the first."""
+
+    alpha: float
+    correction: str = "Holm, over all rows that are judged"
+    compared: tuple[Compared, ...]
+
+
+class Incomparable(Exception):
+    """The figures do not mean the same; the message names each condition."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """What is compared: where it is, and its measurements."""
+
+    name: str
+    measured: Sequence[Measured]
+
+
+def compare(base: Results, others: Sequence[Results], alpha: float = ALPHA, strict: bool = False) -> Comparison:
+    """Every figure that they have in common.
+
+    Raises:
+        Incomparable: there is none, the figures mean different things, or (``strict``) any condition differs.
+    """
+    found = [_pairwise(base, other, alpha, strict) for other in others]
+    tested = [row.p for one in found for row in one.rows if row.p is not None]
+    adjusted = iter(ranks.holm(tested))
+    judged = tuple(one.model_copy(update={"rows": tuple(_judged(row, adjusted, alpha) for row in one.rows)}) for one in found)
+    return Comparison(alpha=alpha, compared=judged)
+
+
+def tables_of(one: Compared, alpha: float) -> list[Table]:
+    """For a person, one for each measurement."""
+    heads = ("frame size", "figure", "base", "other", "difference", "%", f"{100 * (1 - alpha):g} % interval", "p", "verdict")
+    names = dict.fromkeys(row.measurement for row in one.rows)
+    return [Table(f"{name}: {one.other} against {one.base}", heads, tuple(_cells(row) for row in one.rows if row.measurement == name)) for name in names]
+
+
+def unjudged(one: Compared) -> Iterator[str]:
+    """Why rows are not judged, each reason once."""
+    for why in dict.fromkeys(row.why for row in one.rows if row.why):
+        yield f"not judged: {'; '.join(row.where for row in one.rows if row.why == why)}: {why}"
+
+
+def bounds(one: Compared) -> Iterator[str]:
+    """Of figures that say only how much was asked for, which can hide a difference."""
+    for row in one.rows:
+        for name, figure in ((one.base, row.base), (one.other, row.other)):
+            if figure is not None and figure.median is not None and figure.limited_by in (LimitedBy.MEDIA, LimitedBy.RANGE):
+                what = "media" if figure.limited_by is LimitedBy.MEDIA else "range of the rates"
+                yield f"{row.where} of {name} is limited by the {what}, not by the DUT, which may do more"
+
+
+def digits(figure: float | None, sign: str = "") -> str:
+    """A figure of any size for a person."""
+    if figure is None:
+        return "-"
+    return f"{figure:{sign},.0f}" if abs(figure) >= 1000 else f"{figure:{sign}.5g}"
+
+
+# --- what belongs together -------------------------------------------------------------------------------------------------------------------
+
+
+def _pairwise(base: Results, other: Results, alpha: float, strict: bool) -> Compared:
+    pairs, states = _pairs(base, other)
+    differing = {name: unlike(there, here) for name, (there, here) in pairs.items()}
+    _refuse(differing, base, other, strict)
+    rows = tuple(row for name, (there, here) in pairs.items() for row in _rows(name, there, here, alpha))
+    if not any(row.base and row.other for row in rows):
+        raise Incomparable(f"{base.name} and {other.name} have no figure in common: {'; '.join(states) or 'other frame sizes, or rates'}")
+    return Compared(base=base.name, other=other.name, unlike=differing, states=tuple(states), rows=rows)
+
+
+def _pairs(base: Results, other: Results) -> tuple[dict[str, tuple[Measured, Measured]], list[str]]:
+    """Measurements of the same procedure and mix, or the only two of the same procedure; and what is to be said of those and of the rest."""
+    there, here = ({_kind(one): one for one in each.measured} for each in (base, other))
+    pairs = {kind: (there[kind], here[kind]) for kind in there if kind in here and there[kind].summary and here[kind].summary}
+    if not pairs and len(there) == len(here) == 1:
+        [first], [second] = there.values(), here.values()
+        if first.summary and second.summary and first.summary.procedure == second.summary.procedure:
+            return {first.name: (first, second)}, _states(base, other, pairs)
+    return pairs, _states(base, other, pairs)
+
+
+def _kind(one: Measured) -> str:
+    """Procedure and mix, as a suite names its measurements."""
+    return one.name if one.summary is None else one.summary.procedure + Conditions.model_validate(one.events[0]["conditions"]).mix
+
+
+def _states(base: Results, other: Results, pairs: Mapping[str, Any]) -> list[str]:
+    said = []
+    for each, rest in ((base, other), (other, base)):
+        for one in each.measured:
+            state = one.state() or (one.note if one.summary is None else None)
+            said += [f"{one.name} of {each.name}: {state}"] if state else []
+            if _kind(one) not in pairs and _kind(one) not in {_kind(those) for those in rest.measured}:
+                said.append(f"only {each.name} has {_kind(one)}")
+    return said
+
+
+def _refuse(differing: Mapping[str, Sequence[Unlike]], base: Results, other: Results, strict: bool) -> None:
+    refused = [Weight.REFUSED, Weight.WARNED] if strict else [Weight.REFUSED]
+    found = [f"{name}: {one.said()}" for name, each in differing.items() for one in each if one.weight in refused]
+    if found:
+        raise Incomparable(f"{base.name} and {other.name} were not measured alike: {'; '.join(found)}")
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------------------------------
+
+Place = tuple[int, str, str]
+"""Frame size, rate where there are several, name of the figure."""
+
+
+def _rows(name: str, base: Measured, other: Measured, alpha: float) -> Iterator[Row]:
+    there, here = _figures(base), _figures(other)
+    for size, place, figure in sorted({**there, **here}, key=lambda key: key[0]):
+        key = (size, place, figure)
+        if place and not (key in there and key in here):
+            continue  # a series ends where nothing is lost
+        row = Row(measurement=name, frame_size=size, place=place, figure=figure, base=there.get(key), other=here.get(key))
+        why = _why_not(base, there.get(key), size, "base") or _why_not(other, here.get(key), size, "other")
+        margined = row.model_copy(update={"why": why, "margin": _margin(row)})
+        yield margined.model_copy(update=_difference(margined, alpha))
+
+
+def _figures(one: Measured) -> dict[Place, Figure]:
+    assert one.summary is not None
+    unfinished = "" if one.is_complete else "not complete"
+    conditions = one.summary.conditions
+    found = {}
+    for point in one.summary.points:
+        resolution = point.resolution(conditions)
+        for place, name, figure in figures_of(point):
+            found[point.frame_size, place, name] = figure.model_copy(update={"unusable": figure.unusable or unfinished, "resolution": resolution})
+    return found
+
+
+def figures_of(point: Point) -> Iterator[tuple[str, str, Figure]]:
+    """Every figure that repetitions gave: the rate where there are several, its name in exports, and itself."""
+    for name, place, figure in _found(point.model_dump(mode="json"), "", "", None, point.series):
+        if not any(fnmatchcase(name, pattern) for pattern in point.implied):
+            yield place, name, figure
+
+
+def _found(value: Any, name: str, place: str, limit: str | None, series: str | None) -> Iterator[tuple[str, str, Figure]]:
+    if isinstance(value, list):
+        for number, entry in enumerate(value):
+            if name == series and isinstance(entry, dict):
+                yield from _found(entry, name, f"{next(iter(entry.values())):,} frames/s", limit, series)
+            elif isinstance(entry, dict):
+                yield from _found(entry, f"{name}.{number}", place, limit, series)
+    elif isinstance(value, dict):
+        limit = value.get("limited_by", limit)
+        if "values" in value and "median" in value:
+            by_tester = "limited by the tester" if limit == LimitedBy.TESTER else ""
+            figure = {"median": value["median"], "values": tuple(value["values"]), "limited_by": limit, "unusable": by_tester}
+            yield name, place, Figure.model_validate(figure)
+            return
+        for member, inner in value.items():
+            yield from _found(inner, f"{name}.{member}" if name else member, place, limit, series)
+
+
+def _why_not(one: Measured, figure: Figure | None, size: int, side: str) -> str:
+    if figure is not None and figure.values:
+        return f"{side}: {figure.unusable}" if figure.unusable else ""
+    assert one.summary is not None
+    message = next((point.message for point in one.summary.points if point.frame_size == size), "the frame size was not measured")
+    return f"{side} has no figure: {message}"
+
+
+def _of_both(row: Row) -> tuple[Figure, Figure] | None:
+    return (row.base, row.other) if row.base and row.other and row.base.values and row.other.values else None
+
+
+def _margin(row: Row) -> float:
+    figures = _of_both(row)
+    return 0.0 if figures is None else max(figure.resolution for figure in figures)
+
+
+def _difference(row: Row, alpha: float) -> dict[str, Any]:
+    if _of_both(row) is None or row.base is None or row.other is None:
+        return {}
+    there, here = row.base.median, row.other.median
+    difference = None if there is None or here is None else here - there
+    found: dict[str, Any] = {"difference": difference, "difference_percent": percent_of(difference, there)}
+    if not row.why:
+        ends = ranks.shift_interval(row.base.values, row.other.values, alpha)
+        found["interval"] = ends and (ends[0] - row.margin, ends[1] + row.margin)
+        found["p"] = row.tails().two_sided
+    return found
+
+
+def percent_of(difference: float | None, base: float | None) -> float | None:
+    """A difference as a percentage of the base, with the sign of the difference; None where it is none of it."""
+    return None if difference is None or not base else 100 * difference / abs(base)
+
+
+def _judged(row: Row, adjusted: Iterator[float], alpha: float) -> Row:
+    if row.p is None or row.base is None or row.other is None:
+        return row
+    tails, p = row.tails(), next(adjusted)
+    direction = Verdict.LOWER if tails.low < tails.high else Verdict.HIGHER
+    return row.model_copy(update={"p": p, "verdict": direction if p <= alpha else Verdict.NO_DIFFERENCE})
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    medians = (digits(figure.median if figure else None) for figure in (row.base, row.other))
+    interval = "-" if row.interval is None else " to ".join(digits(end, "+") for end in row.interval)
+    share = "-" if row.difference_percent is None else f"{row.difference_percent:+.2f}"
+    p = "-" if row.p is None else f"{row.p:.2g}"
+    figure = f"{row.figure} at {row.place}" if row.place else row.figure
+    return (str(row.frame_size), figure, *medians, digits(row.difference, "+"), share, interval, p, row.verdict)

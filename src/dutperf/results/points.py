@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the points of every procedure's summary share, and what the journal holds of one frame size to make such a point from.
+
+Repetitions are summarised as RFC 8219 section 12 asks: median, 1st and 99th percentile. Rates are in frames/s per direction.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+from pydantic import Field
+
+from dutperf.journal import Event, ending
+from dutperf.model import Direction, DirectionCounts, LimitedBy, TrialResult, Value
+from dutperf.results import loss
+from dutperf.results.charts import Chart, Mark
+from dutperf.setup.conditions import Conditions
+from dutperf.statistics.stopping import Stopped
+
+Row = tuple[str, ...]
+"""Cells of a table for a person."""
+
+
+class Loss(Value):
+    """What a direction lost in a trial."""
+
+    lost: int
+    loss_ratio: float
+    dut_input_drops: int
+    """Of the lost frames, those that the link could not hand to the DUT."""
+    late: int
+    """Of the lost frames, those that arrived after the frame timeout."""
+    when: str | None = None
+    """In words; None where all frames came, if late."""
+    where: dict[str, int] = Field(default_factory=dict)
+    """See :func:`dutperf.results.loss.where`."""
+    dut: dict[str, int] | None = None
+    """Frames that the DUT itself counted as lost, by cause; None: it does not say."""
+
+    def sentence(self) -> str:
+        """When and where, for a person; empty where nothing was lost."""
+        known = {name: count for name, count in self.where.items() if name != loss.ELSEWHERE}
+        return "; ".join(text for text in (self.when, loss.where_in_words(known, valid=True), loss.counted_in_words(self.lost, self.dut)) if text)
+
+
+class Trials(Value):
+    """How many trials had which verdict."""
+
+    valid: int
+    invalid: int
+    aborted: int
+
+
+class Point(Value, ABC):
+    """A frame size (bytes incl. FCS) and what was measured with it."""
+
+    title: ClassVar[str]
+    """What the table of these points shows."""
+    columns: ClassVar[Row]
+    """The table's heads after those of the frame sizes; one that ends in "by" is a word, the others are figures."""
+
+    marks: ClassVar[Sequence[Mark]] = ()
+    """Quantiles of a trial's delays that have a name, by their share of the frames."""
+    series: ClassVar[str | None] = None
+    """The member whose every entry is a record of its own in an export; None: the point is one record."""
+    implied: ClassVar[Sequence[str]] = ()
+    """Figures, by patterns of their names, that others imply: two runs are not compared by these."""
+
+    frame_size: int
+    frame_size_ipv4: int
+    passing: str = ""
+    """What a trial that passed may have lost, or counted as lost, where that is not as RFC 2544 26.1 has it: it belongs to every figure of the point."""
+    message: str
+    """What the figures rest on, or why there is none."""
+
+    @property
+    @abstractmethod
+    def finished(self) -> int:
+        """Repetitions that came to their end."""
+
+    @property
+    @abstractmethod
+    def has_number(self) -> bool:
+        """Whether there is a result; where not, ``message`` says why."""
+
+    @property
+    @abstractmethod
+    def limited_by_tester(self) -> bool:
+        """Whether the point shows what the tester can do, not the DUT."""
+
+    @abstractmethod
+    def rows(self) -> list[Row]:
+        """The table's cells under ``columns``."""
+
+    def remarks(self) -> Iterable[str]:
+        """What else a person is told, each in a line of its own that begins with the frame size; none, unless a procedure has some."""
+        return ()
+
+    def resolution(self, conditions: Mapping[str, Any]) -> float:
+        """How far apart two readings of the same may lie because a search ends on a grid, in the unit of its values; 0: there is no search.
+
+        ``conditions`` are the summary's.
+        """
+        del conditions
+        return 0.0
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """What a run's points look like, the chief plot first; none, unless a procedure has some. ``frames`` are those of the plan."""
+        del points, frames
+        return ()
+
+
+class LimitedPoint(Point):
+    """A point of which one word says what it is limited by."""
+
+    if TYPE_CHECKING:  # declared by each kind of point, where it stands among its members: so are they ordered in summaries and exports
+        limited_by: LimitedBy | None
+
+    @property
+    def limited_by_tester(self) -> bool:
+        """See :class:`Point`."""
+        return self.limited_by is LimitedBy.TESTER
+
+
+class Figures(Protocol):
+    """What has cells in a table."""
+
+    def cells(self) -> Row:
+        """Without the name before them and what they are limited by."""
+        ...
+
+
+FiguresT = TypeVar("FiguresT", bound=Figures)
+
+
+class DirectionsPoint(LimitedPoint, Generic[FiguresT]):
+    """A point that has figures for each direction, by their names. ``columns`` begins with the name and ends with what they are limited by."""
+
+    if TYPE_CHECKING:  # as above
+        forward: dict[str, FiguresT] | None
+        reverse: dict[str, FiguresT] | None
+
+    @property
+    def has_number(self) -> bool:
+        """See :class:`Point`."""
+        return bool(self.directions())
+
+    def rows(self) -> list[Row]:
+        """See :class:`Point`."""
+        return [(name, *figures.cells(), "") for name, figures in self.named().items()] or [(*("-" for _ in self.columns[1:]), self.limited_by or "-")]
+
+    def directions(self) -> dict[Direction, dict[str, FiguresT]]:
+        """The figures of the directions that have some."""
+        both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
+        return {direction: figures for direction, figures in both.items() if figures}
+
+    def named(self) -> dict[str, FiguresT]:
+        """The figures of both directions, by direction and name in one."""
+        return {f"{direction} {name}": figures for direction, each in self.directions().items() for name, figures in each.items()}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the journal of a run holds, seen from one frame size: ``frame`` is its entry in the plan."""
+
+    frame: dict[str, Any]
+    events: list[Event]
+    conditions: Conditions
+
+    def of(self, kind: str) -> list[Event]:
+        """This frame size's events of that kind."""
+        return [event for event in of_kind(self.events, kind) if event["frame_size"] == self.frame["frame_size"]]
+
+    def shortfall(self, finished: int, stopped: Stopped | None = None) -> str:
+        """What is to be added to a message where not all repetitions were finished; ``stopped``: why a rule wanted no more of them."""
+        rule = self.conditions.repetitions
+        if stopped is not None or finished == rule:
+            return ""
+        wanted = f"{rule}" if isinstance(rule, int) else f"at most {rule.maximum}"
+        return f" ({finished} of {wanted} repetitions; the run ended early because {self._early_end()})"
+
+    def _early_end(self) -> str:
+        end = ending(self.events)
+        if not end:
+            return "it was killed"
+        reasons = {"interrupted": "it was interrupted", "error": f"of an error: {end['message']}", "ended": "the DUT forwards nothing"}
+        return reasons.get(end["outcome"], "it was stopped")
+
+
+PointBuilder = Callable[[Recorded], Point]
+"""Makes a procedure's point from the journal alone."""
+
+
+def of_kind(events: Iterable[Event], kind: str) -> Iterator[Event]:
+    """The events of that kind."""
+    return (event for event in events if event["event"] == kind)
+
+
+def losses(result: TrialResult) -> dict[str, Loss]:
+    """By direction."""
+    return {direction.value: _loss(counts, (result.dut_losses or {}).get(direction)) for direction, counts in result.directions().items()}
+
+
+def trials(results: list[Event]) -> Trials:
+    """Verdicts of ``result`` events."""
+    verdicts = Counter(event["result"]["verdict"] for event in results)
+    return Trials(valid=verdicts["valid"], invalid=verdicts["invalid"], aborted=verdicts["aborted"])
+
+
+def measured(figure: float) -> str:
+    """A measured time in a table: five digits or so, more than any of them is known to, and no more room than they need."""
+    return f"{figure:.{4 if abs(figure) < 10 else 3 if abs(figure) < 100 else 1}f}"
+
+
+def cell(figure: float | None, form: str) -> str:
+    """``figure`` by the format ``form``, ``-`` where there is none."""
+    return "-" if figure is None else format(figure, form)
+
+
+def _loss(counts: DirectionCounts, counted_by_dut: dict[str, int] | None) -> Loss:
+    return Loss(
+        lost=counts.lost,
+        loss_ratio=counts.loss_ratio,
+        dut_input_drops=counts.dut_input_drops,
+        late=counts.late,
+        when=loss.when(counts),
+        where=loss.where(counts),
+        dut=counted_by_dut,
+    )

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a summary states about the values of repetitions: median with its confidence interval, 1st and 99th percentile (RFC 8219 section 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dutperf.model import Value
+from dutperf.statistics import intervals, stopping
+
+
+class MedianInterval(Value):
+    """Covers the median of all that the repetitions might have shown, with ``confidence``; a missing end (None): nothing passed there."""
+
+    low: float | None
+    high: float | None
+    confidence: float
+
+
+class Statistics(Value):
+    """Over the repetitions; a missing figure (None) says that nothing passed there."""
+
+    median: float | None
+    median_interval: MedianInterval | None
+    """None also where there are too few repetitions for one: 95 % need six."""
+    p1: float | None
+    p99: float | None
+    dispersion_percent: float | None
+    values: tuple[int | float | None, ...]
+    """One for each finished repetition, in order."""
+
+    def within(self) -> str:
+        """The median's interval as the end of a sentence; nothing where there is none."""
+        interval = self.median_interval
+        if interval is None:
+            return ""
+        low, high = ("nothing" if end is None else f"{end:,.0f}" for end in (interval.low, interval.high))
+        return f" within {low} to {high} ({interval.confidence * 100:g} % confidence)"
+
+
+class Repetitions(Value):
+    """How many were finished, and why there were no more."""
+
+    finished: int
+    stopped: stopping.Stopped | None
+    """None: the run ended before its time."""
+
+    def after(self) -> str:
+        """``after 12 repetitions (narrow enough)``: the beginning of a sentence; without a reason where they were just as many as asked for."""
+        reason = f" ({self.stopped})" if self.stopped not in (None, stopping.Stopped.NUMBER) else ""
+        return f"after {self.finished} repetition{'s' if self.finished != 1 else ''}{reason}"
+
+    def certainty(self, figures: Statistics) -> str:
+        """After how many of them the median lies where, in a sentence; nothing where there is no interval."""
+        within = figures.within()
+        return f"{self.after()} the median lies{within}" if within else ""
+
+
+def statistics(values: Sequence[int | float | None], rule: stopping.Rule) -> Statistics:
+    """Of at least one finished repetition."""
+    return Statistics(
+        **percentiles(values),
+        median_interval=median_interval(values, rule),
+        dispersion_percent=intervals.dispersion_percent(values),
+        values=tuple(values),
+    )
+
+
+def percentiles(values: Sequence[int | float | None]) -> dict[str, Any]:
+    """``median``, ``p1`` and ``p99`` of at least one value, by these names (RFC 8219 section 12); each a float, or None as :mod:`dutperf.statistics.intervals` has it."""
+    return {"median": intervals.median(values), "p1": intervals.percentile(values, 1), "p99": intervals.percentile(values, 99)}
+
+
+def without_number(values: Sequence[int | float | None]) -> Statistics:
+    """Of values that give no figure."""
+    return Statistics(median=None, median_interval=None, p1=None, p99=None, dispersion_percent=None, values=tuple(values))
+
+
+def median_interval(values: Sequence[int | float | None], rule: stopping.Rule) -> MedianInterval | None:
+    """As the rule computed it last; None where there are too few values for one."""
+    found = stopping.interval(rule, values)
+    return None if found is None else MedianInterval(low=found[0], high=found[1], confidence=stopping.confidence(rule))

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``summary.json`` of a run, made from its journal alone: the head that every procedure's summary has, and the procedure's own points."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import SerializeAsAny
+
+from dutperf import journal
+from dutperf.journal import Event
+from dutperf.model import Value
+from dutperf.results import environments
+from dutperf.results import idle_offloads as idle_help
+from dutperf.results.deviations import Deviation, deviations
+from dutperf.results.environments import Move
+from dutperf.results.points import Point, PointBuilder, Recorded, of_kind
+from dutperf.setup.conditions import Conditions
+
+SUMMARY = "summary.json"
+
+
+class Summary(Value):
+    """A run's results, and all that is needed to judge and to repeat it."""
+
+    procedure: str
+    dut: dict[str, Any]
+    environment: dict[str, Any]
+    conditions: dict[str, Any]
+    deviations: tuple[Deviation, ...]
+    points: tuple[SerializeAsAny[Point], ...]
+    idle_help: tuple[str, ...] = ()
+    """Help of hardware that was asked for and did nothing."""
+    moves: tuple[Move, ...] = ()
+    """What of host and tester was otherwise after the run was resumed; ``environment`` is that of its beginning."""
+
+    def without_number(self) -> tuple[Point, ...]:
+        """The points that have no result: nothing passed, the DUT forwards nothing, or the run ended before."""
+        return tuple(point for point in self.points if not point.has_number)
+
+
+def write_summary(directory: Path, build: PointBuilder) -> Summary:
+    """Make ``directory/summary.json`` from ``directory/journal.jsonl``; ``build`` is the procedure's.
+
+    Raises:
+        JournalError: the journal cannot be read.
+        WriteError: the summary cannot be written.
+    """
+    summary = summarise(journal.read(directory), build)
+    journal.write_whole(directory / SUMMARY, json.dumps(summary.model_dump(mode="json"), indent=2) + "\n")
+    return summary
+
+
+def summarise(events: list[Event], build: PointBuilder) -> Summary:
+    """The summary of a journal's events; of an unfinished run, what there is.
+
+    Raises:
+        JournalError: there is no plan, or it is of another format.
+    """
+    plan = journal.plan_of(events)
+    conditions = Conditions.model_validate(plan["conditions"])
+    points = tuple(build(Recorded(frame, events, conditions)) for frame in plan["frames"])
+    finished = min(point.finished for point in points)
+    return Summary(
+        procedure=plan["procedure"],
+        dut=plan["dut"],
+        environment=_environment(plan, events),
+        conditions=_conditions(plan),
+        deviations=deviations(conditions, procedure=plan["procedure"], frames=plan["frames"], repetitions=finished),
+        points=points,
+        idle_help=_idle_help(events),
+        moves=environments.moves(events),
+    )
+
+
+def _environment(plan: Event, events: list[Event]) -> dict[str, Any]:
+    members = next(of_kind(events, "environment"), {})
+    return {"started": plan["time"], **{key: value for key, value in members.items() if key not in ("event", "time")}, **_dut_states(events)}
+
+
+def _idle_help(events: list[Event]) -> tuple[str, ...]:
+    if not next(of_kind(events, "environment"), {}).get("tester", {}).get("hardware"):
+        return ()
+    return idle_help.of_run(journal.recorded_result(event["result"]) for event in of_kind(events, "result"))
+
+
+def _dut_states(events: list[Event]) -> dict[str, Any]:
+    """Digests of what the DUT said of its state, where it was asked: a person sees at once whether it changed."""
+    states = [{key: event[key] for key in ("when", "frame_size", "repetition", "sha256")} for event in of_kind(events, "dut_state")]
+    return {"dut_states": states} if states else {}
+
+
+def _conditions(plan: Event) -> dict[str, Any]:
+    conditions = Conditions.model_validate(plan["conditions"])
+    shown = {"resolution": str(conditions.resolution)} if "resolution" in plan["conditions"] else {}
+    ranges = [{key: value for key, value in frame.items() if key != "first_trial"} for frame in plan["frames"]]
+    return {**plan["conditions"], **shown, "search": plan["search"] | {"attempts": plan["attempts"]}, "ranges": ranges}

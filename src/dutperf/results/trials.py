@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trials of a run as its journal has them: a record of each, and charts of the search's path, of the sender's lateness and of the delays.
+
+Here stands what happened; what follows from it for the DUT is the summary's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import log
+from typing import Any
+
+import numpy as np
+
+from dutperf import journal
+from dutperf.journal import Event
+from dutperf.model import Delays, Direction, DirectionCounts, TrialResult, Verdict
+from dutperf.results.charts import Chart, Curve, Mark, scale_of
+from dutperf.results.points import of_kind
+from dutperf.setup.conditions import Conditions
+
+BINS = 60
+"""Of a histogram."""
+PASSED, FAILED, INVALID = "passed", "failed", "invalid"
+OUTCOMES = (PASSED, FAILED, INVALID)
+QUANTILES: tuple[tuple[float, Callable[[Delays], float]], ...] = (
+    (0.0, lambda delays: delays.min),
+    (0.5, lambda delays: delays.p50),
+    (0.99, lambda delays: delays.p99),
+    (0.999, lambda delays: delays.p999),
+    (1.0, lambda delays: delays.max),
+)
+"""What a result has of its delays, whether or not it has their distribution: share of the frames, and the delay in µs that they do not exceed."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A trial that has a result."""
+
+    number: int
+    """In the order of the run, from 1."""
+    frame_size: int
+    repetition: int
+    attempt: int
+    rate_fps: int
+    result: TrialResult
+    outcome: str
+    """One of OUTCOMES: it lost no more than is tolerated, or more; or it is not valid and says nothing about the DUT."""
+
+    def record(self) -> dict[str, Any]:
+        """Its figures, flat, for an export: rates in frames/s per direction, lateness and delays in µs."""
+        where = {name: getattr(self, name) for name in ("number", "frame_size", "repetition", "attempt", "rate_fps")}
+        causes = "; ".join(cause.text for cause in self.result.causes)
+        counted = {f"{direction}.{name}": value for direction, counts in self.result.directions().items() for name, value in _figures(counts).items()}
+        return {**where, "verdict": self.result.verdict.value, "causes": causes, **counted}
+
+
+def trials(events: Iterable[Event], conditions: Conditions) -> list[Done]:
+    """All that have a result, in order."""
+    return [_done(number, event, conditions) for number, event in enumerate(of_kind(events, "result"), start=1)]
+
+
+def delay_charts(done: Sequence[Done], marks: Sequence[Mark]) -> list[Chart]:
+    """The delays of each frame size, where frames were stamped."""
+    return [chart for size, each in _by_size(done).items() for chart in (_distribution(size, each, marks), _histogram(size, each))]
+
+
+def course_charts(done: Sequence[Done]) -> list[Chart]:
+    """How the run went: the path of the search for each frame size, where more than one rate was offered, and the sender's lateness."""
+    searched = {size: each for size, each in _by_size(done).items() if len({one.rate_fps for one in each}) > 1}
+    return [*(_path(size, each) for size, each in searched.items()), _lateness(done)]
+
+
+def _by_size(done: Sequence[Done]) -> dict[int, list[Done]]:
+    return {size: [one for one in done if one.frame_size == size] for size in dict.fromkeys(one.frame_size for one in done)}
+
+
+def _done(number: int, event: Event, conditions: Conditions) -> Done:
+    result = journal.recorded_result(event["result"])
+    passed = result.worst_loss_ratio <= min(conditions.loss_goals())
+    outcome = INVALID if result.verdict is not Verdict.VALID else PASSED if passed else FAILED
+    return Done(number, event["frame_size"], event["repetition"], event.get("attempt", 1), event["rate_fps"], result, outcome)
+
+
+def _figures(counts: DirectionCounts) -> dict[str, Any]:
+    plain = {name: getattr(counts, name) for name in ("intended", "sent", "received", "lost", "loss_ratio", "duplicates", "out_of_order", "send_time_s")}
+    lateness = {f"lateness_{name}_us": getattr(counts.lateness_us, name) for name in ("p50", "p99", "p999", "max")}
+    delay = counts.delay_us
+    delays = {} if delay is None else {f"delay_{name}_us": getattr(delay, name) for name in ("min", "p50", "p99", "p999", "max")}
+    return {**plain, "tester_drops": sum(counts.tester_drops.values()), "dut_input_drops": counts.dut_input_drops, **lateness, **delays}
+
+
+def _path(frame_size: int, done: Sequence[Done]) -> Chart:
+    """Rate over trials; the line joins them in their order, the marks say how each ended."""
+    places = list(enumerate(done, start=1))
+    line = Curve("in this order", tuple(float(x) for x, _ in places), tuple(float(one.rate_fps) for _, one in places), kind="path")
+    each = [_dots(outcome, [(float(x), float(one.rate_fps)) for x, one in places if one.outcome == outcome]) for outcome in OUTCOMES]
+    return Chart(
+        name=f"path-{frame_size}",
+        title=f"Rates offered with {frame_size} byte frames",
+        x_label="trial",
+        y_label="offered rate, frames/s per direction",
+        curves=(line, *each),
+        caption="Passed: a trial lost no more than tolerated. Invalid: it says nothing about the DUT.",
+        x_scale="counts",
+        y_scale=scale_of(line.y),
+        y_range=(0 if scale_of(line.y) == "linear" else None, None),
+    )
+
+
+def _lateness(done: Sequence[Done]) -> Chart:
+    quantiles: dict[str, Callable[[DirectionCounts], float]] = {"p99.9": lambda one: one.lateness_us.p999, "largest": lambda one: one.lateness_us.max}
+    curves = [_over_trials(f"{direction}, {name}", done, direction, of) for direction in Direction for name, of in quantiles.items()]
+    return Chart(
+        name="lateness",
+        title="How late the tester sent, against its schedule",
+        x_label="trial",
+        y_label="lateness, µs",
+        curves=tuple(curves),
+        caption="Of each trial the 99.9th percentile of the frames and the latest one, whatever the verdict.",
+        x_scale="counts",
+        y_scale=scale_of(y for curve in curves for y in curve.y),
+    )
+
+
+def _over_trials(label: str, done: Sequence[Done], direction: Direction, of: Callable[[DirectionCounts], float]) -> Curve:
+    known = [(float(one.number), of(counts)) for one in done if (counts := one.result.directions().get(direction)) is not None]
+    return _dots(label, known)
+
+
+def _dots(label: str, points: Sequence[tuple[float, float]]) -> Curve:
+    return Curve(label, tuple(x for x, _ in points), tuple(y for _, y in points), kind="dots")
+
+
+def _stamped(done: Sequence[Done]) -> list[tuple[Direction, Delays]]:
+    """The delays of each valid trial, by direction."""
+    counted = [(direction, counts.delay_us) for one in done if one.outcome != INVALID for direction, counts in one.result.directions().items()]
+    return [(direction, delays) for direction, delays in counted if delays is not None]
+
+
+def _distribution(frame_size: int, done: Sequence[Done], marks: Sequence[Mark]) -> Chart:
+    """Which share of the frames took no longer."""
+    stamped = _stamped(done)
+    curves = [_bundled(direction, [(share, delay_us) for delay_us, share in _cumulative(delays)]) for direction, delays in stamped]
+    between = "" if all(delays.buckets for _, delays in stamped) else " Between the quantiles that the journal keeps, nothing is known."
+    return _over_delays(
+        curves,
+        name=f"delays-{frame_size}",
+        title=f"Delays with {frame_size} byte frames",
+        y_label="share of the frames",
+        caption="The share of the frames that took no longer, a line for each valid trial." + between,
+        y_scale="nines",
+        marks=tuple(marks),
+    )
+
+
+def _over_delays(curves: Sequence[Curve], **members: Any) -> Chart:
+    return Chart(curves=tuple(curves), x_label="one-way delay, ms", x_scale=scale_of(x for curve in curves for x in curve.x), **members)
+
+
+def _bundled(direction: Direction, points: Sequence[tuple[float, float]]) -> Curve:
+    return Curve(direction.value, tuple(delay_us / 1000 for _, delay_us in points), tuple(share for share, _ in points), kind="bundle")
+
+
+def _cumulative(delays: Delays) -> list[tuple[float, float]]:
+    """Delays in µs, and the share of the frames that take no longer; in order of both."""
+    known = [(of(delays), share) for share, of in QUANTILES]
+    counts = [count for _, count in delays.buckets or ()]
+    ends = [(end, seen / sum(counts)) for (end, _), seen in zip(delays.buckets or (), accumulate(counts), strict=True)]
+    return sorted(known + ends)
+
+
+def _histogram(frame_size: int, done: Sequence[Done]) -> Chart:
+    """How the delays of all valid trials are distributed, in bins that are evenly wide on a logarithmic axis."""
+    stamped = [(direction, delays) for direction, delays in _stamped(done) if delays.buckets and delays.min > 0]
+    curves = [curve for one in Direction if (curve := _binned(one, [delays for direction, delays in stamped if direction is one])).x]
+    return _over_delays(
+        curves,
+        name=f"histogram-{frame_size}",
+        title=f"Histogram of the delays with {frame_size} byte frames",
+        y_label="frames, %",
+        caption=f"All valid trials together, in {BINS} bins.",
+        y_range=(0, None),
+    )
+
+
+def _binned(direction: Direction, trials_: Sequence[Delays]) -> Curve:
+    """Percentage of the frames in each bin. What is known of the distribution is finer than the bins, or as fine; between, it counts as evenly spread."""
+    if not trials_:
+        return Curve(direction.value, (), (), kind="steps")
+    low, high = min(one.min for one in trials_), max(one.max for one in trials_)
+    edges = np.geomspace(low, max(high, low * 1.001), BINS + 1)
+    weights = [sum(count for _, count in one.buckets or ()) for one in trials_]
+    shares = [np.interp(np.log(edges), *_points(one), left=0.0, right=1.0) for one in trials_]
+    percent = np.diff(np.average(shares, axis=0, weights=weights), prepend=0.0) * 100
+    return Curve(direction.value, tuple(float(edge) / 1000 for edge in edges), tuple(map(float, percent)), kind="steps")
+
+
+def _points(delays: Delays) -> tuple[list[float], list[float]]:
+    cumulative = _cumulative(delays)
+    return [log(delay) for delay, _ in cumulative], [share for _, share in cumulative]

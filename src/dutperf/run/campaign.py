@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conducts a measurement: runs a procedure's trials on a tester, repeats those that are not valid, keeps the journal, derives the summary.
+
+A trial that is not valid says nothing about the DUT, so it is repeated; only when repeats do not help, the procedure is told that the load cannot
+be measured. Everything is in the journal before anything else happens with it; so a run that was cut off can go on (:func:`resume`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from dutperf import __version__, procedures
+from dutperf.journal import FORMAT, Event, JournalError, JournalWriter, ResumedJournal
+from dutperf.model import TRIAL_NUMBERS, Trial, TrialResult, Verdict, to_json
+from dutperf.procedures import evidence
+from dutperf.procedures.bench import Amend, Observer, Place, Plan, PlanError, Procedure, Status, TrialFactory
+from dutperf.procedures.definition import Definition
+from dutperf.procedures.during import During, Meanwhile
+from dutperf.results.summary import Summary, write_summary
+from dutperf.run.waiting import PROBE_FPS, is_away, probe, wait_for_dut
+from dutperf.setup.dut import losses_during
+from dutperf.tester import Progress, ProgressCallback, Tester, TesterError, host
+from dutperf.tester.continued import ContinuedTester
+from dutperf.tester.replayed import ReplayedTester
+
+__all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "TrialFactory", "definition_of", "measure", "resume"]
+
+ATTEMPTS = 4
+"""Trials of one load before it counts as beyond the tester's reach."""
+ATTEMPTS_WITHIN_REACH = 10
+"""... where the tester has already made a valid trial of this frame size at that load or a higher one: then it is disturbed, not too slow."""
+WAITS = 3
+"""How often a DUT may be away at one load. Then the silence is what that load does to it."""
+
+
+def measure(definition: Definition, tester: Tester, plan: Plan, out: Path, observer: Observer, first_trial: int = 0) -> Summary:
+    """Measure every frame size by one procedure; writes ``out/journal.jsonl`` and ``out/summary.json``.
+
+    ``first_trial``: number of the first trial. A late frame of another run on the same test bench is known by its number.
+
+    A DUT that forwards nothing ends the run: its point has a message instead of a result, see :meth:`Summary.without_number`.
+    Interrupted or failed, the run still leaves a summary of what was measured, and the exception goes on to the caller.
+
+    Raises:
+        PlanError: rates that contradict each other, or percentages of an unknown maximum; nothing has been written then.
+        JournalError: ``out`` already holds a journal, or cannot be written.
+        TesterError: the tester cannot work at all.
+    """
+    procedure = definition.make(plan)
+    described = _described(definition, procedure, plan)
+    with JournalWriter.create(out) as journal, _ending(journal, definition) as ending:
+        journal.write(
+            "plan", format=FORMAT, dutperf=__version__, invocation=list(plan.invocation), source=dict(plan.source), first_trial=first_trial, **described
+        )
+        journal.write("environment", **_environment(tester, plan))
+        ending["message"] = _run(procedure, Campaign(definition.name, tester, plan, journal, observer, first_trial))
+    return write_summary(out, definition.point)
+
+
+def definition_of(plan: Event) -> Definition:
+    """The procedure of a journal's plan.
+
+    Raises:
+        JournalError: this version does not know it.
+    """
+    name = plan.get("procedure")
+    try:
+        return procedures.find(str(name))
+    except KeyError:
+        raise JournalError(f"this version knows no procedure {name}") from None
+
+
+def resume(tester: Tester, plan: Plan, journal: ResumedJournal, observer: Observer) -> Summary:
+    """Go on with the run of ``journal`` on a set-up that is as it was: what it had finished is not measured again. Ends as the run would have.
+
+    Raises:
+        PlanError, TesterError: see :func:`measure`.
+        JournalError: ``plan`` is not that of the journal, or the procedure takes another course than it took; nothing is changed then.
+        WriteError: the journal or the summary cannot be written.
+    """
+    definition = definition_of(journal.plan)
+    procedure = definition.make(plan)
+    _check_same(journal.plan, _described(definition, procedure, plan))
+    known = [event for event in journal.events if event["event"] == "environment"]
+    environment = _environment(tester, plan)
+    journal.preface = {"dutperf": __version__, "invocation": list(plan.invocation), **environment}
+    continued = ContinuedTester(ReplayedTester(journal.events), tester)
+    with _ending(journal, definition) as ending:
+        if not known:
+            journal.write("environment", **environment)
+        ending["message"] = _run(procedure, Campaign(definition.name, continued, plan, journal, observer, journal.plan.get("first_trial", 0)))
+    return write_summary(journal.directory, definition.point)
+
+
+def _run(procedure: Procedure, campaign: Campaign) -> str | None:
+    message = procedure.run(campaign)
+    campaign.leave()
+    return message
+
+
+def _environment(tester: Tester, plan: Plan) -> dict[str, Any]:
+    """What the trials are run on, as JSON types; with the tester's own floor where it is known."""
+    known = {} if plan.calibration is None else {"calibration": plan.calibration.stated()}
+    return {"host": host.environment(), "tester": tester.environment(), **known}
+
+
+def _described(definition: Definition, procedure: Procedure, plan: Plan) -> dict[str, Any]:
+    """What decides about a run's course, as JSON types."""
+    return {
+        "procedure": definition.name,
+        "conditions": procedures.conditions_of(definition, plan.conditions),
+        "dut": dict(plan.dut),
+        "config": dict(plan.config),
+        "attempts": {"beyond_reach": ATTEMPTS, "within_reach": ATTEMPTS_WITHIN_REACH},
+        **procedure.description(),
+    }
+
+
+def _check_same(recorded: dict[str, Any], described: dict[str, Any]) -> None:
+    """Raises JournalError where a run would go on under other conditions than it began. A lab's namespace has another name each time."""
+    now = json.loads(json.dumps(described))
+    differing = [name for name, value in now.items() if name != "config" and value != recorded.get(name)]
+    if differing:
+        raise JournalError(f"the run cannot go on: the journal has other values of {', '.join(differing)} than this set-up and this version give")
+
+
+@contextmanager
+def _ending(journal: JournalWriter, definition: Definition) -> Iterator[dict[str, str | None]]:
+    """Writes how the run ended, also where it did not end well; a summary of what there is then."""
+    ending: dict[str, str | None] = {"message": None}
+    try:
+        yield ending
+    except BaseException as error:
+        interrupted = isinstance(error, KeyboardInterrupt)
+        message = "interrupted" if interrupted else str(error) or type(error).__name__
+        with suppress(JournalError, OSError):  # what went wrong first is what the caller has to hear of
+            journal.write("end", outcome="interrupted" if interrupted else "error", message=message)
+            write_summary(journal.directory, definition.point)
+        raise
+    journal.write("end", outcome="completed" if ending["message"] is None else "ended", message=ending["message"])
+
+
+class Campaign:
+    """The bench of a procedure (:class:`dutperf.procedures.bench.Bench`)."""
+
+    def __init__(self, procedure: str, tester: Tester, plan: Plan, journal: JournalWriter, observer: Observer, first_trial: int = 0) -> None:
+        self._procedure = procedure
+        self._tester = tester
+        self._plan = plan
+        self._journal = journal
+        self._observer = observer
+        self._number = first_trial
+        self._trials = 0
+        self._timed_trials = 0
+        self._timed_s = 0.0
+        self._ended_s = -math.inf
+        self._reach_fps: dict[int, int] = {}
+        self._status: Status | None = None
+        self._search: tuple[int, int] | None = None
+        self._given_up = False
+        self._during: During | None = None
+
+    def measure(self, rate_fps: int, place: Place, amend: Amend | None = None, during: During | None = None) -> TrialResult:
+        """See :meth:`dutperf.procedures.bench.Bench.measure`."""
+        self._during = during
+        self._enter(place)
+        result = self._until_valid(rate_fps, place, amend)
+        for _ in range(WAITS):
+            if not self._is_missed(result) or not self._comes_back(place, result):
+                break
+            result = self._until_valid(rate_fps, place, amend)
+        return result
+
+    def _is_missed(self, result: TrialResult) -> bool:
+        """Whether a DUT that is away is worth waiting for: asked for, and it was there since it was waited for in vain."""
+        if not is_away(result):
+            self._given_up = False
+        return is_away(result) and bool(self._plan.conditions.dut_patience_s) and not self._given_up
+
+    def record(self, event: str, **members: Any) -> None:
+        """See :meth:`dutperf.procedures.bench.Bench.record`."""
+        self._journal.write(event, **members)
+
+    def say(self, note: str, place: Place) -> None:
+        """See :meth:`dutperf.procedures.bench.Bench.say`."""
+        trying_fps = self._status.trying_fps if self._status is not None else 0
+        self._show(self._status_of(trying_fps, place, note))
+
+    def leave(self) -> None:
+        """The last trial of a search is over: ask the DUT for its state."""
+        if self._search is not None:
+            self._record_state("after", *self._search)
+            self._search = None
+
+    def _enter(self, place: Place) -> None:
+        """Ask for the state before the first trial of a search, and after the last one of that before."""
+        search = (place.frame_size, place.repetition)
+        if search != self._search:
+            self.leave()
+            self._search = search
+            self._record_state("before", *search)
+
+    def _record_state(self, when: str, frame_size: int, repetition: int) -> None:
+        if self._plan.dut_state is None or self._journal.recall("dut_state") is not None:
+            return
+        said = self._plan.dut_state()
+        digest = sha256(said.encode()).hexdigest()
+        self._journal.write("dut_state", when=when, frame_size=frame_size, repetition=repetition, sha256=digest, said=said)
+
+    def _until_valid(self, rate_fps: int, place: Place, amend: Amend | None) -> TrialResult:
+        note = None
+        attempts = ATTEMPTS_WITHIN_REACH if rate_fps <= self._reach_fps.get(place.frame_size, 0) else ATTEMPTS
+        for attempt in range(1, attempts + 1):
+            made = self._make_trial(place.frame_size, rate_fps)
+            trial = made if place.duration_s is None else made.lasting(place.duration_s)
+            where = {"frame_size": place.frame_size, "repetition": place.repetition, "rate_fps": rate_fps, "attempt": attempt}
+            result = self._run(amend(trial) if amend else trial, where, place, note)
+            if result.verdict is Verdict.VALID:
+                self._reach_fps[place.frame_size] = max(rate_fps, self._reach_fps.get(place.frame_size, 0))
+                break
+            note = f"trial {self._trials} says nothing about the DUT, attempt {attempt} of {attempts}"
+        return result
+
+    def _comes_back(self, place: Place, result: TrialResult) -> bool:
+        """Wait for a DUT that is away; whether it forwards again."""
+        recorded = self._journal.recall("wait")
+        if recorded is None:
+            answered = self._wait(place, result)
+        else:
+            self._number += recorded["probes"]
+            answered = bool(recorded["answered"])
+        self._given_up = not answered
+        return answered
+
+    def _wait(self, place: Place, result: TrialResult) -> bool:
+        patience_s = self._plan.conditions.dut_patience_s
+        self.say(f"{evidence.silence(result)}; it does not answer ARP or NDP: waiting for it, {patience_s:g} s at most", place)
+        waited = wait_for_dut(self._tester, lambda: probe(self._make_trial(place.frame_size, PROBE_FPS)), patience_s)
+        where = {"frame_size": place.frame_size, "repetition": place.repetition, "trial": result.trial}
+        self._journal.write("wait", **where, answered=waited.answered, waited_s=round(waited.waited_s, 3), probes=waited.probes)
+        self.say(f"the DUT {'forwards again' if waited.answered else 'still forwards nothing'} after {waited.waited_s:.0f} s", place)
+        return waited.answered
+
+    def _run(self, trial: Trial, where: dict[str, int], place: Place, note: str | None) -> TrialResult:
+        """One trial; ``where`` says in the journal what it is."""
+        rate_fps = where["rate_fps"]
+        self._show(self._status_of(rate_fps, place, note))
+        run = self._tester.run if self._journal.repeats else self._settled_run
+        self._journal.write("trial", **where, trial=to_json(trial))
+        result = run(trial, self._progressed)
+        self._trials += 1
+        _check_directions(trial, result)
+        self._journal.write("result", **where, trial=trial.trial, result=to_json(result))
+        self._show(replace(self._status_of(rate_fps, replace(place, trials_left=max(0, place.trials_left - 1)), note), last=result))
+        return result
+
+    def _make_trial(self, frame_size: int, rate_fps: int) -> Trial:
+        self._number += 1
+        return self._plan.make_trial(frame_size, rate_fps, (self._number - 1) % TRIAL_NUMBERS)
+
+    def _settled_run(self, trial: Trial, on_progress: ProgressCallback) -> TrialResult:
+        """Run ``trial`` when the DUT has had its rest since the one before (RFC 2544 section 23 (e)), and see how long it takes."""
+        rest_s = self._ended_s + self._plan.conditions.settle_s - time.monotonic()
+        if rest_s > 0:
+            time.sleep(rest_s)
+        began_s = time.monotonic()
+        meanwhile = Meanwhile(self._during, on_progress)
+        with meanwhile.ended():
+            result = losses_during(self._plan.dut_losses, lambda: self._tester.run(trial, meanwhile.progressed))
+        if meanwhile.missed and result.verdict is Verdict.VALID:
+            raise TesterError("the tester did not report how far the trial was, so nothing could be done to the DUT during it")
+        self._ended_s = time.monotonic()
+        self._timed_trials += 1
+        self._timed_s += self._ended_s - began_s
+        return result
+
+    def _progressed(self, progress: Progress) -> None:
+        if self._status is not None and not self._journal.repeats:
+            self._observer.update(replace(self._status, progress=progress))
+
+    def _show(self, status: Status) -> None:
+        """Tell the observer; what only comes again from the journal is nothing to watch."""
+        self._status = status
+        if not self._journal.repeats:
+            self._observer.update(status)
+
+    def _status_of(self, rate_fps: int, place: Place, note: str | None) -> Status:
+        return Status(
+            procedure=self._procedure,
+            frame_size=place.frame_size,
+            repetition=place.repetition,
+            repetitions=place.repetitions,
+            trying_fps=rate_fps,
+            lower_fps=place.lower_fps,
+            upper_fps=place.upper_fps,
+            trials_done=self._trials,
+            trials_left=place.trials_left,
+            remaining_s=place.trials_left * self._trial_s(place),
+            last=self._last(),
+            burst_frames=place.burst_frames,
+            note=note,
+        )
+
+    def _trial_s(self, place: Place) -> float:
+        """How long a trial takes, with the rest that follows: as those so far did, else as the conditions say."""
+        conditions = self._plan.conditions
+        planned_s = conditions.learning_rest_s + (place.duration_s or conditions.duration_s) + conditions.drain_s
+        return conditions.settle_s + (self._timed_s / self._timed_trials if self._timed_trials else planned_s)
+
+    def _last(self) -> TrialResult | None:
+        return None if self._status is None else self._status.last
+
+
+def _check_directions(trial: Trial, result: TrialResult) -> None:
+    if result.verdict is Verdict.VALID and result.directions().keys() != trial.streams().keys():
+        raise TesterError(f"the tester counted {', '.join(result.directions()) or 'nothing'}, but the trial sends {', '.join(trial.streams())}")

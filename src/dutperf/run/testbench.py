@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test bench: the set-up (a file, or a lab that lives as long as it is measured) and the engine that runs on it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dutperf import lab
+from dutperf.journal import Event, JournalError
+from dutperf.model import Trial
+from dutperf.run.campaign import Plan, PlanError
+from dutperf.setup import configuration, dut, traffic
+from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.configuration import ConfigError, Hardware, Setup
+from dutperf.tester import calibration
+from dutperf.tester.dut_core import yielding_to_the_dut
+from dutperf.tester.engine import EngineTester
+from dutperf.tester.factory import engine_on
+
+USUAL_FRAME_SIZE = 1518
+"""What ports and cables are made for where no longer frames are asked for: an MTU of 1500, which every interface has."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the set-up comes from: exactly one of a lab's name and a file."""
+
+    lab: str | None
+    lab_options: dict[str, str]
+    file: Path | None
+    recorded: Setup | None = None
+    """That of a run which goes on, or the program's own: it stands for the file, which may have changed or not be there, and knows the media's speed."""
+    queues: int | None = None
+    """Of the engine's ports, instead of what the set-up says."""
+    hardware: Hardware | None = None
+    """Help of hardware, instead of what the set-up says."""
+
+    @classmethod
+    def of(cls, name: str | None, lab_options: Mapping[str, str], file: Path | None, queues: int | None = None, hardware: Hardware | None = None) -> Source:
+        """From what was asked for.
+
+        Raises:
+            ConfigError: both, neither, or options for a lab that there is not.
+        """
+        if (name is None) == (file is None):
+            raise ConfigError("give either --lab NAME or --config FILE" + (", not both" if name else ""), "")
+        if file is not None and lab_options:
+            raise ConfigError("has no effect with --config", "--lab-option")
+        return cls(name, dict(lab_options), file, queues=queues, hardware=hardware)
+
+    @classmethod
+    def of_plan(cls, plan: Event) -> Source:
+        """Of a run that goes on, from its journal's plan.
+
+        Raises:
+            JournalError: the plan does not say it, or says what this version cannot read.
+        """
+        source = plan.get("source", {})
+        try:
+            recorded = configuration.parse(plan["config"], origin="the journal's configuration")
+        except (ConfigError, KeyError) as error:
+            raise JournalError(f"the run cannot go on: its set-up cannot be had again ({error})") from None
+        if isinstance(source.get("lab"), str):
+            return cls(source["lab"], source["lab_options"], None, recorded, recorded.engine.queues, recorded.engine.hardware)
+        if isinstance(source.get("config"), str):
+            return cls(None, {}, Path(source["config"]), recorded)
+        raise JournalError("the run cannot go on: its journal does not say where its set-up came from")
+
+    def with_setup(self, setup: Setup) -> Source:
+        """A set-up that a program made; no file is read."""
+        return replace(self, recorded=setup)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the journal; :meth:`of_plan` reads it."""
+        return {"config": str(self.file)} if self.lab is None else {"lab": self.lab, "lab_options": self.lab_options}
+
+    @contextmanager
+    def setup(self, max_frame_size: int) -> Iterator[Setup]:
+        """The set-up, with everything it needs in place; ``max_frame_size`` in bytes must pass a lab's cables."""
+        if self.lab is None:
+            yield self._with_engine(self.recorded or configuration.load(self._file()))
+            return
+        longer = {"max_frame_size": str(max_frame_size)} if max_frame_size > USUAL_FRAME_SIZE else {}
+        with lab.bring_up(self.lab, longer | self.lab_options) as mapping:
+            setup = self._with_engine(configuration.parse(mapping, origin=f"lab {self.lab}"))
+            yield setup if self.recorded is None else setup.model_copy(update={"media_mbps": self.recorded.media_mbps})
+
+    def _with_engine(self, setup: Setup) -> Setup:
+        asked = {name: value for name, value in (("queues", self.queues), ("hardware", self.hardware)) if value is not None}
+        return setup.model_copy(update={"engine": setup.engine.model_copy(update=asked)}) if asked else setup
+
+    def _file(self) -> Path:
+        assert self.file is not None, "without a lab there is a file or a set-up"
+        return self.file
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Ready to measure: the DUT is set up, the engine runs, its ports are open, the DUT has answered."""
+
+    setup: Setup
+    tester: EngineTester
+    source: Source
+    invocation: Sequence[str] = ("dutperf", *sys.argv[1:])
+    """What was asked for, in the user's words, for the journal."""
+    max_frame_size: int = USUAL_FRAME_SIZE
+    """The longest frame that its ports and cables are made for, in bytes incl. FCS."""
+
+    def plan(self, conditions: Conditions) -> Plan:
+        """What is to be measured here under ``conditions``, which have their frame sizes."""
+        return Plan(
+            conditions=conditions,
+            make_trial=partial(traffic.make_trial, self.setup, conditions),
+            maximum_fps=partial(traffic.maximum_fps, self.setup),
+            dut=self.setup.dut.identity(),
+            config=configuration.as_json(self.setup),
+            invocation=self.invocation,
+            source=self.source.as_json(),
+            calibration=calibration.find(self.tester.environment()),
+            dut_state=dut.state_of(self.setup.dut),
+            dut_reset=dut.reset_of(self.setup.dut),
+            dut_losses=dut.losses_of(self.setup.dut),
+        )
+
+    def sized(self, conditions: Conditions) -> Conditions:
+        """See :func:`dutperf.setup.traffic.sized`."""
+        return traffic.sized(self.setup, conditions)
+
+    def trial(self, conditions: Conditions, rate: Rate, number: int) -> Trial:
+        """A single trial at ``rate`` under ``conditions``, which have one frame size.
+
+        Raises:
+            PlanError: several frame sizes, or a rate in % of a maximum that is not known.
+        """
+        check_one_size(conditions)
+        plan = self.plan(self.sized(conditions))
+        [frame_size] = plan.conditions.frame_sizes
+        try:
+            rate_fps = rate.fps(plan.maximum_fps(frame_size))
+        except ValueError as error:
+            raise PlanError(str(error), option="rate") from None
+        return plan.make_trial(frame_size, rate_fps, number)
+
+
+def check_one_size(conditions: Conditions) -> None:
+    """Raises PlanError where ``conditions`` have several frame sizes."""
+    if len(conditions.frame_sizes) > 1:
+        raise PlanError("a trial has one frame size", option="frame_sizes")
+    if conditions.series is not None:
+        raise PlanError("a trial has one frame size, no series", option="frame_sizes")
+
+
+@contextmanager
+def bench(source: Source, *conditions: Conditions, longest: int = USUAL_FRAME_SIZE) -> Iterator[Bench]:
+    """A bench on which each of ``conditions`` can be measured, and any with frames of up to ``longest`` bytes incl. FCS.
+
+    Raises:
+        ConfigError, LabError, TesterError: it cannot be had; nothing is left behind.
+    """
+    max_frame_size = max(USUAL_FRAME_SIZE, longest, *map(traffic.longest_frame, conditions))
+    with source.setup(max_frame_size) as setup, dut.in_place(setup.dut), yielding_to_the_dut():
+        for one in conditions:
+            traffic.check(setup, traffic.sized(setup, one))
+        with engine_on(setup, max_frame_size) as tester:
+            yield Bench(traffic.with_media(setup, tester.environment()), tester, source, max_frame_size=max_frame_size)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waits for a DUT that answers nothing for a while: it restarts, or a link has to come up again.
+
+Small trials ask whether it forwards again. They are no measurement, and no search sees them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dutperf.model import Stamping, Trial, TrialResult, Verdict
+from dutperf.procedures import evidence
+from dutperf.tester import Tester
+from dutperf.tester.validity import LINK_DOWN
+
+POLL_S = 1.0
+"""Between two questions."""
+PROBE_FPS = 100
+PROBE_NS = 100_000_000
+"""Sending time of a probe, and most of its drain."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """How it ended."""
+
+    answered: bool
+    waited_s: float
+    probes: int
+
+
+def is_away(result: TrialResult) -> bool:
+    """Whether a trial met a DUT that forwards nothing in some direction and does not even answer ARP or NDP, and nothing but a link that is down speaks
+    against that trial: a DUT that restarts takes the link with it."""
+    reachable = result.dut_answered.left and result.dut_answered.right
+    trusted = result.verdict is Verdict.VALID or {cause.code for cause in result.causes} == {LINK_DOWN}
+    return trusted and bool(evidence.silent_directions(result)) and not reachable
+
+
+def probe(trial: Trial) -> Trial:
+    """A short form of ``trial``, which has :data:`PROBE_FPS`; nothing of it is measured, so nothing is stamped."""
+    unstamped = {"stamping": Stamping.NONE, "tagged": None, "lost_delay_ns": None, "frame_timeout_ns": None, "delays_files": None}
+    times = {"rest_ns": None, "duration_ns": PROBE_NS, "drain_ns": min(trial.drain_ns, PROBE_NS)}
+    return trial.model_copy(update=unstamped | times)
+
+
+def wait_for_dut(tester: Tester, next_probe: Callable[[], Trial], patience_s: float) -> Wait:
+    """Send probes until frames come through in every direction again, or ``patience_s`` seconds have passed.
+
+    Raises:
+        TesterError: the tester cannot work at all.
+    """
+    began_s = time.monotonic()
+    probes = 0
+    while (waited_s := time.monotonic() - began_s) < patience_s:
+        time.sleep(min(POLL_S, patience_s - waited_s))
+        probes += 1
+        if _forwards(tester.run(next_probe())):
+            return Wait(True, time.monotonic() - began_s, probes)
+    return Wait(False, waited_s, probes)
+
+
+def _forwards(result: TrialResult) -> bool:
+    return result.verdict is Verdict.VALID and not evidence.silent_directions(result)

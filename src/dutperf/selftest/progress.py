@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conducts the checks: each by the campaign that conducts every measurement, on a tester whose DUT is a witness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+from dutperf.lab.refdut import Properties, RefDutError
+from dutperf.model import Verdict
+from dutperf.procedures import pdv
+from dutperf.procedures.bench import Plan
+from dutperf.procedures.during import Running
+from dutperf.run import campaign
+from dutperf.run.campaign import Observer
+from dutperf.run.suite import Bench
+from dutperf.selftest.checks import DELAY_FPS, FRAME_SIZE, Check, Evidence
+from dutperf.selftest.findings import Finding, Judgement
+from dutperf.selftest.ground_truth import ReferenceDut, WitnessedTester, balance
+from dutperf.setup.conditions import Conditions
+from dutperf.tester import Tester, TesterError
+
+ATTEMPTS = 3
+"""Of a check whose findings say nothing; one that is off is not tried again."""
+FLOOR_TRIALS = 3
+FLOOR_ATTEMPTS = 10
+"""Trials at most, to have as many valid ones."""
+UNKNOWN_FLOOR_S = 3600.0
+
+Watch = Callable[[str], AbstractContextManager[Observer]]
+"""Shows the course of the measurement of that name."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """Where, and how thoroughly."""
+
+    bench: Bench
+    dut: ReferenceDut
+    out: Path
+    watch: Watch
+    quick: bool = False
+
+    def findings(self, check: Check) -> list[Finding]:
+        """Of one check: its figures and the balance of its frames. Repeated while the tester is too disturbed to say anything.
+
+        Raises:
+            PlanError, JournalError, TesterError: see :func:`dutperf.run.campaign.measure`.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            found = self._once(check, self.out / (check.name if attempt == 1 else f"{check.name}-attempt{attempt}"))
+            judgements = {one.judgement for one in found}
+            if Judgement.INVALID not in judgements or Judgement.OFF in judgements:
+                break
+        return found
+
+    def _once(self, check: Check, directory: Path) -> list[Finding]:
+        conditions = Conditions(**check.chosen(quick=self.quick))
+        plan = self._plan(check, conditions)
+        floor_s = path_floor_s(self.bench.tester, self.dut, plan) if check.has_floor else 0.0
+        tester = WitnessedTester(self.bench.tester, self.dut, check.properties, check.befall)
+        with self.watch(check.name) as observer:
+            summary = campaign.measure(check.definition, tester, plan, directory, observer)
+        evidence = Evidence(summary.points[0], tester.seen, floor_s)
+        return [*(figure.judged(check.name, evidence) for figure in check.figures), balance(check.name, tester.seen)]
+
+    def _plan(self, check: Check, conditions: Conditions) -> Plan:
+        """As on any bench, but it says what the DUT was made, and resets it by its socket."""
+        plan = self.bench.plan(conditions)
+        dut = {**plan.dut, "properties": check.properties.model_dump(exclude_defaults=True)}
+        return replace(plan, dut=dut, dut_losses=None, dut_reset=None if check.reset_s is None else self._reset(check.reset_s))
+
+    def _reset(self, duration_s: float) -> Callable[[], Running]:
+        def start() -> Running:
+            try:
+                self.dut.reset(duration_s)
+            except RefDutError as error:
+                raise TesterError(str(error)) from None
+            return _Done()
+
+        return start
+
+
+class _Done:
+    """The DUT was told, and ends its reset by itself."""
+
+    def finish(self) -> None:
+        """Nothing to wait for."""
+
+    def kill(self) -> None:
+        """Nothing to end."""
+
+
+def path_floor_s(tester: Tester, dut: ReferenceDut, plan: Plan) -> float:
+    """What 99 of 100 frames need at most for the way through the DUT while it delays nothing: the median of some valid trials; UNKNOWN_FLOOR_S without one."""
+    witnessed = WitnessedTester(tester, dut, Properties())
+    floors: list[float] = []
+    for number in range(FLOOR_ATTEMPTS):
+        result = witnessed.run(pdv.stamp(plan.make_trial(FRAME_SIZE, DELAY_FPS, number), plan.conditions))
+        p99_us = [counts.delay_us.p99 for counts in result.directions().values() if counts.delay_us is not None]
+        if result.verdict is Verdict.VALID and p99_us:
+            floors.append(max(p99_us) / 1e6)
+        if len(floors) == FLOOR_TRIALS:
+            break
+    return median(floors) if floors else UNKNOWN_FLOOR_S

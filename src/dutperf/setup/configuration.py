@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration file: how the tester is joined to the DUT (RFC 8219 4.1), read from YAML and checked once, here.
+
+A key that does not exist, or that would have no effect, is an error: a measurement with a setting that was silently ignored is worth nothing.
+Every error is one sentence that names the key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from dutperf import errors
+from dutperf.model import Value, VaryingAddress, VaryingField, to_json
+from dutperf.setup import yaml_text
+from dutperf.setup.yaml_text import Location, YamlError, path_of
+
+Address = IPv4Address | IPv6Address
+Interface = IPv4Interface | IPv6Interface
+
+JOINED_IN_MEMORY = ("ring", "null")
+"""Port specs that concern both sides: there is no cable between them and anything else."""
+_INTERFACE = r"[^\s/:,]{1,15}"
+_PORT_SPECS = (
+    r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7](?:,\S+)?",
+    rf"af_xdp:{_INTERFACE}",
+    rf"af_packet:{_INTERFACE}",
+    r"(?:virtio_user|vhost_user|memif):/[^\s,]{1,106}(?:,[^\s,=]+=[^\s,=]*)*",
+    r"ring",
+    r"null",
+    r"vdev:\S+",
+    r"[A-Za-z0-9_.-]{1,15}",
+)
+
+
+class ConfigError(Exception):
+    """The configuration, or an option, cannot be used. ``key`` is the key's path (``left.ipv6``) or the option (``--frame-size``)."""
+
+    def __init__(self, message: str, key: str, *, origin: str = "", line: int | None = None) -> None:
+        place = origin + (f", line {line}" if origin and line else "")
+        super().__init__(": ".join(part for part in (place, key, message) if part))
+        self.message = message
+        self.key = key
+
+
+def _port_spec(text: object) -> object:
+    if not isinstance(text, str) or not any(re.fullmatch(spec, text) for spec in _PORT_SPECS):
+        raise ValueError(
+            "is not a port: give a PCI address (0000:01:00.0), an interface's name, af_xdp:INTERFACE, af_packet:INTERFACE, "
+            "virtio_user:/SOCKET, vhost_user:/SOCKET, memif:/SOCKET, ring, null or vdev:DEVARGS"
+        )
+    return text
+
+
+def _mac(text: object) -> object:
+    if not isinstance(text, str) or not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", text):
+        raise ValueError("is no MAC address (aa:bb:cc:dd:ee:ff)")
+    if int(text[:2], 16) & 1 or text == "00:00:00:00:00:00":
+        raise ValueError("is no MAC address of a single station")
+    return text.lower()
+
+
+def _own_address(text: object) -> object:
+    if not isinstance(text, str) or "/" not in text:
+        raise ValueError("needs a prefix length, as in 198.18.0.2/24 or 2001:2::2/64")
+    return text
+
+
+def _list_or_auto(cores: object) -> object:
+    if cores != "auto" and (not isinstance(cores, list | tuple) or not cores):
+        raise ValueError("is neither auto nor a list of cores")
+    return None if cores == "auto" else cores
+
+
+MOST_QUEUES = 16
+"""Of a port, each way."""
+Help = Literal["receive_timestamps", "send_at", "checksums", "rate_limit"]
+"""What a port's hardware may do for the engine (protocol/README.md)."""
+
+
+def _each_once(helps: tuple[Help, ...]) -> tuple[Help, ...]:
+    if len(set(helps)) < len(helps):
+        raise ValueError("names the same twice")
+    return helps
+
+
+Hardware = Annotated[tuple[Help, ...], AfterValidator(_each_once)]
+PortSpec = Annotated[str, BeforeValidator(_port_spec)]
+Mac = Annotated[str, BeforeValidator(_mac)]
+Core = Annotated[int, Field(ge=0)]
+Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value)]
+
+
+LINK_TIMEOUT_S = 10.0
+"""A copper link takes some seconds to be negotiated."""
+FlowControl = Literal["off", "receive", "transmit", "full"]
+"""Of Ethernet (IEEE 802.3 annex 31B): who may stop a sender."""
+
+
+class EngineSettings(Value):
+    """Where and how the engine runs. ``command`` is put before it: ``[sudo, -n]``, ``[ssh, tester-host]``."""
+
+    netns: Annotated[str, StringConstraints(pattern=r"^[^\s/]+$")] | None = None
+    cores: Annotated[tuple[Core, ...] | None, BeforeValidator(_list_or_auto)] = None
+    """For the hot loops, in order of preference; None: the engine chooses."""
+    dut_netns: str | None = None
+    """Network namespace of a DUT on this machine: its processes may use its cores."""
+    dut_cores: tuple[Core, ...] = ()
+    """Cores that a DUT on the same machine uses."""
+    queues: Annotated[int, Field(ge=1, le=MOST_QUEUES)] = 1
+    """Of each port, each way: a direction has so many senders and receivers, on cores of their own as far as these go."""
+    hardware: Hardware = ()
+    """Help of the ports' hardware to use; a port that does not offer it is refused."""
+    flow_control: Annotated[FlowControl, BeforeValidator(lambda mode: "off" if mode is False else mode)] = "off"
+    """Of the ports; YAML reads a bare ``off`` as false."""
+    link_timeout_s: Annotated[float, Field(ge=0, le=600)] = LINK_TIMEOUT_S
+    """How long to wait for the links when the ports are opened, and before a trial."""
+    memory: Literal["auto", "huge_pages", "no_huge_pages"] = "auto"
+    command: tuple[str, ...] = ()
+
+
+class Side(Value):
+    """One of the tester's two ports: its addresses and where its frames go. Without any gateway a cable leads straight to the other port."""
+
+    port: PortSpec
+    version: Literal[4, 6]
+    """IP version of this side's foreground traffic."""
+    ipv4: Annotated[IPv4Interface, BeforeValidator(_own_address)] | None = None
+    ipv6: Annotated[IPv6Interface, BeforeValidator(_own_address)] | None = None
+    gateway4: IPv4Address | None = None
+    """The DUT's address on this cable; its MAC address is found by ARP."""
+    gateway6: IPv6Address | None = None
+    gateway_mac: Mac | None = None
+    mac: Mac | None = None
+    seen_as: Annotated[Address, BeforeValidator(lambda text: ip_address(text))] | None = None
+    """How the other side addresses this one through the translator."""
+    receive_ring: Annotated[int, Field(ge=8, le=65536)] | None = None
+    """Frames that the receive ring holds."""
+    varying_address: VaryingAddress | None = None
+    """16 bits of this side's address that vary: source of what it sends, destination of what is sent to it (RFC 4814 4.4)."""
+    source_port: VaryingField | None = None
+    """Of the frames that this side sends; None: as the conditions say."""
+    destination_port: VaryingField | None = None
+    networks: Annotated[int, Field(ge=1, le=256)] | None = None
+    """Destination networks on this side, for what is sent to it (RFC 2544 section 12); None: as the conditions say."""
+
+    def address(self, version: int) -> Interface | None:
+        """The tester's own address of an IP version."""
+        return self.ipv4 if version == 4 else self.ipv6
+
+    def gateway(self, version: int) -> Address | None:
+        """The DUT's address of an IP version."""
+        return self.gateway4 if version == 4 else self.gateway6
+
+    @property
+    def has_gateway(self) -> bool:
+        """Whether a DUT stands on this side, not a cable to the other port."""
+        return bool(self.gateway4 or self.gateway6 or self.gateway_mac)
+
+
+def _command(command: object) -> object:
+    words = [command] if isinstance(command, str) else command
+    if not isinstance(words, list | tuple) or not words or not all(isinstance(word, str) and word.strip() for word in words):
+        raise ValueError("is no command: give a line for the shell, or a list of words")
+    return command
+
+
+Command = Annotated[str | tuple[str, ...], BeforeValidator(_command)]
+"""A line for the shell, or a program and its arguments."""
+
+
+class DutCommands(Value):
+    """Commands on this machine that concern the DUT, each at most ``time_limit_s`` seconds long; see :mod:`dutperf.setup.dut`."""
+
+    set_up: Command | None = None
+    """Before the tester's ports are opened."""
+    tear_down: Command | None = None
+    """At the end, however it comes about."""
+    state: Command | None = None
+    """Before the first and after the last trial of each search; what it says goes to the journal."""
+    reset: Command | None = None
+    """During each trial of ``dutperf reset``. It need not wait until the DUT forwards again."""
+    losses: Command | None = None
+    """Before and after each trial: says how many frames the DUT has counted as lost so far, in lines of direction, cause and number (``forward queue 12``)."""
+    time_limit_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
+
+
+class Dut(BaseModel):
+    """What the results say about the DUT, and its commands; any further keys are taken over as they are."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, JsonValue]
+
+    name: Text | None = None
+    version: Text | None = None
+    commands: DutCommands | None = None
+    control: Text | None = None
+    """The socket of a reference DUT, by which its counters can be had."""
+
+    def identity(self) -> dict[str, Any]:
+        """What the results say about the DUT, as JSON types; how it is reached is another each time."""
+        return self.model_dump(mode="json", exclude_none=True, exclude={"commands", "control"})
+
+
+class Setup(Value):
+    """A checked configuration."""
+
+    ORDER: ClassVar[tuple[str, str]] = ("left", "right")
+
+    engine: EngineSettings = EngineSettings()
+    left: Side
+    right: Side
+    dut: Dut = Dut()
+    media_mbps: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    """Speed of the links, in Mbit/s, where the rates of RFC 8219 appendix A shall be known."""
+
+    def sides(self) -> dict[str, Side]:
+        """Both sides by name, left first."""
+        return {"left": self.left, "right": self.right}
+
+    @property
+    def translates(self) -> bool:
+        """Whether the DUT turns one IP version into the other."""
+        return self.left.version != self.right.version
+
+
+def load(path: Path) -> Setup:
+    """Read and check a configuration file.
+
+    Raises:
+        ConfigError: it cannot be read, is no YAML, or says something that cannot be used.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise ConfigError(f"cannot read {path}: {reason}", "--config") from None
+    return parse_yaml(text, origin=str(path))
+
+
+def parse_yaml(text: str, origin: str) -> Setup:
+    """Check a configuration that is YAML text; ``origin`` says in errors where it comes from.
+
+    Raises:
+        ConfigError: see :func:`load`.
+    """
+    try:
+        mapping, lines = yaml_text.read(text)
+    except YamlError as error:
+        raise ConfigError(str(error), error.key, origin=origin, line=error.line) from None
+    return parse(mapping, origin, lines)
+
+
+def parse(mapping: object, origin: str, lines: Mapping[Location, int] | None = None) -> Setup:
+    """Check a configuration; ``lines`` tells at which line a key stands.
+
+    Raises:
+        ConfigError: see :func:`load`.
+    """
+    try:
+        if not isinstance(mapping, Mapping):
+            raise _Refusal((), "a configuration is a mapping with the keys " + ", ".join(Setup.model_fields))
+        setup = Setup.model_validate(mapping)
+        _check(setup)
+    except ValidationError as error:
+        details = errors.first(error)
+        raise _error(details["loc"], _sentence(details), origin, lines) from None
+    except _Refusal as refusal:
+        raise _error(refusal.location, refusal.message, origin, lines) from None
+    return setup
+
+
+def hardware(names: Iterable[str], key: str) -> Hardware:
+    """Help of hardware by its names.
+
+    Raises:
+        ConfigError: there is no such help, or one is named twice; ``key`` says where it was named.
+    """
+    try:
+        return _HARDWARE.validate_python(tuple(names))
+    except ValidationError as error:
+        raise ConfigError(_sentence(errors.first(error)), key) from None
+
+
+_HARDWARE: TypeAdapter[Hardware] = TypeAdapter(Hardware)
+
+
+def as_json(setup: Setup) -> dict[str, Any]:
+    """The configuration as JSON types, for a journal; what was not set is left out."""
+    return to_json(setup)
+
+
+class _Refusal(Exception):
+    def __init__(self, location: Location, message: str) -> None:
+        self.location = location
+        self.message = message
+
+
+def _error(location: Location, message: str, origin: str, lines: Mapping[Location, int] | None) -> ConfigError:
+    known = [location[:length] for length in range(len(location), 0, -1) if location[:length] in (lines or {})]
+    line = (lines or {}).get(known[0]) if known else None
+    return ConfigError(message, path_of(location), origin=origin, line=line)
+
+
+# --- sentences from what pydantic found ------------------------------------------------------------------------------------------------------
+
+
+def _sentence(details: ErrorDetails) -> str:
+    kind, location = details["type"], details["loc"]
+    if kind == "extra_forbidden":
+        return _unknown_key(location)
+    if kind == "missing":
+        return "is missing"
+    reason = details["msg"].replace("Input should be", "should be").replace("Input is", "is").replace("Tuple should have", "should have")
+    return f"{reason} (it is {details['input']!r})" if isinstance(details["input"], str | int | float) else reason
+
+
+def _unknown_key(location: Location) -> str:
+    known = list(_keys_at(location[:-1]))
+    nearest = get_close_matches(str(location[-1]), known, n=1)
+    return f"unknown key; did you mean {nearest[0]}?" if nearest else f"unknown key; here may stand {', '.join(known)}"
+
+
+def _keys_at(location: Location) -> Iterator[str]:
+    """The keys that may stand in the mapping at ``location``."""
+    model: type[BaseModel] = Setup
+    for part in location:
+        annotation = model.model_fields[str(part)].annotation
+        model = next(kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type) and issubclass(kind, BaseModel))
+    yield from model.model_fields
+
+
+# --- what keys demand of each other ----------------------------------------------------------------------------------------------------------
+
+
+def _check(setup: Setup) -> None:
+    for name, side in setup.sides().items():
+        _check_addresses(name, side)
+        _check_gateways(name, side)
+    _check_ports(setup)
+    _check_between(setup)
+    for name, other in (("left", setup.right), ("right", setup.left)):
+        _check_seen_as(name, setup.sides()[name], other)
+    commands = setup.dut.commands
+    if commands is not None and not (commands.set_up or commands.tear_down or commands.state or commands.reset or commands.losses):
+        raise _Refusal(("dut", "commands"), "names no command; there are set_up, tear_down, state, reset and losses")
+
+
+def _check_addresses(name: str, side: Side) -> None:
+    if side.address(side.version) is None:
+        raise _Refusal((name, f"ipv{side.version}"), f"is missing: {name} has version {side.version} and needs an address of its own")
+    for version in (4, 6):
+        own = side.address(version)
+        if own is not None and not _names_a_host(own):
+            raise _Refusal((name, f"ipv{version}"), f"{own.ip} is no address that a host can have")
+
+
+def _names_a_host(own: Interface) -> bool:
+    ip, network = own.ip, own.network
+    special = ip.is_multicast or ip.is_unspecified or ip.is_loopback
+    reserved = network.version == 4 and network.prefixlen < 31 and ip in (network.network_address, network.broadcast_address)
+    return not special and not reserved
+
+
+def _check_gateways(name: str, side: Side) -> None:
+    for version in (4, 6):
+        gateway = side.gateway(version)
+        if gateway is not None:
+            _check_gateway((name, f"gateway{version}"), gateway, side.address(version))
+    if side.has_gateway and side.gateway_mac is None and side.gateway(side.version) is None:
+        raise _Refusal((name, f"gateway{side.version}"), f"is missing: the foreground of {name} is IPv{side.version}; give it, or gateway_mac")
+
+
+def _check_gateway(location: Location, gateway: Address, own: Interface | None) -> None:
+    family = f"ipv{gateway.version}"
+    if own is None:
+        raise _Refusal(location, f"has no effect without {location[0]}.{family}")
+    if gateway == own.ip:
+        raise _Refusal(location, f"{gateway} is the tester's own address ({family}); the gateway is the DUT's")
+    if gateway not in own.network and not gateway.is_link_local:
+        raise _Refusal(location, f"{gateway} is not in {own.network}, the network of {family}")
+
+
+def _check_ports(setup: Setup) -> None:
+    left, right = setup.left.port, setup.right.port
+    for kind in JOINED_IN_MEMORY:
+        if (left == kind) != (right == kind):
+            name = "right" if left == kind else "left"
+            raise _Refusal((name, "port"), f"is {setup.sides()[name].port}, but {kind} needs to stand on both sides")
+    if left == right and left not in JOINED_IN_MEMORY:
+        raise _Refusal(("right", "port"), f"{right} is the port of left already")
+    for name, side in setup.sides().items():
+        if left in JOINED_IN_MEMORY and (gateway := side.gateway(4) or side.gateway(6)):
+            raise _Refusal((name, f"gateway{gateway.version}"), f"nobody can answer for {gateway} where the port is {left}; leave it out")
+
+
+def _check_between(setup: Setup) -> None:
+    for version in (4, 6):
+        left, right = setup.left.address(version), setup.right.address(version)
+        if left is not None and right is not None and left.ip == right.ip:
+            raise _Refusal(("right", f"ipv{version}"), f"{right.ip} is the address of left already")
+    with_gateway = [name for name, side in setup.sides().items() if side.has_gateway]
+    if len(with_gateway) == 1:
+        name = "left" if with_gateway == ["right"] else "right"
+        version = setup.sides()[name].version
+        raise _Refusal((name, f"gateway{version}"), f"is missing: {with_gateway[0]} has a gateway, so a DUT stands between, not a cable")
+
+
+def missing_seen_as(other: Side) -> str:
+    """The sentence for a side that ``other`` is to send to through the translator, by an address that is not given."""
+    return f"is missing: the other side needs an IPv{other.version} address for this one, as the translator maps it"
+
+
+def _check_seen_as(name: str, side: Side, other: Side) -> None:
+    location = (name, "seen_as")
+    if side.version == other.version:
+        if side.seen_as is not None:
+            raise _Refusal(location, f"has no effect where both sides have IPv{side.version}; leave it out")
+    elif side.seen_as is None and other.seen_as is None:
+        raise _Refusal(location, missing_seen_as(other))
+    elif side.seen_as is not None and side.seen_as.version != other.version:
+        raise _Refusal(location, f"{side.seen_as} is no IPv{other.version} address, but the other side sends IPv{other.version}")

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The DUT's own commands (``dut.commands`` of the configuration): set it up, take it down, ask it for its state, reset it.
+
+They run on this machine, each in a session of its own; ``ssh router show version`` is a command like any other. Traffic is none of their business.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from dutperf.lab.signals import endings_wait
+from dutperf.model import Direction, TrialResult
+from dutperf.setup.configuration import Command, ConfigError, Dut
+
+KEPT_CHARACTERS = 1_000_000
+"""Of what a command says, from its beginning."""
+
+ByCause = dict[Direction, dict[str, int]]
+"""Frames that a DUT has counted as lost."""
+CountLosses = Callable[[], ByCause | None]
+"""None: it does not say now."""
+
+
+@contextmanager
+def in_place(dut: Dut) -> Iterator[None]:
+    """Within, ``dut`` is set up. It is taken down on every way out, and where setting it up failed half-way.
+
+    Raises:
+        ConfigError: a command failed, or took too long. What went wrong within comes first.
+    """
+    try:
+        _run_if_any(dut, "set_up")
+        yield
+    except BaseException:
+        with suppress(ConfigError):
+            _tear_down(dut)
+        raise
+    _tear_down(dut)
+
+
+def state_of(dut: Dut) -> Callable[[], str] | None:
+    """Asks for the DUT's state; None where the configuration does not say how."""
+    return None if dut.commands is None or dut.commands.state is None else lambda: _run_if_any(dut, "state")
+
+
+def reset_of(dut: Dut) -> Callable[[], RunningCommand] | None:
+    """Starts the command that resets the DUT; None where the configuration has none."""
+    if dut.commands is None or dut.commands.reset is None:
+        return None
+    command, time_limit_s = dut.commands.reset, dut.commands.time_limit_s
+    return lambda: RunningCommand(command, "reset", time_limit_s)
+
+
+def losses_of(dut: Dut) -> CountLosses | None:
+    """Asks how many frames the DUT has counted as lost so far: a reference DUT, or one whose configuration has a command for it; None for others.
+
+    Raises, when it is called:
+        ConfigError: the command fails, or says something else.
+    """
+    if dut.control is not None:
+        control = Path(dut.control)
+        return lambda: _reference_losses(control)
+    return None if dut.commands is None or dut.commands.losses is None else lambda: _losses_in(_run_if_any(dut, "losses"))
+
+
+def losses_during(count: CountLosses | None, run: Callable[[], TrialResult]) -> TrialResult:
+    """The result of ``run``, with what the DUT counted as lost meanwhile, where it counts and says so."""
+    before = None if count is None else count()
+    result = run()
+    after = None if count is None else count()
+    if before is None or after is None:
+        return result
+    lost = {way: {cause: number - before[way].get(cause, 0) for cause, number in causes.items()} for way, causes in after.items()}
+    return result.model_copy(update={"dut_losses": {way: {cause: number for cause, number in causes.items() if number > 0} for way, causes in lost.items()}})
+
+
+def _reference_losses(control: Path) -> ByCause | None:
+    from dutperf.lab.refdut import RefDut, RefDutError  # a command starts fast
+
+    with suppress(RefDutError):
+        truth = RefDut(control).counters()
+        return {Direction.FORWARD: truth.forward.lost, Direction.REVERSE: truth.reverse.lost}
+    return None
+
+
+def _losses_in(said: str) -> ByCause:
+    losses: ByCause = {direction: {} for direction in Direction}
+    for line in said.splitlines():
+        match line.split():
+            case [direction, cause, number] if direction in losses and number.isdecimal():
+                losses[Direction(direction)][cause] = int(number)
+            case []:
+                pass
+            case _:
+                raise ConfigError(f"'{line}' is not a direction, a cause and a number", "dut.commands.losses")
+    return losses
+
+
+def run(command: Command, name: str, time_limit_s: float) -> str:
+    """Run a command to its end: what it said, errors included.
+
+    Raises:
+        ConfigError: it could not be started, ended with another status than 0, or did not end in ``time_limit_s`` seconds. It names ``dut.commands.NAME``.
+    """
+    return RunningCommand(command, name, time_limit_s).said()
+
+
+class RunningCommand:
+    """A command that has been started, with the usual priority; it is to be waited for, or killed.
+
+    Raises:
+        ConfigError: it could not be started.
+    """
+
+    def __init__(self, command: Command, name: str, time_limit_s: float) -> None:
+        self._key = f"dut.commands.{name}"
+        self._time_limit_s = time_limit_s
+        self._deadline_s = time.monotonic() + time_limit_s
+        argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115
+        """No pipe: one that nobody reads would hold the command up."""
+        try:
+            self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT, start_new_session=True)
+        except OSError as error:
+            self._output.close()
+            raise ConfigError(f"cannot run {argv[0]}: {error.strerror}", self._key) from None
+        with suppress(OSError):  # what resets a DUT on this machine is not to run behind everything else, as this process does
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, 0)
+
+    def finish(self) -> None:
+        """Wait for its end.
+
+        Raises:
+            ConfigError: see :func:`run`.
+        """
+        self.said()
+
+    def said(self) -> str:
+        """What it said, once it has ended.
+
+        Raises:
+            ConfigError: see :func:`run`.
+        """
+        self._await()
+        self._output.seek(0)
+        said = self._output.read().decode(errors="replace")
+        self._output.close()
+        if self._process.returncode:
+            raise ConfigError(f"{_ending(self._process.returncode)}; {_last_line(said)}", self._key)
+        return said[:KEPT_CHARACTERS]
+
+    def kill(self) -> None:
+        """End it, and all that it started."""
+        _kill(self._process)
+        self._output.close()
+
+    def _await(self) -> None:
+        try:
+            self._process.wait(timeout=max(0.0, self._deadline_s - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise ConfigError(f"did not end within {self._time_limit_s:g} s", self._key) from None
+        except BaseException:
+            self.kill()
+            raise
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the command and all that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _run_if_any(dut: Dut, name: str) -> str:
+    command: Command | None = getattr(dut.commands, name, None)
+    return "" if dut.commands is None or command is None else run(command, name, dut.commands.time_limit_s)
+
+
+def _tear_down(dut: Dut) -> None:
+    """A Ctrl-C waits for its end."""
+    with endings_wait():
+        _run_if_any(dut, "tear_down")
+
+
+def _ending(status: int) -> str:
+    return f"ended with status {status}" if status > 0 else f"was ended by {signal.Signals(-status).name}"
+
+
+def _last_line(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return f"the last it said: {lines[-1]}" if lines else "it said nothing"

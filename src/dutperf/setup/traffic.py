@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a set-up and the chosen conditions to a trial: who sends what to whom (RFC 8219 4.1 and 5, RFC 4814 4.5, RFC 2544 C.2.6.4).
+
+Sizes are bytes including the FCS. With any IPv6 traffic on either side the size asked for is the IPv6 frame's, and an IPv4 frame is 20 bytes
+shorter, so that both sides of a translator carry the same payload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+
+from dutperf.model import (
+    IPV6_HEADER_EXCESS,
+    MAX_FRAME_SIZE,
+    MIN_FRAME_SIZE,
+    MIN_FRAME_SIZE_IPV6,
+    Bursts,
+    Direction,
+    FieldMode,
+    FrameSpec,
+    Poisson,
+    Stamping,
+    Stream,
+    Trial,
+    VaryingField,
+)
+from dutperf.setup.conditions import (
+    FRAME_SIZE_SERIES,
+    RFC2544_DESTINATION_PORT,
+    RFC2544_SOURCE_PORT,
+    RFC4814_DESTINATION_PORTS,
+    RFC4814_SOURCE_PORTS,
+    Conditions,
+    burst_of,
+)
+from dutperf.setup.configuration import LINK_TIMEOUT_S, ConfigError, Setup, Side, missing_seen_as
+
+PREAMBLE_AND_GAP = 20
+"""Bytes of an Ethernet link's time that each frame takes beyond its own size (RFC 8219 appendix A)."""
+MOST_FRAMES = 2**40
+"""Of a direction in a trial: a frame's number has 40 bits."""
+
+
+def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int, number: int) -> Trial:
+    """The trial ``number`` (0-65535) with ``rate_fps`` frames/s in each active direction.
+
+    Raises:
+        ConfigError: a frame size that this traffic cannot have, or addresses that the conditions need and the set-up lacks.
+    """
+    _check_size(setup, conditions, frame_size)
+    _check_translated(setup, conditions)
+    _check_ports(setup, conditions)
+    _check_networks(setup, conditions)
+    _check_background(setup, conditions)
+    _check_numbers(conditions, rate_fps)
+    streams = {direction.value: _stream(setup, conditions, direction, frame_size, rate_fps) for direction in conditions.active()}
+    return Trial(
+        trial=number,
+        seed=conditions.seed,
+        rest_ns=round(conditions.learning_rest_s * 1e9) or None,
+        duration_ns=round(conditions.duration_s * 1e9),
+        drain_ns=round(conditions.drain_s * 1e9),
+        burst=conditions.burst,
+        **stamps(conditions),
+        forward=streams.get("forward"),
+        reverse=streams.get("reverse"),
+    )
+
+
+def sized(setup: Setup, conditions: Conditions) -> Conditions:
+    """``conditions`` with the frame sizes that this set-up's traffic has, where none are given: their series, else the smallest."""
+    if conditions.sizes_are_given:
+        return conditions
+    smallest = smallest_frame_size(setup, conditions)
+    sizes = (smallest,) if conditions.series is None else tuple(max(size, smallest) for size in FRAME_SIZE_SERIES[conditions.series])
+    return conditions.model_copy(update={"frame_sizes": sizes})
+
+
+def longest_frame(conditions: Conditions) -> int:
+    """The largest frame size in bytes that :func:`sized` gives, whatever the set-up."""
+    named = () if conditions.sizes_are_given or conditions.series is None else FRAME_SIZE_SERIES[conditions.series]
+    return max(named or conditions.frame_sizes)
+
+
+def stamps(conditions: Conditions) -> dict[str, Any]:
+    """The members of a trial that tell late frames: every frame has a time stamp then."""
+    if conditions.frame_timeout_ms is None:
+        return {}
+    return {"stamping": Stamping.EVERY, "frame_timeout_ns": round(conditions.frame_timeout_ms * 1e6)}
+
+
+def check(setup: Setup, conditions: Conditions) -> None:
+    """Make sure that every frame size of ``conditions`` gives a trial, but for the rate of bursts: it may be a share of what only a link tells.
+
+    Raises:
+        ConfigError: see :func:`make_trial`.
+    """
+    for frame_size in conditions.frame_sizes:
+        make_trial(setup, conditions.model_copy(update={"burst_rate": None}), frame_size, rate_fps=1, number=0)
+
+
+def has_ipv6(setup: Setup, conditions: Conditions) -> bool:
+    """Whether an IPv6 frame appears on either side of the DUT, so that frame sizes mean the IPv6 frame's."""
+    return conditions.m < conditions.n or 6 in (setup.left.version, setup.right.version)
+
+
+def frame_size_ipv4(setup: Setup, conditions: Conditions, frame_size: int) -> int:
+    """The size in bytes of the IPv4 frames in a trial of ``frame_size``."""
+    return frame_size - IPV6_HEADER_EXCESS if has_ipv6(setup, conditions) else frame_size
+
+
+def smallest_frame_size(setup: Setup, conditions: Conditions) -> int:
+    """The smallest size in bytes that this traffic can have (RFC 8219 5.1.1)."""
+    return MIN_FRAME_SIZE_IPV6 if has_ipv6(setup, conditions) else MIN_FRAME_SIZE
+
+
+def maximum_fps(setup: Setup, frame_size: int) -> int | None:
+    """The media's maximum frame rate in frames/s per direction, for the larger frame (RFC 8219 appendix A); None where its speed is not known."""
+    return None if setup.media_mbps is None else setup.media_mbps * 1_000_000 // (8 * (frame_size + PREAMBLE_AND_GAP))
+
+
+def with_media(setup: Setup, environment: dict[str, Any]) -> Setup:
+    """``setup`` with the speed of the slower link, as the tester found it, where the configuration names none and both links have one."""
+    speeds = [environment.get(name, {}).get("link_mbps", 0) for name in Setup.ORDER]
+    return setup if setup.media_mbps is not None or not all(speeds) else setup.model_copy(update={"media_mbps": min(speeds)})
+
+
+def open_request(setup: Setup, max_frame_size: int, dut_cores: Sequence[int] = ()) -> dict[str, Any]:
+    """Parameters of the engine's ``open`` (protocol/request.schema.json); ``max_frame_size`` in bytes, ``dut_cores`` to be kept off."""
+    request: dict[str, Any] = {name: _port(side) for name, side in setup.sides().items()}
+    request |= {"memory": setup.engine.memory, "max_frame_size": max_frame_size}
+    if setup.engine.cores is not None:
+        request["cores"] = list(setup.engine.cores)
+    if dut_cores or setup.engine.dut_cores:
+        request["dut_cores"] = list(dut_cores or setup.engine.dut_cores)
+    if setup.engine.queues > 1:
+        request["queues"] = setup.engine.queues
+    if setup.engine.flow_control != "off":
+        request["flow_control"] = setup.engine.flow_control
+    if setup.engine.link_timeout_s != LINK_TIMEOUT_S:
+        request["link_timeout_ms"] = round(setup.engine.link_timeout_s * 1000)
+    if setup.engine.hardware:
+        request["hardware"] = list(setup.engine.hardware)
+    return request
+
+
+def _port(side: Side) -> dict[str, Any]:
+    members = {
+        "port": side.port,
+        "mac": side.mac,
+        "ipv4": side.ipv4 and str(side.ipv4.ip),
+        "ipv6": side.ipv6 and str(side.ipv6.ip),
+        "gateway4": side.gateway4 and str(side.gateway4),
+        "gateway6": side.gateway6 and str(side.gateway6),
+        "gateway_mac": side.gateway_mac,
+        "receive_ring": side.receive_ring,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _stream(setup: Setup, conditions: Conditions, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
+    sender, receiver = _ends(setup, direction)
+    return Stream(
+        rate_fps=rate_fps,
+        pattern=_pattern(setup, conditions, frame_size, rate_fps),
+        foreground=_foreground(sender, receiver, frame_size, frame_size_ipv4(setup, conditions, frame_size)),
+        background=_background(sender, receiver, frame_size) if conditions.m < conditions.n else None,
+        n=conditions.n,
+        m=conditions.m,
+        source_port=sender.source_port or source_ports(conditions.ports),
+        destination_port=sender.destination_port or destination_ports(conditions.ports),
+        networks=_networks(receiver, conditions),
+        source_address=sender.varying_address,
+        destination_address=receiver.varying_address,
+    )
+
+
+def _pattern(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int) -> Poisson | Bursts | None:
+    burst = burst_of(conditions.pattern)
+    if burst is None:
+        return Poisson() if conditions.pattern == "poisson" else None
+    if conditions.burst_rate is None:
+        return Bursts(frames=burst)
+    try:
+        within_fps = conditions.burst_rate.fps(maximum_fps(setup, frame_size))
+    except ValueError as error:
+        raise ConfigError(str(error), "--burst-rate") from None
+    if within_fps < rate_fps:
+        raise ConfigError(f"the frames of a burst would come at {within_fps:,} frames/s, more slowly than on average ({rate_fps:,})", "--burst-rate")
+    return Bursts(frames=burst, within_fps=within_fps)
+
+
+def _ends(setup: Setup, direction: Direction) -> tuple[Side, Side]:
+    """The sending side and the receiving one."""
+    return (setup.left, setup.right) if direction is Direction.FORWARD else (setup.right, setup.left)
+
+
+def _foreground(sender: Side, receiver: Side, size: int, size_ipv4: int) -> FrameSpec:
+    """From the sender's own address to the receiver's; through a translator to the address by which the receiver is seen."""
+    version = sender.version
+    destination = _own(receiver, version) if receiver.version == version else receiver.seen_as
+    assert destination is not None, "the configuration is checked"
+    return FrameSpec(version=version, size=size if version == 6 else size_ipv4, source=_own(sender, version), destination=destination)
+
+
+def _background(sender: Side, receiver: Side, size: int) -> FrameSpec:
+    """Native IPv6, not translated."""
+    return FrameSpec(version=6, size=size, source=_own(sender, 6), destination=_own(receiver, 6))
+
+
+def _own(side: Side, version: int) -> IPv4Address | IPv6Address:
+    interface = side.address(version)
+    assert interface is not None, "the configuration is checked"
+    return interface.ip
+
+
+def source_ports(mode: FieldMode) -> VaryingField:
+    """Source ports over the range of RFC 4814 4.5; fixed ones as RFC 2544 C.2.6.4 has them."""
+    return _ports(mode, RFC4814_SOURCE_PORTS, RFC2544_SOURCE_PORT)
+
+
+def destination_ports(mode: FieldMode) -> VaryingField:
+    """See :func:`source_ports`."""
+    return _ports(mode, RFC4814_DESTINATION_PORTS, RFC2544_DESTINATION_PORT)
+
+
+def _networks(receiver: Side, conditions: Conditions) -> int:
+    return conditions.networks if receiver.networks is None else receiver.networks
+
+
+def _ports(mode: FieldMode, recommended: tuple[int, int], fixed: int) -> VaryingField:
+    low, high = (fixed, fixed) if mode is FieldMode.FIXED else recommended
+    return VaryingField(mode=mode, min=low, max=high)
+
+
+def _check_size(setup: Setup, conditions: Conditions, frame_size: int) -> None:
+    smallest = smallest_frame_size(setup, conditions)
+    if not smallest <= frame_size <= MAX_FRAME_SIZE:
+        traffic = "IPv6" if has_ipv6(setup, conditions) else "IPv4"
+        raise ConfigError(f"{frame_size} bytes are impossible: with {traffic} traffic frames have {smallest} to {MAX_FRAME_SIZE}", "--frame-size")
+
+
+def _check_numbers(conditions: Conditions, rate_fps: int) -> None:
+    """Each frame has a number of its own (protocol/README.md): 20 hours at 14.88 million frames/s."""
+    frames = rate_fps * conditions.duration_s
+    if frames > MOST_FRAMES:
+        raise ConfigError(f"{frames:,.0f} frames a direction are more than the {MOST_FRAMES:,} that can be numbered: take a shorter trial", "--duration")
+
+
+def _check_translated(setup: Setup, conditions: Conditions) -> None:
+    """Each direction that sends through a translator has an address to send to."""
+    for direction in conditions.active():
+        sender, receiver = _ends(setup, direction)
+        if setup.translates and receiver.seen_as is None:
+            raise ConfigError(missing_seen_as(sender), f"{_name_of(setup, receiver)}.seen_as")
+
+
+def _name_of(setup: Setup, side: Side) -> str:
+    return next(name for name, one in setup.sides().items() if one is side)
+
+
+def _check_ports(setup: Setup, conditions: Conditions) -> None:
+    """Ports that the set-up lays down leave the conditions none to choose, and nothing that is chosen may be without effect."""
+    laid_down = [f"{name}.{field}" for name, side in setup.sides().items() for field in ("source_port", "destination_port") if getattr(side, field) is not None]
+    if laid_down and conditions.ports is not FieldMode.RANDOM:
+        raise ConfigError(f"{conditions.ports} ports are not possible: the configuration lays them down in {laid_down[0]}", "--ports")
+
+
+def _check_networks(setup: Setup, conditions: Conditions) -> None:
+    for name, side in setup.sides().items():
+        if conditions.networks > 1 and side.networks is not None:
+            raise ConfigError(f"{conditions.networks} networks are not possible: the configuration lays them down in {name}.networks", "--networks")
+        if (networks := _networks(side, conditions)) > 1 and side.varying_address is not None:
+            key = "--networks" if side.networks is None else f"{name}.networks"
+            raise ConfigError(f"{networks} networks and {name}.varying_address exclude each other", key)
+
+
+def _check_background(setup: Setup, conditions: Conditions) -> None:
+    """Background traffic is IPv6 on both sides, whatever the foreground is."""
+    if conditions.m == conditions.n:
+        return
+    need = f"--foreground {conditions.n}:{conditions.m} sends native IPv6 in the background"
+    for name, side in setup.sides().items():
+        if side.ipv6 is None:
+            raise ConfigError(f"is missing: {need}", f"{name}.ipv6")
+        if side.has_gateway and side.gateway_mac is None and side.gateway6 is None:
+            raise ConfigError(f"is missing: {need}", f"{name}.gateway6")

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tester can do by itself, measured without a DUT, and kept for later results on the same kind of ports.
+
+``dutperf selftest`` joins the tester's two ports and finds the highest rate that passes, and what a delay is there: this tester's floor. It is kept in
+``$XDG_STATE_HOME/dutperf/calibration.json``, one entry for each host, pair of port drivers and version of the engine. Every later run on such ports states
+it; ``--subtract-calibration`` takes the floor's typical delay from latencies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from dutperf.journal import write_whole
+from dutperf.model import Value
+from dutperf.tester import host
+
+FORMAT = 1
+"""Version of the file's form."""
+
+
+class Floor(Value):
+    """What the tester can do by itself with frames of one size (bytes incl. FCS). Delays in microseconds, of the faster direction."""
+
+    frame_size: int
+    limit_fps: int | None
+    """Highest rate per direction at which it loses nothing and keeps its schedule; None: no rate that was tried."""
+    rate_fps: int
+    """At which the delays were taken."""
+    min_us: float
+    typical_us: float
+    """Median."""
+    p999_us: float
+    away_us: float
+    """Longest time that a loop of the tester was away meanwhile: so much of the largest delays is this machine's unrest."""
+
+
+class Key(Value):
+    """What has to be the same where a calibration is to be used."""
+
+    host: str
+    drivers: tuple[str, str]
+    """Of the left and the right port."""
+    engine: str
+    queues: int = 1
+    hardware: tuple[str, ...] = ()
+
+
+class Calibration(Value):
+    """One tester's floors."""
+
+    key: Key
+    date: str
+    ports: tuple[str, str]
+    dpdk: str
+    kernel: str
+    floors: tuple[Floor, ...]
+
+    def floor(self, frame_size: int) -> Floor:
+        """That of the size which is nearest to ``frame_size``."""
+        return min(self.floors, key=lambda floor: abs(floor.frame_size - frame_size))
+
+    def stated(self) -> dict[str, Any]:
+        """What results say of it, as JSON types."""
+        return {"date": self.date, "ports": list(self.ports), "floors": [floor.model_dump(mode="json") for floor in self.floors]}
+
+
+def path() -> Path:
+    """Where calibrations are kept (XDG base directories)."""
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "dutperf" / "calibration.json"
+
+
+def made(environment: Mapping[str, Any], floors: Sequence[Floor], date: str) -> Calibration:
+    """A calibration of the tester whose :meth:`~dutperf.tester.Tester.environment` that is."""
+    sides = (environment["left"], environment["right"])
+    ports = (str(sides[0]["port"]), str(sides[1]["port"]))
+    about = host.environment()
+    return Calibration(key=key_of(environment), date=date, ports=ports, dpdk=str(environment["dpdk"]), kernel=about["kernel"], floors=tuple(floors))
+
+
+def key_of(environment: Mapping[str, Any]) -> Key:
+    """Of a tester. Raises KeyError where it does not say what its ports are."""
+    drivers = (str(environment["left"]["driver"]), str(environment["right"]["driver"]))
+    used = {"queues": environment.get("queues", 1), "hardware": tuple(environment.get("hardware", ()))}
+    return Key(host=str(host.environment()["name"]), drivers=drivers, engine=str(environment["engine"]), **used)
+
+
+def find(environment: Mapping[str, Any], file: Path | None = None) -> Calibration | None:
+    """The calibration of such a tester, if one was kept that this version can read."""
+    try:
+        key = key_of(environment)
+    except (KeyError, TypeError):
+        return None
+    return next((one for one in _read(file or path()) if one.key == key), None)
+
+
+def keep(calibration: Calibration, file: Path | None = None) -> Path:
+    """Write it, in place of an older one of the same tester; returns where to.
+
+    Raises:
+        WriteError: it cannot be written.
+    """
+    where = file or path()
+    others = [one for one in _read(where) if one.key != calibration.key]
+    where.parent.mkdir(parents=True, exist_ok=True)
+    document = {"format": FORMAT, "calibrations": [one.model_dump(mode="json") for one in (*others, calibration)]}
+    write_whole(where, json.dumps(document, indent=2) + "\n")
+    return where
+
+
+def _read(file: Path) -> list[Calibration]:
+    """All that is kept; what cannot be read is as good as not there, since it can be measured again."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        return [Calibration.model_validate(one) for one in document["calibrations"]] if document["format"] == FORMAT else []
+    except (OSError, ValueError, KeyError, TypeError, ValidationError):
+        return []

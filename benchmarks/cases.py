@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is timed: compositions of traffic on ports that cost nothing themselves (null), in memory (ring), and on a cable of the kernel's (veth)."""
+"""What is timed: compositions of traffic on ports that cost nothing themselves (null), in memory
+(ring), and on a cable of the kernel's (veth)."""
 
 from __future__ import annotations
 
@@ -45,14 +46,28 @@ class Case:
         """The trial that is timed, in one direction."""
         duration_ns = round(duration_s * 1e9)
         tagged = Tagged(count=TAGS, after_ns=0) if self.stamping is Stamping.TAGGED else None
-        return Trial(trial=number, duration_ns=duration_ns, drain_ns=0, stamping=self.stamping, tagged=tagged, forward=self._stream())
+        return Trial(
+            trial=number,
+            duration_ns=duration_ns,
+            drain_ns=0,
+            stamping=self.stamping,
+            tagged=tagged,
+            forward=self._stream(),
+        )
 
     def _stream(self) -> Stream:
         ends = {4: ("198.18.0.2", "198.19.0.2"), 6: ("2001:2::2", "2001:2:0:8000::2")}[self.version]
         size = 64 if self.version == 4 else 84
-        frame = FrameSpec.model_validate({"version": self.version, "size": size, "source": ends[0], "destination": ends[1]})
-        ports = [VaryingField(mode=self.mode, min=low, max=high) for low, high in (RFC4814_SOURCE_PORTS, RFC4814_DESTINATION_PORTS)]
-        return Stream(rate_fps=self.rate_fps, foreground=frame, source_port=ports[0], destination_port=ports[1], **self.stream)
+        frame = FrameSpec.model_validate(
+            {"version": self.version, "size": size, "source": ends[0], "destination": ends[1]}
+        )
+        ports = [
+            VaryingField(mode=self.mode, min=low, max=high)
+            for low, high in (RFC4814_SOURCE_PORTS, RFC4814_DESTINATION_PORTS)
+        ]
+        return Stream(
+            rate_fps=self.rate_fps, foreground=frame, source_port=ports[0], destination_port=ports[1], **self.stream
+        )
 
 
 _ADDRESS = VaryingAddress(mode=FieldMode.RANDOM, min=0, max=65535)
@@ -78,8 +93,21 @@ CASES: tuple[Case, ...] = (
     *_on_null(4),
     *_on_null(6),
     Case("send and receive on one core", ports="ring", counts="received", goal=1.5),
-    Case("send and receive on one core, every frame stamped", ports="ring", stamping=Stamping.EVERY, counts="received", goal=1.5),
-    Case("send and receive on two cores, every frame stamped", ports="ring", stamping=Stamping.EVERY, counts="received", cores=2, goal=1.9),
+    Case(
+        "send and receive on one core, every frame stamped",
+        ports="ring",
+        stamping=Stamping.EVERY,
+        counts="received",
+        goal=1.5,
+    ),
+    Case(
+        "send and receive on two cores, every frame stamped",
+        ports="ring",
+        stamping=Stamping.EVERY,
+        counts="received",
+        cores=2,
+        goal=1.9,
+    ),
     Case("send on two cores, a queue each", cores=2, queues=2),
     Case("send and receive on two cores, a queue each", ports="ring", counts="received", cores=2, queues=2),
     Case("send and receive over veth, af_packet", ports="af_packet", counts="received"),

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions a frame of each step of the hot loops, counted by callgrind: the same on every machine that runs the same compiler, whatever else runs there.
+"""Instructions a frame of each step of the hot loops, counted by callgrind: the same on every
+machine that runs the same compiler, whatever else runs there.
 
-Valgrind knows no AVX-512, so the steps are built for x86-64-v3. Each runs with two numbers of bursts: the difference leaves starting and ending out. The
-counts are kept in instructions.json beside this file; a change is shown, and ``--keep`` keeps the new ones.
+Valgrind knows no AVX-512, so the steps are built for x86-64-v3. Each runs with two numbers of
+bursts: the difference leaves starting and ending out. The counts are kept in instructions.json
+beside this file; a change is shown, and ``--keep`` keeps the new ones.
 """
 
 from __future__ import annotations
@@ -43,7 +45,11 @@ def main() -> None:
 
 def _build() -> None:
     if not (BUILD / "build.ninja").exists():
-        subprocess.run(["meson", "setup", BUILD, "--buildtype=release", "-Dcpu=x86-64-v3", "-Dtests=disabled"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            ["meson", "setup", BUILD, "--buildtype=release", "-Dcpu=x86-64-v3", "-Dtests=disabled"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
     subprocess.run(["ninja", "-C", BUILD, "--quiet", "engine/engine-bench"], check=True)
 
 
@@ -60,8 +66,16 @@ def _of_frame(name: str) -> float:
 
 def _collected(name: str, iterations: int) -> int:
     """Instructions of a whole run."""
-    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", BENCH, f"--benchmark_filter=^{name}(/.*)?$"]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"BENCH_ITERATIONS": str(iterations)}, check=False)
+    command = [
+        "valgrind",
+        "--tool=callgrind",
+        "--callgrind-out-file=/dev/null",
+        BENCH,
+        f"--benchmark_filter=^{name}(/.*)?$",
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | {"BENCH_ITERATIONS": str(iterations)}, check=False
+    )
     found = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode != 0 or found is None:
         sys.exit(f"callgrind failed on '{name}': {done.stderr[-500:]}")
@@ -74,7 +88,9 @@ def _show(counted: dict[str, float], before: dict[str, float]) -> None:
         table.add_column(column, justify="left" if not column else "right")
     for name, now in counted.items():
         kept = before.get(name)
-        table.add_row(name, f"{now:.1f}", "" if kept is None else f"{kept:.1f}", "" if not kept else f"{now / kept - 1:+.1%}")
+        table.add_row(
+            name, f"{now:.1f}", "" if kept is None else f"{kept:.1f}", "" if not kept else f"{now / kept - 1:+.1%}"
+        )
     Console(width=max(100, Console().width)).print(table)
 
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine's memory in a trial of packet delay variation, with a million stamped frames and with sixty times as many: ``make bench-memory``.
+"""The engine's memory in a trial of packet delay variation, with a million stamped frames and with
+sixty times as many: ``make bench-memory``.
 
-Both trials run on ports that are joined in memory, each on an engine of its own, with buffers in ordinary pages so that they are counted. Delays are
-kept as a distribution (engine/measure/histogram.hpp); what grows with the number of frames is the bitmap that tells duplicates, up to 8 MiB.
+Both trials run on ports that are joined in memory, each on an engine of its own, with buffers in
+ordinary pages so that they are counted. Delays are kept as a distribution
+(engine/measure/histogram.hpp); what grows with the number of frames is the bitmap that tells
+duplicates, up to 8 MiB.
 """
 
 from __future__ import annotations
@@ -42,7 +45,13 @@ def trial(frames: int, rate_fps: int) -> Trial:
     port = VaryingField(mode=FieldMode.RANDOM, min=1024, max=65535)
     frame = FrameSpec(version=4, size=64, source=source, destination=destination)
     stream = Stream(rate_fps=rate_fps, foreground=frame, source_port=port, destination_port=port)
-    return Trial(trial=1, duration_ns=frames * 1_000_000_000 // rate_fps, drain_ns=DRAIN_NS, stamping=Stamping.EVERY, forward=stream)
+    return Trial(
+        trial=1,
+        duration_ns=frames * 1_000_000_000 // rate_fps,
+        drain_ns=DRAIN_NS,
+        stamping=Stamping.EVERY,
+        forward=stream,
+    )
 
 
 def measure(planned: Trial) -> Seen:
@@ -73,7 +82,8 @@ def peak_mib(pid: int) -> float:
 
 
 def main() -> int:
-    """Print both, and their ratio; 1 where the memory grows, or where the tester could not send as intended."""
+    """Print both, and their ratio; 1 where the memory grows, or where the tester could not send as
+    intended."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rate", type=Rate.parse, default=Rate.parse("5M"), help="frames/s (default 5M)")
     rate_fps = parser.parse_args().rate.fps(None)
@@ -83,7 +93,10 @@ def main() -> int:
         counts = seen.result["forward"]
         peaks.append(seen.peak_mib)
         whole = whole and counts["stamped_received"] == frames
-        print(f"{frames:>12,} frames at {rate_fps:,} frames/s: {counts['stamped_received']:,} delays, {seen.peak_mib:.1f} MiB at most")
+        print(
+            f"{frames:>12,} frames at {rate_fps:,} frames/s: {counts['stamped_received']:,} delays, {seen.peak_mib:.1f}"
+            " MiB at most"
+        )
     ratio = peaks[1] / peaks[0]
     print(f"{FRAMES[1] // FRAMES[0]} times the frames: {ratio:.3f} times the memory")
     if not whole:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast one core sends and receives, against dpdk-testpmd on the same core in the same minutes: ``make bench``.
+"""How fast one core sends and receives, against dpdk-testpmd on the same core in the same minutes:
+``make bench``.
 
-Each case is timed several times, each time right after the reference; what counts is the median of the ratios, which holds on a machine whose clock and
-neighbours change. Prints a table and writes ``bench.json``: a list of {name, value, unit, reference, reference_value, ratio}.
+Each case is timed several times, each time right after the reference; what counts is the median of
+the ratios, which holds on a machine whose clock and neighbours change. Prints a table and writes
+``bench.json``: a list of {name, value, unit, reference, reference_value, ratio}.
 
-Where one core sends what another receives, how many lines of memory the one hands over to the other just then is told beside each figure.
+Where one core sends what another receives, how many lines of memory the one hands over to the other
+just then is told beside each figure.
 """
 
 from __future__ import annotations
@@ -48,7 +51,8 @@ class Pair:
     value: float
     reference: float
     lines: tuple[float, float] | None = None
-    """Lines/s that one core handed over to the other just before and after; None: each core receives what it sent."""
+    """Lines/s that one core handed over to the other just before and after; None: each core
+    receives what it sent."""
 
 
 @dataclass(frozen=True)
@@ -88,15 +92,20 @@ def main() -> None:
     if not cases or len(cores) < 2:
         sys.exit("no such case" if not cases else "two cores are needed: one that is measured, one for everything else")
     timed = [
-        one for ports in dict.fromkeys(case.ports for case in cases) for one in _timed([case for case in cases if case.ports == ports], cores, chosen.rounds)
+        one
+        for ports in dict.fromkeys(case.ports for case in cases)
+        for one in _timed([case for case in cases if case.ports == ports], cores, chosen.rounds)
     ]
-    of_two = Timed(EACH_OF_TWO, tuple(_each_of_two_ports(cores) for _ in range(3 * chosen.rounds)))  # a whole column is divided by it
+    of_two = Timed(
+        EACH_OF_TWO, tuple(_each_of_two_ports(cores) for _ in range(3 * chosen.rounds))
+    )  # a whole column is divided by it
     chosen.out.write_text(json.dumps([one.as_json() for one in (*timed, of_two)], indent=2) + "\n")
     _show(timed, of_two)
 
 
 def _timed(cases: list[Case], cores: list[int], rounds: int) -> Iterator[Timed]:
-    """Those of one kind of ports. Each round has programs of its own: how fast one is depends on where its memory came to lie, by up to a quarter."""
+    """Those of one kind of ports. Each round has programs of its own: how fast one is depends on
+    where its memory came to lie, by up to a quarter."""
     for engine in sorted({(case.cores, case.queues) for case in cases}):
         alike = [case for case in cases if (case.cores, case.queues) == engine]
         pairs = [_round(alike, cores, number) for number in range(rounds)]
@@ -118,9 +127,13 @@ def _pair(tester: EngineTester, case: Case, number: int, cores: list[int], refer
 
 
 def _each_of_two_ports(cores: list[int]) -> Pair:
-    """The reference with two ports on its core, by which it is often quoted, and as it is used here."""
+    """The reference with two ports on its core, by which it is often quoted, and as it is used
+    here."""
     huge_pages = int(HUGE_PAGES.read_text()) > 0
-    with Testpmd(cores[-1], cores[0], huge_pages=huge_pages, ports=2) as two, Testpmd(cores[-1], cores[0], huge_pages=huge_pages) as reference:
+    with (
+        Testpmd(cores[-1], cores[0], huge_pages=huge_pages, ports=2) as two,
+        Testpmd(cores[-1], cores[0], huge_pages=huge_pages) as reference,
+    ):
         return Pair(two.measure(), reference.measure())
 
 
@@ -147,7 +160,13 @@ def _engine(case: Case, cores: list[int]) -> Iterator[EngineTester]:
 def _setup(case: Case) -> Iterator[Setup]:
     if case.ports in ("null", "ring"):
         sides = {"left": ("198.18.0.2/24", "2001:2::2/64"), "right": ("198.19.0.2/24", "2001:2:0:8000::2/64")}
-        yield configuration.parse({name: {"port": case.ports, "version": 4, "ipv4": four, "ipv6": six} for name, (four, six) in sides.items()}, "benchmark")
+        yield configuration.parse(
+            {
+                name: {"port": case.ports, "version": 4, "ipv4": four, "ipv6": six}
+                for name, (four, six) in sides.items()
+            },
+            "benchmark",
+        )
         return
     with lab.bring_up("loopback", {}) as mapping:
         yield configuration.parse(_through(case.ports, mapping), "benchmark")
@@ -171,12 +190,22 @@ def _show(timed: list[Timed], of_two: Timed) -> None:
     console = Console(width=max(140, Console().width))
     console.print(table)
     each = of_two.as_json()["value"] / 1e6
-    console.print(f"With two null ports on its core {PROGRAM} sends {each:.1f} Mframes/s on each, {of_two.ratio:.2f} times what it sends on one alone.")
+    console.print(
+        f"With two null ports on its core {PROGRAM} sends {each:.1f} Mframes/s on each, {of_two.ratio:.2f} times what"
+        " it sends on one alone."
+    )
     for one in timed:
-        beside = [f"{pair.value / 1e6:.1f} ({pair.lines[0] / 1e6:.0f}, {pair.lines[1] / 1e6:.0f})" for pair in one.pairs if pair.lines is not None]
+        beside = [
+            f"{pair.value / 1e6:.1f} ({pair.lines[0] / 1e6:.0f}, {pair.lines[1] / 1e6:.0f})"
+            for pair in one.pairs
+            if pair.lines is not None
+        ]
         if beside:
             console.print(f"{one.case.name}, by round, Mframes/s: {'; '.join(beside)}", highlight=False)
-            console.print("(In brackets: million lines of memory a second that the one core handed over to the other just before and after.)")
+            console.print(
+                "(In brackets: million lines of memory a second that the one core handed over to the other just before"
+                " and after.)"
+            )
 
 
 if __name__ == "__main__":

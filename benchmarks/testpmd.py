@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference: ``dpdk-testpmd`` that sends the same buffers from one core to null ports, in bursts of 32, as fast as it can."""
+"""The reference: ``dpdk-testpmd`` that sends the same buffers from one core to null ports, in
+bursts of 32, as fast as it can."""
 
 from __future__ import annotations
 
@@ -19,9 +20,19 @@ class Testpmd:
     """A running testpmd, which rests between two measurements. A context manager."""
 
     def __init__(self, core: int, other_core: int, *, huge_pages: bool, ports: int = 1) -> None:
-        """It sends from ``core`` on each of ``ports``; its command line lives on ``other_core``. Its memory is as the engine's."""
+        """It sends from ``core`` on each of ``ports``; its command line lives on ``other_core``.
+        Its memory is as the engine's."""
         memory = ["--in-memory"] if huge_pages else ["--no-huge", "--no-shconf"]
-        environment = ["-l", f"{other_core},{core}", f"--main-lcore={other_core}", "--no-pci", "--no-telemetry", "-m", "256", *memory]
+        environment = [
+            "-l",
+            f"{other_core},{core}",
+            f"--main-lcore={other_core}",
+            "--no-pci",
+            "--no-telemetry",
+            "-m",
+            "256",
+            *memory,
+        ]
         forwarding = [
             "--forward-mode=txonly",
             "--burst=32",
@@ -34,7 +45,9 @@ class Testpmd:
         devices = [f"--vdev=net_null{number},size=60" for number in range(ports)]
         command = ["stdbuf", "--output=0", PROGRAM, *environment, *devices, "--", "--interactive", *forwarding]
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=_claim_core)
+        self._process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=_claim_core
+        )
         self._until_prompt()
 
     def measure(self) -> float:
@@ -53,7 +66,9 @@ class Testpmd:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._process.kill()
         self._process.wait()
 
@@ -79,5 +94,6 @@ class Testpmd:
 
 
 def _claim_core() -> None:
-    """It gets its core as the engine does (``claim_cores`` in engine/trial/cores.cpp), else what is compared is luck."""
+    """It gets its core as the engine does (``claim_cores`` in engine/trial/cores.cpp), else what is
+    compared is luck."""
     Path("/proc/self/autogroup").write_text("-20")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line as tests call it, with an engine that is a fake process (tests/fakes/fake_engine.py)."""
+"""The command line as tests call it, with an engine that is a fake process
+(tests/fakes/fake_engine.py)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,11 @@ def setup_of(behaviour: str) -> dict[str, Any]:
     """A configuration whose engine behaves so (see tests/fakes/fake_engine.py)."""
     sides = {"left": "198.18.0.2/24", "right": "198.19.0.2/24"}
     ports = {side: {"port": "null", "version": 4, "ipv4": address} for side, address in sides.items()}
-    return {"engine": {"command": [sys.executable, fake_engine.__file__, behaviour]}, **ports, "dut": {"name": "fake", "version": "1"}}
+    return {
+        "engine": {"command": [sys.executable, fake_engine.__file__, behaviour]},
+        **ports,
+        "dut": {"name": "fake", "version": "1"},
+    }
 
 
 def write(directory: Path, behaviour: str) -> Path:

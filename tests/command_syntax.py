@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Command lines as they stand in documents: understood by the commands' own parser, without running anything."""
+"""Command lines as they stand in documents: understood by the commands' own parser, without running
+anything."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from dutperf.setup.configuration import ConfigError
 _CONDITIONS = {*options.EVERY_TRIAL, *options.OF_PROCEDURES} - {"found", "delays_to"}
 
 _AT_ONCE = ("--help", "--version", "--install-completion", "--show-completion")
-"""Options that act while they are parsed: completion would be installed into the shell of whoever runs the tests."""
+"""Options that act while they are parsed: completion would be installed into the shell of whoever
+runs the tests."""
 
 
 def arguments(line: str) -> list[str]:
@@ -33,7 +35,8 @@ def parse(line: str) -> Mapping[str, Any]:
     """What the command is given.
 
     Raises:
-        AssertionError: there is no such command, option, lab, option of a lab, or a value is not possible.
+        AssertionError: there is no such command, option, lab, option of a lab, or a value is not
+            possible.
     """
     command: Any = typer.main.get_command(app)
     context: Any = None
@@ -72,5 +75,8 @@ def _check(given: Mapping[str, Any]) -> None:
 
 def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
     chosen = {name: value for name, value in given.items() if name in _CONDITIONS}
-    named = {"frame_sizes": given.get("frame_sizes", given.get("frame_size")), "networks": str(given.get("networks", 1))}
+    named = {
+        "frame_sizes": given.get("frame_sizes", given.get("frame_size")),
+        "networks": str(given.get("networks", 1)),
+    }
     return chosen | named

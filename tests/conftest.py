@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests in namespaces share: they need root, and keep out of the way of other labs on this machine."""
+"""What tests in namespaces share: they need root, and keep out of the way of other labs on this
+machine."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ MOST_NOT_SHOWN = 10
 
 
 def pytest_configure() -> None:
-    """Some tests press Ctrl-C or hang up. A shell that runs these in the background has both ignored, and so have their child processes."""
+    """Some tests press Ctrl-C or hang up. A shell that runs these in the background has both
+    ignored, and so have their child processes."""
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
@@ -30,9 +32,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A machine can be too busy for some tests. For more than a few, it is no machine to test on, or the tester calls good trials invalid."""
+    """A machine can be too busy for some tests. For more than a few, it is no machine to test on,
+    or the tester calls good trials invalid."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    skipped = [] if reporter is None else [report for report in reporter.stats.get("skipped", []) if NOT_SHOWN in str(report.longrepr)]
+    skipped = (
+        []
+        if reporter is None
+        else [report for report in reporter.stats.get("skipped", []) if NOT_SHOWN in str(report.longrepr)]
+    )
     if len(skipped) > MOST_NOT_SHOWN and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         print(f"\n{len(skipped)} tests could not show what they should, more than {MOST_NOT_SHOWN}")
@@ -40,6 +47,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture
 def lab_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory of the test's own for labs' records: labs of others on this machine are none of its business."""
+    """A directory of the test's own for labs' records: labs of others on this machine are none of
+    its business."""
     monkeypatch.setattr(site, "STATE_DIR", tmp_path / "labs")
     return tmp_path / "labs"

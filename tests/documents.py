@@ -35,14 +35,19 @@ class Block:
 @cache
 def documents() -> tuple[str, ...]:
     """Paths of all Markdown documents of the project, from its root."""
-    said = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+    said = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     return tuple(sorted(said.stdout.split()))
 
 
 def blocks(document: str) -> list[Block]:
     """Its fenced blocks, in order."""
     text = (ROOT / document).read_text(encoding="utf-8")
-    return [Block(document, text[: found.start()].count("\n") + 1, found["language"], found["text"]) for found in _BLOCK.finditer(text)]
+    return [
+        Block(document, text[: found.start()].count("\n") + 1, found["language"], found["text"])
+        for found in _BLOCK.finditer(text)
+    ]
 
 
 def all_blocks(*languages: str) -> list[Block]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A made-up machine: sysfs and proc below a directory, ``ip`` and ``modprobe`` as functions, and a kernel that binds drivers when it is told to.
+"""A made-up machine: sysfs and proc below a directory, ``ip`` and ``modprobe`` as functions, and a
+kernel that binds drivers when it is told to.
 
 Layout: Documentation/ABI/testing/sysfs-bus-pci, sysfs-class-net, sysfs-kernel-iommu_groups.
 """
@@ -20,7 +21,8 @@ KERNEL = "6.1.0"
 
 @dataclass(frozen=True)
 class FakeKernel(Machine):
-    """Its files react to what is written as the kernel's do; ``written`` and ``started`` keep what was asked of it."""
+    """Its files react to what is written as the kernel's do; ``written`` and ``started`` keep what
+    was asked of it."""
 
     user: int = 0
     release: str = KERNEL
@@ -52,7 +54,7 @@ class FakeKernel(Machine):
         if driver and not link.is_symlink() and self.exists(f"{DRIVERS}/{driver}") and driver not in self.refused_by:
             link.symlink_to(self.root / DRIVERS / driver)
 
-    # --- building ----------------------------------------------------------------------------------------------------------------------------
+    # --- building ---------------------------------------------------------------------------------
 
     def file(self, path: str, text: str = "") -> None:
         """Write a file that was not there before."""
@@ -63,7 +65,15 @@ class FakeKernel(Machine):
         """A driver of the PCI bus."""
         self.file(f"{DRIVERS}/{name}/unbind")
 
-    def card(self, address: str, driver: str | None = "e1000e", *, group: str | None = None, kind: str = "0x020000", **files: str) -> str:
+    def card(
+        self,
+        address: str,
+        driver: str | None = "e1000e",
+        *,
+        group: str | None = None,
+        kind: str = "0x020000",
+        **files: str,
+    ) -> str:
         """A device of the PCI bus, with further ``files``."""
         place = f"{DEVICES}/{address}"
         self.file("sys/bus/pci/drivers_probe")
@@ -86,7 +96,15 @@ class FakeKernel(Machine):
         (self.root / DEVICES / address / "iommu_group").symlink_to(members.parent)
         (self.root / "sys/class/iommu/dmar0").mkdir(parents=True, exist_ok=True)
 
-    def interface(self, name: str, card: str | None = None, *, below: Sequence[str] = (), addresses: Sequence[str] = (), **shown: Any) -> None:
+    def interface(
+        self,
+        name: str,
+        card: str | None = None,
+        *,
+        below: Sequence[str] = (),
+        addresses: Sequence[str] = (),
+        **shown: Any,
+    ) -> None:
         """An interface, of a card or (``below``) on top of others."""
         place = f"sys/class/net/{name}"
         self.file(f"{place}/carrier", "1")
@@ -97,8 +115,17 @@ class FakeKernel(Machine):
         for one in below:
             (self.root / place / f"lower_{one}").symlink_to(self.root / "sys/class/net" / one)
             (self.root / "sys/class/net" / one / f"upper_{name}").symlink_to(self.root / place)
-        given = [dict(zip(("local", "prefixlen"), one.split("/"), strict=True)) | {"family": "inet", "scope": "global"} for one in addresses]
-        usual = {"ifname": name, "link_type": "ether", "address": "02:00:00:00:00:01", "flags": ["UP"], "addr_info": given}
+        given = [
+            dict(zip(("local", "prefixlen"), one.split("/"), strict=True)) | {"family": "inet", "scope": "global"}
+            for one in addresses
+        ]
+        usual = {
+            "ifname": name,
+            "link_type": "ether",
+            "address": "02:00:00:00:00:01",
+            "flags": ["UP"],
+            "addr_info": given,
+        }
         self.shown.append(usual | shown)
 
     def programs(self, argv: Sequence[str]) -> Done:

@@ -8,7 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import procedures
-from dutperf.model import Away, Direction, DirectionCounts, FieldMode, FrameSpec, Quantiles, Stream, Trial, TrialResult, VaryingField
+from dutperf.model import (
+    Away,
+    Direction,
+    DirectionCounts,
+    FieldMode,
+    FrameSpec,
+    Quantiles,
+    Stream,
+    Trial,
+    TrialResult,
+    VaryingField,
+)
 from dutperf.run import campaign
 from dutperf.run.campaign import Plan, Status, Summary
 from dutperf.setup import traffic
@@ -27,12 +38,19 @@ def frame(version: int, size: int) -> FrameSpec:
 
 def stream(version: int, size: int, rate_fps: int, **members: Any) -> Stream:
     port = VaryingField(mode=FieldMode.RANDOM, min=1024, max=65535)
-    return Stream(rate_fps=rate_fps, foreground=frame(version, size), source_port=port, destination_port=port, **members)
+    return Stream(
+        rate_fps=rate_fps, foreground=frame(version, size), source_port=port, destination_port=port, **members
+    )
 
 
 def trial(rate_fps: int = 1000, *, number: int = 0, size: int = 84, **members: Any) -> Trial:
     """An SIIT trial: IPv6 forward, IPv4 reverse; a second long unless ``members`` say otherwise."""
-    defaults = {"duration_ns": 10**9, "drain_ns": 0, "forward": stream(6, size, rate_fps), "reverse": stream(4, size - 20, rate_fps)}
+    defaults = {
+        "duration_ns": 10**9,
+        "drain_ns": 0,
+        "forward": stream(6, size, rate_fps),
+        "reverse": stream(4, size - 20, rate_fps),
+    }
     return Trial(trial=number, **{**defaults, **members})
 
 
@@ -72,7 +90,13 @@ def plan(media_fps: int | None = None, **conditions: Any) -> Plan:
         idle = {direction.value: None for direction in set(Direction) - set(chosen.active())}
         return made.model_copy(update=idle)
 
-    return Plan(conditions=chosen, make_trial=make_trial, maximum_fps=lambda _: media_fps, dut={"name": "simulated"}, dut_reset=Resets())
+    return Plan(
+        conditions=chosen,
+        make_trial=make_trial,
+        maximum_fps=lambda _: media_fps,
+        dut={"name": "simulated"},
+        dut_reset=Resets(),
+    )
 
 
 class Resets:

@@ -16,7 +16,9 @@ import documented
 from dutperf.results import tables
 
 NAMES = tuple(documented.MEASURED)
-STRICT = pytest.mark.filterwarnings("error:constrained_layout not applied", "error::pytest.PytestUnraisableExceptionWarning")
+STRICT = pytest.mark.filterwarnings(
+    "error:constrained_layout not applied", "error::pytest.PytestUnraisableExceptionWarning"
+)
 
 
 def dutperf(*arguments: str | Path) -> Result:

@@ -42,14 +42,16 @@ MAC-R-DUT 02:00:00:00:00:0b
 
 
 def with_lines(text: str, *lines: str) -> str:
-    """``text`` with the keys of ``lines`` set to their values there, or removed where a line is a key alone."""
+    """``text`` with the keys of ``lines`` set to their values there, or removed where a line is a
+    key alone."""
     keys = {line.split()[0] for line in lines}
     kept = [line for line in text.splitlines() if not (line.split()[:1] and line.split()[0] in keys)]
     return "\n".join([*kept, *(line for line in lines if len(line.split()) > 1), ""])
 
 
 def link_commands(directory: Path) -> None:
-    """A ``build`` in ``directory`` with the three commands, through a symbolic link as scripts have it."""
+    """A ``build`` in ``directory`` with the three commands, through a symbolic link as scripts have
+    it."""
     commands = directory / "commands"
     commands.mkdir()
     for name in ("tp", "lat", "pdv"):

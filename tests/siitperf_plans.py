@@ -18,6 +18,9 @@ STATELESS, IPV4_ALONE, WITH_STATE = parse(TRANSLATOR), parse(ROUTER), parse(TRAN
 
 
 def plan(
-    program: commands.Program = commands.TP, words: str = "84 1000 1 100 2 2", settings: configuration.Settings = STATELESS, variables: Variables = VETHS
+    program: commands.Program = commands.TP,
+    words: str = "84 1000 1 100 2 2",
+    settings: configuration.Settings = STATELESS,
+    variables: Variables = VETHS,
 ) -> commands.Planned:
     return commands.plan(program, words.split(), settings, variables)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A short campaign on a simulated DUT as a process of its own, to be killed: ``python simulated_run.py DIR [PROCEDURE]``.
+"""A short campaign on a simulated DUT as a process of its own, to be killed: ``python
+simulated_run.py DIR [PROCEDURE]``.
 
-Where there is a journal it goes on. As it is a real process in virtual time, a trial takes no time: the journal's writing and syncing is what it does.
+Where there is a journal it goes on. As it is a real process in virtual time, a trial takes no time:
+the journal's writing and syncing is what it does.
 """
 
 from __future__ import annotations
@@ -42,10 +44,17 @@ def a_plan(name: str = "throughput") -> Plan:
 
 
 def a_tester(events: list[journal.Event]) -> SimulatedTester:
-    """A DUT that loses at random and a tester that is disturbed at times, as they are after the trials of ``events`` that have a result."""
-    done = [event for event, following in itertools.pairwise(events) if event["event"] == "trial" and following["event"] == "result"]
+    """A DUT that loses at random and a tester that is disturbed at times, as they are after the
+    trials of ``events`` that have a result."""
+    done = [
+        event
+        for event, following in itertools.pairwise(events)
+        if event["event"] == "trial" and following["event"] == "result"
+    ]
     trials = [Trial.model_validate(event["trial"]) for event in done]
-    return SimulatedTester(SimulatedDut(capacity_fps=54_321, loss_ratio=1e-7), SimulatedLimits(disturbed_ratio=0.1), seed=7, trials=trials)
+    return SimulatedTester(
+        SimulatedDut(capacity_fps=54_321, loss_ratio=1e-7), SimulatedLimits(disturbed_ratio=0.1), seed=7, trials=trials
+    )
 
 
 def start(directory: Path, name: str = "throughput") -> Summary:

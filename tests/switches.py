@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches of others, joined by sockets: ``dpdk-testpmd`` and Open vSwitch, started by hand in a folder of the test's own. They use core 1."""
+"""Switches of others, joined by sockets: ``dpdk-testpmd`` and Open vSwitch, started by hand in a
+folder of the test's own. They use core 1."""
 
 from __future__ import annotations
 
@@ -55,7 +56,11 @@ class Testpmd:
         ]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [*command, "--", "--interactive", "--total-num-mbufs=8192", *options], stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, text=True
+                [*command, "--", "--interactive", "--total-num-mbufs=8192", *options],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                text=True,
             )
         await_true(lambda: self.process.poll() is not None or "testpmd>" in self.log.read_text(), "testpmd starts")
         assert self.process.poll() is None, self.log.read_text()
@@ -73,7 +78,9 @@ class Testpmd:
 
 
 @contextmanager
-def running_testpmd(folder: Path, *devices: str, forwards: bool = True, options: tuple[str, ...] = ()) -> Iterator[Testpmd]:
+def running_testpmd(
+    folder: Path, *devices: str, forwards: bool = True, options: tuple[str, ...] = ()
+) -> Iterator[Testpmd]:
     """One that runs, and forwards what one port receives by the other."""
     switch = Testpmd(folder, *devices, options=options)
     try:
@@ -104,7 +111,8 @@ def huge_pages(megabytes: int) -> Iterator[bool]:
 
 
 class OpenVSwitch:
-    """An ``ovs-vswitchd`` with DPDK, its database and sockets in a folder, without a network of the machine's. Its bridge joins two ports."""
+    """An ``ovs-vswitchd`` with DPDK, its database and sockets in a folder, without a network of the
+    machine's. Its bridge joins two ports."""
 
     def __init__(self, folder: Path, interfaces: dict[str, dict[str, str]]) -> None:
         self.folder = folder
@@ -121,19 +129,57 @@ class OpenVSwitch:
 
     def _start(self) -> None:
         self._run("ovsdb-tool", "create", f"{self.folder}/conf.db", "/usr/share/openvswitch/vswitch.ovsschema")
-        self._daemon("ovsdb-server", f"{self.folder}/conf.db", f"--remote=punix:{self.folder}/db.sock", f"--unixctl={self.folder}/ovsdb.ctl")
+        self._daemon(
+            "ovsdb-server",
+            f"{self.folder}/conf.db",
+            f"--remote=punix:{self.folder}/db.sock",
+            f"--unixctl={self.folder}/ovsdb.ctl",
+        )
         await_true((self.folder / "db.sock").is_socket, "ovsdb-server starts")
         mask = hex(1 << core())
         self._vsctl("--no-wait", "init")
-        options = {"dpdk-init": "true", "dpdk-lcore-mask": mask, "pmd-cpu-mask": mask, "dpdk-extra": "--no-pci --iova-mode=va --single-file-segments"}
-        self._vsctl("--no-wait", "set", "Open_vSwitch", ".", *(f'other_config:{key}="{value}"' for key, value in options.items()))
-        self._daemon("unshare", "--net", _VSWITCHD, self._database, f"--unixctl={self.folder}/vswitchd.ctl", f"--log-file={self.folder}/vswitchd.log")
-        await_true(lambda: (self.folder / "vswitchd.ctl").exists() and self._vsctl("get", "Open_vSwitch", ".", "dpdk_initialized") == "true", "vswitchd starts")
+        options = {
+            "dpdk-init": "true",
+            "dpdk-lcore-mask": mask,
+            "pmd-cpu-mask": mask,
+            "dpdk-extra": "--no-pci --iova-mode=va --single-file-segments",
+        }
+        self._vsctl(
+            "--no-wait",
+            "set",
+            "Open_vSwitch",
+            ".",
+            *(f'other_config:{key}="{value}"' for key, value in options.items()),
+        )
+        self._daemon(
+            "unshare",
+            "--net",
+            _VSWITCHD,
+            self._database,
+            f"--unixctl={self.folder}/vswitchd.ctl",
+            f"--log-file={self.folder}/vswitchd.log",
+        )
+        await_true(
+            lambda: (
+                (self.folder / "vswitchd.ctl").exists()
+                and self._vsctl("get", "Open_vSwitch", ".", "dpdk_initialized") == "true"
+            ),
+            "vswitchd starts",
+        )
 
     def _add_bridge(self, interfaces: dict[str, dict[str, str]]) -> None:
         self._vsctl("add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev", "fail-mode=secure")
         for name, columns in interfaces.items():
-            self._vsctl("add-port", "br0", name, "--", "set", "Interface", name, *(f"{key}={value}" for key, value in columns.items()))
+            self._vsctl(
+                "add-port",
+                "br0",
+                name,
+                "--",
+                "set",
+                "Interface",
+                name,
+                *(f"{key}={value}" for key, value in columns.items()),
+            )
         left, right = (self._vsctl("get", "Interface", name, "ofport") for name in interfaces)
         for this, other in ((left, right), (right, left)):
             self._run("ovs-ofctl", "add-flow", f"unix:{self.folder}/br0.mgmt", f"in_port={this},actions=output:{other}")
@@ -153,13 +199,17 @@ class OpenVSwitch:
 
     def _daemon(self, *command: str) -> None:
         with (self.folder / f"{Path(command[0]).name}.out").open("w") as out:
-            self._processes.append(subprocess.Popen(command, env=self._environment, stdout=out, stderr=subprocess.STDOUT, cwd=self.folder))
+            self._processes.append(
+                subprocess.Popen(command, env=self._environment, stdout=out, stderr=subprocess.STDOUT, cwd=self.folder)
+            )
 
     def _vsctl(self, *words: str) -> str:
         return self._run("ovs-vsctl", f"--db={self._database}", "--timeout=60", *words)
 
     def _run(self, *command: str) -> str:
-        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False, timeout=START_LIMIT_S)
+        done = subprocess.run(
+            command, env=self._environment, capture_output=True, text=True, check=False, timeout=START_LIMIT_S
+        )
         assert done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout.strip()
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test does that needs a quiet machine: it tries for a bounded time, and measures meanwhile whether it has one.
+"""What a test does that needs a quiet machine: it tries for a bounded time, and measures meanwhile
+whether it has one.
 
-Where no try shows what it should, a busy machine is a reason to skip the test, which says what was not shown; on a quiet one the test fails.
+Where no try shows what it should, a busy machine is a reason to skip the test, which says what was
+not shown; on a quiet one the test fails.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ PATIENCE_S = 90
 NOT_SHOWN = "not shown on this machine: "
 """Begins the reason of such a skip (:mod:`conftest` counts them)."""
 LOSS_IS_CERTAIN = frozenset({DUT_DISTURBED})
-"""For losses that the set-up makes certain: whether others had the DUT's core does not matter to them."""
+"""For losses that the set-up makes certain: whether others had the DUT's core does not matter to
+them."""
 
 _PROBE_S = 1.0
 _PAUSE_NS = 100_000
@@ -49,12 +52,18 @@ class Pauses:
 
 
 def valid(run: Callable[[], TrialResult], in_spite_of: Collection[str] = ()) -> TrialResult:
-    """The first valid result. On a busy machine also one against which nothing speaks but causes ``in_spite_of``, where there is no other."""
+    """The first valid result. On a busy machine also one against which nothing speaks but causes
+    ``in_spite_of``, where there is no other."""
 
     def in_spite(result: TrialResult) -> bool:
         return result.verdict is Verdict.INVALID and {cause.code for cause in result.causes} <= set(in_spite_of)
 
-    return until(run, lambda result: result.verdict is Verdict.VALID, lambda result: str([cause.text for cause in result.causes]), if_busy=in_spite)
+    return until(
+        run,
+        lambda result: result.verdict is Verdict.VALID,
+        lambda result: str([cause.text for cause in result.causes]),
+        if_busy=in_spite,
+    )
 
 
 def until(
@@ -64,9 +73,11 @@ def until(
     fewest: int = 10,
     if_busy: Callable[[Shown], bool] = lambda _: False,
 ) -> Shown:
-    """The first of ``run``'s results that ``shows`` what a test is about. Without one the test fails on a quiet machine, and is skipped on a busy one.
+    """The first of ``run``'s results that ``shows`` what a test is about. Without one the test
+    fails on a quiet machine, and is skipped on a busy one.
 
-    ``fewest``: tries at least, however long they take. ``if_busy``: what is enough on a machine that is shown to be busy.
+    ``fewest``: tries at least, however long they take. ``if_busy``: what is enough on a machine
+    that is shown to be busy.
     """
     began_s, pauses, results = time.monotonic(), list[Pauses](), list[Shown]()
     while len(results) < fewest or time.monotonic() - began_s < PATIENCE_S:

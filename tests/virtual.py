@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands and programs on a simulated tester: what stands in the documentation can be run as it stands there, in virtual time and without root."""
+"""Commands and programs on a simulated tester: what stands in the documentation can be run as it
+stands there, in virtual time and without root."""
 
 from __future__ import annotations
 
@@ -17,14 +18,22 @@ from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 DUT = SimulatedDut(capacity_fps=40_000, queue_frames=100, delay_us=80, jitter_us=5)
 
 SIDES: dict[str, dict[str, Any]] = {
-    "siit": {"left": CONFIG["left"], "right": {**CONFIG["right"], "ipv6": "2001:2:0:8000::2/64", "gateway6": "2001:2:0:8000::1"}},
+    "siit": {
+        "left": CONFIG["left"],
+        "right": {**CONFIG["right"], "ipv6": "2001:2:0:8000::2/64", "gateway6": "2001:2:0:8000::1"},
+    },
     "ipv4": {
         "left": {"port": "af_packet:left", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"},
         "right": {"port": "af_packet:right", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"},
     },
     "ipv6": {
         "left": {"port": "af_packet:left", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"},
-        "right": {"port": "af_packet:right", "version": 6, "ipv6": "2001:2:0:8000::2/64", "gateway6": "2001:2:0:8000::1"},
+        "right": {
+            "port": "af_packet:right",
+            "version": 6,
+            "ipv6": "2001:2:0:8000::2/64",
+            "gateway6": "2001:2:0:8000::1",
+        },
     },
 }
 
@@ -38,12 +47,16 @@ class Labs:
 
     @contextmanager
     def bring_up(self, name: str, options: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        """A gateway, or a router where the lab is one; as with virtual cables, the media has no maximum rate."""
+        """A gateway, or a router where the lab is one; as with virtual cables, the media has no
+        maximum rate."""
         lab._lab(name).parse(options)
         self.asked.append((name, dict(options)))
         self.up += 1
         try:
-            yield {**SIDES.get(name.rpartition("-")[2], SIDES["siit"]), "dut": {"name": name, "commands": {"reset": "true"}}}
+            yield {
+                **SIDES.get(name.rpartition("-")[2], SIDES["siit"]),
+                "dut": {"name": name, "commands": {"reset": "true"}},
+            }
         finally:
             self.up -= 1
 

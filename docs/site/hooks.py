@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What MkDocs is told about this project: documents that stand beside the code become pages, and the references of commands, procedures and labs are made
-from the commands, procedures and labs themselves. Called by MkDocs (mkdocs.yml)."""
+"""What MkDocs is told about this project: documents that stand beside the code become pages, and
+the references of commands, procedures and labs are made from the commands, procedures and labs
+themselves. Called by MkDocs (mkdocs.yml)."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ BESIDE_THE_CODE = {
     "protocol/golden/README.md": "protocol/golden/README.md",
     "engine/refdut/README.md": "engine/refdut/README.md",
 }
-"""Page to document, from the project's root. Links go the same way: what is not listed here is no page."""
+"""Page to document, from the project's root. Links go the same way: what is not listed here is no
+page."""
 PLACES = {document: page for page, document in BESIDE_THE_CODE.items()} | {"docs/decisions": "decisions/0001-tag.md"}
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)(?P<path>[^)#]+)(?P<anchor>#[^)]*)?(?=\))")
 _FROM_THE_NETWORK = re.compile(r'<script src="https://[^"]*"></script>')
@@ -41,7 +43,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links as they are in the project become links between pages; what is made from the code is put in."""
+    """Links as they are in the project become links between pages; what is made from the code is
+    put in."""
     del config, files
     here = PurePosixPath(page.file.src_uri)
     document = PurePosixPath(BESIDE_THE_CODE.get(str(here), f"docs/{here}"))
@@ -56,7 +59,10 @@ def on_page_content(html: str, **_: Any) -> str:
 
 def commands() -> str:
     """The reference of all commands."""
-    head = "# Commands\n\nAs `--help` says it. The same as manual pages: `make man`. Completion for your shell: `dutperf --install-completion`.\n"
+    head = (
+        "# Commands\n\nAs `--help` says it. The same as manual pages: `make man`. Completion for your shell: `dutperf"
+        " --install-completion`.\n"
+    )
     return "\n".join([head, *(reference.markdown(page) for page in reference.pages())])
 
 
@@ -68,7 +74,16 @@ def procedure_pages() -> str:
 def labs() -> str:
     """Every lab with its options."""
     return "\n\n".join(
-        "\n".join([f"### {info.name}", "", f"{info.summary}.", "", *(f"* `{name}`: {text}" for name, text in info.options.items())]) for info in lab.list_labs()
+        "\n".join(
+            [
+                f"### {info.name}",
+                "",
+                f"{info.summary}.",
+                "",
+                *(f"* `{name}`: {text}" for name, text in info.options.items()),
+            ]
+        )
+        for info in lab.list_labs()
     )
 
 
@@ -94,7 +109,8 @@ def _normal(path: PurePosixPath) -> str:
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """A page asks no network for anything; the theme's shim for searching without a server is not in its package."""
+    """A page asks no network for anything; the theme's shim for searching without a server is not
+    in its package."""
     return _FROM_THE_NETWORK.sub("", output)
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What RFC 2544 says of a router and what its users have of it, side by side: throughput in four ways, and a download over HTTP through the same DUT.
+"""What RFC 2544 says of a router and what its users have of it, side by side: throughput in four
+ways, and a download over HTTP through the same DUT.
 
-After G. Lencse, Á. Kovács, K. Shima, "Gaming with the Throughput and the Latency Benchmarking Measurement Procedures of RFC 2544", IJATES2 9(2), 2020,
-scaled down to minutes. The DUT is the reference DUT between two network namespaces. Root only; ``make example``, or ``run.py --help``.
+After G. Lencse, Á. Kovács, K. Shima, "Gaming with the Throughput and the Latency Benchmarking
+Measurement Procedures of RFC 2544", IJATES2 9(2), 2020, scaled down to minutes. The DUT is the
+reference DUT between two network namespaces. Root only; ``make example``, or ``run.py --help``.
 """
 
 from __future__ import annotations
@@ -46,11 +48,13 @@ DURATION_S = 0.25
 """Of a trial: a short one often falls between two disturbances of a shared machine."""
 FRAME_TIMEOUT_MS = 80
 LEAST_FPS = 5_000
-"""The search goes no lower: a router that does not pass a fifth of what it is offered is bad enough."""
+"""The search goes no lower: a router that does not pass a fifth of what it is offered is bad
+enough."""
 LOSS_TOLERANCE = 0.001
 """Ten times what is lost, for chance: a trial here has far fewer frames than the paper's."""
 RECEIVE_BUFFER = 2_097_152
-"""Bytes for each connection of the downloading host, half of them window: a third of what Linux allows, as the rate is about a third of the paper's."""
+"""Bytes for each connection of the downloading host, half of them window: a third of what Linux
+allows, as the rate is about a third of the paper's."""
 PATIENCE_S = 120
 """For a download."""
 
@@ -72,7 +76,9 @@ SCENARIOS = (
     Scenario("every frame 10 ms late", {"delay_ms": 10}),
     LATE,
     Scenario("0.01 % of the frames lost", {"loss": 0.0001}, longer=4),
-    Scenario("every frame 10 ms late, every 10th 110 ms", {"delay_ms": 10, "extra_delay_every": 10, "extra_delay_ms": 100}),
+    Scenario(
+        "every frame 10 ms late, every 10th 110 ms", {"delay_ms": 10, "extra_delay_every": 10, "extra_delay_ms": 100}
+    ),
 )
 WAYS: dict[str, dict[str, Any]] = {
     "RFC 2544": {},
@@ -131,8 +137,17 @@ class Bench:
     def throughput(self, scenario: Scenario, way: str, out: Path) -> Throughput:
         """What the procedure finds in that way; its journal and report stay in ``out``."""
         self.dut.configure(properties_of(scenario))
-        rates = {"min_rate": Rate.parse(f"{LEAST_FPS}"), "max_rate": Rate.parse(f"{OFFERED_FPS}"), "initial_rate": Rate.parse(f"{OFFERED_FPS}")}
-        times = {"duration_s": DURATION_S * scenario.longer, "drain_s": 0.5, "repetitions": 1, "resolution": Rate.parse("5%")}
+        rates = {
+            "min_rate": Rate.parse(f"{LEAST_FPS}"),
+            "max_rate": Rate.parse(f"{OFFERED_FPS}"),
+            "initial_rate": Rate.parse(f"{OFFERED_FPS}"),
+        }
+        times = {
+            "duration_s": DURATION_S * scenario.longer,
+            "drain_s": 0.5,
+            "repetitions": 1,
+            "resolution": Rate.parse("5%"),
+        }
         conditions = Conditions(frame_sizes=(FRAME_SIZE,), **times, **rates, **WAYS[way])
         plan = campaign.Plan(
             conditions=conditions,
@@ -187,7 +202,22 @@ def serving(users: Hosts, directory: str) -> Iterator[str]:
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         url = f"http://{users.right_address}/file"
-        netns.run(users.left.command(["curl", "--silent", "--fail", "--head", "--retry", "10", "--retry-connrefused", "--retry-delay", "1", url]))
+        netns.run(
+            users.left.command(
+                [
+                    "curl",
+                    "--silent",
+                    "--fail",
+                    "--head",
+                    "--retry",
+                    "10",
+                    "--retry-connrefused",
+                    "--retry-delay",
+                    "1",
+                    url,
+                ]
+            )
+        )
         yield url
     finally:
         server.kill()
@@ -198,7 +228,20 @@ def _download(users: Hosts, url: str, scenario: Scenario, dut: RefDut) -> Downlo
     say(f"{scenario.name}: download")
     dut.configure(properties_of(scenario))
     figures = '{"time_s": %{time_total}, "bytes_per_s": %{speed_download}}'
-    command = users.left.command(["curl", "--silent", "--fail", "--max-time", str(PATIENCE_S), "--output", "/dev/null", "--write-out", figures, url])
+    command = users.left.command(
+        [
+            "curl",
+            "--silent",
+            "--fail",
+            "--max-time",
+            str(PATIENCE_S),
+            "--output",
+            "/dev/null",
+            "--write-out",
+            figures,
+            url,
+        ]
+    )
     seen = json.loads(netns.run(command))
     return Download(seen["time_s"], seen["bytes_per_s"] * 8 / 1e6)
 
@@ -206,8 +249,18 @@ def _download(users: Hosts, url: str, scenario: Scenario, dut: RefDut) -> Downlo
 def table(rows: list[Row]) -> str:
     """In Markdown."""
     heads = ["the router", *(f"throughput: {name}" for name in WAYS), "download, s", "goodput, Mbit/s"]
-    cells = [[row.scenario, *map(_share, row.throughput.values()), f"{row.download.time_s:.1f}", f"{row.download.goodput_mbps:.1f}"] for row in rows]
-    return tabulate(cells, heads, tablefmt="github", colalign=("left", *("right" for _ in heads[1:])), disable_numparse=True)
+    cells = [
+        [
+            row.scenario,
+            *map(_share, row.throughput.values()),
+            f"{row.download.time_s:.1f}",
+            f"{row.download.goodput_mbps:.1f}",
+        ]
+        for row in rows
+    ]
+    return tabulate(
+        cells, heads, tablefmt="github", colalign=("left", *("right" for _ in heads[1:])), disable_numparse=True
+    )
 
 
 def _share(found: Throughput) -> str:
@@ -234,7 +287,12 @@ def compare(size: Size, out: Path) -> list[Row]:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("results/gaming-rfc2544"), help="a new directory, for the table and every journal")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("results/gaming-rfc2544"),
+        help="a new directory, for the table and every journal",
+    )
     parser.add_argument("--quick", action="store_true", help="two scenarios, a small file: half a minute")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON instead of the table")
     given = parser.parse_args()

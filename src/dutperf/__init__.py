@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dutperf: measures network devices by RFC 8219, 2544, 5180, 4814 and 9004, and proves that each measurement is valid.
+"""dutperf: measures network devices by RFC 8219, 2544, 5180, 4814 and 9004, and proves that each
+measurement is valid.
 
-What other programs may rely on is in ``__all__``; docs/api.md shows how. It is imported when it is first asked for: a command that runs a single trial
-does not wait for what draws reports.
+What other programs may rely on is in ``__all__``; docs/api.md shows how. It is imported when it is
+first asked for: a command that runs a single trial does not wait for what draws reports.
 """
 
 from importlib import import_module

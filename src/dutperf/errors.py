@@ -8,7 +8,8 @@ from pydantic_core import ErrorDetails
 
 
 def first(error: ValidationError) -> ErrorDetails:
-    """The first thing that it found; the message of a validator of ours is that of its ``ValueError``, as it was written."""
+    """The first thing that it found; the message of a validator of ours is that of its
+    ``ValueError``, as it was written."""
     details = error.errors(include_url=False)[0]
     details["msg"] = details["msg"].removeprefix("Value error, ")
     return details

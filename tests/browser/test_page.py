@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report in Chromium, as people see it: on a phone, on half a screen and on a whole one, light and dark. ``make test-report``."""
+"""A report in Chromium, as people see it: on a phone, on half a screen and on a whole one, light
+and dark. ``make test-report``."""
 
 from __future__ import annotations
 
@@ -66,7 +67,11 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
-@pytest.fixture(scope="module", params=[(width, theme) for width in WIDTHS for theme in THEMES], ids=lambda shape: f"{shape[0]}-{shape[1]}")
+@pytest.fixture(
+    scope="module",
+    params=[(width, theme) for width in WIDTHS for theme in THEMES],
+    ids=lambda shape: f"{shape[0]}-{shape[1]}",
+)
 def page(request: pytest.FixtureRequest, browser: Any, report: Path) -> Iterator[Any]:
     """The report with everything unfolded; whatever the browser complains of fails the test."""
     width, theme = request.param
@@ -90,9 +95,12 @@ def test_nothing_overlaps_and_nothing_sticks_out(page: Any) -> None:
 
 def test_every_plot_has_ink_and_its_curves_have_their_colour(page: Any) -> None:
     boxes = page.evaluate(
-        "[...document.querySelectorAll('.plot svg')].map(one => one.getBoundingClientRect()).map(box => [box.x, box.y, box.right, box.bottom])"
+        "[...document.querySelectorAll('.plot svg')].map(one => one.getBoundingClientRect()).map(box => [box.x, box.y,"
+        " box.right, box.bottom])"
     )
-    whole = np.asarray(Image.open(io.BytesIO(page.screenshot(full_page=True, timeout=120_000))).convert("RGB")).astype(int)
+    whole = np.asarray(Image.open(io.BytesIO(page.screenshot(full_page=True, timeout=120_000))).convert("RGB")).astype(
+        int
+    )
     colour = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--series-0').trim()")
     wanted = [int(colour[digit : digit + 2], 16) for digit in (1, 3, 5)]
     assert len(boxes) >= 10
@@ -126,7 +134,10 @@ def test_the_keyboard_reaches_and_unfolds_everything(page: Any) -> None:
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Trials of throughput"
     page.keyboard.press("ArrowRight")
-    lacking = "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth && one.tabIndex !== 0).length"
+    lacking = (
+        "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth && one.tabIndex !=="
+        " 0).length"
+    )
     assert page.evaluate(lacking) == 0
 
 

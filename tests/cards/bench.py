@@ -35,7 +35,9 @@ class Bench:
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     """Of the trials: frames of an earlier one are known by it."""
 
-    def run(self, rate_fps: int = SLOW_FPS, on_progress: ProgressCallback | None = None, **conditions: Any) -> TrialResult:
+    def run(
+        self, rate_fps: int = SLOW_FPS, on_progress: ProgressCallback | None = None, **conditions: Any
+    ) -> TrialResult:
         """One trial, a second unless said otherwise, with the smallest frames."""
         chosen = Conditions(**({"duration_s": 1, "drain_s": 0.5} | conditions))
         size = traffic.sized(self.setup, chosen).frame_sizes[0]
@@ -75,7 +77,9 @@ JOINED = {
 
 
 @contextlib.contextmanager
-def bench(guest: Guest, sides: dict[str, Any] | None = None, max_frame_size: int = 1518, **engine: Any) -> Iterator[Bench]:
+def bench(
+    guest: Guest, sides: dict[str, Any] | None = None, max_frame_size: int = 1518, **engine: Any
+) -> Iterator[Bench]:
     """A new engine on both cards; ``engine`` goes to the configuration's key of that name."""
     setup = set_up(guest, sides, command=guest.start_engine(), **engine)
     with EngineTester(EngineCommand.find(setup.engine.command), traffic.open_request(setup, max_frame_size)) as tester:
@@ -84,12 +88,16 @@ def bench(guest: Guest, sides: dict[str, Any] | None = None, max_frame_size: int
 
 def set_up(guest: Guest, sides: dict[str, Any] | None = None, **engine: Any) -> Setup:
     """The configuration of both cards of a guest."""
-    mapping = {name: {"port": card} | side for (name, side), card in zip((sides or JOINED).items(), guest.cards, strict=True)}
+    mapping = {
+        name: {"port": card} | side for (name, side), card in zip((sides or JOINED).items(), guest.cards, strict=True)
+    }
     settings = {"memory": "huge_pages", "cores": [1]} | engine  # the other core is the guest's kernel's
     return configuration.parse({"engine": settings, **mapping}, origin="test")
 
 
-def refusal(guest: Guest, sides: dict[str, Any] | None = None, max_frame_size: int = 1518, **engine: Any) -> TesterError:
+def refusal(
+    guest: Guest, sides: dict[str, Any] | None = None, max_frame_size: int = 1518, **engine: Any
+) -> TesterError:
     """The error with which a new engine refuses to open the ports."""
     with bench(guest, sides, max_frame_size, **engine) as ready, pytest.raises(TesterError) as refused:
         ready.tester.environment()
@@ -107,7 +115,8 @@ def one_sentence(guest: Guest, side: str = "left", sides: dict[str, Any] | None 
 
 @contextlib.contextmanager
 def asked(guest: Guest) -> Iterator[Callable[..., dict[str, Any]]]:
-    """A new engine that is asked by hand: a function of a method and its parameters which returns the engine's answer."""
+    """A new engine that is asked by hand: a function of a method and its parameters which returns
+    the engine's answer."""
     process = EngineProcess(guest.start_engine())
     numbers = itertools.count(1)
 

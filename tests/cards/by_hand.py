@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Network namespaces of the host with TAP interfaces as cables to a guest's cards, made by plain commands as a user would: none of the labs' code."""
+"""Network namespaces of the host with TAP interfaces as cables to a guest's cards, made by plain
+commands as a user would: none of the labs' code."""
 
 from __future__ import annotations
 
@@ -53,7 +54,13 @@ def taps(queues: int = 1) -> Iterator[None]:
     """The namespace with both cables, gone afterwards; they come up when QEMU has them."""
     subprocess.run(["ip", "netns", "add", NAMESPACE], check=True)
     try:
-        inside("sysctl", "-qw", "net.ipv6.conf.default.accept_dad=0", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
+        inside(
+            "sysctl",
+            "-qw",
+            "net.ipv6.conf.default.accept_dad=0",
+            "net.ipv4.ip_forward=1",
+            "net.ipv6.conf.all.forwarding=1",
+        )
         for name in (LEFT, RIGHT):
             inside("ip", "tuntap", "add", name, "mode", "tap", *(["multi_queue"] if queues > 1 else []))
             inside("ip", "link", "set", name, "up")
@@ -84,7 +91,9 @@ def tayga(directory: Path) -> Iterator[None]:
     _ip(_TAYGA)
     with log.open("wb") as output:
         process = subprocess.Popen(
-            ["ip", "netns", "exec", NAMESPACE, "stdbuf", "--output=L", "tayga", "--config", str(file), "-d"], stdout=output, stderr=output
+            ["ip", "netns", "exec", NAMESPACE, "stdbuf", "--output=L", "tayga", "--config", str(file), "-d"],
+            stdout=output,
+            stderr=output,
         )
     try:
         deadline_s = time.monotonic() + 30

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests with network cards, one for each model, and the watch over the memory that their cards reach for."""
+"""Guests with network cards, one for each model, and the watch over the memory that their cards
+reach for."""
 
 from __future__ import annotations
 
@@ -18,23 +19,29 @@ ORDER = ("test_documents", *MODELS, "test_networks")
 """The longest group first."""
 _REFUSED_DMA = re.compile(r"DMAR: \[DMA .*? fault addr .*")
 _AT_THE_START = re.compile(r"\[DMA Read .*fault addr 0x0 ")
-"""QEMU's vmxnet3 reads address 0 when its port is started, whatever the driver gave it: before a trial, and no frame."""
+"""QEMU's vmxnet3 reads address 0 when its port is started, whatever the driver gave it: before a
+trial, and no frame."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share a guest follow each other, and go to one process where several share the work (``--dist loadgroup``)."""
+    """Tests that share a guest follow each other, and go to one process where several share the
+    work (``--dist loadgroup``)."""
     groups = {item: _group(item) for item in items if item.path.parent == HERE}
     for item, group in groups.items():
         item.add_marker(pytest.mark.xdist_group(group))
     places = [place for place, item in enumerate(items) if item in groups]
-    for place, item in zip(places, sorted(groups, key=lambda item: (ORDER.index(groups[item]), item.path.stem)), strict=True):
+    for place, item in zip(
+        places, sorted(groups, key=lambda item: (ORDER.index(groups[item]), item.path.stem)), strict=True
+    ):
         items[place] = item
 
 
 def _group(item: pytest.Item) -> str:
     """The model of the guest's cards, or the file whose tests have guests of their own."""
     called: dict[str, str] = item.callspec.params if hasattr(item, "callspec") else {}
-    return called.get("model") or {"test_obstacles": "e1000e", "test_one_card": "e1000e", "test_virtio": "virtio"}.get(item.path.stem, item.path.stem)
+    return called.get("model") or {"test_obstacles": "e1000e", "test_one_card": "e1000e", "test_virtio": "virtio"}.get(
+        item.path.stem, item.path.stem
+    )
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +60,8 @@ class Guests:
         self._stack = contextlib.ExitStack()
 
     def of(self, wanted: Machine) -> Guest:
-        """The running guest of that description, booted if need be, its cards at vfio-pci, its links up."""
+        """The running guest of that description, booted if need be, its cards at vfio-pci, its
+        links up."""
         if wanted != self._machine or self._guest is None:
             self.stop()
             self._guest = self._stack.enter_context(machine.running(wanted, self._image))
@@ -68,7 +76,8 @@ class Guests:
 
 @pytest.fixture(scope="package")
 def guests(guest_image: image.Image) -> Iterator[Guests]:
-    """Boots guests. The last one ends with these tests: an idle guest takes a tenth of a core from whatever is measured beside it."""
+    """Boots guests. The last one ends with these tests: an idle guest takes a tenth of a core from
+    whatever is measured beside it."""
     made = Guests(guest_image)
     yield made
     made.stop()

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the guest boots: Debian's kernel, and an initramfs of busybox, the engine, its libraries and drivers, and a few modules.
+"""What the guest boots: Debian's kernel, and an initramfs of busybox, the engine, its libraries and
+drivers, and a few modules.
 
-``scripts/setup cards`` fetches the kernel, ``scripts/build cards`` builds an engine for the processor that QEMU emulates.
+``scripts/setup cards`` fetches the kernel, ``scripts/build cards`` builds an engine for the
+processor that QEMU emulates.
 """
 
 from __future__ import annotations
@@ -20,7 +22,19 @@ SCRIPTS = Path(__file__).parent / "guest"
 
 DRIVERS = ("bus_pci", "bus_vdev", "mempool_ring", "net_e1000", "net_null", "net_ring", "net_virtio", "net_vmxnet3")
 """Of DPDK, for the cards that QEMU emulates."""
-MODULES = ("vfio-pci", "vfio_iommu_type1", "uio_pci_generic", "e1000", "e1000e", "vmxnet3", "virtio_pci", "virtio_net", "9p", "9pnet_virtio", "overlay")
+MODULES = (
+    "vfio-pci",
+    "vfio_iommu_type1",
+    "uio_pci_generic",
+    "e1000",
+    "e1000e",
+    "vmxnet3",
+    "virtio_pci",
+    "virtio_net",
+    "9p",
+    "9pnet_virtio",
+    "overlay",
+)
 """Of the kernel; those that they depend on come with them."""
 BUSYBOX = Path("/bin/busybox")
 
@@ -126,7 +140,8 @@ def _named(module: str) -> str:
 
 
 def _dependencies(name: str, files: dict[str, Path]) -> list[str]:
-    """The modules that must be there before ``name``, the one to be loaded last first. What is no file is part of the kernel."""
+    """The modules that must be there before ``name``, the one to be loaded last first. What is no
+    file is part of the kernel."""
     stated = re.search(rb"\0depends=([^\0]*)", files[name].read_bytes())
     direct = [other for other in map(_named, stated[1].decode().split(",")) if other in files] if stated else []
     all_of_them = [one for other in direct for one in (other, *_dependencies(other, files))]
@@ -137,5 +152,11 @@ def _pack(root: Path, archive: Path) -> Path:
     root.chmod(0o755)  # the loader of DPDK's plug-ins wants nobody else to write above them
     names = "\n".join(str(path.relative_to(root)) for path in (root, *sorted(root.rglob("*"))))
     with archive.open("wb") as file:
-        subprocess.run(["cpio", "--create", "--format=newc", "--quiet", "--owner=0:0"], cwd=root, input=names.encode(), stdout=file, check=True)
+        subprocess.run(
+            ["cpio", "--create", "--format=newc", "--quiet", "--owner=0:0"],
+            cwd=root,
+            input=names.encode(),
+            stdout=file,
+            check=True,
+        )
     return archive

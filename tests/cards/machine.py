@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine with network cards, in QEMU: what it is made of, its start, and what can be done to it while it runs.
+"""A machine with network cards, in QEMU: what it is made of, its start, and what can be done to it
+while it runs.
 
-Its serial ports: the console, kept in a file; the engine's standard input and output; a root shell. The last two are UNIX sockets here.
+Its serial ports: the console, kept in a file; the engine's standard input and output; a root shell.
+The last two are UNIX sockets here.
 """
 
 from __future__ import annotations
@@ -33,7 +35,12 @@ HUGE_PAGES_FILE = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 HUGE_PAGES = 700
 """Of 2 MB, for two queues and long frames."""
 
-_HOST_FILES = ("-fsdev", "local,id=files,path=/,security_model=none,readonly=on,multidevs=remap", "-device", "virtio-9p-pci,fsdev=files,mount_tag=host")
+_HOST_FILES = (
+    "-fsdev",
+    "local,id=files,path=/,security_model=none,readonly=on,multidevs=remap",
+    "-device",
+    "virtio-9p-pci,fsdev=files,mount_tag=host",
+)
 
 Cable = str
 """What follows ``-netdev``, without the id."""
@@ -59,9 +66,14 @@ class Machine:
     def command(self, image: Image, directory: Path, accelerator: str) -> list[str]:
         """The command line."""
         iommu = ["-device", "intel-iommu,intremap=on,caching-mode=on"] if self.iommu else []
-        processor = ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else ["-accel", "tcg,thread=multi", "-cpu", "max"]
+        processor = (
+            ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else ["-accel", "tcg,thread=multi", "-cpu", "max"]
+        )
         interrupts = ",kernel-irqchip=split" if accelerator == "kvm" else ""
-        append = f"console=ttyS0 quiet loglevel=5 panic=-1 no_timer_check intel_iommu=on iommu=pt hugepages={self.huge_pages}"
+        append = (
+            "console=ttyS0 quiet loglevel=5 panic=-1 no_timer_check intel_iommu=on iommu=pt"
+            f" hugepages={self.huge_pages}"
+        )
         serial = (
             f"file,id=console,path={directory}/console",
             *(f"socket,id={name},path={directory}/{name},server=on,wait=off" for name in ("engine", "shell")),
@@ -72,7 +84,11 @@ class Machine:
             *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
             *("-machine", f"q35{interrupts}", *processor, "-smp", "2", "-m", str(MEMORY_MB), *iommu),
             *("-kernel", str(image.kernel), "-initrd", str(image.initramfs), "-append", append),
-            *(word for port in serial for word in ("-chardev", port, "-serial", f"chardev:{port.split('id=')[1].split(',')[0]}")),
+            *(
+                word
+                for port in serial
+                for word in ("-chardev", port, "-serial", f"chardev:{port.split('id=')[1].split(',')[0]}")
+            ),
             *("-qmp", f"unix:{directory}/monitor,server=on,wait=off"),
             *(_HOST_FILES if self.shows_host else []),
             *(word for number, cable in enumerate(self.cables) for word in self._card(number, cable)),
@@ -80,7 +96,12 @@ class Machine:
 
     def device(self, number: int) -> dict[str, str]:
         """A card, as QEMU is told of it."""
-        place = {"id": f"card{number}", "netdev": f"cable{number}", "bus": f"slot{number}", "mac": f"02:00:00:00:00:0{number + 1}"}
+        place = {
+            "id": f"card{number}",
+            "netdev": f"cable{number}",
+            "bus": f"slot{number}",
+            "mac": f"02:00:00:00:00:0{number + 1}",
+        }
         return MODELS[self.model] | place | self.options
 
     def _card(self, number: int, cable: Cable) -> list[str]:
@@ -118,7 +139,8 @@ class Guest:
         return ("sh", "-c", f"exec socat - UNIX-CONNECT:{self.directory}/engine", "engine")
 
     def stop_engine(self) -> None:
-        """End the engine: at the end of a serial line it does not notice that nobody is there any more."""
+        """End the engine: at the end of a serial line it does not notice that nobody is there any
+        more."""
         self.run("killall dutperf-engine; while pidof dutperf-engine > /dev/null; do usleep 50000; done")
 
     def set_link(self, card: int, up: bool) -> None:
@@ -130,7 +152,8 @@ class Guest:
         self.monitor.execute("device_del", id=f"card{card}")
 
     def tear_out(self, card: int) -> None:
-        """Take a card away at once. The slot's power is cut by its own register (PCI Express 7.5.3.10, Slot Control)."""
+        """Take a card away at once. The slot's power is cut by its own register (PCI Express
+        7.5.3.10, Slot Control)."""
         self.run(f"tear-out 0000:00:{card + 4:02x}.0")
 
     def plug(self, card: int) -> None:
@@ -144,14 +167,20 @@ class Guest:
                 if time.monotonic() > deadline_s:
                     raise
                 time.sleep(0.1)
-        self.run(f"until [ -e /sys/bus/pci/devices/{self.cards[card]} ]; do usleep 100000; done; bind vfio-pci {self.cards[card]}")
+        self.run(
+            f"until [ -e /sys/bus/pci/devices/{self.cards[card]} ]; do usleep 100000; done; bind vfio-pci"
+            f" {self.cards[card]}"
+        )
 
 
 @contextlib.contextmanager
 def running(machine: Machine, image: Image) -> Iterator[Guest]:
     """The machine, up, with its cards at vfio-pci; gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="dutperf-cards-") as name, _started(machine, image, Path(name)) as guest:
-        listed = guest.run("for device in /sys/bus/pci/devices/*; do case $(cat $device/class) in 0x02*) echo ${device##*/} ;; esac; done")
+        listed = guest.run(
+            "for device in /sys/bus/pci/devices/*; do case $(cat $device/class) in 0x02*) echo ${device##*/} ;; esac;"
+            " done"
+        )
         guest.cards = listed.split()
         yield guest
 
@@ -160,14 +189,21 @@ def running(machine: Machine, image: Image) -> Iterator[Guest]:
 def _started(machine: Machine, image: Image, directory: Path) -> Iterator[Guest]:
     log = directory / "qemu.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(machine.command(image, directory, accelerator()), stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen(
+            machine.command(image, directory, accelerator()),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
     try:
         _await_sockets(process, directory, log)
         shell, monitor = Shell(directory / "shell"), Monitor(directory / "monitor")
         try:
             shell.await_ready(BOOT_S)
         except Silent as silent:
-            raise Silent(f"{silent}; its console: {(directory / 'console').read_text(errors='replace')[-2000:]}") from None
+            raise Silent(
+                f"{silent}; its console: {(directory / 'console').read_text(errors='replace')[-2000:]}"
+            ) from None
         yield Guest(machine, directory, shell, monitor)
         shell.close()
         monitor.close()
@@ -189,6 +225,9 @@ def _await_sockets(process: subprocess.Popen[bytes], directory: Path, log: Path)
 
 
 def accelerator() -> str:
-    """``kvm`` where the processor virtualises and the kernel lets us use it, else ``tcg``. A /dev/kvm alone says little: in a sandbox it may not work."""
-    flags = next((line.split() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")), [])
+    """``kvm`` where the processor virtualises and the kernel lets us use it, else ``tcg``. A
+    /dev/kvm alone says little: in a sandbox it may not work."""
+    flags = next(
+        (line.split() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")), []
+    )
     return "kvm" if {"vmx", "svm"} & set(flags) and os.access("/dev/kvm", os.R_OK | os.W_OK) else "tcg"

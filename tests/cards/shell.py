@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A root shell in the guest: scripts go over a serial port to ``guest/agent``, their output and exit status come back."""
+"""A root shell in the guest: scripts go over a serial port to ``guest/agent``, their output and
+exit status come back."""
 
 from __future__ import annotations
 
@@ -63,7 +64,10 @@ class Shell:
             except TimeoutError:
                 received = b""
             if not received:
-                raise Silent(f"the guest did not answer within {timeout_s:g} s; it said {self._received.decode(errors='replace')!r}")
+                raise Silent(
+                    f"the guest did not answer within {timeout_s:g} s; it said"
+                    f" {self._received.decode(errors='replace')!r}"
+                )
             self._received += received
         output, self._received = self._received[: end.start()], self._received[end.end() :]
         return end[1].decode(), output.decode(errors="replace").rstrip("\n")

@@ -75,7 +75,8 @@ def test_two_queues(guest: Guest) -> None:
 
 
 def assert_what_the_card_kept_is_the_testers_loss(result: TrialResult) -> None:
-    """DPDK's driver offers two queues to send with, the card has one: what goes to the other never leaves, and the driver says nothing."""
+    """DPDK's driver offers two queues to send with, the card has one: what goes to the other never
+    leaves, and the driver says nothing."""
     assert result.verdict is Verdict.INVALID
     assert "tester_drops" in causes(result)
     for counts in result.directions().values():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/cards.md as a person follows it: every command of its shell blocks, in their order, in an emulated machine that has the host's files."""
+"""docs/cards.md as a person follows it: every command of its shell blocks, in their order, in an
+emulated machine that has the host's files."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def _write_configurations(guest: Guest) -> None:
 
 
 def _in_project(command: str) -> str:
-    """``command`` as root in the project's directory, with the engine that was built for the emulated processor."""
+    """``command`` as root in the project's directory, with the engine that was built for the
+    emulated processor."""
     environment = f"HOME=/root PATH={shlex.quote('/usr/sbin:/usr/bin:/sbin:/bin')} DUTPERF_ENGINE={ENGINE}"
     inner = f"cd {shlex.quote(str(Path(documents.ROOT)))} && {command}"
     return f"env -i {environment} chroot /host sh -c {shlex.quote(inner)}"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DUTs in a namespace of the host, made by hand, measured through emulated cards: a TAP interface is the cable."""
+"""DUTs in a namespace of the host, made by hand, measured through emulated cards: a TAP interface
+is the cable."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def wired(guests: Guests) -> Iterator[Guest]:
 def test_a_router_forwards_what_it_is_limited_to(wired: Guest) -> None:
     by_hand.router(LIMIT_FPS)
     with bench(wired, ROUTED) as ready:
-        below, above = (ready.run_valid(rate_fps, duration_s=DURATION_S) for rate_fps in (LIMIT_FPS * 9 // 10, 2 * LIMIT_FPS))
+        below, above = (
+            ready.run_valid(rate_fps, duration_s=DURATION_S) for rate_fps in (LIMIT_FPS * 9 // 10, 2 * LIMIT_FPS)
+        )
     for counts in below.directions().values():
         assert counts.received == counts.sent == counts.intended
     for counts in above.directions().values():

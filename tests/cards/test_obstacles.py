@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cards that cannot be used: each gets one sentence that names the port, what was found and what to do. And what looks like an obstacle and is none."""
+"""Cards that cannot be used: each gets one sentence that names the port, what was found and what to
+do. And what looks like an obstacle and is none."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ pytestmark = pytest.mark.cards
 
 @pytest.fixture
 def card_machine(guests: Guests) -> Iterator[Guest]:
-    """A machine whose cards a test takes from vfio-pci or keeps busy; its huge pages are there again afterwards."""
+    """A machine whose cards a test takes from vfio-pci or keeps busy; its huge pages are there
+    again afterwards."""
     with watched(guests.of(Machine("e1000e"))) as ready:
         yield ready
         ready.run(f"echo {HUGE_PAGES} > {HUGE_PAGES_FILE}")
@@ -27,7 +29,10 @@ def test_a_card_that_the_kernel_uses(card_machine: Guest) -> None:
     card_machine.run(f"modprobe e1000e; bind e1000e {address}")
     interface = card_machine.run(f"ls /sys/bus/pci/devices/{address}/net")
     said = one_sentence(card_machine, "right")
-    assert f"the PCI device {address} is in use by the kernel (driver e1000e, interface {interface}): bind it to vfio-pci" in said
+    assert (
+        f"the PCI device {address} is in use by the kernel (driver e1000e, interface {interface}): bind it to vfio-pci"
+        in said
+    )
     assert f"dutperf ports bind {address}" in said
 
 
@@ -54,7 +59,10 @@ def test_a_card_that_another_program_has(card_machine: Guest) -> None:
         said = one_sentence(card_machine)
     finally:
         card_machine.run(f"kill {user}; while [ -e /proc/{user}/exe ]; do usleep 50000; done")
-    assert f"the PCI device {card_machine.cards[0]} (or another one of its IOMMU group {group}) is in use by another program" in said
+    assert (
+        f"the PCI device {card_machine.cards[0]} (or another one of its IOMMU group {group}) is in use by another"
+        " program" in said
+    )
     with bench(card_machine) as ready:
         ready.tester.environment()
 

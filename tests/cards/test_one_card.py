@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One card, one trial: what `make test` has of it. Its driver does DMA, which no other port of the tests does."""
+"""One card, one trial: what `make test` has of it. Its driver does DMA, which no other port of the
+tests does."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A card that is torn out in a trial. QEMU does not put it back: the machine is thrown away afterwards."""
+"""A card that is torn out in a trial. QEMU does not put it back: the machine is thrown away
+afterwards."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real engine on ports that need no network: joined in memory (``ring``), or capturing to a file (``net_pcap``). No root, no namespaces."""
+"""The real engine on ports that need no network: joined in memory (``ring``), or capturing to a
+file (``net_pcap``). No root, no namespaces."""
 
 from __future__ import annotations
 
@@ -34,11 +35,14 @@ def with_fake_nic(command: EngineCommand) -> EngineCommand:
 
 @pytest.fixture
 def open_engine(command: EngineCommand) -> Iterator[OpenEngine]:
-    """Opens engines by the parameters of ``open``, and ends them with the test. They use no huge pages: the machine may have none."""
+    """Opens engines by the parameters of ``open``, and ends them with the test. They use no huge
+    pages: the machine may have none."""
     engines: list[EngineTester] = []
 
     def open_one(left: str | dict[str, Any], right: str | dict[str, Any], **parameters: Any) -> EngineTester:
-        sides = {name: {"port": side} if isinstance(side, str) else side for name, side in (("left", left), ("right", right))}
+        sides = {
+            name: {"port": side} if isinstance(side, str) else side for name, side in (("left", left), ("right", right))
+        }
         engines.append(EngineTester(command, sides | {"memory": "no_huge_pages"} | parameters))
         return engines[-1]
 

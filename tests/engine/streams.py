@@ -21,10 +21,18 @@ def ports(mode: FieldMode, lowest: int = 1024, highest: int = 65535) -> VaryingF
     return VaryingField(mode=mode, min=lowest, max=highest)
 
 
-def stream(version: int = 4, size: int = 128, rate_fps: int = 2000, mode: FieldMode = FieldMode.RANDOM, **members: Any) -> Stream:
+def stream(
+    version: int = 4, size: int = 128, rate_fps: int = 2000, mode: FieldMode = FieldMode.RANDOM, **members: Any
+) -> Stream:
     """A stream whose ports both vary by ``mode``."""
     destination = ports(mode, 1, 49151)
-    return Stream(rate_fps=rate_fps, foreground=frame(version, size), source_port=ports(mode), destination_port=destination, **members)
+    return Stream(
+        rate_fps=rate_fps,
+        foreground=frame(version, size),
+        source_port=ports(mode),
+        destination_port=destination,
+        **members,
+    )
 
 
 def trial(forward: Stream | None, reverse: Stream | None = None, **members: Any) -> Trial:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a card does that a device made of memory does not: it keeps frames, counts late or wrongly, has a link of some speed and a clock of its own.
+"""What a card does that a device made of memory does not: it keeps frames, counts late or wrongly,
+has a link of some speed and a clock of its own.
 
 No card is at hand: the engine's ports are made out to be some (engine/tests/fake_nic.cpp).
 """
@@ -37,11 +38,16 @@ def command(command: EngineCommand) -> EngineCommand:
 def measure(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> Measure:
     """The last of ``trials`` like one, forward, on ports of which `amiss` says what is wrong."""
 
-    def one(amiss: str, *, rate_fps: int = 2000, trials: int = 1, ring: int = 4096, **members: object) -> tuple[TrialResult, DirectionCounts]:
+    def one(
+        amiss: str, *, rate_fps: int = 2000, trials: int = 1, ring: int = 4096, **members: object
+    ) -> tuple[TrialResult, DirectionCounts]:
         monkeypatch.setenv("DUTPERF_FAKE_NIC", amiss)
         port = {"port": "ring", "receive_ring": ring}
         with open_engine(port, port) as engine:
-            results = [engine.run(trial(stream(rate_fps=rate_fps), trial=number, **{"drain_ns": DRAIN_NS} | members)) for number in range(trials)]
+            results = [
+                engine.run(trial(stream(rate_fps=rate_fps), trial=number, **{"drain_ns": DRAIN_NS} | members))
+                for number in range(trials)
+            ]
         assert results[-1].forward is not None
         return results[-1], results[-1].forward
 
@@ -98,15 +104,22 @@ def test_at_the_media_s_rate_a_trial_is_granted_what_clocks_differ_by(measure: M
     assert limited.media is not None
     assert limited.media.line_rate_fps == pytest.approx(MEDIA_FPS)
     assert limited.media.granted_us == pytest.approx(200e-6 * 200_000)
-    for amiss, rate_fps in ((f"card media={MEDIA_MBPS}", round(MEDIA_FPS * 0.999)), (f"media={MEDIA_MBPS}", round(MEDIA_FPS)), ("card", round(MEDIA_FPS))):
+    for amiss, rate_fps in (
+        (f"card media={MEDIA_MBPS}", round(MEDIA_FPS * 0.999)),
+        (f"media={MEDIA_MBPS}", round(MEDIA_FPS)),
+        ("card", round(MEDIA_FPS)),
+    ):
         _, free = measure(amiss, rate_fps=rate_fps)
         assert free.media is None
 
 
 def test_frames_that_wait_in_a_full_ring_are_owned_up_to(measure: Measure) -> None:
-    """A card that is 2 % too slow: of 1,689 frames 34 would wait at the end, if its ring held so many. Their delays have it."""
+    """A card that is 2 % too slow: of 1,689 frames 34 would wait at the end, if its ring held so
+    many. Their delays have it."""
     ring = f"ring={FULL_RING}"
-    result, counts = measure(f"card media={MEDIA_MBPS} slow=20000 {ring}", rate_fps=round(MEDIA_FPS), ring=FULL_RING, stamping=Stamping.EVERY)
+    result, counts = measure(
+        f"card media={MEDIA_MBPS} slow=20000 {ring}", rate_fps=round(MEDIA_FPS), ring=FULL_RING, stamping=Stamping.EVERY
+    )
     wait = counts.transmit_wait
     assert wait is not None
     assert (wait.frames, wait.full) == (FULL_RING + 32, True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the engine sends, dissected by scapy: an independent judge of every length, checksum and field."""
+"""What the engine sends, dissected by scapy: an independent judge of every length, checksum and
+field."""
 
 from __future__ import annotations
 
@@ -74,16 +75,21 @@ SIZES = [(4, 64), (4, 84), (4, 128), (4, 1518), (4, 9216), (6, 84), (6, 128), (6
 
 @pytest.mark.parametrize(("version", "size"), SIZES)
 def test_every_length_and_checksum_is_right(open_capture: OpenCapture, version: int, size: int) -> None:
-    for packets in captured(open_capture, [trial(stream(version, size, mode=mode, rate_fps=1000)) for mode in FieldMode]):
+    for packets in captured(
+        open_capture, [trial(stream(version, size, mode=mode, rate_fps=1000)) for mode in FieldMode]
+    ):
         for packet in packets:
             assert len(packet) == size - 4
             assert bytes(packet) == rebuilt(packet)
 
 
 @pytest.mark.parametrize(("foreground", "background"), [(4, 6), (6, 6)])
-def test_foreground_and_background_are_mixed_as_said(open_capture: OpenCapture, foreground: int, background: int) -> None:
+def test_foreground_and_background_are_mixed_as_said(
+    open_capture: OpenCapture, foreground: int, background: int
+) -> None:
     streams = [
-        stream(foreground, 128, mode=mode, background=frame(background, 148), n=10, m=3, networks=networks) for mode, networks in product(FieldMode, (1, 256))
+        stream(foreground, 128, mode=mode, background=frame(background, 148), n=10, m=3, networks=networks)
+        for mode, networks in product(FieldMode, (1, 256))
     ]
     for packets in captured(open_capture, [trial(one, burst=7) for one in streams]):
         assert [sequence(packet) for packet in packets] == list(range(len(packets)))
@@ -97,7 +103,9 @@ def test_foreground_and_background_are_mixed_as_said(open_capture: OpenCapture, 
 
 @pytest.mark.parametrize("mode", [FieldMode.INCREASING, FieldMode.DECREASING])
 def test_ports_count(open_capture: OpenCapture, mode: FieldMode) -> None:
-    one = stream(6, 84).model_copy(update={"source_port": ports(mode, 65000, 65099), "destination_port": ports(mode, 0, 6)})
+    one = stream(6, 84).model_copy(
+        update={"source_port": ports(mode, 65000, 65099), "destination_port": ports(mode, 0, 6)}
+    )
     packets = sent_frames(open_capture, one)
     step = 1 if mode is FieldMode.INCREASING else -1
     first = (65000, 0) if step > 0 else (65099, 6)
@@ -128,14 +136,20 @@ def test_256_networks_are_the_bits_that_rfc8219_names(open_capture: OpenCapture,
 
 @pytest.mark.parametrize(("offset4", "offset6"), [(1, 7), (2, 14)])
 @pytest.mark.parametrize("version", [4, 6])
-def test_sixteen_bits_of_the_addresses_vary(open_capture: OpenCapture, version: int, offset4: int, offset6: int) -> None:
+def test_sixteen_bits_of_the_addresses_vary(
+    open_capture: OpenCapture, version: int, offset4: int, offset6: int
+) -> None:
     vary = [VaryingAddress(mode=mode, min=300, max=301, offset4=offset4, offset6=offset6) for mode in FieldMode]
     streams = [stream(version, 84, source_address=one, destination_address=one) for one in vary]
     at = {4: (26 + offset4, 30 + offset4), 6: (22 + offset6, 38 + offset6)}[version]
     for mode, packets in zip(FieldMode, captured(open_capture, [trial(one) for one in streams]), strict=True):
         for number, packet in enumerate(packets):
             values = [int.from_bytes(bytes(packet)[place : place + 2], "big") for place in at]
-            expected = {FieldMode.FIXED: 300, FieldMode.INCREASING: 300 + number % 2, FieldMode.DECREASING: 301 - number % 2}.get(mode)
+            expected = {
+                FieldMode.FIXED: 300,
+                FieldMode.INCREASING: 300 + number % 2,
+                FieldMode.DECREASING: 301 - number % 2,
+            }.get(mode)
             assert values == [expected] * 2 if expected is not None else set(values) <= {300, 301}
             assert bytes(packet) == rebuilt(packet)
 
@@ -155,7 +169,9 @@ def test_tag_and_payload(open_capture: OpenCapture, stamping: str) -> None:
 
 def test_frames_go_to_the_other_port_where_there_is_no_gateway(open_capture: OpenCapture) -> None:
     packets = sent_frames(open_capture, stream())
-    assert {(packet[Ether].src, packet[Ether].dst) for packet in packets} == {("02:00:00:00:00:01", "02:00:00:00:00:02")}
+    assert {(packet[Ether].src, packet[Ether].dst) for packet in packets} == {
+        ("02:00:00:00:00:01", "02:00:00:00:00:02")
+    }
 
 
 def test_ttl_is_that_of_rfc2544(open_capture: OpenCapture) -> None:

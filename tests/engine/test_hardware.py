@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Help of hardware: found by what a port offers, refused where it does not, and what comes of it.
 
-No NIC is at hand: an engine whose NIC is made up (engine/tests/fake_nic.cpp) joins its ports by a cable that is a millisecond long, and lets frames be
-polled two milliseconds after they have arrived. Its clock ticks and starts otherwise than the tester's.
+No NIC is at hand: an engine whose NIC is made up (engine/tests/fake_nic.cpp) joins its ports by a
+cable that is a millisecond long, and lets frames be polled two milliseconds after they have
+arrived. Its clock ticks and starts otherwise than the tester's.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from .test_ring import reversed_stream
 
 ALL = list(get_args(Help))
 SHOWN = [help_ for help_ in ALL if help_ != "rate_limit"]
-"""What ports say that they offer; a limit can only be tried, which they are spared where nobody asked for it."""
+"""What ports say that they offer; a limit can only be tried, which they are spared where nobody
+asked for it."""
 CABLE_US = 1_000.0
 POLLED_US = CABLE_US + 2_000.0
 TRIAL_US = 220_000.0
@@ -34,7 +36,8 @@ STEP_BACK_S = 1.0
 UNREST_US = 900.0
 """What a busy machine may add to the median of delays, from stamp to driver."""
 CLOCK_US = 20.0
-"""How well two clocks are expected to agree: far less than what is to be told apart, far more than they disagree by."""
+"""How well two clocks are expected to agree: far less than what is to be told apart, far more than
+they disagree by."""
 
 
 @pytest.fixture
@@ -50,7 +53,17 @@ def real_engine(command: EngineCommand) -> Iterator[OpenEngine]:
     engines: list[EngineTester] = []
 
     def open_one(port: str, *hardware: str) -> EngineTester:
-        engines.append(EngineTester(own, {"left": {"port": port}, "right": {"port": port}, "memory": "no_huge_pages", "hardware": list(hardware)}))
+        engines.append(
+            EngineTester(
+                own,
+                {
+                    "left": {"port": port},
+                    "right": {"port": port},
+                    "memory": "no_huge_pages",
+                    "hardware": list(hardware),
+                },
+            )
+        )
         return engines[-1]
 
     yield open_one
@@ -59,7 +72,8 @@ def real_engine(command: EngineCommand) -> Iterator[OpenEngine]:
 
 
 def measured(open_engine: OpenEngine, *hardware: str, stamping: str = "every", **opened: object) -> TrialResult:
-    """A trial over the cable, both ways. Received for so long that a standstill of this machine at the end costs no frame."""
+    """A trial over the cable, both ways. Received for so long that a standstill of this machine at
+    the end costs no frame."""
     with open_engine("ring", "ring", hardware=list(hardware), **opened) as engine:
         one = stream()
         tagged = {"tagged": {"count": 100, "after_ns": 0}} if stamping == "tagged" else {}
@@ -70,7 +84,9 @@ def expect_all(counts: DirectionCounts) -> None:
     assert (counts.sent, counts.received, counts.damaged, counts.duplicates, counts.stale) == (400, 400, 0, 0, 0)
 
 
-def test_ports_say_what_they_offer_and_the_tester_what_it_uses(open_engine: OpenEngine, real_engine: OpenEngine) -> None:
+def test_ports_say_what_they_offer_and_the_tester_what_it_uses(
+    open_engine: OpenEngine, real_engine: OpenEngine
+) -> None:
     with open_engine("ring", "ring") as engine:
         environment = engine.environment()
     assert environment["hardware"] == []
@@ -89,14 +105,18 @@ def test_ports_say_what_they_offer_and_the_tester_what_it_uses(open_engine: Open
 def test_what_a_port_does_not_offer_is_refused_in_a_sentence(real_engine: OpenEngine, port: str, help_: str) -> None:
     with (
         real_engine(port, help_) as engine,
-        pytest.raises(TesterError, match=f"net_{port} of the left port does not offer {help_}; what it offers: none") as caught,
+        pytest.raises(
+            TesterError, match=f"net_{port} of the left port does not offer {help_}; what it offers: none"
+        ) as caught,
     ):
         engine.environment()
     assert (caught.value.code, caught.value.field) == ("port_unavailable", "hardware")
 
 
 @pytest.mark.parametrize("help_", ["receive_timestamps", "send_at"])
-def test_times_of_a_clock_that_cannot_be_read_are_not_offered(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch, help_: str) -> None:
+def test_times_of_a_clock_that_cannot_be_read_are_not_offered(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch, help_: str
+) -> None:
     monkeypatch.setenv("DUTPERF_FAKE_NIC", "no_clock")
     with open_engine("ring", "ring", hardware=[help_]) as engine, pytest.raises(TesterError, match=help_) as caught:
         engine.environment()
@@ -127,7 +147,9 @@ def test_without_help_a_delay_ends_at_the_poll(open_engine: OpenEngine) -> None:
         assert counts.delay_us.min >= POLLED_US
 
 
-def test_unstamped_frames_arrive_at_their_poll_and_are_counted(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unstamped_frames_arrive_at_their_poll_and_are_counted(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DUTPERF_FAKE_NIC", "unstamped")
     for counts in measured(open_engine, "receive_timestamps").directions().values():
         expect_all(counts)
@@ -139,7 +161,9 @@ def test_unstamped_frames_arrive_at_their_poll_and_are_counted(open_engine: Open
         assert delay.p99 >= POLLED_US
 
 
-def test_a_clock_that_jumps_makes_a_trial_invalid_and_no_delay_impossible(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_jumps_makes_a_trial_invalid_and_no_delay_impossible(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DUTPERF_FAKE_NIC", "jumps")
     result = measured(open_engine, "receive_timestamps")
     assert result.verdict is Verdict.INVALID
@@ -159,8 +183,11 @@ def test_frames_without_stamps_have_no_delays_that_could_end(open_engine: OpenEn
 
 @pytest.mark.parametrize("stamping", ["every", "tagged"])
 @pytest.mark.parametrize("queues", [1, 2])
-def test_frames_leave_when_the_nic_is_told_and_their_stamps_say_so(open_engine: OpenEngine, stamping: str, queues: int) -> None:
-    """From the time at which a frame is to leave to its arrival by the NIC's clock nothing of this machine's unrest is left: only the cable."""
+def test_frames_leave_when_the_nic_is_told_and_their_stamps_say_so(
+    open_engine: OpenEngine, stamping: str, queues: int
+) -> None:
+    """From the time at which a frame is to leave to its arrival by the NIC's clock nothing of this
+    machine's unrest is left: only the cable."""
     result = measured(open_engine, "receive_timestamps", "send_at", stamping=stamping, queues=queues)
     for counts in result.directions().values():
         expect_all(counts)
@@ -175,7 +202,9 @@ def test_frames_leave_when_the_nic_is_told_and_their_stamps_say_so(open_engine: 
 
 
 @pytest.mark.parametrize("stamping", ["every", "none"])
-def test_frames_leave_at_once_where_the_clock_jumps(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch, stamping: str) -> None:
+def test_frames_leave_at_once_where_the_clock_jumps(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch, stamping: str
+) -> None:
     monkeypatch.setenv("DUTPERF_FAKE_NIC", "jumps")
     result = measured(open_engine, "send_at", stamping=stamping)
     assert (result.verdict, {cause.code for cause in result.causes} >= {"nic_clock"}) == (Verdict.INVALID, True)
@@ -189,13 +218,17 @@ def test_frames_leave_at_once_where_the_clock_jumps(open_engine: OpenEngine, mon
 
 
 def test_frames_that_stay_in_the_nic_are_the_tester_s(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock is put back in the middle of the first trial: until its next reading frames get times far ahead, and all others wait behind them."""
+    """The clock is put back in the middle of the first trial: until its next reading frames get
+    times far ahead, and all others wait behind them."""
     monkeypatch.setenv("DUTPERF_FAKE_NIC", "steps_back")
     with open_engine("ring", "ring", hardware=["send_at"]) as engine:
         during, held_up = (engine.run(trial(stream(), trial=number)) for number in (1, 2))
         time.sleep(STEP_BACK_S)
         after = engine.run(trial(stream(), trial=3))
-    assert (during.verdict, {cause.code for cause in during.causes} >= {"nic_clock", "tester_drops"}) == (Verdict.INVALID, True)
+    assert (during.verdict, {cause.code for cause in during.causes} >= {"nic_clock", "tester_drops"}) == (
+        Verdict.INVALID,
+        True,
+    )
     assert during.forward is not None
     assert 0 < during.forward.tester_drops["transmit_unaccounted"] <= during.forward.lost
     assert {cause.code for cause in held_up.causes} >= {"tester_drops"}
@@ -203,7 +236,9 @@ def test_frames_that_stay_in_the_nic_are_the_tester_s(open_engine: OpenEngine, m
     assert (after.forward.sent, after.forward.received, after.forward.tester_drops) == (400, 400, {})
 
 
-def test_where_nobody_counts_what_left_a_lost_frame_is_not_the_dut_s(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nobody_counts_what_left_a_lost_frame_is_not_the_dut_s(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DUTPERF_FAKE_NIC", "uncounted")
     with open_engine("ring", "ring", hardware=["send_at"]) as engine:
         counts = engine.run(trial(stream())).forward
@@ -238,9 +273,16 @@ def test_any_pattern_leaves_at_given_times(open_engine: OpenEngine, pattern: Poi
 
 VARIED = [
     pytest.param(4, {}, {}, id="ipv4"),
-    pytest.param(6, {"networks": 256}, {"stamping": "tagged", "tagged": {"count": 100, "after_ns": 0}}, id="ipv6-networks-tagged"),
+    pytest.param(
+        6, {"networks": 256}, {"stamping": "tagged", "tagged": {"count": 100, "after_ns": 0}}, id="ipv6-networks-tagged"
+    ),
     pytest.param(4, {"networks": 256, "background": frame(6, 90), "n": 7, "m": 3}, {}, id="ipv4-networks-mixed"),
-    pytest.param(4, {"mode": FieldMode.FIXED, "source_address": VaryingAddress(mode=FieldMode.RANDOM, min=0, max=65535, offset4=1)}, {}, id="ipv4-odd-address"),
+    pytest.param(
+        4,
+        {"mode": FieldMode.FIXED, "source_address": VaryingAddress(mode=FieldMode.RANDOM, min=0, max=65535, offset4=1)},
+        {},
+        id="ipv4-odd-address",
+    ),
 ]
 
 
@@ -249,7 +291,10 @@ def test_frames_are_the_same_to_the_byte_whatever_helps(
     open_engine: OpenEngine, tmp_path: Path, version: int, members: dict[str, Any], stamping: dict[str, Any]
 ) -> None:
     one = trial(stream(version, 84, rate_fps=5000, **members), **stamping)
-    plain, helped = (sent_by(open_engine, tmp_path / str(len(used)), 1, one, hardware=used) for used in ([], ["send_at", "checksums"]))
+    plain, helped = (
+        sent_by(open_engine, tmp_path / str(len(used)), 1, one, hardware=used)
+        for used in ([], ["send_at", "checksums"])
+    )
     assert helped == plain
 
 
@@ -266,7 +311,8 @@ def test_checksums_by_hardware_are_right(open_engine: OpenEngine, version: int) 
 
 @pytest.mark.parametrize("queues", [1, 2])
 def test_a_queue_s_limit_is_above_what_it_needs_and_every_frame_leaves(open_engine: OpenEngine, queues: int) -> None:
-    """20,000 frames/s of 128 bytes and what Ethernet adds are 23.68 Mbit/s; the fake NIC keeps to the limit. At half of it a fifth of a second is too much."""
+    """20,000 frames/s of 128 bytes and what Ethernet adds are 23.68 Mbit/s; the fake NIC keeps to
+    the limit. At half of it a fifth of a second is too much."""
     with open_engine("ring", "ring", hardware=["rate_limit"], queues=queues) as engine:
         counts = engine.run(trial(stream(rate_fps=20_000), drain_ns=80_000_000)).forward
         bursts = engine.run(trial(stream(pattern=Bursts(frames=8)))).forward

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The link of a port that is the tester's own: awaited, watched, and what a trial without one is worth; and its flow control.
+"""The link of a port that is the tester's own: awaited, watched, and what a trial without one is
+worth; and its flow control.
 
 The NIC is made up (engine/tests/fake_nic.cpp); tests/cards/ has emulated ones.
 """
@@ -39,7 +40,9 @@ def codes(result: TrialResult) -> set[str]:
     return {cause.code for cause in result.causes}
 
 
-def test_a_link_that_stays_down_is_named_with_the_port(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_that_stays_down_is_named_with_the_port(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DUTPERF_FAKE_NIC", "no_link")
     with (
         open_engine("ring", "ring", link_timeout_ms=100) as engine,
@@ -58,7 +61,9 @@ def test_a_link_that_takes_a_while_is_awaited(open_engine: OpenEngine, monkeypat
     assert (result.link_changes.left, result.link_down.left) == (0, False)
 
 
-def test_a_trial_in_which_the_link_fell_is_invalid_whatever_was_lost(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_in_which_the_link_fell_is_invalid_whatever_was_lost(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DUTPERF_FAKE_NIC", "flaps")
     result = measured(open_engine)
     assert result.verdict is Verdict.INVALID
@@ -77,9 +82,17 @@ def test_a_dut_that_is_reset_may_take_the_link_down(open_engine: OpenEngine, mon
 
 @pytest.mark.parametrize(
     ("nic", "wanted", "used"),
-    [("pauses", "off", "off"), ("agrees", "off", "off"), ("pauses", "receive", "receive"), ("", "off", None), ("pause", "off", "full")],
+    [
+        ("pauses", "off", "off"),
+        ("agrees", "off", "off"),
+        ("pauses", "receive", "receive"),
+        ("", "off", None),
+        ("pause", "off", "full"),
+    ],
 )
-def test_flow_control_is_set_and_told(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch, nic: str, wanted: str, used: str | None) -> None:
+def test_flow_control_is_set_and_told(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch, nic: str, wanted: str, used: str | None
+) -> None:
     monkeypatch.setenv("DUTPERF_FAKE_NIC", nic)
     with open_engine("ring", "ring", flow_control=wanted) as engine:
         environment = engine.environment()
@@ -89,8 +102,13 @@ def test_flow_control_is_set_and_told(open_engine: OpenEngine, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("nic", "found"), [("", "not known to the driver net_ring"), ("pause", "full")])
-def test_flow_control_that_cannot_be_had_is_refused(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch, nic: str, found: str) -> None:
+def test_flow_control_that_cannot_be_had_is_refused(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch, nic: str, found: str
+) -> None:
     monkeypatch.setenv("DUTPERF_FAKE_NIC", nic)
-    with open_engine("ring", "ring", flow_control="transmit") as engine, pytest.raises(TesterError, match=f"left port is {found}, not transmit") as caught:
+    with (
+        open_engine("ring", "ring", flow_control="transmit") as engine,
+        pytest.raises(TesterError, match=f"left port is {found}, not transmit") as caught,
+    ):
         engine.environment()
     assert (caught.value.code, caught.value.field) == ("port_unavailable", "flow_control")

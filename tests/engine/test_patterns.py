@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Poisson arrivals and bursts as the engine sends them: the same frames whatever the burst, none early, and at the times that the pattern has."""
+"""Poisson arrivals and bursts as the engine sends them: the same frames whatever the burst, none
+early, and at the times that the pattern has."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def made(pattern: Poisson | Bursts | None, rate_fps: int = RATE_FPS) -> Stream:
 
 @pytest.mark.parametrize("pattern", [Poisson(), Bursts(frames=40), Bursts(frames=40, within_fps=200_000)], ids=PATTERNS)
 def test_every_frame_arrives(command: EngineCommand, pattern: Poisson | Bursts) -> None:
-    """Fast enough that many frames are due in a turn, and with more frames than are halved one by one."""
+    """Fast enough that many frames are due in a turn, and with more frames than are halved one by
+    one."""
     one = made(pattern, 100_000)
     ring = {"port": "ring"}
     with EngineTester(command, {"left": ring, "right": ring, "memory": "no_huge_pages"}) as engine:
@@ -67,7 +69,8 @@ def stamp(packet: Packet) -> int:
 
 
 def late_us(packets: list[Packet], of: Trial, tsc_hz: int) -> list[float]:
-    """How much later than the most punctual one each frame was made, after the time at which the trial has it due."""
+    """How much later than the most punctual one each frame was made, after the time at which the
+    trial has it due."""
     times, first = of.times(Direction.FORWARD), stamp(packets[0])
     since_first_us = [((stamp(packet) - first) % (1 << STAMP_BITS)) / tsc_hz * 1e6 for packet in packets]
     behind = [made_us - times.due_ns(number) / 1000 for number, made_us in enumerate(since_first_us)]
@@ -76,23 +79,30 @@ def late_us(packets: list[Packet], of: Trial, tsc_hz: int) -> list[float]:
 
 @EACH
 def test_frames_are_made_when_the_pattern_has_them_due(open_capture: OpenCapture, pattern: Poisson | Bursts) -> None:
-    """By the stamps in the frames. At a constant rate most would be off by more than the limit: a second trial shows that the test can tell."""
+    """By the stamps in the frames. At a constant rate most would be off by more than the limit: a
+    second trial shows that the test can tell."""
     of_pattern, constant = (trial(made(one), stamping="every", duration_ns=500_000_000) for one in (pattern, None))
     tsc_hz, (packets, at_constant_rate) = timed(open_capture, [of_pattern, constant])
     typical_us = median(late_us(at_constant_rate, constant, tsc_hz))
     if typical_us > PUNCTUAL_US:
-        pytest.skip(f"this machine is not quiet enough: at a constant rate half the frames were made more than {typical_us:.0f} us after the most punctual one")
+        pytest.skip(
+            f"this machine is not quiet enough: at a constant rate half the frames were made more than {typical_us:.0f}"
+            " us after the most punctual one"
+        )
     assert median(late_us(packets, of_pattern, tsc_hz)) < PUNCTUAL_US
     assert median(late_us(at_constant_rate, of_pattern, tsc_hz)) > PUNCTUAL_US
 
 
 def test_gaps_between_captured_frames_are_exponential(open_capture: OpenCapture) -> None:
-    """Kolmogorov-Smirnov on the times at which the driver took the frames; at a constant rate the same test rejects."""
+    """Kolmogorov-Smirnov on the times at which the driver took the frames; at a constant rate the
+    same test rejects."""
     of_pattern, constant = (trial(made(one), duration_ns=2_000_000_000) for one in (Poisson(), None))
     taken, at_constant_rate = captured(open_capture, [of_pattern, constant])
     even = gaps_s(at_constant_rate) * RATE_FPS
     if np.median(np.abs(even - 1)) * 1e6 / RATE_FPS > PUNCTUAL_US / 4:
-        pytest.skip("this machine is not quiet enough: at a constant rate half the gaps are off by a quarter of a millisecond")
+        pytest.skip(
+            "this machine is not quiet enough: at a constant rate half the gaps are off by a quarter of a millisecond"
+        )
     assert distance_from_exponential(gaps_s(taken) * RATE_FPS) < KOLMOGOROV
     assert distance_from_exponential(even) > 5 * KOLMOGOROV
 
@@ -102,7 +112,8 @@ KOLMOGOROV = 2.3
 
 
 def distance_from_exponential(sample: np.ndarray[Any, np.dtype[np.float64]]) -> float:
-    """Kolmogorov's and Smirnov's distance from the distribution with mean 1, times the root of the sample's size."""
+    """Kolmogorov's and Smirnov's distance from the distribution with mean 1, times the root of the
+    sample's size."""
     size, expected = len(sample), 1 - np.exp(-np.sort(sample))
     steps = np.arange(size + 1) / size
     return float(max(np.max(steps[1:] - expected), np.max(expected - steps[:-1])) * size**0.5)

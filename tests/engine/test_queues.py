@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several queues of a port: several senders and receivers of a direction are one, in what is sent and in what is counted.
+"""Several queues of a port: several senders and receivers of a direction are one, in what is sent
+and in what is counted.
 
 On few cores several roles share one, which changes nothing but the speed.
 """
@@ -41,15 +42,25 @@ def test_senders_and_receivers_count_together(open_engine: OpenEngine, tmp_path:
         spreads = [warning for warning in environment["warnings"] if "in its own way" in warning]
         assert len(spreads) == (2 if queues > 1 else 0)
         files = {"forward": str(tmp_path / "forward.npy")}
-        every = engine.run(trial(one, reversed_stream(one), stamping="every", delays_files=files, frame_timeout_ns=10**9))
+        every = engine.run(
+            trial(one, reversed_stream(one), stamping="every", delays_files=files, frame_timeout_ns=10**9)
+        )
         tagged = engine.run(trial(one, None, stamping="tagged", tagged={"count": 77, "after_ns": 50_000_000}))
-        changing = engine.run(trial(one.model_copy(update={"then": RateChange(rate_fps=10_000, after_ns=100_000_000)}), None))
+        changing = engine.run(
+            trial(one.model_copy(update={"then": RateChange(rate_fps=10_000, after_ns=100_000_000)}), None)
+        )
     for counts in every.directions().values():
         expect_all(counts, 4000)
         assert counts.stamped_sent == counts.stamped_received == 4000
         assert (counts.ipdv_us is not None) == (queues == 1)
         assert counts.arrivals is not None
-        assert 0 <= counts.arrivals.first_s <= counts.arrivals.silence_from_s <= counts.arrivals.silence_to_s <= counts.arrivals.last_s
+        assert (
+            0
+            <= counts.arrivals.first_s
+            <= counts.arrivals.silence_from_s
+            <= counts.arrivals.silence_to_s
+            <= counts.arrivals.last_s
+        )
     delays = np.load(files["forward"])
     assert sorted(delays["sequence"]) == list(range(4000))
     assert tagged.forward is not None
@@ -81,12 +92,15 @@ def test_a_trial_ends_when_the_last_sender_has_given_up(open_engine: OpenEngine)
 
 
 def sent_by(open_engine: OpenEngine, directory: Path, queues: int, one: Trial, **opened: Any) -> list[bytes]:
-    """The frames that so many senders send, by their number; the bytes of time stamps, and of checksums over them, only whether they are there."""
+    """The frames that so many senders send, by their number; the bytes of time stamps, and of
+    checksums over them, only whether they are there."""
     directory.mkdir()
     files = [directory / f"{queue}.pcap" for queue in range(queues)]
     left = {"port": "vdev:net_pcap_left" + "".join(f",tx_pcap={file}" for file in files), "mac": "02:00:00:00:00:01"}
     others = "".join(f",tx_pcap={directory / f'back{queue}.pcap'}" for queue in range(queues))
-    with open_engine(left, {"port": "vdev:net_pcap_right" + others, "mac": "02:00:00:00:00:02"}, queues=queues, **opened) as engine:
+    with open_engine(
+        left, {"port": "vdev:net_pcap_right" + others, "mac": "02:00:00:00:00:02"}, queues=queues, **opened
+    ) as engine:
         result = engine.run(one)
     assert result.forward is not None
     assert result.forward.sent == result.forward.intended
@@ -100,7 +114,9 @@ def sent_by(open_engine: OpenEngine, directory: Path, queues: int, one: Trial, *
             assert number not in frames
             stamped = data[tag + 13 : tag + 18] != bytes(5)
             checksum_at = tag - 2
-            frames[number] = data if not stamped else data[:checksum_at] + b"stamped" + data[tag : tag + 13] + data[tag + 18 :]
+            frames[number] = (
+                data if not stamped else data[:checksum_at] + b"stamped" + data[tag : tag + 13] + data[tag + 18 :]
+            )
     assert sorted(frames) == list(range(result.forward.sent))
     return [frames[number] for number in sorted(frames)]
 
@@ -117,7 +133,10 @@ def sent_by(open_engine: OpenEngine, directory: Path, queues: int, one: Trial, *
     [
         pytest.param({"mode": FieldMode.RANDOM, "networks": 256}, id="random"),
         pytest.param({"mode": FieldMode.INCREASING, "background": frame(6, 90), "n": 7, "m": 3}, id="increasing-mixed"),
-        pytest.param({"mode": FieldMode.DECREASING, "then": RateChange(rate_fps=1000, after_ns=100_000_001)}, id="decreasing-changing"),
+        pytest.param(
+            {"mode": FieldMode.DECREASING, "then": RateChange(rate_fps=1000, after_ns=100_000_001)},
+            id="decreasing-changing",
+        ),
         pytest.param({"pattern": Poisson()}, id="poisson"),
     ],
 )

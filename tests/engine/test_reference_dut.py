@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference DUT between two capture files, judged by scapy, which knows nothing of our code: what it translates (RFC 7915), byte by byte. No root."""
+"""The reference DUT between two capture files, judged by scapy, which knows nothing of our code:
+what it translates (RFC 7915), byte by byte. No root."""
 
 from __future__ import annotations
 
@@ -36,18 +37,29 @@ def open_request(tmp_path: Path, **translator: Any) -> dict[str, Any]:
         "right": side("right"),
         "to_left": {"routes6": ["2001:2::/56"]},
         "to_right": {"routes4": ["198.19.0.0/16", "203.0.113.0/24"], "routes6": ["2001:2:0:8000::/56"]},
-        "translator": {**routes, "mappings": [{"ipv4": four, "ipv6": six} for four, six in MAPPINGS.items()], "prefix": f"{EMBEDDED}/96", **translator},
+        "translator": {
+            **routes,
+            "mappings": [{"ipv4": four, "ipv6": six} for four, six in MAPPINGS.items()],
+            "prefix": f"{EMBEDDED}/96",
+            **translator,
+        },
         "memory": "no_huge_pages",
     }
 
 
-def passed(tmp_path: Path, packets: dict[str, list[Packet]], **translator: Any) -> tuple[dict[str, list[Packet]], dict[str, Any]]:
+def passed(
+    tmp_path: Path, packets: dict[str, list[Packet]], **translator: Any
+) -> tuple[dict[str, list[Packet]], dict[str, Any]]:
     """What leaves by each side when ``packets`` come in, and the DUT's counters."""
     program = find_program(PROGRAM, VARIABLE)
     if program is None:
         pytest.skip(f"{PROGRAM} is not built")
     for side, arriving in packets.items():
-        wrpcap(str(tmp_path / f"{side}-in.pcap"), [Ether(dst=MACS[side], src=TESTERS[side]) / packet for packet in arriving], linktype=1)
+        wrpcap(
+            str(tmp_path / f"{side}-in.pcap"),
+            [Ether(dst=MACS[side], src=TESTERS[side]) / packet for packet in arriving],
+            linktype=1,
+        )
     process = EngineProcess([program])
     try:
         process.send({"id": 1, "method": "open", "params": open_request(tmp_path, **translator)})
@@ -64,7 +76,10 @@ def until_all_were_received(process: EngineProcess, expected: dict[str, int]) ->
     while True:
         process.send({"id": 2, "method": "counters"})
         counters = process.receive(20)
-        if all(counters[direction]["received"] == count and counters[direction]["held"] == 0 for direction, count in expected.items()):
+        if all(
+            counters[direction]["received"] == count and counters[direction]["held"] == 0
+            for direction, count in expected.items()
+        ):
             return counters
         assert time.monotonic() < deadline, counters
         time.sleep(0.01)
@@ -80,7 +95,10 @@ def transport(rng: random.Random, version: int) -> Packet:
     data = Raw(rng.randbytes(rng.choice([0, 1, 2, 17, 18, 100, 1200])))
     ports = {"sport": rng.randrange(1, 65536), "dport": rng.randrange(1, 65536)}
     numbers = {"id": rng.randrange(65536), "seq": rng.randrange(65536)}
-    echo = {4: (ICMP(type=8, **numbers), ICMP(type=0, **numbers)), 6: (ICMPv6EchoRequest(**numbers), ICMPv6EchoReply(**numbers))}
+    echo = {
+        4: (ICMP(type=8, **numbers), ICMP(type=0, **numbers)),
+        6: (ICMPv6EchoRequest(**numbers), ICMPv6EchoReply(**numbers)),
+    }
     return rng.choice([UDP(**ports), TCP(**ports, seq=rng.randrange(2**32)), *echo[version]]) / data
 
 
@@ -113,7 +131,10 @@ def test_ipv6_becomes_the_ipv4_that_scapy_builds(tmp_path: Path) -> None:
         source, destination = rng.choice(["198.18.0.2", "198.18.7.2"]), rng.choice(["198.19.0.2", "203.0.113.9"])
         inner, hops, traffic_class = transport(rng, 6), rng.randrange(2, 256), rng.randrange(256)
         arriving.append(IPv6(src=six(source), dst=six(destination), hlim=hops, tc=traffic_class) / inner)
-        expected.append(IP(src=source, dst=destination, ttl=hops - 1, tos=traffic_class, id=number, flags=0) / other_version(inner, 4))
+        expected.append(
+            IP(src=source, dst=destination, ttl=hops - 1, tos=traffic_class, id=number, flags=0)
+            / other_version(inner, 4)
+        )
     left, counters = passed(tmp_path, {"left": arriving, "right": []})
     assert [ip_bytes(frame) for frame in left["right"]] == [bytes(packet) for packet in expected]
     assert {(frame.src, frame.dst) for frame in left["right"]} == {(MACS["right"], TESTERS["right"])}
@@ -126,8 +147,13 @@ def test_ipv4_becomes_the_ipv6_that_scapy_builds(tmp_path: Path) -> None:
     for _ in range(COUNT):
         source, destination = rng.choice(["198.19.0.2", "203.0.113.9"]), rng.choice(["198.18.0.2", "198.18.7.2"])
         inner, hops, tos = transport(rng, 4), rng.randrange(2, 256), rng.randrange(256)
-        arriving.append(IP(src=source, dst=destination, ttl=hops, tos=tos, flags=rng.choice(["DF", 0]), id=rng.randrange(65536)) / inner)
-        expected.append(IPv6(src=six(source), dst=six(destination), hlim=hops - 1, tc=tos, fl=0) / other_version(inner, 6))
+        arriving.append(
+            IP(src=source, dst=destination, ttl=hops, tos=tos, flags=rng.choice(["DF", 0]), id=rng.randrange(65536))
+            / inner
+        )
+        expected.append(
+            IPv6(src=six(source), dst=six(destination), hlim=hops - 1, tc=tos, fl=0) / other_version(inner, 6)
+        )
     left, counters = passed(tmp_path, {"left": [], "right": arriving})
     assert [ip_bytes(frame) for frame in left["left"]] == [bytes(packet) for packet in expected]
     assert counters["reverse"]["translated"] == counters["reverse"]["forwarded"] == COUNT
@@ -166,13 +192,17 @@ def test_what_is_refused_is_counted_by_cause(tmp_path: Path) -> None:
     left, counters = passed(tmp_path, {"left": [], "right": [make() for _, make in REFUSED]})
     assert left["left"] == []
     causes = [cause for cause, _ in REFUSED]
-    assert {cause: count for cause, count in counters["reverse"]["lost"].items() if count} == {cause: causes.count(cause) for cause in causes}
+    assert {cause: count for cause, count in counters["reverse"]["lost"].items() if count} == {
+        cause: causes.count(cause) for cause in causes
+    }
 
 
 BAD_REQUESTS = [
     pytest.param({"method": "counters"}, "not_open", None, id="not open"),
     pytest.param({"method": "run"}, "bad_request", "method", id="no such method"),
-    pytest.param({"method": "open", "params": {"left": {"port": "null"}}}, "bad_request", "params.to_left", id="no routes"),
+    pytest.param(
+        {"method": "open", "params": {"left": {"port": "null"}}}, "bad_request", "params.to_left", id="no routes"
+    ),
 ]
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine against itself: two ports joined in memory. What one sends the other must count, to the frame, in every composition."""
+"""The engine against itself: two ports joined in memory. What one sends the other must count, to
+the frame, in every composition."""
 
 from __future__ import annotations
 
@@ -21,13 +22,25 @@ from .streams import frame, stream, trial
 def reversed_stream(one: Stream) -> Stream:
     """The same from right to left."""
     swap = {"foreground": one.foreground, "background": one.background}
-    turned = {name: part and part.model_copy(update={"source": part.destination, "destination": part.source}) for name, part in swap.items()}
+    turned = {
+        name: part and part.model_copy(update={"source": part.destination, "destination": part.source})
+        for name, part in swap.items()
+    }
     return one.model_copy(update=turned)
 
 
 COMPOSITIONS = [
-    pytest.param(version, mode, networks, stamping, mixed, id=f"ipv{version}-{mode}-{networks}-{stamping}-{'mixed' if mixed else 'foreground'}")
-    for version, mode, networks, stamping, mixed in itertools.product((4, 6), (FieldMode.FIXED, FieldMode.RANDOM), (1, 256), ("none", "every"), (False, True))
+    pytest.param(
+        version,
+        mode,
+        networks,
+        stamping,
+        mixed,
+        id=f"ipv{version}-{mode}-{networks}-{stamping}-{'mixed' if mixed else 'foreground'}",
+    )
+    for version, mode, networks, stamping, mixed in itertools.product(
+        (4, 6), (FieldMode.FIXED, FieldMode.RANDOM), (1, 256), ("none", "every"), (False, True)
+    )
 ]
 
 
@@ -40,8 +53,17 @@ def ring_engine(command: EngineCommand) -> Iterator[EngineTester]:
 
 
 @pytest.mark.parametrize(("version", "mode", "networks", "stamping", "mixed"), COMPOSITIONS)
-def test_every_composition_arrives(ring_engine: EngineTester, version: int, mode: FieldMode, networks: int, stamping: str, mixed: bool) -> None:
-    one = stream(version, 84, mode=mode, networks=networks, rate_fps=20_000, **({"background": frame(6, 84), "n": 4, "m": 3} if mixed else {}))
+def test_every_composition_arrives(
+    ring_engine: EngineTester, version: int, mode: FieldMode, networks: int, stamping: str, mixed: bool
+) -> None:
+    one = stream(
+        version,
+        84,
+        mode=mode,
+        networks=networks,
+        rate_fps=20_000,
+        **({"background": frame(6, 84), "n": 4, "m": 3} if mixed else {}),
+    )
     result = ring_engine.run(trial(one, reversed_stream(one), stamping=stamping))
     for counts in result.directions().values():
         assert counts.intended == counts.sent == counts.received == 4000
@@ -61,7 +83,8 @@ def test_one_direction_leaves_the_other_out(open_engine: OpenEngine) -> None:
 
 
 def test_many_trials_on_one_engine_do_not_meet(open_engine: OpenEngine) -> None:
-    """Without a drain the last frames of a trial arrive in the next: they are stale there, never lost and found."""
+    """Without a drain the last frames of a trial arrive in the next: they are stale there, never
+    lost and found."""
     with open_engine("ring", "ring") as engine:
         missing = 0
         for number in range(10):
@@ -149,9 +172,14 @@ def test_roles_are_placed_and_said(open_engine: OpenEngine) -> None:
     assert any("huge pages" in warning for warning in environment["warnings"])
 
 
-@pytest.mark.parametrize(("frames", "rate_fps"), [(1, 1_000_000_000), (1, 7), (64, 1_000_000), (1000, 148_809)], ids=str)
-def test_a_burst_has_exactly_its_frames_however_short_it_is(ring_engine: EngineTester, frames: int, rate_fps: int) -> None:
-    """Frame k is due at k / rate, so the last of a burst is due before its sending time ends and no other is."""
+@pytest.mark.parametrize(
+    ("frames", "rate_fps"), [(1, 1_000_000_000), (1, 7), (64, 1_000_000), (1000, 148_809)], ids=str
+)
+def test_a_burst_has_exactly_its_frames_however_short_it_is(
+    ring_engine: EngineTester, frames: int, rate_fps: int
+) -> None:
+    """Frame k is due at k / rate, so the last of a burst is due before its sending time ends and no
+    other is."""
     one = stream(4, 84, rate_fps=rate_fps)
     result = ring_engine.run(trial(one, reversed_stream(one), duration_ns=frames * 10**9 // rate_fps))
     for counts in result.directions().values():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What siitperf-tp sends, and what ``dutperf trial`` sends with the same file converted: captured, and compared byte for byte."""
+"""What siitperf-tp sends, and what ``dutperf trial`` sends with the same file converted: captured,
+and compared byte for byte."""
 
 from __future__ import annotations
 
@@ -15,21 +16,46 @@ from dutperf.tester.engine import EngineCommand
 from siitperf_files import MACS, ROUTER, TRANSLATOR, link_commands, with_lines
 
 FILES = {
-    "translator with background": (with_lines(TRANSLATOR + MACS, "Num-R-Nets 256", "Rev-var-sport 2", "Rev-sport-max 5000"), "128 400 1 0 10 7", "128"),
-    "router with varying addresses": (ROUTER + MACS + "IP-L-var 3\nIP-L-min 1\nIP-L-max 0xff\nIPv4-L-offset 2\n", "84 400 1 0 2 2", "64"),
+    "translator with background": (
+        with_lines(TRANSLATOR + MACS, "Num-R-Nets 256", "Rev-var-sport 2", "Rev-sport-max 5000"),
+        "128 400 1 0 10 7",
+        "128",
+    ),
+    "router with varying addresses": (
+        ROUTER + MACS + "IP-L-var 3\nIP-L-min 1\nIP-L-max 0xff\nIPv4-L-offset 2\n",
+        "84 400 1 0 2 2",
+        "64",
+    ),
 }
 
 
 @pytest.mark.usefixtures("command")
 @pytest.mark.parametrize(("text", "arguments", "size"), FILES.values(), ids=FILES)
-def test_a_converted_file_and_its_original_give_the_same_frames(text: str, arguments: str, size: str, tmp_path: Path, command: EngineCommand) -> None:
+def test_a_converted_file_and_its_original_give_the_same_frames(
+    text: str, arguments: str, size: str, tmp_path: Path, command: EngineCommand
+) -> None:
     (tmp_path / "siitperf.conf").write_text(text)
     link_commands(tmp_path)
     mix = ":".join(arguments.split()[-2:])
     original = _captured(tmp_path / "original", command, ["build/siitperf-tp", *arguments.split()])
     converted = _environment(tmp_path / "converted", command)
     (tmp_path / "ours.yaml").write_bytes(_run(tmp_path, [sys.executable, "-m", "dutperf", "convert"], converted))
-    ours = [sys.executable, "-m", "dutperf", "trial", "--config", "ours.yaml", "--frame-size", size, "--rate", "400", "--duration", "1", "--drain", "0"]
+    ours = [
+        sys.executable,
+        "-m",
+        "dutperf",
+        "trial",
+        "--config",
+        "ours.yaml",
+        "--frame-size",
+        size,
+        "--rate",
+        "400",
+        "--duration",
+        "1",
+        "--drain",
+        "0",
+    ]
     again = _captured(tmp_path / "converted", command, [*ours, "--foreground", mix, "--seed", "7"])
     assert [len(frames) for frames in original] == [400, 400]
     assert again == original

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time stamps: which frames carry one, what the delays say, and what is counted as late or lost (RFC 8219 7.2 and 7.3)."""
+"""Time stamps: which frames carry one, what the delays say, and what is counted as late or lost
+(RFC 8219 7.2 and 7.3)."""
 
 from __future__ import annotations
 
@@ -21,11 +22,16 @@ from .test_frames import OpenCapture, payload, sent_frames
 
 def stamped_numbers(open_capture: OpenCapture, count: int, after_ns: int) -> list[int]:
     """Numbers of the frames with a stamp, of 400 in a fifth of a second."""
-    packets = sent_frames(open_capture, stream(4, 64), stamping="tagged", tagged=Tagged(count=count, after_ns=after_ns), burst=7)
+    packets = sent_frames(
+        open_capture, stream(4, 64), stamping="tagged", tagged=Tagged(count=count, after_ns=after_ns), burst=7
+    )
     return [number for number, packet in enumerate(packets) if payload(packet)[13:18] != bytes(5)]
 
 
-@pytest.mark.parametrize(("count", "after_ns", "first"), [(400, 0, 0), (100, 0, 0), (7, 0, 0), (1, 0, 0), (200, 100_000_000, 200), (2, 199_000_000, 398)])
+@pytest.mark.parametrize(
+    ("count", "after_ns", "first"),
+    [(400, 0, 0), (100, 0, 0), (7, 0, 0), (1, 0, 0), (200, 100_000_000, 200), (2, 199_000_000, 398)],
+)
 def test_tagged_frames_are_spread_evenly(open_capture: OpenCapture, count: int, after_ns: int, first: int) -> None:
     numbers = stamped_numbers(open_capture, count, after_ns)
     parts = [first + part * (400 - first) // count for part in range(count + 1)]
@@ -34,7 +40,8 @@ def test_tagged_frames_are_spread_evenly(open_capture: OpenCapture, count: int, 
 
 
 def test_tagged_frames_are_at_no_fixed_distance(open_capture: OpenCapture) -> None:
-    """So that they cannot fall into step with what a DUT does every so many frames; the same seed tags the same frames."""
+    """So that they cannot fall into step with what a DUT does every so many frames; the same seed
+    tags the same frames."""
     numbers = stamped_numbers(open_capture, 40, 0)
     assert len({number % 10 for number in numbers}) > 5
 
@@ -65,7 +72,9 @@ def test_tagged_frames_give_delays_and_no_changes_of_delay(open_engine: OpenEngi
     assert result.forward.ipdv_us is None
 
 
-@pytest.mark.parametrize("stamping", [{"stamping": "every"}, {"stamping": "tagged", "tagged": Tagged(count=20, after_ns=0)}])
+@pytest.mark.parametrize(
+    "stamping", [{"stamping": "every"}, {"stamping": "tagged", "tagged": Tagged(count=20, after_ns=0)}]
+)
 def test_lost_frames_count_as_told(open_engine: OpenEngine, stamping: dict[str, object]) -> None:
     result = on_ports(open_engine, "null", lost_delay_ns=3_000_000, **stamping)
     assert result.forward is not None
@@ -82,8 +91,13 @@ def test_a_frame_later_than_the_timeout_is_not_received(open_engine: OpenEngine,
     assert (result.forward.late, result.forward.lost, result.forward.received) == (late, late, 400 - late)
 
 
-@pytest.mark.parametrize(("stamping", "count"), [({"stamping": "every"}, 400), ({"stamping": "tagged", "tagged": Tagged(count=50, after_ns=0)}, 50)])
-def test_every_delay_is_in_the_file_and_agrees_with_the_figures(open_engine: OpenEngine, tmp_path: Path, stamping: dict[str, object], count: int) -> None:
+@pytest.mark.parametrize(
+    ("stamping", "count"),
+    [({"stamping": "every"}, 400), ({"stamping": "tagged", "tagged": Tagged(count=50, after_ns=0)}, 50)],
+)
+def test_every_delay_is_in_the_file_and_agrees_with_the_figures(
+    open_engine: OpenEngine, tmp_path: Path, stamping: dict[str, object], count: int
+) -> None:
     path = tmp_path / "made" / "delays.npy"
     result = on_ports(open_engine, "ring", delays_files=DelaysFiles(forward=str(path)), **stamping)
     assert result.forward is not None
@@ -104,7 +118,9 @@ def test_every_delay_is_in_the_file_and_agrees_with_the_figures(open_engine: Ope
 
 def test_lost_frames_are_not_in_the_file(open_engine: OpenEngine, tmp_path: Path) -> None:
     path = tmp_path / "delays.npy"
-    result = on_ports(open_engine, "null", lost_delay_ns=3_000_000, stamping="every", delays_files=DelaysFiles(forward=str(path)))
+    result = on_ports(
+        open_engine, "null", lost_delay_ns=3_000_000, stamping="every", delays_files=DelaysFiles(forward=str(path))
+    )
     assert result.forward is not None
     assert result.forward.delays_file == DelaysWritten(written=0, unwritten=0)
     assert len(np.load(path)) == 0

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports that a socket joins to another process, which none of the project's code made: testpmd's own ends of vhost-user and memif.
+"""Ports that a socket joins to another process, which none of the project's code made: testpmd's
+own ends of vhost-user and memif.
 
-A busy machine starves either side. What is right holds all the same: each frame was received, or found the DUT's queue full, or the trial is invalid.
+A busy machine starves either side. What is right holds all the same: each frame was received, or
+found the DUT's queue full, or the trial is invalid.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ QUEUE = 1024
 """Frames that the tester puts into a queue of its own making before it finds it full."""
 LONGEST_QUEUE = 4096
 """... where the ring is packed."""
-needs_testpmd = pytest.mark.skipif(shutil.which("dpdk-testpmd") is None, reason="dpdk-testpmd is not installed (scripts/setup dev)")
+needs_testpmd = pytest.mark.skipif(
+    shutil.which("dpdk-testpmd") is None, reason="dpdk-testpmd is not installed (scripts/setup dev)"
+)
 
 
 @pytest.fixture
@@ -46,12 +50,16 @@ def both_ways(engine: EngineTester, **members: object) -> TrialResult:
 
 
 def check(result: TrialResult) -> bool:
-    """Whether all arrived. Every frame was sent, and where those are that did not arrive is known: lost at the DUT's input, or still in its queue."""
+    """Whether all arrived. Every frame was sent, and where those are that did not arrive is known:
+    lost at the DUT's input, or still in its queue."""
     for counts in result.directions().values():
         assert (counts.duplicates, counts.out_of_order, counts.damaged, counts.tester_drops) == (0, 0, 0, {})
         assert counts.receive_backlog is not None
         assert result.verdict is Verdict.INVALID or counts.sent == counts.intended
-        assert counts.receive_backlog.frames > counts.receive_backlog.ring / 2 or 0 <= counts.lost - counts.dut_input_drops <= LONGEST_QUEUE
+        assert (
+            counts.receive_backlog.frames > counts.receive_backlog.ring / 2
+            or 0 <= counts.lost - counts.dut_input_drops <= LONGEST_QUEUE
+        )
     return all(counts.received == counts.sent for counts in result.directions().values())
 
 
@@ -72,7 +80,10 @@ SWITCHES = [
 def test_a_switch_that_listens_is_joined(open_engine: OpenEngine, folder: Path, device: str, port: str) -> None:
     sockets = [folder / side for side in ("left", "right")]
     devices = [device.format(n=n, s=path) for n, path in enumerate(sockets)]
-    with running_testpmd(folder, *devices), open_engine(*(port.format(s=path) for path in sockets), **cores()) as engine:
+    with (
+        running_testpmd(folder, *devices),
+        open_engine(*(port.format(s=path) for path in sockets), **cores()) as engine,
+    ):
         assert engine.environment()["left"]["link_up"]
         check_until_all_arrive(engine)
 
@@ -97,7 +108,9 @@ def test_a_switch_that_connects_is_waited_for(open_engine: OpenEngine, folder: P
         opened: list[object] = []
         opening = threading.Thread(target=lambda: opened.append(engine.environment()))
         opening.start()
-        first_made = sockets[:1] if "server=1" in port else sockets  # such a port waits for the switch before the next one is opened
+        first_made = (
+            sockets[:1] if "server=1" in port else sockets
+        )  # such a port waits for the switch before the next one is opened
         await_true(lambda: all(made_at(path) not in (0, left[path]) for path in first_made), "the tester listens")
         with running_testpmd(folder, *devices):
             opening.join(60)
@@ -121,16 +134,23 @@ def test_queues_are_as_many_as_the_switch_has(open_engine: OpenEngine, folder: P
     sockets = [folder / side for side in ("left", "right")]
     devices = [f"net_vhost{n},iface={path},queues=2" for n, path in enumerate(sockets)]
     ports = [f"virtio_user:{path}" for path in sockets]
-    with running_testpmd(folder, *devices, options=("--rxq=2", "--txq=2")), open_engine(*ports, queues=2, **cores()) as engine:
+    with (
+        running_testpmd(folder, *devices, options=("--rxq=2", "--txq=2")),
+        open_engine(*ports, queues=2, **cores()) as engine,
+    ):
         check_until_all_arrive(engine)
 
 
 @needs_testpmd
 def test_what_a_switch_does_not_fetch_is_its_loss(open_engine: OpenEngine, folder: Path) -> None:
-    """It has a link and does not forward: its queues fill, and what finds no room is lost at its input."""
+    """It has a link and does not forward: its queues fill, and what finds no room is lost at its
+    input."""
     sockets = [folder / side for side in ("left", "right")]
     devices = [f"net_vhost{n},iface={path}" for n, path in enumerate(sockets)]
-    with running_testpmd(folder, *devices, forwards=False), open_engine(*(f"virtio_user:{path}" for path in sockets), **cores()) as engine:
+    with (
+        running_testpmd(folder, *devices, forwards=False),
+        open_engine(*(f"virtio_user:{path}" for path in sockets), **cores()) as engine,
+    ):
         result = both_ways(engine)
     for counts in result.directions().values():
         assert counts.lost == counts.sent == counts.intended
@@ -142,17 +162,25 @@ def test_what_a_switch_does_not_fetch_is_its_loss(open_engine: OpenEngine, folde
 def test_a_switch_that_ends_makes_the_trial_invalid(open_engine: OpenEngine, folder: Path) -> None:
     sockets = [folder / side for side in ("left", "right")]
     devices = [f"net_vhost{n},iface={path}" for n, path in enumerate(sockets)]
-    with running_testpmd(folder, *devices) as switch, open_engine(*(f"virtio_user:{path}" for path in sockets), **cores()) as engine:
+    with (
+        running_testpmd(folder, *devices) as switch,
+        open_engine(*(f"virtio_user:{path}" for path in sockets), **cores()) as engine,
+    ):
         check(both_ways(engine))
         threading.Timer(0.1, switch.kill).start()
         results = (both_ways(engine, trial=number) for number in range(2, 100))
-        first = next(result for result in results if result.link_changes.left or not result.link_up.left)  # when the kernel has closed its sockets
+        first = next(
+            result for result in results if result.link_changes.left or not result.link_up.left
+        )  # when the kernel has closed its sockets
     assert first.verdict is Verdict.INVALID
     assert "link_down" in {cause.code for cause in first.causes}
 
 
 def test_a_socket_that_is_not_there_is_named(open_engine: OpenEngine, folder: Path) -> None:
-    with open_engine(f"virtio_user:{folder}/none", "null") as engine, pytest.raises(TesterError, match=f"no socket {folder}/none") as caught:
+    with (
+        open_engine(f"virtio_user:{folder}/none", "null") as engine,
+        pytest.raises(TesterError, match=f"no socket {folder}/none") as caught,
+    ):
         engine.environment()
     assert (caught.value.code, caught.value.field) == ("port_unavailable", "left.port")
 
@@ -160,7 +188,10 @@ def test_a_socket_that_is_not_there_is_named(open_engine: OpenEngine, folder: Pa
 @pytest.mark.parametrize(("port", "said"), [("virtio_user:{s}", "nobody listens"), ("memif:{s}", "nobody listens")])
 def test_a_socket_whose_program_has_ended_is_named(open_engine: OpenEngine, folder: Path, port: str, said: str) -> None:
     leave_behind(folder / "dead", socket.SOCK_SEQPACKET if port.startswith("memif") else socket.SOCK_STREAM)
-    with open_engine(port.format(s=folder / "dead"), "null") as engine, pytest.raises(TesterError, match=said) as caught:
+    with (
+        open_engine(port.format(s=folder / "dead"), "null") as engine,
+        pytest.raises(TesterError, match=said) as caught,
+    ):
         engine.environment()
     assert (caught.value.code, caught.value.field) == ("port_unavailable", "left.port")
 
@@ -176,9 +207,19 @@ def test_who_never_answers_is_not_waited_for_for_ever(open_engine: OpenEngine, f
 
 
 @pytest.mark.parametrize(
-    ("port", "code"), [("virtio_user:{s},server=1", "port_unavailable"), ("vhost_user:{s}", "link_down"), ("memif:{s},role=server", "link_down")]
+    ("port", "code"),
+    [
+        ("virtio_user:{s},server=1", "port_unavailable"),
+        ("vhost_user:{s}", "link_down"),
+        ("memif:{s},role=server", "link_down"),
+    ],
 )
-def test_who_never_comes_is_not_waited_for_for_ever(open_engine: OpenEngine, folder: Path, port: str, code: str) -> None:
-    with open_engine(port.format(s=folder / "alone"), "null", link_timeout_ms=300) as engine, pytest.raises(TesterError) as caught:
+def test_who_never_comes_is_not_waited_for_for_ever(
+    open_engine: OpenEngine, folder: Path, port: str, code: str
+) -> None:
+    with (
+        open_engine(port.format(s=folder / "alone"), "null", link_timeout_ms=300) as engine,
+        pytest.raises(TesterError) as caught,
+    ):
         engine.environment()
     assert (caught.value.code, caught.value.field) == (code, "left.port")

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An engine for tests of its client: a program that speaks the protocol, behaves as its first argument says, and sends no frames.
+"""An engine for tests of its client: a program that speaks the protocol, behaves as its first
+argument says, and sends no frames.
 
-``replay:NAME`` answers as the golden transcript has it, and ends with status 9 where the client does not say what stands there.
-Every other name is a method of :class:`Engine` that answers ``run`` in one way, most of them a bad one. $FAKE_ENGINE_STARTS counts the starts.
+``replay:NAME`` answers as the golden transcript has it, and ends with status 9 where the client
+does not say what stands there. Every other name is a method of :class:`Engine` that answers ``run``
+in one way, most of them a bad one. $FAKE_ENGINE_STARTS counts the starts.
 """
 
 from __future__ import annotations
@@ -77,7 +79,11 @@ class Engine:
 
     def result(self, request: int, trial: dict[str, Any], outcome: str = "completed", **changes: Any) -> None:
         directions = {name: counts(trial, name) | changes for name in ("forward", "reverse") if name in trial}
-        links = {"link_changes": {"left": 0, "right": 0}, "link_up": {"left": True, "right": True}, "dut_answered": {"left": True, "right": True}}
+        links = {
+            "link_changes": {"left": 0, "right": 0},
+            "link_up": {"left": True, "right": True},
+            "dut_answered": {"left": True, "right": True},
+        }
         links["link_down"] = {"left": False, "right": False}
         say(request, "result", trial=trial["trial"], outcome=outcome, **links, **directions)
 
@@ -86,8 +92,14 @@ def counts(trial: dict[str, Any], direction: str) -> dict[str, Any]:
     """Everything was sent in time and arrived."""
     sent = -(-trial[direction]["rate_fps"] * trial["duration_ns"] // 1_000_000_000)
     quantiles = {"p50": 1.0, "p99": 2.0, "p999": 3.0, "max": 4.0}
-    stamped = {"none": None, "every": sent, "tagged": trial.get("tagged", {}).get("count")}[trial.get("stamping", "none")]
-    delays = {} if stamped is None else {"delay_us": {"min": 0.5, **quantiles}, "stamped_sent": stamped, "stamped_received": stamped, "late": 0}
+    stamped = {"none": None, "every": sent, "tagged": trial.get("tagged", {}).get("count")}[
+        trial.get("stamping", "none")
+    ]
+    delays = (
+        {}
+        if stamped is None
+        else {"delay_us": {"min": 0.5, **quantiles}, "stamped_sent": stamped, "stamped_received": stamped, "late": 0}
+    )
     return {
         "intended": sent,
         "sent": sent,
@@ -155,7 +167,8 @@ class Killed(Engine):
 
 
 class Hangs(Engine):
-    """Its first life says nothing any more once a trial runs, and obeys neither the end of input nor SIGTERM."""
+    """Its first life says nothing any more once a trial runs, and obeys neither the end of input
+    nor SIGTERM."""
 
     def run(self, request: int, trial: dict[str, Any]) -> None:
         if self.starts > 1:
@@ -198,7 +211,13 @@ class Unhelpful(Engine):
     def open(self, request: int, params: Any) -> None:
         missing = params.get("hardware")
         if missing:
-            say(request, "error", code="port_unavailable", message=f"the left port does not offer {missing[0]}", field="hardware")
+            say(
+                request,
+                "error",
+                code="port_unavailable",
+                message=f"the left port does not offer {missing[0]}",
+                field="hardware",
+            )
         else:
             super().open(request, params)
 

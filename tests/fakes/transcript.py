@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden transcripts (protocol/golden/README.md): reading them, comparing events with them, and making events of them."""
+"""Golden transcripts (protocol/golden/README.md): reading them, comparing events with them, and
+making events of them."""
 
 from __future__ import annotations
 
@@ -61,7 +62,13 @@ def read(name: str) -> list[Exchange]:
         if line.get("from") == "engine":
             exchanges[-1].events.append(line["message"])
         elif line.get("from") == "client":
-            exchanges.append(Exchange(line.get("raw") or json.dumps(line["message"]), line.get("message"), line.get("beyond_schema", False)))
+            exchanges.append(
+                Exchange(
+                    line.get("raw") or json.dumps(line["message"]),
+                    line.get("message"),
+                    line.get("beyond_schema", False),
+                )
+            )
         elif set(line) != {"comment"}:
             raise ValueError(f"{name}: no line of a transcript: {text}")
     return exchanges
@@ -97,7 +104,8 @@ def _difference_at(name: str, expected: dict[str, Any], actual: dict[str, Any], 
 
 
 class Script:
-    """The events that are still to come in an exchange. Different requests' events may come in any order, ``progress`` more often than shown."""
+    """The events that are still to come in an exchange. Different requests' events may come in any
+    order, ``progress`` more often than shown."""
 
     def __init__(self, events: list[dict[str, Any]]) -> None:
         self._left = list(events)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to harm the tester, its machine or its cables while it measures. Each is undone before the call returns."""
+"""Ways to harm the tester, its machine or its cables while it measures. Each is undone before the
+call returns."""
 
 from __future__ import annotations
 
@@ -19,12 +20,14 @@ from integration.measuring import Bench
 
 @dataclass(frozen=True)
 class Target:
-    """What is harmed. The engine's process id is known beforehand: to look for it takes longer than some faults last."""
+    """What is harmed. The engine's process id is known beforehand: to look for it takes longer than
+    some faults last."""
 
     bench: Bench
     engine: int
     struck: Callable[[], None]
-    """Called as soon as the engine stands still or the port is down, by what makes it so: that may have been away just before, or slow to start."""
+    """Called as soon as the engine stands still or the port is down, by what makes it so: that may
+    have been away just before, or slow to start."""
 
 
 Harm = Callable[[Target], None]
@@ -111,13 +114,17 @@ def flood(port: str, flood_s: float) -> Harm:
     """Strangers' frames fill what the tester receives in; ``port`` is the DUT's end of the cable."""
 
     def harm(target: Target) -> None:
-        subprocess.run(["ip", "netns", "exec", target.bench.dut_netns, sys.executable, "-c", _FLOOD, port, str(flood_s)], check=True)
+        subprocess.run(
+            ["ip", "netns", "exec", target.bench.dut_netns, sys.executable, "-c", _FLOOD, port, str(flood_s)],
+            check=True,
+        )
 
     return harm
 
 
 def fill_receive_socket(port: str, flood_s: float) -> Harm:
-    """The engine stands still, and its packet sockets have the least buffer that the kernel grants, until strangers' frames have filled what they hold."""
+    """The engine stands still, and its packet sockets have the least buffer that the kernel grants,
+    until strangers' frames have filled what they hold."""
 
     def harm(target: Target) -> None:
         os.kill(target.engine, signal.SIGSTOP)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tester is harmed while it measures the reference DUT: a trial then says that it is not valid, and why; or its figures are those of the DUT's counters.
+"""The tester is harmed while it measures the reference DUT: a trial then says that it is not valid,
+and why; or its figures are those of the DUT's counters.
 
-A frame that the tester lost and that a valid trial blames on the DUT is the one thing that may never happen. Every row of the table is looked at for it,
-whatever else the row wants to see. `make faults` runs all rows, `make faults COUNT=10` ten times; `make test` runs the two that are not marked. Root only.
+A frame that the tester lost and that a valid trial blames on the DUT is the one thing that may
+never happen. Every row of the table is looked at for it, whatever else the row wants to see. `make
+faults` runs all rows, `make faults COUNT=10` ten times; `make test` runs the two that are not
+marked. Root only.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
 FPS = 4_000
 ATTEMPTS = 8
-"""For what this machine may spoil by itself: a busy neighbour of ours cannot be told from one of others."""
+"""For what this machine may spoil by itself: a busy neighbour of ours cannot be told from one of
+others."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +61,18 @@ SENDER = frozenset({"sender_late", "sender_bursts", "sending_time", "unsent"})
 RECEIVER = frozenset({"tester_drops", "receiver_away"})
 PORT_DOWN = SENDER | {"tester_drops"}
 DUT = frozenset({"dut_disturbed"})
-LATE_FRAMES: dict[str, Any] = {"dut": {"delay_ms": 300}, "conditions": {"duration_s": 0.4, "drain_s": 0.5}, "after_share": 1}
+LATE_FRAMES: dict[str, Any] = {
+    "dut": {"delay_ms": 300},
+    "conditions": {"duration_s": 0.4, "drain_s": 0.5},
+    "after_share": 1,
+}
 """When the sending has ended, the DUT still holds 1,200 frames of each direction."""
 
-LATER_FRAMES: dict[str, Any] = {"dut": {"delay_ms": 1_000}, "conditions": {"duration_s": 0.4, "drain_s": 2}, "after_share": 1}
+LATER_FRAMES: dict[str, Any] = {
+    "dut": {"delay_ms": 1_000},
+    "conditions": {"duration_s": 0.4, "drain_s": 2},
+    "after_share": 1,
+}
 """Likewise, with time to make all ready for them."""
 
 LONGER = {"duration_s": 2}
@@ -78,11 +90,35 @@ FAULTS = [
         SENDER | RECEIVER | DUT,
         dut={"capacity_fps": 12_000, "queue": 10},
     ),
-    Fault("engine stopped for 5 ms, ten times", harm.stop_engine_often(0.005, 10), SENDER | RECEIVER, dut=LOSSY, may_be_valid=True),
-    Fault("engine stopped while frames are under way", harm.stop_engine(0.2), SENDER | RECEIVER, may_be_valid=True, **LATE_FRAMES),
-    Fault("engine stopped until after the end of receiving", harm.stop_engine(0.9), SENDER | RECEIVER, may_be_valid=True, **LATE_FRAMES),
+    Fault(
+        "engine stopped for 5 ms, ten times",
+        harm.stop_engine_often(0.005, 10),
+        SENDER | RECEIVER,
+        dut=LOSSY,
+        may_be_valid=True,
+    ),
+    Fault(
+        "engine stopped while frames are under way",
+        harm.stop_engine(0.2),
+        SENDER | RECEIVER,
+        may_be_valid=True,
+        **LATE_FRAMES,
+    ),
+    Fault(
+        "engine stopped until after the end of receiving",
+        harm.stop_engine(0.9),
+        SENDER | RECEIVER,
+        may_be_valid=True,
+        **LATE_FRAMES,
+    ),
     Fault("engine killed", harm.kill_engine, frozenset({"engine_died"})),
-    Fault("neighbour on the tester's core, 100 ms", harm.neighbour_of_tester(0.1), SENDER | RECEIVER, dut=LOSSY, may_be_valid=True),
+    Fault(
+        "neighbour on the tester's core, 100 ms",
+        harm.neighbour_of_tester(0.1),
+        SENDER | RECEIVER,
+        dut=LOSSY,
+        may_be_valid=True,
+    ),
     Fault(
         "neighbour on the tester's core, 300 ms, DUT at its limit",
         harm.neighbour_of_tester(0.3),
@@ -91,13 +127,27 @@ FAULTS = [
         dut={"capacity_fps": 9_000, "queue": 50},
     ),
     Fault(
-        "neighbour on the DUT's core, 300 ms", harm.neighbour_of_dut(0.3), SENDER | RECEIVER | DUT, dut={"capacity_fps": 9_000, "queue": 50}, may_be_valid=True
+        "neighbour on the DUT's core, 300 ms",
+        harm.neighbour_of_dut(0.3),
+        SENDER | RECEIVER | DUT,
+        dut={"capacity_fps": 9_000, "queue": 50},
+        may_be_valid=True,
     ),
     Fault("left port down for 300 ms", harm.port_down("tl", 0.3), PORT_DOWN, conditions=LONGER),
     Fault("right port down for 300 ms", harm.port_down("tr", 0.3), PORT_DOWN, conditions=LONGER),
-    Fault("right port down for 300 ms, one way", harm.port_down("tr", 0.3), PORT_DOWN, conditions=LONGER | {"directions": "forward"}),
+    Fault(
+        "right port down for 300 ms, one way",
+        harm.port_down("tr", 0.3),
+        PORT_DOWN,
+        conditions=LONGER | {"directions": "forward"},
+    ),
     Fault("right port down until after the end", harm.port_down("tr", 2), PORT_DOWN, conditions=LONGER),
-    Fault("receive socket full while frames are under way", harm.fill_receive_socket("dr", 1.2), frozenset({"tester_drops"}), **LATER_FRAMES),
+    Fault(
+        "receive socket full while frames are under way",
+        harm.fill_receive_socket("dr", 1.2),
+        frozenset({"tester_drops"}),
+        **LATER_FRAMES,
+    ),
     Fault("strangers' frames", harm.flood("dr", 0.3), SENDER | RECEIVER | DUT, may_be_valid=True),
 ]
 QUICK = {"engine stopped for 150 ms", "engine stopped until after the end of receiving"}
@@ -105,7 +155,9 @@ QUICK = {"engine stopped for 150 ms", "engine stopped until after the end of rec
 
 def rows() -> list[Any]:
     """The table, most of it marked."""
-    return [pytest.param(fault, id=fault.name, marks=() if fault.name in QUICK else pytest.mark.faults) for fault in FAULTS]
+    return [
+        pytest.param(fault, id=fault.name, marks=() if fault.name in QUICK else pytest.mark.faults) for fault in FAULTS
+    ]
 
 
 def truth_of(ready: Bench) -> RefDut:
@@ -121,16 +173,22 @@ def lab() -> Iterator[Bench]:
 
 
 def not_the_testers(result: TrialResult, truth: Truth) -> dict[Direction, int]:
-    """By direction: frames that the DUT lost by its own count, and those that did not get into it because of its own queues."""
+    """By direction: frames that the DUT lost by its own count, and those that did not get into it
+    because of its own queues."""
     before = {Direction.FORWARD: truth.left.lost_before, Direction.REVERSE: truth.right.lost_before}
     own = {Direction.FORWARD: truth.forward.lost_total, Direction.REVERSE: truth.reverse.lost_total}
-    return {direction: own[direction] + before[direction] + counts.dut_input_drops for direction, counts in result.directions().items()}
+    return {
+        direction: own[direction] + before[direction] + counts.dut_input_drops
+        for direction, counts in result.directions().items()
+    }
 
 
 def assert_no_false_blame(result: TrialResult, truth: Truth) -> None:
     """What a valid trial says that the DUT lost is what it lost."""
     if result.verdict is Verdict.VALID:
-        assert {direction: counts.lost for direction, counts in result.directions().items()} == not_the_testers(result, truth), (result, truth)
+        assert {direction: counts.lost for direction, counts in result.directions().items()} == not_the_testers(
+            result, truth
+        ), (result, truth)
 
 
 def measure(ready: Bench, fault: Fault, harmed: bool = True) -> TrialResult:
@@ -158,12 +216,18 @@ def attempt(ready: Bench, fault: Fault, harmed: bool) -> tuple[TrialResult, bool
     target = Target(ready, ready.engine(), look)
 
     def interfere() -> None:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -20)  # as the loops of tester and DUT, which keep all cores of a small machine busy
+        os.setpriority(
+            os.PRIO_PROCESS, threading.get_native_id(), -20
+        )  # as the loops of tester and DUT, which keep all cores of a small machine busy
         wait_until(lambda: dut.counters().forward.received >= fault.after_share * whole, limit_s=10)
         look()
         fault.harm(target)
 
-    result = ready.run_while(interfere, 0, fault.rate_fps, **conditions) if harmed else ready.run(fault.rate_fps, **conditions)
+    result = (
+        ready.run_while(interfere, 0, fault.rate_fps, **conditions)
+        if harmed
+        else ready.run(fault.rate_fps, **conditions)
+    )
     print(fault.name, result.verdict, *(cause.text for cause in result.causes), sep="; ")
     assert_no_false_blame(result, dut.counters())
     return result, bool(arrived) and (fault.after_share == 1 or max(arrived) < 0.9 * whole)
@@ -180,8 +244,12 @@ def test_no_fault_of_the_tester_is_blamed_on_the_dut(lab: Bench, fault: Fault) -
 
 def assert_recovers(ready: Bench) -> None:
     """The tester measures again as before."""
-    duts = [{"loss": 0.6}, {}] * (ATTEMPTS // 2)  # less than half of the frames could be the work of a busy machine's bursts
-    assert Verdict.VALID in (measure(ready, Fault("nothing", harm.kill_engine, frozenset(), dut=dut), harmed=False).verdict for dut in duts)
+    duts = [{"loss": 0.6}, {}] * (
+        ATTEMPTS // 2
+    )  # less than half of the frames could be the work of a busy machine's bursts
+    assert Verdict.VALID in (
+        measure(ready, Fault("nothing", harm.kill_engine, frozenset(), dut=dut), harmed=False).verdict for dut in duts
+    )
 
 
 @pytest.mark.faults
@@ -193,7 +261,14 @@ def test_after_all_this_the_tester_measures_as_before(lab: Bench) -> None:
 
 @pytest.mark.faults
 def test_a_receive_ring_that_is_too_small() -> None:
-    fault = Fault("ring of 8 frames", harm.stop_engine(0.02), RECEIVER | SENDER, dut=LOSSY, rate_fps=20_000, conditions={"directions": "forward"})
+    fault = Fault(
+        "ring of 8 frames",
+        harm.stop_engine(0.02),
+        RECEIVER | SENDER,
+        dut=LOSSY,
+        rate_fps=20_000,
+        conditions={"directions": "forward"},
+    )
     with bench("refdut-ipv4", receive_ring=8) as ready:
         for _ in range(3):
             assert measure(ready, fault).verdict is Verdict.INVALID
@@ -202,9 +277,13 @@ def test_a_receive_ring_that_is_too_small() -> None:
 
 @pytest.mark.faults
 def test_a_time_of_day_that_jumps_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine is told another time of day whenever it asks; the machine's clock is not touched, others use it."""
+    """The engine is told another time of day whenever it asks; the machine's clock is not touched,
+    others use it."""
     shim = tmp_path / "realtime_jumps.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", str(shim), str(Path(__file__).with_name("realtime_jumps.c"))], check=True)
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-O2", "-o", str(shim), str(Path(__file__).with_name("realtime_jumps.c"))],
+        check=True,
+    )
     engine = tmp_path / "engine"
     engine.write_text(f"#!/bin/sh\nexport LD_PRELOAD={shim}\nexec {EngineCommand.find().program}\n")
     engine.chmod(0o755)

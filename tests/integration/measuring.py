@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab with the real engine on it, as the commands have them, for tests that interfere while a trial runs."""
+"""A lab with the real engine on it, as the commands have them, for tests that interfere while a
+trial runs."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ class Bench:
 
     def in_dut(self, *argv: str) -> str:
         """Output of a command in the DUT's namespace."""
-        return subprocess.run(["ip", "netns", "exec", self.dut_netns, *argv], check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            ["ip", "netns", "exec", self.dut_netns, *argv], check=True, capture_output=True, text=True
+        ).stdout
 
     def link_counters(self, interface: str) -> dict[str, Any]:
         """The kernel's counters of one of the DUT's interfaces (``rx``, ``tx``)."""
@@ -71,12 +74,16 @@ class Bench:
 
     def tayga(self) -> int:
         """Process id of TAYGA."""
-        listed = subprocess.run(["ip", "netns", "pids", self.dut_netns], check=True, capture_output=True, text=True).stdout.split()
+        listed = subprocess.run(
+            ["ip", "netns", "pids", self.dut_netns], check=True, capture_output=True, text=True
+        ).stdout.split()
         return next(int(pid) for pid in listed if Path(f"/proc/{pid}/comm").read_text().strip() == "tayga")
 
     def engine(self) -> int:
         """Process id of the engine."""
-        listed = subprocess.run(["ip", "netns", "pids", self.tester_netns], check=True, capture_output=True, text=True).stdout.split()
+        listed = subprocess.run(
+            ["ip", "netns", "pids", self.tester_netns], check=True, capture_output=True, text=True
+        ).stdout.split()
         return next(int(pid) for pid in listed if Path(f"/proc/{pid}/comm").read_text().startswith("dutperf-engine"))
 
     def pause_engine(self, pause_s: float) -> None:
@@ -89,7 +96,8 @@ class Bench:
 
 @contextlib.contextmanager
 def bench(name: str, options: dict[str, str] | None = None, kind: str | None = None, **side: Any) -> Iterator[Bench]:
-    """The lab ``name`` with the engine, its ports of a ``kind`` instead of the one that is chosen; ``side`` changes keys of both ports."""
+    """The lab ``name`` with the engine, its ports of a ``kind`` instead of the one that is chosen;
+    ``side`` changes keys of both ports."""
     with lab.bring_up(name, options or {}) as mapping:
         for port in ("left", "right"):
             mapping[port] |= side | ({} if kind is None else {"port": f"{kind}:{mapping[port]['port']}"})

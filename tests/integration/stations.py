@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tester's ends of a lab, played by packet sockets and scapy: an independent judge of what a DUT forwards."""
+"""The tester's ends of a lab, played by packet sockets and scapy: an independent judge of what a
+DUT forwards."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ CLONE_NEWNET = 0x40000000
 
 
 def in_namespace(name: str, act: Callable[[], Any]) -> Any:
-    """What ``act`` returns when it runs inside a network namespace: in a thread of its own, which alone moves there."""
+    """What ``act`` returns when it runs inside a network namespace: in a thread of its own, which
+    alone moves there."""
     outcome: list[Any] = []
 
     def inside() -> None:
@@ -40,13 +42,16 @@ def in_namespace(name: str, act: Callable[[], Any]) -> Any:
 
 def mac_of(namespace: str, port: str) -> str:
     """The MAC address of an interface."""
-    shown = subprocess.run(["ip", "-n", namespace, "-json", "link", "show", port], capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        ["ip", "-n", namespace, "-json", "link", "show", port], capture_output=True, text=True, check=True
+    )
     return str(json.loads(shown.stdout)[0]["address"])
 
 
 @dataclass
 class Station:
-    """The tester's end on one side: a packet socket that answers ARP and NDP for the side's addresses."""
+    """The tester's end on one side: a packet socket that answers ARP and NDP for the side's
+    addresses."""
 
     socket: socket.socket
     mac: str
@@ -58,7 +63,8 @@ class Station:
         self.socket.send(bytes(Ether(src=self.mac, dst=self.dut_mac) / packet))
 
     def receive(self) -> Packet | None:
-        """The next frame with UDP in it, after answering what asks for the station's MAC address; None for all else."""
+        """The next frame with UDP in it, after answering what asks for the station's MAC address;
+        None for all else."""
         data, address = self.socket.recvfrom(65535)
         if address[2] == PACKET_OUTGOING:
             return None
@@ -70,7 +76,9 @@ class Station:
     def _answer(self, frame: Packet) -> Packet | None:
         if ARP in frame and frame[ARP].op == 1 and frame[ARP].pdst in self.addresses:
             asked = frame[ARP]
-            return Ether(src=self.mac, dst=frame.src) / ARP(op=2, hwsrc=self.mac, psrc=asked.pdst, hwdst=asked.hwsrc, pdst=asked.psrc)
+            return Ether(src=self.mac, dst=frame.src) / ARP(
+                op=2, hwsrc=self.mac, psrc=asked.pdst, hwdst=asked.hwsrc, pdst=asked.psrc
+            )
         if ICMPv6ND_NS in frame and frame[ICMPv6ND_NS].tgt in self.addresses:
             target = frame[ICMPv6ND_NS].tgt
             advertisement = ICMPv6ND_NA(tgt=target, R=0, S=1, O=1) / ICMPv6NDOptDstLLAddr(lladdr=self.mac)
@@ -86,7 +94,8 @@ class Stations:
     right: Station
 
     def exchange(self, sender: str, packets: list[Packet], expected: int, wait_s: float = 5.0) -> list[Packet]:
-        """Send from one side; returns what the other received by the time that ``expected`` UDP frames are in or ``wait_s`` seconds are over."""
+        """Send from one side; returns what the other received by the time that ``expected`` UDP
+        frames are in or ``wait_s`` seconds are over."""
         source, sink = (self.left, self.right) if sender == "left" else (self.right, self.left)
         received: list[Packet] = []
         for packet in packets:
@@ -109,16 +118,23 @@ class Stations:
 
 @contextmanager
 def stations_of(configuration: dict[str, Any]) -> Iterator[Stations]:
-    """Both stations for a lab's configuration; they send to the DUT, or to each other where there is none."""
+    """Both stations for a lab's configuration; they send to the DUT, or to each other where there
+    is none."""
     tester = configuration["engine"]["netns"]
     dut = tester.removesuffix("tester") + "dut"
-    left_to, right_to = ((dut, "dl"), (dut, "dr")) if Path("/run/netns", dut).exists() else ((tester, "tr"), (tester, "tl"))
+    left_to, right_to = (
+        ((dut, "dl"), (dut, "dr")) if Path("/run/netns", dut).exists() else ((tester, "tr"), (tester, "tl"))
+    )
     with ExitStack() as stack:
 
         def station(side: str, port: str, to: tuple[str, str]) -> Station:
-            packet_socket = stack.enter_context(in_namespace(tester, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW)))
+            packet_socket = stack.enter_context(
+                in_namespace(tester, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW))
+            )
             packet_socket.bind((port, ETH_P_ALL))
-            addresses = tuple(configuration[side][key].partition("/")[0] for key in ("ipv4", "ipv6") if key in configuration[side])
+            addresses = tuple(
+                configuration[side][key].partition("/")[0] for key in ("ipv4", "ipv6") if key in configuration[side]
+            )
             return Station(packet_socket, mac_of(tester, port), mac_of(*to), addresses)
 
         yield Stations(station("left", "tl", left_to), station("right", "tr", right_to))

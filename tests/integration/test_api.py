@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program's interface on a real lab: measured, kept, taken down, and nothing of this process is left changed. Root only."""
+"""The program's interface on a real lab: measured, kept, taken down, and nothing of this process is
+left changed. Root only."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Somebody's own namespaces, which none of this project's code made (by_hand.sh), measured with as little said as can be: where the ports are. Root only.
+"""Somebody's own namespaces, which none of this project's code made (by_hand.sh), measured with as
+little said as can be: where the ports are. Root only.
 
 The long forms, on a machine that is left alone for some minutes, are in ``make truth``.
 """
@@ -40,8 +41,20 @@ SIDES: dict[str, dict[str, Any]] = {
         "right": {"port": "eth2", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"},
     },
     "tayga": {
-        "left": {"port": "eth1", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1", "seen_as": "198.18.0.2"},
-        "right": {"port": "eth2", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1", "seen_as": "2001:2:0:1000::2"},
+        "left": {
+            "port": "eth1",
+            "version": 6,
+            "ipv6": "2001:2::2/64",
+            "gateway6": "2001:2::1",
+            "seen_as": "198.18.0.2",
+        },
+        "right": {
+            "port": "eth2",
+            "version": 4,
+            "ipv4": "198.19.0.2/24",
+            "gateway4": "198.19.0.1",
+            "seen_as": "2001:2:0:1000::2",
+        },
     },
 }
 SMALLEST = {"router": 64, "tayga": 84}
@@ -81,7 +94,8 @@ def bench(kind: str, name: str, max_frame_size: int = 1518, **engine: Any) -> It
 
 
 def received(run: Callable[[], TrialResult]) -> int:
-    """Of the first trial of which the tester is sure. Others' work on the DUT's core is nothing to a limit that is far below what the core can do."""
+    """Of the first trial of which the tester is sure. Others' work on the DUT's core is nothing to
+    a limit that is far below what the core can do."""
     return valid(run, LOSS_IS_CERTAIN).directions()[Direction.FORWARD].received
 
 
@@ -125,9 +139,16 @@ def tp(directory: Path, name: str, text: str, arguments: str) -> subprocess.Comp
     (directory / "siitperf.conf").write_text(text)
     if not (directory / "build").exists():
         link_commands(directory)
-    ours = {"DUTPERF_PORTS": "eth1,eth2", "DUTPERF_NETNS": name, "DUTPERF_CORES": "auto", "DUTPERF_LEARNING_REST": "0.1"}
+    ours = {
+        "DUTPERF_PORTS": "eth1,eth2",
+        "DUTPERF_NETNS": name,
+        "DUTPERF_CORES": "auto",
+        "DUTPERF_LEARNING_REST": "0.1",
+    }
     command = [str(directory / "build/siitperf-tp"), *arguments.split()]
-    return subprocess.run(command, cwd=directory, env=os.environ | ours, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        command, cwd=directory, env=os.environ | ours, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def lines(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
@@ -142,7 +163,9 @@ def test_a_siitperf_command_reads_the_same_limit(tmp_path: Path) -> None:
         for _ in range(20):
             done = tp(tmp_path, name, text, "84 20000 1 300 2 2")
             assert done.returncode in (0, 3), done.stdout + done.stderr
-            if of_tester := [line for line in done.stderr.splitlines() if "invalid" in line and "others took" not in line]:
+            if of_tester := [
+                line for line in done.stderr.splitlines() if "invalid" in line and "others took" not in line
+            ]:
                 continue
             break
         assert not of_tester
@@ -158,7 +181,12 @@ def test_an_engine_that_is_killed_leaves_no_program_on_the_ports() -> None:
     with made("router") as name:
         with bench("router", name):
             assert xdp_programs(name).count("prog/xdp") == 2
-            [engine] = [int(pid) for pid in subprocess.run(["ip", "netns", "pids", name], check=True, capture_output=True, text=True).stdout.split()]
+            [engine] = [
+                int(pid)
+                for pid in subprocess.run(
+                    ["ip", "netns", "pids", name], check=True, capture_output=True, text=True
+                ).stdout.split()
+            ]
             os.kill(engine, signal.SIGKILL)
             deadline = time.monotonic() + 30
             while xdp_programs(name) and time.monotonic() < deadline:
@@ -196,7 +224,7 @@ def test_somebody_elses_program_is_named_and_left_where_it_is() -> None:
         assert xdp_programs(name) == before
 
 
-# --- at full length --------------------------------------------------------------------------------------------------------------------------
+# --- at full length -------------------------------------------------------------------------------
 
 
 def throughput(tmp_path: Path, kind: str, name: str, *arguments: str) -> dict[str, Any]:
@@ -204,7 +232,9 @@ def throughput(tmp_path: Path, kind: str, name: str, *arguments: str) -> dict[st
     file = tmp_path / "bed.yaml"
     file.write_text(json.dumps(mapping(kind, name)))
     size = ["--frame-size", str(SMALLEST[kind]), "--repetitions", "1", "--drain", "0.5"]
-    done = dutperf("throughput", "--config", str(file), *size, *arguments, "--json", "--out", str(tmp_path / secrets.token_hex(3)))
+    done = dutperf(
+        "throughput", "--config", str(file), *size, *arguments, "--json", "--out", str(tmp_path / secrets.token_hex(3))
+    )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)["points"][0]
     return found
@@ -216,7 +246,9 @@ def test_the_limited_routers_throughput(core: tuple[int, ...], tmp_path: Path) -
     """60,000 frames/s and a bucket of 1,000: 60,500 in 2 s trials."""
     with made("router", *core) as name:
         by_hand("limit", name, 60_000, 1000)
-        found = throughput(tmp_path, "router", name, "--directions", "forward", "--duration", "2", "--resolution", "0.2%")
+        found = throughput(
+            tmp_path, "router", name, "--directions", "forward", "--duration", "2", "--resolution", "0.2%"
+        )
     print(found)
     assert found["throughput_fps"]["median"] == pytest.approx(60_500, rel=0.005)
 
@@ -231,7 +263,8 @@ def test_tayga_reads_as_in_the_lab(tmp_path: Path) -> None:
     for _ in range(3):
         with made("tayga", DUT_CORE) as name:
             by_own.append(throughput(tmp_path, "tayga", name, *SEARCH)["throughput_fps"]["median"])
-        done = dutperf("throughput", "--lab", "tayga-siit", "--frame-size", "84", "--repetitions", "1", "--drain", "0.5", *SEARCH, "--json",
+        done = dutperf("throughput", "--lab", "tayga-siit", "--frame-size", "84", "--repetitions", "1",
+                       "--drain", "0.5", *SEARCH, "--json",
                        "--out", str(tmp_path / secrets.token_hex(3)))  # fmt: skip
         in_lab.append(json.loads(done.stdout)["points"][0]["throughput_fps"]["median"])
     print(by_own, in_lab)
@@ -239,9 +272,12 @@ def test_tayga_reads_as_in_the_lab(tmp_path: Path) -> None:
 
 
 @pytest.mark.truth
-@pytest.mark.parametrize(("kind", "text", "truth_fps"), [("router", with_lines(ROUTER, "Reverse 0"), 61_000), ("tayga", TRANSLATOR, None)])
+@pytest.mark.parametrize(
+    ("kind", "text", "truth_fps"), [("router", with_lines(ROUTER, "Reverse 0"), 61_000), ("tayga", TRANSLATOR, None)]
+)
 def test_siitperfs_binary_search(kind: str, text: str, truth_fps: int | None, tmp_path: Path) -> None:
-    """A search by the command that scripts use, repeating what is not valid. TAYGA is compared with what the search of our own reads beside it."""
+    """A search by the command that scripts use, repeating what is not valid. TAYGA is compared with
+    what the search of our own reads beside it."""
     low, high = (55_000, 65_000) if truth_fps else (1000, 64_000)
     with made(kind, DUT_CORE) as name:
         if truth_fps:
@@ -250,7 +286,13 @@ def test_siitperfs_binary_search(kind: str, text: str, truth_fps: int | None, tm
             truth_fps = throughput(tmp_path, kind, name, *SEARCH)["throughput_fps"]["median"]
         while high - low > 0.002 * truth_fps:
             rate = (low + high) // 2
-            counts = lines(until(partial(tp, tmp_path, name, text, f"84 {rate} 1 500 2 2"), lambda done: done.returncode == 0, fewest=12))
+            counts = lines(
+                until(
+                    partial(tp, tmp_path, name, text, f"84 {rate} 1 500 2 2"),
+                    lambda done: done.returncode == 0,
+                    fewest=12,
+                )
+            )
             passes = all(counts.get(f"{way} frames received", count) == count for way, count in sent(counts))
             low, high = (rate, high) if passes else (low, rate)
     print(kind, low, truth_fps)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands as a user gives them, on real DUTs: known truth, clear endings, and nothing left behind. Root only."""
+"""The commands as a user gives them, on real DUTs: known truth, clear endings, and nothing left
+behind. Root only."""
 
 from __future__ import annotations
 
@@ -25,10 +26,13 @@ QUICK = ["--duration", "0.5", "--drain", "0.2"]
 
 
 def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
-    """A dutperf command under way. Ctrl-C reaches it, also where a shell that runs these tests in the background had it ignored."""
+    """A dutperf command under way. Ctrl-C reaches it, also where a shell that runs these tests in
+    the background had it ignored."""
     command = [sys.executable, "-m", "dutperf", *arguments]
     heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeds, **options)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeds, **options
+    )
 
 
 def dutperf(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -39,11 +43,14 @@ def dutperf(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]
 
 
 def measured(tmp_path: Path, right: Callable[[float], bool], *arguments: str) -> dict[str, Any]:
-    """The summary of the first throughput run, of one frame size, whose median is ``right`` or was not limited by the tester, as a busy machine limits it."""
+    """The summary of the first throughput run, of one frame size, whose median is ``right`` or was
+    not limited by the tester, as a busy machine limits it."""
     runs = count()
 
     def measure() -> dict[str, Any]:
-        done = dutperf("throughput", *arguments, "--repetitions", "1", "--json", "--out", str(tmp_path / f"out{next(runs)}"))
+        done = dutperf(
+            "throughput", *arguments, "--repetitions", "1", "--json", "--out", str(tmp_path / f"out{next(runs)}")
+        )
         summary: dict[str, Any] = json.loads(done.stdout)
         assert done.returncode == 0 or summary["points"][0]["limited_by"] == "tester", done.stderr
         return summary
@@ -65,7 +72,9 @@ def namespaces() -> set[str]:
 
 def engines() -> set[int]:
     """Engines that this test's commands started, orphans included."""
-    all_ = {int(path.parent.name) for path in Path("/proc").glob("[0-9]*/comm") if _name(path).startswith("dutperf-engine")}
+    all_ = {
+        int(path.parent.name) for path in Path("/proc").glob("[0-9]*/comm") if _name(path).startswith("dutperf-engine")
+    }
     return {pid for pid in all_ if _descends_from(pid, os.getpid()) or _parent(pid) == 1}
 
 
@@ -101,7 +110,9 @@ def configuration(tmp_path: Path, **changes: Any) -> Path:
     """A configuration file of two ``null`` ports, with changes to the left one."""
     side = {"port": "null", "version": 4, "ipv4": "198.18.0.2/24"}
     file = tmp_path / "setup.yaml"
-    file.write_text(json.dumps({"left": side | changes, "right": {"port": "null", "version": 4, "ipv4": "198.19.0.2/24"}}))
+    file.write_text(
+        json.dumps({"left": side | changes, "right": {"port": "null", "version": 4, "ipv4": "198.19.0.2/24"}})
+    )
     return file
 
 
@@ -119,7 +130,9 @@ BAD_CONFIGURATIONS = [
 
 
 @pytest.mark.parametrize(("changes", "arguments", "named"), BAD_CONFIGURATIONS)
-def test_bad_input_gets_one_clear_sentence(tmp_path: Path, changes: dict[str, Any], arguments: list[str], named: str) -> None:
+def test_bad_input_gets_one_clear_sentence(
+    tmp_path: Path, changes: dict[str, Any], arguments: list[str], named: str
+) -> None:
     done = dutperf("trial", "--config", str(configuration(tmp_path, **changes)), *QUICK, "--rate", "1000", *arguments)
     assert done.returncode == 2
     assert named in done.stderr
@@ -168,17 +181,36 @@ def test_interrupted_it_cleans_up(number: signal.Signals, tmp_path: Path) -> Non
 def test_known_truth(tmp_path: Path) -> None:
     """A router that lets through 60,000 frames/s and a bucket of 1,000: in 5 s trials 60,200."""
     narrow = ["--min-rate", "58000", "--max-rate", "62000", "--resolution", "300"]
-    router = ["--lab", "kernel-ipv4", "--lab-option", "limit_fps=60000", "--lab-option", "burst=1000", "--directions", "forward"]
+    router = [
+        "--lab",
+        "kernel-ipv4",
+        "--lab-option",
+        "limit_fps=60000",
+        "--lab-option",
+        "burst=1000",
+        "--directions",
+        "forward",
+    ]
     [point] = measured(tmp_path, lambda _: False, *router, *narrow, "--duration", "5", "--drain", "0.3")["points"]
     assert point["limited_by"] == "dut"
     assert point["throughput_fps"]["median"] == pytest.approx(60_200, rel=0.01)
 
 
 def test_random_loss_with_and_without_tolerance(tmp_path: Path) -> None:
-    """With one frame in 10,000 lost, no loss at all is a matter of few frames; a tolerance finds what the router can do."""
+    """With one frame in 10,000 lost, no loss at all is a matter of few frames; a tolerance finds
+    what the router can do."""
     right: dict[str, Callable[[float], bool]] = {"0": lambda fps: fps < 30_000, "0.0005": lambda fps: fps == 40_000}
     for tolerance in right:
-        loss = ["--lab", "kernel-ipv4", "--lab-option", "loss=0.0001", "--directions", "forward", "--loss-tolerance", tolerance]
+        loss = [
+            "--lab",
+            "kernel-ipv4",
+            "--lab-option",
+            "loss=0.0001",
+            "--directions",
+            "forward",
+            "--loss-tolerance",
+            tolerance,
+        ]
         search = ["--max-rate", "40000", "--duration", "2", "--drain", "0.2", "--resolution", "5%"]
         summary = measured(tmp_path / tolerance, right[tolerance], *loss, *search)
         assert right[tolerance](summary["points"][0]["throughput_fps"]["median"])
@@ -186,22 +218,55 @@ def test_random_loss_with_and_without_tolerance(tmp_path: Path) -> None:
 
 
 def test_frame_loss_of_a_known_router(tmp_path: Path) -> None:
-    """A router that lets through 10,000 frames/s and a bucket of 200: what is lost at each rate is what is beyond that."""
-    router = ["--lab", "kernel-ipv4", "--lab-option", "limit_fps=10000", "--lab-option", "burst=200", "--directions", "forward"]
-    done = dutperf("frame-loss", *router, "--rates", "5k,20k,40k", "--duration", "1", "--drain", "0.3", "--json", "--out", str(tmp_path / "out"))
+    """A router that lets through 10,000 frames/s and a bucket of 200: what is lost at each rate is
+    what is beyond that."""
+    router = [
+        "--lab",
+        "kernel-ipv4",
+        "--lab-option",
+        "limit_fps=10000",
+        "--lab-option",
+        "burst=200",
+        "--directions",
+        "forward",
+    ]
+    done = dutperf(
+        "frame-loss",
+        *router,
+        "--rates",
+        "5k,20k,40k",
+        "--duration",
+        "1",
+        "--drain",
+        "0.3",
+        "--json",
+        "--out",
+        str(tmp_path / "out"),
+    )
     assert done.returncode == 0, done.stderr
     [point] = json.loads(done.stdout)["points"]
     assert [rate["rate_fps"] for rate in point["rates"]] == [40_000, 20_000, 5_000]
     for rate in point["rates"]:
         if rate["limited_by"] is None:
-            assert rate["loss_ratio"]["worst"]["median"] == pytest.approx(max(0, 1 - 10_200 / rate["rate_fps"]), abs=0.01)
+            assert rate["loss_ratio"]["worst"]["median"] == pytest.approx(
+                max(0, 1 - 10_200 / rate["rate_fps"]), abs=0.01
+            )
     assert point["first_lossless_fps"] == 5_000
 
 
 def test_a_known_bucket_is_the_longest_burst(tmp_path: Path) -> None:
-    """A bucket of 64 that fills at 20,000/s while 40,000/s are taken from it holds for 128 frames: within a frame, and twice what the DUT could forward while
-    frames left late."""
-    router = ["--lab", "kernel-ipv4", "--lab-option", "limit_fps=20000", "--lab-option", "burst=64", "--directions", "forward"]
+    """A bucket of 64 that fills at 20,000/s while 40,000/s are taken from it holds for 128 frames:
+    within a frame, and twice what the DUT could forward while frames left late."""
+    router = [
+        "--lab",
+        "kernel-ipv4",
+        "--lab-option",
+        "limit_fps=20000",
+        "--lab-option",
+        "burst=64",
+        "--directions",
+        "forward",
+    ]
     rates = ["--rate", "20k", "--max-rate", "40k", "--repetitions", "1", "--drain", "0.1"]
     done = dutperf("back-to-back", *router, *rates, "--json", "--out", str(tmp_path / "out"))
     [point] = json.loads(done.stdout)["points"]
@@ -216,7 +281,9 @@ def test_a_known_bucket_is_the_longest_burst(tmp_path: Path) -> None:
 
 
 def test_a_gateway_that_dies_ends_the_search_without_a_number(tmp_path: Path) -> None:
-    process = start("throughput", "--lab", "tayga-siit", *QUICK, "--repetitions", "3", "--json", "--out", str(tmp_path / "out"))
+    process = start(
+        "throughput", "--lab", "tayga-siit", *QUICK, "--repetitions", "3", "--json", "--out", str(tmp_path / "out")
+    )
     wait_until(lambda: journal(tmp_path / "out").count('"result"') >= 2)
     [pid] = [pid for pid in _taygas() if _descends_from(pid, process.pid)]
     os.kill(pid, signal.SIGKILL)
@@ -248,11 +315,35 @@ def _taygas() -> list[int]:
 
 def test_killed_it_goes_on_where_it_was(tmp_path: Path) -> None:
     journal = tmp_path / "out" / "journal.jsonl"
-    router = ["--lab", "kernel-ipv4", "--lab-option", "limit_fps=50000", "--lab-option", "burst=1000", "--directions", "forward"]
-    search = ["--max-rate", "1000", "--repetitions", "10", "--duration", "0.3", "--drain", "0.1", "--settle", "0.1", "--learning-rest", "0.05"]
+    router = [
+        "--lab",
+        "kernel-ipv4",
+        "--lab-option",
+        "limit_fps=50000",
+        "--lab-option",
+        "burst=1000",
+        "--directions",
+        "forward",
+    ]
+    search = [
+        "--max-rate",
+        "1000",
+        "--repetitions",
+        "10",
+        "--duration",
+        "0.3",
+        "--drain",
+        "0.1",
+        "--settle",
+        "0.1",
+        "--learning-rest",
+        "0.05",
+    ]
     process = start("throughput", *router, *search, "--out", str(tmp_path / "out"))
     deadline = time.monotonic() + 60
-    while not (journal.exists() and journal.read_text().count('"event": "result"') >= 4) and time.monotonic() < deadline:
+    while (
+        not (journal.exists() and journal.read_text().count('"event": "result"') >= 4) and time.monotonic() < deadline
+    ):
         time.sleep(0.02)
     meanwhile = dutperf("resume", str(tmp_path / "out"))
     assert meanwhile.returncode == 2

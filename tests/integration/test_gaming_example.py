@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example beside real downloads: a delay that RFC 2544's throughput does not see, the users do, and so does a frame timeout. Root only."""
+"""The example beside real downloads: a delay that RFC 2544's throughput does not see, the users do,
+and so does a frame timeout. Root only."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "gaming-rfc2544" / "run.py"
 def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Without an impairment, and with a delay of 100 ms."""
     out = tmp_path_factory.mktemp("gaming") / "out"
-    done = subprocess.run([sys.executable, EXAMPLE, "--quick", "--json", "--out", out], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, EXAMPLE, "--quick", "--json", "--out", out], capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     print(done.stdout, done.stderr)
     assert "every frame 100 ms late" in (out / "table.md").read_text()

@@ -29,14 +29,23 @@ LABS = ["tayga-siit", "kernel-ipv4", "kernel-ipv6", "refdut-siit", "loopback"]
 
 def udp(source: str, destination: str, payload: bytes = DATA) -> Packet:
     """A UDP packet of the addresses' IP version, DF set in IPv4."""
-    network = IPv6(src=source, dst=destination, hlim=64) if ":" in source else IP(src=source, dst=destination, flags="DF")
+    network = (
+        IPv6(src=source, dst=destination, hlim=64) if ":" in source else IP(src=source, dst=destination, flags="DF")
+    )
     return network / UDP(sport=49184, dport=7) / Raw(payload)
 
 
 def assert_carries(frame: Packet, source: str, destination: str, payload: bytes = DATA) -> None:
-    """``frame`` has these addresses, the ports and payload of :func:`udp`, and right lengths and checksums."""
+    """``frame`` has these addresses, the ports and payload of :func:`udp`, and right lengths and
+    checksums."""
     packet = frame[IPv6 if ":" in source else IP]
-    assert (packet.src, packet.dst, frame[UDP].sport, frame[UDP].dport, bytes(frame[UDP].payload)[: len(payload)]) == (source, destination, 49184, 7, payload)
+    assert (packet.src, packet.dst, frame[UDP].sport, frame[UDP].dport, bytes(frame[UDP].payload)[: len(payload)]) == (
+        source,
+        destination,
+        49184,
+        7,
+        payload,
+    )
     again = packet.copy()
     for layer, computed in ((again, ("chksum", "len", "plen")), (again[UDP], ("chksum", "len"))):
         for name in computed:
@@ -46,7 +55,8 @@ def assert_carries(frame: Packet, source: str, destination: str, payload: bytes 
 
 
 def left_over(records: Path) -> list[str]:
-    """What is there of labs that have their records in this directory: files, and namespaces named after them."""
+    """What is there of labs that have their records in this directory: files, and namespaces named
+    after them."""
     return [path.name for path in records.glob("*") if path.name != ".lock"]
 
 
@@ -64,7 +74,10 @@ def namespaces_of(configuration: dict[str, Any]) -> set[str]:
 def dut_pids(configuration: dict[str, Any]) -> set[int]:
     """The processes of a lab's DUT."""
     listed = subprocess.run(
-        ["ip", "netns", "pids", configuration["engine"]["netns"].removesuffix("tester") + "dut"], capture_output=True, text=True, check=False
+        ["ip", "netns", "pids", configuration["engine"]["netns"].removesuffix("tester") + "dut"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return {int(pid) for pid in listed.stdout.split()}
 
@@ -88,11 +101,21 @@ TRANSLATED = [
     ("foreground forward, network 255", "left", ("2001:2::2", "2001:2:0:10ff::2"), ("198.18.0.2", "198.19.255.2")),
     ("foreground forward, network 10", "left", ("2001:2::2", "2001:2:0:100a::2"), ("198.18.0.2", "198.19.10.2")),
     ("foreground reverse", "right", ("198.19.0.2", "198.18.0.2"), ("2001:2:0:1000::2", "2001:2::2")),
-    ("foreground reverse, network 255", "right", ("198.19.0.2", "198.18.255.2"), ("2001:2:0:1000::2", "2001:2:0:ff::2")),
+    (
+        "foreground reverse, network 255",
+        "right",
+        ("198.19.0.2", "198.18.255.2"),
+        ("2001:2:0:1000::2", "2001:2:0:ff::2"),
+    ),
     ("background forward", "left", ("2001:2::2", "2001:2:0:8000::2"), ("2001:2::2", "2001:2:0:8000::2")),
     ("background forward, network 255", "left", ("2001:2::2", "2001:2:0:80ff::2"), ("2001:2::2", "2001:2:0:80ff::2")),
     ("background reverse", "right", ("2001:2:0:8000::2", "2001:2::2"), ("2001:2:0:8000::2", "2001:2::2")),
-    ("background reverse, network 255", "right", ("2001:2:0:8000::2", "2001:2:0:ff::2"), ("2001:2:0:8000::2", "2001:2:0:ff::2")),
+    (
+        "background reverse, network 255",
+        "right",
+        ("2001:2:0:8000::2", "2001:2:0:ff::2"),
+        ("2001:2:0:8000::2", "2001:2:0:ff::2"),
+    ),
 ]
 
 
@@ -107,7 +130,10 @@ def test_tayga_translates_the_foreground_and_the_background_passes_it_by() -> No
 @pytest.mark.parametrize("max_frame_size", [1522, 9216])
 def test_tayga_passes_the_longest_frames_whole(max_frame_size: int) -> None:
     payload = bytes(max_frame_size - 18 - 40 - 8)
-    with lab.bring_up("tayga-siit", {"max_frame_size": str(max_frame_size)}) as configuration, stations_of(configuration) as both:
+    with (
+        lab.bring_up("tayga-siit", {"max_frame_size": str(max_frame_size)}) as configuration,
+        stations_of(configuration) as both,
+    ):
         forward = both.exchange("left", [udp("2001:2::2", "2001:2:0:1000::2", payload)], expected=1)
         reverse = both.exchange("right", [udp("198.19.0.2", "198.18.0.2", payload)], expected=1)
     assert [len(frames) for frames in (forward, reverse)] == [1, 1]
@@ -154,7 +180,10 @@ def test_loss_is_the_ratio_that_was_asked_for() -> None:
 
 
 def test_the_limit_lets_its_burst_pass_and_little_more() -> None:
-    with lab.bring_up("kernel-ipv6", {"limit_fps": "1", "burst": "20"}) as configuration, stations_of(configuration) as both:
+    with (
+        lab.bring_up("kernel-ipv6", {"limit_fps": "1", "burst": "20"}) as configuration,
+        stations_of(configuration) as both,
+    ):
         began = time.monotonic()
         received = both.exchange("left", [udp("2001:2::2", "2001:2:0:8000::2")] * 100, expected=100, wait_s=1.0)
         took_s = time.monotonic() - began
@@ -174,8 +203,17 @@ def test_the_configuration_is_one_that_the_tester_accepts(name: str) -> None:
 @pytest.mark.parametrize("name", LABS)
 def test_nothing_stays_and_the_host_is_left_alone(name: str, lab_records: Path) -> None:
     def host() -> list[str]:
-        shown = [subprocess.run(["ip", what], capture_output=True, text=True, check=True).stdout for what in ("addr", "route")]
-        return [*shown, *(Path("/proc/sys/net", key).read_text() for key in ("ipv4/ip_forward", "ipv6/conf/all/forwarding", "ipv4/conf/all/rp_filter"))]
+        shown = [
+            subprocess.run(["ip", what], capture_output=True, text=True, check=True).stdout
+            for what in ("addr", "route")
+        ]
+        return [
+            *shown,
+            *(
+                Path("/proc/sys/net", key).read_text()
+                for key in ("ipv4/ip_forward", "ipv6/conf/all/forwarding", "ipv4/conf/all/rp_filter")
+            ),
+        ]
 
     before = [line for text in host() for line in text.splitlines() if "valid_lft" not in line]
     with lab.bring_up(name, {}) as configuration:
@@ -198,7 +236,9 @@ def test_two_labs_at_once_do_not_meet() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError])
-def test_an_interrupt_half_way_through_the_building_leaves_nothing(error: type[BaseException], lab_records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_half_way_through_the_building_leaves_nothing(
+    error: type[BaseException], lab_records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[str] = []
 
     def interrupted(half_built: site.Site, _mtu: int) -> str:
@@ -215,7 +255,9 @@ def test_an_interrupt_half_way_through_the_building_leaves_nothing(error: type[B
     assert not left_over(lab_records)
 
 
-def test_a_tayga_that_does_not_start_is_one_sentence_and_leaves_nothing(lab_records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tayga_that_does_not_start_is_one_sentence_and_leaves_nothing(
+    lab_records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sound = tayga_siit.configuration
     real_start = site.Site.start_daemon
 
@@ -229,7 +271,9 @@ def test_a_tayga_that_does_not_start_is_one_sentence_and_leaves_nothing(lab_reco
     assert not left_over(lab_records)
 
 
-def test_a_refusal_of_the_kernel_is_one_sentence_and_leaves_nothing(lab_records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_of_the_kernel_is_one_sentence_and_leaves_nothing(
+    lab_records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kernel_router, "ruleset", lambda _rules: "table inet truth { nonsense }")
     with pytest.raises(LabError, match="nft") as error, lab.bring_up("kernel-ipv4", {"limit_fps": "5"}):
         pass
@@ -251,7 +295,9 @@ with bring_up("tayga-siit", {}) as configuration:
 def start_owner(records: Path) -> tuple[subprocess.Popen[str], dict[str, Any]]:
     """Another process with a lab, and as much of the lab's configuration as the helpers above need."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(records)], stdout=subprocess.PIPE, text=True, env=environment)
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(records)], stdout=subprocess.PIPE, text=True, env=environment
+    )
     assert owner.stdout is not None
     return owner, {"engine": {"netns": owner.stdout.readline().strip()}}
 
@@ -293,9 +339,14 @@ def test_stopped_processes_do_not_hold_the_take_down_up() -> None:
 
 
 def test_a_lab_that_was_brought_up_stays_until_it_is_taken_down(lab_records: Path) -> None:
-    script = "import sys; from pathlib import Path; from dutperf.lab import site, up; site.STATE_DIR = Path(sys.argv[1]); print(up('tayga-siit', {}))"
+    script = (
+        "import sys; from pathlib import Path; from dutperf.lab import site, up; site.STATE_DIR = Path(sys.argv[1]);"
+        " print(up('tayga-siit', {}))"
+    )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", script, str(lab_records)], capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(lab_records)], capture_output=True, text=True, check=True, env=environment
+    )
     setup = load(Path(done.stdout.strip()))
     with lab.bring_up("tayga-siit", {}) as passing:
         own: dict[str, Any] = {**passing, "engine": {"netns": setup.engine.netns}}

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real engine on real DUTs: the DUT's own counters agree, and each fault is charged to whom it belongs. Root only.
+"""The real engine on real DUTs: the DUT's own counters agree, and each fault is charged to whom it
+belongs. Root only.
 
-No test asserts that this machine is quiet. What a trial must show holds whatever else happens; where a loss-free trial is needed, a rate far below
-what any machine forwards is used, and an invalid trial is run again, as every procedure does.
+No test asserts that this machine is quiet. What a trial must show holds whatever else happens;
+where a loss-free trial is needed, a rate far below what any machine forwards is used, and an
+invalid trial is run again, as every procedure does.
 """
 
 from __future__ import annotations
@@ -88,20 +90,29 @@ def test_a_kernel_port_with_too_few_queues_is_refused() -> None:
 
 def test_delays_that_end_at_receive_time_stamps_are_without_the_wait_for_the_poll() -> None:
     """libpcap has the kernel's time of each frame, and frames only after a while."""
-    names = {side: f"vdev:net_pcap_{side},rx_iface_in={interface},tx_iface={interface}" for side, interface in (("left", "tl"), ("right", "tr"))}
+    names = {
+        side: f"vdev:net_pcap_{side},rx_iface_in={interface},tx_iface={interface}"
+        for side, interface in (("left", "tl"), ("right", "tr"))
+    }
     medians_us = {}
     for hardware in ([], ["receive_timestamps"]):
         with bench("kernel-ipv4") as ready:
-            result = valid(lambda ready=ready, hardware=hardware: run_on_ports(ready, names, Stamping.EVERY, hardware=hardware))
+            result = valid(
+                lambda ready=ready, hardware=hardware: run_on_ports(ready, names, Stamping.EVERY, hardware=hardware)
+            )
         assert result.forward is not None
         assert result.forward.delay_us is not None
         medians_us[bool(hardware)] = result.forward.delay_us.p50
         arrivals = result.forward.receive_timestamps
-        assert (arrivals and (arrivals.by_nic, arrivals.by_poll)) == ((result.forward.stamped_received, 0) if hardware else None)
+        assert (arrivals and (arrivals.by_nic, arrivals.by_poll)) == (
+            (result.forward.stamped_received, 0) if hardware else None
+        )
     assert 0 < medians_us[True] < medians_us[False]
 
 
-def run_on_ports(ready: Bench, names: dict[str, str], stamping: Stamping = Stamping.NONE, **parameters: Any) -> TrialResult:
+def run_on_ports(
+    ready: Bench, names: dict[str, str], stamping: Stamping = Stamping.NONE, **parameters: Any
+) -> TrialResult:
     """A slow trial on other ports of the same lab, opened with other parameters."""
     from dutperf.setup import traffic
     from dutperf.setup.conditions import Conditions
@@ -118,7 +129,9 @@ def run_on_ports(ready: Bench, names: dict[str, str], stamping: Stamping = Stamp
 
 @pytest.mark.parametrize("size", [84, 128, 1518])
 @pytest.mark.parametrize("mix", [(2, 2), (10, 9), (2, 1), (2, 0)])
-def test_tayga_translates_the_foreground_and_routes_the_background(tayga: Bench, size: int, mix: tuple[int, int]) -> None:
+def test_tayga_translates_the_foreground_and_routes_the_background(
+    tayga: Bench, size: int, mix: tuple[int, int]
+) -> None:
     n, m = mix
     result = valid(lambda: tayga.run(SLOW_FPS, frame_sizes=[size], n=n, m=m))
     for counts in result.directions().values():
@@ -127,7 +140,8 @@ def test_tayga_translates_the_foreground_and_routes_the_background(tayga: Bench,
 
 
 def count_forwarded(dut: Bench, match: str, run: Callable[[], TrialResult]) -> tuple[int, TrialResult]:
-    """How many test frames the DUT's kernel forwards while ``run`` runs, of those that ``match`` (nftables) names; and the trial's result."""
+    """How many test frames the DUT's kernel forwards while ``run`` runs, of those that ``match``
+    (nftables) names; and the trial's result."""
     rule = f"{match} udp dport 1-65535 counter"
     ruleset = f"table inet count {{\nchain forward {{\ntype filter hook forward priority 0\n{rule}\n}}\n}}\n"
     subprocess.run(["ip", "netns", "exec", dut.dut_netns, "nft", "-f", "-"], input=ruleset, text=True, check=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trial through Open vSwitch with DPDK, which connects to the sockets of the tester (vhost-user). It needs root and, while it runs, huge pages."""
+"""A trial through Open vSwitch with DPDK, which connects to the sockets of the tester (vhost-user).
+It needs root and, while it runs, huge pages."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from dutperf.model import FieldMode, FrameSpec, Stream, Trial, VaryingField, Ver
 from dutperf.tester.engine import EngineCommand, EngineTester
 from switches import OpenVSwitch, cores, has_open_vswitch, huge_pages
 
-pytestmark = pytest.mark.skipif(not has_open_vswitch(), reason="Open vSwitch with DPDK is not installed (scripts/setup dev), or this is not root")
+pytestmark = pytest.mark.skipif(
+    not has_open_vswitch(), reason="Open vSwitch with DPDK is not installed (scripts/setup dev), or this is not root"
+)
 
 _HUGE_PAGES_MB = 320
 _RATE_FPS = 20_000
@@ -41,18 +44,24 @@ def _trial(number: int) -> Trial:
 def test_open_vswitch_forwards_what_the_tester_sends(folder: Path) -> None:
     sockets = {name: folder / f"{name}.socket" for name in ("left", "right")}
     sides = {name: {"port": f"virtio_user:{path},server=1"} for name, path in sockets.items()}
-    interfaces = {name: {"type": "dpdkvhostuserclient", "options:vhost-server-path": str(path)} for name, path in sockets.items()}
+    interfaces = {
+        name: {"type": "dpdkvhostuserclient", "options:vhost-server-path": str(path)} for name, path in sockets.items()
+    }
     with huge_pages(_HUGE_PAGES_MB) as enough:
         if not enough:
             pytest.skip(f"no {_HUGE_PAGES_MB} MB of huge pages")
         switch = OpenVSwitch(folder, interfaces)
         try:
-            with EngineTester(EngineCommand.find(), {**sides, "memory": "no_huge_pages", "link_timeout_ms": 60_000, **cores()}) as tester:
+            with EngineTester(
+                EngineCommand.find(), {**sides, "memory": "no_huge_pages", "link_timeout_ms": 60_000, **cores()}
+            ) as tester:
                 results = [tester.run(_trial(number)) for number in range(1, 6)]
             counted = switch.statistics("left")
         finally:
             switch.end()
     assert any(counts.received > 0 for result in results for counts in result.directions().values()), counted
-    for counts in (counts for result in results if result.verdict is Verdict.VALID for counts in result.directions().values()):
+    for counts in (
+        counts for result in results if result.verdict is Verdict.VALID for counts in result.directions().values()
+    ):
         assert counts.sent == counts.intended
         assert (counts.damaged, counts.duplicates, counts.tester_drops) == (0, 0, {})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tester against the reference DUT: what the one measures is what the other did, to the frame; its time within what veth and scheduler allow."""
+"""The tester against the reference DUT: what the one measures is what the other did, to the frame;
+its time within what veth and scheduler allow."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def test_throughput_is_the_capacity_and_the_queues_share(tmp_path: Path) -> None
 
 @pytest.fixture(scope="module", params=["refdut-ipv4", "refdut-siit", "refdut-siit link=memif"])
 def lab(request: pytest.FixtureRequest) -> Iterator[Bench]:
-    """A router, or a translator, for many trials. One at a time: each takes the DUT's core for itself."""
+    """A router, or a translator, for many trials. One at a time: each takes the DUT's core for
+    itself."""
     name, *options = request.param.split()
     with bench(name, dict(option.split("=") for option in options)) as ready:
         yield ready
@@ -53,11 +55,17 @@ IPV6 = pytest.mark.parametrize("lab", ["refdut-ipv6"], indirect=True)
 
 
 def undisturbed(
-    ready: Bench, properties: Properties, rate_fps: int = FPS, befall: Callable[[RefDut], None] | None = None, **conditions: Any
+    ready: Bench,
+    properties: Properties,
+    rate_fps: int = FPS,
+    befall: Callable[[RefDut], None] | None = None,
+    **conditions: Any,
 ) -> tuple[TrialResult, Truth]:
-    """The first trial in which neither the tester nor a queue between it and the DUT lost a frame (a busy machine's do), and the DUT's counters of it.
+    """The first trial in which neither the tester nor a queue between it and the DUT lost a frame
+    (a busy machine's do), and the DUT's counters of it.
 
-    Whether it kept its schedule does not matter here: what was sent late must be accounted for as well.
+    Whether it kept its schedule does not matter here: what was sent late must be accounted for as
+    well.
     """
     dut = truth_of(ready)
 
@@ -70,7 +78,9 @@ def undisturbed(
     def nothing_between(measured: tuple[TrialResult, Truth]) -> bool:
         result, truth = measured
         between = [port.lost_before + port.lost_after for port in (truth.left, truth.right)]
-        between += [counts.dut_input_drops + sum(counts.tester_drops.values()) for counts in result.directions().values()]
+        between += [
+            counts.dut_input_drops + sum(counts.tester_drops.values()) for counts in result.directions().values()
+        ]
         return result.verdict is not Verdict.ABORTED and not any(between)
 
     return until(measure, nothing_between)
@@ -83,9 +93,16 @@ def seen(counts: DirectionCounts) -> dict[str, int]:
 
 
 def done(truth: DirectionTruth) -> dict[str, int]:
-    """What the DUT did, in the tester's terms: a damaged frame is lost too. No frame that is damaged is also duplicated in these tests."""
+    """What the DUT did, in the tester's terms: a damaged frame is lost too. No frame that is
+    damaged is also duplicated in these tests."""
     lost = truth.lost_total + truth.damaged
-    named = {"sent": truth.received, "lost": lost, "damaged": truth.damaged, "duplicates": truth.duplicated, "out_of_order": truth.reordered}
+    named = {
+        "sent": truth.received,
+        "lost": lost,
+        "damaged": truth.damaged,
+        "duplicates": truth.duplicated,
+        "out_of_order": truth.reordered,
+    }
     return named | {"stale": 0, "other": 0}
 
 
@@ -103,12 +120,18 @@ EXACT = [
     pytest.param({"duplicate_every": 11}, {"duplicates": FRAMES // 11}, id="duplicates"),
     pytest.param({"reorder_every": 13}, {"out_of_order": FRAMES // 13}, id="reordering"),
     pytest.param({"bit_error_every": 17}, {"damaged": FRAMES // 17, "lost": FRAMES // 17}, id="bit errors"),
-    pytest.param({"extra_delay_every": 100, "extra_delay_ms": 5.25}, {"out_of_order": FRAMES // 100 - 1}, id="late frames but the last are overtaken"),
+    pytest.param(
+        {"extra_delay_every": 100, "extra_delay_ms": 5.25},
+        {"out_of_order": FRAMES // 100 - 1},
+        id="late frames but the last are overtaken",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("properties", "expected"), EXACT)
-def test_what_happens_to_every_nth_frame_is_measured_to_the_frame(lab: Bench, properties: dict[str, Any], expected: dict[str, int]) -> None:
+def test_what_happens_to_every_nth_frame_is_measured_to_the_frame(
+    lab: Bench, properties: dict[str, Any], expected: dict[str, int]
+) -> None:
     result, truth = undisturbed(lab, Properties(**properties))
     assert_agree(result, truth)
     nothing = dict.fromkeys(("lost", "damaged", "duplicates", "out_of_order", "stale", "other"), 0)
@@ -117,7 +140,12 @@ def test_what_happens_to_every_nth_frame_is_measured_to_the_frame(lab: Bench, pr
 
 
 def test_chance_is_measured_to_the_frame(lab: Bench) -> None:
-    result, truth = undisturbed(lab, Properties(loss=0.02, duplicate=0.03, reorder=0.04, jitter="exponential", jitter_ms=0.5), 5_000, networks=256)
+    result, truth = undisturbed(
+        lab,
+        Properties(loss=0.02, duplicate=0.03, reorder=0.04, jitter="exponential", jitter_ms=0.5),
+        5_000,
+        networks=256,
+    )
     assert_agree(result, truth)
     for one in (truth.forward, truth.reverse):
         assert min(one.lost["random"], one.duplicated, one.reordered) > 0
@@ -126,7 +154,9 @@ def test_chance_is_measured_to_the_frame(lab: Bench) -> None:
 @IPV6
 def test_overload_loses_what_the_dut_dropped(lab: Bench) -> None:
     capacity_fps, queue, duration_s = 4_000, 50, 0.5
-    result, truth = undisturbed(lab, Properties(capacity_fps=capacity_fps, queue=queue), 8_000, directions="forward", duration_s=duration_s)
+    result, truth = undisturbed(
+        lab, Properties(capacity_fps=capacity_fps, queue=queue), 8_000, directions="forward", duration_s=duration_s
+    )
     assert_agree(result, truth)
     assert truth.forward.lost["queue"] == truth.forward.lost_total
     assert truth.forward.forwarded == pytest.approx(capacity_fps * duration_s + queue + 1, rel=0.05)
@@ -134,7 +164,8 @@ def test_overload_loses_what_the_dut_dropped(lab: Bench) -> None:
 
 @IPV6
 def test_fixed_ports_find_one_core_and_random_ports_all(lab: Bench) -> None:
-    """Why RFC 4814 wants random ports: with fixed ones, a DUT that spreads flows over its cores shows one core's capacity."""
+    """Why RFC 4814 wants random ports: with fixed ones, a DUT that spreads flows over its cores
+    shows one core's capacity."""
     forwarded = {}
     for mode in (FieldMode.FIXED, FieldMode.RANDOM):
         properties = Properties(capacity_fps=1_500, cores=4, queue=20)
@@ -164,7 +195,8 @@ def stamped(ready: Bench, delay_ms: float) -> tuple[DirectionCounts, DirectionTr
 
 
 def best_typical_us(ready: Bench, delay_ms: float, attempts: int = 3) -> float:
-    """The lowest median of several trials, in microseconds: what a busy machine adds is not the DUT's. Nothing may be below the truth."""
+    """The lowest median of several trials, in microseconds: what a busy machine adds is not the
+    DUT's. Nothing may be below the truth."""
     medians = []
     for _ in range(attempts):
         counts, truth = stamped(ready, delay_ms)
@@ -184,10 +216,25 @@ def test_delay_is_what_was_set_and_the_floor(lab: Bench, delay_ms: float) -> Non
     assert -0.125 * delay_ms <= excess_us <= floor_us + 50  # the median is known within 0.0125 %
 
 
-@pytest.mark.parametrize(("lab", "option", "cause"), [("refdut-ipv4", "loss_every=10", "every_nth"), ("kernel-ipv4", "loss=0.1", "random")])
+@pytest.mark.parametrize(
+    ("lab", "option", "cause"), [("refdut-ipv4", "loss_every=10", "every_nth"), ("kernel-ipv4", "loss=0.1", "random")]
+)
 def test_a_trial_shows_the_duts_own_count(lab: str, option: str, cause: str) -> None:
     """Whether the trial is valid does not matter here."""
-    done = dutperf("trial", "--lab", lab, "--lab-option", option, "--rate", str(FPS), "--duration", "0.5", "--drain", "0.3", "--json")
+    done = dutperf(
+        "trial",
+        "--lab",
+        lab,
+        "--lab-option",
+        option,
+        "--rate",
+        str(FPS),
+        "--duration",
+        "0.5",
+        "--drain",
+        "0.3",
+        "--json",
+    )
     report = json.loads(done.stdout)
     for direction in ("forward", "reverse"):
         counted, counts = report["dut_losses"][direction][cause], report[direction]

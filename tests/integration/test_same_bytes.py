@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two translators, TAYGA and the reference DUT, make the same of the tester's frames, but for what RFC 7915 leaves open and what their way adds."""
+"""Two translators, TAYGA and the reference DUT, make the same of the tester's frames, but for what
+RFC 7915 leaves open and what their way adds."""
 
 from __future__ import annotations
 
@@ -31,10 +32,13 @@ MAY_DIFFER = {
 
 
 def received(name: str, networks: int) -> dict[bytes, bytes]:
-    """What the tester's ports receive in a lab in which fore- and background are mixed: IP packets by the payload that identifies them."""
+    """What the tester's ports receive in a lab in which fore- and background are mixed: IP packets
+    by the payload that identifies them."""
     packets: dict[bytes, bytes] = {}
     with bench(name, kind="af_packet") as ready:  # frames that AF_XDP takes are seen by nobody else
-        listeners = [in_namespace(ready.tester_netns, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW)) for _ in range(2)]
+        listeners = [
+            in_namespace(ready.tester_netns, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW)) for _ in range(2)
+        ]
         for listener, port in zip(listeners, ("tl", "tr"), strict=True):
             listener.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
             listener.bind((port, ETH_P_ALL))
@@ -68,5 +72,10 @@ def test_tayga_and_the_reference_dut_make_the_same_bytes(networks: int) -> None:
     for payload, packet in reference.items():
         other = tayga[payload]
         assert len(packet) == len(other)
-        differing[packet[0] >> 4] |= {offset for offset, (one, two) in enumerate(zip(packet, other, strict=True)) if one != two}
-    assert {version: offsets - set(MAY_DIFFER[version]) for version, offsets in differing.items()} == {4: set(), 6: set()}
+        differing[packet[0] >> 4] |= {
+            offset for offset, (one, two) in enumerate(zip(packet, other, strict=True)) if one != two
+        }
+    assert {version: offsets - set(MAY_DIFFER[version]) for version, offsets in differing.items()} == {
+        4: set(),
+        6: set(),
+    }

@@ -22,7 +22,16 @@ def test_known_loss_is_measured_to_the_frame_and_a_busy_machine_is_no_wrong_numb
     runs, table = count(), tmp_path / "table.md"
 
     def measure() -> tuple[int, dict[str, Any]]:
-        arguments = ["--quick", "--only", "frame-loss", "--json", "--markdown", str(table), "--out", str(tmp_path / f"out{next(runs)}")]
+        arguments = [
+            "--quick",
+            "--only",
+            "frame-loss",
+            "--json",
+            "--markdown",
+            str(table),
+            "--out",
+            str(tmp_path / f"out{next(runs)}"),
+        ]
         done = dutperf("selftest", *arguments)
         assert done.stdout, done.stderr
         findings = {one["figure"]: one for one in json.loads(done.stdout)["findings"]}

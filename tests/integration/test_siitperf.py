@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts as they are written for siitperf, run unchanged on real DUTs, and the commands next to ``dutperf trial``. Root only."""
+"""Scripts as they are written for siitperf, run unchanged on real DUTs, and the commands next to
+``dutperf trial``. Root only."""
 
 from __future__ import annotations
 
@@ -43,7 +44,15 @@ class Workplace:
         environment = os.environ | {f"DUTPERF_{name}": value for name, value in ours.items()}
         free = os.sched_getaffinity(0) - set(self.mapping["engine"].get("dut_cores", [])) or os.sched_getaffinity(0)
         keep_off = ["taskset", "--cpu-list", ",".join(map(str, sorted(free)))]
-        return subprocess.run([*keep_off, *argv], cwd=self.directory, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        return subprocess.run(
+            [*keep_off, *argv],
+            cwd=self.directory,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
 
     def script(self, name: str, *arguments: str) -> list[dict[str, str]]:
         """The rows of the CSV file that a script leaves."""
@@ -90,15 +99,28 @@ def test_scripts_for_siitperf_run_unchanged(name: str, text: str, tmp_path: Path
 
 
 def test_the_commands_agree_with_a_trial_to_the_frame(tmp_path: Path) -> None:
-    """The router drops by UDP port: which frames are lost is a matter of the seed alone. MAC addresses stand in the file, as siitperf needs them."""
+    """The router drops by UDP port: which frames are lost is a matter of the seed alone. MAC
+    addresses stand in the file, as siitperf needs them."""
     ports = "Fwd-var-sport 3\nFwd-var-dport 3\nRev-var-sport 3\nRev-var-dport 1\n"
     with workplace("kernel-ipv4", ROUTER + ports, tmp_path) as here:
-        macs = [f"MAC-{side}-DUT {json.loads(here.in_dut('ip', '-j', 'link', 'show', port))[0]['address']}" for side, port in (("L", "dl"), ("R", "dr"))]
+        macs = [
+            f"MAC-{side}-DUT {json.loads(here.in_dut('ip', '-j', 'link', 'show', port))[0]['address']}"
+            for side, port in (("L", "dl"), ("R", "dr"))
+        ]
         (tmp_path / "siitperf.conf").write_text(with_lines(ROUTER + ports, *macs))
-        here.in_dut("nft", "add table inet t; add chain inet t f { type filter hook forward priority 0; }; add rule inet t f udp dport < 20000 drop")
+        here.in_dut(
+            "nft",
+            "add table inet t; add chain inet t f { type filter hook forward priority 0; }; add rule inet t f udp dport"
+            " < 20000 drop",
+        )
         by_trial = _by_trial(here, "7")
         assert 0 < by_trial["forward"] < 1000
-        commands = (("tp", "84 1000 1 300 2 2"), ("lat", "84 1000 1 300 2 2 0 500"), ("pdv", "84 1000 1 300 2 2 0"), ("pdv", "84 1000 1 300 2 2 1299"))
+        commands = (
+            ("tp", "84 1000 1 300 2 2"),
+            ("lat", "84 1000 1 300 2 2 0 500"),
+            ("pdv", "84 1000 1 300 2 2 0"),
+            ("pdv", "84 1000 1 300 2 2 1299"),
+        )
         for name, arguments in commands:
             assert _by_command(here, name, arguments, "7") == by_trial
         assert _by_command(here, "tp", "84 1000 1 300 2 2", "8") != by_trial
@@ -113,11 +135,28 @@ def _by_trial(here: Workplace, seed: str) -> dict[str, int]:
     """Received frames of ``dutperf trial`` with the file that was converted."""
     converted = here.run(sys.executable, "-m", "dutperf", "convert")
     (here.directory / "ours.yaml").write_text(converted.stdout)
-    trial = ["trial", "--config", "ours.yaml", "--frame-size", "64", "--rate", "1000", "--duration", "1", "--drain", "0.3", "--seed", seed, "--json"]
+    trial = [
+        "trial",
+        "--config",
+        "ours.yaml",
+        "--frame-size",
+        "64",
+        "--rate",
+        "1000",
+        "--duration",
+        "1",
+        "--drain",
+        "0.3",
+        "--seed",
+        seed,
+        "--json",
+    ]
 
     def sure(done: Command) -> bool:
         """The loss is certain: whether others had the DUT's core does not matter."""
-        return done.returncode == INVALID and {cause["code"] for cause in json.loads(done.stdout)["causes"]} <= {DUT_DISTURBED}
+        return done.returncode == INVALID and {cause["code"] for cause in json.loads(done.stdout)["causes"]} <= {
+            DUT_DISTURBED
+        }
 
     done = until(lambda: here.run(sys.executable, "-m", "dutperf", *trial), passes, if_busy=sure)
     return {direction: json.loads(done.stdout)[direction]["received"] for direction in ("forward", "reverse")}
@@ -131,7 +170,10 @@ def _by_command(here: Workplace, name: str, arguments: str, seed: str) -> dict[s
         return done.returncode == INVALID and all("of the core of the DUT" in line for line in said)
 
     done = until(lambda: here.run(f"./build/siitperf-{name}", *arguments.split(), SEED=seed), passes, if_busy=sure)
-    return {direction.lower(): int(frames) for direction, frames in re.findall(r"^(\w+) frames received: (\d+)$", done.stdout, re.MULTILINE)}
+    return {
+        direction.lower(): int(frames)
+        for direction, frames in re.findall(r"^(\w+) frames received: (\d+)$", done.stdout, re.MULTILINE)
+    }
 
 
 def test_errors_name_what_to_do(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recovery and reset on real DUTs: what is known of them comes out, and each frame's loss has its time. Root only."""
+"""Recovery and reset on real DUTs: what is known of them comes out, and each frame's loss has its
+time. Root only."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
 RESET_S = 0.3
 AWAY_S = 0.1
-"""By how much a busy machine may shift what is measured; the time that the commands themselves take is on top."""
+"""By how much a busy machine may shift what is measured; the time that the commands themselves take
+is on top."""
 
 
 class Silent:

@@ -19,7 +19,8 @@ from .test_commands import dutperf as command
 from .test_reference_dut import assert_agree, undisturbed
 
 pytestmark = [pytest.mark.root, pytest.mark.truth]
-"""Delays of 1, 10 and 100 ms, and all that is counted to the frame, are in test_reference_dut.py: they take seconds."""
+"""Delays of 1, 10 and 100 ms, and all that is counted to the frame, are in test_reference_dut.py:
+they take seconds."""
 
 ROUTER = ["--lab", "kernel-ipv4", "--directions", "forward", "--duration", "5", "--drain", "0.5"]
 
@@ -34,17 +35,49 @@ def point(out: Path, *arguments: str) -> dict[str, Any]:
 
 def test_a_limit_and_its_bucket_three_times_in_a_row(tmp_path: Path) -> None:
     """60,000 frames/s and a bucket of 1,000: 60,200 in 5 s trials."""
-    limit = ["--lab-option", "limit_fps=60000", "--lab-option", "burst=1000", "--resolution", "0.2%", "--repetitions", "1"]
+    limit = [
+        "--lab-option",
+        "limit_fps=60000",
+        "--lab-option",
+        "burst=1000",
+        "--resolution",
+        "0.2%",
+        "--repetitions",
+        "1",
+    ]
     values = [point(tmp_path / str(run), *limit)["throughput_fps"]["median"] for run in range(3)]
     assert values == pytest.approx([60_200] * 3, rel=0.01)
 
 
-@pytest.mark.parametrize(("bucket", "directions", "frames"), [(1_000, "forward", 2_000), (1_000, "both", 1_000), (64, "forward", 128)])
+@pytest.mark.parametrize(
+    ("bucket", "directions", "frames"), [(1_000, "forward", 2_000), (1_000, "both", 1_000), (64, "forward", 128)]
+)
 def test_the_longest_burst_of_a_known_bucket(tmp_path: Path, bucket: int, directions: str, frames: int) -> None:
-    """Filled at 20,000/s, emptied at 40,000/s by all directions together: known within the resolution and what frames that leave late can make of it."""
+    """Filled at 20,000/s, emptied at 40,000/s by all directions together: known within the
+    resolution and what frames that leave late can make of it."""
     share = 2 if directions == "both" else 1
-    rates = ["--rate", str(20_000 // share), "--max-rate", str(40_000 // share), "--burst-resolution", "0.01", "--repetitions", "5", "--drain", "0.5"]
-    router = ["--lab", "kernel-ipv4", "--lab-option", "limit_fps=20000", "--lab-option", f"burst={bucket}", "--directions", directions]
+    rates = [
+        "--rate",
+        str(20_000 // share),
+        "--max-rate",
+        str(40_000 // share),
+        "--burst-resolution",
+        "0.01",
+        "--repetitions",
+        "5",
+        "--drain",
+        "0.5",
+    ]
+    router = [
+        "--lab",
+        "kernel-ipv4",
+        "--lab-option",
+        "limit_fps=20000",
+        "--lab-option",
+        f"burst={bucket}",
+        "--directions",
+        directions,
+    ]
     done = command("back-to-back", *router, *rates, "--json", "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["points"][0]
@@ -53,7 +86,8 @@ def test_the_longest_burst_of_a_known_bucket(tmp_path: Path, bucket: int, direct
 
 
 def test_random_loss_hides_the_routers_limit_without_tolerance_only(tmp_path: Path) -> None:
-    """One frame in 10,000 is lost. A tolerance of 0.0005 finds what the router can do without that loss, none finds almost nothing."""
+    """One frame in 10,000 is lost. A tolerance of 0.0005 finds what the router can do without that
+    loss, none finds almost nothing."""
     loss = ["--lab-option", "loss=0.0001", "--repetitions", "1", "--resolution", "5%"]
     limit = point(tmp_path / "no loss", "--repetitions", "1", "--resolution", "5%")["throughput_fps"]["median"]
     tolerant = point(tmp_path / "tolerant", *loss, "--loss-tolerance", "0.0005")["throughput_fps"]["median"]
@@ -63,23 +97,38 @@ def test_random_loss_hides_the_routers_limit_without_tolerance_only(tmp_path: Pa
 
 
 CAPACITY_FPS, QUEUE, DURATION_S = 20_000, 1_000, 0.25
-"""A trial so short often has no standstill of this machine in it: only then a loss of a few frames says something. The queue fills by a fifth of the capacity
-from the beginning on, so that the DUT's own standstills cost it nothing: it has frames to serve meanwhile, and room for those that come."""
+"""A trial so short often has no standstill of this machine in it: only then a loss of a few frames
+says something. The queue fills by a fifth of the capacity from the beginning on, so that the DUT's
+own standstills cost it nothing: it has frames to serve meanwhile, and room for those that come."""
 TRUE_FPS = (CAPACITY_FPS + (QUEUE + 1) / DURATION_S) / 2
-"""In the time of a trial the DUT takes its capacity, what fits into its queue, and the frame in service: each direction half of that."""
+"""In the time of a trial the DUT takes its capacity, what fits into its queue, and the frame in
+service: each direction half of that."""
 RESOLUTION = 0.0025
-KNOWN = [("refdut-ipv4", "memif", "fixed"), ("refdut-siit", "memif", "random"), ("refdut-ipv4", "veth", "random"), ("refdut-siit", "veth", "fixed")]
+KNOWN = [
+    ("refdut-ipv4", "memif", "fixed"),
+    ("refdut-siit", "memif", "random"),
+    ("refdut-ipv4", "veth", "random"),
+    ("refdut-siit", "veth", "fixed"),
+]
 
 
 @pytest.mark.parametrize(("lab", "link", "ports"), KNOWN)
 def test_twenty_of_twenty_repetitions_read_the_capacity(tmp_path: Path, lab: str, link: str, ports: str) -> None:
-    """Within 0.5 %. Each searches 20 % of the range around the truth, from bounds of its own: so each has another grid.
+    """Within 0.5 %. Each searches 20 % of the range around the truth, from bounds of its own: so
+    each has another grid.
 
-    What says of itself that the tester was the limit is no reading, and may come at most five times, on a busy machine.
+    What says of itself that the tester was the limit is no reading, and may come at most five
+    times, on a busy machine.
     """
     places = Random(f"{lab} {link} {ports}")
     dut = {"capacity_fps": CAPACITY_FPS, "queue": QUEUE, "link": link}
-    steady = {"ports": ports, "duration_s": DURATION_S, "drain_s": 0.2, "repetitions": 1, "resolution": f"{TRUE_FPS * RESOLUTION:.0f}"}
+    steady = {
+        "ports": ports,
+        "duration_s": DURATION_S,
+        "drain_s": 0.2,
+        "repetitions": 1,
+        "resolution": f"{TRUE_FPS * RESOLUTION:.0f}",
+    }
     points = []
     with dutperf.bench(lab=lab, lab_options=dut) as ready:
         for run in range(25):
@@ -101,11 +150,21 @@ OF_99_PERCENT = 2.576
 
 @pytest.mark.parametrize(("lab", "link", "ports"), KNOWN)
 def test_loss_ratios_lie_in_the_99_percent_interval_of_the_truth(lab: str, link: str, ports: str) -> None:
-    """Of 40 ratios, each of which may lie outside with a chance of 1 %, at most three do: more would come once in 1,000 times."""
+    """Of 40 ratios, each of which may lie outside with a chance of 1 %, at most three do: more
+    would come once in 1,000 times."""
     off = OF_99_PERCENT * (LOSS * (1 - LOSS) / LOSS_FRAMES) ** 0.5
     seeds = range(20 * KNOWN.index((lab, link, ports)), 20 * (KNOWN.index((lab, link, ports)) + 1))
     with bench(lab, {"link": link}) as ready:
-        results = [undisturbed(ready, Properties(loss=LOSS, seed=seed), LOSS_FPS, duration_s=LOSS_FRAMES / LOSS_FPS, ports=FieldMode(ports)) for seed in seeds]
+        results = [
+            undisturbed(
+                ready,
+                Properties(loss=LOSS, seed=seed),
+                LOSS_FPS,
+                duration_s=LOSS_FRAMES / LOSS_FPS,
+                ports=FieldMode(ports),
+            )
+            for seed in seeds
+        ]
     ratios = [counts.loss_ratio for result, _ in results for counts in result.directions().values()]
     print([round(ratio, 5) for ratio in ratios])
     assert len(ratios) == 40

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What unit tests share. Reports take a second each to draw; the commands of these tests write none, but for those that ask for it."""
+"""What unit tests share. Reports take a second each to draw; the commands of these tests write
+none, but for those that ask for it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repetitions of a search: where each begins, what that costs, that they are independent, and that the median's interval covers as often as it says."""
+"""Repetitions of a search: where each begins, what that costs, that they are independent, and that
+the median's interval covers as often as it says."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def noisy(scatter_fps: float) -> Callable[[Random], tuple[float, Passes]]:
 
 
 def lossy(random: Random) -> tuple[float, Passes]:
-    """Loses one frame in 10,000 whatever the rate, in trials of a second: it passes the less often, the higher the rate."""
+    """Loses one frame in 10,000 whatever the rate, in trials of a second: it passes the less often,
+    the higher the rate."""
     return 0.0, lambda rate_fps: random.random() < exp(-1e-4 * rate_fps)
 
 
@@ -63,7 +65,8 @@ def where_the_last_one_ended(limits: Bounds, known: Known, seed: str) -> Near:
 
 @dataclass(frozen=True)
 class Repeated:
-    """Values of many runs less the run's capacity, and the trials of each repetition after the first."""
+    """Values of many runs less the run's capacity, and the trials of each repetition after the
+    first."""
 
     values: list[list[float]]
     trials: np.ndarray
@@ -119,7 +122,8 @@ DUTS = {
 
 @pytest.mark.parametrize(("name", "least"), [(name, 91 if name == "loses at random" else 93) for name in DUTS])
 def test_the_interval_covers_the_median_of_whole_searches_as_often_as_it_says(name: str, least: float) -> None:
-    """Where the DUT scatters by its own size, the second repetition, which cannot know it, resembles the first."""
+    """Where the DUT scatters by its own size, the second repetition, which cannot know it,
+    resembles the first."""
     assert least <= repeated(name).coverage_percent(10) <= 97
 
 
@@ -145,7 +149,8 @@ def test_searches_that_begin_where_the_last_one_ended_would() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "most_of_ten", "most_at_last"), [("steady", 3.5, 2.5), ("scatters by a resolution", 5, 4.5), ("scatters by ten resolutions", 8, 7.5)]
+    ("name", "most_of_ten", "most_at_last"),
+    [("steady", 3.5, 2.5), ("scatters by a resolution", 5, 4.5), ("scatters by ten resolutions", 8, 7.5)],
 )
 def test_trials_of_a_repetition(name: str, most_of_ten: float, most_at_last: float) -> None:
     """A search that begins with the whole range takes 11 here."""
@@ -155,7 +160,9 @@ def test_trials_of_a_repetition(name: str, most_of_ten: float, most_at_last: flo
 
 
 @given(limits=bounds(), near_fps=rates, found=values, seed=seeds)
-def test_it_begins_within_the_range_and_at_the_same_place_for_the_same_seed(limits: Bounds, near_fps: int, found: list[int | None], seed: str) -> None:
+def test_it_begins_within_the_range_and_at_the_same_place_for_the_same_seed(
+    limits: Bounds, near_fps: int, found: list[int | None], seed: str
+) -> None:
     known = Known(limits.clamp(near_fps), found)
     near = restart.begin(limits, known, seed)
     assert limits.lowest_fps <= near.start_fps <= limits.highest_fps
@@ -164,7 +171,9 @@ def test_it_begins_within_the_range_and_at_the_same_place_for_the_same_seed(limi
 
 
 @given(limits=bounds(), truth_fps=st.integers(0, HIGHEST_FPS), near_fps=rates, found=values, seed=seeds)
-def test_it_finds_the_truth_wherever_it_begins(limits: Bounds, truth_fps: int, near_fps: int, found: list[int | None], seed: str) -> None:
+def test_it_finds_the_truth_wherever_it_begins(
+    limits: Bounds, truth_fps: int, near_fps: int, found: list[int | None], seed: str
+) -> None:
     ended = search(limits, capable_of(truth_fps), restart.begin(limits, Known(limits.clamp(near_fps), found), seed))
     if limits.lowest_fps <= truth_fps < limits.highest_fps:
         assert ended.value_fps is not None
@@ -203,6 +212,8 @@ def test_where_the_highest_rate_passed_it_is_offered_first() -> None:
 
 
 def test_what_scatters_by_its_own_size_is_searched_in_the_whole_range() -> None:
-    near = [restart.begin(LIMITS, Known(last, [last, 500] * 3), str(seed)) for last in (45_000, 1_000) for seed in range(50)]
+    near = [
+        restart.begin(LIMITS, Known(last, [last, 500] * 3), str(seed)) for last in (45_000, 1_000) for seed in range(50)
+    ]
     assert near[:50] == near[50:]  # whatever the last value
     assert all(15_000 <= one.start_fps <= 30_000 for one in near)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other programs may rely on: the package's own functions measure as the commands do, and give objects, rows and frames."""
+"""What other programs may rely on: the package's own functions measure as the commands do, and give
+objects, rows and frames."""
 
 from __future__ import annotations
 
@@ -48,13 +49,18 @@ def test_what_is_public_is_there_typed_and_documented() -> None:
 
 
 def test_the_package_alone_imports_nothing_heavy() -> None:
-    code = "import sys, dutperf, dutperf.siitperf.commands; print(*sorted({'pandas', 'polars', 'matplotlib', 'pyarrow'} & set(sys.modules)))"
+    code = (
+        "import sys, dutperf, dutperf.siitperf.commands; print(*sorted({'pandas', 'polars', 'matplotlib', 'pyarrow'} &"
+        " set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == []
 
 
 def test_a_measurement_gives_points_and_leaves_what_the_command_leaves(labs: Labs, tmp_path: Path) -> None:
     statuses: list[dutperf.Status] = []
-    result = dutperf.measure("throughput", tmp_path / "out", statuses.append, **SEARCH, lab_options={"queue": 10}, frame_sizes=[84, 1518])
+    result = dutperf.measure(
+        "throughput", tmp_path / "out", statuses.append, **SEARCH, lab_options={"queue": 10}, frame_sizes=[84, 1518]
+    )
     assert labs.asked == [("refdut-siit", {"queue": "10"})]
     assert (labs.up, result.is_complete, len(result.measured)) == (0, True, 1)
     points = result["throughput"].summary.points  # type: ignore[union-attr]
@@ -71,7 +77,20 @@ def test_a_measurement_gives_points_and_leaves_what_the_command_leaves(labs: Lab
 @pytest.mark.usefixtures("labs")
 def test_a_value_has_the_meaning_that_the_command_line_gives_it(tmp_path: Path) -> None:
     by_program = dutperf.measure("throughput", tmp_path / "a", **SEARCH)
-    arguments = ["--lab", "refdut-siit", "--duration", "0.5", "--drain", "0", "--repetitions", "2", "--resolution", "5%", "--max-rate", "100k"]
+    arguments = [
+        "--lab",
+        "refdut-siit",
+        "--duration",
+        "0.5",
+        "--drain",
+        "0",
+        "--repetitions",
+        "2",
+        "--resolution",
+        "5%",
+        "--max-rate",
+        "100k",
+    ]
     by_command = CliRunner().invoke(cli.app, ["throughput", *arguments, "--out", str(tmp_path / "b"), "--json"])
     assert by_program.summary.model_dump(mode="json")["conditions"] == json.loads(by_command.stdout)["conditions"]
     assert (by_program.summary.model_dump(mode="json")["points"]) == json.loads(by_command.stdout)["points"]
@@ -96,7 +115,9 @@ def test_several_measurements_and_trials_on_one_bench(labs: Labs, tmp_path: Path
         assert bench.setup.media_mbps == 100
         trials = [bench.trial("10%", duration_s=0.5, drain_s=0) for _ in range(2)]
         loss = bench.measure("frame-loss", tmp_path / "loss", rates=["20k", 60_000], **QUICK)
-        with pytest.raises(dutperf.ConfigError, match="frame_sizes: 9000 bytes are longer than max_frame_size=1518 of this bench"):
+        with pytest.raises(
+            dutperf.ConfigError, match="frame_sizes: 9000 bytes are longer than max_frame_size=1518 of this bench"
+        ):
             bench.trial(10, frame_sizes=(9000,))
     assert [(one.trial, one.verdict) for one in trials] == [(1, dutperf.Verdict.VALID), (2, dutperf.Verdict.VALID)]
     assert [row["rates.loss_ratio.worst.median"] > 0 for row in loss.rows()] == [True, False]
@@ -108,16 +129,31 @@ def test_a_trial_by_itself(tmp_path: Path) -> None:
     (tmp_path / "gateway.yaml").write_text(yaml.safe_dump(documented.CONFIG))
     result = dutperf.trial(60_000, config=tmp_path / "gateway.yaml", duration_s=0.5, drain_s=0)
     assert result.verdict is dutperf.Verdict.VALID
-    assert {direction: counts.lost > 9_000 for direction, counts in result.directions().items()} == {"forward": True, "reverse": True}
+    assert {direction: counts.lost > 9_000 for direction, counts in result.directions().items()} == {
+        "forward": True,
+        "reverse": True,
+    }
 
 
 MISTAKES = [
     ({"procedure": "thruput"}, dutperf.ConfigError, "there is no procedure 'thruput'; did you mean throughput?"),
-    ({"lab": "refdut-siit", "duration": 5}, dutperf.ConfigError, "duration: throughput has no such condition; did you mean duration_s?"),
+    (
+        {"lab": "refdut-siit", "duration": 5},
+        dutperf.ConfigError,
+        "duration: throughput has no such condition; did you mean duration_s?",
+    ),
     ({"lab": "refdut-siit", "tags": 5}, dutperf.ConfigError, "tags: throughput has no such condition"),
-    ({"lab": "refdut-siit", "duration_s": 0}, dutperf.ConfigError, "duration_s: should be greater than or equal to 0.001"),
+    (
+        {"lab": "refdut-siit", "duration_s": 0},
+        dutperf.ConfigError,
+        "duration_s: should be greater than or equal to 0.001",
+    ),
     ({"lab": "refdut-siit", "max_rate": "fast"}, dutperf.ConfigError, "max_rate: 'fast' is no rate"),
-    ({"lab": "refdut-siit", "repetitions": "often"}, dutperf.ConfigError, "repetitions: 'often' is neither a number nor auto"),
+    (
+        {"lab": "refdut-siit", "repetitions": "often"},
+        dutperf.ConfigError,
+        "repetitions: 'often' is neither a number nor auto",
+    ),
     ({"lab": "refdut-siit", "frame_sizes": [64]}, dutperf.ConfigError, "64 bytes are impossible"),
     ({"lab": "refdut-siit", "lab_options": {"speed": 1}}, dutperf.LabError, "unknown option speed"),
     ({"lab": "refdut-siit", "config": "gateway.yaml"}, dutperf.ConfigError, "not both"),
@@ -128,7 +164,9 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("given", "error", "words"), MISTAKES)
-def test_mistakes_raise_one_sentence_and_leave_nothing(given: dict[str, Any], error: type[Exception], words: str, labs: Labs, tmp_path: Path) -> None:
+def test_mistakes_raise_one_sentence_and_leave_nothing(
+    given: dict[str, Any], error: type[Exception], words: str, labs: Labs, tmp_path: Path
+) -> None:
     with pytest.raises(error) as caught:
         dutperf.measure(given.pop("procedure", "throughput"), tmp_path / "out", **given)
     assert words in str(caught.value)
@@ -168,14 +206,22 @@ def test_frames_have_the_rows_that_exports_have(several: Path) -> None:
         size = [row["frame_size"] for row in rows]
         assert pandas_frame["frame_size"].tolist() == polars_frame["frame_size"].to_list() == size
     frame = result.to_polars().filter(polars.col("procedure") == "throughput")
-    assert frame["throughput_fps.median"].to_list() == [row["throughput_fps.median"] for row in result["throughput"].records()]
+    assert frame["throughput_fps.median"].to_list() == [
+        row["throughput_fps.median"] for row in result["throughput"].records()
+    ]
 
 
 @pytest.mark.parametrize("definition", procedures.ALL, ids=lambda definition: definition.name)
 @pytest.mark.usefixtures("labs")
 def test_every_procedure_has_typed_rows(definition: Any, tmp_path: Path) -> None:
-    more: dict[str, Any] = {"latency": {"tag_after_s": 0.1}, "recovery": {"overload_s": 0.2}, "reset": {"duration_s": 4, "reset_after_s": 0.5}}
-    usual = {"found": {84: 20_000}, "max_rate": "100k", "duration_s": 0.5, "drain_s": 0, "repetitions": 2} | more.get(definition.name, {})
+    more: dict[str, Any] = {
+        "latency": {"tag_after_s": 0.1},
+        "recovery": {"overload_s": 0.2},
+        "reset": {"duration_s": 4, "reset_after_s": 0.5},
+    }
+    usual = {"found": {84: 20_000}, "max_rate": "100k", "duration_s": 0.5, "drain_s": 0, "repetitions": 2} | more.get(
+        definition.name, {}
+    )
     given = {name: value for name, value in usual.items() if name in procedures.members(definition)}
     result = dutperf.measure(definition.name, tmp_path / "out", lab="refdut-siit", **given)
     table = export.arrow(result.rows())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Longest bursts of simulated DUTs whose buffer is known, and what is not said of those that cannot be measured."""
+"""Longest bursts of simulated DUTs whose buffer is known, and what is not said of those that cannot
+be measured."""
 
 from __future__ import annotations
 
@@ -26,8 +27,11 @@ RATE_FPS = 100_000
 THROUGHPUT_FPS = 60_000
 
 
-def bursts(tester: SimulatedTester, out: Path, media_fps: int | None = RATE_FPS, **conditions: Any) -> tuple[BackToBackPoint, Summary]:
-    """At 100,000 frames/s, of a DUT whose throughput is 60,000, to the frame, three times, unless ``conditions`` say otherwise."""
+def bursts(
+    tester: SimulatedTester, out: Path, media_fps: int | None = RATE_FPS, **conditions: Any
+) -> tuple[BackToBackPoint, Summary]:
+    """At 100,000 frames/s, of a DUT whose throughput is 60,000, to the frame, three times, unless
+    ``conditions`` say otherwise."""
     chosen = {"found": {84: THROUGHPUT_FPS}, "burst_resolution": 1e-6, "drain_s": 2} | conditions
     summary = measure(tester, plan(media_fps, **chosen), out, "back-to-back")
     point = summary.points[0]
@@ -40,7 +44,8 @@ def buffered(frames: int, **members: Any) -> SimulatedTester:
 
 
 def longest(queue_frames: int) -> int:
-    """The longest burst of which no more than the queue is left when the server has had its time, by trying."""
+    """The longest burst of which no more than the queue is left when the server has had its time,
+    by trying."""
     frames = 1
     while frames + 1 - queue_frames <= -(-THROUGHPUT_FPS * (frames + 1) // RATE_FPS):
         frames += 1
@@ -53,7 +58,12 @@ def test_a_known_buffer_gives_its_burst_to_the_frame(tmp_path: Path, queue_frame
     point, _ = bursts(tester, tmp_path)
     expected = longest(queue_frames)
     assert point.burst_frames.values == (expected,) * 3
-    assert (point.average_frames, point.minimum_frames, point.maximum_frames, point.standard_deviation_frames) == (expected, expected, expected, 0)
+    assert (point.average_frames, point.minimum_frames, point.maximum_frames, point.standard_deviation_frames) == (
+        expected,
+        expected,
+        expected,
+        0,
+    )
     assert point.implied_buffer_s == pytest.approx(expected / RATE_FPS)
     assert point.corrected_buffer_s == pytest.approx(expected / RATE_FPS * 0.4)
     assert point.corrected_buffer_s * RATE_FPS == pytest.approx(queue_frames, abs=1)
@@ -65,7 +75,11 @@ def test_every_trial_has_exactly_its_frames_and_time_to_receive_them(tmp_path: P
     bursts(tester, tmp_path, repetitions=1)
     [search] = [event for event in journal.read(tmp_path) if event["event"] == "search"]
     offered = [frames for frames, _ in search["loads"]]
-    assert [trial.intended(Direction.FORWARD) for trial in tester.trials] == [trial.intended(Direction.REVERSE) for trial in tester.trials] == offered
+    assert (
+        [trial.intended(Direction.FORWARD) for trial in tester.trials]
+        == [trial.intended(Direction.REVERSE) for trial in tester.trials]
+        == offered
+    )
     for trial, frames in zip(tester.trials, offered, strict=True):
         assert trial.forward is not None
         assert trial.forward.rate_fps == RATE_FPS
@@ -98,7 +112,12 @@ def test_only_sizes_below_the_maximum_rate_are_measured(tmp_path: Path) -> None:
     _, summary = bursts(tester, tmp_path, frame_sizes=(84, 1518), found={84: THROUGHPUT_FPS, 1518: RATE_FPS})
     small, large = summary.points
     assert isinstance(large, BackToBackPoint)
-    assert (large.measured, large.average_frames, large.limited_by, large.has_number) == (False, None, LimitedBy.MEDIA, True)
+    assert (large.measured, large.average_frames, large.limited_by, large.has_number) == (
+        False,
+        None,
+        LimitedBy.MEDIA,
+        True,
+    )
     assert "no burst is too long" in large.message
     assert "ended early" not in large.message
     assert {trial.forward.foreground.size for trial in tester.trials if trial.forward} == {84}
@@ -122,14 +141,18 @@ def test_the_longest_burst_allowed_passes(tmp_path: Path) -> None:
 
 
 def test_the_testers_limit_is_not_the_duts(tmp_path: Path) -> None:
-    tester = SimulatedTester(SimulatedDut(capacity_fps=THROUGHPUT_FPS, queue_frames=100), SimulatedLimits(send_fps=80_000))
+    tester = SimulatedTester(
+        SimulatedDut(capacity_fps=THROUGHPUT_FPS, queue_frames=100), SimulatedLimits(send_fps=80_000)
+    )
     point, _ = bursts(tester, tmp_path, repetitions=1)
     assert point.limited_by_tester
     assert "limited by the tester" in point.message
 
 
 def test_a_disturbed_tester_finds_the_same(tmp_path: Path) -> None:
-    tester = SimulatedTester(SimulatedDut(capacity_fps=THROUGHPUT_FPS, queue_frames=100), SimulatedLimits(disturbed_ratio=0.3))
+    tester = SimulatedTester(
+        SimulatedDut(capacity_fps=THROUGHPUT_FPS, queue_frames=100), SimulatedLimits(disturbed_ratio=0.3)
+    )
     point, _ = bursts(tester, tmp_path)
     assert point.burst_frames.values == (longest(100),) * 3
     assert point.trials.invalid > 0
@@ -145,7 +168,10 @@ def test_a_dut_that_forwards_nothing_has_no_burst(tmp_path: Path) -> None:
 def outcome(frames: int, lost: int, late_us: float) -> Outcome:
     """Of a valid trial in which frames left late."""
     late = Quantiles(p50=1, p99=1, p999=late_us, max=late_us)
-    directions: dict[str, DirectionCounts] = {"forward": counts(frames, frames - lost, lateness_us=late), "reverse": counts(frames)}
+    directions: dict[str, DirectionCounts] = {
+        "forward": counts(frames, frames - lost, lateness_us=late),
+        "reverse": counts(frames),
+    }
     limits = back_to_back._Limits(84, RATE_FPS, True, THROUGHPUT_FPS, 10**6)
     return limits.outcome(TrialResult(trial=0, verdict=Verdict.VALID, **directions), plan().conditions, frames)
 
@@ -184,7 +210,13 @@ def test_what_cannot_be_measured_names_its_option(conditions: dict[str, Any], op
 
 
 def test_the_summary_is_made_from_the_journal_and_says_what_it_deviates_from(tmp_path: Path) -> None:
-    chosen = {"found": None, "rate": Rate.parse("60k"), "max_rate": Rate.parse("90k"), "loss_tolerance": 0.001, "repetitions": 2}
+    chosen = {
+        "found": None,
+        "rate": Rate.parse("60k"),
+        "max_rate": Rate.parse("90k"),
+        "loss_tolerance": 0.001,
+        "repetitions": 2,
+    }
     _, summary = bursts(buffered(100), tmp_path, **chosen)
     assert write_summary(tmp_path, PROCEDURE.point) == summary
     written = json.loads((tmp_path / SUMMARY).read_text())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for the longest burst: ends whatever happens, finds the truth within its resolution, and one accident alone fails no burst."""
+"""The search for the longest burst: ends whatever happens, finds the truth within its resolution,
+and one accident alone fails no burst."""
 
 from __future__ import annotations
 
@@ -49,8 +50,14 @@ def test_finds_the_truth_within_the_resolution(limits: tuple[int, float, int], t
     assert all(failed.count(frames) == 1 + limits[2] for frames in failed)
 
 
-@given(limits=st.tuples(longest, shares, verifications), outcomes=st.lists(st.sampled_from(Outcome), max_size=300), last=st.sampled_from(Outcome))
-def test_ends_for_any_outcomes_with_a_burst_that_passed(limits: tuple[int, float, int], outcomes: list[Outcome], last: Outcome) -> None:
+@given(
+    limits=st.tuples(longest, shares, verifications),
+    outcomes=st.lists(st.sampled_from(Outcome), max_size=300),
+    last=st.sampled_from(Outcome),
+)
+def test_ends_for_any_outcomes_with_a_burst_that_passed(
+    limits: tuple[int, float, int], outcomes: list[Outcome], last: Outcome
+) -> None:
     told: Iterator[Outcome] = chain(outcomes, repeat(last))
     found = search(limits, lambda _: next(told))
     assert found.value_frames is None or (found.value_frames, P) in found.loads

@@ -27,7 +27,15 @@ def a_tester(driver: str = "net_af_packet", engine: str = "0.1.0") -> dict[str, 
 
 
 def a_floor(frame_size: int = 64, typical_us: float = OWN_US) -> Floor:
-    return Floor(frame_size=frame_size, limit_fps=100_000, rate_fps=10_000, min_us=2.0, typical_us=typical_us, p999_us=40.0, away_us=50.0)
+    return Floor(
+        frame_size=frame_size,
+        limit_fps=100_000,
+        rate_fps=10_000,
+        min_us=2.0,
+        typical_us=typical_us,
+        p999_us=40.0,
+        away_us=50.0,
+    )
 
 
 def a_calibration(*floors: Floor, **tester: str) -> Calibration:
@@ -55,7 +63,9 @@ def test_a_newer_one_takes_the_place_of_the_same_testers(tmp_path: Path) -> None
     assert calibration.find(a_tester(driver="net_ixgbe"), file) is not None
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"format": 99, "calibrations": []}', '{"format": 1, "calibrations": [{}]}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"format": 99, "calibrations": []}', '{"format": 1, "calibrations": [{}]}']
+)
 def test_a_file_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
     file = tmp_path / "calibration.json"
     file.write_text(text)
@@ -88,7 +98,11 @@ def figures(of: Summary) -> dict[str, float]:
 
 ROWS = [
     pytest.param("latency", {"TL": OWN_US, "WCL": OWN_US}, id="latencies"),
-    pytest.param("pdv", {"PDV": 0.0, "Dmin": OWN_US, "median": OWN_US, "D99.9": OWN_US, "Dmax": OWN_US}, id="differences stay as they are"),
+    pytest.param(
+        "pdv",
+        {"PDV": 0.0, "Dmin": OWN_US, "median": OWN_US, "D99.9": OWN_US, "Dmax": OWN_US},
+        id="differences stay as they are",
+    ),
 ]
 
 
@@ -105,7 +119,10 @@ def test_the_typical_delay_is_taken_from_latencies(tmp_path: Path, name: str, le
 def test_the_journal_keeps_what_was_measured(tmp_path: Path) -> None:
     for name, chosen in (("raw", False), ("less", True)):
         summary(tmp_path / name, "latency", subtract_calibration=chosen)
-    kept = [[event["figures_ms"] for event in journal.read(tmp_path / name) if event["event"] == "delays"] for name in ("raw", "less")]
+    kept = [
+        [event["figures_ms"] for event in journal.read(tmp_path / name) if event["event"] == "delays"]
+        for name in ("raw", "less")
+    ]
     assert kept[0] == kept[1]
 
 

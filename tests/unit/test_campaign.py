@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The campaign: repeats what is not valid, writes before it goes on, tells the observer, and leaves a summary however it ends."""
+"""The campaign: repeats what is not valid, writes before it goes on, tells the observer, and leaves
+a summary however it ends."""
 
 from __future__ import annotations
 
@@ -63,7 +64,9 @@ def test_a_load_beyond_the_testers_reach_is_given_up_after_a_few_attempts_and_a_
 
 
 def test_a_load_within_reach_gets_more_attempts(tmp_path: Path) -> None:
-    tester = Scripted({number: unsuccessful(Verdict.INVALID, number) for number in range(1, campaign.ATTEMPTS_WITHIN_REACH)})
+    tester = Scripted(
+        {number: unsuccessful(Verdict.INVALID, number) for number in range(1, campaign.ATTEMPTS_WITHIN_REACH)}
+    )
     [point] = measure(tester, plan(**{**TO_1000, "repetitions": 2}), tmp_path).points
     assert point.throughput_fps.values == (1000, 1000)
     assert len(tester.trials) == 1 + campaign.ATTEMPTS_WITHIN_REACH
@@ -112,7 +115,9 @@ def test_the_observer_is_told_what_is_tried_and_what_is_left(tmp_path: Path) -> 
         (ValueError(), "error", "ValueError"),
     ],
 )
-def test_a_run_that_breaks_off_leaves_a_summary(tmp_path: Path, raised: BaseException, outcome: str, words: str) -> None:
+def test_a_run_that_breaks_off_leaves_a_summary(
+    tmp_path: Path, raised: BaseException, outcome: str, words: str
+) -> None:
     tester = Scripted({2: raised}, dut=SimulatedDut())
     with pytest.raises(type(raised)):
         measure(tester, plan(**{**TO_1000, "repetitions": 20}), tmp_path)
@@ -125,7 +130,9 @@ def test_a_run_that_breaks_off_leaves_a_summary(tmp_path: Path, raised: BaseExce
 
 
 @pytest.mark.parametrize("line", [1, 2])
-def test_a_run_that_is_interrupted_while_its_first_lines_are_written_says_so(line: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_interrupted_while_its_first_lines_are_written_says_so(
+    line: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A line is in the file before it is on the disk: whoever sees it may send the signal then."""
     real, calls = os.fsync, []
 
@@ -162,7 +169,9 @@ def test_a_directory_with_a_journal_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / journal.JOURNAL).read_bytes() == before
 
 
-def test_trial_numbers_start_again_where_a_frame_cannot_carry_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trial_numbers_start_again_where_a_frame_cannot_carry_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(campaign, "TRIAL_NUMBERS", 3)
     tester = SimulatedTester()
     measure(tester, plan(**{**TO_1000, "repetitions": 5}), tmp_path)
@@ -173,6 +182,9 @@ def test_what_the_dut_counts_is_in_the_journal_and_in_the_diagnosis(tmp_path: Pa
     tester = Counting(SimulatedDut(capacity_fps=700))
     [point] = measure(tester, replace(plan(**TO_1000), dut_losses=tester.dut_losses), tmp_path).points
     results = [event["result"] for event in journal.read(tmp_path) if event["event"] == "result"]
-    assert all(sum(result["dut_losses"]["forward"].values()) == sum(result[way]["lost"] for way in ("forward", "reverse")) for result in results)
+    assert all(
+        sum(result["dut_losses"]["forward"].values()) == sum(result[way]["lost"] for way in ("forward", "reverse"))
+        for result in results
+    )
     assert point.above.forward.dut["queue"] == point.above.forward.lost + point.above.reverse.lost
     assert f"the DUT counts {point.above.forward.dut['queue']:,} itself" in " ".join(point.remarks())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pipeline in docs/ci.md is one: its YAML is read, its commands have options that there are, its plan can be planned, its conditions name figures."""
+"""The pipeline in docs/ci.md is one: its YAML is read, its commands have options that there are,
+its plan can be planned, its conditions name figures."""
 
 from __future__ import annotations
 
@@ -31,7 +32,11 @@ def commands() -> list[list[str]]:
     """What its steps have dutperf do."""
     lines = [shlex.split(line) for step in steps() for line in step.get("run", "").splitlines()]
     starts = [(line, [word == "dutperf" or word.endswith("dutperf)") for word in line]) for line in lines]
-    return [line[found.index(True) + 1 : line.index(">>") if ">>" in line else None] for line, found in starts if True in found]
+    return [
+        line[found.index(True) + 1 : line.index(">>") if ">>" in line else None]
+        for line, found in starts
+        if True in found
+    ]
 
 
 def test_it_measures_and_compares() -> None:
@@ -57,8 +62,12 @@ def test_its_plan_is_one(tmp_path: Path) -> None:
 
 
 def test_its_conditions_name_figures_of_its_procedures(tmp_path: Path) -> None:
-    directory = documented.measure(tmp_path / "suite", documented.a_suite(throughput={"repetitions": 10}, latency={"repetitions": 10}))
+    directory = documented.measure(
+        tmp_path / "suite", documented.a_suite(throughput={"repetitions": 10}, latency={"repetitions": 10})
+    )
     conditions = [word for word in commands()[1] if "<" in word or ">" in word]
     assert len([Condition.parse(one) for one in conditions]) == 2
-    result = CliRunner().invoke(app, ["compare", str(directory), str(directory), *(word for one in conditions for word in ("--fail-if", one))])
+    result = CliRunner().invoke(
+        app, ["compare", str(directory), str(directory), *(word for one in conditions for word in ("--fail-if", one))]
+    )
     assert result.exit_code in (0, 3), result.output  # 2 is a name that there is not

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: exit status, what goes to which stream, and one sentence for what is wrong. The engine is a fake process."""
+"""The command line: exit status, what goes to which stream, and one sentence for what is wrong. The
+engine is a fake process."""
 
 from __future__ import annotations
 
@@ -38,10 +39,19 @@ def test_the_exit_status_of_a_trial_is_its_verdict(behaviour: str, status: int, 
 def test_a_trial_as_json_is_the_only_thing_on_standard_output(config: Path) -> None:
     result = trial(config, "--json", "--directions", "forward")
     report = json.loads(result.stdout)
-    assert (report["forward"]["intended"], report["forward"]["sent"], report["forward"]["received"], report["forward"]["lost"]) == (10, 10, 10, 0)
+    assert (
+        report["forward"]["intended"],
+        report["forward"]["sent"],
+        report["forward"]["received"],
+        report["forward"]["lost"],
+    ) == (10, 10, 10, 0)
     assert "reverse" not in report
     assert (report["frame_size"], report["frame_size_ipv4"], report["passed"], report["causes"]) == (64, 64, True, [])
-    assert (report["trial"]["forward"]["rate_fps"], report["dut"]["name"], report["environment"]["engine"]) == (1000, "fake", "fake")
+    assert (report["trial"]["forward"]["rate_fps"], report["dut"]["name"], report["environment"]["engine"]) == (
+        1000,
+        "fake",
+        "fake",
+    )
     assert "1,000 frames/s" in result.stderr
 
 
@@ -75,8 +85,18 @@ def test_options_reach_the_trial(config: Path) -> None:
     ]
     planned = json.loads(trial(config, "--json", *chosen).stdout)["trial"]
     assert "forward" not in planned
-    assert (planned["seed"], planned["burst"], planned["duration_ns"], planned["drain_ns"], planned["rest_ns"]) == (5, 8, 10_000_000, 0, 500_000_000)
-    assert (planned["reverse"]["foreground"]["size"], planned["reverse"]["networks"], planned["reverse"]["source_port"]["mode"]) == (128, 16, "increasing")
+    assert (planned["seed"], planned["burst"], planned["duration_ns"], planned["drain_ns"], planned["rest_ns"]) == (
+        5,
+        8,
+        10_000_000,
+        0,
+        500_000_000,
+    )
+    assert (
+        planned["reverse"]["foreground"]["size"],
+        planned["reverse"]["networks"],
+        planned["reverse"]["source_port"]["mode"],
+    ) == (128, 16, "increasing")
 
 
 def test_the_pattern_reaches_the_trial(config: Path) -> None:
@@ -98,8 +118,14 @@ def test_a_trial_that_lost_everything_does_not_pass(tolerance: str, passed: bool
 
 def test_a_trial_states_its_frame_timeout(config: Path) -> None:
     report = json.loads(trial(config, "--json", "--drain", "0.02", "--frame-timeout-ms", "20").stdout)
-    assert (report["frame_timeout_ms"], report["trial"]["frame_timeout_ns"], report["trial"]["stamping"]) == (20, 20_000_000, "every")
-    assert "a frame later than 20 ms counts as lost" in trial(config, "--drain", "0.02", "--frame-timeout-ms", "20").stdout.replace("\n", " ")
+    assert (report["frame_timeout_ms"], report["trial"]["frame_timeout_ns"], report["trial"]["stamping"]) == (
+        20,
+        20_000_000,
+        "every",
+    )
+    assert "a frame later than 20 ms counts as lost" in trial(
+        config, "--drain", "0.02", "--frame-timeout-ms", "20"
+    ).stdout.replace("\n", " ")
 
 
 WRONG: list[tuple[str, list[str], str]] = [
@@ -109,24 +135,76 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("no lab", ["--rate", "1", "--lab", "no-such-lab"], "no-such-lab"),
     ("no rate", ["--config", "CONFIG"], "--rate"),
     ("rate that is none", ["--config", "CONFIG", "--rate", "fast"], "--rate: 'fast' is no rate"),
-    ("rate of an unknown maximum", ["--config", "CONFIG", "--rate", "10%"], "--rate: a rate in % needs the media's speed: set media_mbps"),
+    (
+        "rate of an unknown maximum",
+        ["--config", "CONFIG", "--rate", "10%"],
+        "--rate: a rate in % needs the media's speed: set media_mbps",
+    ),
     ("size below any", ["--config", "CONFIG", "--rate", "1", "--frame-size", "63"], "--frame-size"),
-    ("size that is none", ["--config", "CONFIG", "--rate", "1", "--frame-size", "big"], "--frame-size: 'big' is no frame size"),
+    (
+        "size that is none",
+        ["--config", "CONFIG", "--rate", "1", "--frame-size", "big"],
+        "--frame-size: 'big' is no frame size",
+    ),
     ("size twice", ["--config", "CONFIG", "--rate", "1", "--frame-size", "64,64"], "--frame-size: the same size twice"),
-    ("two sizes", ["--config", "CONFIG", "--rate", "1", "--frame-size", "64,128"], "--frame-size: a trial has one frame size"),
+    (
+        "two sizes",
+        ["--config", "CONFIG", "--rate", "1", "--frame-size", "64,128"],
+        "--frame-size: a trial has one frame size",
+    ),
     ("size above any", ["--config", "CONFIG", "--rate", "1", "--frame-size", "9217"], "--frame-size"),
-    ("foreground", ["--config", "CONFIG", "--rate", "1", "--foreground", "2"], "--foreground: '2' is not of the form N:M"),
-    ("more than all", ["--config", "CONFIG", "--rate", "1", "--foreground", "2:3"], "--foreground: foreground n:m needs m <= n, not 2:3"),
-    ("background without IPv6", ["--config", "CONFIG", "--rate", "1", "--foreground", "10:9"], "left.ipv6: is missing: --foreground 10:9"),
-    ("duration", ["--config", "CONFIG", "--rate", "1", "--duration", "0"], "--duration: should be greater than or equal to 0.001"),
+    (
+        "foreground",
+        ["--config", "CONFIG", "--rate", "1", "--foreground", "2"],
+        "--foreground: '2' is not of the form N:M",
+    ),
+    (
+        "more than all",
+        ["--config", "CONFIG", "--rate", "1", "--foreground", "2:3"],
+        "--foreground: foreground n:m needs m <= n, not 2:3",
+    ),
+    (
+        "background without IPv6",
+        ["--config", "CONFIG", "--rate", "1", "--foreground", "10:9"],
+        "left.ipv6: is missing: --foreground 10:9",
+    ),
+    (
+        "duration",
+        ["--config", "CONFIG", "--rate", "1", "--duration", "0"],
+        "--duration: should be greater than or equal to 0.001",
+    ),
     ("drain", ["--config", "CONFIG", "--rate", "1", "--drain", "-1"], "--drain: should be greater than or equal to 0"),
-    ("networks", ["--config", "CONFIG", "--rate", "1", "--networks", "257"], "--networks: should be less than or equal to 256"),
-    ("burst", ["--config", "CONFIG", "--rate", "1", "--tx-burst", "0"], "--tx-burst: should be greater than or equal to 1"),
-    ("pattern", ["--config", "CONFIG", "--rate", "1", "--pattern", "odd"], "--pattern: is none of constant, poisson and bursts:FRAMES (it is odd)"),
-    ("burst of one", ["--config", "CONFIG", "--rate", "1", "--pattern", "bursts:1"], "--pattern: a burst has 2 to 1,000,000 frames"),
-    ("help that there is not", ["--config", "CONFIG", "--rate", "1", "--hardware", "magic"], "--hardware: should be 'receive_timestamps'"),
+    (
+        "networks",
+        ["--config", "CONFIG", "--rate", "1", "--networks", "257"],
+        "--networks: should be less than or equal to 256",
+    ),
+    (
+        "burst",
+        ["--config", "CONFIG", "--rate", "1", "--tx-burst", "0"],
+        "--tx-burst: should be greater than or equal to 1",
+    ),
+    (
+        "pattern",
+        ["--config", "CONFIG", "--rate", "1", "--pattern", "odd"],
+        "--pattern: is none of constant, poisson and bursts:FRAMES (it is odd)",
+    ),
+    (
+        "burst of one",
+        ["--config", "CONFIG", "--rate", "1", "--pattern", "bursts:1"],
+        "--pattern: a burst has 2 to 1,000,000 frames",
+    ),
+    (
+        "help that there is not",
+        ["--config", "CONFIG", "--rate", "1", "--hardware", "magic"],
+        "--hardware: should be 'receive_timestamps'",
+    ),
     ("no help", ["--config", "CONFIG", "--rate", "1", "--hardware", ""], "--hardware: should be 'receive_timestamps'"),
-    ("no bursts", ["--config", "CONFIG", "--rate", "1", "--burst-rate", "9"], "--burst-rate: has no effect without bursts (bursts:32)"),
+    (
+        "no bursts",
+        ["--config", "CONFIG", "--rate", "1", "--burst-rate", "9"],
+        "--burst-rate: has no effect without bursts (bursts:32)",
+    ),
     (
         "slow bursts",
         ["--config", "CONFIG", "--rate", "10", "--pattern", "bursts:2", "--burst-rate", "9"],
@@ -137,16 +215,32 @@ WRONG: list[tuple[str, list[str], str]] = [
         ["--config", "CONFIG", "--rate", "1", "--pattern", "bursts:2", "--burst-rate", "100%"],
         "--burst-rate: a rate in % needs the media's speed",
     ),
-    ("tolerance", ["--config", "CONFIG", "--rate", "1", "--loss-tolerance", "1"], "--loss-tolerance: should be less than 1"),
-    ("frame timeout", ["--config", "CONFIG", "--rate", "1", "--frame-timeout-ms", "0"], "--frame-timeout-ms: should be greater than 0"),
+    (
+        "tolerance",
+        ["--config", "CONFIG", "--rate", "1", "--loss-tolerance", "1"],
+        "--loss-tolerance: should be less than 1",
+    ),
+    (
+        "frame timeout",
+        ["--config", "CONFIG", "--rate", "1", "--frame-timeout-ms", "0"],
+        "--frame-timeout-ms: should be greater than 0",
+    ),
     (
         "late drain",
         ["--config", "CONFIG", "--rate", "1", "--frame-timeout-ms", "2001"],
         "--frame-timeout-ms: receiving ends 2000 ms after the last frame (drain)",
     ),
     ("ports", ["--config", "CONFIG", "--rate", "1", "--ports", "odd"], "--ports"),
-    ("lab option without lab", ["--config", "CONFIG", "--rate", "1", "--lab-option", "loss=0.1"], "--lab-option: has no effect with --config"),
-    ("lab option without value", ["--lab", "loopback", "--rate", "1", "--lab-option", "loss"], "--lab-option: 'loss' is not of the form KEY=VALUE"),
+    (
+        "lab option without lab",
+        ["--config", "CONFIG", "--rate", "1", "--lab-option", "loss=0.1"],
+        "--lab-option: has no effect with --config",
+    ),
+    (
+        "lab option without value",
+        ["--lab", "loopback", "--rate", "1", "--lab-option", "loss"],
+        "--lab-option: 'loss' is not of the form KEY=VALUE",
+    ),
 ]
 
 
@@ -175,7 +269,9 @@ ENGINES = [
 
 @pytest.mark.parametrize(("behaviour", "text"), ENGINES)
 @pytest.mark.parametrize("command", ["trial", "throughput"])
-def test_a_tester_that_cannot_work_is_one_sentence_and_status_2(command: str, behaviour: str, text: str, tmp_path: Path) -> None:
+def test_a_tester_that_cannot_work_is_one_sentence_and_status_2(
+    command: str, behaviour: str, text: str, tmp_path: Path
+) -> None:
     config = write(tmp_path, behaviour)
     result = trial(config) if command == "trial" else throughput(config, tmp_path / "out")
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", text)
@@ -183,7 +279,10 @@ def test_a_tester_that_cannot_work_is_one_sentence_and_status_2(command: str, be
 
 
 def test_the_doctor_s_findings_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    findings = [Finding("cores", "ok", "2 [cores]", None), Finding("huge pages", "lack", "none", "sysctl vm.nr_hugepages=512")]
+    findings = [
+        Finding("cores", "ok", "2 [cores]", None),
+        Finding("huge pages", "lack", "none", "sysctl vm.nr_hugepages=512"),
+    ]
     monkeypatch.setattr(doctor, "examine", lambda _machine: findings)
     result = dutperf("doctor")
     assert result.exit_code == 0
@@ -196,7 +295,9 @@ def test_without_options_the_conditions_are_those_of_the_rfcs() -> None:
 
 
 def test_options_become_conditions() -> None:
-    made = options.conditions(["84,128", "1518"], "10:9", max_rate="10%", min_rate="1k", ports=FieldMode.FIXED, seed=None)
+    made = options.conditions(
+        ["84,128", "1518"], "10:9", max_rate="10%", min_rate="1k", ports=FieldMode.FIXED, seed=None
+    )
     rates = {"max_rate": Rate(value=10, unit="percent"), "min_rate": Rate(value=1000, unit="fps")}
     assert made == Conditions(frame_sizes=(84, 128, 1518), n=10, m=9, ports=FieldMode.FIXED, **rates)
 

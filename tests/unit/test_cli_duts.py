@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands do with a DUT: labs are built and taken down, its own commands are run. The engine is a fake process."""
+"""What commands do with a DUT: labs are built and taken down, its own commands are run. The engine
+is a fake process."""
 
 from __future__ import annotations
 
@@ -26,9 +27,14 @@ def test_the_dut_is_set_up_asked_and_taken_down(tmp_path: Path) -> None:
     assert len({state["sha256"] for state in summary["environment"]["dut_states"]}) == 1
 
 
-@pytest.mark.parametrize(("failing", "status", "run"), [("set_up", 2, ["tear_down"]), ("state", 2, ["set_up", "tear_down"]), ("tear_down", 2, ["set_up"])])
+@pytest.mark.parametrize(
+    ("failing", "status", "run"),
+    [("set_up", 2, ["tear_down"]), ("state", 2, ["set_up", "tear_down"]), ("tear_down", 2, ["set_up"])],
+)
 def test_a_command_of_the_dut_that_fails_is_named(failing: str, status: int, run: list[str], tmp_path: Path) -> None:
-    commands = {name: f"echo {name} >> {tmp_path / 'log'}" for name in ("set_up", "tear_down")} | {failing: "echo no route; exit 1"}
+    commands = {name: f"echo {name} >> {tmp_path / 'log'}" for name in ("set_up", "tear_down")} | {
+        failing: "echo no route; exit 1"
+    }
     setup = setup_of("Engine")
     setup["dut"]["commands"] = commands
     (tmp_path / "dut.yaml").write_text(yaml.safe_dump(setup))
@@ -42,7 +48,9 @@ LAB_RUNS = [("Engine", [], 0), ("NoAnswer", [], 2), ("Killed", [], 4), ("Engine"
 
 
 @pytest.mark.parametrize(("behaviour", "arguments", "status"), LAB_RUNS)
-def test_a_lab_is_taken_down_however_the_trial_ends(behaviour: str, arguments: list[str], status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lab_is_taken_down_however_the_trial_ends(
+    behaviour: str, arguments: list[str], status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     labs = FakeLabs(setup_of(behaviour))
     monkeypatch.setattr(lab, "bring_up", labs.bring_up)
     result = dutperf("trial", "--lab", "one", "--lab-option", "loss=0.1", "--rate", "1000", *QUICK, *arguments)

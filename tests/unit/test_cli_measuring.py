@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of procedures: what they write, what they say, and one sentence for what cannot be measured. The engine is a fake process."""
+"""The commands of procedures: what they write, what they say, and one sentence for what cannot be
+measured. The engine is a fake process."""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ def test_throughput_writes_what_it_says(config: Path, tmp_path: Path) -> None:
     summary = json.loads(result.stdout)
     assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
     assert [point["frame_size"] for point in summary["points"]] == [64, 128, 256]
-    assert all(point["throughput_fps"]["values"] == [8000, 8000] and point["limited_by"] == "range" for point in summary["points"])
+    assert all(
+        point["throughput_fps"]["values"] == [8000, 8000] and point["limited_by"] == "range"
+        for point in summary["points"]
+    )
     plan = json.loads((tmp_path / "out" / "journal.jsonl").read_text().splitlines()[0])
     assert (plan["dut"], plan["config"]["left"]["port"]) == ({"name": "fake", "version": "1"}, "null")
 
@@ -77,7 +81,11 @@ def test_frame_loss_writes_what_it_says(arguments: list[str], rates: list[int], 
     assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
     [point] = summary["points"]
     assert [rate["rate_fps"] for rate in point["rates"]] == rates
-    assert (summary["procedure"], summary["conditions"]["repetitions"], point["first_lossless_fps"]) == ("frame-loss", 1, 8000)
+    assert (summary["procedure"], summary["conditions"]["repetitions"], point["first_lossless_fps"]) == (
+        "frame-loss",
+        1,
+        8000,
+    )
 
 
 def test_frame_loss_for_a_person(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +124,9 @@ def test_frame_loss_names_what_is_wrong(arguments: list[str], text: str, config:
 
 
 @pytest.mark.parametrize(("behaviour", "status", "text"), NO_NUMBER)
-def test_frame_loss_without_a_figure_says_whose_fault_it_is(behaviour: str, status: int, text: str, tmp_path: Path) -> None:
+def test_frame_loss_without_a_figure_says_whose_fault_it_is(
+    behaviour: str, status: int, text: str, tmp_path: Path
+) -> None:
     result = frame_loss(write(tmp_path, behaviour), tmp_path / "out", "--rates", "1000")
     assert result.exit_code == status
     assert text in " ".join(result.stdout.split())
@@ -127,20 +137,35 @@ def test_every_procedure_is_a_command_with_the_options_that_it_names(definition:
     made = measure.command(definition)
     options_of = set(inspect.signature(made).parameters)
     of_trials = set(options.EVERY_TRIAL) - set(definition.without)
-    assert options_of == {"lab", "lab_option", "config_file", "queues", "hardware", "out", "as_json", *options.WATCHERS, *of_trials, *definition.options}
+    assert options_of == {
+        "lab",
+        "lab_option",
+        "config_file",
+        "queues",
+        "hardware",
+        "out",
+        "as_json",
+        *options.WATCHERS,
+        *of_trials,
+        *definition.options,
+    }
     assert dutperf(definition.name, "--help").exit_code == 0
 
 
 def test_repetitions_that_decide_for_themselves_are_explained(config: Path, tmp_path: Path) -> None:
     result = throughput(config, tmp_path / "out", "--repetitions", "auto:min=6,max=8")
     assert result.exit_code == 0
-    assert "after 6 repetitions (narrow enough) the median lies within 8,000 to 8,000 (95 % confidence)" in " ".join(result.stdout.split())
+    assert "after 6 repetitions (narrow enough) the median lies within 8,000 to 8,000 (95 % confidence)" in " ".join(
+        result.stdout.split()
+    )
 
 
 def test_frame_loss_needs_a_number_of_repetitions(config: Path, tmp_path: Path) -> None:
     result = frame_loss(config, tmp_path / "out", "--rates", "1000", "--repetitions", "auto")
     assert result.exit_code == 2
-    assert "--repetitions: this procedure has no single figure for auto to look at; give a number" in " ".join(result.stderr.split())
+    assert "--repetitions: this procedure has no single figure for auto to look at; give a number" in " ".join(
+        result.stderr.split()
+    )
     assert not (tmp_path / "out").exists()
 
 
@@ -155,7 +180,20 @@ def test_the_latency_of_rfc_2544_is_a_mean_and_says_what_it_is(config: Path, tmp
 
 
 def test_each_loss_goal_is_shown(config: Path, tmp_path: Path) -> None:
-    mlr = ("--repetitions", "2", "--max-rate", "8000", "--resolution", "500", "--search", "mlr", "--goal", "0.005", "--goal", "0")
+    mlr = (
+        "--repetitions",
+        "2",
+        "--max-rate",
+        "8000",
+        "--resolution",
+        "500",
+        "--search",
+        "mlr",
+        "--goal",
+        "0.005",
+        "--goal",
+        "0",
+    )
     result = dutperf("throughput", "--config", config, *QUICK, *mlr, "--out", tmp_path / "out")
     assert result.exit_code == 0
     shown = " ".join(result.stdout.split())
@@ -165,7 +203,10 @@ def test_each_loss_goal_is_shown(config: Path, tmp_path: Path) -> None:
 
 SEARCHES = [
     (["--repetitions", "often"], "--repetitions: 'often' is neither a number nor auto"),
-    (["--repetitions", "auto:min=3"], "--repetitions: min=3 is too few: an interval of 95 % confidence needs 6 repetitions"),
+    (
+        ["--repetitions", "auto:min=3"],
+        "--repetitions: min=3 is too few: an interval of 95 % confidence needs 6 repetitions",
+    ),
     (["--repetitions", "0"], "--repetitions: should be greater than or equal to 1"),
     (["--goal", "0.1"], "--goal: loss goals need --search mlr"),
     (["--goal", "1.5", "--search", "mlr"], "--goal: should be less than 1"),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf ports`` and ``dutperf doctor --fix``: what is shown, what is asked, and that nothing happens before the answer."""
+"""``dutperf ports`` and ``dutperf doctor --fix``: what is shown, what is asked, and that nothing
+happens before the answer."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ A, B = "0000:01:00.0", "0000:01:00.1"
 
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
-    """eth0 carries the default route, eth1 is free; the command line meets this machine, with nobody at the terminal."""
+    """eth0 carries the default route, eth1 is free; the command line meets this machine, with
+    nobody at the terminal."""
     made = made_up(tmp_path, routes=[{"dst": "default", "dev": "eth0"}])
     made.driver("vfio-pci")
     for address, name, group in ((A, "eth0", "1"), (B, "eth1", "2")):
@@ -88,22 +90,35 @@ def test_binding_shows_what_it_does_and_how_to_undo_it(kernel: FakeKernel) -> No
         f"    echo {B} > /sys/bus/pci/drivers_probe",
         "dutperf: all of this lasts until the machine starts again",
     ]
-    assert result.stdout.splitlines() == [f"done: {B} (eth1) goes from the kernel's e1000e to vfio-pci", f"undo: dutperf ports unbind {B}"]
+    assert result.stdout.splitlines() == [
+        f"done: {B} (eth1) goes from the kernel's e1000e to vfio-pci",
+        f"undo: dutperf ports unbind {B}",
+    ]
     assert kernel.target(f"{DEVICES}/{B}/driver") == "vfio-pci"
     kernel.shown.pop()  # its interface went with the driver
     back = dutperf("ports", "unbind", B, "--yes")
-    assert back.stdout.splitlines() == [f"done: {B} goes from vfio-pci back to the kernel", f"undo: dutperf ports bind {B}"]
+    assert back.stdout.splitlines() == [
+        f"done: {B} goes from vfio-pci back to the kernel",
+        f"undo: dutperf ports bind {B}",
+    ]
     assert kernel.target(f"{DEVICES}/{B}/driver") == "e1000e"
 
 
 def test_what_is_done_already_is_said_and_asks_nothing(kernel: FakeKernel) -> None:
     result = dutperf("ports", "unbind", B)
-    assert (result.exit_code, result.stderr) == (0, f"dutperf: {B} is with the kernel's driver e1000e already: nothing to do\n")
+    assert (result.exit_code, result.stderr) == (
+        0,
+        f"dutperf: {B} is with the kernel's driver e1000e already: nothing to do\n",
+    )
     assert kernel.written == []
 
 
-@pytest.mark.parametrize(("answer", "driver", "status"), [("y\n", "vfio-pci", 0), ("n\n", "e1000e", 1), ("\n", "e1000e", 1)])
-def test_somebody_at_the_terminal_is_asked(answer: str, driver: str, status: int, kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("answer", "driver", "status"), [("y\n", "vfio-pci", 0), ("n\n", "e1000e", 1), ("\n", "e1000e", 1)]
+)
+def test_somebody_at_the_terminal_is_asked(
+    answer: str, driver: str, status: int, kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(steps, "on_terminal", lambda: True)
     result = dutperf("ports", "bind", B, answer=answer)
     assert (result.exit_code, kernel.target(f"{DEVICES}/{B}/driver")) == (status, driver)
@@ -112,13 +127,21 @@ def test_somebody_at_the_terminal_is_asked(answer: str, driver: str, status: int
 
 REFUSED = [
     (("bind", B), "dutperf: nobody is here to be asked: give --yes to do this without asking"),
-    (("bind", A, "--yes", "--force"), f"dutperf: {A} (eth0): carries the default route, so this machine would be cut off; choose another card"),
-    (("bind", B, "eth7", "--yes"), "dutperf: eth7: is neither a PCI address (0000:01:00.0) nor an interface of this network namespace"),
+    (
+        ("bind", A, "--yes", "--force"),
+        f"dutperf: {A} (eth0): carries the default route, so this machine would be cut off; choose another card",
+    ),
+    (
+        ("bind", B, "eth7", "--yes"),
+        "dutperf: eth7: is neither a PCI address (0000:01:00.0) nor an interface of this network namespace",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "message"), REFUSED)
-def test_what_is_refused_is_one_sentence_and_changes_nothing(arguments: tuple[str, ...], message: str, kernel: FakeKernel) -> None:
+def test_what_is_refused_is_one_sentence_and_changes_nothing(
+    arguments: tuple[str, ...], message: str, kernel: FakeKernel
+) -> None:
     result = dutperf("ports", *arguments)
     assert (result.exit_code, result.stdout, kernel.written) == (2, "", [])
     assert result.stderr.splitlines()[-1].startswith(message)
@@ -132,7 +155,7 @@ def test_only_root_may(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> N
     assert result.stderr.endswith("dutperf: this needs root: run the same command with sudo\n")
 
 
-# --- the doctor ------------------------------------------------------------------------------------------------------------------------------
+# --- the doctor -----------------------------------------------------------------------------------
 
 MEMORY = "sys/kernel/mm/hugepages/hugepages-2048kB"
 
@@ -140,7 +163,11 @@ MEMORY = "sys/kernel/mm/hugepages/hugepages-2048kB"
 @pytest.fixture
 def ill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> doctor.Machine:
     """A machine without huge pages, with memory for them."""
-    for name, text in {f"{MEMORY}/nr_hugepages": "0\n", f"{MEMORY}/free_hugepages": "0\n", "proc/meminfo": "MemAvailable: 8000000 kB\n"}.items():
+    for name, text in {
+        f"{MEMORY}/nr_hugepages": "0\n",
+        f"{MEMORY}/free_hugepages": "0\n",
+        "proc/meminfo": "MemAvailable: 8000000 kB\n",
+    }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     machine = doctor.Machine(root=tmp_path, run=lambda _argv: Done(127), user=0, pause=lambda: None)
@@ -158,7 +185,10 @@ def test_the_doctor_says_what_it_could_do_and_does_not_do_it(ill: doctor.Machine
 def test_the_doctor_mends_and_says_how_to_undo_it(ill: doctor.Machine) -> None:
     result = dutperf("doctor", "--fix", "--yes")
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[-2:] == ["done: 512 huge pages of 2 MB are reserved (1024 MB)", f"undo: echo 0 > /{MEMORY}/nr_hugepages"]
+    assert result.stdout.splitlines()[-2:] == [
+        "done: 512 huge pages of 2 MB are reserved (1024 MB)",
+        f"undo: echo 0 > /{MEMORY}/nr_hugepages",
+    ]
     assert ill.count(f"{MEMORY}/nr_hugepages") == 512
 
 

@@ -39,7 +39,13 @@ def test_help_ends_with_an_example_that_the_command_line_understands(command: st
 
 
 def test_a_command_that_does_not_exist_or_an_option_that_is_wrong_is_no_example() -> None:
-    for wrong in ("dutperf measure --lab x", "dutperf trial --speed 5", "dutperf lab up", "dutperf trial --lab nolab --rate 5", "dutperf show a b"):
+    for wrong in (
+        "dutperf measure --lab x",
+        "dutperf trial --speed 5",
+        "dutperf lab up",
+        "dutperf trial --lab nolab --rate 5",
+        "dutperf show a b",
+    ):
         with pytest.raises(AssertionError):
             parse(wrong)
 
@@ -62,7 +68,12 @@ def test_manual_pages_are_understood_by_groff_without_a_warning(tmp_path: Path) 
     written = reference.write_man(tmp_path)
     assert {path.name for path in written} >= {"dutperf.1", "dutperf-throughput.1", "dutperf-lab-up.1"}
     for path in written:
-        shown = subprocess.run(["groff", "-ww", "-man", "-Tutf8", "-Kutf8", "-P-cbou", str(path)], capture_output=True, text=True, check=True)
+        shown = subprocess.run(
+            ["groff", "-ww", "-man", "-Tutf8", "-Kutf8", "-P-cbou", str(path)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert shown.stderr == ""
         assert "NAME" in shown.stdout
         assert "SYNOPSIS" in shown.stdout
@@ -73,12 +84,16 @@ def complete(line: str, directory: Path | None = None) -> set[str]:
     words = line.split(" ")
     variables = {"_DUTPERF_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
     environment = os.environ | variables | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    made = subprocess.run([sys.executable, "-m", "dutperf"], env=environment, cwd=directory, capture_output=True, text=True, check=True)
+    made = subprocess.run(
+        [sys.executable, "-m", "dutperf"], env=environment, cwd=directory, capture_output=True, text=True, check=True
+    )
     return set(made.stdout.split("\n")) - {""}
 
 
 def test_the_shell_is_told_how_to_complete(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")  # by the name given, not by the shell that runs the tests: make's has none
+    monkeypatch.setenv(
+        "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1"
+    )  # by the name given, not by the shell that runs the tests: make's has none
     for shell in ("bash", "zsh", "fish"):
         shown = CliRunner().invoke(app, ["--show-completion", shell], prog_name="dutperf")
         assert shown.exit_code == 0
@@ -93,7 +108,9 @@ def test_commands_labs_and_their_options_are_completed() -> None:
     assert complete("dutperf lab down tay") == {"tayga-siit"}
     assert complete("dutperf selftest --only c") == {"calibration"}
     assert complete("dutperf latency --definition rfc2") == {"rfc2544"}
-    assert complete("dutperf trial --frame-size rfc8219") == {name for name in FRAME_SIZE_SERIES if name.startswith("rfc8219")}
+    assert complete("dutperf trial --frame-size rfc8219") == {
+        name for name in FRAME_SIZE_SERIES if name.startswith("rfc8219")
+    }
 
 
 def test_directories_with_results_are_completed(tmp_path: Path) -> None:

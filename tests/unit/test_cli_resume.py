@@ -16,7 +16,9 @@ from dutperf import lab
 from dutperf.tester.engine import EngineTester
 
 
-def test_an_interruption_ends_with_130_and_keeps_what_was_measured(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_ends_with_130_and_keeps_what_was_measured(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
@@ -29,7 +31,8 @@ def test_an_interruption_ends_with_130_and_keeps_what_was_measured(config: Path,
 
 
 def cut_off(directory: Path, lines: int) -> bytes:
-    """What is left of a run that was killed after so many lines of its journal, in the middle of the next."""
+    """What is left of a run that was killed after so many lines of its journal, in the middle of
+    the next."""
     whole = (directory / "journal.jsonl").read_bytes().splitlines(keepends=True)
     kept = b"".join(whole[:lines])
     (directory / "journal.jsonl").write_bytes(kept + whole[lines][:9])
@@ -74,7 +77,9 @@ def test_a_complete_run_says_so_and_has_its_summary(config: Path, tmp_path: Path
 def test_a_lab_is_built_again_with_the_same_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     labs, out = FakeLabs(setup_of("Engine")), tmp_path / "out"
     monkeypatch.setattr(lab, "bring_up", labs.bring_up)
-    expected = timeless(dutperf("throughput", "--lab", "one", "--lab-option", "loss=0.1", *SEARCH, "--out", out, "--json").stdout)
+    expected = timeless(
+        dutperf("throughput", "--lab", "one", "--lab-option", "loss=0.1", *SEARCH, "--out", out, "--json").stdout
+    )
     cut_off(out, 6)
     result = dutperf("resume", out, "--json")
     assert (result.exit_code, timeless(result.stdout)) == (0, expected)
@@ -89,7 +94,8 @@ def test_a_lab_is_built_again_with_the_same_options(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [(None, "holds no journal"), ("", "does not begin with a plan"), ('{"event": "plan", "format": 9}\n', "format 9")]
+    ("content", "words"),
+    [(None, "holds no journal"), ("", "does not begin with a plan"), ('{"event": "plan", "format": 9}\n', "format 9")],
 )
 def test_what_cannot_go_on_is_one_sentence_and_status_2(content: str | None, words: str, tmp_path: Path) -> None:
     if content is not None:
@@ -112,7 +118,9 @@ def test_a_plan_that_lacks_what_is_needed_cannot_go_on(change: dict[str, Any], c
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_a_full_disk_ends_with_status_4_takes_the_lab_down_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_full_disk_ends_with_status_4_takes_the_lab_down_and_the_run_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     labs, out = FakeLabs(setup_of("Engine")), tmp_path / "out"
     monkeypatch.setattr(lab, "bring_up", labs.bring_up)
     real, writes = os.write, []

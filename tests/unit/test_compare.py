@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results beside each other: what is called a difference and how often wrongly, what cannot be compared, and conditions that fail."""
+"""Results beside each other: what is called a difference and how often wrongly, what cannot be
+compared, and conditions that fail."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTes
 from plans import measure, plan
 
 SPREAD = 0.01
-"""Standard deviation of the capacity from trial to trial; throughputs then have a dispersion of about 2 %, as software gateways do."""
+"""Standard deviation of the capacity from trial to trial; throughputs then have a dispersion of
+about 2 %, as software gateways do."""
 REPETITIONS = 10
 PAIRS = 120
 
@@ -46,7 +48,9 @@ class WanderingTester:
         self._random = np.random.default_rng([11, seed])
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-        self._tester.dut = replace(self._tester.dut, capacity_fps=self._capacity_fps * (1 + self._random.normal(0, SPREAD)))
+        self._tester.dut = replace(
+            self._tester.dut, capacity_fps=self._capacity_fps * (1 + self._random.normal(0, SPREAD))
+        )
         return self._tester.run(trial, on_progress)
 
     def environment(self) -> dict[str, Any]:
@@ -58,8 +62,14 @@ class WanderingTester:
 
 def wandering(directory: Path, capacity_fps: float, chance: int, **conditions: Any) -> Path:
     """A throughput with trials of a second, known to 0.5 % of its rate, as searches end."""
-    search = {name: Rate.parse(text) for name, text in (("resolution", "200"), ("initial_rate", "30k"), ("max_rate", "80k"))}
-    measure(WanderingTester(capacity_fps, chance), plan(**{"repetitions": REPETITIONS, "duration_s": 1, **search} | conditions), directory)
+    search = {
+        name: Rate.parse(text) for name, text in (("resolution", "200"), ("initial_rate", "30k"), ("max_rate", "80k"))
+    }
+    measure(
+        WanderingTester(capacity_fps, chance),
+        plan(**{"repetitions": REPETITIONS, "duration_s": 1, **search} | conditions),
+        directory,
+    )
     return directory
 
 
@@ -80,7 +90,7 @@ def dutperf(*arguments: str | Path) -> Result:
     return command_line.dutperf(*arguments, columns=250)
 
 
-# --- error rates -----------------------------------------------------------------------------------------------------------------------------
+# --- error rates ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -93,7 +103,10 @@ def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
         capacities_fps = random.uniform(35_000, 55_000, count)
         made = tmp_path / str(share)
         return [
-            compared(wandering(made / f"a{seed}", fps, seed, **conditions), wandering(made / f"b{seed}", share * fps, seed + PAIRS, **conditions))
+            compared(
+                wandering(made / f"a{seed}", fps, seed, **conditions),
+                wandering(made / f"b{seed}", share * fps, seed + PAIRS, **conditions),
+            )
             for seed, fps in enumerate(capacities_fps)
         ]
 
@@ -105,22 +118,36 @@ def verdicts(comparisons: list[Comparison]) -> list[Verdict]:
 
 
 def failures(comparisons: list[Comparison], condition: str) -> int:
-    return sum(checked.outcome is Outcome.FAILED for one in comparisons for checked in gate.check([Condition.parse(condition)], one))
+    return sum(
+        checked.outcome is Outcome.FAILED
+        for one in comparisons
+        for checked in gate.check([Condition.parse(condition)], one)
+    )
 
 
-def test_a_difference_of_5_percent_is_found_and_between_runs_of_the_same_dut_there_is_none(pairs: Callable[..., list[Comparison]]) -> None:
-    """At the stated rates: alpha for a difference where there is none, and 95 % of those of 5 % found."""
+def test_a_difference_of_5_percent_is_found_and_between_runs_of_the_same_dut_there_is_none(
+    pairs: Callable[..., list[Comparison]],
+) -> None:
+    """At the stated rates: alpha for a difference where there is none, and 95 % of those of 5 %
+    found."""
     same, slower = verdicts(pairs(1.0)), verdicts(pairs(0.95))
     assert PAIRS - same.count(Verdict.NO_DIFFERENCE) <= comparison.ALPHA * PAIRS
     assert slower.count(Verdict.LOWER) >= 0.95 * PAIRS
 
 
 @pytest.mark.parametrize(("resolution", "repetitions"), [("20", 10), ("50", 10), ("100", 6)])
-def test_searches_finer_than_the_dut_scatters_make_no_differences(resolution: str, repetitions: int, pairs: Callable[..., list[Comparison]]) -> None:
-    """Repetitions are independent, so that ranks alone err as rarely as they say: the margin, a resolution, is small beside the scatter here."""
+def test_searches_finer_than_the_dut_scatters_make_no_differences(
+    resolution: str, repetitions: int, pairs: Callable[..., list[Comparison]]
+) -> None:
+    """Repetitions are independent, so that ranks alone err as rarely as they say: the margin, a
+    resolution, is small beside the scatter here."""
     made = pairs(1.0, 60, resolution=Rate.parse(resolution), repetitions=repetitions)
     found = verdicts(made)
-    by_ranks = [ranks.tails(row.base.values, row.other.values).two_sided <= comparison.ALPHA for one in made for row in one.compared[0].rows]  # type: ignore[union-attr]
+    by_ranks = [
+        ranks.tails(row.base.values, row.other.values).two_sided <= comparison.ALPHA
+        for one in made
+        for row in one.compared[0].rows
+    ]  # type: ignore[union-attr]
     assert found.count(Verdict.NOT_JUDGED) == 0
     assert len(made) - found.count(Verdict.NO_DIFFERENCE) <= comparison.ALPHA * len(made)
     assert sum(by_ranks) <= 2 * comparison.ALPHA * len(made)  # of 60, more than 6 are seen in one of 25 where 3 are due
@@ -146,7 +173,14 @@ def test_delays_are_compared_as_they_are(tmp_path: Path) -> None:
             runs = [tmp_path / f"{factor}-{seed}-{name}" for name in "ab"]
             for number, (directory, delay_us) in enumerate(zip(runs, (100, 100 * factor), strict=True)):
                 dut = SimulatedDut(delay_us=delay_us, jitter_us=20)
-                chosen = {"rate": Rate.parse("2k"), "tags": 200, "tag_after_s": 0, "duration_s": 1, "repetitions": 8, "directions": "forward"}
+                chosen = {
+                    "rate": Rate.parse("2k"),
+                    "tags": 200,
+                    "tag_after_s": 0,
+                    "duration_s": 1,
+                    "repetitions": 8,
+                    "directions": "forward",
+                }
                 measure(SimulatedTester(dut, seed=2 * seed + number), plan(**chosen), directory, "latency")
             [row] = [row for row in rows(*runs) if row.figure == "forward.TL"]
             assert row.margin == 0
@@ -155,12 +189,13 @@ def test_delays_are_compared_as_they_are(tmp_path: Path) -> None:
     assert different[1.05] >= 38
 
 
-# --- one pair --------------------------------------------------------------------------------------------------------------------------------
+# --- one pair -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Throughputs of the same DUT, of a slower one, and of others that must not be compared without a word."""
+    """Throughputs of the same DUT, of a slower one, and of others that must not be compared without
+    a word."""
     made = tmp_path_factory.mktemp("runs")
     return {
         "base": wandering(made / "base", 40_000, 1),
@@ -175,7 +210,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def beyond(directory: Path) -> Path:
     """Limited by the tester."""
-    measure(SimulatedTester(limits=SimulatedLimits(send_fps=20_000)), plan(repetitions=REPETITIONS, max_rate=Rate.parse("50k")), directory)
+    measure(
+        SimulatedTester(limits=SimulatedLimits(send_fps=20_000)),
+        plan(repetitions=REPETITIONS, max_rate=Rate.parse("50k")),
+        directory,
+    )
     return directory
 
 
@@ -195,7 +234,13 @@ def test_medians_difference_and_interval(runs: dict[str, Path]) -> None:
     shift = ranks.shift_interval(row.base.values, row.other.values, 0.05)
     assert shift is not None
     assert row.interval == (shift[0] - row.margin, shift[1] + row.margin)
-    assert (row.measurement, row.frame_size, row.figure, row.verdict, row.why) == ("throughput", 84, "throughput_fps", Verdict.LOWER, "")
+    assert (row.measurement, row.frame_size, row.figure, row.verdict, row.why) == (
+        "throughput",
+        84,
+        "throughput_fps",
+        Verdict.LOWER,
+        "",
+    )
 
 
 def test_a_run_does_not_differ_from_itself(runs: dict[str, Path]) -> None:
@@ -207,7 +252,10 @@ def test_a_figure_that_the_search_s_range_limits_says_so(runs: dict[str, Path], 
     other = wandering(tmp_path, 90_000, 2)
     [row] = rows(runs["base"], other)
     assert row.verdict is Verdict.HIGHER
-    assert "is limited by the range of the rates, not by the DUT, which may do more" in dutperf("compare", runs["base"], other).stdout
+    assert (
+        "is limited by the range of the rates, not by the DUT, which may do more"
+        in dutperf("compare", runs["base"], other).stdout
+    )
 
 
 def test_rows_are_corrected_for_their_number(runs: dict[str, Path]) -> None:
@@ -231,14 +279,18 @@ def killed(runs: dict[str, Path], tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("name", "why"), UNJUDGED)
-def test_what_says_nothing_about_the_dut_is_shown_and_not_judged(name: str, why: str, runs: dict[str, Path], killed: Path) -> None:
+def test_what_says_nothing_about_the_dut_is_shown_and_not_judged(
+    name: str, why: str, runs: dict[str, Path], killed: Path
+) -> None:
     directory = {**runs, "killed": killed}[name]
     [row] = rows(runs["base"], directory)
     assert (row.verdict, row.why, row.p, row.interval) == (Verdict.NOT_JUDGED, why, None, None)
     assert row.difference is not None
     result = dutperf("compare", runs["base"], directory, "--fail-if", "throughput_fps < -3%")
     assert result.exit_code == 3
-    assert f"throughput_fps < -3%: not judged: throughput, 84 bytes, throughput_fps of {directory}: {why}" in result.stdout
+    assert (
+        f"throughput_fps < -3%: not judged: throughput, 84 bytes, throughput_fps of {directory}: {why}" in result.stdout
+    )
 
 
 def test_a_campaign_that_was_killed_says_so_everywhere(runs: dict[str, Path], killed: Path) -> None:
@@ -260,7 +312,7 @@ def test_a_campaign_killed_before_its_first_result_is_no_basis_either(runs: dict
         assert "not measured" in result.output
 
 
-# --- conditions of the measurements ----------------------------------------------------------------------------------------------------------
+# --- conditions of the measurements ---------------------------------------------------------------
 
 
 def test_what_was_measured_otherwise_is_named(runs: dict[str, Path]) -> None:
@@ -285,7 +337,9 @@ def test_what_was_measured_otherwise_is_named(runs: dict[str, Path]) -> None:
         ({"repetitions": 9}, "repetitions asked for"),
     ],
 )
-def test_each_condition_that_differs_is_a_reason_to_be_strict(change: dict[str, Any], name: str, runs: dict[str, Path], tmp_path: Path) -> None:
+def test_each_condition_that_differs_is_a_reason_to_be_strict(
+    change: dict[str, Any], name: str, runs: dict[str, Path], tmp_path: Path
+) -> None:
     other = wandering(tmp_path, 40_000, 2, **change)
     [one] = compared(runs["base"], other).compared
     assert name in [unlike.name for unlike in one.unlike["throughput"] if unlike.weight == "warned"]
@@ -319,7 +373,9 @@ def edited(source: Path, directory: Path, change: Callable[[list[dict[str, Any]]
         (("dut",), {"name": "simulated", "version": "2"}, "dut version"),
     ],
 )
-def test_versions_labs_and_set_ups_are_looked_at(path: tuple[str, ...], value: Any, name: str, runs: dict[str, Path], tmp_path: Path) -> None:
+def test_versions_labs_and_set_ups_are_looked_at(
+    path: tuple[str, ...], value: Any, name: str, runs: dict[str, Path], tmp_path: Path
+) -> None:
     other = edited(runs["base"], tmp_path / "other", lambda events: events[0].update({path[0]: value}))
     [one] = compared(runs["base"], other).compared
     assert name in [unlike.name for unlike in one.unlike["throughput"]]
@@ -327,7 +383,10 @@ def test_versions_labs_and_set_ups_are_looked_at(path: tuple[str, ...], value: A
 
 def test_a_lab_s_namespace_is_another_one_each_time(runs: dict[str, Path], tmp_path: Path) -> None:
     def config(name: str) -> Path:
-        change = {"config": {"engine": {"netns": name, "dut_netns": name}, "dut": {"control": name}}, "dut": {"name": "lab", "control": name}}
+        change = {
+            "config": {"engine": {"netns": name, "dut_netns": name}, "dut": {"control": name}},
+            "dut": {"name": "lab", "control": name},
+        }
         return edited(runs["base"], tmp_path / name, lambda events: events[0].update(change))
 
     [one] = compared(config("a"), config("b")).compared
@@ -345,13 +404,17 @@ def test_figures_that_mean_something_else_are_not_compared(tmp_path: Path, runs:
     for name, change in (("rfc8219", {"tags": 100}), ("rfc2544", {"definition": "rfc2544"})):
         measure(SimulatedTester(), plan(**options, **change), tmp_path / name, "latency")
     calibrated = edited(tmp_path / "rfc8219", tmp_path / "calibrated", subtract)
-    for other, why in ((tmp_path / "rfc2544", "definition of latency"), (calibrated, "the tester's own delay is taken from latencies"), (runs["base"], "only")):
+    for other, why in (
+        (tmp_path / "rfc2544", "definition of latency"),
+        (calibrated, "the tester's own delay is taken from latencies"),
+        (runs["base"], "only"),
+    ):
         result = dutperf("compare", tmp_path / "rfc8219", other)
         assert result.exit_code == 2
         assert why in result.stderr
 
 
-# --- conditions that fail --------------------------------------------------------------------------------------------------------------------
+# --- conditions that fail -------------------------------------------------------------------------
 
 GATES = [
     pytest.param("slower", "throughput_fps < -3%", 1, id="a loss of five percent"),
@@ -367,7 +430,10 @@ GATES = [
 def test_conditions(other: str, condition: str, status: int, runs: dict[str, Path]) -> None:
     result = dutperf("compare", runs["base"], runs[other], "--fail-if", condition)
     assert result.exit_code == status, result.output
-    assert f"{condition}: {'failed' if status else 'holds'}: throughput, 84 bytes, throughput_fps of {runs[other]}: " in result.stdout
+    assert (
+        f"{condition}: {'failed' if status else 'holds'}: throughput, 84 bytes, throughput_fps of {runs[other]}: "
+        in result.stdout
+    )
 
 
 def test_a_condition_that_could_never_fail_is_refused(runs: dict[str, Path]) -> None:
@@ -377,7 +443,12 @@ def test_a_condition_that_could_never_fail_is_refused(runs: dict[str, Path]) -> 
     assert result.exit_code == 2
     assert "could never fail: measure 5 repetitions each" in result.stderr
     assert dutperf(*arguments, "--alpha", "0.01", "--by-median").exit_code == 0
-    assert dutperf("compare", runs["base"], runs["few"], "--alpha", "0.001", "--fail-if", "throughput_fps < -3%", "--by-median").exit_code == 1
+    assert (
+        dutperf(
+            "compare", runs["base"], runs["few"], "--alpha", "0.001", "--fail-if", "throughput_fps < -3%", "--by-median"
+        ).exit_code
+        == 1
+    )
 
 
 def test_what_only_the_base_has_is_not_passed_over(runs: dict[str, Path]) -> None:
@@ -387,7 +458,10 @@ def test_what_only_the_base_has_is_not_passed_over(runs: dict[str, Path]) -> Non
 
 WRONG = [
     (("--fail-if", "throughput < -3%"), "--fail-if: there is no figure throughput; there are throughput_fps"),
-    (("--fail-if", "throughput_fps < 3%"), "--fail-if: 'throughput_fps < 3%' is no condition: give FIGURE < or > and a difference with its sign"),
+    (
+        ("--fail-if", "throughput_fps < 3%"),
+        "--fail-if: 'throughput_fps < 3%' is no condition: give FIGURE < or > and a difference with its sign",
+    ),
     (("--fail-if", "throughput_fps = -3%"), "is no condition"),
     (("--by-median",), "--by-median: has no effect without --fail-if"),
 ]
@@ -417,20 +491,29 @@ def test_any_other_text_is_no_condition(text: str) -> None:
 @given(st.from_regex(r"\A[a-z]+(\.[A-Za-z0-9]+)? ?[<>] ?[+-][0-9]{1,3}(\.[0-9]{1,2})?%?\Z"), st.floats(-1e6, 1e6))
 def test_a_condition_s_limit(text: str, value: float) -> None:
     condition = Condition.parse(text)
-    assert condition.moved(value) - value == pytest.approx(condition.limit * (abs(value) / 100 if condition.is_percent else 1), abs=1e-6)
+    assert condition.moved(value) - value == pytest.approx(
+        condition.limit * (abs(value) / 100 if condition.is_percent else 1), abs=1e-6
+    )
 
 
 def test_a_share_of_nothing_is_still_nothing() -> None:
     """Loss that was not there before is more than any percentage of it."""
     base, other = (Figure(median=value, values=(value,) * 6) for value in (0.0, 1e-4))
-    row = Row(measurement="frame-loss", frame_size=84, place="20,000 frames/s", figure="rates.loss_ratio.worst", base=base, other=other)
+    row = Row(
+        measurement="frame-loss",
+        frame_size=84,
+        place="20,000 frames/s",
+        figure="rates.loss_ratio.worst",
+        base=base,
+        other=other,
+    )
     made = Comparison(alpha=0.05, compared=(Compared(base="a", other="b", unlike={}, states=(), rows=(row,)),))
     [checked] = gate.check([Condition.parse("rates.loss_ratio.worst > +50%")], made)
     assert checked.outcome is Outcome.FAILED
     assert comparison.percent_of(1e-4, 0.0) is None
 
 
-# --- every procedure, suites, forms ----------------------------------------------------------------------------------------------------------
+# --- every procedure, suites, forms ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [definition.name for definition in procedures.ALL])
@@ -449,11 +532,17 @@ def test_every_procedure_has_figures_that_its_exports_have(name: str, tmp_path: 
 
 
 def test_suites_are_compared_measurement_by_measurement(tmp_path: Path) -> None:
-    chosen = documented.a_suite(throughput={}, latency={"tags": 50}, frame_loss={"rates": (Rate.parse("20k"), Rate.parse("60k"))})
+    chosen = documented.a_suite(
+        throughput={}, latency={"tags": 50}, frame_loss={"rates": (Rate.parse("20k"), Rate.parse("60k"))}
+    )
     first, second = (documented.measure(tmp_path / name, chosen) for name in ("a", "b"))
     [one] = compared(first, second).compared
     figures = {(row.measurement, row.place, row.figure) for row in one.rows}
-    assert {("throughput", "", "throughput_fps"), ("latency", "", "forward.TL"), ("frame-loss", "60,000 frames/s", "rates.loss_ratio.worst")} <= figures
+    assert {
+        ("throughput", "", "throughput_fps"),
+        ("latency", "", "forward.TL"),
+        ("frame-loss", "60,000 frames/s", "rates.loss_ratio.worst"),
+    } <= figures
     assert all(row.p == 1 for row in one.rows)
     alone = compared(first / "throughput", second).compared[0]
     assert {row.measurement for row in alone.rows} == {"throughput"}
@@ -466,6 +555,12 @@ def test_json_and_markdown_say_what_the_text_says(runs: dict[str, Path]) -> None
     [row] = document["compared"][0]["rows"]
     assert (row["verdict"], document["alpha"], document["conditions"][0]["outcome"]) == ("lower", 0.05, "failed")
     markdown, text = (dutperf(*arguments, form).stdout for form in ("markdown", "text"))
-    for said in (comparison.digits(row["base"]["median"]), comparison.digits(row["difference"], "+"), "error rate 0.05 (Holm", "lower", "-3%: failed"):
+    for said in (
+        comparison.digits(row["base"]["median"]),
+        comparison.digits(row["difference"], "+"),
+        "error rate 0.05 (Holm",
+        "lower",
+        "-3%: failed",
+    ):
         assert said in markdown
         assert said in text

@@ -69,7 +69,9 @@ def test_how_a_rate_is_shown(text: str, shown: str) -> None:
         ({"duration_s": 3, "tag_after_s": 2, "overload_s": 60, "reset_after_s": 1}, (2, 60, 1)),
     ],
 )
-def test_what_happens_within_a_trial_happens_halfway_where_the_trial_is_short(members: dict[str, Any], within_s: tuple[float, ...]) -> None:
+def test_what_happens_within_a_trial_happens_halfway_where_the_trial_is_short(
+    members: dict[str, Any], within_s: tuple[float, ...]
+) -> None:
     chosen = Conditions(**members)
     assert (chosen.tag_after_s, chosen.overload_s, chosen.reset_after_s) == within_s
     assert Conditions(**to_json(chosen)) == chosen
@@ -85,7 +87,12 @@ def test_a_duration_that_is_not_possible_is_refused_as_the_duration(duration_s: 
 def test_the_defaults_conform() -> None:
     """RFC 2544 sections 23, 24 and 26.1; RFC 8219 section 12; RFC 4814 4.5."""
     conditions = Conditions()
-    assert (conditions.duration_s, conditions.drain_s, conditions.loss_tolerance, conditions.repetitions) == (60, 2, 0, 20)
+    assert (conditions.duration_s, conditions.drain_s, conditions.loss_tolerance, conditions.repetitions) == (
+        60,
+        2,
+        0,
+        20,
+    )
     assert (conditions.directions, conditions.ports) == ("both", "random")
 
 
@@ -113,7 +120,10 @@ def test_what_cannot_be(members: dict[str, Any]) -> None:
         Conditions(**members)
 
 
-@pytest.mark.parametrize(("directions", "active"), [("both", tuple(Direction)), ("forward", (Direction.FORWARD,)), ("reverse", (Direction.REVERSE,))])
+@pytest.mark.parametrize(
+    ("directions", "active"),
+    [("both", tuple(Direction)), ("forward", (Direction.FORWARD,)), ("reverse", (Direction.REVERSE,))],
+)
 def test_active_directions(directions: Any, active: tuple[Direction, ...]) -> None:
     assert Conditions(directions=directions).active() == active
 
@@ -125,7 +135,10 @@ def test_active_directions(directions: Any, active: tuple[Direction, ...]) -> No
         ({"loss_tolerance": 0.001}, "up to 0.1 % of a direction's frames lost"),
         ({"goals": (0.005, 0.1)}, "up to 0.5 % of a direction's frames lost"),
         ({"goals": (0.005, 0)}, ""),
-        ({"loss_tolerance": 0.001, "frame_timeout_ms": 10}, "up to 0.1 % of a direction's frames lost and frames later than 10 ms counted as lost"),
+        (
+            {"loss_tolerance": 0.001, "frame_timeout_ms": 10},
+            "up to 0.1 % of a direction's frames lost and frames later than 10 ms counted as lost",
+        ),
     ],
 )
 def test_what_else_than_no_loss_passes_is_said(members: dict[str, Any], text: str) -> None:

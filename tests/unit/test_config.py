@@ -65,7 +65,11 @@ def test_the_example_is_read() -> None:
 
 ACCEPTED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]]]] = [
     ("a router", ROUTER, []),
-    ("ports in memory, cable", ROUTER, [*((f"{s}.port", "ring") for s in ("left", "right")), ("left.gateway4", None), ("right.gateway4", None)]),
+    (
+        "ports in memory, cable",
+        ROUTER,
+        [*((f"{s}.port", "ring") for s in ("left", "right")), ("left.gateway4", None), ("right.gateway4", None)],
+    ),
     ("a direct cable", ROUTER, [("left.gateway4", None), ("right.gateway4", None)]),
     ("a link-local gateway", SIIT, [("left.gateway6", "fe80::1")]),
     ("MAC instead of gateway", ROUTER, [("left.gateway4", None), ("left.gateway_mac", "02:00:00:00:00:0A")]),
@@ -74,10 +78,18 @@ ACCEPTED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]]]] = [
     ("further DUT keys", ROUTER, [("dut.name", "TAYGA"), ("dut.version", 0.9), ("dut.firmware", {"build": 7})]),
     ("varying addresses", ROUTER, [("left.varying_address", {"mode": "random", "min": 0, "max": 255, "offset4": 2})]),
     ("short PCI address", ROUTER, [("left.port", "01:00.0")]),
-    ("ports and networks", ROUTER, [("left.source_port", {"mode": "fixed", "min": 7, "max": 7}), ("right.networks", 256)]),
+    (
+        "ports and networks",
+        ROUTER,
+        [("left.source_port", {"mode": "fixed", "min": 7, "max": 7}), ("right.networks", 256)],
+    ),
     ("translated one way", SIIT, [("left.seen_as", None)]),
     ("a virtual device", ROUTER, [("left.port", "vdev:net_tap0,iface=x")]),
-    ("a switch's sockets", ROUTER, [("left.port", "virtio_user:/run/ovs/p0,server=1"), ("right.port", "vhost_user:/run/vm/net1")]),
+    (
+        "a switch's sockets",
+        ROUTER,
+        [("left.port", "virtio_user:/run/ovs/p0,server=1"), ("right.port", "vhost_user:/run/vm/net1")],
+    ),
     ("memif", ROUTER, [("left.port", "memif:/run/vpp/memif.sock,id=1")]),
     ("AF_XDP", ROUTER, [("left.port", "af_xdp:enp1s0f0")]),
     ("an interface alone", ROUTER, [("left.port", "enp1s0f0")]),
@@ -85,7 +97,9 @@ ACCEPTED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]]]] = [
 
 
 @pytest.mark.parametrize(("base", "changes"), [row[1:] for row in ACCEPTED], ids=[row[0] for row in ACCEPTED])
-def test_what_is_accepted_survives_its_way_through_json(base: str | dict[str, Any], changes: list[tuple[str, Any]]) -> None:
+def test_what_is_accepted_survives_its_way_through_json(
+    base: str | dict[str, Any], changes: list[tuple[str, Any]]
+) -> None:
     setup = parse(changed(base, *changes), "test")
     assert Setup.model_validate(configuration.as_json(setup)) == setup
 
@@ -98,37 +112,94 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
         SIIT,
         [("engine.x", 1)],
         "engine.x",
-        "unknown key; here may stand netns, cores, dut_netns, dut_cores, queues, hardware, flow_control, link_timeout_s, memory, command",
+        (
+            "unknown key; here may stand netns, cores, dut_netns, dut_cores, queues, hardware, flow_control,"
+            " link_timeout_s, memory, command"
+        ),
     ),
-    ("unknown key deep", ROUTER, [("left.varying_address", {"mode": "fixed", "min": 1, "max": 1, "ofset4": 1})], "left.varying_address.ofset4", "offset4?"),
+    (
+        "unknown key deep",
+        ROUTER,
+        [("left.varying_address", {"mode": "fixed", "min": 1, "max": 1, "ofset4": 1})],
+        "left.varying_address.ofset4",
+        "offset4?",
+    ),
     ("no side", SIIT, [("right", None)], "right", "is missing"),
     ("no port", SIIT, [("left.port", None)], "left.port", "is missing"),
     ("no version", SIIT, [("left.version", None)], "left.version", "is missing"),
     ("version 5", SIIT, [("left.version", 5)], "left.version", "should be 4 or 6 (it is 5)"),
     ("no address", SIIT, [("left.ipv6", None)], "left.ipv6", "is missing: left has version 6"),
-    ("no address to see", SIIT, [("left.seen_as", None), ("right.seen_as", None)], "left.seen_as", "is missing: the other side needs an IPv4 address"),
+    (
+        "no address to see",
+        SIIT,
+        [("left.seen_as", None), ("right.seen_as", None)],
+        "left.seen_as",
+        "is missing: the other side needs an IPv4 address",
+    ),
     ("seen as the wrong version", SIIT, [("left.seen_as", "2001:2::9")], "left.seen_as", "is no IPv4 address"),
     ("seen as in a router", ROUTER, [("left.seen_as", "198.18.0.9")], "left.seen_as", "has no effect"),
     ("seen as nonsense", SIIT, [("left.seen_as", "198.18.0.256")], "left.seen_as", "198.18.0.256"),
     ("no prefix length", SIIT, [("left.ipv6", "2001:2::2")], "left.ipv6", "needs a prefix length"),
     ("bad address", SIIT, [("right.ipv4", "198.19.0.300/24")], "right.ipv4", "198.19.0.300/24"),
-    ("address of the network", SIIT, [("right.ipv4", "198.19.0.0/24")], "right.ipv4", "no address that a host can have"),
+    (
+        "address of the network",
+        SIIT,
+        [("right.ipv4", "198.19.0.0/24")],
+        "right.ipv4",
+        "no address that a host can have",
+    ),
     ("multicast", SIIT, [("left.ipv6", "ff02::1/64")], "left.ipv6", "no address that a host can have"),
-    ("gateway elsewhere", SIIT, [("right.gateway4", "198.20.0.1")], "right.gateway4", "198.20.0.1 is not in 198.19.0.0/24"),
+    (
+        "gateway elsewhere",
+        SIIT,
+        [("right.gateway4", "198.20.0.1")],
+        "right.gateway4",
+        "198.20.0.1 is not in 198.19.0.0/24",
+    ),
     ("gateway of the tester", SIIT, [("right.gateway4", "198.19.0.2")], "right.gateway4", "the tester's own address"),
-    ("gateway without address", ROUTER, [("left.gateway6", "2001:2::1")], "left.gateway6", "has no effect without left.ipv6"),
-    ("gateway of one version only", SIIT, [("right.gateway4", None)], "right.gateway4", "is missing: the foreground of right is IPv4"),
+    (
+        "gateway without address",
+        ROUTER,
+        [("left.gateway6", "2001:2::1")],
+        "left.gateway6",
+        "has no effect without left.ipv6",
+    ),
+    (
+        "gateway of one version only",
+        SIIT,
+        [("right.gateway4", None)],
+        "right.gateway4",
+        "is missing: the foreground of right is IPv4",
+    ),
     ("gateway on one side", ROUTER, [("right.gateway4", None)], "right.gateway4", "is missing: left has a gateway"),
-    ("the same address twice", ROUTER, [("right.ipv4", "198.18.0.2/24"), ("right.gateway4", "198.18.0.1")], "right.ipv4", "is the address of left already"),
+    (
+        "the same address twice",
+        ROUTER,
+        [("right.ipv4", "198.18.0.2/24"), ("right.gateway4", "198.18.0.1")],
+        "right.ipv4",
+        "is the address of left already",
+    ),
     ("the same port twice", ROUTER, [("right.port", "0000:01:00.0")], "right.port", "is the port of left already"),
     ("ring on one side", ROUTER, [("right.port", "ring")], "left.port", "ring needs to stand on both sides"),
-    ("gateway in a ring", ROUTER, [("left.port", "null"), ("right.port", "null")], "left.gateway4", "nobody can answer"),
+    (
+        "gateway in a ring",
+        ROUTER,
+        [("left.port", "null"), ("right.port", "null")],
+        "left.gateway4",
+        "nobody can answer",
+    ),
     ("bad port", ROUTER, [("left.port", "eth0,eth1")], "left.port", "is not a port: give a PCI address"),
     ("port without interface", ROUTER, [("left.port", "af_packet:")], "left.port", "is not a port"),
     ("interface's name too long", ROUTER, [("left.port", "af_packet:abcdefghijklmnop")], "left.port", "is not a port"),
     ("a socket without a path", ROUTER, [("left.port", "vhost_user:p0")], "left.port", "is not a port"),
     ("a socket's path too long", ROUTER, [("left.port", "memif:/" + 107 * "a")], "left.port", "is not a port"),
-    ("an argument without a value", ROUTER, [("left.port", "virtio_user:/run/p0,server")], "left.port", "is not a port"),
+    (
+        "an argument without a value",
+        ROUTER,
+        [("left.port", "virtio_user:/run/p0,server")],
+        "left.port",
+        "is not a port",
+    ),
     ("bad MAC", ROUTER, [("left.gateway_mac", "02:00:00:00:00")], "left.gateway_mac", "is no MAC address"),
     ("MAC of a group", ROUTER, [("left.mac", "01:00:5e:00:00:01")], "left.mac", "of a single station"),
     ("ring of a frame", ROUTER, [("left.receive_ring", 1)], "left.receive_ring", "8"),
@@ -138,19 +209,47 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
     ("no queue", ROUTER, [("engine.queues", 0)], "engine.queues", "greater than or equal to 1"),
     ("too many queues", ROUTER, [("engine.queues", 17)], "engine.queues", "less than or equal to 16"),
     ("help that there is not", ROUTER, [("engine.hardware", ["magic"])], "engine.hardware.0", "receive_timestamps"),
-    ("flow control that there is not", ROUTER, [("engine.flow_control", "both")], "engine.flow_control", "should be 'off', 'receive', 'transmit' or 'full'"),
-    ("a link that is awaited for a day", ROUTER, [("engine.link_timeout_s", 86400)], "engine.link_timeout_s", "less than or equal to 600"),
-    ("the same help twice", ROUTER, [("engine.hardware", ["receive_timestamps"] * 2)], "engine.hardware", "names the same twice"),
+    (
+        "flow control that there is not",
+        ROUTER,
+        [("engine.flow_control", "both")],
+        "engine.flow_control",
+        "should be 'off', 'receive', 'transmit' or 'full'",
+    ),
+    (
+        "a link that is awaited for a day",
+        ROUTER,
+        [("engine.link_timeout_s", 86400)],
+        "engine.link_timeout_s",
+        "less than or equal to 600",
+    ),
+    (
+        "the same help twice",
+        ROUTER,
+        [("engine.hardware", ["receive_timestamps"] * 2)],
+        "engine.hardware",
+        "names the same twice",
+    ),
     ("memory", ROUTER, [("engine.memory", "swap")], "engine.memory", "huge_pages"),
     ("a namespace with a slash", ROUTER, [("engine.netns", "../x")], "engine.netns", "pattern"),
-    ("an empty range", ROUTER, [("left.varying_address", {"mode": "random", "min": 2, "max": 1})], "left.varying_address", "min (2) is greater than max (1)"),
+    (
+        "an empty range",
+        ROUTER,
+        [("left.varying_address", {"mode": "random", "min": 2, "max": 1})],
+        "left.varying_address",
+        "min (2) is greater than max (1)",
+    ),
     ("a side that is none", ROUTER, [("left", "eth0")], "left", "left"),
     ("no speed", ROUTER, [("media_mbps", 0)], "media_mbps", "greater than or equal to 1"),
 ]
 
 
-@pytest.mark.parametrize(("base", "changes", "key", "text"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-def test_what_is_refused_is_named(base: str | dict[str, Any], changes: list[tuple[str, Any]], key: str, text: str) -> None:
+@pytest.mark.parametrize(
+    ("base", "changes", "key", "text"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+def test_what_is_refused_is_named(
+    base: str | dict[str, Any], changes: list[tuple[str, Any]], key: str, text: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         parse(changed(base, *changes), "test")
     assert caught.value.key == key
@@ -160,7 +259,11 @@ def test_what_is_refused_is_named(base: str | dict[str, Any], changes: list[tupl
 
 
 YAML_REFUSED = [
-    ("the line is told", SIIT.replace("gateway6: 2001:2::1\n", "gatway6: 2001:2::1\n", 1), "f.yaml, line 6: left.gatway6: unknown key; did you mean gateway6?"),
+    (
+        "the line is told",
+        SIIT.replace("gateway6: 2001:2::1\n", "gatway6: 2001:2::1\n", 1),
+        "f.yaml, line 6: left.gatway6: unknown key; did you mean gateway6?",
+    ),
     ("the nearest line is told", SIIT.replace("  version: 6\n", ""), "f.yaml, line 2: left.version: is missing"),
     ("a key twice", SIIT + "  port: ring\n", "f.yaml, line 16: right.port: stands there twice"),
     ("no YAML", "left: [", "f.yaml, line 1: is no YAML"),
@@ -183,12 +286,16 @@ def test_yaml_that_cannot_be_used(text: str, message: str) -> None:
 
 def test_yaml_does_not_make_numbers_of_addresses_and_versions() -> None:
     text = (
-        "left: {port: 0000:01:00.0, version: 4, ipv4: 198.18.0.2/24, gateway_mac: 52:54:00:12:34:56}\n"
-        "right: {port: 0000:01:00.1, version: 4, ipv4: 198.19.0.2/24, gateway_mac: 10:20:30:40:50:10, varying_address: {mode: fixed, min: 0x10, max: 0x20}}\n"
-        "dut: {name: 7, version: 0.10, released: 2024-01-01}\n"
+        "left: {port: 0000:01:00.0, version: 4, ipv4: 198.18.0.2/24, gateway_mac: 52:54:00:12:34:56}\nright: {port:"
+        " 0000:01:00.1, version: 4, ipv4: 198.19.0.2/24, gateway_mac: 10:20:30:40:50:10, varying_address: {mode: fixed,"
+        " min: 0x10, max: 0x20}}\ndut: {name: 7, version: 0.10, released: 2024-01-01}\n"
     )
     setup = parse_yaml(text, "test")
-    assert (setup.left.port, setup.left.gateway_mac, setup.right.gateway_mac) == ("0000:01:00.0", "52:54:00:12:34:56", "10:20:30:40:50:10")
+    assert (setup.left.port, setup.left.gateway_mac, setup.right.gateway_mac) == (
+        "0000:01:00.0",
+        "52:54:00:12:34:56",
+        "10:20:30:40:50:10",
+    )
     assert setup.right.varying_address is not None
     assert setup.right.varying_address.max == 0x20
     assert setup.dut.identity() == {"name": "7", "version": "0.10", "released": "2024-01-01"}

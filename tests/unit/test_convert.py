@@ -23,7 +23,11 @@ CONVERTED: list[tuple[str, str, str]] = [
     ("translator with MAC addresses and background", TRANSLATOR + MACS, "84 1000 1 100 10 9"),
     ("router", ROUTER, "84 1000 1 100 2 2"),
     ("router with background", ROUTER + MACS, "84 1000 1 100 2 1"),
-    ("all ports otherwise", TRANSLATOR + "Fwd-sport-min 5\nRev-sport-max 6000\nFwd-dport-max 7\nNum-L-Nets 3\nNum-R-Nets 256\n", "84 1000 1 100 2 2"),
+    (
+        "all ports otherwise",
+        TRANSLATOR + "Fwd-sport-min 5\nRev-sport-max 6000\nFwd-dport-max 7\nNum-L-Nets 3\nNum-R-Nets 256\n",
+        "84 1000 1 100 2 2",
+    ),
     ("varying addresses", TRANSLATOR + VARYING, "84 1000 1 100 2 2"),
     ("one direction", TRANSLATOR + "Forward 0\n", "84 1000 1 100 2 2"),
 ]
@@ -35,7 +39,15 @@ def test_a_converted_file_is_the_same_trial(text: str, words: str) -> None:
     planned = plan(words=words, settings=settings)
     ours = configuration.parse_yaml(convert.text(settings, VETHS), "converted")
     size, rate, duration, timeout, n, m = map(int, words.split())
-    chosen = Conditions(duration_s=duration, drain_s=timeout / 1000, n=n, m=m, learning_rest_s=2, seed=7, directions=setup.directions(settings))
+    chosen = Conditions(
+        duration_s=duration,
+        drain_s=timeout / 1000,
+        n=n,
+        m=m,
+        learning_rest_s=2,
+        seed=7,
+        directions=setup.directions(settings),
+    )
     ipv4_alone = settings["IP-L-Vers"] == 4 and n == m
     assert traffic.make_trial(ours, chosen, size - 20 if ipv4_alone else size, rate, 1) == planned.trial
     assert traffic.open_request(ours, 1518) == traffic.open_request(planned.setup, 1518)
@@ -57,7 +69,14 @@ def test_what_has_no_counterpart_stands_in_a_comment() -> None:
     ):
         assert any(words in line for line in comments), words
     [left_out] = [line for line in comments if "Without effect" in line]
-    for key in ("IPv4-R-Virt 198.19.0.9", "IP-L-min 1", "IPv6-L-offset 6", "Fwd-sport-min 5000", "CPU-R-Send 6", "CPU-L-Recv 8"):
+    for key in (
+        "IPv4-R-Virt 198.19.0.9",
+        "IP-L-min 1",
+        "IPv6-L-offset 6",
+        "Fwd-sport-min 5000",
+        "CPU-R-Send 6",
+        "CPU-L-Recv 8",
+    ):
         assert key in left_out
     assert configuration.parse_yaml(text, "converted").engine.cores == (2, 4)
 

@@ -39,12 +39,19 @@ def say(monkeypatch: pytest.MonkeyPatch, seen: dict[str, Any]) -> None:
 
 def test_it_looks_where_the_engine_will_run(probed: list[list[str]]) -> None:
     choice = look(["sudo", "-n", "ip", "netns", "exec", "bed", "dutperf-engine"], VETHS)
-    assert probed == [["sudo", "-n", "ip", "netns", "exec", "bed", sys.executable, "-I", "-S", namespace_probe.__file__]]
+    assert probed == [
+        ["sudo", "-n", "ip", "netns", "exec", "bed", sys.executable, "-I", "-S", namespace_probe.__file__]
+    ]
     assert choice.dut_cores == (1,)
 
 
-@pytest.mark.parametrize("ports", [("ring", "ring"), ("null", "null"), ("0000:01:00.0", "0000:01:00.1"), ("vdev:net_memif0", "vdev:net_memif1")])
-def test_ports_that_lead_to_no_dut_of_this_machine_are_not_looked_behind(probed: list[list[str]], ports: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "ports",
+    [("ring", "ring"), ("null", "null"), ("0000:01:00.0", "0000:01:00.1"), ("vdev:net_memif0", "vdev:net_memif1")],
+)
+def test_ports_that_lead_to_no_dut_of_this_machine_are_not_looked_behind(
+    probed: list[list[str]], ports: tuple[str, str]
+) -> None:
     assert look(ENGINE, ports) == CoreChoice()
     assert probed == []
 
@@ -70,7 +77,11 @@ def test_confined_work_is_kept_off_and_watched() -> None:
     choice = look(ENGINE, VETHS)
     assert choice.watched(ON) == DutCores((1,), None, namespaces=(DUT,))
     assert choice.stated(ON) == {
-        "core_choice": {"tester": [0], "dut": [1], "why": "the DUT: receive packet steering of west on core 1; the tester's loops have core 0"}
+        "core_choice": {
+            "tester": [0],
+            "dut": [1],
+            "why": "the DUT: receive packet steering of west on core 1; the tester's loops have core 0",
+        }
     }
 
 
@@ -79,7 +90,10 @@ def test_a_dut_that_may_be_anywhere_is_watched_where_one_core_is_left(monkeypatc
     choice = look(ENGINE, VETHS)
     assert choice.dut_cores == ()
     assert choice.watched(ON) == DutCores((1,), None, namespaces=(DUT,))
-    why = "the DUT: tayga (9) on any core, its kernel's work is done on the core of whoever sends; the tester's loops have core 0"
+    why = (
+        "the DUT: tayga (9) on any core, its kernel's work is done on the core of whoever sends; the tester's loops"
+        " have core 0"
+    )
     assert choice.stated(ON)["core_choice"]["why"] == why
     say(monkeypatch, facts(None, process(9, "tayga", DUT, "0-3"), usable=4))
     assert look(ENGINE, VETHS).watched(ON) is None
@@ -90,7 +104,9 @@ def test_the_kernels_work_on_the_testers_own_core_is_not_watched(monkeypatch: py
     assert look(ENGINE, VETHS).watched(ON) is None
 
 
-def test_who_may_not_see_whose_processes_they_are_does_not_take_them_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_not_see_whose_processes_they_are_does_not_take_them_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     say(monkeypatch, facts(None, process(9, "tayga", DUT, "1")))
     choice = look(ENGINE, VETHS)
     assert choice.watched(ON) == DutCores((1,), None, namespaces=(DUT,))
@@ -102,7 +118,9 @@ def test_who_may_not_see_whose_processes_they_are_does_not_take_them_for_others(
 def test_a_core_that_both_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     say(monkeypatch, facts({"rps": ["1"]}))
     choice = look(ENGINE, VETHS)
-    assert choice.stated(ON)["core_choice"]["why"].endswith("the tester's loops have core 0, where the DUT works too: core 0")
+    assert choice.stated(ON)["core_choice"]["why"].endswith(
+        "the tester's loops have core 0, where the DUT works too: core 0"
+    )
     assert choice.watched(ON) is None  # the loops themselves would seem to disturb it
 
 
@@ -110,15 +128,20 @@ def test_a_core_that_both_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_the_configuration_says_is_watched_where_it_is_of_this_machine(here: bool) -> None:
     choice = told([1, 2], "dut", here=here)
     assert choice.watched(ON) == (DutCores((1, 2), "dut") if here else None)
-    assert choice.stated(ON)["core_choice"]["why"] == "the configuration gives the DUT cores 1-2; the tester's loops have core 0"
+    assert (
+        choice.stated(ON)["core_choice"]["why"]
+        == "the configuration gives the DUT cores 1-2; the tester's loops have core 0"
+    )
 
 
-# --- the probe -------------------------------------------------------------------------------------------------------------------------------
+# --- the probe ------------------------------------------------------------------------------------
 
 
 def test_the_probe_says_what_can_be_read_of_it() -> None:
     """As it is run; what an ordinary user may not look at is left out."""
-    done = subprocess.run([sys.executable, "-I", "-S", namespace_probe.__file__], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", namespace_probe.__file__], capture_output=True, text=True, check=True
+    )
     seen = json.loads(done.stdout)
     assert seen["tester"] == Path("/proc/self/ns/net").stat().st_ino
     assert seen["usable"] == sorted(os.sched_getaffinity(0))
@@ -129,7 +152,11 @@ def test_the_probe_says_what_can_be_read_of_it() -> None:
 def test_the_probe_reads_processes_of_a_made_up_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(namespace_probe, "PROC", tmp_path)
     directory = tmp_path / "9"
-    for path, text in {"comm": "tayga\n", "task/9/status": "Name:\ttayga\nCpus_allowed_list:\t1\n", "task/10/status": "Cpus_allowed_list:\t0-1\n"}.items():
+    for path, text in {
+        "comm": "tayga\n",
+        "task/9/status": "Name:\ttayga\nCpus_allowed_list:\t1\n",
+        "task/10/status": "Cpus_allowed_list:\t0-1\n",
+    }.items():
         (directory / path).parent.mkdir(parents=True, exist_ok=True)
         (directory / path).write_text(text)
     for name in ("ns", "fd", "fdinfo"):
@@ -140,7 +167,9 @@ def test_the_probe_reads_processes_of_a_made_up_machine(tmp_path: Path, monkeypa
     (directory / "fd/4").symlink_to("/dev/null")
     (tmp_path / "10").mkdir()  # it has just ended
     inode = (directory / "ns/net").stat().st_ino
-    assert list(namespace_probe.processes()) == [{"pid": 9, "name": "tayga", "namespace": inode, "cores": ["0-1", "1"], "tuns": ["siit0"]}]
+    assert list(namespace_probe.processes()) == [
+        {"pid": 9, "name": "tayga", "namespace": inode, "cores": ["0-1", "1"], "tuns": ["siit0"]}
+    ]
 
 
 def attribute(kind: int, value: bytes) -> bytes:
@@ -149,7 +178,11 @@ def attribute(kind: int, value: bytes) -> bytes:
 
 def test_the_probe_reads_a_link_of_rtnetlink() -> None:
     header = struct.pack("=BxHiII", 0, 1, 7, 0, 0)
-    name, peer, number = attribute(3, b"eth1\0"), attribute(5, struct.pack("=i", 4)), attribute(37, struct.pack("=i", 0))
+    name, peer, number = (
+        attribute(3, b"eth1\0"),
+        attribute(5, struct.pack("=i", 4)),
+        attribute(37, struct.pack("=i", 0)),
+    )
     assert namespace_probe._link(header + name + peer + number) == {"name": "eth1", "index": 7, "peer": 4, "netnsid": 0}
     assert namespace_probe._link(header + name) == {"name": "eth1", "index": 7, "peer": 7, "netnsid": None}
 

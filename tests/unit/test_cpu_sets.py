@@ -35,7 +35,14 @@ def test_lists(text: str, cores: set[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "cores"), [("0", set()), ("2", {1}), ("00000000,00000003", {0, 1}), ("1,00000000", {32}), ("ff,00000001\n", {0, *range(32, 40)})]
+    ("text", "cores"),
+    [
+        ("0", set()),
+        ("2", {1}),
+        ("00000000,00000003", {0, 1}),
+        ("1,00000000", {32}),
+        ("ff,00000001\n", {0, *range(32, 40)}),
+    ],
 )
 def test_masks(text: str, cores: set[int]) -> None:
     assert from_mask(text) == cores

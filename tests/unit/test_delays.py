@@ -32,15 +32,19 @@ from plans import Log, measure, plan
 RATE = Rate.parse("10k")
 
 
-def delays(name: str, dut: SimulatedDut, out: Path, limits: SimulatedLimits | None = None, **conditions: Any) -> tuple[SimulatedTester, Summary]:
-    """A run at 10,000 frames/s, two trials of 5 s tagged from 1 s on, unless ``conditions`` say otherwise."""
+def delays(
+    name: str, dut: SimulatedDut, out: Path, limits: SimulatedLimits | None = None, **conditions: Any
+) -> tuple[SimulatedTester, Summary]:
+    """A run at 10,000 frames/s, two trials of 5 s tagged from 1 s on, unless ``conditions`` say
+    otherwise."""
     tester = SimulatedTester(dut, limits or SimulatedLimits())
     chosen = {"rate": RATE, "repetitions": 2, "tag_after_s": 1} | conditions
     return tester, measure(tester, plan(**chosen), out, name)
 
 
 def test_latency_is_the_median_and_the_99_9th_percentile(tmp_path: Path) -> None:
-    """1 ms for all and 1 s more for every 100th: the typical latency does not show it, the worst-case latency does."""
+    """1 ms for all and 1 s more for every 100th: the typical latency does not show it, the
+    worst-case latency does."""
     tester, summary = delays("latency", SimulatedDut(delay_us=1000, slow_every=100, slow_us=1e6), tmp_path)
     [point] = summary.points
     for figures in (point.forward, point.reverse):
@@ -48,7 +52,9 @@ def test_latency_is_the_median_and_the_99_9th_percentile(tmp_path: Path) -> None
         assert figures["WCL"].median == pytest.approx(1001.0)
         assert len(figures["TL"].values) == 2
     assert {trial.stamping for trial in tester.trials} == {Stamping.TAGGED}
-    assert {trial.tagged.count for trial in tester.trials if trial.tagged} == {40_000}  # of the 50,000 asked for, as many as are sent after the first second
+    assert {trial.tagged.count for trial in tester.trials if trial.tagged} == {
+        40_000
+    }  # of the 50,000 asked for, as many as are sent after the first second
 
 
 def test_a_lost_tagged_frame_counts_as_the_largest_latency(tmp_path: Path) -> None:
@@ -145,8 +151,14 @@ USUAL_MIX = {"n": 2, "m": 2, "networks": 1, "directions": "both"}
 NO_THROUGHPUT = [
     pytest.param(None, "holds no summary.json of a throughput run", id="no summary"),
     pytest.param("{", "holds no summary.json of a throughput run", id="torn"),
-    pytest.param({"points": [{"frame_size": 84}]}, "holds no summary.json of a throughput run", id="of another procedure"),
-    pytest.param({"points": [{"frame_size": 84, "throughput_fps": {"median": None}}], "conditions": USUAL_MIX}, "found no throughput", id="without a number"),
+    pytest.param(
+        {"points": [{"frame_size": 84}]}, "holds no summary.json of a throughput run", id="of another procedure"
+    ),
+    pytest.param(
+        {"points": [{"frame_size": 84, "throughput_fps": {"median": None}}], "conditions": USUAL_MIX},
+        "found no throughput",
+        id="without a number",
+    ),
     pytest.param(
         {"points": [{"frame_size": 84, "throughput_fps": {"median": 5}}], "conditions": USUAL_MIX | {"networks": 256}},
         "is that of other traffic (networks 256)",
@@ -184,7 +196,10 @@ def figures_of_files(files: Sequence[str]) -> dict[str, float]:
     """PDV and what it is made of, in ms: each the median over the trials' files."""
     each = [np.sort(np.load(file, mmap_mode="r")["delay_ns"]) / 1e6 for file in files]
     at = {"Dmin": 0.0, "median": 0.5, "D99.9": 0.999, "Dmax": 1.0}
-    found = {name: median(float(ordered[max(0, ceil(share * len(ordered)) - 1)]) for ordered in each) for name, share in at.items()}
+    found = {
+        name: median(float(ordered[max(0, ceil(share * len(ordered)) - 1)]) for ordered in each)
+        for name, share in at.items()
+    }
     return found | {"PDV": median(float(ordered[ceil(0.999 * len(ordered)) - 1] - ordered[0]) for ordered in each)}
 
 
@@ -192,7 +207,9 @@ def test_every_delay_is_in_files_that_the_summary_names(tmp_path: Path) -> None:
     where = tmp_path / "delays"
     _, summary = delays("pdv", SimulatedDut(delay_us=500, jitter_us=100), tmp_path, repetitions=3, delays_to=str(where))
     [point] = summary.points
-    assert [(files.repetition, files.unwritten, files.errors) for files in point.delays_files] == [(number, 0, ()) for number in (1, 2, 3)]
+    assert [(files.repetition, files.unwritten, files.errors) for files in point.delays_files] == [
+        (number, 0, ()) for number in (1, 2, 3)
+    ]
     assert len(list((where / "pdv").iterdir())) == 6
     for direction in ("forward", "reverse"):
         found = figures_of_files([getattr(files, direction) for files in point.delays_files])
@@ -205,7 +222,14 @@ def test_procedures_and_mixes_do_not_write_to_each_others_files(tmp_path: Path) 
     runs = [("pdv", {}), ("ipdv", {}), ("pdv", {"networks": 256}), ("pdv", {"n": 10, "m": 9})]
     named: set[str] = set()
     for number, (name, traffic) in enumerate(runs):
-        _, summary = delays(name, SimulatedDut(), tmp_path / str(number), delays_to=str(tmp_path / "delays"), directions="forward", **traffic)
+        _, summary = delays(
+            name,
+            SimulatedDut(),
+            tmp_path / str(number),
+            delays_to=str(tmp_path / "delays"),
+            directions="forward",
+            **traffic,
+        )
         named |= {files.forward for files in summary.points[0].delays_files}
     assert len(named) == len(runs) * 2
 
@@ -225,7 +249,9 @@ def test_delays_that_are_not_in_the_file_are_said(tmp_path: Path) -> None:
     results = [event["result"] for event in events if event["event"] == "result"]
     results[0]["forward"]["delays_file"] = {"written": 49_000, "unwritten": 1_000, "error": "No space left on device"}
     [point] = summarise(events, procedures.find("ipdv").point).points
-    assert any("1,000 delays are not in the files of delays (No space left on device)" in remark for remark in point.remarks())
+    assert any(
+        "1,000 delays are not in the files of delays (No space left on device)" in remark for remark in point.remarks()
+    )
 
 
 def test_a_run_that_goes_on_names_the_same_files(tmp_path: Path) -> None:
@@ -247,7 +273,9 @@ def test_a_directory_with_the_delays_of_another_run_is_refused(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("stopped", "rule"), [("number", 7), ("narrow enough", Auto(minimum=6, maximum=8))])
-def test_a_summary_says_how_many_repetitions_there_were_and_why_no_more(stopped: str, rule: Any, tmp_path: Path) -> None:
+def test_a_summary_says_how_many_repetitions_there_were_and_why_no_more(
+    stopped: str, rule: Any, tmp_path: Path
+) -> None:
     _, summary = delays("latency", SimulatedDut(delay_us=1000), tmp_path, repetitions=rule)
     [point] = summary.points
     finished = 7 if rule == 7 else 6
@@ -266,7 +294,8 @@ def test_a_summary_says_by_what_clock_frames_arrived(tmp_path: Path) -> None:
             event["result"][direction]["receive_timestamps"] = told
     [point] = summarise(events, procedures.find("pdv").point).points
     assert any(
-        ": 4,000 delays end at the NIC's receive time stamps, 10 at the poll because it stamped those not; its clock was uncertain by 1.50 us at most" in remark
+        ": 4,000 delays end at the NIC's receive time stamps, 10 at the poll because it stamped those not; its clock"
+        " was uncertain by 1.50 us at most" in remark
         for remark in point.remarks()
     )
 
@@ -279,12 +308,17 @@ def test_a_summary_says_what_in_the_delays_may_not_be_the_duts(tmp_path: Path) -
     results[1]["dut_core_taken"] = 0.93
     [point] = summarise(events, procedures.find("pdv").point).points
     assert (point.tester_away_ms, point.dut_core_taken) == (pytest.approx(4.066), 0.93)
-    assert any("away for 4.066 ms at most, others took up to 93% of the core of the DUT" in remark for remark in point.remarks())
+    assert any(
+        "away for 4.066 ms at most, others took up to 93% of the core of the DUT" in remark
+        for remark in point.remarks()
+    )
 
 
 @pytest.mark.parametrize(("name", "figure"), [("latency", "TL"), ("pdv", "PDV"), ("ipdv", "median")])
 def test_repetitions_end_when_the_headline_figure_is_known(tmp_path: Path, name: str, figure: str) -> None:
-    tester, summary = delays(name, SimulatedDut(delay_us=1000), tmp_path, repetitions=Auto(minimum=6, maximum=8), frame_sizes=(84, 128))
+    tester, summary = delays(
+        name, SimulatedDut(delay_us=1000), tmp_path, repetitions=Auto(minimum=6, maximum=8), frame_sizes=(84, 128)
+    )
     assert len(tester.trials) == 12
     for point in summary.points:
         assert point.finished == 6
@@ -296,7 +330,8 @@ def test_repetitions_end_when_the_headline_figure_is_known(tmp_path: Path, name:
 
 
 def test_repetitions_go_on_while_the_headline_figure_is_not_known(tmp_path: Path) -> None:
-    """What a random loss adds to PDV's largest delays scatters; the typical latency of the same DUT is known at once."""
+    """What a random loss adds to PDV's largest delays scatters; the typical latency of the same DUT
+    is known at once."""
     dut = SimulatedDut(delay_us=500, jitter_us=400, loss_ratio=0.001)
     for name, finished in (("pdv", 8), ("latency", 6)):
         _, summary = delays(name, dut, tmp_path / name, repetitions=Auto(minimum=6, maximum=8, width_share=0.05))
@@ -306,9 +341,15 @@ def test_repetitions_go_on_while_the_headline_figure_is_not_known(tmp_path: Path
 def test_a_dut_that_dies_ends_repetitions_that_decide_for_themselves(tmp_path: Path) -> None:
     tester, summary = delays("pdv", SimulatedDut(dies_after_trials=5), tmp_path, repetitions=Auto(minimum=6, maximum=8))
     assert len(tester.trials) == 6
-    assert "(6 of at most 8 repetitions; the run ended early because the DUT forwards nothing)" in summary.points[0].message
+    assert (
+        "(6 of at most 8 repetitions; the run ended early because the DUT forwards nothing)"
+        in summary.points[0].message
+    )
 
 
-@pytest.mark.parametrize(("figure", "text"), [(0.00004, "0.0000"), (0.0291, "0.0291"), (-9.99994, "-9.9999"), (10.01234, "10.012"), (2000.0046, "2000.0")])
+@pytest.mark.parametrize(
+    ("figure", "text"),
+    [(0.00004, "0.0000"), (0.0291, "0.0291"), (-9.99994, "-9.9999"), (10.01234, "10.012"), (2000.0046, "2000.0")],
+)
 def test_times_in_tables_keep_their_digits(figure: float, text: str) -> None:
     assert points.measured(figure) == text

@@ -40,7 +40,10 @@ GOOD = {
     "sys/bus/pci/drivers/vfio-pci/new_id": "",
     "sys/class/iommu/dmar0/type": "",
     "usr/lib/x86_64-linux-gnu/pkgconfig/libdpdk.pc": "Name: DPDK\nVersion: 22.11.11\n",
-    **{f"usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_{name}.so.23": "" for name in ("af_packet", "af_xdp", "ring", "null", "ixgbe")},
+    **{
+        f"usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_{name}.so.23": ""
+        for name in ("af_packet", "af_xdp", "ring", "null", "ixgbe")
+    },
 }
 
 MakeMachine = Callable[..., Machine]
@@ -61,7 +64,13 @@ def machine(tmp_path: Path) -> MakeMachine:
                 file = tmp_path / name
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text)
-        given = {"root": tmp_path, "run": interfaces, "release": "6.1.0", "memlock_bytes": resource.RLIM_INFINITY, "pause": lambda: None}
+        given = {
+            "root": tmp_path,
+            "run": interfaces,
+            "release": "6.1.0",
+            "memlock_bytes": resource.RLIM_INFINITY,
+            "pause": lambda: None,
+        }
         found = {"find_program": lambda program: f"/usr/sbin/{program}", "find_engine": lambda: "/opt/dutperf-engine"}
         return Machine(**{**given, **found, **members})  # type: ignore[arg-type]
 
@@ -85,9 +94,13 @@ def test_a_machine_that_tells_nothing_is_examined_all_the_same(tmp_path: Path) -
         raise TesterError("dutperf-engine is not built", code="no_engine")
 
     gone = {"find_program": lambda _program: None, "find_engine": no_engine}
-    bare = Machine(root=tmp_path, run=lambda _argv: Done(127), release="0", memlock_bytes=65536, pause=lambda: None, **gone)  # type: ignore[arg-type]
+    bare = Machine(
+        root=tmp_path, run=lambda _argv: Done(127), release="0", memlock_bytes=65536, pause=lambda: None, **gone
+    )  # type: ignore[arg-type]
     findings = examine(bare)
-    assert {"engine", "tayga", "nft", "ip", "DPDK", "privileges", "huge pages", "TSC"} <= {one.topic for one in findings if one.state == "lack"}
+    assert {"engine", "tayga", "nft", "ip", "DPDK", "privileges", "huge pages", "TSC"} <= {
+        one.topic for one in findings if one.state == "lack"
+    }
 
 
 def test_every_lack_has_one_line_of_advice_and_nothing_else_has(tmp_path: Path, machine: MakeMachine) -> None:
@@ -110,7 +123,12 @@ AF_XDP = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_xdp.so.23"
         ("cores", {"proc/cpuinfo": CPU.format(0) + CPU.format(1)}, "note", "2 cores; sending and receiving share"),
         ("cores", {}, "ok", "Example 9000, 8 cores"),
         ("isolated cores", {"sys/devices/system/cpu/isolated": "\n"}, "lack", "none"),
-        ("isolated cores", {"sys/devices/system/cpu/isolated": "\n", "proc/cpuinfo": CPU.format(0) + CPU.format(1)}, "note", "none to spare"),
+        (
+            "isolated cores",
+            {"sys/devices/system/cpu/isolated": "\n", "proc/cpuinfo": CPU.format(0) + CPU.format(1)},
+            "note",
+            "none to spare",
+        ),
         ("NUMA", {"sys/devices/system/node/node1/cpulist": "8-15\n"}, "note", "node1: cores 8-15"),
         ("governor", {GOVERNOR: "powersave\n"}, "lack", "performance, powersave"),
         ("TSC", {"proc/cpuinfo": CPU.format(0).replace("nonstop_tsc ", "")}, "lack", "does not promise nonstop_tsc"),
@@ -120,8 +138,18 @@ AF_XDP = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_xdp.so.23"
         ("huge pages", {FREE_2MB: "0\n"}, "lack", "2 MB: 512 reserved, 0 free"),
         ("huge pages", {FREE_2MB: "0\n", FREE_1GB: "2\n"}, "ok", "1 GB: 0 reserved, 2 free"),
         ("hugetlbfs", {"proc/mounts": "proc /proc proc rw 0 0\n"}, "note", "not mounted"),
-        ("privileges", {"proc/self/status": "CapEff:\t0000000000003000\n"}, "lack", "without CAP_IPC_LOCK, CAP_SYS_ADMIN"),
-        ("kernel", {"boot/config-6.1.0": "CONFIG_TUN=y\nCONFIG_NF_TABLES_NETDEV=m\n# CONFIG_VETH is not set\n"}, "lack", "without veth pairs"),
+        (
+            "privileges",
+            {"proc/self/status": "CapEff:\t0000000000003000\n"},
+            "lack",
+            "without CAP_IPC_LOCK, CAP_SYS_ADMIN",
+        ),
+        (
+            "kernel",
+            {"boot/config-6.1.0": "CONFIG_TUN=y\nCONFIG_NF_TABLES_NETDEV=m\n# CONFIG_VETH is not set\n"},
+            "lack",
+            "without veth pairs",
+        ),
         ("kernel", {"boot/config-6.1.0": None}, "note", "does not tell"),
         ("DPDK", {"usr/lib/x86_64-linux-gnu/pkgconfig/libdpdk.pc": None}, "lack", "not installed"),
         ("DPDK", {AF_XDP: None}, "lack", "without the drivers af_xdp"),
@@ -131,7 +159,12 @@ AF_XDP = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_xdp.so.23"
         ("network cards", {}, "ok", "0000:01:00.0; vfio-pci"),
         ("IOMMU", {}, "ok", "in use"),
         ("IOMMU", {"sys/class/iommu/dmar0/type": None}, "lack", "unless it is bound with --no-iommu"),
-        ("IOMMU", {"sys/class/iommu/dmar0/type": None, "sys/bus/pci/devices/0000:01:00.0/class": "0x030000\n"}, "note", "only PCI ports need one"),
+        (
+            "IOMMU",
+            {"sys/class/iommu/dmar0/type": None, "sys/bus/pci/devices/0000:01:00.0/class": "0x030000\n"},
+            "note",
+            "only PCI ports need one",
+        ),
         ("huge pages", {FREE_2MB: "127\n"}, "lack", "2 MB: 512 reserved, 127 free"),
         ("steal time", {"proc/stat": "cpu  1000 0 1000 88000 0 0 0 10000 0 0\n"}, "lack", "10.00 % since start"),
         ("steal time", {"proc/stat": "intr 5\n"}, "note", "not told"),
@@ -144,7 +177,12 @@ def test_findings(topic: str, changes: dict[str, str | None], state: str, words:
 
 @pytest.mark.parametrize("flags", [[], ["UP"]])
 def test_a_card_that_the_kernel_uses_is_not_free(flags: list[str], tmp_path: Path, machine: MakeMachine) -> None:
-    eth0 = {"ifname": "eth0", "link_type": "ether", "flags": flags, "addr_info": [{"family": "inet", "local": "192.0.2.1", "prefixlen": 24, "scope": "global"}]}
+    eth0 = {
+        "ifname": "eth0",
+        "link_type": "ether",
+        "flags": flags,
+        "addr_info": [{"family": "inet", "local": "192.0.2.1", "prefixlen": 24, "scope": "global"}],
+    }
     used = machine(run=lambda argv: interfaces(argv, eth0))
     (tmp_path / "sys/class/net/eth0").mkdir(parents=True)
     (tmp_path / "sys/class/net/eth0/device").symlink_to(tmp_path / "sys/bus/pci/devices/0000:01:00.0")
@@ -155,7 +193,7 @@ def test_without_ip_no_card_counts_as_free(machine: MakeMachine) -> None:
     assert finding(machine(run=lambda _argv: Done(127)), "network cards").state == "note"
 
 
-# --- repairs ---------------------------------------------------------------------------------------------------------------------------------
+# --- repairs --------------------------------------------------------------------------------------
 
 PAGES = "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 VFIO = "sys/bus/pci/drivers/vfio-pci/new_id"
@@ -174,7 +212,11 @@ def test_a_good_machine_needs_no_repair(machine: MakeMachine) -> None:
     ("changes", "done", "undo"),
     [
         ({FREE_2MB: "0\n"}, [f"echo 1024 > /{PAGES}"], f"echo 512 > /{PAGES}"),
-        ({FREE_2MB: "0\n", "proc/meminfo": "MemAvailable: 1024000 kB\n"}, [f"echo 762 > /{PAGES}"], f"echo 512 > /{PAGES}"),
+        (
+            {FREE_2MB: "0\n", "proc/meminfo": "MemAvailable: 1024000 kB\n"},
+            [f"echo 762 > /{PAGES}"],
+            f"echo 512 > /{PAGES}",
+        ),
         ({FREE_2MB: "0\n", "proc/meminfo": "MemAvailable: 500000 kB\n"}, [], None),
         ({FREE_2MB: "0\n", FREE_1GB: "1\n"}, [], None),
         (
@@ -187,7 +229,9 @@ def test_a_good_machine_needs_no_repair(machine: MakeMachine) -> None:
         ({VFIO: None, "sys/bus/pci/devices/0000:01:00.0/class": "0x030000\n"}, [], None),
     ],
 )
-def test_repairs_and_how_they_are_undone(changes: dict[str, str | None], done: list[str], undo: str | None, machine: MakeMachine) -> None:
+def test_repairs_and_how_they_are_undone(
+    changes: dict[str, str | None], done: list[str], undo: str | None, machine: MakeMachine
+) -> None:
     made_up = machine(changes)
     assert commands(made_up) == done
     assert [step.undo for step in repairs(made_up)] == ([] if undo is None else [undo])
@@ -207,7 +251,11 @@ def test_too_little_memory_is_said(machine: MakeMachine) -> None:
 
 def test_huge_pages_are_reserved_on_the_nodes_of_the_cards(machine: MakeMachine) -> None:
     nodes = {f"sys/devices/system/node/node{node}/cpulist": "0-3\n" for node in (0, 1, 2)}
-    cards = {f"sys/bus/pci/devices/0000:0{node + 3}:00.0/{name}": text for node in (1, 2) for name, text in (("class", "0x020000"), ("numa_node", str(node)))}
+    cards = {
+        f"sys/bus/pci/devices/0000:0{node + 3}:00.0/{name}": text
+        for node in (1, 2)
+        for name, text in (("class", "0x020000"), ("numa_node", str(node)))
+    }
     places = [f"sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages" for node in (1, 2)]
     several = machine({FREE_2MB: "0\n", **nodes, **cards, **dict.fromkeys(places, "8\n")})
     assert commands(several) == [f"echo 264 > /{place}" for place in places]
@@ -215,14 +263,21 @@ def test_huge_pages_are_reserved_on_the_nodes_of_the_cards(machine: MakeMachine)
 
 
 @pytest.mark.parametrize(("reserved", "fault"), [(1024, False), (640, False), (600, True)])
-def test_a_kernel_that_reserves_fewer_pages_than_asked_for(reserved: int, fault: bool, machine: MakeMachine, tmp_path: Path) -> None:
+def test_a_kernel_that_reserves_fewer_pages_than_asked_for(
+    reserved: int, fault: bool, machine: MakeMachine, tmp_path: Path
+) -> None:
     """Enough for the engine is enough."""
     made_up = machine({FREE_2MB: "0\n"})
     (step,) = repairs(made_up)
     (tmp_path / PAGES).write_text(str(reserved))
     said = step.fault(made_up)
     assert (said is not None) == fault
-    assert said is None or f"only {reserved} of 1024 huge pages could be reserved, memory is in pieces: add hugepages=1024 to the kernel's command line" in said
+    assert (
+        said is None
+        or f"only {reserved} of 1024 huge pages could be reserved, memory is in pieces:"
+        " add hugepages=1024 to the kernel's command line"
+        in said
+    )
     if fault:
         with pytest.raises(MachineError, match="memory is in pieces"):
             replace(step, actions=()).do(made_up)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in the documents is true: every command is understood, and run on a simulated tester where that does not take long; every program runs."""
+"""What stands in the documents is true: every command is understood, and run on a simulated tester
+where that does not take long; every program runs."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ ELSEWHERE = {"CONTRIBUTING.md": "a procedure: test_procedures.py"}
 SHELL = documents.all_blocks("sh")
 YAML = [block for block in documents.all_blocks("yaml") if not re.search("^jobs:", block.text, re.MULTILINE)]
 """Without pipelines: test_ci_document.py."""
-PYTHON = [document for document in documents.documents() if any(block.language == "python" for block in blocks(document))]
+PYTHON = [
+    document for document in documents.documents() if any(block.language == "python" for block in blocks(document))
+]
 SET_UP: dict[str, Any] = yaml.safe_load(next(block.text for block in YAML if block.document == "README.md"))
 
 
@@ -53,14 +56,22 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with what the documents speak of: the configuration, a plan, a result."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "gateway.yaml").write_text(yaml.safe_dump(SET_UP))
-    (tmp_path / "plan.yaml").write_text("lab: tayga-siit\nall: {duration: 0.5, drain: 0, repetitions: 2}\nprocedures: {throughput: , pdv: }\n")
+    (tmp_path / "plan.yaml").write_text(
+        "lab: tayga-siit\nall: {duration: 0.5, drain: 0, repetitions: 2}\nprocedures: {throughput: , pdv: }\n"
+    )
     conditions = {"frame_sizes": (84, 128, 1518), "duration_s": 0.5, "drain_s": 0, "repetitions": 2, "max_rate": "100k"}
     dutperf.measure("throughput", "results/gateway", config="gateway.yaml", **conditions)
     return tmp_path
 
 
 def test_every_kind_of_block_is_known() -> None:
-    assert {block.language for document in documents.documents() for block in blocks(document)} <= {"", "sh", "yaml", "python", "text"}
+    assert {block.language for document in documents.documents() for block in blocks(document)} <= {
+        "",
+        "sh",
+        "yaml",
+        "python",
+        "text",
+    }
     assert SHELL
     assert YAML
     for block in documents.all_blocks(""):
@@ -78,7 +89,12 @@ def test_every_line_of_a_shell_is_known() -> None:
 
 @pytest.mark.parametrize("document", documents.documents())
 def test_commands_are_understood(document: str) -> None:
-    in_blocks = [command.removeprefix(".venv/bin/") for block in blocks(document) if block.language == "sh" for command in block.commands()]
+    in_blocks = [
+        command.removeprefix(".venv/bin/")
+        for block in blocks(document)
+        if block.language == "sh"
+        for command in block.commands()
+    ]
     for command in (*in_blocks, *documents.sentences_commands(document)):
         if command.startswith("dutperf ") and not re.match(r"dutperf (NAME|PROCEDURE)\b", command):
             try:
@@ -89,11 +105,21 @@ def test_commands_are_understood(document: str) -> None:
 
 def completed(command: str) -> str:
     """In a sentence a command may stand without what it needs."""
-    lacking = {"resume": "DIR", "show": "DIR", "report": "DIR", "plot": "DIR", "export": "DIR", "compare": "BASE OTHER", "run": "PLAN.yaml"}
+    lacking = {
+        "resume": "DIR",
+        "show": "DIR",
+        "report": "DIR",
+        "plot": "DIR",
+        "export": "DIR",
+        "compare": "BASE OTHER",
+        "run": "PLAN.yaml",
+    }
     words = arguments(command)
     if words and words[0] in lacking and not [word for word in words[1:] if not word.startswith("-")]:
         return f"{command} {lacking[words[0]]}"
-    return command + (" up tayga-siit" if words == ["lab"] else " --rate 1k" if words[0] == "trial" and "--rate" not in words else "")
+    return command + (
+        " up tayga-siit" if words == ["lab"] else " --rate 1k" if words[0] == "trial" and "--rate" not in words else ""
+    )
 
 
 @pytest.mark.parametrize("block", SHELL, ids=str)
@@ -146,10 +172,14 @@ def test_the_site_is_built_without_a_warning_and_asks_no_network(tmp_path: Path)
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path / "site")]
     built = subprocess.run(command, cwd=documents.ROOT, env=environment, capture_output=True, text=True, check=False)
     assert (built.returncode, built.stderr.strip()) == (0, "")
-    pages = {path.relative_to(tmp_path / "site").as_posix(): path.read_text() for path in (tmp_path / "site").rglob("*.html")}
+    pages = {
+        path.relative_to(tmp_path / "site").as_posix(): path.read_text() for path in (tmp_path / "site").rglob("*.html")
+    }
     assert pages.keys() >= {"index.html", "commands.html", "labs.html", "api.html", "decisions/0003-validity.html"}
     for name, page in pages.items():
-        assert not re.search(r'<(script|img|iframe)[^>]* src="https?:|<link rel="(stylesheet|preconnect|preload)[^>]*https?:', page), name
+        assert not re.search(
+            r'<(script|img|iframe)[^>]* src="https?:|<link rel="(stylesheet|preconnect|preload)[^>]*https?:', page
+        ), name
     for option in ("--lab-option", "--subtract-calibration", "--dut-patience"):
         assert option in pages["commands.html"]
     assert "capacity_fps" in pages["labs.html"]
@@ -159,7 +189,9 @@ def test_the_site_is_built_without_a_warning_and_asks_no_network(tmp_path: Path)
 def test_every_key_of_the_configuration_is_told() -> None:
     told = set(re.findall(r"`([a-z_0-9.]+)`", (documents.ROOT / "docs/configuration.md").read_text()))
     of_parts = {
-        name for part in (configuration.EngineSettings, configuration.Side, configuration.DutCommands, configuration.Dut) for name in part.model_fields
+        name
+        for part in (configuration.EngineSettings, configuration.Side, configuration.DutCommands, configuration.Dut)
+        for name in part.model_fields
     } - {"commands"}
     keys = of_parts | set(configuration.Setup.model_fields) - {"engine", "dut"}
     assert {key.rpartition(".")[2] for key in told} >= keys | set(FieldMode)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The DUT's own commands: in order, in time, on every way out, and with one sentence for what went wrong."""
+"""The DUT's own commands: in order, in time, on every way out, and with one sentence for what went
+wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ from dutperf.setup import configuration, dut
 from dutperf.setup.configuration import ConfigError, Dut
 
 RESULT = TrialResult(trial=1, verdict=Verdict.VALID)
-SIDES = {side: {"port": "null", "version": 4, "ipv4": address} for side, address in (("left", "198.18.0.2/24"), ("right", "198.19.0.2/24"))}
+SIDES = {
+    side: {"port": "null", "version": 4, "ipv4": address}
+    for side, address in (("left", "198.18.0.2/24"), ("right", "198.19.0.2/24"))
+}
 
 
 def with_commands(**commands: Any) -> Dut:
@@ -43,14 +47,20 @@ def test_without_commands_nothing_happens() -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("something else")])
 def test_it_is_taken_down_however_the_measurement_ends(error: BaseException, tmp_path: Path) -> None:
-    with pytest.raises(type(error)), dut.in_place(with_commands(tear_down=f"echo tear_down >> {tmp_path / 'log'}; exit 3")):
+    with (
+        pytest.raises(type(error)),
+        dut.in_place(with_commands(tear_down=f"echo tear_down >> {tmp_path / 'log'}; exit 3")),
+    ):
         raise error
     assert log(tmp_path) == ["tear_down"]
 
 
 def test_it_is_taken_down_where_setting_it_up_failed(tmp_path: Path) -> None:
     failing = with_commands(set_up="echo half way; exit 7", **logging(tmp_path, "tear_down"))
-    with pytest.raises(ConfigError, match=r"dut\.commands\.set_up: ended with status 7; the last it said: half way"), dut.in_place(failing):
+    with (
+        pytest.raises(ConfigError, match=r"dut\.commands\.set_up: ended with status 7; the last it said: half way"),
+        dut.in_place(failing),
+    ):
         pytest.fail("was not set up")
     assert log(tmp_path) == ["tear_down"]
 
@@ -93,7 +103,9 @@ def test_a_reset_that_is_killed_ends_with_all_that_it_started(tmp_path: Path) ->
     assert not (tmp_path / "late").exists()
 
 
-@pytest.mark.parametrize(("command", "words"), [("exit 5", "ended with status 5"), ("sleep 9", "did not end within 0.2 s")])
+@pytest.mark.parametrize(
+    ("command", "words"), [("exit 5", "ended with status 5"), ("sleep 9", "did not end within 0.2 s")]
+)
 def test_a_reset_that_fails_says_so(command: str, words: str) -> None:
     start = dut.reset_of(with_commands(reset=command, time_limit_s=0.2))
     assert start is not None
@@ -154,7 +166,13 @@ def test_the_identity_is_not_the_commands() -> None:
 @pytest.mark.parametrize("commands", [{"state": "ls -l"}, {"set_up": ["ls", "-l"], "time_limit_s": 3}])
 def test_a_configuration_comes_back_from_a_journal(commands: dict[str, Any]) -> None:
     setup = configuration.parse(
-        {**SIDES, "engine": {"cores": [1], "command": ["sudo"]}, "dut": {"name": "router", "commands": commands}, "media_mbps": 100}, "test"
+        {
+            **SIDES,
+            "engine": {"cores": [1], "command": ["sudo"]},
+            "dut": {"name": "router", "commands": commands},
+            "media_mbps": 100,
+        },
+        "test",
     )
     assert configuration.parse(configuration.as_json(setup), "journal") == setup
 
@@ -168,7 +186,10 @@ def test_losses_are_what_the_dut_counted_during_the_trial(tmp_path: Path) -> Non
         counters.write_text("forward queue 12\nforward random 3\nreverse queue 7\n")
         return RESULT
 
-    assert dut.losses_during(count, lose).dut_losses == {Direction.FORWARD: {"queue": 7, "random": 3}, Direction.REVERSE: {}}
+    assert dut.losses_during(count, lose).dut_losses == {
+        Direction.FORWARD: {"queue": 7, "random": 3},
+        Direction.REVERSE: {},
+    }
 
 
 @pytest.mark.parametrize("line", ["forward queue", "forward queue -1", "left queue 5", "forward tail drop 5"])

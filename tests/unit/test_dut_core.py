@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of its core a DUT on this machine did without, from a made-up /proc; and that a loss is then not the DUT's."""
+"""How much of its core a DUT on this machine did without, from a made-up /proc; and that a loss is
+then not the DUT's."""
 
 from __future__ import annotations
 
@@ -20,14 +21,18 @@ def write_stat(proc: Path, user: int, softirq: int, steal: int = 0) -> None:
     """/proc/stat of two cores, of which the second is the DUT's."""
     fields = {0: "9 9 9 9 9 9 9 9 0 0", 1: f"{user} 0 0 1000 0 0 {softirq} {steal} 0 0"}
     proc.mkdir(exist_ok=True)
-    (proc / "stat").write_text("cpu  1 1 1 1 1 1 1 1 0 0\n" + "".join(f"cpu{core} {line}\n" for core, line in fields.items()))
+    (proc / "stat").write_text(
+        "cpu  1 1 1 1 1 1 1 1 0 0\n" + "".join(f"cpu{core} {line}\n" for core, line in fields.items())
+    )
 
 
 @pytest.mark.parametrize(
     ("user", "softirq", "steal", "taken"),
     [(0, 0, 0, 0.0), (0, 2 * TICKS, 0, 0.0), (TICKS, 0, 0, 0.5), (0, 0, TICKS // 2, 0.25), (4 * TICKS, 0, 0, 1.0)],
 )
-def test_what_is_not_soft_interrupts_was_taken_by_others(tmp_path: Path, user: int, softirq: int, steal: int, taken: float) -> None:
+def test_what_is_not_soft_interrupts_was_taken_by_others(
+    tmp_path: Path, user: int, softirq: int, steal: int, taken: float
+) -> None:
     proc, watched = tmp_path / "proc", DutCores((1,), None)
     write_stat(proc, 100, 100, 100)
     before = watched.reading(proc)
@@ -63,7 +68,8 @@ def test_this_machine_can_be_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lost", "taken", "verdict"), [(10, 0.0, Verdict.VALID), (10, 0.05, Verdict.VALID), (10, 0.06, Verdict.INVALID), (0, 1.0, Verdict.VALID)]
+    ("lost", "taken", "verdict"),
+    [(10, 0.0, Verdict.VALID), (10, 0.05, Verdict.VALID), (10, 0.06, Verdict.INVALID), (0, 1.0, Verdict.VALID)],
 )
 def test_a_loss_while_others_had_the_core_says_nothing_about_the_dut(lost: int, taken: float, verdict: Verdict) -> None:
     found, causes = validity.judge(trial(1000), {Direction.FORWARD: counts(received=1000 - lost)}, taken)

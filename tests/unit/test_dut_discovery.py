@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a DUT works, from made-up facts of namespaces as :mod:`dutperf.tester.namespace_probe` has them."""
+"""Where a DUT works, from made-up facts of namespaces as :mod:`dutperf.tester.namespace_probe` has
+them."""
 
 from __future__ import annotations
 
@@ -15,7 +16,15 @@ PORTS = ("eth1", "eth2")
 
 def interface(name: str, index: int, peer: tuple[int, int], rps: str = "0", **settings: bool) -> dict[str, Any]:
     """One whose other end is ``peer``: a namespace and an index there."""
-    return {"name": name, "index": index, "peer": peer[1], "peer_namespace": peer[0], "rps": [rps], "threaded": False, "tun": False} | settings
+    return {
+        "name": name,
+        "index": index,
+        "peer": peer[1],
+        "peer_namespace": peer[0],
+        "rps": [rps],
+        "threaded": False,
+        "tun": False,
+    } | settings
 
 
 def process(pid: int, name: str, namespace: int, *cores: str, tuns: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -23,9 +32,13 @@ def process(pid: int, name: str, namespace: int, *cores: str, tuns: tuple[str, .
 
 
 def facts(
-    west: dict[str, Any] | None = None, *processes: dict[str, Any], more: dict[int, list[dict[str, Any]]] | None = None, usable: int = 4
+    west: dict[str, Any] | None = None,
+    *processes: dict[str, Any],
+    more: dict[int, list[dict[str, Any]]] | None = None,
+    usable: int = 4,
 ) -> dict[str, Any]:
-    """A DUT between two veth pairs, with the settings ``west`` of its left interface. Another bed beside it has the same indices."""
+    """A DUT between two veth pairs, with the settings ``west`` of its left interface. Another bed
+    beside it has the same indices."""
     spaces = {
         HOST: [interface("eth0", 2, (HOST, 2)), interface("docker0", 3, (HOST, 3), rps="f")],
         TESTER: [interface("eth1", 2, (DUT, 2)), interface("eth2", 3, (DUT, 3))],
@@ -34,13 +47,19 @@ def facts(
     }
     for namespace, interfaces in (more or {}).items():
         spaces[namespace] = [*spaces.get(namespace, []), *interfaces]
-    everything_else = [process(1, "init", HOST, "0-3"), process(77, "other dut", OTHER, "3"), process(78, "engine", TESTER, "2")]
+    everything_else = [
+        process(1, "init", HOST, "0-3"),
+        process(77, "other dut", OTHER, "3"),
+        process(78, "engine", TESTER, "2"),
+    ]
     return {
         "tester": TESTER,
         "host": HOST,
         "usable": list(range(usable)),
         "online": "0-3",
-        "namespaces": [{"inode": inode, "name": None, "interfaces": interfaces} for inode, interfaces in spaces.items()],
+        "namespaces": [
+            {"inode": inode, "name": None, "interfaces": interfaces} for inode, interfaces in spaces.items()
+        ],
         "processes": [*everything_else, *processes],
     }
 
@@ -59,11 +78,25 @@ THREADED = {"threaded": True}
         pytest.param(facts(), {}, id="nowhere in particular"),
         pytest.param(facts({"rps": ["2"]}), {"receive packet steering of west": [1]}, id="receive packet steering"),
         pytest.param(facts(None, process(9, "tayga", DUT, "1")), {"tayga (9)": [1]}, id="a process"),
-        pytest.param(facts(None, process(9, "vpp", DUT, "0-3", "2")), {"vpp (9)": [0, 1, 2, 3]}, id="a process whose threads differ"),
-        pytest.param(facts(None, process(9, "tayga", HOST, "1", tuns=("siit0",)), more=TUN), {"tayga (9)": [1]}, id="who owns a TUN device from elsewhere"),
-        pytest.param(facts(None, process(9, "tayga", OTHER, "1", tuns=("siit0",)), more={OTHER: TUN[DUT]}), {}, id="a TUN device that is none of the DUT's"),
         pytest.param(
-            facts(THREADED, process(9, "napi/west-81", HOST, "2"), process(10, "napi/east-82", HOST, "3")), {"napi/west-81 (9)": [2]}, id="threaded NAPI"
+            facts(None, process(9, "vpp", DUT, "0-3", "2")),
+            {"vpp (9)": [0, 1, 2, 3]},
+            id="a process whose threads differ",
+        ),
+        pytest.param(
+            facts(None, process(9, "tayga", HOST, "1", tuns=("siit0",)), more=TUN),
+            {"tayga (9)": [1]},
+            id="who owns a TUN device from elsewhere",
+        ),
+        pytest.param(
+            facts(None, process(9, "tayga", OTHER, "1", tuns=("siit0",)), more={OTHER: TUN[DUT]}),
+            {},
+            id="a TUN device that is none of the DUT's",
+        ),
+        pytest.param(
+            facts(THREADED, process(9, "napi/west-81", HOST, "2"), process(10, "napi/east-82", HOST, "3")),
+            {"napi/west-81 (9)": [2]},
+            id="threaded NAPI",
         ),
     ],
 )
@@ -100,7 +133,10 @@ def test_the_namespace_where_the_command_was_given_is_not_the_duts_alone() -> No
 
 def test_a_cable_between_the_testers_ports_has_no_dut() -> None:
     seen = facts({"rps": ["2"]})
-    seen["namespaces"][1]["interfaces"] = [interface("eth1", 2, (TESTER, 3)), interface("eth2", 3, (TESTER, 2), rps="4")]
+    seen["namespaces"][1]["interfaces"] = [
+        interface("eth1", 2, (TESTER, 3)),
+        interface("eth2", 3, (TESTER, 2), rps="4"),
+    ]
     found = discover(seen, PORTS)
     assert (found.works, found.missing) == ((), PORTS)
 
@@ -113,14 +149,20 @@ def test_an_end_that_does_not_lead_back_is_none(end: tuple[int, int]) -> None:
 
 
 def test_cores_are_those_that_something_is_confined_to() -> None:
-    """What may run on every core says nothing: somebody's shell in that namespace, TAYGA as it comes."""
+    """What may run on every core says nothing: somebody's shell in that namespace, TAYGA as it
+    comes."""
     found = discover(facts({"rps": ["2"]}, process(9, "tayga", DUT, "0-3"), process(10, "vpp", DUT, "2-3")), PORTS)
     assert (found.cores, [work.what for work in found.floating]) == ({1, 2, 3}, ["tayga (9)"])
     assert found.steered
 
 
-@pytest.mark.parametrize(("usable", "cores", "floats"), [(1, "0", False), (1, "0-3", True), (2, "0-1", True), (2, "0", False), (4, "0-2", False)])
-def test_anywhere_is_every_core_of_the_machine_or_of_those_that_the_tester_may_use(usable: int, cores: str, floats: bool) -> None:
+@pytest.mark.parametrize(
+    ("usable", "cores", "floats"),
+    [(1, "0", False), (1, "0-3", True), (2, "0-1", True), (2, "0", False), (4, "0-2", False)],
+)
+def test_anywhere_is_every_core_of_the_machine_or_of_those_that_the_tester_may_use(
+    usable: int, cores: str, floats: bool
+) -> None:
     found = discover(facts(None, process(9, "tayga", DUT, cores), usable=usable), PORTS)
     assert bool(found.floating) is floats
     assert bool(found.cores) is not floats

@@ -66,7 +66,9 @@ def test_one_engine_runs_many_trials(starts: Path) -> None:
     with engine_tester("Engine") as tester:
         results = [tester.run(a_trial(number)) for number in range(5)]
     assert [(result.trial, result.verdict) for result in results] == [(number, Verdict.VALID) for number in range(5)]
-    assert all(result.forward is not None and result.forward.received == 10 and result.reverse is None for result in results)
+    assert all(
+        result.forward is not None and result.forward.received == 10 and result.reverse is None for result in results
+    )
     assert len(pids(starts)) == 1
 
 
@@ -118,7 +120,11 @@ def test_a_trial_that_the_engine_does_not_survive_is_aborted_and_the_next_one_ge
 
 def test_after_a_death_the_same_tester_goes_on(starts: Path) -> None:
     with engine_tester("Dies") as tester:
-        assert [tester.run(a_trial(number)).verdict for number in range(3)] == [Verdict.ABORTED, Verdict.VALID, Verdict.VALID]
+        assert [tester.run(a_trial(number)).verdict for number in range(3)] == [
+            Verdict.ABORTED,
+            Verdict.VALID,
+            Verdict.VALID,
+        ]
     assert len(pids(starts)) == 2
 
 
@@ -137,12 +143,19 @@ def test_what_a_library_prints_into_the_stream_does_no_harm() -> None:
 REFUSALS = [
     ("Old", "no_engine", None, "speaks protocol 0"),
     ("NoAnswer", "no_answer", "left.gateway4", "does not answer ARP"),
-    ("Mute", "no_engine", None, "the engine did not start: the engine ended with status 1; the last it said: no huge pages"),
+    (
+        "Mute",
+        "no_engine",
+        None,
+        "the engine did not start: the engine ended with status 1; the last it said: no huge pages",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("behaviour", "code", "field", "text"), REFUSALS, ids=[row[0] for row in REFUSALS])
-def test_an_engine_that_cannot_work_is_an_error_and_is_ended(behaviour: str, code: str, field: str | None, text: str, starts: Path) -> None:
+def test_an_engine_that_cannot_work_is_an_error_and_is_ended(
+    behaviour: str, code: str, field: str | None, text: str, starts: Path
+) -> None:
     with engine_tester(behaviour) as tester, pytest.raises(TesterError, match=text) as caught:
         tester.environment()
     assert (caught.value.code, caught.value.field) == (code, field)
@@ -203,17 +216,41 @@ def test_the_engine_does_not_outlive_its_client(number: signal.Signals, starts: 
 
 
 def test_the_command_puts_prefix_and_namespace_first() -> None:
-    assert EngineCommand("engine", ("sudo", "-n"), "tester").argv() == ["sudo", "-n", "ip", "netns", "exec", "tester", "engine"]
+    assert EngineCommand("engine", ("sudo", "-n"), "tester").argv() == [
+        "sudo",
+        "-n",
+        "ip",
+        "netns",
+        "exec",
+        "tester",
+        "engine",
+    ]
 
 
 FINDINGS = [
-    ("a program that is not there", {"DUTPERF_ENGINE": "/nowhere/engine"}, None, "DUTPERF_ENGINE", "/nowhere/engine is no program"),
-    ("a namespace that is not there", {}, "no-such-namespace", "engine.netns", "there is no network namespace no-such-namespace"),
+    (
+        "a program that is not there",
+        {"DUTPERF_ENGINE": "/nowhere/engine"},
+        None,
+        "DUTPERF_ENGINE",
+        "/nowhere/engine is no program",
+    ),
+    (
+        "a namespace that is not there",
+        {},
+        "no-such-namespace",
+        "engine.netns",
+        "there is no network namespace no-such-namespace",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("environment", "netns", "field", "text"), [row[1:] for row in FINDINGS], ids=[row[0] for row in FINDINGS])
-def test_what_cannot_be_found_is_named(environment: dict[str, str], netns: str | None, field: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("environment", "netns", "field", "text"), [row[1:] for row in FINDINGS], ids=[row[0] for row in FINDINGS]
+)
+def test_what_cannot_be_found_is_named(
+    environment: dict[str, str], netns: str | None, field: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(TesterError, match=text) as caught:
@@ -227,6 +264,9 @@ def test_the_engine_named_by_the_environment_is_used(monkeypatch: pytest.MonkeyP
 
 
 def test_a_command_that_cannot_be_started_is_an_error() -> None:
-    with EngineTester(EngineCommand("engine", ("/nowhere/ssh",)), {}) as tester, pytest.raises(TesterError, match="cannot start /nowhere/ssh") as caught:
+    with (
+        EngineTester(EngineCommand("engine", ("/nowhere/ssh",)), {}) as tester,
+        pytest.raises(TesterError, match="cannot start /nowhere/ssh") as caught,
+    ):
         tester.environment()
     assert caught.value.field == "engine.command"

@@ -31,7 +31,9 @@ def rates(*texts: str) -> tuple[Rate, ...]:
     return tuple(map(Rate.parse, texts))
 
 
-def series(tester: Tester, out: Path, *, media_fps: int | None = 100_000, log: Log | None = None, **conditions: Any) -> Summary:
+def series(
+    tester: Tester, out: Path, *, media_fps: int | None = 100_000, log: Log | None = None, **conditions: Any
+) -> Summary:
     """A series over 84 byte frames with one repetition, unless ``conditions`` say otherwise."""
     return measure(tester, plan(media_fps, **{"repetitions": 1, **conditions}), out, "frame-loss", log)
 
@@ -56,10 +58,13 @@ def test_a_known_capacity_gives_the_loss_of_each_rate(tmp_path: Path, capacity_f
 
 
 def test_known_random_loss_lies_in_its_interval(tmp_path: Path) -> None:
-    """Over 1,000 seeded trials the share whose 99 % interval holds the truth is 99 %, but for what chance allows a thousandth of the time."""
+    """Over 1,000 seeded trials the share whose 99 % interval holds the truth is 99 %, but for what
+    chance allows a thousandth of the time."""
     truth, missed, seen = 0.01, 0, 0
     for seed in range(100):
-        [point] = series(SimulatedTester(SimulatedDut(loss_ratio=truth), seed=seed), tmp_path / str(seed), directions="forward").points
+        [point] = series(
+            SimulatedTester(SimulatedDut(loss_ratio=truth), seed=seed), tmp_path / str(seed), directions="forward"
+        ).points
         for rate in point.rates:
             deviation = PERCENT_1 * (truth * (1 - truth) / (5 * rate.rate_fps)) ** 0.5
             missed += abs(rate.loss_ratio.worst.median - truth) > deviation
@@ -76,7 +81,11 @@ def test_directions_are_told_apart_and_the_worse_is_named(tmp_path: Path) -> Non
     tester = SimulatedTester(SimulatedDut(capacity_fps={Direction.FORWARD: 100_000, Direction.REVERSE: 50_000}))
     [point] = series(tester, tmp_path, rates=rates("80k")).points
     [rate] = point.rates
-    assert (rate.loss_ratio.forward.median, rate.loss_ratio.reverse.median, rate.loss_ratio.worst.median) == (0, 0.375, 0.375)
+    assert (rate.loss_ratio.forward.median, rate.loss_ratio.reverse.median, rate.loss_ratio.worst.median) == (
+        0,
+        0.375,
+        0.375,
+    )
 
 
 def test_one_direction_alone(tmp_path: Path) -> None:
@@ -91,11 +100,20 @@ def test_a_tolerance_ends_the_series_and_is_disclosed(tmp_path: Path) -> None:
     log = Log()
     summary = series(SimulatedTester(dut), tmp_path / "tolerant", loss_tolerance=0.0005, log=log)
     [tolerant] = summary.points
-    assert (len(strict.rates), strict.first_lossless_fps, len(tolerant.rates), tolerant.first_lossless_fps) == (10, None, 2, 100_000)
+    assert (len(strict.rates), strict.first_lossless_fps, len(tolerant.rates), tolerant.first_lossless_fps) == (
+        10,
+        None,
+        2,
+        100_000,
+    )
     assert "no rate with no loss, down to 10,000" in strict.message
     assert "no loss (up to 0.05 % of a direction's frames lost)" in tolerant.message
-    assert any("0.05 %" in deviation.text for deviation in summary.deviations if deviation.clause == "RFC 2544 section 26.3")
-    assert log.statuses[-1].note == "repetition 1: no loss (up to 0.05 % of a direction's frames lost) at 100,000 frames/s"
+    assert any(
+        "0.05 %" in deviation.text for deviation in summary.deviations if deviation.clause == "RFC 2544 section 26.3"
+    )
+    assert (
+        log.statuses[-1].note == "repetition 1: no loss (up to 0.05 % of a direction's frames lost) at 100,000 frames/s"
+    )
     assert tolerant.rates[0].loss_ratio.worst.median > 0
 
 
@@ -105,7 +123,11 @@ def test_the_testers_limit_is_not_booked_as_the_duts(tmp_path: Path) -> None:
     beyond = [rate for rate in point.rates if rate.rate_fps > 45_000]
     assert [rate.rate_fps for rate in beyond] == [100_000, 90_000, 80_000, 70_000, 60_000, 50_000]
     for rate in beyond:
-        assert (rate.limited_by, rate.loss_ratio.worst.median, rate.loss_ratio.worst.values) == (LimitedBy.TESTER, None, (None,))
+        assert (rate.limited_by, rate.loss_ratio.worst.median, rate.loss_ratio.worst.values) == (
+            LimitedBy.TESTER,
+            None,
+            (None,),
+        )
         assert (rate.trials.valid, rate.trials.invalid) == (0, ATTEMPTS)
     assert all(rate.limited_by is None and rate.loss_ratio.worst.median == 0 for rate in point.rates[len(beyond) :])
     assert point.first_lossless_fps == 40_000
@@ -115,7 +137,9 @@ def test_the_testers_limit_is_not_booked_as_the_duts(tmp_path: Path) -> None:
 
 
 def test_a_tester_that_never_makes_a_valid_trial(tmp_path: Path) -> None:
-    summary = series(SimulatedTester(limits=SimulatedLimits(disturbed_ratio=1.0)), tmp_path, rates=rates("1000", "2000"))
+    summary = series(
+        SimulatedTester(limits=SimulatedLimits(disturbed_ratio=1.0)), tmp_path, rates=rates("1000", "2000")
+    )
     [point] = summary.points
     assert summary.without_number() == (point,)
     assert point.limited_by_tester
@@ -134,7 +158,13 @@ def test_a_rate_measured_in_some_repetitions_only_has_no_figures(tmp_path: Path)
     [point] = series(DisturbedLater(), tmp_path, rates=rates("1000"), repetitions=3).points
     [rate] = point.rates
     figures = rate.loss_ratio.worst
-    assert (rate.limited_by, figures.values, figures.median, figures.p1, figures.p99) == (LimitedBy.TESTER, (0, 0, None), None, None, None)
+    assert (rate.limited_by, figures.values, figures.median, figures.p1, figures.p99) == (
+        LimitedBy.TESTER,
+        (0, 0, None),
+        None,
+        None,
+        None,
+    )
     assert point.first_lossless_fps is None
 
 
@@ -185,7 +215,10 @@ def test_a_lower_rate_that_the_tester_could_not_measure_is_no_loss_there(tmp_pat
             return super().run(trial, on_progress)
 
     [point] = series(DisturbedBelow(), tmp_path, rates=rates("10k", "4k")).points
-    assert point.message == "no loss at 10,000 frames/s; the tester, not the DUT, is the limit at 4,000 frames/s: no figures there"
+    assert (
+        point.message
+        == "no loss at 10,000 frames/s; the tester, not the DUT, is the limit at 4,000 frames/s: no figures there"
+    )
 
 
 def test_a_sign_of_life_that_is_asked_for_is_no_rate_of_the_series(tmp_path: Path) -> None:
@@ -210,7 +243,9 @@ def test_a_dut_that_forwards_nothing_ends_the_run(tmp_path: Path, dies_after: in
 def test_a_dut_that_drops_all_under_overload_only_is_no_dead_one(tmp_path: Path) -> None:
     class Livelocked(SimulatedTester):
         def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-            self.dut = SimulatedDut(silent=frozenset(Direction) if trial.streams()[Direction.FORWARD].rate_fps > 75_000 else frozenset())
+            self.dut = SimulatedDut(
+                silent=frozenset(Direction) if trial.streams()[Direction.FORWARD].rate_fps > 75_000 else frozenset()
+            )
             return super().run(trial, on_progress)
 
     [point] = series(Livelocked(), tmp_path).points
@@ -290,17 +325,33 @@ def test_no_step_is_wider_than_the_rfc_allows(maximum_fps: int, percent: float) 
 DEVIATIONS = [
     ({}, 100_000, 1, {"RFC 8219 section 12": "a single iteration"}),
     ({"repetitions": 2}, 100_000, 2, {}),
-    ({"repetitions": 2, "max_rate": Rate.parse("50%")}, 100_000, 2, {"RFC 2544 section 26.3": "below the media's maximum"}),
+    (
+        {"repetitions": 2, "max_rate": Rate.parse("50%")},
+        100_000,
+        2,
+        {"RFC 2544 section 26.3": "below the media's maximum"},
+    ),
     ({"repetitions": 2, "max_rate": Rate.parse("1000")}, None, 2, {"RFC 2544 section 26.3": "maximum is not known"}),
     ({"repetitions": 2, "rates": rates("1000")}, 100_000, 2, {"RFC 2544 section 26.3": "given list"}),
-    ({"repetitions": 2, "loss_tolerance": 0.01}, 100_000, 2, {"RFC 2544 section 26.3": "1 % of a direction's frames lost"}),
+    (
+        {"repetitions": 2, "loss_tolerance": 0.01},
+        100_000,
+        2,
+        {"RFC 2544 section 26.3": "1 % of a direction's frames lost"},
+    ),
 ]
 
 
 @pytest.mark.parametrize(("conditions", "media_fps", "finished", "expected"), DEVIATIONS)
-def test_deviations(tmp_path: Path, conditions: dict[str, Any], media_fps: int | None, finished: int, expected: dict[str, str]) -> None:
+def test_deviations(
+    tmp_path: Path, conditions: dict[str, Any], media_fps: int | None, finished: int, expected: dict[str, str]
+) -> None:
     summary = series(SimulatedTester(), tmp_path, media_fps=media_fps, **conditions)
-    own = {one.clause: one.text for one in summary.deviations if one.clause in ("RFC 2544 section 26.1", "RFC 2544 section 26.3", "RFC 8219 section 12")}
+    own = {
+        one.clause: one.text
+        for one in summary.deviations
+        if one.clause in ("RFC 2544 section 26.1", "RFC 2544 section 26.3", "RFC 8219 section 12")
+    }
     assert summary.points[0].finished == finished
     assert own.keys() == expected.keys()
     assert all(words in own[clause] for clause, words in expected.items())
@@ -312,11 +363,29 @@ def test_the_summary_has_its_form_and_comes_from_the_journal_alone(tmp_path: Pat
     (tmp_path / SUMMARY).unlink()
     assert write_summary(tmp_path, PROCEDURE.point) == summary
     assert json.loads((tmp_path / SUMMARY).read_text()) == before
-    assert set(before) == {"procedure", "dut", "environment", "conditions", "deviations", "points", "idle_help", "moves"}
+    assert set(before) == {
+        "procedure",
+        "dut",
+        "environment",
+        "conditions",
+        "deviations",
+        "points",
+        "idle_help",
+        "moves",
+    }
     assert (before["procedure"], before["conditions"]["search"]["algorithm"]) == ("frame-loss", "series")
     assert not {"resolution", "min_rate", "initial_rate"} & set(before["conditions"])
     [point] = before["points"]
-    assert set(point) == {"frame_size", "frame_size_ipv4", "passing", "message", "rates", "first_lossless_fps", "repetitions", "silent"}
+    assert set(point) == {
+        "frame_size",
+        "frame_size_ipv4",
+        "passing",
+        "message",
+        "rates",
+        "first_lossless_fps",
+        "repetitions",
+        "silent",
+    }
     assert set(point["rates"][0]) == {"rate_fps", "percent_of_maximum", "loss_ratio", "limited_by", "trials"}
     assert set(point["rates"][0]["loss_ratio"]) == {"forward", "reverse", "worst"}
     assert point["rates"][0]["loss_ratio"]["worst"] == {"median": 0.25, "p1": 0.25, "p99": 0.25, "values": [0.25]}
@@ -328,7 +397,10 @@ def test_a_killed_run_at_any_byte_has_a_summary(tmp_path: Path) -> None:
     for end in range(whole.index(b"\n") + 1, len(whole), 997):
         (tmp_path / journal.JOURNAL).write_bytes(whole[:end])
         [point] = write_summary(tmp_path, PROCEDURE.point).points
-        assert point.finished == 2 or f"({point.finished} of 2 repetitions; the run ended early because it was killed)" in point.message
+        assert (
+            point.finished == 2
+            or f"({point.finished} of 2 repetitions; the run ended early because it was killed)" in point.message
+        )
 
 
 def test_the_observer_is_told_what_is_tried_and_what_is_left(tmp_path: Path) -> None:

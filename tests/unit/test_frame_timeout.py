@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A DUT that delays every tenth frame by a second: throughput and frame loss do not see it, unless a late frame counts as lost.
+"""A DUT that delays every tenth frame by a second: throughput and frame loss do not see it, unless
+a late frame counts as lost.
 
-The case of Lencse, Kovács and Shima ("Gaming with the Throughput and the Latency Benchmarking Measurement Procedures of RFC 2544", IJATES2 9(2), 2020).
+The case of Lencse, Kovács and Shima ("Gaming with the Throughput and the Latency Benchmarking
+Measurement Procedures of RFC 2544", IJATES2 9(2), 2020).
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ def test_with_a_tolerance_of_a_tenth_as_well_it_is_full_again_and_says_so(tmp_pa
 
 @pytest.mark.parametrize(("timeout_ms", "ratio"), [(None, 0.0), (10, 0.1), (1500, 0.0)])
 def test_frame_loss_sees_it_with_a_frame_timeout(timeout_ms: float | None, ratio: float, tmp_path: Path) -> None:
-    _, summary = measured("frame-loss", tmp_path, frame_timeout_ms=timeout_ms, rates=(Rate.parse("10k"), Rate.parse("100%")))
+    _, summary = measured(
+        "frame-loss", tmp_path, frame_timeout_ms=timeout_ms, rates=(Rate.parse("10k"), Rate.parse("100%"))
+    )
     [point] = summary.points
     for rate in point.rates:
         assert rate.loss_ratio.worst.values == (ratio, ratio)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal: each event on the disk at once, whole or not at all, and nobody else's journal overwritten."""
+"""The journal: each event on the disk at once, whole or not at all, and nobody else's journal
+overwritten."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every procedure returns the truth: more than a thousand seeded runs on simulated DUTs, each with an error that its procedure states.
+"""Every procedure returns the truth: more than a thousand seeded runs on simulated DUTs, each with
+an error that its procedure states.
 
-What a DUT is capable of, how it loses and delays, which directions send and how often the tester is disturbed is drawn for each run. Where the truth is
-a matter of chance, the figure has to lie where chance puts it but for ``ERROR``, by bounds that hold for any number of frames: Bernstein's inequality
-for a share, and thereby for the rank of a quantile. Over all runs together that is less than one in ten thousand; the seeds are fixed, so a run that
-passes once passes always.
+What a DUT is capable of, how it loses and delays, which directions send and how often the tester is
+disturbed is drawn for each run. Where the truth is a matter of chance, the figure has to lie where
+chance puts it but for ``ERROR``, by bounds that hold for any number of frames: Bernstein's
+inequality for a share, and thereby for the rank of a quantile. Over all runs together that is less
+than one in ten thousand; the seeds are fixed, so a run that passes once passes always.
 """
 
 from __future__ import annotations
@@ -58,11 +60,17 @@ def world(seed: int) -> World:
     shared = seed % 3 == 0
     total = capacities[Direction.FORWARD]
     worst = total / len(active) if shared else min(capacities[direction] for direction in active)
-    dut = SimulatedDut(capacity_fps=total if shared else capacities, shared=shared, queue_frames=int(np.exp(random.uniform(0, log(2_000)))))
+    dut = SimulatedDut(
+        capacity_fps=total if shared else capacities,
+        shared=shared,
+        queue_frames=int(np.exp(random.uniform(0, log(2_000)))),
+    )
     return World(seed, dut, directions, float(random.choice([0.0, 0.1])), worst)
 
 
-def worlds(runs: int, change: Callable[[SimulatedDut, np.random.Generator], SimulatedDut] = lambda dut, _: dut) -> Iterator[World]:
+def worlds(
+    runs: int, change: Callable[[SimulatedDut, np.random.Generator], SimulatedDut] = lambda dut, _: dut
+) -> Iterator[World]:
     for seed in range(runs):
         one = world(seed)
         yield replace(one, dut=change(one.dut, np.random.default_rng([7, seed])))
@@ -73,7 +81,8 @@ def fps(rate: float) -> Rate:
 
 
 def bernstein(share: float, count: float) -> float:
-    """How far the share of ``count`` independent events may be off its expectation, but for ``ERROR``."""
+    """How far the share of ``count`` independent events may be off its expectation, but for
+    ``ERROR``."""
     chance = log(2 / ERROR)
     return sqrt(2 * share * (1 - share) * chance / count) + chance / (3 * count)
 
@@ -84,7 +93,8 @@ def exponential(mean: float, share: float) -> float:
 
 
 def test_throughput_by_binary_search(tmp_path: Path) -> None:
-    """Error: the resolution, and what the DUT's buffer takes, a buffer's frames over the trial's length."""
+    """Error: the resolution, and what the DUT's buffer takes, a buffer's frames over the trial's
+    length."""
     for one in worlds(300):
         point = one.measured("throughput", tmp_path, resolution=Rate.parse("1%"))
         value, above, buffered = point.throughput_fps.median, point.above.rate_fps, one.dut.queue_frames / 2
@@ -93,10 +103,16 @@ def test_throughput_by_binary_search(tmp_path: Path) -> None:
 
 
 def test_throughput_by_mlrsearch_for_two_goals(tmp_path: Path) -> None:
-    """Error: the resolution as a share of the load; a goal's load may exceed the capacity by what the goal allows to be lost."""
+    """Error: the resolution as a share of the load; a goal's load may exceed the capacity by what
+    the goal allows to be lost."""
     for one in worlds(100, lambda dut, _: replace(dut, queue_frames=0)):
         maximum_fps = round(2.5 * one.capacity_fps)
-        options = {"search": "mlr", "goals": (0.0, 0.005), "max_rate": fps(maximum_fps), "resolution": fps(maximum_fps // 100)}
+        options = {
+            "search": "mlr",
+            "goals": (0.0, 0.005),
+            "max_rate": fps(maximum_fps),
+            "resolution": fps(maximum_fps // 100),
+        }
         for goal in one.measured("throughput", tmp_path, **options).goals:
             truth, value = one.capacity_fps / (1 - goal.loss_ratio), goal.throughput_fps.median
             assert 0.99 * truth - 2 <= value <= truth + 1, (one, goal)
@@ -126,7 +142,9 @@ def test_frame_loss_rate(tmp_path: Path) -> None:
 
 
 def delaying(runs: int) -> Iterator[World]:
-    return worlds(runs, lambda _, random: SimulatedDut(delay_us=random.uniform(5, 5_000), jitter_us=random.uniform(1, 500)))
+    return worlds(
+        runs, lambda _, random: SimulatedDut(delay_us=random.uniform(5, 5_000), jitter_us=random.uniform(1, 500))
+    )
 
 
 def within_ranks(measured_ms: float, dut: SimulatedDut, share: float, frames: int) -> bool:
@@ -151,13 +169,18 @@ def test_pdv(tmp_path: Path) -> None:
         point = one.measured("pdv", tmp_path, rate=fps(50_000))
         least_us = one.dut.jitter_us * log(1 / ERROR) / 100_000
         for figures in filter(None, (point.forward, point.reverse)):
-            assert one.dut.delay_us * (1 - HISTOGRAM) <= figures["Dmin"].median * 1000 <= (one.dut.delay_us + least_us) * (1 + HISTOGRAM)
+            assert (
+                one.dut.delay_us * (1 - HISTOGRAM)
+                <= figures["Dmin"].median * 1000
+                <= (one.dut.delay_us + least_us) * (1 + HISTOGRAM)
+            )
             assert within_ranks(figures["D99.9"].median, one.dut, 0.999, 100_000)
             assert figures["PDV"].median == pytest.approx(figures["D99.9"].median - figures["Dmin"].median)
 
 
 def test_ipdv(tmp_path: Path) -> None:
-    """Error: those of the median and the extremes of so many changes. The change of a delay with exponential jitter has Laplace's distribution."""
+    """Error: those of the median and the extremes of so many changes. The change of a delay with
+    exponential jitter has Laplace's distribution."""
     for one in delaying(120):
         point = one.measured("ipdv", tmp_path, rate=fps(20_000))
         half, jitter_us = 40_000 / 2, one.dut.jitter_us  # every second change is independent of the others
@@ -170,14 +193,24 @@ def test_ipdv(tmp_path: Path) -> None:
 
 
 def test_back_to_back_frames(tmp_path: Path) -> None:
-    """Error: the resolution, and a frame or two because frames are whole. An accident in every fiftieth trial is forgiven."""
+    """Error: the resolution, and a frame or two because frames are whole. An accident in every
+    fiftieth trial is forgiven."""
     for one in worlds(200, lambda dut, _: replace(dut, hiccup_ratio=0.02)):
         rate_fps = round(one.capacity_fps * (1.05 + one.seed % 7))
-        options = {"found": {84: int(one.capacity_fps)}, "max_rate": fps(rate_fps), "burst_resolution": 0.01, "verifications": 3}
+        options = {
+            "found": {84: int(one.capacity_fps)},
+            "max_rate": fps(rate_fps),
+            "burst_resolution": 0.01,
+            "verifications": 3,
+        }
         point = one.measured("back-to-back", tmp_path, **options)
         served = one.capacity_fps / rate_fps
         value, above = point.average_frames, point.above.frames
-        assert one.dut.queue_frames / (1 - served) - max(1, 0.01 * above) - 1 <= value <= (one.dut.queue_frames + 1) / (1 - served) + 1, (one, point)
+        assert (
+            one.dut.queue_frames / (1 - served) - max(1, 0.01 * above) - 1
+            <= value
+            <= (one.dut.queue_frames + 1) / (1 - served) + 1
+        ), (one, point)
         assert point.corrected_buffer_s == pytest.approx(value / rate_fps * (1 - int(one.capacity_fps) / rate_fps))
 
 
@@ -186,8 +219,9 @@ MEDIA_FPS = 1_488_095
 
 
 def test_random_loss_without_tolerance_and_with_it(tmp_path: Path) -> None:
-    """Lencse, Kovács, Shima, IJATES2 9(2), 2020: a router that loses one frame in 10,000 has almost no throughput by RFC 2544, and another one each time;
-    with a tolerance of 0.011 % it has the media's."""
+    """Lencse, Kovács, Shima, IJATES2 9(2), 2020: a router that loses one frame in 10,000 has almost
+    no throughput by RFC 2544, and another one each time; with a tolerance of 0.011 % it has the
+    media's."""
     for seed in range(10):
         router = World(seed, SimulatedDut(loss_ratio=1e-4), "both", 0.0, MEDIA_FPS)
         common = {"duration_s": 60, "repetitions": 20, "resolution": fps(10)}

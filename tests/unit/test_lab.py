@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labs without building any: options, texts, records, signals. What they build is tested in tests/integration/test_labs.py."""
+"""Labs without building any: options, texts, records, signals. What they build is tested in
+tests/integration/test_labs.py."""
 
 from __future__ import annotations
 
@@ -38,7 +39,15 @@ def enter(name: str, options: dict[str, str]) -> None:
 
 def test_every_lab_is_listed_with_its_options() -> None:
     infos = {info.name: info for info in lab.list_labs()}
-    assert set(infos) == {"tayga-siit", "kernel-ipv4", "kernel-ipv6", "refdut-siit", "refdut-ipv4", "refdut-ipv6", "loopback"}
+    assert set(infos) == {
+        "tayga-siit",
+        "kernel-ipv4",
+        "kernel-ipv6",
+        "refdut-siit",
+        "refdut-ipv4",
+        "refdut-ipv6",
+        "loopback",
+    }
     assert all(info.summary and all(info.options.values()) for info in infos.values())
     assert set(infos["kernel-ipv6"].options) == {"max_frame_size", "reset_s", "limit_fps", "burst", "loss"}
 
@@ -66,7 +75,9 @@ def test_every_lab_is_listed_with_its_options() -> None:
         ("loopback", {"version": "5"}, ["version=5", "4 or 6"]),
     ],
 )
-def test_what_is_wrong_with_name_or_options_is_one_sentence(name: str, options: dict[str, str], words: list[str]) -> None:
+def test_what_is_wrong_with_name_or_options_is_one_sentence(
+    name: str, options: dict[str, str], words: list[str]
+) -> None:
     with pytest.raises(LabError) as error:
         enter(name, options)
     assert all(word in str(error.value) for word in words), str(error.value)
@@ -81,15 +92,22 @@ def test_without_root_there_is_no_lab(monkeypatch: pytest.MonkeyPatch) -> None:
         lab.down("loopback")
 
 
-@pytest.mark.parametrize(("program", "name", "package"), [("tayga", "tayga-siit", "tayga"), ("nft", "kernel-ipv4", "nftables"), ("ip", "loopback", "iproute2")])
-def test_a_missing_program_is_named_with_its_package(program: str, name: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("program", "name", "package"),
+    [("tayga", "tayga-siit", "tayga"), ("nft", "kernel-ipv4", "nftables"), ("ip", "loopback", "iproute2")],
+)
+def test_a_missing_program_is_named_with_its_package(
+    program: str, name: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(definition.os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda wanted: None if wanted == program else f"/usr/sbin/{wanted}")
     with pytest.raises(LabError, match=f"needs {program}.*apt-get install {package}"):
         enter(name, {})
 
 
-@pytest.mark.parametrize(("core", "mask"), [(0, "1"), (1, "2"), (5, "20"), (31, "80000000"), (32, "1,00000000"), (65, "2,00000000,00000000")])
+@pytest.mark.parametrize(
+    ("core", "mask"), [(0, "1"), (1, "2"), (5, "20"), (31, "80000000"), (32, "1,00000000"), (65, "2,00000000,00000000")]
+)
 def test_core_mask(core: int, mask: str) -> None:
     assert core_mask(core) == mask
 
@@ -101,14 +119,19 @@ def test_core_mask(core: int, mask: str) -> None:
         ({"limit_fps": "60000"}, {"limit": "limit rate over 60000/second"}),
         ({"limit_fps": "60000", "burst": "1000"}, {"limit": "limit rate over 60000/second burst 1000 packets"}),
         ({"loss": "0.0001"}, {"random": "numgen random mod 10000 == 0"}),
-        ({"loss": "0.5", "limit_fps": "7"}, {"limit": "limit rate over 7/second", "random": "numgen random mod 2 == 0"}),
+        (
+            {"loss": "0.5", "limit_fps": "7"},
+            {"limit": "limit rate over 7/second", "random": "numgen random mod 2 == 0"},
+        ),
     ],
 )
 def test_known_truth_as_rules(options: dict[str, str], rules: dict[str, str]) -> None:
     parsed = RouterOptions.model_validate(options)
     assert parsed.rules() == rules
     assert all(f"    {rule} jump lost_by_{cause}\n" in ruleset(rules) for cause, rule in rules.items())
-    assert all(f'counter name "{way}_{cause}" drop' in ruleset(rules) for cause in rules for way in ("forward", "reverse"))
+    assert all(
+        f'counter name "{way}_{cause}" drop' in ruleset(rules) for cause in rules for way in ("forward", "reverse")
+    )
 
 
 def test_tayga_maps_256_networks_on_each_side_one_to_one() -> None:
@@ -184,8 +207,12 @@ def test_only_what_dead_owners_left_is_removed(state: Path) -> None:
     assert {path.name for path in state.iterdir()} == {"a", "a.json", "b", "b.json", ".lock"}
 
 
-@pytest.mark.parametrize("program", ["echo first; echo no configuration", "echo no configuration; exec sleep 9"], ids=["ended", "hangs"])
-def test_a_process_that_does_not_start_is_named_with_its_last_words(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "program", ["echo first; echo no configuration", "echo no configuration; exec sleep 9"], ids=["ended", "hangs"]
+)
+def test_a_process_that_does_not_start_is_named_with_its_last_words(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(site, "START_S", 0.5)
     log = tmp_path / "log"
     with log.open("wb") as output, subprocess.Popen(["sh", "-c", program], stdout=output) as daemon:

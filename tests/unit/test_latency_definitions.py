@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two definitions of latency on DUTs that delay some frames: RFC 2544's single tagged frame hits or misses them, RFC 8219's many frames see them each time.
+"""Two definitions of latency on DUTs that delay some frames: RFC 2544's single tagged frame hits or
+misses them, RFC 8219's many frames see them each time.
 
-The case of Lencse, Kovács and Shima ("Gaming with the Throughput and the Latency Benchmarking Measurement Procedures of RFC 2544", IJATES2 9(2), 2020).
+The case of Lencse, Kovács and Shima ("Gaming with the Throughput and the Latency Benchmarking
+Measurement Procedures of RFC 2544", IJATES2 9(2), 2020).
 """
 
 from __future__ import annotations
@@ -28,12 +30,20 @@ GAMING = SimulatedDut(delay_us=100, slow_every=10, slow_us=1e6)
 """Every tenth frame takes a second."""
 RUNS = 100
 RATE = Rate.parse("1k")
-CONFORMING: dict[str, Any] = {"rate": RATE, "duration_s": 120, "drain_s": 2, "tag_after_s": 60, "repetitions": 20, "directions": "forward"}
+CONFORMING: dict[str, Any] = {
+    "rate": RATE,
+    "duration_s": 120,
+    "drain_s": 2,
+    "tag_after_s": 60,
+    "repetitions": 20,
+    "directions": "forward",
+}
 
 
 @dataclass
 class MemoryBench:
-    """A procedure's bench (dutperf.procedures.bench.Bench) that keeps the journal in memory: hundreds of runs take seconds."""
+    """A procedure's bench (dutperf.procedures.bench.Bench) that keeps the journal in memory:
+    hundreds of runs take seconds."""
 
     what: Plan
     tester: SimulatedTester
@@ -60,7 +70,8 @@ def run_of(seed: int, **conditions: Any) -> DelaysPoint:
 
 
 def test_rfc_2544s_latency_is_a_matter_of_chance() -> None:
-    """A run of 20 trials meets no slow frame in 0.9^20 = 12 % of all cases; then its mean is 0.1 ms, else at least 50 ms."""
+    """A run of 20 trials meets no slow frame in 0.9^20 = 12 % of all cases; then its mean is 0.1
+    ms, else at least 50 ms."""
     points = [run_of(seed, definition="rfc2544") for seed in range(RUNS)]
     means = [point.forward["latency"].mean for point in points]
     missed = [mean for mean in means if mean < 1]
@@ -89,7 +100,9 @@ def test_one_frame_is_tagged_after_60_seconds() -> None:
     what = plan(**CONFORMING, definition="rfc2544")
     tester = SimulatedTester()
     latency.latency(what).run(MemoryBench(what, tester))
-    assert {(trial.tagged.count, trial.tagged.after_ns, trial.duration_ns) for trial in tester.trials if trial.tagged} == {(1, 60 * 10**9, 120 * 10**9)}
+    assert {
+        (trial.tagged.count, trial.tagged.after_ns, trial.duration_ns) for trial in tester.trials if trial.tagged
+    } == {(1, 60 * 10**9, 120 * 10**9)}
     assert len(tester.trials) == 20
 
 
@@ -104,7 +117,9 @@ def test_the_summary_says_which_definition(tmp_path: Path) -> None:
     assert "RFC 2544 section 26.2" not in said
     assert "one tagged frame a trial" in said["RFC 8219 section 7.2"]
     other = measure(SimulatedTester(), plan(**CONFORMING, tags=500), tmp_path / "many", "latency")
-    assert {"RFC 2544 section 26.2", "RFC 8219 section 7.2"}.isdisjoint({deviation.clause for deviation in other.deviations})
+    assert {"RFC 2544 section 26.2", "RFC 8219 section 7.2"}.isdisjoint(
+        {deviation.clause for deviation in other.deviations}
+    )
 
 
 @pytest.mark.parametrize(("tag_after", "tagged_s"), [({"tag_after_s": 2}, 2), ({}, 5)])
@@ -114,12 +129,18 @@ def test_a_quick_run_deviates(tag_after: dict[str, Any], tagged_s: float, tmp_pa
     conforming = {name: value for name, value in CONFORMING.items() if name != "tag_after_s"}
     summary = measure(SimulatedTester(), plan(**conforming | quick, definition="rfc2544"), tmp_path, "latency")
     [text] = [deviation.text for deviation in summary.deviations if deviation.clause == "RFC 2544 section 26.2"]
-    assert text == f"3 repetitions, fewer than 20; trials of 10 s, shorter than 120 s; frames are tagged from {tagged_s} s on, not from 60 s"
+    assert (
+        text
+        == f"3 repetitions, fewer than 20; trials of 10 s, shorter than 120 s; frames are tagged from {tagged_s} s on,"
+        " not from 60 s"
+    )
 
 
 def test_a_lost_tagged_frame_counts_and_is_said(tmp_path: Path) -> None:
     """As the longest latency it could have had: from its tag to the end of receiving."""
-    tester = SimulatedTester(SimulatedDut(loss_ratio=0.6))  # more than half of all frames: the simulation loses the same share of the tagged ones
+    tester = SimulatedTester(
+        SimulatedDut(loss_ratio=0.6)
+    )  # more than half of all frames: the simulation loses the same share of the tagged ones
     summary = measure(tester, plan(**CONFORMING, definition="rfc2544"), tmp_path, "latency")
     [point] = summary.points
     assert point.forward["latency"].mean == pytest.approx(62_000)
@@ -133,7 +154,10 @@ def test_more_than_one_tag_is_refused(tmp_path: Path) -> None:
     assert caught.value.option == "tags"
 
 
-@pytest.mark.parametrize(("chosen", "tags"), [({}, 50_000), ({"definition": "rfc2544"}, 1), ({"tags": 7}, 7), ({"definition": "rfc2544", "tags": 7}, 7)])
+@pytest.mark.parametrize(
+    ("chosen", "tags"),
+    [({}, 50_000), ({"definition": "rfc2544"}, 1), ({"tags": 7}, 7), ({"definition": "rfc2544", "tags": 7}, 7)],
+)
 def test_how_many_frames_are_tagged_without_being_told(chosen: dict[str, Any], tags: int) -> None:
     made = options.conditions(None, "2:2", **{"tags": None} | chosen)
     assert made.tags == tags

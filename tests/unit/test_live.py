@@ -32,17 +32,30 @@ def test_durations_for_a_person(seconds: float, text: str) -> None:
 
 
 def a_status(**members: Any) -> Status:
-    given = {"procedure": "throughput", "frame_size": 84, "repetition": 2, "repetitions": 20, "trying_fps": 15_000, "lower_fps": 10_000, "upper_fps": None}
+    given = {
+        "procedure": "throughput",
+        "frame_size": 84,
+        "repetition": 2,
+        "repetitions": 20,
+        "trying_fps": 15_000,
+        "lower_fps": 10_000,
+        "upper_fps": None,
+    }
     return Status(**(given | {"trials_done": 3, "trials_left": 7, "remaining_s": 213.0} | members))
 
 
 def test_the_live_line_shows_rate_bracket_what_is_left_and_the_running_trial() -> None:
     console = Console(width=200, file=io.StringIO(), force_terminal=True, color_system=None)
     with Live(console=console, auto_refresh=False) as shown:
-        live.LiveObserver(shown).update(a_status(note="trial 2 was invalid", progress=Progress(elapsed_s=3.0, sent=45_000, received=44_999)))
+        live.LiveObserver(shown).update(
+            a_status(note="trial 2 was invalid", progress=Progress(elapsed_s=3.0, sent=45_000, received=44_999))
+        )
         shown.refresh()
     text = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]  # a dumb terminal has 80 columns, whatever is asked for
-    line = "84 B, 2/20: trying 15,000 frames/s (passed 10,000, not -); about 7 trials, 3 min 33 s left (3 s: sent 45,000, received 44,999)"
+    line = (
+        "84 B, 2/20: trying 15,000 frames/s (passed 10,000, not -); about 7 trials, 3 min 33 s left (3 s: sent 45,000,"
+        " received 44,999)"
+    )
     assert line in text
     assert "trial 2 was invalid" in text
     assert "throughput: about 7 trials, 3 min 33 s" in text

@@ -19,11 +19,16 @@ CLEAN = SimulatedTester().run(trial(1_000)).directions()[Direction.FORWARD]
 
 
 def counts(lost: dict[int, int] | None = None, longest_run: int = 1, **changes: Any) -> DirectionCounts:
-    """Those of a trial of two seconds; ``lost``: frames by the part of the time in which they were lost."""
+    """Those of a trial of two seconds; ``lost``: frames by the part of the time in which they were
+    lost."""
     bins = tuple((lost or {}).get(index, 0) for index in range(LOSS_BINS))
     used = [index for index, count in enumerate(bins) if count]
     width = SENDING_S / LOSS_BINS
-    losses = Losses(first_s=used[0] * width, last_s=(used[-1] + 1) * width, longest_run=longest_run, bins=bins) if used else None
+    losses = (
+        Losses(first_s=used[0] * width, last_s=(used[-1] + 1) * width, longest_run=longest_run, bins=bins)
+        if used
+        else None
+    )
     received = CLEAN.sent - sum(bins) - changes.get("late", 0)
     return CLEAN.model_copy(update={"send_time_s": SENDING_S, "received": received, "losses": losses} | changes)
 
@@ -52,7 +57,10 @@ def test_when_in_words(lost: dict[int, int], longest_run: int, words: str | None
         ({}, {"elsewhere": 30}),
         ({"dut_input_drops": 10}, {"not handed to the DUT": 10, "elsewhere": 20}),
         ({"tester_drops": {"nic_missed": 30}}, {"tester: nic_missed": 30}),
-        ({"tester_drops": {"no_buffer": 7, "kernel_socket": 0}, "damaged": 3}, {"tester: no_buffer": 7, "damaged": 3, "elsewhere": 20}),
+        (
+            {"tester_drops": {"no_buffer": 7, "kernel_socket": 0}, "damaged": 3},
+            {"tester: no_buffer": 7, "damaged": 3, "elsewhere": 20},
+        ),
         ({"late": 4}, {"later than the frame timeout": 4, "elsewhere": 30}),
     ],
 )
@@ -69,7 +77,11 @@ def test_where_in_words() -> None:
 @pytest.mark.parametrize(
     ("lost", "causes", "words"),
     [
-        (1_200, {"queue": 1_190, "every_nth": 10}, "of 1,200 lost frames the DUT counts 1,200 itself: 1,190 queue, 10 every nth"),
+        (
+            1_200,
+            {"queue": 1_190, "every_nth": 10},
+            "of 1,200 lost frames the DUT counts 1,200 itself: 1,190 queue, 10 every nth",
+        ),
         (12, {}, "of 12 lost frames the DUT counts 0 itself"),
         (12, None, ""),
         (0, {"queue": 3}, ""),

@@ -24,7 +24,8 @@ A, B, C = "0000:01:00.0", "0000:01:00.1", "0000:02:00.0"
 
 @pytest.fixture
 def kernel(tmp_path: Path) -> FakeKernel:
-    """eth0 on card C carries the default route; cards A (eth1) and B (eth2) are free, each in an IOMMU group of its own; vfio-pci is there."""
+    """eth0 on card C carries the default route; cards A (eth1) and B (eth2) are free, each in an
+    IOMMU group of its own; vfio-pci is there."""
     made = made_up(tmp_path, routes=[{"dst": "default", "dev": "eth0"}])
     made.driver("vfio-pci")
     for address, name, group in ((A, "eth1", "11"), (B, "eth2", "12"), (C, "eth0", "13")):
@@ -63,7 +64,7 @@ def refusal(kernel: FakeKernel, *names: str, **consent: bool) -> str:
     return str(caught.value)
 
 
-# --- addresses -------------------------------------------------------------------------------------------------------------------------------
+# --- addresses ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_an_address_of_the_kernel_s_is_read_as_itself(domain: int, bus: int, dev
     assert pci.address_of(address) == pci.address_of(address.upper()) == address
 
 
-# --- what there is ---------------------------------------------------------------------------------------------------------------------------
+# --- what there is --------------------------------------------------------------------------------
 
 
 def row(kernel: FakeKernel, name: str) -> Port:
@@ -104,8 +105,20 @@ def row(kernel: FakeKernel, name: str) -> Port:
 def test_a_free_card(kernel: FakeKernel) -> None:
     kernel.file(f"{DEVICES}/{A}/numa_node", "1")
     port = row(kernel, A)
-    assert (port.interface, port.model, port.driver, port.numa_node, port.iommu_group) == ("eth1", "8086:10d3", "e1000e", 1, "11")
-    assert (port.link, port.speed_mbps, port.use, port.default_route, port.port) == (True, 1000, None, False, "af_xdp:eth1")
+    assert (port.interface, port.model, port.driver, port.numa_node, port.iommu_group) == (
+        "eth1",
+        "8086:10d3",
+        "e1000e",
+        1,
+        "11",
+    )
+    assert (port.link, port.speed_mbps, port.use, port.default_route, port.port) == (
+        True,
+        1000,
+        None,
+        False,
+        "af_xdp:eth1",
+    )
     assert port.dpdk == f"for DPDK: dutperf ports bind {A}"
 
 
@@ -138,7 +151,11 @@ def test_interfaces_without_a_card(kernel: FakeKernel) -> None:
     kernel.interface("br0", linkinfo={"info_kind": "bridge"})
     kernel.interface("tun0", link_type="none", linkinfo={"info_kind": "tun"})
     kernel.interface("lo", link_type="loopback")
-    assert [(port.interface, port.port) for port in ports(inventory(kernel)) if port.address is None] == [("tl", "af_xdp:tl"), ("br0", None), ("tun0", None)]
+    assert [(port.interface, port.port) for port in ports(inventory(kernel)) if port.address is None] == [
+        ("tl", "af_xdp:tl"),
+        ("br0", None),
+        ("tun0", None),
+    ]
     assert row(kernel, "tl").dpdk is None
 
 
@@ -147,7 +164,9 @@ def test_a_kernel_without_af_xdp(kernel: FakeKernel) -> None:
     assert row(kernel, A).port == "af_packet:eth1"
 
 
-def test_the_interface_of_a_virtio_card_is_below_its_bus_and_a_usb_adapter_is_no_card(kernel: FakeKernel, tmp_path: Path) -> None:
+def test_the_interface_of_a_virtio_card_is_below_its_bus_and_a_usb_adapter_is_no_card(
+    kernel: FakeKernel, tmp_path: Path
+) -> None:
     for address, kind, below in (("0000:06:00.0", "0x020000", "virtio2"), ("0000:00:14.0", "0x0c0330", "usb1")):
         kernel.card(address, "some", kind=kind)
         kernel.interface(below)
@@ -163,7 +182,7 @@ def test_an_interface_that_is_down_does_not_say_its_speed(kernel: FakeKernel, tm
     assert (row(kernel, A).link, row(kernel, A).speed_mbps) == (None, None)
 
 
-# --- the default route -----------------------------------------------------------------------------------------------------------------------
+# --- the default route ----------------------------------------------------------------------------
 
 
 def carriers(kernel: FakeKernel) -> list[str]:
@@ -212,13 +231,16 @@ def test_the_default_route_of_this_machine_is_the_one_that_proc_shows() -> None:
     assert [port for port in ports(known) if port.default_route and port.port is not None] == []
 
 
-@pytest.mark.parametrize(("done", "words"), [(Done(127), "apt-get install iproute2"), (Done(0, "ifconfig"), "does not say"), (Done(1, "", "denied"), "denied")])
+@pytest.mark.parametrize(
+    ("done", "words"),
+    [(Done(127), "apt-get install iproute2"), (Done(0, "ifconfig"), "does not say"), (Done(1, "", "denied"), "denied")],
+)
 def test_without_knowing_the_default_route_nothing_is_done(kernel: FakeKernel, done: Done, words: str) -> None:
     with pytest.raises(MachineError, match=words):
         inventory(Machine(root=kernel.root, run=lambda _argv: done))
 
 
-# --- giving away -----------------------------------------------------------------------------------------------------------------------------
+# --- giving away ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("names", [[A], ["eth1"], ["01:00.0"], [A.upper(), "eth1"]])
@@ -233,7 +255,11 @@ def test_a_card_goes_to_vfio_and_back(kernel: FakeKernel, names: list[str]) -> N
     assert returned(kernel, A) == ()
     assert driver(kernel, A) == "e1000e"
     assert (kernel.written[3:], driver(kernel, B)) == (
-        [(f"{DEVICES}/{A}/driver_override", "\n"), ("sys/bus/pci/drivers/vfio-pci/unbind", A), ("sys/bus/pci/drivers_probe", A)],
+        [
+            (f"{DEVICES}/{A}/driver_override", "\n"),
+            ("sys/bus/pci/drivers/vfio-pci/unbind", A),
+            ("sys/bus/pci/drivers_probe", A),
+        ],
         "e1000e",
     )
 
@@ -265,13 +291,19 @@ def test_the_way_back_is_told_with_the_addresses_that_are_lost(kernel: FakeKerne
 
 
 USES: list[tuple[str, dict[str, Any], str]] = [
-    ("addresses", {"addr_info": [{"family": "inet", "local": "198.51.100.7", "prefixlen": 24, "scope": "global"}]}, "eth1 is up with 198.51.100.7/24"),
+    (
+        "addresses",
+        {"addr_info": [{"family": "inet", "local": "198.51.100.7", "prefixlen": 24, "scope": "global"}]},
+        "eth1 is up with 198.51.100.7/24",
+    ),
     ("a bond", {"master": "bond0"}, "eth1 belongs to bond0"),
 ]
 
 
 @pytest.mark.parametrize(("shown", "words"), [row[1:] for row in USES], ids=[row[0] for row in USES])
-def test_a_card_that_the_kernel_uses_is_only_taken_by_force(kernel: FakeKernel, shown: dict[str, Any], words: str) -> None:
+def test_a_card_that_the_kernel_uses_is_only_taken_by_force(
+    kernel: FakeKernel, shown: dict[str, Any], words: str
+) -> None:
     kernel.shown[0].update(shown)
     assert f"{A} (eth1): is in use by the kernel: {words}; end that first, or give --force" in refusal(kernel, A)
     bound(kernel, A, force=True)
@@ -289,8 +321,14 @@ def test_other_uses(kernel: FakeKernel, tmp_path: Path) -> None:
 
 
 NO_USES: list[tuple[str, dict[str, Any]]] = [
-    ("an address that every interface has", {"addr_info": [{"family": "inet6", "local": "fe80::1", "prefixlen": 64, "scope": "link"}]}),
-    ("it is down", {"flags": [], "addr_info": [{"family": "inet", "local": "198.51.100.7", "prefixlen": 24, "scope": "global"}]}),
+    (
+        "an address that every interface has",
+        {"addr_info": [{"family": "inet6", "local": "fe80::1", "prefixlen": 64, "scope": "link"}]},
+    ),
+    (
+        "it is down",
+        {"flags": [], "addr_info": [{"family": "inet", "local": "198.51.100.7", "prefixlen": 24, "scope": "global"}]},
+    ),
 ]
 
 
@@ -303,11 +341,34 @@ def test_what_is_no_use(kernel: FakeKernel, shown: dict[str, Any]) -> None:
 
 WRONG: list[tuple[str, str, str]] = [
     ("no such card", "0000:ff:00.0", "0000:ff:00.0: there is no such PCI device; dutperf ports lists the cards"),
-    ("a disk", "0000:00:1f.2", "0000:00:1f.2: is no network card (its PCI class is 0x010601); dutperf ports lists the cards"),
-    ("no such interface", "eth9", "eth9: is neither a PCI address (0000:01:00.0) nor an interface of this network namespace; dutperf ports lists both"),
-    ("no card's", "tl", "tl: is no PCI network card, so there is nothing to bind; its port in a configuration is af_xdp:tl"),
-    ("the default route", "eth0", f"{C} (eth0): carries the default route, so this machine would be cut off; choose another card"),
-    ("a shared driver", "0000:05:00.0", "0000:05:00.0: DPDK's mlx5 driver shares the card with the kernel's mlx5_core: leave it bound"),
+    (
+        "a disk",
+        "0000:00:1f.2",
+        "0000:00:1f.2: is no network card (its PCI class is 0x010601); dutperf ports lists the cards",
+    ),
+    (
+        "no such interface",
+        "eth9",
+        (
+            "eth9: is neither a PCI address (0000:01:00.0) nor an interface of this network namespace; dutperf ports"
+            " lists both"
+        ),
+    ),
+    (
+        "no card's",
+        "tl",
+        "tl: is no PCI network card, so there is nothing to bind; its port in a configuration is af_xdp:tl",
+    ),
+    (
+        "the default route",
+        "eth0",
+        f"{C} (eth0): carries the default route, so this machine would be cut off; choose another card",
+    ),
+    (
+        "a shared driver",
+        "0000:05:00.0",
+        "0000:05:00.0: DPDK's mlx5 driver shares the card with the kernel's mlx5_core: leave it bound",
+    ),
 ]
 
 
@@ -331,7 +392,10 @@ def test_an_iommu_group_is_given_away_as_a_whole(kernel: FakeKernel) -> None:
         kernel.card(address, "ixgbe", group="40")
         kernel.interface(name, address)
     kernel.card("0000:00:1c.0", "pcieport", kind="0x060400", group="40")
-    message = "shares IOMMU group 40 with 0000:08:00.1 (ixgbe), which would have to be given away with it: dutperf ports bind 0000:08:00.0 0000:08:00.1"
+    message = (
+        "shares IOMMU group 40 with 0000:08:00.1 (ixgbe), which would have to be given away with it: dutperf ports bind"
+        " 0000:08:00.0 0000:08:00.1"
+    )
     assert refusal(kernel, "eth8").endswith(message)
     bound(kernel, "eth8", "eth9")
     assert {driver(kernel, "0000:08:00.0"), driver(kernel, "0000:08:00.1")} == {"vfio-pci"}
@@ -344,7 +408,7 @@ def test_a_group_with_a_device_that_cannot_go(kernel: FakeKernel, other: str, ki
     assert "and 0000:00:1f.2 cannot be: put the card into another slot" in refusal(kernel, A)
 
 
-# --- without an IOMMU ------------------------------------------------------------------------------------------------------------------------
+# --- without an IOMMU -----------------------------------------------------------------------------
 
 ADVICE = [
     ("sys/firmware/acpi/tables/DMAR", "add intel_iommu=on iommu=pt to the kernel's command line"),
@@ -398,7 +462,7 @@ def test_a_group_that_vfio_made_up_is_none(bare: FakeKernel) -> None:
     assert row(bare, A).iommu_group is None
 
 
-# --- what goes wrong -------------------------------------------------------------------------------------------------------------------------
+# --- what goes wrong ------------------------------------------------------------------------------
 
 
 def test_a_driver_that_is_not_there(bare: FakeKernel) -> None:
@@ -410,9 +474,14 @@ def test_a_driver_that_is_not_there(bare: FakeKernel) -> None:
 
 def test_a_card_that_vfio_does_not_take_is_given_back(kernel: FakeKernel) -> None:
     strict = but(kernel, refused_by=frozenset({"vfio-pci"}))
-    with pytest.raises(MachineError, match=r"vfio-pci did not take the card, the kernel's log \(dmesg\) says why; it was given back"):
+    with pytest.raises(
+        MachineError, match=r"vfio-pci did not take the card, the kernel's log \(dmesg\) says why; it was given back"
+    ):
         bound(strict, A)
-    assert (driver(kernel, A), strict.written[-2:]) == ("e1000e", [(f"{DEVICES}/{A}/driver_override", "\n"), ("sys/bus/pci/drivers_probe", A)])
+    assert (driver(kernel, A), strict.written[-2:]) == (
+        "e1000e",
+        [(f"{DEVICES}/{A}/driver_override", "\n"), ("sys/bus/pci/drivers_probe", A)],
+    )
 
 
 def test_a_card_that_somebody_has_open_is_not_taken_back(kernel: FakeKernel, tmp_path: Path) -> None:
@@ -429,12 +498,16 @@ def test_the_kernel_s_driver_is_loaded_where_it_is_gone(kernel: FakeKernel) -> N
     bound(kernel, A)
     del kernel.native[A]
     kernel.file(f"{DEVICES}/{A}/modalias", "pci:v00008086d000010D3")
-    with pytest.raises(MachineError, match=r"no driver of the kernel took the card back \(modprobe pci:v00008086d000010D3\)"):
+    with pytest.raises(
+        MachineError, match=r"no driver of the kernel took the card back \(modprobe pci:v00008086d000010D3\)"
+    ):
         returned(kernel, A)
     assert kernel.started == ["modprobe pci:v00008086d000010D3"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="root may write everywhere, so files of the kernel's that refuse are needed")
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="root may write everywhere, so files of the kernel's that refuse are needed"
+)
 def test_what_the_kernel_refuses_is_one_sentence() -> None:
     with pytest.raises(MachineError, match=r"'echo x > /proc/sys/kernel/ostype' failed: .*"):
         Write("proc/sys/kernel/ostype", "x").do(Machine())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MLRsearch behind the search's interface: every goal's truth within the resolution, whatever happens to the trials."""
+"""MLRsearch behind the search's interface: every goal's truth within the resolution, whatever
+happens to the trials."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def capable_of(truth_fps: float) -> Measure:
     return measure
 
 
-def search(limits: Bounds, measure: Measure, goals: tuple[float, ...] = GOALS, duration_s: float = 60.0) -> tuple[Found, list[tuple[int, float]]]:
+def search(
+    limits: Bounds, measure: Measure, goals: tuple[float, ...] = GOALS, duration_s: float = 60.0
+) -> tuple[Found, list[tuple[int, float]]]:
     one, offered = MlrSearch(limits, goals, duration_s), []
     for _ in range(MOST_TRIALS):
         rate_fps, length_s = one.next_fps(), one.next_duration_s()
@@ -57,10 +60,14 @@ def search(limits: Bounds, measure: Measure, goals: tuple[float, ...] = GOALS, d
 @given(
     truth_fps=st.integers(1_000, 99_000),
     resolution_fps=st.integers(200, 5_000),
-    goals=st.lists(st.sampled_from([0.0, 0.001, 0.005, 0.05]), min_size=1, max_size=3, unique=True).map(lambda some: tuple(sorted(some))),
+    goals=st.lists(st.sampled_from([0.0, 0.001, 0.005, 0.05]), min_size=1, max_size=3, unique=True).map(
+        lambda some: tuple(sorted(some))
+    ),
     duration_s=st.sampled_from([0.5, 1.0, 5.0, 60.0]),
 )
-def test_every_goal_s_truth_is_found_within_the_resolution(truth_fps: int, resolution_fps: int, goals: tuple[float, ...], duration_s: float) -> None:
+def test_every_goal_s_truth_is_found_within_the_resolution(
+    truth_fps: int, resolution_fps: int, goals: tuple[float, ...], duration_s: float
+) -> None:
     limits = Bounds(Resolution(fps=resolution_fps), maximum_fps=100_000, minimum_fps=1_000)
     found, offered = search(limits, capable_of(truth_fps), goals, duration_s)
     assert [goal.loss_ratio for goal in found.goals] == list(goals)
@@ -93,7 +100,9 @@ def test_trials_grow_to_their_full_length() -> None:
 
 def test_a_short_trial_never_shows_that_a_load_passes() -> None:
     """Capable of 80,000 for three seconds, of 50,000 for ever."""
-    found, _ = search(TO_100K, lambda rate, length_s: capable_of(80_000 if length_s <= 3 else 50_000)(rate, length_s), (0.0,))
+    found, _ = search(
+        TO_100K, lambda rate, length_s: capable_of(80_000 if length_s <= 3 else 50_000)(rate, length_s), (0.0,)
+    )
     assert found.value_fps is not None
     assert 49_700 < found.value_fps <= 50_000
     assert all(outcome is Outcome.FAILED for rate, outcome in found.loads if rate > 50_000)
@@ -101,24 +110,51 @@ def test_a_short_trial_never_shows_that_a_load_passes() -> None:
 
 ENDS = [
     # what it is, bounds, measure, value, above, limited by
-    ("the media's maximum passes", Bounds(FINE, maximum_fps=100_000, maximum_is_media=True), capable_of(1e9), 100_000, None, LimitedBy.MEDIA),
+    (
+        "the media's maximum passes",
+        Bounds(FINE, maximum_fps=100_000, maximum_is_media=True),
+        capable_of(1e9),
+        100_000,
+        None,
+        LimitedBy.MEDIA,
+    ),
     ("the range's end passes", TO_100K, capable_of(1e9), 100_000, None, LimitedBy.RANGE),
     ("nothing passes", TO_100K, lambda rate, _: lossy(rate // 2, rate), None, 400, LimitedBy.DUT),
-    ("the user's minimum fails", Bounds(FINE, minimum_fps=600, maximum_fps=100_000), capable_of(300), None, 600, LimitedBy.RANGE),
+    (
+        "the user's minimum fails",
+        Bounds(FINE, minimum_fps=600, maximum_fps=100_000),
+        capable_of(300),
+        None,
+        600,
+        LimitedBy.RANGE,
+    ),
     ("the tester's reach is below the range", TO_100K, lambda *_: UNMEASURABLE, None, 781, LimitedBy.TESTER),
-    ("the tester reaches a quarter", TO_100K, lambda rate, _: UNMEASURABLE if rate > 30_000 else lossy(0, rate), 25_000, 50_000, LimitedBy.TESTER),
+    (
+        "the tester reaches a quarter",
+        TO_100K,
+        lambda rate, _: UNMEASURABLE if rate > 30_000 else lossy(0, rate),
+        25_000,
+        50_000,
+        LimitedBy.TESTER,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("limits", "measure", "value", "above", "limited_by"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
-def test_how_a_search_ends(limits: Bounds, measure: Measure, value: int | None, above: int | None, limited_by: LimitedBy) -> None:
+@pytest.mark.parametrize(
+    ("limits", "measure", "value", "above", "limited_by"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS]
+)
+def test_how_a_search_ends(
+    limits: Bounds, measure: Measure, value: int | None, above: int | None, limited_by: LimitedBy
+) -> None:
     found, _ = search(limits, measure, (0.0,))
     assert (found.limited_by, found.silent) == (limited_by, False)
     assert (found.value_fps, found.above_fps) == (value, above)
 
 
 def test_below_the_tester_s_reach_a_limit_is_the_dut_s() -> None:
-    found, _ = search(TO_100K, lambda rate, length: UNMEASURABLE if rate > 30_000 else capable_of(9_000)(rate, length), (0.0,))
+    found, _ = search(
+        TO_100K, lambda rate, length: UNMEASURABLE if rate > 30_000 else capable_of(9_000)(rate, length), (0.0,)
+    )
     assert found.limited_by is LimitedBy.DUT
     assert found.value_fps is not None
     assert 8_950 < found.value_fps <= 9_000
@@ -128,7 +164,9 @@ def test_a_load_that_cannot_be_measured_is_never_a_loss() -> None:
     """Bad luck at the fourth trial: the load is offered once more, and what is found is the same."""
     calm, offered = search(TO_100K, capable_of(54_321))
     turns = iter(range(MOST_TRIALS))
-    found, again = search(TO_100K, lambda rate, length: UNMEASURABLE if next(turns) == 3 else capable_of(54_321)(rate, length))
+    found, again = search(
+        TO_100K, lambda rate, length: UNMEASURABLE if next(turns) == 3 else capable_of(54_321)(rate, length)
+    )
     assert again == [*offered[:4], *offered[3:]]
     assert (found.value_fps, found.above_fps, found.limited_by) == (calm.value_fps, calm.above_fps, LimitedBy.DUT)
 
@@ -150,7 +188,8 @@ def test_a_load_has_a_second_chance_at_each_length() -> None:
 
 @pytest.mark.parametrize("loses_more", [0, 1])
 def test_a_load_that_cannot_be_measured_twice_ends_the_search(loses_more: int) -> None:
-    """Whatever was lost: in trials that are not valid that differs from one to the next, and says nothing."""
+    """Whatever was lost: in trials that are not valid that differs from one to the next, and says
+    nothing."""
     turns = iter(range(MOST_TRIALS))
 
     def measure(rate: int, length: float) -> Told:
@@ -167,15 +206,22 @@ def test_a_load_that_cannot_be_measured_twice_ends_the_search(loses_more: int) -
 @pytest.mark.parametrize("trials", [0, 1, 4])
 def test_a_dut_that_dies_has_no_value(trials: int) -> None:
     before = iter(range(trials))
-    found, offered = search(TO_100K, lambda rate, length: lossy(rate, rate) if next(before, None) is None else capable_of(54_321)(rate, length))
+    found, offered = search(
+        TO_100K,
+        lambda rate, length: lossy(rate, rate) if next(before, None) is None else capable_of(54_321)(rate, length),
+    )
     assert len(offered) == trials + 2
     assert (found.silent, found.value_fps, found.limited_by) == (True, None, LimitedBy.DUT)
     assert found.above_fps == offered[-1][0] == 400
-    assert all(goal.found.silent and goal.found.value_fps is None and goal.conditional_fps is None for goal in found.goals)
+    assert all(
+        goal.found.silent and goal.found.value_fps is None and goal.conditional_fps is None for goal in found.goals
+    )
 
 
 def test_silent_when_overloaded_but_alive() -> None:
-    found, offered = search(TO_100K, lambda rate, length: lossy(rate, rate) if rate > 20_000 else capable_of(15_000)(rate, length), (0.0,))
+    found, offered = search(
+        TO_100K, lambda rate, length: lossy(rate, rate) if rate > 20_000 else capable_of(15_000)(rate, length), (0.0,)
+    )
     assert [rate for rate, _ in offered[:2]] == [100_000, 400]
     assert not found.silent
     assert found.value_fps is not None
@@ -183,7 +229,11 @@ def test_silent_when_overloaded_but_alive() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.lists(st.sampled_from(["pass", "fail", "silent", "unmeasurable"]), min_size=MOST_TRIALS, max_size=MOST_TRIALS))
+@given(
+    seed=st.lists(
+        st.sampled_from(["pass", "fail", "silent", "unmeasurable"]), min_size=MOST_TRIALS, max_size=MOST_TRIALS
+    )
+)
 def test_ends_for_any_outcomes_with_a_rate_that_passed(seed: list[str]) -> None:
     turns = iter(seed)
     said = {"pass": lossy(0, 1000), "fail": lossy(20, 1000), "silent": lossy(1000, 1000), "unmeasurable": UNMEASURABLE}

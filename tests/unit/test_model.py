@@ -36,12 +36,17 @@ def test_intended_frames_are_those_due_before_the_end(rate_fps: int, duration_ns
 def test_frames_of_a_rate_that_changes_are_due_where_they_are_counted(
     rate_fps: int, then_fps: int, change_ns: int, duration_ns: int, data: st.DataObject
 ) -> None:
-    """A frame is counted before a time exactly where it is due before it; due times are rounded down to a nanosecond."""
+    """A frame is counted before a time exactly where it is due before it; due times are rounded
+    down to a nanosecond."""
     made = stream(6, 84, rate_fps, then={"rate_fps": then_fps, "after_ns": change_ns}).times(duration_ns, seed=0)
     before_change = made.frames_before(change_ns)
     assert before_change == ceil(Fraction(rate_fps) * change_ns / 10**9)
     frame = data.draw(st.integers(0, made.frames_before(duration_ns)))
-    exact = Fraction(frame, rate_fps) * 10**9 if frame < before_change else change_ns + Fraction(frame - before_change, then_fps) * 10**9
+    exact = (
+        Fraction(frame, rate_fps) * 10**9
+        if frame < before_change
+        else change_ns + Fraction(frame - before_change, then_fps) * 10**9
+    )
     assert made.due_ns(frame) == exact.__floor__()
     assert (made.frames_before(duration_ns) > frame) == (exact < duration_ns)
 
@@ -56,11 +61,17 @@ def test_frames_of_a_rate_that_changes_are_due_where_they_are_counted(
         (lambda: stream(6, 84, 0), "rate_fps"),
         (lambda: stream(6, 84, 1, n=2, m=3), "m <= n"),
         (lambda: stream(6, 84, 1, n=2, m=1), "background"),
-        (lambda: stream(6, 84, 1, networks=2, destination_address={"mode": "random", "min": 0, "max": 9}), "one destination network"),
+        (
+            lambda: stream(6, 84, 1, networks=2, destination_address={"mode": "random", "min": 0, "max": 9}),
+            "one destination network",
+        ),
         (lambda: VaryingField(mode=FieldMode.RANDOM, min=2, max=1), "greater than max"),
         (lambda: trial(forward=None, reverse=None), "needs a direction"),
         (lambda: trial(number=65536), "65535"),
-        (lambda: trial(forward=stream(6, 84, 1, then={"rate_fps": 1, "after_ns": 10**9})), "rate of forward would change"),
+        (
+            lambda: trial(forward=stream(6, 84, 1, then={"rate_fps": 1, "after_ns": 10**9})),
+            "rate of forward would change",
+        ),
         (lambda: trial(unknown=1), "unknown"),
     ],
 )
@@ -74,7 +85,9 @@ def test_values_cannot_be_changed() -> None:
         trial().trial = 5  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(("sent", "received", "lost", "ratio"), [(1000, 990, 10, 0.01), (1000, 1000, 0, 0), (0, 0, 0, 0), (3, 4, -1, -1 / 3)])
+@pytest.mark.parametrize(
+    ("sent", "received", "lost", "ratio"), [(1000, 990, 10, 0.01), (1000, 1000, 0, 0), (0, 0, 0, 0), (3, 4, -1, -1 / 3)]
+)
 def test_loss(sent: int, received: int, lost: int, ratio: float) -> None:
     one = counts(sent, received)
     assert (one.lost, one.loss_ratio) == (lost, ratio)

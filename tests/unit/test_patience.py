@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting: for a DUT that is away, and between trials. In virtual time; a run that goes on does not wait again for what was waited for."""
+"""Waiting: for a DUT that is away, and between trials. In virtual time; a run that goes on does not
+wait again for what was waited for."""
 
 from __future__ import annotations
 
@@ -76,7 +77,11 @@ def test_a_dut_that_comes_back_is_measured_as_if_nothing_had_been(clock: Clock, 
     log = Log()
     tester = Restarting(clock=clock, away_s=((12, 40),))
     [point] = measure(tester, plan(dut_patience_s=60), tmp_path / "run", log=log).points
-    assert (point.throughput_fps, point.limited_by, point.above) == (expected.throughput_fps, expected.limited_by, expected.above)
+    assert (point.throughput_fps, point.limited_by, point.above) == (
+        expected.throughput_fps,
+        expected.limited_by,
+        expected.above,
+    )
     [wait] = waits(tmp_path / "run")
     assert wait["answered"]
     assert 20 < wait["waited_s"] < 30
@@ -103,7 +108,9 @@ def test_trials_and_probes_have_numbers_of_their_own(clock: Clock, tmp_path: Pat
     assert [one.trial for one in tester.trials] == list(range(len(tester.trials)))
 
 
-def test_a_burst_that_met_a_dut_which_was_down_is_not_what_happened_above_the_longest_one(clock: Clock, tmp_path: Path) -> None:
+def test_a_burst_that_met_a_dut_which_was_down_is_not_what_happened_above_the_longest_one(
+    clock: Clock, tmp_path: Path
+) -> None:
     """It was offered again, and lost less then."""
 
     @dataclass
@@ -117,7 +124,9 @@ def test_a_burst_that_met_a_dut_which_was_down_is_not_what_happened_above_the_lo
             self.away_s = ((0, 10**6),) if down else ()
             return super().run(trial, on_progress)
 
-    what = plan(dut_patience_s=60, rate=Rate.parse(f"{TRUTH_FPS}"), max_rate=Rate.parse("100k"), max_burst_s=5.0, repetitions=1)
+    what = plan(
+        dut_patience_s=60, rate=Rate.parse(f"{TRUTH_FPS}"), max_rate=Rate.parse("100k"), max_burst_s=5.0, repetitions=1
+    )
     [calm] = measure(DownOnce(clock=clock), what, tmp_path / "calm", "back-to-back").points
     clock.now_s = 1000.0
     [point] = measure(DownOnce(clock=clock, down_at=calm.above.frames), what, tmp_path / "run", "back-to-back").points
@@ -134,7 +143,9 @@ SILENT: list[tuple[dict[str, Any], bool, int]] = [
 
 
 @pytest.mark.parametrize(("conditions", "answers_arp", "waited"), SILENT)
-def test_a_dut_that_stays_away_is_silent(conditions: dict[str, Any], answers_arp: bool, waited: int, clock: Clock, tmp_path: Path) -> None:
+def test_a_dut_that_stays_away_is_silent(
+    conditions: dict[str, Any], answers_arp: bool, waited: int, clock: Clock, tmp_path: Path
+) -> None:
     tester = Restarting(clock=clock, away_s=((0, 10**6),), answers_arp=answers_arp)
     [point] = measure(tester, plan(**conditions), tmp_path).points
     assert point.throughput_fps.median is None
@@ -143,7 +154,9 @@ def test_a_dut_that_stays_away_is_silent(conditions: dict[str, Any], answers_arp
     assert sum(clock.slept_s) <= conditions.get("dut_patience_s", 0)
 
 
-def test_a_dut_that_goes_away_at_every_trial_of_a_load_is_not_waited_for_without_end(clock: Clock, tmp_path: Path) -> None:
+def test_a_dut_that_goes_away_at_every_trial_of_a_load_is_not_waited_for_without_end(
+    clock: Clock, tmp_path: Path
+) -> None:
     class Crashing(Restarting):
         def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
             probing = trial.duration_s < 1
@@ -194,13 +207,15 @@ def test_probes_are_short_whatever_the_trials_are() -> None:
     assert waiting.probe(trial(drain_ns=0)).drain_ns == 0
 
 
-# --- the DUT's state -------------------------------------------------------------------------------------------------------------------------
+# --- the DUT's state ------------------------------------------------------------------------------
 
 
 def with_state(said: list[str]) -> Any:
     from dataclasses import replace
 
-    return replace(plan(frame_sizes=(84, 128), repetitions=2, max_rate=Rate.parse("1000")), dut_state=lambda: said.pop(0))
+    return replace(
+        plan(frame_sizes=(84, 128), repetitions=2, max_rate=Rate.parse("1000")), dut_state=lambda: said.pop(0)
+    )
 
 
 def test_the_state_is_asked_for_before_and_after_each_search(tmp_path: Path) -> None:
@@ -240,7 +255,9 @@ def test_a_dut_that_takes_the_link_down_with_it_is_waited_for_as_well(clock: Clo
             if result.dut_answered.left:
                 return result
             cause = Cause(code=LINK_DOWN, text="the link of the left port was down during the trial")
-            return result.model_copy(update={"verdict": Verdict.INVALID, "causes": (cause,), "link_down": LinkState(left=True, right=False)})
+            return result.model_copy(
+                update={"verdict": Verdict.INVALID, "causes": (cause,), "link_down": LinkState(left=True, right=False)}
+            )
 
     expected = measure(Restarting(clock=clock), plan(), tmp_path / "calm").points[0]
     clock.now_s = 1000.0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When frames are due that do not come at a constant rate: counted as they are due, and by the package as by the engine."""
+"""When frames are due that do not come at a constant rate: counted as they are due, and by the
+package as by the engine."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def streams(draw: st.DrawFn) -> Stream:
 
 
 @given(streams(), st.integers(1, 10**10), st.integers(0, 2**53 - 1), st.data())
-def test_a_frame_is_counted_before_a_time_exactly_where_it_is_due_before_it(one: Stream, duration_ns: int, seed: int, data: st.DataObject) -> None:
+def test_a_frame_is_counted_before_a_time_exactly_where_it_is_due_before_it(
+    one: Stream, duration_ns: int, seed: int, data: st.DataObject
+) -> None:
     made = trial(forward=one, reverse=None, duration_ns=duration_ns, seed=seed)
     times, frames = made.times(Direction.FORWARD), made.intended(Direction.FORWARD)
     assert frames == trial(one.rate_fps, duration_ns=duration_ns).intended(Direction.FORWARD)  # whatever the pattern
@@ -47,7 +50,8 @@ def test_a_frame_is_counted_before_a_time_exactly_where_it_is_due_before_it(one:
 
 
 def test_gaps_of_poisson_arrivals_vary_as_much_as_they_are_long() -> None:
-    """Mean and standard deviation of an exponential distribution are the same; the engine's own tests look at its shape."""
+    """Mean and standard deviation of an exponential distribution are the same; the engine's own
+    tests look at its shape."""
     times = trial(forward=stream(6, 84, 20_000, pattern=Poisson())).times(Direction.FORWARD)
     gaps_us = [(after - before) / 1000 for before, after in pairwise(map(times.due_ns, range(20_000)))]
     mean_us = sum(gaps_us) / len(gaps_us)
@@ -56,7 +60,8 @@ def test_gaps_of_poisson_arrivals_vary_as_much_as_they_are_long() -> None:
 
 
 def test_package_and_engine_mean_the_same_times() -> None:
-    """On ports that deliver nothing every frame is lost: the transcript has when they were due, to the ns, and how many in each part of the trial."""
+    """On ports that deliver nothing every frame is lost: the transcript has when they were due, to
+    the ns, and how many in each part of the trial."""
     exchanges = [exchange for exchange in transcript.read("patterns") if exchange.events[-1]["event"] == "result"]
     for exchange in exchanges:
         assert exchange.request is not None
@@ -82,7 +87,7 @@ def test_a_pattern_that_cannot_be_is_none(members: dict[str, Any], words: str) -
         stream(6, 84, 1000, **members)
 
 
-# --- a DUT that they meet --------------------------------------------------------------------------------------------------------------------
+# --- a DUT that they meet -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -106,10 +111,20 @@ def test_a_queue_holds_what_it_can_of_a_burst(pattern: Bursts, queue_frames: int
 def test_the_throughput_is_that_of_the_pattern(tmp_path: Path) -> None:
     """A DUT whose queue holds half a burst forwards a constant rate, and no bursts."""
     dut = SimulatedDut(capacity_fps=1000, queue_frames=15)
-    for pattern, lowest_fps, highest_fps in ((None, 990, 1040), (Bursts(frames=16), 980, 1040), (Bursts(frames=32), 1, 50)):
-        what = plan(duration_s=1, repetitions=1, directions="forward", min_rate=Rate.parse("50"), max_rate=Rate.parse("2000"))
+    for pattern, lowest_fps, highest_fps in (
+        (None, 990, 1040),
+        (Bursts(frames=16), 980, 1040),
+        (Bursts(frames=32), 1, 50),
+    ):
+        what = plan(
+            duration_s=1, repetitions=1, directions="forward", min_rate=Rate.parse("50"), max_rate=Rate.parse("2000")
+        )
         with_pattern = _with(what.make_trial, pattern)
-        summary = measure(SimulatedTester(dut), what.__class__(what.conditions, with_pattern, what.maximum_fps), tmp_path / str(pattern))
+        summary = measure(
+            SimulatedTester(dut),
+            what.__class__(what.conditions, with_pattern, what.maximum_fps),
+            tmp_path / str(pattern),
+        )
         [point] = summary.points
         assert isinstance(point, ThroughputPoint)
         median = point.throughput_fps.median
@@ -124,13 +139,15 @@ def test_the_throughput_is_that_of_the_pattern(tmp_path: Path) -> None:
 def _with(make_trial: Any, pattern: Bursts | None) -> Any:
     def made(*place: int) -> Trial:
         plain: Trial = make_trial(*place)
-        update = {direction.value: one.model_copy(update={"pattern": pattern}) for direction, one in plain.streams().items()}
+        update = {
+            direction.value: one.model_copy(update={"pattern": pattern}) for direction, one in plain.streams().items()
+        }
         return plain.model_copy(update=update)
 
     return made
 
 
-# --- conditions ------------------------------------------------------------------------------------------------------------------------------
+# --- conditions -----------------------------------------------------------------------------------
 
 
 def test_a_search_must_not_go_beyond_the_rate_of_bursts() -> None:

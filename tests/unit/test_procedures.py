@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a procedure needs to be one: the example of CONTRIBUTING.md, a file of its own, is measured, summarised and becomes a command."""
+"""What a procedure needs to be one: the example of CONTRIBUTING.md, a file of its own, is measured,
+summarised and becomes a command."""
 
 from __future__ import annotations
 
@@ -43,15 +44,22 @@ def example(tmp_path: Path) -> Iterator[ModuleType]:
 
 def test_the_example_finds_the_truth(example: ModuleType, tmp_path: Path) -> None:
     tester, chosen = SimulatedTester(SimulatedDut(capacity_fps=7_500)), {"repetitions": 2, "frame_sizes": (84, 128)}
-    summary = campaign.measure(example.PROCEDURE, tester, plan(max_rate=Rate.parse("10k"), **chosen), tmp_path / "run", Log())
-    assert [(point.frame_size, point.loss_ratios) for point in summary.points] == [(84, (0.25, 0.25)), (128, (0.25, 0.25))]
+    summary = campaign.measure(
+        example.PROCEDURE, tester, plan(max_rate=Rate.parse("10k"), **chosen), tmp_path / "run", Log()
+    )
+    assert [(point.frame_size, point.loss_ratios) for point in summary.points] == [
+        (84, (0.25, 0.25)),
+        (128, (0.25, 0.25)),
+    ]
     assert write_summary(tmp_path / "run", example.PROCEDURE.point) == summary
     assert not summary.without_number()
 
 
 def test_the_example_knows_the_testers_limit(example: ModuleType, tmp_path: Path) -> None:
     tester = SimulatedTester(limits=SimulatedLimits(send_fps=5_000))
-    summary = campaign.measure(example.PROCEDURE, tester, plan(max_rate=Rate.parse("10k"), repetitions=1), tmp_path / "run", Log())
+    summary = campaign.measure(
+        example.PROCEDURE, tester, plan(max_rate=Rate.parse("10k"), repetitions=1), tmp_path / "run", Log()
+    )
     assert measure.exit_status(summary) == 3
 
 
@@ -76,4 +84,6 @@ def test_a_journal_states_only_conditions_that_its_procedure_uses() -> None:
     assert {"min_rate", "resolution"}.isdisjoint(own["frame-loss"])
     assert ("step" in own["frame-loss"], "step" in own["throughput"]) == (True, False)
     with_maximum = [definition.name for definition in procedures.ALL if "max_rate" in definition.options]
-    assert {name for name, stated in own.items() if Conditions.model_validate(stated).max_rate == every.max_rate} == set(with_maximum)
+    assert {
+        name for name, stated in own.items() if Conditions.model_validate(stated).max_rate == every.max_rate
+    } == set(with_maximum)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seam between engine and client, tested from both sides against the golden transcripts (protocol/golden/README.md)."""
+"""The seam between engine and client, tested from both sides against the golden transcripts
+(protocol/golden/README.md)."""
 
 from __future__ import annotations
 
@@ -57,17 +58,29 @@ def test_every_event_is_as_the_schema_has_it(name: str) -> None:
 def test_every_request_is_answered_at_last(name: str) -> None:
     exchanges = transcript.read(name)
     ends = {event["id"] for exchange in exchanges for event in exchange.events if event["event"] != "progress"}
-    assert {exchange.request["id"] for exchange in exchanges if exchange.request is not None and isinstance(exchange.request.get("id"), int)} - {-1} <= ends
+    assert {
+        exchange.request["id"]
+        for exchange in exchanges
+        if exchange.request is not None and isinstance(exchange.request.get("id"), int)
+    } - {-1} <= ends
 
 
 @pytest.mark.parametrize("name", TRANSCRIPTS)
 def test_every_bad_request_names_the_member(name: str) -> None:
-    errors = [event for exchange in transcript.read(name) for event in exchange.events if event.get("code") == "bad_request"]
+    errors = [
+        event for exchange in transcript.read(name) for event in exchange.events if event.get("code") == "bad_request"
+    ]
     assert all(event["field"] for event in errors)
 
 
 def test_every_error_code_that_a_request_alone_can_cause_is_shown() -> None:
-    shown = {event["code"] for name in TRANSCRIPTS for exchange in transcript.read(name) for event in exchange.events if event["event"] == "error"}
+    shown = {
+        event["code"]
+        for name in TRANSCRIPTS
+        for exchange in transcript.read(name)
+        for event in exchange.events
+        if event["event"] == "error"
+    }
     assert {"bad_json", "bad_request", "not_open", "already_open", "busy", "port_unavailable"} <= shown
 
 
@@ -86,15 +99,24 @@ def test_the_client_says_what_the_transcript_says(name: str) -> None:
 def to_counts(result: Any) -> dict[str, Any]:
     """Sent and received frames of each direction, of a result or of a result event."""
     counts = {
-        direction: transcript.example(to_json(result[direction]) if not isinstance(result[direction], dict) else result[direction])
+        direction: transcript.example(
+            to_json(result[direction]) if not isinstance(result[direction], dict) else result[direction]
+        )
         for direction in Direction
         if direction in result
     }
-    return {direction: (one["intended"], one["sent"], one["received"], one["foreground_received"]) for direction, one in counts.items()}
+    return {
+        direction: (one["intended"], one["sent"], one["received"], one["foreground_received"])
+        for direction, one in counts.items()
+    }
 
 
 def request_of(exchanges: list[transcript.Exchange], method: str) -> dict[str, Any]:
-    return next(exchange.request for exchange in exchanges if exchange.request is not None and exchange.request.get("method") == method)
+    return next(
+        exchange.request
+        for exchange in exchanges
+        if exchange.request is not None and exchange.request.get("method") == method
+    )
 
 
 @pytest.mark.skipif(not ENGINE.exists(), reason=f"the engine is not built ({ENGINE})")
@@ -139,7 +161,9 @@ DIFFERENCES: list[tuple[str, Any, Any, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("expected", "actual", "count"), [row[1:] for row in DIFFERENCES], ids=[row[0] for row in DIFFERENCES])
+@pytest.mark.parametrize(
+    ("expected", "actual", "count"), [row[1:] for row in DIFFERENCES], ids=[row[0] for row in DIFFERENCES]
+)
 def test_the_comparison_finds_differences(expected: Any, actual: Any, count: int) -> None:
     assert len(list(transcript.differences(expected, actual))) == count
 

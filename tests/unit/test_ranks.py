@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rank tests: against every arrangement counted one by one, against published tables, and by how often they err."""
+"""Rank tests: against every arrangement counted one by one, against published tables, and by how
+often they err."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ few = st.lists(st.one_of(st.none(), st.integers(0, 6)), min_size=1, max_size=6)
 def counted(first: list[Any], second: list[Any]) -> Tails:
     """By trying every way to choose the second sample."""
     together = [-inf if value is None else value for value in (*first, *second)]
-    midranks = [sum(other < value for other in together) + (sum(other == value for other in together) + 1) / 2 for value in together]
+    midranks = [
+        sum(other < value for other in together) + (sum(other == value for other in together) + 1) / 2
+        for value in together
+    ]
     sums = [sum(chosen) for chosen in combinations(midranks, len(second))]
     seen = sum(midranks[len(first) :])
     return Tails(sum(one <= seen for one in sums) / len(sums), sum(one >= seen for one in sums) / len(sums))
@@ -38,8 +42,17 @@ def test_the_samples_may_be_exchanged(first: list[int | None], second: list[int 
     assert (there.low, there.high) == pytest.approx((back.high, back.low))
 
 
-CRITICAL = [(5, 5, 0.05, 2), (8, 8, 0.05, 13), (10, 10, 0.05, 23), (20, 20, 0.05, 127), (10, 10, 0.01, 16), (7, 12, 0.05, 18), (20, 20, 0.01, 105)]
-"""Sizes, two-sided alpha, and the greatest U that is significant: the tables of Mann and Whitney as textbooks have them."""
+CRITICAL = [
+    (5, 5, 0.05, 2),
+    (8, 8, 0.05, 13),
+    (10, 10, 0.05, 23),
+    (20, 20, 0.05, 127),
+    (10, 10, 0.01, 16),
+    (7, 12, 0.05, 18),
+    (20, 20, 0.01, 105),
+]
+"""Sizes, two-sided alpha, and the greatest U that is significant: the tables of Mann and Whitney as
+textbooks have them."""
 
 
 @pytest.mark.parametrize(("first", "second", "alpha", "greatest"), CRITICAL)
@@ -76,7 +89,9 @@ def test_large_samples_are_judged_as_the_exact_test_would() -> None:
         first, second = [list(random.integers(0, 12, 50) + offset) for offset in (0, shift)]
         midranks = ranks._doubled_midranks([*first, *second])
         seen = sum(midranks[50:])
-        assert ranks._normal(midranks, 50, seen) == pytest.approx(ranks._exact(tuple(sorted(midranks)), 50, seen), rel=0.1, abs=1e-4)
+        assert ranks._normal(midranks, 50, seen) == pytest.approx(
+            ranks._exact(tuple(sorted(midranks)), 50, seen), rel=0.1, abs=1e-4
+        )
     assert ranks.tails([1.0] * 80, [1.0] * 80) == Tails(1.0, 1.0)
     assert ranks.tails([1.0] * 80, [2.0] * 80).high < 1e-20
 
@@ -84,7 +99,10 @@ def test_large_samples_are_judged_as_the_exact_test_would() -> None:
 def test_no_more_false_alarms_than_stated_also_on_a_coarse_grid() -> None:
     random = np.random.default_rng(8)
     for grid in (1e-6, 0.5, 2):
-        alarms = [ranks.tails(*[list(np.round(random.normal(0, 1, 8) / grid)) for _ in range(2)]).two_sided <= 0.05 for _ in range(1_500)]
+        alarms = [
+            ranks.tails(*[list(np.round(random.normal(0, 1, 8) / grid)) for _ in range(2)]).two_sided <= 0.05
+            for _ in range(1_500)
+        ]
         assert np.mean(alarms) <= 0.067  # 0.05, and three standard deviations
 
 

@@ -19,7 +19,8 @@ from plans import measure, plan
 
 THROUGHPUT_FPS = 50_000
 EXACT_S = 10 / (THROUGHPUT_FPS * 0.55)
-"""The simulated DUT loses every tenth frame while it recovers: its last lost frame is at most ten frames from the truth."""
+"""The simulated DUT loses every tenth frame while it recovers: its last lost frame is at most ten
+frames from the truth."""
 
 
 def recovery(
@@ -35,11 +36,16 @@ def recovery(
 
 
 def test_the_truth_comes_out(tmp_path: Path) -> None:
-    """200 DUTs: capacities, queues, recovery times and overloads at random; the error is at most ten frames' time."""
+    """200 DUTs: capacities, queues, recovery times and overloads at random; the error is at most
+    ten frames' time."""
     random = np.random.default_rng(1)
     for index in range(200):
         overload_s, recovery_s = float(random.uniform(1, 60)), float(10 ** random.uniform(-3, 1))
-        dut = SimulatedDut(capacity_fps=int(random.integers(28_000, 54_000)), queue_frames=int(random.integers(0, 1000)), recovery_s=recovery_s)
+        dut = SimulatedDut(
+            capacity_fps=int(random.integers(28_000, 54_000)),
+            queue_frames=int(random.integers(0, 1000)),
+            recovery_s=recovery_s,
+        )
         conditions = {"overload_s": overload_s, "duration_s": overload_s + 20, "repetitions": 1, "seed": index}
         _, point, _ = recovery(dut, tmp_path / str(index), **conditions)
         for times in (point.forward, point.reverse):
@@ -106,7 +112,10 @@ def test_what_the_tester_cannot_send_is_its_limit(tmp_path: Path) -> None:
     assert len(tester.trials) == campaign.ATTEMPTS, "a second repetition would not bring the figures back"
 
 
-@pytest.mark.parametrize(("conditions", "option"), [({"overload_s": 120}, "overload_s"), ({"rate": None}, "rate"), ({"rate": Rate.parse("5%")}, "rate")])
+@pytest.mark.parametrize(
+    ("conditions", "option"),
+    [({"overload_s": 120}, "overload_s"), ({"rate": None}, "rate"), ({"rate": Rate.parse("5%")}, "rate")],
+)
 def test_what_cannot_be_measured_names_its_option(conditions: dict[str, Any], option: str, tmp_path: Path) -> None:
     with pytest.raises(PlanError) as caught:
         recovery(SimulatedDut(), tmp_path, **conditions)
@@ -116,7 +125,9 @@ def test_what_cannot_be_measured_names_its_option(conditions: dict[str, Any], op
 
 def test_the_overload_of_a_short_trial_is_half_of_it_and_a_deviation(tmp_path: Path) -> None:
     tester, point, summary = recovery(SimulatedDut(capacity_fps=50_000), tmp_path, duration_s=3, repetitions=1)
-    assert {stream.then.after_ns for trial in tester.trials for stream in trial.streams().values() if stream.then} == {1_500_000_000}
+    assert {stream.then.after_ns for trial in tester.trials for stream in trial.streams().values() if stream.then} == {
+        1_500_000_000
+    }
     assert point.has_number
     assert "an overload of 1.5 s, shorter than 60 s" in {deviation.text for deviation in summary.deviations}
 
@@ -124,6 +135,13 @@ def test_the_overload_of_a_short_trial_is_half_of_it_and_a_deviation(tmp_path: P
 def test_deviations(tmp_path: Path) -> None:
     _, _, summary = recovery(SimulatedDut(), tmp_path / "quick", overload_s=30, repetitions=1)
     said = {deviation.text for deviation in summary.deviations if "26.5" in deviation.clause}
-    assert said == {"an overload of 30 s, shorter than 60 s", "the throughput is given, not found by a test of its own before"}
+    assert said == {
+        "an overload of 30 s, shorter than 60 s",
+        "the throughput is given, not found by a test of its own before",
+    }
     _, _, summary = recovery(SimulatedDut(), tmp_path / "whole", rate=None, found={84: 50_000})
-    assert not {deviation.clause for deviation in summary.deviations} & {"RFC 2544 section 26.5", "RFC 2544 sections 26.5, 26.6", "RFC 8219 section 12"}
+    assert not {deviation.clause for deviation in summary.deviations} & {
+        "RFC 2544 section 26.5",
+        "RFC 2544 sections 26.5, 26.6",
+        "RFC 8219 section 12",
+    }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference DUT's client and labs without any DUT: what is asked of it, and what becomes of its answers."""
+"""The reference DUT's client and labs without any DUT: what is asked of it, and what becomes of its
+answers."""
 
 from __future__ import annotations
 
@@ -28,7 +29,15 @@ DIRECTION = {
     "duplicated": 1,
 }
 PORT = {"lost_before": 0, "lost_after": 0}
-COUNTERS = {"event": "counters", "id": 1, "forward": DIRECTION, "reverse": DIRECTION, "left": PORT, "right": PORT, "checksums_computed": 0}
+COUNTERS = {
+    "event": "counters",
+    "id": 1,
+    "forward": DIRECTION,
+    "reverse": DIRECTION,
+    "left": PORT,
+    "right": PORT,
+    "checksums_computed": 0,
+}
 
 Serve = Callable[[dict[str, Any] | None], tuple[RefDut, list[dict[str, Any]]]]
 
@@ -88,11 +97,22 @@ def test_a_dut_that_hangs_up_or_is_not_there_is_said(serve: Serve, tmp_path: Pat
 
 
 def test_options_are_text_and_become_a_request() -> None:
-    texts = {"capacity_fps": "20000", "queue": "100", "delay_ms": "0.5", "jitter": "normal", "jitter_ms": "0.1", "loss": "0.001", "bit_error_every": "7"}
+    texts = {
+        "capacity_fps": "20000",
+        "queue": "100",
+        "delay_ms": "0.5",
+        "jitter": "normal",
+        "jitter_ms": "0.1",
+        "loss": "0.001",
+        "bit_error_every": "7",
+    }
     request = ReferenceOptions.model_validate(texts).properties().request()
     assert (request["capacity_fps"], request["queue_frames"], request["delay_ns"]) == (20_000, 100, 500_000)
     assert request["jitter"] == {"kind": "normal", "ns": 100_000}
-    assert (request["loss"], request["bit_error"]) == ({"ratio_ppb": 1_000_000, "every": 0}, {"ratio_ppb": 0, "every": 7})
+    assert (request["loss"], request["bit_error"]) == (
+        {"ratio_ppb": 1_000_000, "every": 0},
+        {"ratio_ppb": 0, "every": 7},
+    )
 
 
 def test_without_options_it_does_nothing_to_frames() -> None:
@@ -110,7 +130,9 @@ def test_what_it_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
 @pytest.mark.parametrize("kind", ["siit", "ipv4", "ipv6"])
 def test_both_ends_of_the_cables_know_each_other(kind: Any) -> None:
     left, right = sides_of_tester(kind)
-    setup = configuration.parse({"left": {"port": "af_packet:tl", **left}, "right": {"port": "af_packet:tr", **right}}, origin="test")
+    setup = configuration.parse(
+        {"left": {"port": "af_packet:tl", **left}, "right": {"port": "af_packet:tr", **right}}, origin="test"
+    )
     request = open_request(kind, Ports("null", "null"), ReferenceOptions())
     for side, name in ((setup.left, "left"), (setup.right, "right")):
         for version in (4, 6):

@@ -29,7 +29,9 @@ def uniform(half: float) -> Draw:
 
 def bimodal(share: float, gap: float) -> Draw:
     """Two modes, each 1 % wide; ``share`` of the values in the lower one."""
-    return lambda random, count: 100_000 * (1 + gap * (random.random(count) >= share) + 0.01 * random.standard_normal(count))
+    return lambda random, count: (
+        100_000 * (1 + gap * (random.random(count) >= share) + 0.01 * random.standard_normal(count))
+    )
 
 
 def on_a_grid(draw: Draw, step: float) -> Draw:
@@ -84,14 +86,17 @@ def test_the_interval_covers_the_true_median_as_often_as_it_says(draw: Draw, rul
     assert 93 <= percent <= 97
 
 
-@pytest.mark.parametrize(("draw", "endings"), [(lognormal(0.003), {Stopped.NARROW}), (lognormal(0.05), {Stopped.MAXIMUM})])
+@pytest.mark.parametrize(
+    ("draw", "endings"), [(lognormal(0.003), {Stopped.NARROW}), (lognormal(0.05), {Stopped.MAXIMUM})]
+)
 def test_how_the_runs_end(draw: Draw, endings: set[Stopped]) -> None:
     assert coverage_percent(Auto(), draw)[1] == endings
 
 
 @pytest.mark.parametrize("step", [130, 700, 1_900])
 def test_values_on_the_grid_of_a_search_are_covered_at_least_as_often(step: float) -> None:
-    """None of these grids has 100,000 on it: there, half of the values would be below and every number down to the next one a median."""
+    """None of these grids has 100,000 on it: there, half of the values would be below and every
+    number down to the next one a median."""
     percent, _ = coverage_percent(Auto(), on_a_grid(lognormal(0.01), step))
     assert percent >= 93
 
@@ -102,7 +107,10 @@ def test_values_on_the_grid_of_a_search_are_covered_at_least_as_often(step: floa
         ("20", 20),
         ("auto", Auto()),
         ("auto:width=2%,max=50", Auto(width_share=0.02, maximum=50)),
-        ("auto:min=12,max=40,width=0.005,confidence=99%", Auto(minimum=12, maximum=40, width_share=0.005, confidence=0.99)),
+        (
+            "auto:min=12,max=40,width=0.005,confidence=99%",
+            Auto(minimum=12, maximum=40, width_share=0.005, confidence=0.99),
+        ),
     ],
 )
 def test_how_a_rule_is_written(text: str, rule: stopping.Rule) -> None:
@@ -172,7 +180,13 @@ def test_of_several_series_all_have_to_be_satisfied(second: list[int | None], ex
 
 
 def test_a_number_is_a_number() -> None:
-    assert [stopping.stopped(3, [5] * count) for count in range(5)] == [None, None, None, Stopped.NUMBER, Stopped.NUMBER]
+    assert [stopping.stopped(3, [5] * count) for count in range(5)] == [
+        None,
+        None,
+        None,
+        Stopped.NUMBER,
+        Stopped.NUMBER,
+    ]
     assert stopping.next_look(3, 1) == 3
     assert stopping.interval(3, [5, 6, 7]) is None
     assert stopping.interval(3, []) is None

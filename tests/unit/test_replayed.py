@@ -17,7 +17,9 @@ from plans import counts, measure, plan, trial
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_run_is_repeated_from_its_journal(tmp_path: Path, seed: int) -> None:
-    tester = SimulatedTester(SimulatedDut(capacity_fps=54_321, loss_ratio=1e-6), SimulatedLimits(disturbed_ratio=0.2), seed)
+    tester = SimulatedTester(
+        SimulatedDut(capacity_fps=54_321, loss_ratio=1e-6), SimulatedLimits(disturbed_ratio=0.2), seed
+    )
     first = measure(tester, plan(frame_sizes=(84, 128)), tmp_path / "first")
     again = measure(ReplayedTester.of(tmp_path / "first"), plan(frame_sizes=(84, 128)), tmp_path / "again")
     assert again.points == first.points
@@ -33,7 +35,10 @@ def test_other_conditions_are_not_answered(tmp_path: Path) -> None:
 
 
 def test_the_same_trial_twice_gets_both_results_in_order(tmp_path: Path) -> None:
-    results = [TrialResult(trial=0, verdict=Verdict.VALID, forward=counts(1000, received), reverse=counts()) for received in (1000, 990)]
+    results = [
+        TrialResult(trial=0, verdict=Verdict.VALID, forward=counts(1000, received), reverse=counts())
+        for received in (1000, 990)
+    ]
     with JournalWriter.create(tmp_path) as journal:
         for result in results:
             journal.write("trial", trial=to_json(trial()))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page that is made of results, of whole ones and of what was cut off; and the commands that make documents."""
+"""The page that is made of results, of whole ones and of what was cut off; and the commands that
+make documents."""
 
 from __future__ import annotations
 
@@ -35,12 +36,15 @@ def killed(tmp_path: Path) -> Path:
     return tmp_path / "killed"
 
 
-# --- the page --------------------------------------------------------------------------------------------------------------------------------
+# --- the page -------------------------------------------------------------------------------------
 
 
 def test_the_page_opens_offline_and_runs_nothing(page: str) -> None:
     assert "<script" not in page
-    assert set(re.findall(r'https?://[^"\'\s<]+', page)) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert set(re.findall(r'https?://[^"\'\s<]+', page)) <= {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
     assert not re.search(r"(src|@import|url\((?!#))", re.sub(r"&[a-z#0-9]+;", "", page.split("<main>")[0]))
     identifiers = re.findall(r'\bid="([^"]+)"', page)
     assert len(identifiers) == len(set(identifiers))
@@ -71,7 +75,10 @@ def test_the_page_says_what_was_measured_and_how(page: str) -> None:
     assert conditions["frame sizes, bytes with FCS"] == "84, 1518"
     assert conditions["foreground traffic: of n frames …"] == "2"
     found = recorded_throughput(page)
-    assert conditions["rate measured at by frame size, frames/s per direction: 84"] == f"latency, pdv, ipdv, back-to-back: {found}"
+    assert (
+        conditions["rate measured at by frame size, frames/s per direction: 84"]
+        == f"latency, pdv, ipdv, back-to-back: {found}"
+    )
 
 
 def recorded_throughput(page: str) -> str:
@@ -85,7 +92,7 @@ def test_each_plot_of_the_page_can_be_drawn_by_its_name(page: str, suite_directo
     assert set(re.findall(r"Figure <code>([^<]+)</code>", page)) == set(listed)
 
 
-# --- what is not whole -----------------------------------------------------------------------------------------------------------------------
+# --- what is not whole ----------------------------------------------------------------------------
 
 
 def test_a_killed_run_has_a_report_that_says_so(killed: Path) -> None:
@@ -140,16 +147,29 @@ def test_a_whole_suite_is_complete(suite_directory: Path) -> None:
     assert "resume" not in dutperf("show", suite_directory).stdout
 
 
-# --- commands --------------------------------------------------------------------------------------------------------------------------------
+# --- commands -------------------------------------------------------------------------------------
 
 
 def test_plots_and_tables_go_where_they_are_told_to(suite_directory: Path, tmp_path: Path) -> None:
-    plotted = dutperf("plot", suite_directory, "--figure", "throughput", "--figure", "pdv-lateness", "--format", "pdf", "--out", tmp_path)
+    plotted = dutperf(
+        "plot",
+        suite_directory,
+        "--figure",
+        "throughput",
+        "--figure",
+        "pdv-lateness",
+        "--format",
+        "pdf",
+        "--out",
+        tmp_path,
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pdv-lateness.pdf", "throughput.pdf"]
     assert plotted.stdout.splitlines() == [str(tmp_path / "throughput.pdf"), str(tmp_path / "pdv-lateness.pdf")]
     for form, ending in (("csv", "csv"), ("parquet", "parquet"), ("latex", "tex"), ("markdown", "md")):
         assert dutperf("export", suite_directory, "--format", form).exit_code == 0
-        assert {path.name for path in (suite_directory / "export").glob(f"*.{ending}")} >= {f"{name}.{ending}" for name in NAMES}
+        assert {path.name for path in (suite_directory / "export").glob(f"*.{ending}")} >= {
+            f"{name}.{ending}" for name in NAMES
+        }
 
 
 WRONG = [

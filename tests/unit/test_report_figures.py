@@ -43,7 +43,9 @@ def test_a_point_that_the_tester_limits_is_marked_as_such(tmp_path: Path) -> Non
     assert 'class="warning">84 bytes: limited by the tester, not the DUT: ' in html.page([one])
 
 
-def test_frame_loss_is_plotted_over_the_share_of_the_media_s_maximum(measured: dict[str, Measured], tmp_path: Path) -> None:
+def test_frame_loss_is_plotted_over_the_share_of_the_media_s_maximum(
+    measured: dict[str, Measured], tmp_path: Path
+) -> None:
     chart = chart_of(measured["frame-loss"])
     assert (chart.x_range, chart.y_range) == ((0, 100), (0, 100))
     assert chart.curves[0].x[0] == pytest.approx(100)
@@ -58,7 +60,9 @@ def test_the_path_of_a_search_says_how_each_trial_ended(measured: dict[str, Meas
     line, *dots = chart_of(one, "path-84").curves
     trials = [trial for trial in one.trials() if trial.frame_size == 84]
     assert line.y == tuple(trial.rate_fps for trial in trials)
-    assert {curve.label: len(curve.x) for curve in dots} == {name: sum(trial.outcome == name for trial in trials) for name in ("passed", "failed", "invalid")}
+    assert {curve.label: len(curve.x) for curve in dots} == {
+        name: sum(trial.outcome == name for trial in trials) for name in ("passed", "failed", "invalid")
+    }
     for trial in trials:
         lost = trial.result.worst_loss_ratio
         assert trial.outcome == ("invalid" if trial.result.causes else "failed" if lost else "passed")
@@ -67,7 +71,11 @@ def test_the_path_of_a_search_says_how_each_trial_ended(measured: dict[str, Meas
 def test_delays_are_drawn_as_far_as_they_are_known(measured: dict[str, Measured]) -> None:
     chart = chart_of(measured["latency"], "delays-84")
     assert [mark.label for mark in chart.marks] == ["TL", "WCL"]
-    first = next(event for event in measured["latency"].events if event["event"] == "result" and event["result"]["verdict"] == "valid")
+    first = next(
+        event
+        for event in measured["latency"].events
+        if event["event"] == "result" and event["result"]["verdict"] == "valid"
+    )
     delays = first["result"]["forward"]["delay_us"]
     drawn = set(zip(chart.curves[0].x, chart.curves[0].y, strict=True))
     quantiles = {"min": 0.0, "p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
@@ -81,7 +89,11 @@ def test_a_histogram_has_every_frame_once(measured: dict[str, Measured]) -> None
     for curve in chart.curves:
         assert sum(curve.y) == pytest.approx(100)
     points = measured["pdv"].summary.points  # type: ignore[union-attr]
-    middle = sum(share for end, share in zip(chart.curves[0].x, chart.curves[0].y, strict=True) if end <= points[0].forward["median"].median)  # type: ignore[attr-defined]
+    middle = sum(
+        share
+        for end, share in zip(chart.curves[0].x, chart.curves[0].y, strict=True)
+        if end <= points[0].forward["median"].median
+    )  # type: ignore[attr-defined]
     assert middle == pytest.approx(50, abs=5)
 
 
@@ -99,7 +111,9 @@ MAGIC = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
 
 
 @pytest.mark.parametrize("form", MAGIC)
-def test_a_plot_is_a_file_of_its_format_and_the_same_each_time(form: drawing.Format, measured: dict[str, Measured]) -> None:
+def test_a_plot_is_a_file_of_its_format_and_the_same_each_time(
+    form: drawing.Format, measured: dict[str, Measured]
+) -> None:
     chart = chart_of(measured["pdv"])
     drawn = drawing.write(chart, form)
     assert drawn.startswith(MAGIC[form])
@@ -107,9 +121,15 @@ def test_a_plot_is_a_file_of_its_format_and_the_same_each_time(form: drawing.For
 
 
 def test_what_is_drawn_is_where_the_numbers_are(measured: dict[str, Measured]) -> None:
-    for chart in chart_of(measured["frame-loss"]), chart_of(measured["latency"]), chart_of(measured["throughput"], "path-84"):
+    for chart in (
+        chart_of(measured["frame-loss"]),
+        chart_of(measured["latency"]),
+        chart_of(measured["throughput"], "path-84"),
+    ):
         [axes] = drawing.draw(chart).axes
-        drawn = {line.get_label(): line for line in axes.get_lines()} | {bars.get_label(): bars.lines[0] for bars in axes.containers}
+        drawn = {line.get_label(): line for line in axes.get_lines()} | {
+            bars.get_label(): bars.lines[0] for bars in axes.containers
+        }
         low, high = axes.get_ylim()
         for curve in chart.curves:
             if curve.x:
@@ -119,14 +139,41 @@ def test_what_is_drawn_is_where_the_numbers_are(measured: dict[str, Measured]) -
 
 
 EXTREME = [
-    pytest.param(Chart("", "one point", "x", "y", (Curve("a", (84.0,), (1.0,), ((1.0, 1.0),)),), x_scale="octaves"), id="one point"),
-    pytest.param(Chart("", "nothing", "x", "y", (Curve("a", (1.0, 2.0), (0.0, 0.0)),), x_scale="counts"), id="zeros"),
-    pytest.param(Chart("", "below zero", "x", "y", (Curve("a", (1.0, 2.0), (-1e-9, 1e9)),), x_scale="counts"), id="below zero"),
-    pytest.param(Chart("", "decades", "x", "y", (Curve("a", (1e-6, 1e6), (1e-6, 1e9)),), x_scale="log", y_scale="log"), id="decades"),
     pytest.param(
-        Chart("", "all sizes", "x", "y", tuple(Curve(f"{size} bytes", (84.0, 9216.0), (1.0, size)) for size in range(13)), x_scale="octaves"), id="13 sizes"
+        Chart("", "one point", "x", "y", (Curve("a", (84.0,), (1.0,), ((1.0, 1.0),)),), x_scale="octaves"),
+        id="one point",
     ),
-    pytest.param(Chart("", "quantiles", "x", "y", (Curve("a", (1.0, 2.0), (0.0, 1.0), kind="bundle"),), y_scale="nines", marks=(Mark("TL", 0.5),)), id="nines"),
+    pytest.param(Chart("", "nothing", "x", "y", (Curve("a", (1.0, 2.0), (0.0, 0.0)),), x_scale="counts"), id="zeros"),
+    pytest.param(
+        Chart("", "below zero", "x", "y", (Curve("a", (1.0, 2.0), (-1e-9, 1e9)),), x_scale="counts"), id="below zero"
+    ),
+    pytest.param(
+        Chart("", "decades", "x", "y", (Curve("a", (1e-6, 1e6), (1e-6, 1e9)),), x_scale="log", y_scale="log"),
+        id="decades",
+    ),
+    pytest.param(
+        Chart(
+            "",
+            "all sizes",
+            "x",
+            "y",
+            tuple(Curve(f"{size} bytes", (84.0, 9216.0), (1.0, size)) for size in range(13)),
+            x_scale="octaves",
+        ),
+        id="13 sizes",
+    ),
+    pytest.param(
+        Chart(
+            "",
+            "quantiles",
+            "x",
+            "y",
+            (Curve("a", (1.0, 2.0), (0.0, 1.0), kind="bundle"),),
+            y_scale="nines",
+            marks=(Mark("TL", 0.5),),
+        ),
+        id="nines",
+    ),
 ]
 
 

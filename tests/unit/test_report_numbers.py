@@ -38,7 +38,9 @@ def recorded(directory: Path, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_table_of_results_has_the_same_cells(name: str, suite_directory: Path, measured: dict[str, Measured], page: str) -> None:
+def test_every_table_of_results_has_the_same_cells(
+    name: str, suite_directory: Path, measured: dict[str, Measured], page: str
+) -> None:
     summary = measured[name].summary
     assert summary is not None
     shown = tables.results(summary)
@@ -48,13 +50,18 @@ def test_every_table_of_results_has_the_same_cells(name: str, suite_directory: P
     markdown = export.TABLES[export.Format.MARKDOWN](shown).decode()
     latex = export.TABLES[export.Format.LATEX](shown).decode().replace("\\%", "%").replace(r"\\", "")
     for row in shown.rows:
-        assert list(row) in [[cell.strip() for cell in line.strip("| ").split("|")] for line in markdown.splitlines()] or "" in row
+        assert (
+            list(row) in [[cell.strip() for cell in line.strip("| ").split("|")] for line in markdown.splitlines()]
+            or "" in row
+        )
         assert list(row) in [[cell.strip() for cell in line.split("&")] for line in latex.splitlines()]
         assert all(cell in terminal for cell in row)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_exports_have_every_number_of_the_summary_and_no_other(name: str, suite_directory: Path, measured: dict[str, Measured]) -> None:
+def test_exports_have_every_number_of_the_summary_and_no_other(
+    name: str, suite_directory: Path, measured: dict[str, Measured]
+) -> None:
     points = recorded(suite_directory, name)
     summary = measured[name].summary
     assert summary is not None
@@ -85,24 +92,38 @@ def test_plots_of_results_have_the_summary_s_numbers(name: str, measured: dict[s
     points = [point.model_dump(mode="json") for point in one.summary.points]
     known = set(numbers([points, one.summary.conditions["ranges"]]))
     charts = type(one.summary.points[0]).charts(one.summary.points, one.summary.conditions["ranges"])
-    drawn = {value for chart in charts for curve in chart.curves for value in (*curve.y, *(end for bar in curve.bars for end in bar))}
+    drawn = {
+        value
+        for chart in charts
+        for curve in chart.curves
+        for value in (*curve.y, *(end for bar in curve.bars for end in bar))
+    }
     assert drawn
     assert drawn <= known | {value * 100 for value in known}
-    medians = {point[1] for point in environments.flat(points) if point[0].endswith(".median") and "conditional" not in point[0]}
+    medians = {
+        point[1]
+        for point in environments.flat(points)
+        if point[0].endswith(".median") and "conditional" not in point[0]
+    }
     if name in ("throughput", "latency", "ipdv"):
         assert medians <= drawn
 
 
 @pytest.mark.parametrize("name", [definition.name for definition in procedures.ALL])
 def test_every_procedure_says_the_same_everywhere(name: str, tmp_path: Path) -> None:
-    """Page, tables, terminal, exports, JSON and objects of one directory; also where it stands alone."""
+    """Page, tables, terminal, exports, JSON and objects of one directory; also where it stands
+    alone."""
     dut = SimulatedDut(capacity_fps=54_321, jitter_us=30, outage_s=(1.2, 1.6) if name == "reset" else None)
     summary = measure(SimulatedTester(dut), simulated_run.a_plan(name), tmp_path, name)
     [one] = results.read(tmp_path).measured
     assert one.summary == summary
     assert all(point.has_number for point in summary.points)
     known = set(numbers([point.model_dump(mode="json") for point in summary.points]))
-    assert json.loads((tmp_path / "summary.json").read_text()) == json.loads(dutperf("show", tmp_path, "--json").stdout) == summary.model_dump(mode="json")
+    assert (
+        json.loads((tmp_path / "summary.json").read_text())
+        == json.loads(dutperf("show", tmp_path, "--json").stdout)
+        == summary.model_dump(mode="json")
+    )
     assert dutperf("report", tmp_path).exit_code == 0
     shown = tables.results(summary)
     assert tables_of((tmp_path / REPORT).read_text())[f"Results of {name}"] == cells(shown)
@@ -129,12 +150,16 @@ def test_the_report_and_the_summary_know_the_same_deviations(page: str, measured
 
 
 def test_show_says_what_the_summaries_say(suite_directory: Path) -> None:
-    assert json.loads(dutperf("show", suite_directory, "--json").stdout) == json.loads((suite_directory / "summary.json").read_text())
+    assert json.loads(dutperf("show", suite_directory, "--json").stdout) == json.loads(
+        (suite_directory / "summary.json").read_text()
+    )
     one = dutperf("show", suite_directory / "pdv", "--json").stdout
     assert json.loads(one) == json.loads((suite_directory / "pdv" / "summary.json").read_text())
 
 
-def test_every_trial_stands_in_the_report_and_in_the_export(suite_directory: Path, measured: dict[str, Measured], page: str) -> None:
+def test_every_trial_stands_in_the_report_and_in_the_export(
+    suite_directory: Path, measured: dict[str, Measured], page: str
+) -> None:
     in_page = tables_of(page)
     dutperf("export", suite_directory, "--trials")
     for name, one in measured.items():
@@ -143,14 +168,18 @@ def test_every_trial_stands_in_the_report_and_in_the_export(suite_directory: Pat
         assert [trial.result.verdict for trial in done] == [event["result"]["verdict"] for event in in_journal]
         assert len(in_page[f"Trials of {name}"]) == len(done) + 1
         exported = list(csv.DictReader((suite_directory / "export" / f"{name}-trials.csv").open()))
-        assert [int(row["forward.lost"]) for row in exported] == [event["result"]["forward"]["lost"] for event in in_journal]
+        assert [int(row["forward.lost"]) for row in exported] == [
+            event["result"]["forward"]["lost"] for event in in_journal
+        ]
         assert [row["verdict"] for row in exported] == [event["result"]["verdict"] for event in in_journal]
     assert any(trial.outcome == "invalid" for one in measured.values() for trial in one.trials())
 
 
 flat_json = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1, max_size=2), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1, max_size=2), inner, max_size=3)
+    ),
     max_leaves=12,
 )
 

@@ -25,8 +25,11 @@ from plans import Log, Resets, measure, plan
 RATE_FPS = 20_000
 
 
-def reset(dut: SimulatedDut, out: Path, limits: SimulatedLimits | None = None, **conditions: Any) -> tuple[Resets, TimesPoint, Summary]:
-    """Two trials of 30 s at 20,000 frames/s with a reset after 10 s, unless ``conditions`` say otherwise."""
+def reset(
+    dut: SimulatedDut, out: Path, limits: SimulatedLimits | None = None, **conditions: Any
+) -> tuple[Resets, TimesPoint, Summary]:
+    """Two trials of 30 s at 20,000 frames/s with a reset after 10 s, unless ``conditions`` say
+    otherwise."""
     chosen = plan(**{"rate": Rate.parse("20k"), "repetitions": 2, "duration_s": 30} | conditions)
     summary = measure(SimulatedTester(dut, limits or SimulatedLimits()), chosen, out, "reset")
     [point] = summary.points
@@ -36,11 +39,14 @@ def reset(dut: SimulatedDut, out: Path, limits: SimulatedLimits | None = None, *
 
 
 def test_the_truth_comes_out(tmp_path: Path) -> None:
-    """200 DUTs: outages of 11 ms to 15 s at random; by silence at most two frames' intervals too long, by loss at most one wrong."""
+    """200 DUTs: outages of 11 ms to 15 s at random; by silence at most two frames' intervals too
+    long, by loss at most one wrong."""
     random = np.random.default_rng(2)
     for index in range(200):
         from_s, outage_s = float(random.uniform(10, 14)), float(10 ** random.uniform(np.log10(0.011), np.log10(15)))
-        _, point, _ = reset(SimulatedDut(outage_s=(from_s, from_s + outage_s)), tmp_path / str(index), repetitions=1, seed=index)
+        _, point, _ = reset(
+            SimulatedDut(outage_s=(from_s, from_s + outage_s)), tmp_path / str(index), repetitions=1, seed=index
+        )
         for times in (point.forward, point.reverse):
             assert times is not None, point.message
             assert outage_s <= times["silence"].median + 1e-9 <= outage_s + 2 / RATE_FPS
@@ -56,7 +62,12 @@ def test_each_trial_resets_the_dut_once(tmp_path: Path) -> None:
 
 NO_TIME: list[tuple[str, SimulatedDut, str, str]] = [
     ("nothing happens", SimulatedDut(), "not_caused", "nothing seems to have happened"),
-    ("shorter than can be told", SimulatedDut(outage_s=(11, 11.009)), "not_caused", "no silence was longer than 0.01 s"),
+    (
+        "shorter than can be told",
+        SimulatedDut(outage_s=(11, 11.009)),
+        "not_caused",
+        "no silence was longer than 0.01 s",
+    ),
     ("before the reset", SimulatedDut(outage_s=(3, 5)), "not_caused", "the longest silence was before the reset"),
     ("it stays away", SimulatedDut(outage_s=(11, 99)), "not_over", "forwarding had not resumed when the trial ended"),
     ("it was away before", SimulatedDut(outage_s=(0, 12)), "not_over", "nothing came through before the reset"),
@@ -67,7 +78,9 @@ NO_TIME: list[tuple[str, SimulatedDut, str, str]] = [
 def test_where_there_is_no_time_it_is_said_why(dut: SimulatedDut, outcome: str, words: str, tmp_path: Path) -> None:
     _, point, _ = reset(dut, tmp_path)
     assert not point.has_number
-    repetitions = 1 if outcome == "not_over" else 2  # one that is not over takes the figures away: another one would be for nothing
+    repetitions = (
+        1 if outcome == "not_over" else 2
+    )  # one that is not over takes the figures away: another one would be for nothing
     assert point.outcomes["forward"][outcome] == point.outcomes["reverse"][outcome] == point.repetitions == repetitions
     assert words in point.message
 
@@ -83,11 +96,21 @@ def test_deviations(tmp_path: Path) -> None:
     clauses = [deviation.clause for deviation in summary.deviations]
     assert "RFC 8219 section 5.1.1" not in clauses
     assert not any(deviation.text.startswith("measured with frames of") for deviation in summary.deviations)
-    larger = measure(SimulatedTester(), plan(rate=Rate.parse("20k"), repetitions=1, duration_s=30, frame_sizes=(84, 128)), tmp_path / "larger", "reset")
-    assert any(deviation.text == "measured with frames of 128 bytes, not of the smallest size, 84" for deviation in larger.deviations)
+    larger = measure(
+        SimulatedTester(),
+        plan(rate=Rate.parse("20k"), repetitions=1, duration_s=30, frame_sizes=(84, 128)),
+        tmp_path / "larger",
+        "reset",
+    )
+    assert any(
+        deviation.text == "measured with frames of 128 bytes, not of the smallest size, 84"
+        for deviation in larger.deviations
+    )
 
 
-@pytest.mark.parametrize(("conditions", "option"), [({"reset_after_s": 28.5}, "reset_after_s"), ({"rate": None}, "rate")])
+@pytest.mark.parametrize(
+    ("conditions", "option"), [({"reset_after_s": 28.5}, "reset_after_s"), ({"rate": None}, "rate")]
+)
 def test_what_cannot_be_measured_names_its_option(conditions: dict[str, Any], option: str, tmp_path: Path) -> None:
     with pytest.raises(PlanError) as caught:
         reset(SimulatedDut(), tmp_path, **conditions)
@@ -100,7 +123,7 @@ def test_without_a_command_there_is_nothing_to_measure() -> None:
         procedures.find("reset").make(replace(plan(rate=Rate.parse("1k"), duration_s=30), dut_reset=None))
 
 
-# --- what is started during a trial ----------------------------------------------------------------------------------------------------------
+# --- what is started during a trial ---------------------------------------------------------------
 
 
 class Fails(Resets):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that was cut off at any moment goes on, measures nothing twice, and ends as it would have ended."""
+"""A run that was cut off at any moment goes on, measures nothing twice, and ends as it would have
+ended."""
 
 from __future__ import annotations
 
@@ -62,7 +63,11 @@ def kinds(directory: Path) -> list[str]:
 def course(directory: Path) -> list[journal.Event]:
     """The events that a procedure comes past, without their times."""
     events = [{name: value for name, value in event.items() if name != "time"} for event in journal.read(directory)]
-    return [event for event in events if event["event"] in ("result", "search", "rate", "series", "delays", "recovery", "reset")]
+    return [
+        event
+        for event in events
+        if event["event"] in ("result", "search", "rate", "series", "delays", "recovery", "reset")
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +123,10 @@ def test_killed_at_any_moment_it_ends_with_the_same_summary(name: str, tmp_path:
                 (directory / JOURNAL).unlink()  # killed before it began: there is nothing to go on with
         assert course(directory) == course(whole)
         assert timeless(write_summary(directory)) == timeless(write_summary(whole))
-        assert json.loads((directory / SUMMARY).read_text())["points"] == json.loads((whole / SUMMARY).read_text())["points"]
+        assert (
+            json.loads((directory / SUMMARY).read_text())["points"]
+            == json.loads((whole / SUMMARY).read_text())["points"]
+        )
 
 
 def test_every_procedure_has_a_run_here() -> None:
@@ -136,7 +144,10 @@ def test_every_procedure_goes_on_from_any_event_with_the_conditions_in_its_journ
         assert course(directory) == expected
 
 
-DECIDING = [{"search": "mlr", "goals": (0.0, 0.005), "max_rate": Rate.parse("70k"), "repetitions": 2}, {"repetitions": Auto(minimum=6, maximum=8)}]
+DECIDING = [
+    {"search": "mlr", "goals": (0.0, 0.005), "max_rate": Rate.parse("70k"), "repetitions": 2},
+    {"repetitions": Auto(minimum=6, maximum=8)},
+]
 
 
 @pytest.mark.parametrize("conditions", DECIDING, ids=["MLRsearch", "auto"])
@@ -169,7 +180,9 @@ def test_what_the_dut_counted_stays_with_its_trial(tmp_path: Path) -> None:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.floats(0, 1), again=st.floats(0, 1))
-def test_a_journal_that_ends_at_any_byte_goes_on(whole: Path, tmp_path_factory: pytest.TempPathFactory, share: float, again: float) -> None:
+def test_a_journal_that_ends_at_any_byte_goes_on(
+    whole: Path, tmp_path_factory: pytest.TempPathFactory, share: float, again: float
+) -> None:
     first = (whole / JOURNAL).read_bytes().index(b"\n") + 1
     once = cut(whole, tmp_path_factory.mktemp("cut"), first + round(share * (journal_size(whole) - first)))
     finished = kinds(once).count("result")
@@ -263,7 +276,7 @@ def test_a_run_that_goes_on_elsewhere_says_so(tmp_path: Path, monkeypatch: pytes
     assert re.search(r"resumed at \S+ on another host kernel: \S+ before, 9\.9\.9 from then on", said)
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------------------------------
+# --- what is refused ------------------------------------------------------------------------------
 
 
 def refusal(directory: Path, **conditions: Any) -> str:
@@ -278,7 +291,9 @@ def refusal(directory: Path, **conditions: Any) -> str:
 def rewritten(whole: Path, directory: Path, **changes: Any) -> Path:
     """The beginning of a run, with another plan."""
     lines = (whole / JOURNAL).read_bytes().splitlines(keepends=True)
-    (directory / JOURNAL).write_bytes(json.dumps(json.loads(lines[0]) | changes).encode() + b"\n" + b"".join(lines[1:21]))
+    (directory / JOURNAL).write_bytes(
+        json.dumps(json.loads(lines[0]) | changes).encode() + b"\n" + b"".join(lines[1:21])
+    )
     return directory
 
 
@@ -301,11 +316,15 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changes", "words"), REFUSED)
 def test_another_set_up_or_version(changes: dict[str, Any], words: str, whole: Path, tmp_path: Path) -> None:
-    assert words in refusal(rewritten(whole, tmp_path, **changes), frame_sizes=(84, 128), repetitions=5, duration_s=0.5, seed=3)
+    assert words in refusal(
+        rewritten(whole, tmp_path, **changes), frame_sizes=(84, 128), repetitions=5, duration_s=0.5, seed=3
+    )
 
 
 def test_other_conditions(whole: Path, tmp_path: Path) -> None:
-    assert "other values of conditions" in refusal(rewritten(whole, tmp_path), frame_sizes=(84, 128), repetitions=5, duration_s=0.5, seed=4)
+    assert "other values of conditions" in refusal(
+        rewritten(whole, tmp_path), frame_sizes=(84, 128), repetitions=5, duration_s=0.5, seed=4
+    )
 
 
 def test_a_procedure_that_takes_another_course(whole: Path, tmp_path: Path) -> None:
@@ -328,15 +347,20 @@ def test_a_complete_run_is_known(whole: Path) -> None:
         assert recorded.is_complete
 
 
-# --- a full disk -----------------------------------------------------------------------------------------------------------------------------
+# --- a full disk ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("room", [5_000, 17_000, 17_001, 30_123, 52_345])
 def test_a_disk_that_fills_up_leaves_a_journal_that_goes_on(room: int, whole: Path, tmp_path: Path) -> None:
     """No file of the process may grow beyond ``room`` bytes."""
-    limited = f"import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room})); sys.argv = sys.argv[1:]; "
+    limited = (
+        f"import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room})); sys.argv ="
+        " sys.argv[1:]; "
+    )
     limited += "runpy.run_path(sys.argv[0], run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", limited, *command(tmp_path / "run")[1:]], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", limited, *command(tmp_path / "run")[1:]], capture_output=True, text=True, check=False
+    )
     assert "WriteError: cannot write" in done.stderr.splitlines()[-1]
     written = (tmp_path / "run" / JOURNAL).read_bytes()
     assert written.endswith(b"\n")

@@ -24,7 +24,9 @@ QUICK = "duration: 0.01, drain: 0, repetitions: 2"
 def setup(tmp_path: Path) -> Path:
     sides = {"left": "198.18.0.2/24", "right": "198.19.0.2/24"}
     ports = {side: {"port": "null", "version": 4, "ipv4": address} for side, address in sides.items()}
-    (tmp_path / "setup.yaml").write_text(yaml.safe_dump({"engine": {"command": [sys.executable, fake_engine.__file__, "Engine"]}, **ports}))
+    (tmp_path / "setup.yaml").write_text(
+        yaml.safe_dump({"engine": {"command": [sys.executable, fake_engine.__file__, "Engine"]}, **ports})
+    )
     return tmp_path
 
 
@@ -52,8 +54,18 @@ def test_a_plan_becomes_conditions(setup: Path) -> None:
     ]
     latency, throughput, loss = (planned.wanted[index][1] for index in (0, 2, 4))
     assert {one.frame_sizes for one in (latency, throughput, loss)} == {(64, 128)}
-    assert (latency.duration_s, latency.drain_s, latency.repetitions, latency.tags, latency.tag_after_s) == (0.2, 0, 2, 10, 0.1)
-    assert (throughput.duration_s, throughput.max_rate, throughput.initial_rate) == (0.01, Rate.parse("8k"), Rate.parse("1000"))
+    assert (latency.duration_s, latency.drain_s, latency.repetitions, latency.tags, latency.tag_after_s) == (
+        0.2,
+        0,
+        2,
+        10,
+        0.1,
+    )
+    assert (throughput.duration_s, throughput.max_rate, throughput.initial_rate) == (
+        0.01,
+        Rate.parse("8k"),
+        Rate.parse("1000"),
+    )
     assert (loss.rates, loss.repetitions) == ((Rate.parse("1000"), Rate.parse("3k")), 1)
 
 
@@ -66,15 +78,22 @@ def test_a_plan_says_how_many_queues(setup: Path) -> None:
 
 
 def test_a_plan_says_what_help_of_hardware_is_used(setup: Path) -> None:
-    planned = plan_file.load(plan(setup, "config: setup.yaml\nhardware: [receive_timestamps]\nprocedures: {throughput: }"))
+    planned = plan_file.load(
+        plan(setup, "config: setup.yaml\nhardware: [receive_timestamps]\nprocedures: {throughput: }")
+    )
     with planned.source.setup(1522) as made:
         assert made.engine.hardware == ("receive_timestamps",)
 
 
 def test_a_procedure_without_options_has_those_of_its_clause(setup: Path) -> None:
-    planned = plan_file.load(plan(setup, "lab: tayga-siit\nlab-options: {max_frame_size: 1600}\nprocedures: {latency: , pdv: }"))
+    planned = plan_file.load(
+        plan(setup, "lab: tayga-siit\nlab-options: {max_frame_size: 1600}\nprocedures: {latency: , pdv: }")
+    )
     assert (planned.source.lab, planned.source.lab_options) == ("tayga-siit", {"max_frame_size": "1600"})
-    assert [conditions for _, conditions in planned.wanted] == [options.conditions(None, "2:2", duration_s=120.0), options.conditions(None, "2:2")]
+    assert [conditions for _, conditions in planned.wanted] == [
+        options.conditions(None, "2:2", duration_s=120.0),
+        options.conditions(None, "2:2"),
+    ]
 
 
 MIXES = [("2:1", [(2, 1)]), ("[2:2, 10:9]", [(2, 2), (10, 9)]), ("rfc8219", [(2, 2), (10, 9), (2, 1), (10, 1)])]
@@ -93,7 +112,9 @@ def test_what_stands_under_all_is_for_procedures_that_have_it(setup: Path) -> No
 
 
 def test_the_frame_sizes_of_a_standard(setup: Path) -> None:
-    [(_, conditions)] = plan_file.load(plan(setup, "lab: tayga-siit\nprocedures: {throughput: {frame-sizes: rfc8219}}")).wanted
+    [(_, conditions)] = plan_file.load(
+        plan(setup, "lab: tayga-siit\nprocedures: {throughput: {frame-sizes: rfc8219}}")
+    ).wanted
     assert (conditions.series, conditions.sizes_are_given) == ("rfc8219", False)
     assert FRAME_SIZE_SERIES["rfc8219"] == (64, 128, 256, 512, 768, 1024, 1280, 1518)
 
@@ -114,17 +135,38 @@ WRONG = [
     ("lab: a\nprocedures:\n  pdv: {tags: 5}", "line 3: procedures.pdv.tags: unknown key; here may stand"),
     ("lab: a\nall: {tagz: 5}\nprocedures: {latency: }", "line 2: all.tagz: unknown key; did you mean tags?"),
     ("lab: a\nall: {step: 5%}\nprocedures: {latency: }", "line 2: all.step: unknown key; here may stand"),
-    ("lab: a\nall: {duration: 0}\nprocedures: {latency: }", "line 2: all.duration: should be greater than or equal to 0.001"),
-    ("lab: a\nall: {duration: 9}\nprocedures:\n  latency:\n    duration: long", "line 5: procedures.latency.duration: should be a valid number"),
+    (
+        "lab: a\nall: {duration: 0}\nprocedures: {latency: }",
+        "line 2: all.duration: should be greater than or equal to 0.001",
+    ),
+    (
+        "lab: a\nall: {duration: 9}\nprocedures:\n  latency:\n    duration: long",
+        "line 5: procedures.latency.duration: should be a valid number",
+    ),
     ("lab: a\nprocedures:\n  latency: {rate: fast}", "line 3: procedures.latency.rate: 'fast' is no rate"),
     ("lab: a\nprocedures:\n  latency: {rate: [1, 2]}", "line 3: procedures.latency.rate: has one value, no list"),
-    ("lab: a\nprocedures:\n  latency: {rate: {a: 1}}", "line 3: procedures.latency.rate: is neither a number nor a text"),
+    (
+        "lab: a\nprocedures:\n  latency: {rate: {a: 1}}",
+        "line 3: procedures.latency.rate: is neither a number nor a text",
+    ),
     ("lab: a\nprocedures:\n  latency: {from: nowhere}", "line 3: procedures.latency.from: "),
-    ("lab: a\nprocedures:\n  latency: {frame-size: [64, 64]}", "line 3: procedures.latency.frame-size: the same size twice"),
-    ("lab: a\nprocedures:\n  latency: {frame-sizes: rfc1}", "'rfc1' is no frame size in bytes, and not one of the series rfc2544"),
+    (
+        "lab: a\nprocedures:\n  latency: {frame-size: [64, 64]}",
+        "line 3: procedures.latency.frame-size: the same size twice",
+    ),
+    (
+        "lab: a\nprocedures:\n  latency: {frame-sizes: rfc1}",
+        "'rfc1' is no frame size in bytes, and not one of the series rfc2544",
+    ),
     ("lab: a\nprocedures:\n  latency: {networks: [1, 1]}", "line 3: procedures.latency.networks: the same twice"),
-    ("lab: a\nprocedures:\n  latency: {networks: few}", "line 3: procedures.latency.networks: 'few' is no number of networks"),
-    ("lab: a\nprocedures:\n  latency: {foreground: [2:1, 4:2]}", "line 3: procedures.latency.foreground: the same twice"),
+    (
+        "lab: a\nprocedures:\n  latency: {networks: few}",
+        "line 3: procedures.latency.networks: 'few' is no number of networks",
+    ),
+    (
+        "lab: a\nprocedures:\n  latency: {foreground: [2:1, 4:2]}",
+        "line 3: procedures.latency.foreground: the same twice",
+    ),
     ("lab: a\nlab: b", "line 2: lab: stands there twice"),
     ("lab: [", "is no YAML"),
 ]
@@ -147,7 +189,11 @@ def test_the_plan_in_the_documentation_is_one(tmp_path: Path) -> None:
 
 def test_a_plan_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     result = dutperf("run", tmp_path / "none.yaml")
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"dutperf: cannot read {tmp_path / 'none.yaml'}: No such file or directory\n")
+    assert (result.exit_code, result.stdout, result.stderr) == (
+        2,
+        "",
+        f"dutperf: cannot read {tmp_path / 'none.yaml'}: No such file or directory\n",
+    )
 
 
 RUNS = [f"{name}{mix}" for mix in ("", "-networks256") for name in ("throughput", "latency", "frame-loss")]
@@ -198,15 +244,27 @@ def test_latency_without_a_rate_measures_the_throughput_first(setup: Path) -> No
     assert (out / "throughput" / "summary.json").exists()
     assert "measurement 2 of 2: latency" in result.stderr
     assert "packet" not in result.stdout
-    after = dutperf("pdv", "--config", setup / "setup.yaml", *quick[:6], "--from", out, "--out", setup / "pdv", "--json")
+    after = dutperf(
+        "pdv", "--config", setup / "setup.yaml", *quick[:6], "--from", out, "--out", setup / "pdv", "--json"
+    )
     assert after.exit_code == 0, after.stderr
-    [point], [found] = json.loads(after.stdout)["points"], json.loads((out / "throughput" / "summary.json").read_text())["points"]
+    [point], [found] = (
+        json.loads(after.stdout)["points"],
+        json.loads((out / "throughput" / "summary.json").read_text())["points"],
+    )
     assert point["rate_fps"] == found["throughput_fps"]["median"]
 
 
 def test_several_mixes_of_one_procedure_are_a_suite(setup: Path) -> None:
     out = setup / "out"
     quick = ("--duration", "0.01", "--drain", "0", "--repetitions", "1")
-    result = dutperf("frame-loss", "--config", setup / "setup.yaml", *quick, "--rates", "1000", "--networks", "1,16", "--out", out)
+    result = dutperf(
+        "frame-loss", "--config", setup / "setup.yaml", *quick, "--rates", "1000", "--networks", "1,16", "--out", out
+    )
     assert result.exit_code == 0, result.stderr
-    assert sorted(path.name for path in out.iterdir()) == ["frame-loss", "frame-loss-networks16", "suite.json", "summary.json"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "frame-loss",
+        "frame-loss-networks16",
+        "suite.json",
+        "summary.json",
+    ]

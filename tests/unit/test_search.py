@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Binary search: ends whatever happens, finds the truth within its resolution, and never names a rate that did not pass."""
+"""Binary search: ends whatever happens, finds the truth within its resolution, and never names a
+rate that did not pass."""
 
 from __future__ import annotations
 
@@ -16,9 +17,13 @@ from dutperf.search.binary import HIGHEST_FPS, BinarySearch, Bounds, BoundsError
 
 P, F, S, U = Outcome.PASSED, Outcome.FAILED, Outcome.SILENT, Outcome.UNMEASURABLE
 MOST_TRIALS = 500
-"""More than any search needs: up to four times doubling, halving and bisecting over 30 bits, each load followed by a probe."""
+"""More than any search needs: up to four times doubling, halving and bisecting over 30 bits, each
+load followed by a probe."""
 
-resolutions = st.one_of(st.integers(1, 100_000).map(lambda fps: Resolution(fps=fps)), st.floats(0.0001, 0.2).map(lambda share: Resolution(share=share)))
+resolutions = st.one_of(
+    st.integers(1, 100_000).map(lambda fps: Resolution(fps=fps)),
+    st.floats(0.0001, 0.2).map(lambda share: Resolution(share=share)),
+)
 rates = st.integers(1, HIGHEST_FPS)
 places = st.none() | st.builds(Near, rates, st.just(0) | rates)
 """Where a search may begin, once in its range."""
@@ -29,7 +34,13 @@ def bounds(draw: st.DrawFn) -> Bounds:
     ends = sorted((draw(rates), draw(rates)))
     minimum, maximum = draw(st.sampled_from([(None, None), (ends[0], None), (None, ends[1]), (ends[0], ends[1])]))
     initial = draw(st.one_of(st.none(), st.integers(minimum or 1, maximum or HIGHEST_FPS)))
-    return Bounds(draw(resolutions), minimum_fps=minimum, maximum_fps=maximum, initial_fps=initial, maximum_is_media=draw(st.booleans()))
+    return Bounds(
+        draw(resolutions),
+        minimum_fps=minimum,
+        maximum_fps=maximum,
+        initial_fps=initial,
+        maximum_is_media=draw(st.booleans()),
+    )
 
 
 def search(limits: Bounds, measure: Callable[[int], Outcome], near: Near | None = None) -> Found:
@@ -51,8 +62,15 @@ def capable_of(truth_fps: int) -> Callable[[int], Outcome]:
     return lambda rate_fps: P if rate_fps <= truth_fps else F
 
 
-@given(limits=bounds(), outcomes=st.lists(st.sampled_from(Outcome), max_size=MOST_TRIALS), last=st.sampled_from(Outcome), near=places)
-def test_ends_for_any_outcomes_with_a_rate_that_passed(limits: Bounds, outcomes: list[Outcome], last: Outcome, near: Near | None) -> None:
+@given(
+    limits=bounds(),
+    outcomes=st.lists(st.sampled_from(Outcome), max_size=MOST_TRIALS),
+    last=st.sampled_from(Outcome),
+    near=places,
+)
+def test_ends_for_any_outcomes_with_a_rate_that_passed(
+    limits: Bounds, outcomes: list[Outcome], last: Outcome, near: Near | None
+) -> None:
     found = told(limits, chain(outcomes, repeat(last)), near)
     passed = {rate for rate, outcome in found.loads if outcome is P}
     assert found.value_fps is None or found.value_fps in passed
@@ -102,38 +120,225 @@ def test_a_dut_that_dies_has_no_value(limits: Bounds, truth_fps: int, trials: in
 FINE = Resolution(fps=100)
 TABLE = [
     # what it is, bounds, where to begin, outcomes, rates expected, value, limited by
-    ("the initial rate is the maximum and passes", Bounds(FINE, maximum_fps=5000, initial_fps=5000), None, [P], [5000], 5000, LimitedBy.RANGE),
-    ("no initial rate: the media's maximum first", Bounds(FINE, maximum_fps=5000, maximum_is_media=True), None, [P], [5000], 5000, LimitedBy.MEDIA),
-    ("the initial rate passes below the maximum", Bounds(FINE, maximum_fps=5000, initial_fps=3000), None, [P, P], [3000, 5000], 5000, LimitedBy.RANGE),
-    ("doubles, then bisects", Bounds(Resolution(fps=500)), None, [P, P, F, P, F], [1000, 2000, 4000, 3000, 3500], 3000, LimitedBy.DUT),
-    ("doubles from the minimum", Bounds(Resolution(fps=2000), minimum_fps=3000), None, [P, F, P], [3000, 6000, 4500], 4500, LimitedBy.DUT),
-    ("halves, then bisects", Bounds(Resolution(fps=125)), None, [F, F, P, F], [1000, 500, 250, 375], 250, LimitedBy.DUT),
+    (
+        "the initial rate is the maximum and passes",
+        Bounds(FINE, maximum_fps=5000, initial_fps=5000),
+        None,
+        [P],
+        [5000],
+        5000,
+        LimitedBy.RANGE,
+    ),
+    (
+        "no initial rate: the media's maximum first",
+        Bounds(FINE, maximum_fps=5000, maximum_is_media=True),
+        None,
+        [P],
+        [5000],
+        5000,
+        LimitedBy.MEDIA,
+    ),
+    (
+        "the initial rate passes below the maximum",
+        Bounds(FINE, maximum_fps=5000, initial_fps=3000),
+        None,
+        [P, P],
+        [3000, 5000],
+        5000,
+        LimitedBy.RANGE,
+    ),
+    (
+        "doubles, then bisects",
+        Bounds(Resolution(fps=500)),
+        None,
+        [P, P, F, P, F],
+        [1000, 2000, 4000, 3000, 3500],
+        3000,
+        LimitedBy.DUT,
+    ),
+    (
+        "doubles from the minimum",
+        Bounds(Resolution(fps=2000), minimum_fps=3000),
+        None,
+        [P, F, P],
+        [3000, 6000, 4500],
+        4500,
+        LimitedBy.DUT,
+    ),
+    (
+        "halves, then bisects",
+        Bounds(Resolution(fps=125)),
+        None,
+        [F, F, P, F],
+        [1000, 500, 250, 375],
+        250,
+        LimitedBy.DUT,
+    ),
     ("the user's minimum fails", Bounds(FINE, minimum_fps=600), None, [F, F], [1000, 600], None, LimitedBy.RANGE),
     ("nothing passes at all", Bounds(FINE), None, [F] * 8, [1000, 500, 250, 125, 62, 31, 15, 10], None, LimitedBy.DUT),
-    ("the minimum cannot be measured", Bounds(FINE, minimum_fps=600), None, [U] * 3, [1000, 600, 600], None, LimitedBy.TESTER),
-    ("beyond the tester's reach", Bounds(Resolution(fps=1000)), None, [P, P, U, U, U], [1000, 2000, 4000, 3000, 3000], 2000, LimitedBy.TESTER),
-    ("bad luck, then fails", Bounds(Resolution(fps=1000)), None, [P, P, U, U, F], [1000, 2000, 4000, 3000, 3000], 2000, LimitedBy.DUT),
-    ("bad luck, then passes", Bounds(Resolution(fps=1000)), None, [P, P, U, U, P, F], [1000, 2000, 4000, 3000, 3000, 4000], 3000, LimitedBy.DUT),
-    ("bad luck, a failure above", Bounds(Resolution(fps=500)), None, [P, F, U, P], [1000, 2000, 1500, 1500], 1500, LimitedBy.DUT),
-    ("fails below what cannot be measured", Bounds(Resolution(fps=1000)), None, [P, P, U, F], [1000, 2000, 4000, 3000], 2000, LimitedBy.DUT),
+    (
+        "the minimum cannot be measured",
+        Bounds(FINE, minimum_fps=600),
+        None,
+        [U] * 3,
+        [1000, 600, 600],
+        None,
+        LimitedBy.TESTER,
+    ),
+    (
+        "beyond the tester's reach",
+        Bounds(Resolution(fps=1000)),
+        None,
+        [P, P, U, U, U],
+        [1000, 2000, 4000, 3000, 3000],
+        2000,
+        LimitedBy.TESTER,
+    ),
+    (
+        "bad luck, then fails",
+        Bounds(Resolution(fps=1000)),
+        None,
+        [P, P, U, U, F],
+        [1000, 2000, 4000, 3000, 3000],
+        2000,
+        LimitedBy.DUT,
+    ),
+    (
+        "bad luck, then passes",
+        Bounds(Resolution(fps=1000)),
+        None,
+        [P, P, U, U, P, F],
+        [1000, 2000, 4000, 3000, 3000, 4000],
+        3000,
+        LimitedBy.DUT,
+    ),
+    (
+        "bad luck, a failure above",
+        Bounds(Resolution(fps=500)),
+        None,
+        [P, F, U, P],
+        [1000, 2000, 1500, 1500],
+        1500,
+        LimitedBy.DUT,
+    ),
+    (
+        "fails below what cannot be measured",
+        Bounds(Resolution(fps=1000)),
+        None,
+        [P, P, U, F],
+        [1000, 2000, 4000, 3000],
+        2000,
+        LimitedBy.DUT,
+    ),
     ("near: passes, next step fails", Bounds(FINE), Near(7000, 100), [P, F], [7000, 7100], 7000, LimitedBy.DUT),
-    ("near: steps upwards double", Bounds(FINE), Near(7000, 100), [P, P, P, F, P, F], [7000, 7100, 7300, 7700, 7500, 7600], 7500, LimitedBy.DUT),
-    ("near: steps downwards double", Bounds(FINE), Near(7000, 100), [F, F, F, P, F, F], [7000, 6900, 6700, 6300, 6500, 6400], 6300, LimitedBy.DUT),
-    ("near: wide steps, then bisects", Bounds(FINE), Near(7000, 400), [F, P, P, F], [7000, 6600, 6800, 6900], 6800, LimitedBy.DUT),
-    ("near: a step beyond the range", Bounds(FINE, maximum_fps=7100), Near(7000, 400), [P, P], [7000, 7100], 7100, LimitedBy.RANGE),
-    ("begins elsewhere, halves, bisects", Bounds(Resolution(fps=125)), Near(900), [F, F, P, F], [900, 450, 225, 337], 225, LimitedBy.DUT),
+    (
+        "near: steps upwards double",
+        Bounds(FINE),
+        Near(7000, 100),
+        [P, P, P, F, P, F],
+        [7000, 7100, 7300, 7700, 7500, 7600],
+        7500,
+        LimitedBy.DUT,
+    ),
+    (
+        "near: steps downwards double",
+        Bounds(FINE),
+        Near(7000, 100),
+        [F, F, F, P, F, F],
+        [7000, 6900, 6700, 6300, 6500, 6400],
+        6300,
+        LimitedBy.DUT,
+    ),
+    (
+        "near: wide steps, then bisects",
+        Bounds(FINE),
+        Near(7000, 400),
+        [F, P, P, F],
+        [7000, 6600, 6800, 6900],
+        6800,
+        LimitedBy.DUT,
+    ),
+    (
+        "near: a step beyond the range",
+        Bounds(FINE, maximum_fps=7100),
+        Near(7000, 400),
+        [P, P],
+        [7000, 7100],
+        7100,
+        LimitedBy.RANGE,
+    ),
+    (
+        "begins elsewhere, halves, bisects",
+        Bounds(Resolution(fps=125)),
+        Near(900),
+        [F, F, P, F],
+        [900, 450, 225, 337],
+        225,
+        LimitedBy.DUT,
+    ),
     ("silent at once, silent at the lowest rate", Bounds(FINE), None, [S, S], [1000, 10], None, LimitedBy.DUT),
-    ("silent at the lowest rate: once more", Bounds(FINE, minimum_fps=1000), None, [S, S], [1000, 1000], None, LimitedBy.DUT),
-    ("silent when overloaded, but alive", Bounds(Resolution(fps=500)), None, [S, P, P], [1000, 10, 505], 505, LimitedBy.DUT),
-    ("silent, then alive at the same rate", Bounds(FINE, minimum_fps=1000), None, [S, P], [1000, 1000], None, LimitedBy.RANGE),
-    ("silent, and the lowest rate fails", Bounds(FINE, minimum_fps=10), None, [S, F], [1000, 10], None, LimitedBy.RANGE),
-    ("silent, a sign of life cannot be measured", Bounds(Resolution(fps=500)), None, [S, U, P], [1000, 10, 500], 500, LimitedBy.DUT),
+    (
+        "silent at the lowest rate: once more",
+        Bounds(FINE, minimum_fps=1000),
+        None,
+        [S, S],
+        [1000, 1000],
+        None,
+        LimitedBy.DUT,
+    ),
+    (
+        "silent when overloaded, but alive",
+        Bounds(Resolution(fps=500)),
+        None,
+        [S, P, P],
+        [1000, 10, 505],
+        505,
+        LimitedBy.DUT,
+    ),
+    (
+        "silent, then alive at the same rate",
+        Bounds(FINE, minimum_fps=1000),
+        None,
+        [S, P],
+        [1000, 1000],
+        None,
+        LimitedBy.RANGE,
+    ),
+    (
+        "silent, and the lowest rate fails",
+        Bounds(FINE, minimum_fps=10),
+        None,
+        [S, F],
+        [1000, 10],
+        None,
+        LimitedBy.RANGE,
+    ),
+    (
+        "silent, a sign of life cannot be measured",
+        Bounds(Resolution(fps=500)),
+        None,
+        [S, U, P],
+        [1000, 10, 500],
+        500,
+        LimitedBy.DUT,
+    ),
     ("dies half-way", Bounds(FINE), None, [P, P, S, S], [1000, 2000, 4000, 10], None, LimitedBy.DUT),
 ]
 
 
-@pytest.mark.parametrize(("limits", "near", "outcomes", "rates", "value", "limited_by"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
-def test_course(limits: Bounds, near: Near | None, outcomes: list[Outcome], rates: list[int], value: int | None, limited_by: LimitedBy) -> None:
+@pytest.mark.parametrize(
+    ("limits", "near", "outcomes", "rates", "value", "limited_by"),
+    [row[1:] for row in TABLE],
+    ids=[row[0] for row in TABLE],
+)
+def test_course(
+    limits: Bounds,
+    near: Near | None,
+    outcomes: list[Outcome],
+    rates: list[int],
+    value: int | None,
+    limited_by: LimitedBy,
+) -> None:
     found = told(limits, outcomes, near)
     assert [rate for rate, _ in found.loads] == rates
     assert (found.value_fps, found.limited_by) == (value, limited_by)

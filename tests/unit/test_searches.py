@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Throughput with loss goals, with repetitions that decide for themselves, and of DUTs that contradict themselves: simulated, truth known."""
+"""Throughput with loss goals, with repetitions that decide for themselves, and of DUTs that
+contradict themselves: simulated, truth known."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ BUSY = SimulatedDut(capacity_fps=54_321)
 @pytest.mark.parametrize("disturbed_ratio", [0.0, 0.2])
 def test_each_goal_has_its_throughput(tmp_path: Path, seed: int, disturbed_ratio: float) -> None:
     truth_fps = 10_000 + 7_919 * seed
-    tester = SimulatedTester(SimulatedDut(capacity_fps=truth_fps), SimulatedLimits(disturbed_ratio=disturbed_ratio), seed)
+    tester = SimulatedTester(
+        SimulatedDut(capacity_fps=truth_fps), SimulatedLimits(disturbed_ratio=disturbed_ratio), seed
+    )
     [point] = measure(tester, plan(**MLR), tmp_path).points
     assert point.limited_by is LimitedBy.DUT
     assert point.repetitions.stopped is Stopped.NUMBER
@@ -39,7 +42,10 @@ def test_each_goal_has_its_throughput(tmp_path: Path, seed: int, disturbed_ratio
     for goal in point.goals:
         highest_fps = truth_fps / (1 - goal.loss_ratio)
         assert len(goal.throughput_fps.values) == 3
-        assert all(value is not None and 0.995 * highest_fps - 1 <= value <= highest_fps + 1 for value in goal.throughput_fps.values)
+        assert all(
+            value is not None and 0.995 * highest_fps - 1 <= value <= highest_fps + 1
+            for value in goal.throughput_fps.values
+        )
         assert all(value is not None and value <= truth_fps + 1 for value in goal.conditional_throughput_fps.values)
         assert goal.above is not None
         assert goal.above.rate_fps > highest_fps - 1
@@ -48,7 +54,9 @@ def test_each_goal_has_its_throughput(tmp_path: Path, seed: int, disturbed_ratio
 
 def test_random_loss_is_far_below_the_second_goal(tmp_path: Path) -> None:
     """0.01 % of random loss: near nothing without loss, all that the DUT can do with up to 0.5 %."""
-    [point] = measure(SimulatedTester(SimulatedDut(capacity_fps=80_000, loss_ratio=0.0001)), plan(**MLR), tmp_path).points
+    [point] = measure(
+        SimulatedTester(SimulatedDut(capacity_fps=80_000, loss_ratio=0.0001)), plan(**MLR), tmp_path
+    ).points
     strict, tolerant = (goal.throughput_fps.median for goal in point.goals)
     assert strict is None or strict < 20_000
     assert tolerant is not None
@@ -58,13 +66,18 @@ def test_random_loss_is_far_below_the_second_goal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("conditions", "asked"),
     [
-        ({"resolution": Rate.parse("2k"), "loss_tolerance": 0.001}, lambda rate_fps: Question(tolerated_loss=0.001, resolution=2_000 / rate_fps)),
+        (
+            {"resolution": Rate.parse("2k"), "loss_tolerance": 0.001},
+            lambda rate_fps: Question(tolerated_loss=0.001, resolution=2_000 / rate_fps),
+        ),
         ({"resolution": Rate.parse("5%")}, lambda rate_fps: Question(resolution=5_000 / rate_fps)),
         ({"search": "mlr", "goals": (0.001, 0.005)}, lambda _: Question()),
     ],
     ids=["frames/s", "share of the media", "mlr"],
 )
-def test_a_trial_is_asked_what_the_search_wants_to_know(conditions: dict[str, Any], asked: Callable[[int], Question], tmp_path: Path) -> None:
+def test_a_trial_is_asked_what_the_search_wants_to_know(
+    conditions: dict[str, Any], asked: Callable[[int], Question], tmp_path: Path
+) -> None:
     tester = SimulatedTester(BUSY)
     measure(tester, plan(media_fps=100_000, **{"max_rate": Rate.parse("100k")} | conditions), tmp_path)
     assert tester.trials
@@ -85,7 +98,9 @@ def test_short_trials_are_what_the_tester_sends(tmp_path: Path) -> None:
     assert log.statuses[-1].trials_left == 0
 
 
-@pytest.mark.parametrize(("conditions", "minimum_fps"), [({}, 10), (MLR, 400), (MLR | {"min_rate": Rate.parse("2k")}, 2_000)])
+@pytest.mark.parametrize(
+    ("conditions", "minimum_fps"), [({}, 10), (MLR, 400), (MLR | {"min_rate": Rate.parse("2k")}, 2_000)]
+)
 def test_the_range_that_was_searched_is_stated(tmp_path: Path, conditions: dict[str, Any], minimum_fps: int) -> None:
     tester = SimulatedTester(SimulatedDut(capacity_fps=5))
     summary = measure(tester, plan(**conditions, repetitions=1), tmp_path)
@@ -102,11 +117,15 @@ def test_the_tester_s_limit_is_not_booked_as_the_dut_s(tmp_path: Path) -> None:
 
 
 def test_a_dead_dut_has_no_throughput_for_any_goal(tmp_path: Path) -> None:
-    [point] = measure(SimulatedTester(SimulatedDut(capacity_fps=54_321, dies_after_trials=12)), plan(**MLR, repetitions=20), tmp_path).points
+    [point] = measure(
+        SimulatedTester(SimulatedDut(capacity_fps=54_321, dies_after_trials=12)), plan(**MLR, repetitions=20), tmp_path
+    ).points
     assert point.throughput_fps.median is None
     assert point.repetitions.stopped is None
     assert point.message.startswith("the DUT forwards nothing")
-    assert all(goal.throughput_fps.median is None and goal.conditional_throughput_fps.median is None for goal in point.goals)
+    assert all(
+        goal.throughput_fps.median is None and goal.conditional_throughput_fps.median is None for goal in point.goals
+    )
 
 
 def test_the_loss_goals_are_disclosed(tmp_path: Path) -> None:
@@ -141,8 +160,12 @@ def test_no_option_is_given_in_vain(tmp_path: Path, conditions: dict[str, Any], 
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(("hiccup_ratio", "stopped", "fewest", "most"), [(0.0, Stopped.NARROW, 10, 10), (0.2, Stopped.MAXIMUM, 30, 30)])
-def test_repetitions_go_on_until_the_median_is_known(tmp_path: Path, hiccup_ratio: float, stopped: Stopped, fewest: int, most: int) -> None:
+@pytest.mark.parametrize(
+    ("hiccup_ratio", "stopped", "fewest", "most"), [(0.0, Stopped.NARROW, 10, 10), (0.2, Stopped.MAXIMUM, 30, 30)]
+)
+def test_repetitions_go_on_until_the_median_is_known(
+    tmp_path: Path, hiccup_ratio: float, stopped: Stopped, fewest: int, most: int
+) -> None:
     tester = SimulatedTester(SimulatedDut(capacity_fps=54_321, hiccup_ratio=hiccup_ratio), seed=1)
     summary = measure(tester, plan(repetitions=Auto(maximum=30)), tmp_path)
     [point] = summary.points
@@ -177,7 +200,9 @@ def test_every_goal_has_to_be_known(tmp_path: Path) -> None:
 def test_a_run_that_was_killed_says_how_many_repetitions_there_could_have_been(tmp_path: Path) -> None:
     measure(SimulatedTester(BUSY), plan(repetitions=Auto()), tmp_path)
     events = journal.read(tmp_path)
-    seventh = next(index for index, event in enumerate(events) if event["event"] == "search" and event["repetition"] == 7)
+    seventh = next(
+        index for index, event in enumerate(events) if event["event"] == "search" and event["repetition"] == 7
+    )
     [point] = summarise(events[: seventh + 1], PROCEDURE.point).points
     assert (point.repetitions.finished, point.repetitions.stopped) == (7, None)
     assert "(7 of at most 100 repetitions; the run ended early because it was killed)" in point.message
@@ -200,10 +225,17 @@ def test_the_observer_hears_why_there_is_no_further_repetition(tmp_path: Path) -
         ({"search": "mlr"}, 80_000),  # what 100,000 left over is offered next
     ],
 )
-def test_a_dut_that_passes_above_a_failure_is_met_by_rule(tmp_path: Path, conditions: dict[str, Any], value_fps: int) -> None:
-    """It fails from 40,000 to 60,000 frames/s, and manages 80,000: the value is the highest that passed below the lowest that failed, as searched."""
+def test_a_dut_that_passes_above_a_failure_is_met_by_rule(
+    tmp_path: Path, conditions: dict[str, Any], value_fps: int
+) -> None:
+    """It fails from 40,000 to 60,000 frames/s, and manages 80,000: the value is the highest that
+    passed below the lowest that failed, as searched."""
     dut = SimulatedDut(capacity_fps=80_000, dip_fps=(40_000, 60_000))
-    [point] = measure(SimulatedTester(dut), plan(**conditions, repetitions=2, max_rate=Rate.parse("100k"), resolution=Rate.parse("1k")), tmp_path).points
+    [point] = measure(
+        SimulatedTester(dut),
+        plan(**conditions, repetitions=2, max_rate=Rate.parse("100k"), resolution=Rate.parse("1k")),
+        tmp_path,
+    ).points
     assert point.throughput_fps.median == pytest.approx(value_fps, rel=0.02)
     assert (point.inconsistent, point.limited_by) == ((), LimitedBy.DUT)
 
@@ -232,7 +264,9 @@ def test_a_dut_that_fails_by_chance_is_reported(tmp_path: Path) -> None:
     for search in searches:  # the value stays the highest that passed below the lowest that failed, in that search
         failed = [rate for rate, outcome in search["loads"] if outcome == "failed"]
         passed = [rate for rate, outcome in search["loads"] if outcome == "passed"]
-        assert search["value_fps"] == max((rate for rate in passed if rate < min(failed, default=rate + 1)), default=None)
+        assert search["value_fps"] == max(
+            (rate for rate in passed if rate < min(failed, default=rate + 1)), default=None
+        )
 
 
 def test_a_consistent_dut_is_not_reported(tmp_path: Path) -> None:
@@ -250,7 +284,10 @@ def test_a_consistent_dut_is_not_reported(tmp_path: Path) -> None:
         ([(2, "passed"), (2, "failed")], [(2, 1, 1)]),
         ([(2, "passed"), (1, "silent")], [(1, 0, 1), (2, 1, 0)]),
         ([(2, "passed"), (1, "unmeasurable")], []),
-        ([(5, "failed"), (1, "passed"), (2, "failed"), (3, "passed"), (4, "passed")], [(2, 0, 1), (3, 1, 0), (4, 1, 0)]),
+        (
+            [(5, "failed"), (1, "passed"), (2, "failed"), (3, "passed"), (4, "passed")],
+            [(2, 0, 1), (3, 1, 0), (4, 1, 0)],
+        ),
     ],
 )
 def test_contradictions(loads: list[tuple[int, str]], expected: list[tuple[int, int, int]]) -> None:
@@ -264,7 +301,9 @@ def test_conditions_with_goals_and_rules_go_through_json_unchanged() -> None:
     assert Conditions(loss_tolerance=0.01).loss_goals() == (0.01,)
 
 
-@pytest.mark.parametrize("members", [{"goals": (0.0, 0.0)}, {"goals": (1.0,)}, {"search": "guess"}, {"repetitions": {"minimum": 3}}])
+@pytest.mark.parametrize(
+    "members", [{"goals": (0.0, 0.0)}, {"goals": (1.0,)}, {"search": "guess"}, {"repetitions": {"minimum": 3}}]
+)
 def test_what_cannot_be(members: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="validation error"):
         Conditions(**members)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The self-test's judgement: a wrong number is found off, one of a disturbed tester is not called off. In virtual time, with a made-up reference DUT."""
+"""The self-test's judgement: a wrong number is found off, one of a disturbed tester is not called
+off. In virtual time, with a made-up reference DUT."""
 
 from __future__ import annotations
 
@@ -20,7 +21,16 @@ from dutperf.model import TrialResult, Verdict
 from dutperf.procedures import back_to_back, frame_loss, latency, pdv, throughput
 from dutperf.run.campaign import Plan
 from dutperf.selftest import checks, floors
-from dutperf.selftest.checks import BURST_CAPACITY_FPS, CAPACITY_FPS, DELAY_MS, LOST_EVERY, QUEUE_FRAMES, SEARCH_S, Check, Evidence
+from dutperf.selftest.checks import (
+    BURST_CAPACITY_FPS,
+    CAPACITY_FPS,
+    DELAY_MS,
+    LOST_EVERY,
+    QUEUE_FRAMES,
+    SEARCH_S,
+    Check,
+    Evidence,
+)
 from dutperf.selftest.findings import Finding, Judgement, exit_status, judge
 from dutperf.selftest.floors import DisturbedError
 from dutperf.selftest.ground_truth import Witnessed, WitnessedTester, balance
@@ -47,14 +57,18 @@ OK, OFF, INVALID = Judgement.OK, Judgement.OFF, Judgement.INVALID
         pytest.param(None, 1.0, INVALID, id="no figure"),
     ],
 )
-def test_a_figure_is_judged_by_its_stated_error(measured: float | None, stated_error: float, judgement: Judgement) -> None:
+def test_a_figure_is_judged_by_its_stated_error(
+    measured: float | None, stated_error: float, judgement: Judgement
+) -> None:
     found, note = judge(measured, 100.0, stated_error, tolerable=10.0)
     assert found is judgement
     assert bool(note) is (judgement is not OK)
 
 
 def finding(judgement: Judgement) -> Finding:
-    return Finding(procedure="pdv", figure="PDV", unit="ms", measured=1.25, true=1, stated_error=0.5, judgement=judgement)
+    return Finding(
+        procedure="pdv", figure="PDV", unit="ms", measured=1.25, true=1, stated_error=0.5, judgement=judgement
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,7 +80,7 @@ def test_the_exit_status_is_that_of_the_worst(judgements: tuple[Judgement, ...],
     assert exit_status(map(finding, judgements)) == status
 
 
-# --- the balance of frames -----------------------------------------------------------------------------------------------------------------------
+# --- the balance of frames ------------------------------------------------------------------------
 
 
 def direction_truth(received: int = 0, lost: int = 0, lateness_us: float = 0.0, **members: int) -> DirectionTruth:
@@ -81,9 +95,13 @@ def truth(forward: DirectionTruth, reverse: DirectionTruth | None = None, betwee
     return Truth(forward=forward, reverse=reverse or direction_truth(), left=ports, right=ports, checksums_computed=0)
 
 
-def witnessed(received: int, truly_lost: int, between: int = 0, lateness_us: float = 0.0, verdict: Verdict = Verdict.VALID) -> Witnessed:
+def witnessed(
+    received: int, truly_lost: int, between: int = 0, lateness_us: float = 0.0, verdict: Verdict = Verdict.VALID
+) -> Witnessed:
     result = TrialResult(trial=0, verdict=verdict, causes=(), forward=counts(1000, received), reverse=None)
-    return Witnessed(trial(drain_ns=10**8), result, truth(direction_truth(1000, truly_lost, lateness_us), between=between))
+    return Witnessed(
+        trial(drain_ns=10**8), result, truth(direction_truth(1000, truly_lost, lateness_us), between=between)
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +112,11 @@ def witnessed(received: int, truly_lost: int, between: int = 0, lateness_us: flo
         pytest.param([witnessed(989, 10)], OFF, id="one more is missing"),
         pytest.param([witnessed(989, 10), witnessed(991, 10)], OFF, id="errors that cancel out"),
         pytest.param([witnessed(989, 10, between=1)], INVALID, id="lost between both"),
-        pytest.param([witnessed(989, 10, lateness_us=60_000.0)], INVALID, id="the DUT was away for so long that frames may come after the end"),
+        pytest.param(
+            [witnessed(989, 10, lateness_us=60_000.0)],
+            INVALID,
+            id="the DUT was away for so long that frames may come after the end",
+        ),
         pytest.param([witnessed(989, 10, verdict=Verdict.ABORTED)], INVALID, id="aborted"),
         pytest.param([], INVALID, id="no trial"),
     ],
@@ -103,26 +125,37 @@ def test_frames_balance_in_every_trial_or_nothing_is_said(seen: list[Witnessed],
     assert balance("throughput", seen).judgement is judgement
 
 
-# --- whole checks ----------------------------------------------------------------------------------------------------------------------------------
+# --- whole checks ---------------------------------------------------------------------------------
 
 
 @dataclass
 class FakeDut:
-    """A reference DUT that tells of a simulated tester's last trial what it shall: ``make`` turns the properties into what the simulated DUT really is."""
+    """A reference DUT that tells of a simulated tester's last trial what it shall: ``make`` turns
+    the properties into what the simulated DUT really is."""
 
     tester: Remembering
     wrong: float = 1.0
-    """The simulated DUT has so many times the capacity and the delay that it was told to have: a tester with a wrong clock sees that."""
+    """The simulated DUT has so many times the capacity and the delay that it was told to have: a
+    tester with a wrong clock sees that."""
     miscounts: int = 0
     lateness_us: float = 0.0
     configured: int = 0
 
     def configure(self, properties: Properties) -> None:
         self.configured += 1
-        delays = {"slow_every": properties.extra_delay_every or None, "slow_us": properties.extra_delay_ms * 1e3 * self.wrong}
-        capacity = {"capacity_fps": properties.capacity_fps * self.wrong, "queue_frames": properties.queue} if properties.capacity_fps else {}
+        delays = {
+            "slow_every": properties.extra_delay_every or None,
+            "slow_us": properties.extra_delay_ms * 1e3 * self.wrong,
+        }
+        capacity = (
+            {"capacity_fps": properties.capacity_fps * self.wrong, "queue_frames": properties.queue}
+            if properties.capacity_fps
+            else {}
+        )
         loss = 1 / properties.loss_every if properties.loss_every else 0.0
-        self.tester.inner.dut = SimulatedDut(delay_us=10.0 + properties.delay_ms * 1e3 * self.wrong, **capacity, **delays)
+        self.tester.inner.dut = SimulatedDut(
+            delay_us=10.0 + properties.delay_ms * 1e3 * self.wrong, **capacity, **delays
+        )
         self.tester.loss = loss
 
     def counters(self) -> Truth:
@@ -148,7 +181,10 @@ class Remembering:
     def run(self, what: Any, on_progress: Any = None) -> TrialResult:
         result = self.inner.run(what, on_progress)
         if self.loss:
-            lossy = {name: counts(one.sent, one.sent - round(one.sent * self.loss)) for name, one in result.directions().items()}
+            lossy = {
+                name: counts(one.sent, one.sent - round(one.sent * self.loss))
+                for name, one in result.directions().items()
+            }
             result = result.model_copy(update={direction.value: one for direction, one in lossy.items()})
         self.results.append(result)
         return result
@@ -185,8 +221,15 @@ def measured(name: str, out: Path, limits: SimulatedLimits | None = None, **dut:
 
 
 KNOWN = [
-    pytest.param(throughput.PROCEDURE.name, "throughput", CAPACITY_FPS + (QUEUE_FRAMES + 1) / SEARCH_S, id="throughput"),
-    pytest.param(back_to_back.PROCEDURE.name, "longest burst", (QUEUE_FRAMES + 1) / (1 - BURST_CAPACITY_FPS / 10_000), id="back-to-back"),
+    pytest.param(
+        throughput.PROCEDURE.name, "throughput", CAPACITY_FPS + (QUEUE_FRAMES + 1) / SEARCH_S, id="throughput"
+    ),
+    pytest.param(
+        back_to_back.PROCEDURE.name,
+        "longest burst",
+        (QUEUE_FRAMES + 1) / (1 - BURST_CAPACITY_FPS / 10_000),
+        id="back-to-back",
+    ),
     pytest.param(latency.PROCEDURE.name, "typical latency", DELAY_MS, id="latency"),
     pytest.param(pdv.PROCEDURE.name, "PDV", DELAY_MS, id="pdv"),
 ]
@@ -225,7 +268,8 @@ def test_a_tester_that_cannot_is_invalid_and_not_off(tmp_path: Path) -> None:
 
 
 def test_a_disturbed_dut_makes_a_figure_unsure_and_not_off(tmp_path: Path) -> None:
-    """Its loop was away for so long that bunches of frames may have spoilt the search: right or wrong, nobody can tell."""
+    """Its loop was away for so long that bunches of frames may have spoilt the search: right or
+    wrong, nobody can tell."""
     found = measured(throughput.PROCEDURE.name, tmp_path, wrong=0.97, lateness_us=40_000.0)["throughput"]
     assert found.judgement is INVALID
     assert "disturbed" in found.note
@@ -236,12 +280,16 @@ def test_a_disturbed_dut_makes_a_figure_unsure_and_not_off(tmp_path: Path) -> No
     [
         pytest.param([(20_500, 0.0)], 100, id="what failed undisturbed bounds the truth"),
         pytest.param([(20_500, 0.01)], 920, id="what was late came in a bunch of 205 frames, in a quarter of a second"),
-        pytest.param([(20_500, 0.01), (20_450, 0.05), (20_600, 0.0)], 200, id="one failure that was not disturbed is enough"),
+        pytest.param(
+            [(20_500, 0.01), (20_450, 0.05), (20_600, 0.0)], 200, id="one failure that was not disturbed is enough"
+        ),
         pytest.param([(20_300, 0.03), (20_500, 0.0)], 100, id="what the queue could not hold says nothing"),
         pytest.param([(20_300, 0.0)], 0, id="the value is no lower for that"),
     ],
 )
-def test_the_error_of_a_throughput_is_what_its_failures_leave_open(failures: list[tuple[int, float]], error_fps: float) -> None:
+def test_the_error_of_a_throughput_is_what_its_failures_leave_open(
+    failures: list[tuple[int, float]], error_fps: float
+) -> None:
     """Beside what 600 us are worth, by which sending may take longer."""
 
     def failed(rate_fps: int, disturbance_s: float) -> Witnessed:
@@ -275,7 +323,9 @@ def test_the_conditions_of_every_check_can_be_planned(check: Check, quick: bool)
 
 def test_the_table_says_machine_figures_and_what_speaks_against_them() -> None:
     bad = finding(OFF).model_copy(update={"note": "a wrong number"})
-    text = markdown(Outcome(date="2026-01-02T03:04:05+00:00", host=host.environment(), load=12.3, findings=(finding(OK), bad)))
+    text = markdown(
+        Outcome(date="2026-01-02T03:04:05+00:00", host=host.environment(), load=12.3, findings=(finding(OK), bad))
+    )
     assert "| pdv | PDV, ms | 1.2500 | 1 | 0.2500 | 0.5000 | ok |" in text
     assert "load 12.3" in text
     assert "pdv, PDV: a wrong number." in text
@@ -293,14 +343,21 @@ def test_a_part_that_there_is_not_is_an_error() -> None:
     assert done.exit_code == 2
 
 
-@pytest.mark.parametrize("option", [("--queues", "2"), ("--hardware", "send_at"), ("--config", "ports.yaml")], ids=lambda option: option[0])
+@pytest.mark.parametrize(
+    "option", [("--queues", "2"), ("--hardware", "send_at"), ("--config", "ports.yaml")], ids=lambda option: option[0]
+)
 def test_what_is_for_the_calibration_alone_is_refused_without_it(option: tuple[str, str]) -> None:
     done = CliRunner().invoke(app, ["selftest", "--only", "throughput", *option])
-    assert (done.exit_code, done.stderr.strip()) == (2, f"dutperf: {option[0]}: is for the calibration, which --only throughput leaves out")
+    assert (done.exit_code, done.stderr.strip()) == (
+        2,
+        f"dutperf: {option[0]}: is for the calibration, which --only throughput leaves out",
+    )
 
 
 @pytest.mark.parametrize(
-    ("limits", "ends"), [(SimulatedLimits(send_fps=150_000), "calibrated"), (SimulatedLimits(disturbed_ratio=1.0), "disturbed")], ids=["quiet", "busy"]
+    ("limits", "ends"),
+    [(SimulatedLimits(send_fps=150_000), "calibrated"), (SimulatedLimits(disturbed_ratio=1.0), "disturbed")],
+    ids=["quiet", "busy"],
 )
 def test_a_tester_is_calibrated_or_said_to_be_too_busy(limits: SimulatedLimits, ends: str, tmp_path: Path) -> None:
     """Its limit is what it can send without a DUT; its floor the delay of the cable."""

@@ -35,15 +35,24 @@ def offered(rates: tuple[int, ...], outcomes: list[Outcome], *, to_the_end: bool
         pytest.param([P], True, list(RATES), id="to the end"),
         pytest.param([S, S], False, [1000, 10], id="dead: one more trial, at a low rate"),
         pytest.param([F, S, F, F], False, [1000, 900, 10, 800, 700, 600], id="silent once, alive at the low rate"),
-        pytest.param([S, P, S, P], False, [1000, 10, 900, 10, 800, 700], id="each silence is asked about; a sign of life is no rate of the series"),
-        pytest.param([S, U, P], False, [1000, 10, 900, 800], id="a sign of life that could not be measured is no death"),
+        pytest.param(
+            [S, P, S, P],
+            False,
+            [1000, 10, 900, 10, 800, 700],
+            id="each silence is asked about; a sign of life is no rate of the series",
+        ),
+        pytest.param(
+            [S, U, P], False, [1000, 10, 900, 800], id="a sign of life that could not be measured is no death"
+        ),
     ],
 )
 def test_what_is_offered(outcomes: list[Outcome], to_the_end: bool, loads: list[int]) -> None:
     assert offered(RATES, outcomes, to_the_end=to_the_end)[0] == loads
 
 
-@pytest.mark.parametrize(("outcomes", "silent"), [([S], True), ([F, S], True), ([S, P], False), ([S, U, P], False), ([F], False)])
+@pytest.mark.parametrize(
+    ("outcomes", "silent"), [([S], True), ([F, S], True), ([S, P], False), ([S, U, P], False), ([F], False)]
+)
 def test_when_the_dut_forwards_nothing(outcomes: list[Outcome], silent: bool) -> None:
     series = offered(RATES, outcomes)[1]
     assert (series.silent, series.next_fps()) == (silent, None)
@@ -69,7 +78,9 @@ def test_a_series_that_has_ended_is_told_no_more() -> None:
     outcomes=st.lists(st.sampled_from(Outcome), min_size=1, max_size=60),
     to_the_end=st.booleans(),
 )
-def test_every_rate_once_and_the_estimate_is_never_too_low(rates: set[int], outcomes: list[Outcome], to_the_end: bool) -> None:
+def test_every_rate_once_and_the_estimate_is_never_too_low(
+    rates: set[int], outcomes: list[Outcome], to_the_end: bool
+) -> None:
     descending = tuple(sorted(rates, reverse=True))
     series, told, number = Series(descending, to_the_end=to_the_end), [], 0
     while (rate_fps := series.next_fps()) is not None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial as a table for a person: what hardware helped with, and what it was asked for and did not do."""
+"""One trial as a table for a person: what hardware helped with, and what it was asked for and did
+not do."""
 
 from __future__ import annotations
 
@@ -26,7 +27,14 @@ def test_what_hardware_did_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         send_at=NicDepartures(timed=990, at_once=10, uncertainty_us=0.75),
         rate_limit_mbps=27,
     )
-    for text in ("NIC's stamps 1,234", "stamped them not 5", "when to send 990", "left at once 10", "at most, µs 0.75", "Mbit/s 27"):
+    for text in (
+        "NIC's stamps 1,234",
+        "stamped them not 5",
+        "when to send 990",
+        "left at once 10",
+        "at most, µs 0.75",
+        "Mbit/s 27",
+    ):
         assert text in told
     assert "no effect" not in told
 

@@ -23,12 +23,13 @@ from dutperf.siitperf.variables import Variables
 from siitperf_files import TRANSLATOR, with_lines
 from siitperf_plans import IPV4_ALONE, STATELESS, WITH_STATE, plan
 
-# --- the file --------------------------------------------------------------------------------------------------------------------------------
+# --- the file -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class KeyRow:
-    """What is true of a key: its default, texts and their values, texts that are refused, lines with which it may not be missing."""
+    """What is true of a key: its default, texts and their values, texts that are refused, lines
+    with which it may not be missing."""
 
     default: Any
     accepted: dict[str, Any]
@@ -44,14 +45,29 @@ BITS = {"0": 0, "65535": 65535, "0x0": 0, "0xffff": 65535}
 CORE = {"0": 0, "127": 127}
 MAC = {"02:00:00:00:00:01": "02:00:00:00:00:01", "0A:1b:2C:3d:4E:5f": "0a:1b:2c:3d:4e:5f"}
 NO_MAC = ["02:00:00:00:00", "02:00:00:00:00:00:00", "02-00-00-00-00-01", "01:00:5e:00:00:01", "00:00:00:00:00:00", "x"]
-ADDRESS = {4: {text: ip_address(text) for text in ("198.18.0.2", "198.19.255.254")}, 6: {text: ip_address(text) for text in ("2001:2::2", "2001:2:0:ffff::1")}}
-NO_ADDRESS = {4: ["198.18.0.256", "198.18.0", "2001:2::2", "x"], 6: ["198.18.0.2", "2001:2::10000", "2001:2::2/64", "fe80::1%eth0", "x"]}
+ADDRESS = {
+    4: {text: ip_address(text) for text in ("198.18.0.2", "198.19.255.254")},
+    6: {text: ip_address(text) for text in ("2001:2::2", "2001:2:0:ffff::1")},
+}
+NO_ADDRESS = {
+    4: ["198.18.0.256", "198.18.0", "2001:2::2", "x"],
+    6: ["198.18.0.2", "2001:2::10000", "2001:2::2/64", "fe80::1%eth0", "x"],
+}
 
 
 def _of_side(side: str) -> dict[str, KeyRow]:
-    vary = [f"IP-{side}-var 1", f"IP-{side}-min 0", f"IP-{side}-max 9", f"IPv4-{side}-offset 2", f"IPv6-{side}-offset 14"]
+    vary = [
+        f"IP-{side}-var 1",
+        f"IP-{side}-min 0",
+        f"IP-{side}-max 9",
+        f"IPv4-{side}-offset 2",
+        f"IPv6-{side}-offset 14",
+    ]
     both = {version: [f"IP-L-Vers {version}", f"IP-R-Vers {version}"] for version in (4, 6)}
-    through = {4: [f"IP-{side}-Vers 6", f"IP-{'R' if side == 'L' else 'L'}-Vers 4"], 6: [f"IP-{side}-Vers 4", f"IP-{'R' if side == 'L' else 'L'}-Vers 6"]}
+    through = {
+        4: [f"IP-{side}-Vers 6", f"IP-{'R' if side == 'L' else 'L'}-Vers 4"],
+        6: [f"IP-{side}-Vers 4", f"IP-{'R' if side == 'L' else 'L'}-Vers 6"],
+    }
     rows = {
         f"IP-{side}-Vers": KeyRow({"L": 6, "R": 4}[side], {"4": 4, "6": 6}, ["3", "5", "7", "x"]),
         f"MAC-{side}-Tester": KeyRow(None, MAC, NO_MAC),
@@ -135,17 +151,37 @@ def test_keys_that_may_not_be_missing(key: str) -> None:
 
 LINES: list[tuple[str, str, str, str]] = [
     ("unknown key", "Num-Nets 3", "siitperf.conf, line 20", "cannot be read: 'Num-Nets 3'"),
-    ("the other letters' case", "forward 1", "siitperf.conf, line 20", "cannot be read: 'forward 1'; did you mean Forward?"),
+    (
+        "the other letters' case",
+        "forward 1",
+        "siitperf.conf, line 20",
+        "cannot be read: 'forward 1'; did you mean Forward?",
+    ),
     ("no value", "Promisc", "siitperf.conf, line 20", "cannot be read: 'Promisc'"),
     ("a value in a comment", "Promisc # 1", "siitperf.conf, line 20", "cannot be read: 'Promisc # 1'"),
     ("two values", "Promisc 1 1", "siitperf.conf, line 20", "cannot be read: 'Promisc 1 1'"),
     ("an equals sign", "Promisc=1", "siitperf.conf, line 20", "cannot be read: 'Promisc=1'"),
-    ("twice, with different values", "Promisc 0\nPromisc 1", "Promisc", "stands there twice, with different values (siitperf.conf, line 21)"),
+    (
+        "twice, with different values",
+        "Promisc 0\nPromisc 1",
+        "Promisc",
+        "stands there twice, with different values (siitperf.conf, line 21)",
+    ),
     ("no direction", "Forward 0\nReverse 0", "Forward", "is 0, and Reverse as well"),
-    ("ports upside down", "Fwd-sport-min 500\nFwd-sport-max 400", "Fwd-sport-min", "is 500, greater than Fwd-sport-max, 400"),
+    (
+        "ports upside down",
+        "Fwd-sport-min 500\nFwd-sport-max 400",
+        "Fwd-sport-min",
+        "is 500, greater than Fwd-sport-max, 400",
+    ),
     ("ports beyond the default", "Rev-dport-min 50000", "Rev-dport-min", "is 50000, greater than Rev-dport-max, 49151"),
     ("address bits upside down", "IP-L-min 0x10\nIP-L-max 15", "IP-L-min", "is 16, greater than IP-L-max, 15"),
-    ("varying, in many networks", "Num-R-Nets 2\nIP-L-var 1\nIP-L-min 0\nIP-L-max 9\nIPv4-L-offset 2\nIPv6-L-offset 14", "Num-R-Nets", "one network only"),
+    (
+        "varying, in many networks",
+        "Num-R-Nets 2\nIP-L-var 1\nIP-L-min 0\nIP-L-max 9\nIPv4-L-offset 2\nIPv6-L-offset 14",
+        "Num-R-Nets",
+        "one network only",
+    ),
 ]
 
 
@@ -158,7 +194,9 @@ def test_lines_that_cannot_be_used(lines: str, name: str, message: str) -> None:
 
 
 def test_comments_blanks_tabs_and_an_older_name() -> None:
-    settings = parse(TRANSLATOR + "\t Num-L-Nets\t7# seven\r\n#Num-R-Nets 9\n   # nothing\nResponder-ports 2\nPromisc 1\nPromisc 1\n")
+    settings = parse(
+        TRANSLATOR + "\t Num-L-Nets\t7# seven\r\n#Num-R-Nets 9\n   # nothing\nResponder-ports 2\nPromisc 1\nPromisc 1\n"
+    )
     assert (settings["Num-L-Nets"], settings["Num-R-Nets"], settings["Responder-tuples"]) == (7, 1, 2)
 
 
@@ -177,7 +215,9 @@ def test_a_file_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         configuration.load()
 
 
-@pytest.mark.parametrize(("mode", "meant"), [(1, FieldMode.INCREASING), (2, FieldMode.DECREASING), (3, FieldMode.RANDOM)])
+@pytest.mark.parametrize(
+    ("mode", "meant"), [(1, FieldMode.INCREASING), (2, FieldMode.DECREASING), (3, FieldMode.RANDOM)]
+)
 @pytest.mark.parametrize("side", ["L", "R"])
 def test_modes_of_varying_addresses(side: str, mode: int, meant: FieldMode) -> None:
     lines = f"IP-{side}-var {mode}\nIP-{side}-min 0\nIP-{side}-max 0\nIPv4-{side}-offset 2\nIPv6-{side}-offset 14\n"
@@ -191,13 +231,14 @@ def test_any_text_is_read_or_refused(text: str) -> None:
             assert set(parse(lines).given) <= set(KEYS)
 
 
-# --- arguments -------------------------------------------------------------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------
 
 TP_WORDS = {"SIZE": 84, "RATE": 1000, "DURATION": 60, "TIMEOUT": 2000, "n": 2, "m": 2}
 STATE_WORDS = {"N": 4000, "M": 4000, "R": 1000, "T": 500, "D": 4500}
 LAT_WORDS = {"DELAY": 10, "TIMESTAMPS": 500}
 ARGUMENTS: list[tuple[Any, Any, dict[str, int], str, Sequence[int], Sequence[int]]] = [
-    # the command's own parameters, the file, all values, the parameter, accepted values, refused ones
+    # the command's own parameters, the file, all values, the parameter, accepted values, refused
+    # ones
     ((), STATELESS, TP_WORDS, "SIZE", (84, 1518), (83, 1519)),
     ((), IPV4_ALONE, TP_WORDS, "SIZE", (84, 1538), (83, 1539)),
     ((), IPV4_ALONE, TP_WORDS | {"m": 1}, "SIZE", (84, 1518), (83, 1519)),
@@ -228,7 +269,9 @@ def test_there_is_a_row_for_every_argument() -> None:
 
 
 @pytest.mark.parametrize(("own", "settings", "values", "name", "accepted", "refused"), ARGUMENTS)
-def test_arguments(own: Any, settings: Any, values: dict[str, int], name: str, accepted: Sequence[int], refused: Sequence[int]) -> None:
+def test_arguments(
+    own: Any, settings: Any, values: dict[str, int], name: str, accepted: Sequence[int], refused: Sequence[int]
+) -> None:
     for value in accepted:
         given_ = values | {name: value}
         assert positional.parse([str(one) for one in given_.values()], own, settings) == given_
@@ -239,7 +282,10 @@ def test_arguments(own: Any, settings: Any, values: dict[str, int], name: str, a
         assert word in caught.value.message
 
 
-@pytest.mark.parametrize(("own", "settings", "count"), [((), STATELESS, 6), (LATENCY, STATELESS, 8), (PDV, STATELESS, 7), ((), WITH_STATE, 11)])
+@pytest.mark.parametrize(
+    ("own", "settings", "count"),
+    [((), STATELESS, 6), (LATENCY, STATELESS, 8), (PDV, STATELESS, 7), ((), WITH_STATE, 11)],
+)
 def test_how_many_arguments(own: Any, settings: Any, count: int) -> None:
     for wrong in (0, count - 1, count + 1):
         with pytest.raises(InputError, match=f"there are {wrong}, not {count}: SIZE RATE"):
@@ -254,13 +300,18 @@ def test_background_needs_ipv6_on_both_sides() -> None:
     assert caught.value.name == "IPv6-R-Real"
 
 
-# --- variables -------------------------------------------------------------------------------------------------------------------------------
+# --- variables ------------------------------------------------------------------------------------
 
 VARIABLES: list[tuple[str, str, str, Any]] = [
     ("PORTS", "af_packet:tl,af_packet:tr", "ports", ("af_packet:tl", "af_packet:tr")),
     ("PORTS", "eth1,eth2", "ports", ("eth1", "eth2")),
     ("PORTS", "0000:01:00.0, 0000:01:00.1", "ports", ("0000:01:00.0", "0000:01:00.1")),
-    ("PORTS", "vdev:net_pcap_l,tx_pcap=a,vdev:net_pcap_r,tx_pcap=b", "ports", ("vdev:net_pcap_l,tx_pcap=a", "vdev:net_pcap_r,tx_pcap=b")),
+    (
+        "PORTS",
+        "vdev:net_pcap_l,tx_pcap=a,vdev:net_pcap_r,tx_pcap=b",
+        "ports",
+        ("vdev:net_pcap_l,tx_pcap=a", "vdev:net_pcap_r,tx_pcap=b"),
+    ),
     ("PORTS", "virtio_user:/l,server=1,memif:/r,id=1", "ports", ("virtio_user:/l,server=1", "memif:/r,id=1")),
     ("NETNS", "tester", "netns", "tester"),
     ("CORES", "auto", "automatic_cores", True),

@@ -24,7 +24,11 @@ def frames(text: str, words: str = "84 1000 1 100 2 2") -> dict[str, Any]:
     """Version, size, source and destination of what each direction sends."""
     streams = plan(words=words, settings=parse(text)).trial.streams()
     return {
-        str(direction): [(one.version, one.size, str(one.source), str(one.destination)) for one in (stream.foreground, stream.background) if one]
+        str(direction): [
+            (one.version, one.size, str(one.source), str(one.destination))
+            for one in (stream.foreground, stream.background)
+            if one
+        ]
         for direction, stream in streams.items()
     }
 
@@ -38,42 +42,84 @@ def test_who_sends_what_to_whom() -> None:
     assert frames(TRANSLATOR, "128 1 1 0 2 2") == {"forward": [there], "reverse": [back]}
     assert frames(TRANSLATOR, "128 1 1 0 2 1") == {"forward": [there, BACKGROUND[0]], "reverse": [back, BACKGROUND[1]]}
     assert frames(ROUTER, "128 1 1 0 2 2") == {"forward": [(4, 108, L4, R4)], "reverse": [(4, 108, R4, L4)]}
-    assert frames(ROUTER, "128 1 1 0 2 1") == {"forward": [(4, 108, L4, R4), BACKGROUND[0]], "reverse": [(4, 108, R4, L4), BACKGROUND[1]]}
+    assert frames(ROUTER, "128 1 1 0 2 1") == {
+        "forward": [(4, 108, L4, R4), BACKGROUND[0]],
+        "reverse": [(4, 108, R4, L4), BACKGROUND[1]],
+    }
     assert frames(ROUTER, "1538 1 1 0 2 2")["forward"] == [(4, 1518, L4, R4)]
     assert frames(with_lines(TRANSLATOR, "Forward 0")).keys() == {"reverse"}
 
 
 def test_ports_networks_and_varying_addresses_are_those_of_their_direction() -> None:
-    lines = ["Fwd-var-sport 1", "Fwd-sport-min 5000", "Fwd-sport-max 6000", "Fwd-var-dport 0", "Rev-var-dport 2", "Rev-dport-max 80", "Num-R-Nets 256"]
+    lines = [
+        "Fwd-var-sport 1",
+        "Fwd-sport-min 5000",
+        "Fwd-sport-max 6000",
+        "Fwd-var-dport 0",
+        "Rev-var-dport 2",
+        "Rev-dport-max 80",
+        "Num-R-Nets 256",
+    ]
     trial = plan(settings=parse(with_lines(TRANSLATOR, *lines))).trial
     assert trial.forward is not None
     assert trial.reverse is not None
-    fields = [(one.mode, one.min, one.max) for stream in (trial.forward, trial.reverse) for one in (stream.source_port, stream.destination_port)]
-    assert fields == [(FieldMode.INCREASING, 5000, 6000), (FieldMode.FIXED, 7, 7), (FieldMode.RANDOM, 1024, 65535), (FieldMode.DECREASING, 1, 80)]
+    fields = [
+        (one.mode, one.min, one.max)
+        for stream in (trial.forward, trial.reverse)
+        for one in (stream.source_port, stream.destination_port)
+    ]
+    assert fields == [
+        (FieldMode.INCREASING, 5000, 6000),
+        (FieldMode.FIXED, 7, 7),
+        (FieldMode.RANDOM, 1024, 65535),
+        (FieldMode.DECREASING, 1, 80),
+    ]
     assert (trial.forward.networks, trial.reverse.networks) == (256, 1)
-    vary = plan(settings=parse(TRANSLATOR + "IP-L-var 3\nIP-L-min 0x10\nIP-L-max 32\nIPv4-L-offset 1\nIPv6-L-offset 6\n")).trial
+    vary = plan(
+        settings=parse(TRANSLATOR + "IP-L-var 3\nIP-L-min 0x10\nIP-L-max 32\nIPv4-L-offset 1\nIPv6-L-offset 6\n")
+    ).trial
     assert vary.forward is not None
     assert vary.reverse is not None
     assert vary.forward.source_address == vary.reverse.destination_address
     assert vary.forward.source_address is not None
-    assert vary.forward.source_address.model_dump() == {"mode": FieldMode.RANDOM, "min": 16, "max": 32, "offset4": 1, "offset6": 6}
+    assert vary.forward.source_address.model_dump() == {
+        "mode": FieldMode.RANDOM,
+        "min": 16,
+        "max": 32,
+        "offset4": 1,
+        "offset6": 6,
+    }
     assert (vary.forward.destination_address, vary.reverse.source_address) == (None, None)
 
 
 GATEWAYS: list[tuple[str, str, str, tuple[str, ...], Any, Any]] = [
     ("the first address", TRANSLATOR, "2 2", (), (None, "2001:2::1"), ("198.19.0.1", None)),
     ("with background", TRANSLATOR, "2 1", (), (None, "2001:2::1"), ("198.19.0.1", "2001:2:0:8000::1")),
-    ("the tester is the first", with_lines(TRANSLATOR, "IPv4-R-Real 198.19.0.1"), "2 2", (), (None, "2001:2::1"), ("198.19.0.2", None)),
+    (
+        "the tester is the first",
+        with_lines(TRANSLATOR, "IPv4-R-Real 198.19.0.1"),
+        "2 2",
+        (),
+        (None, "2001:2::1"),
+        ("198.19.0.2", None),
+    ),
     ("named", TRANSLATOR, "2 2", ("198.19.0.77",), (None, "2001:2::1"), ("198.19.0.77", None)),
     ("MAC addresses are given", TRANSLATOR + MACS, "2 1", (), (None, None), (None, None)),
 ]
 
 
-@pytest.mark.parametrize(("text", "mix", "gateways", "left", "right"), [row[1:] for row in GATEWAYS], ids=[row[0] for row in GATEWAYS])
-def test_the_dut_is_asked_for_where_its_mac_address_is_missing(text: str, mix: str, gateways: tuple[str, ...], left: Any, right: Any) -> None:
+@pytest.mark.parametrize(
+    ("text", "mix", "gateways", "left", "right"), [row[1:] for row in GATEWAYS], ids=[row[0] for row in GATEWAYS]
+)
+def test_the_dut_is_asked_for_where_its_mac_address_is_missing(
+    text: str, mix: str, gateways: tuple[str, ...], left: Any, right: Any
+) -> None:
     variables = replace(VETHS, gateways=tuple(map(ip_address, gateways)))
     made = plan(words=f"84 1 1 0 {mix}", settings=parse(text), variables=variables).setup
-    assert [tuple(one and str(one) for one in (side.gateway4, side.gateway6)) for side in (made.left, made.right)] == [left, right]
+    assert [tuple(one and str(one) for one in (side.gateway4, side.gateway6)) for side in (made.left, made.right)] == [
+        left,
+        right,
+    ]
     assert (made.left.gateway_mac is not None) == ("MAC-L-DUT" in text)
 
 
@@ -82,13 +128,55 @@ def test_nobody_is_asked_in_a_ring() -> None:
 
 
 CONTRADICTIONS: list[tuple[str, str, Variables, str, str]] = [
-    ("a gateway nowhere", TRANSLATOR, replace(VETHS, gateways=(IPv4Address("198.20.0.1"),)), "DUTPERF_GATEWAYS", "198.20.0.1 is not asked for"),
-    ("a gateway in vain", TRANSLATOR + MACS, replace(VETHS, gateways=(IPv4Address("198.19.0.1"),)), "DUTPERF_GATEWAYS", "MAC-x-DUT"),
-    ("a gateway in a ring", ROUTER, replace(RINGS, gateways=(IPv4Address("198.19.0.1"),)), "DUTPERF_GATEWAYS", "198.19.0.1 is not asked for"),
-    ("one address for both", with_lines(ROUTER, "IPv4-R-Real 198.18.0.2"), VETHS, "IPv4-R-Real", "is the address of left already"),
-    ("a group's address", with_lines(ROUTER, "IPv4-R-Real 224.0.0.1"), VETHS, "IPv4-R-Real", "no address that a host can have"),
-    ("one port for both", ROUTER, replace(VETHS, ports=("af_packet:t", "af_packet:t")), "DUTPERF_PORTS", "is the port of left already"),
-    ("a MAC address on one side in a ring", ROUTER + "MAC-L-DUT 02:00:00:00:00:0a\n", RINGS, "MAC-R-DUT", "a DUT stands between"),
+    (
+        "a gateway nowhere",
+        TRANSLATOR,
+        replace(VETHS, gateways=(IPv4Address("198.20.0.1"),)),
+        "DUTPERF_GATEWAYS",
+        "198.20.0.1 is not asked for",
+    ),
+    (
+        "a gateway in vain",
+        TRANSLATOR + MACS,
+        replace(VETHS, gateways=(IPv4Address("198.19.0.1"),)),
+        "DUTPERF_GATEWAYS",
+        "MAC-x-DUT",
+    ),
+    (
+        "a gateway in a ring",
+        ROUTER,
+        replace(RINGS, gateways=(IPv4Address("198.19.0.1"),)),
+        "DUTPERF_GATEWAYS",
+        "198.19.0.1 is not asked for",
+    ),
+    (
+        "one address for both",
+        with_lines(ROUTER, "IPv4-R-Real 198.18.0.2"),
+        VETHS,
+        "IPv4-R-Real",
+        "is the address of left already",
+    ),
+    (
+        "a group's address",
+        with_lines(ROUTER, "IPv4-R-Real 224.0.0.1"),
+        VETHS,
+        "IPv4-R-Real",
+        "no address that a host can have",
+    ),
+    (
+        "one port for both",
+        ROUTER,
+        replace(VETHS, ports=("af_packet:t", "af_packet:t")),
+        "DUTPERF_PORTS",
+        "is the port of left already",
+    ),
+    (
+        "a MAC address on one side in a ring",
+        ROUTER + "MAC-L-DUT 02:00:00:00:00:0a\n",
+        RINGS,
+        "MAC-R-DUT",
+        "a DUT stands between",
+    ),
     (
         "no core",
         with_lines(TRANSLATOR, "CPU-R-Recv"),
@@ -96,11 +184,21 @@ CONTRADICTIONS: list[tuple[str, str, Variables, str, str]] = [
         "CPU-R-Recv",
         "is missing: the core is needed; or set DUTPERF_CORES=auto",
     ),
-    ("a core twice", with_lines(TRANSLATOR, "CPU-R-Recv 2"), WITH_CORES, "CPU-R-Recv", "core 2 is that of CPU-L-Send already"),
+    (
+        "a core twice",
+        with_lines(TRANSLATOR, "CPU-R-Recv 2"),
+        WITH_CORES,
+        "CPU-R-Recv",
+        "core 2 is that of CPU-L-Send already",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("text", "variables", "name", "message"), [row[1:] for row in CONTRADICTIONS], ids=[row[0] for row in CONTRADICTIONS])
+@pytest.mark.parametrize(
+    ("text", "variables", "name", "message"),
+    [row[1:] for row in CONTRADICTIONS],
+    ids=[row[0] for row in CONTRADICTIONS],
+)
 def test_contradictions(text: str, variables: Variables, name: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         plan(settings=parse(text), variables=variables)
@@ -112,7 +210,9 @@ CORES = [("", [2, 4, 6, 8]), ("Reverse 0\n", [2, 4]), ("Forward 0\n", [8, 6])]
 
 
 @pytest.mark.parametrize(("lines", "expected"), CORES)
-def test_cores_in_the_order_in_which_the_engine_places_roles(lines: str, expected: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores_in_the_order_in_which_the_engine_places_roles(
+    lines: str, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(setup.os, "sched_getaffinity", lambda _pid: {2, 4, 6, 8})
     made = plan(settings=parse(TRANSLATOR + lines), variables=WITH_CORES).setup
     assert list(made.engine.cores or ()) == expected
@@ -120,7 +220,9 @@ def test_cores_in_the_order_in_which_the_engine_places_roles(lines: str, expecte
 
 def test_a_core_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup.os, "sched_getaffinity", lambda _pid: {2, 4, 8})
-    with pytest.raises(InputError, match="core 6 does not exist here, or may not be used; set DUTPERF_CORES=auto") as caught:
+    with pytest.raises(
+        InputError, match="core 6 does not exist here, or may not be used; set DUTPERF_CORES=auto"
+    ) as caught:
         plan(variables=WITH_CORES)
     assert caught.value.name == "CPU-R-Send"
 
@@ -208,14 +310,19 @@ def test_a_trial_that_is_not_valid_is_repeated_as_often_as_granted(
     said = capsys.readouterr()
     assert (result.verdict, len(tester.trials)) == (verdict, run)
     assert [trial.trial for trial in tester.trials] == list(range(1, run + 1))
-    assert {trial.model_copy(update={"trial": 0}) for trial in tester.trials} == {planned.trial.model_copy(update={"trial": 0})}
+    assert {trial.model_copy(update={"trial": 0}) for trial in tester.trials} == {
+        planned.trial.model_copy(update={"trial": 0})
+    }
     assert said.out == ""
     assert said.err.count("(sending time); repeat") == run - 1
     assert not any(word in said.err for word in ("invalid", "Error", "Warning"))  # scripts look for them
 
 
 def test_a_trial_that_was_aborted_is_repeated_too() -> None:
-    assert commands.until_valid(Disturbed(1, Verdict.ABORTED), plan(variables=replace(VETHS, repeats=1))).verdict is Verdict.VALID
+    assert (
+        commands.until_valid(Disturbed(1, Verdict.ABORTED), plan(variables=replace(VETHS, repeats=1))).verdict
+        is Verdict.VALID
+    )
 
 
 def test_the_number_of_a_repeat_is_one_that_a_frame_can_carry() -> None:

@@ -111,7 +111,9 @@ def test_foreground_and_background_are_told_apart() -> None:
 )
 @pytest.mark.parametrize("then", [None, {"rate_fps": 400, "after_ns": SECOND_NS // 2}])
 def test_losses_and_arrivals_agree_with_the_counts(dut: SimulatedDut, then: dict[str, int] | None) -> None:
-    result = SimulatedTester(dut, SimulatedLimits(receive_fps=900)).run(trial(forward=stream(6, 84, 1000, then=then), reverse=None))
+    result = SimulatedTester(dut, SimulatedLimits(receive_fps=900)).run(
+        trial(forward=stream(6, 84, 1000, then=then), reverse=None)
+    )
     counts = result.forward
     assert counts is not None
     assert sum(counts.losses.bins if counts.losses else ()) == counts.lost
@@ -121,7 +123,12 @@ def test_losses_and_arrivals_agree_with_the_counts(dut: SimulatedDut, then: dict
         assert (int(counts.losses.first_s * 100), int(counts.losses.last_s * 100)) == (filled[0], filled[-1])
         assert 1 <= counts.losses.longest_run <= counts.lost
     if counts.arrivals is not None:
-        assert counts.arrivals.first_s <= counts.arrivals.silence_from_s <= counts.arrivals.silence_to_s <= counts.arrivals.last_s
+        assert (
+            counts.arrivals.first_s
+            <= counts.arrivals.silence_from_s
+            <= counts.arrivals.silence_to_s
+            <= counts.arrivals.last_s
+        )
 
 
 def test_progress_is_reported_once_a_second() -> None:

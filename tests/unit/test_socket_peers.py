@@ -47,7 +47,10 @@ def test_both_ports_may_lead_to_different_processes() -> None:
 @pytest.mark.skipif(shutil.which("ss") is None, reason="needs ss (iproute2)")
 def test_a_process_that_listens_is_found(tmp_path: Path) -> None:
     path = tmp_path / "switch"
-    script = f"import socket; s = socket.socket(socket.AF_UNIX); s.bind({str(path)!r}); s.listen(); print(1, flush=True); c = s.accept(); input()"
+    script = (
+        f"import socket; s = socket.socket(socket.AF_UNIX); s.bind({str(path)!r}); s.listen(); print(1, flush=True); c"
+        " = s.accept(); input()"
+    )
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as switch:
         assert switch.stdout is not None
         switch.stdout.readline()

@@ -14,7 +14,15 @@ samples = st.lists(st.one_of(st.none(), st.integers(1, 10**9)), min_size=1, max_
 
 @pytest.mark.parametrize(
     ("values", "median"),
-    [([3], 3), ([3, 1, 2], 2), ([4, 1, 3, 2], 2.5), ([None, 5, 7], 5), ([None, None, 7], None), ([None, 7], None), ([None, 6, 8, 9], 7)],
+    [
+        ([3], 3),
+        ([3, 1, 2], 2),
+        ([4, 1, 3, 2], 2.5),
+        ([None, 5, 7], 5),
+        ([None, None, 7], None),
+        ([None, 7], None),
+        ([None, 6, 8, 9], 7),
+    ],
 )
 def test_median(values: list[int | None], median: float | None) -> None:
     assert intervals.median(values) == median
@@ -60,7 +68,9 @@ def test_dispersion() -> None:
     assert intervals.dispersion_percent([None, 100, 105]) is None
 
 
-@pytest.mark.parametrize("function", [intervals.median, intervals.dispersion_percent, lambda values: intervals.percentile(values, 1)])
+@pytest.mark.parametrize(
+    "function", [intervals.median, intervals.dispersion_percent, lambda values: intervals.percentile(values, 1)]
+)
 def test_nothing_to_summarise(function) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match="no values"):
         function([])
@@ -75,7 +85,8 @@ def test_no_percentile(percent: int) -> None:
 @pytest.mark.parametrize(
     ("count", "confidence", "low", "high"),
     [
-        # 1 - 2 * 2^-n (the smallest and the greatest value) where that is the confidence; else moved inwards, from the tables of the paper's formula
+        # 1 - 2 * 2^-n (the smallest and the greatest value) where that is the confidence; else
+        # moved inwards, from the tables of the paper's formula
         (6, 1 - 2 / 2**6, 1, 6),
         (10, 1 - 2 * 11 / 2**10, 2, 9),
         (5, 0.95, None, None),
@@ -83,7 +94,9 @@ def test_no_percentile(percent: int) -> None:
         (20, 0.95, 6.235, 14.765),
     ],
 )
-def test_interval_of_the_median_of_1_to_count(count: int, confidence: float, low: float | None, high: float | None) -> None:
+def test_interval_of_the_median_of_1_to_count(
+    count: int, confidence: float, low: float | None, high: float | None
+) -> None:
     found = intervals.median_interval([*range(count, 0, -1)], confidence)
     assert found == (None if low is None else pytest.approx((low, high), abs=0.01))
 
@@ -98,8 +111,11 @@ def test_interval_of_a_large_sample_is_that_of_the_normal_approximation() -> Non
     [(0, 3, 8), (2, 3, 8), (3, None, 8), (5, None, 8), (7, None, 8), (8, None, None), (10, None, None)],
 )
 def test_an_interval_with_missing_values(missing: int, low: int | None, high: int | None) -> None:
-    """Of 10 values the third and the eighth, wherever the lowest are missing; nothing is made up for a missing one."""
-    found = intervals.median_interval([None if value <= missing else value for value in range(1, 11)], 1 - 2 * 56 / 2**10 - 1e-9)
+    """Of 10 values the third and the eighth, wherever the lowest are missing; nothing is made up
+    for a missing one."""
+    found = intervals.median_interval(
+        [None if value <= missing else value for value in range(1, 11)], 1 - 2 * 56 / 2**10 - 1e-9
+    )
     assert found is not None
     for end, expected in zip(found, (low, high), strict=True):
         assert (end is None) == (expected is None)
@@ -107,7 +123,9 @@ def test_an_interval_with_missing_values(missing: int, low: int | None, high: in
 
 
 @given(samples, st.sampled_from([0.8, 0.9, 0.95, 0.99, 0.999]))
-def test_an_interval_holds_the_median_and_grows_with_the_confidence(values: list[int | None], confidence: float) -> None:
+def test_an_interval_holds_the_median_and_grows_with_the_confidence(
+    values: list[int | None], confidence: float
+) -> None:
     found, wider = intervals.median_interval(values, confidence), intervals.median_interval(values, 0.9999)
     assert (found is None) == (len(values) < intervals.smallest_sample(confidence))
     middle = intervals.median(values)

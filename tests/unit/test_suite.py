@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several measurements in one: what is measured in which order, at which rates, and what is left when it is cut off."""
+"""Several measurements in one: what is measured in which order, at which rates, and what is left
+when it is cut off."""
 
 from __future__ import annotations
 
@@ -24,7 +25,14 @@ from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import Log, plan
 
-SHORT: dict[str, Any] = {"duration_s": 0.5, "drain_s": 0, "repetitions": 2, "frame_sizes": (84, 128), "tag_after_s": 0.1, "tags": 50}
+SHORT: dict[str, Any] = {
+    "duration_s": 0.5,
+    "drain_s": 0,
+    "repetitions": 2,
+    "frame_sizes": (84, 128),
+    "tag_after_s": 0.1,
+    "tags": 50,
+}
 CAPACITY_FPS = 50_000
 
 
@@ -64,16 +72,29 @@ NATIVE = {"n": 10, "m": 9}
 RATE = Rate.parse("10k")
 ARRANGED = [
     pytest.param([("throughput", {})], [("throughput", None)], id="one"),
-    pytest.param([("latency", {}), ("throughput", {})], [("throughput", None), ("latency", "throughput")], id="throughput first"),
-    pytest.param([("pdv", {})], [("throughput", None), ("pdv", "throughput")], id="throughput although nobody asked for it"),
+    pytest.param(
+        [("latency", {}), ("throughput", {})], [("throughput", None), ("latency", "throughput")], id="throughput first"
+    ),
+    pytest.param(
+        [("pdv", {})], [("throughput", None), ("pdv", "throughput")], id="throughput although nobody asked for it"
+    ),
     pytest.param([("pdv", {"rate": RATE})], [("pdv", None)], id="a given rate needs none"),
     pytest.param([("pdv", {"found": {84: 1, 128: 1}})], [("pdv", None)], id="nor does an earlier result"),
     pytest.param(
         [("latency", {"directions": "forward"}), ("pdv", {})],
-        [("throughput-forward", None), ("latency-forward", "throughput-forward"), ("throughput", None), ("pdv", "throughput")],
+        [
+            ("throughput-forward", None),
+            ("latency-forward", "throughput-forward"),
+            ("throughput", None),
+            ("pdv", "throughput"),
+        ],
         id="a throughput in one direction is none of both",
     ),
-    pytest.param([("frame-loss", {}), ("throughput", {})], [("throughput", None), ("frame-loss", None)], id="loss does not depend on it"),
+    pytest.param(
+        [("frame-loss", {}), ("throughput", {})],
+        [("throughput", None), ("frame-loss", None)],
+        id="loss does not depend on it",
+    ),
     pytest.param(
         [("throughput", {}), ("throughput", NATIVE), ("ipdv", {}), ("ipdv", NATIVE | {"networks": 256})],
         [
@@ -89,12 +110,17 @@ ARRANGED = [
 
 
 @pytest.mark.parametrize(("asked", "arranged"), ARRANGED)
-def test_of_each_mix_the_throughput_is_measured_first(asked: list[tuple[str, dict[str, Any]]], arranged: list[tuple[str, str | None]]) -> None:
+def test_of_each_mix_the_throughput_is_measured_first(
+    asked: list[tuple[str, dict[str, Any]]], arranged: list[tuple[str, str | None]]
+) -> None:
     assert names(*((name, conditions(**members)) for name, members in asked)) == arranged
 
 
 def test_a_throughput_that_nobody_asked_for_has_all_sizes_and_trials_no_longer_than_needed() -> None:
-    asked = [("latency", conditions(frame_sizes=(84,), duration_s=120)), ("pdv", conditions(frame_sizes=(128, 84), duration_s=70))]
+    asked = [
+        ("latency", conditions(frame_sizes=(84,), duration_s=120)),
+        ("pdv", conditions(frame_sizes=(128, 84), duration_s=70)),
+    ]
     searching = suite.arrange(wanted(*asked))[0].conditions
     assert (searching.frame_sizes, searching.duration_s) == ((84, 128), 60)
     assert suite.arrange(wanted(("pdv", conditions(duration_s=3))))[0].conditions.duration_s == 3
@@ -108,8 +134,12 @@ def test_a_throughput_that_nobody_asked_for_has_no_more_repetitions_than_its_own
 
 def test_bursts_follow_the_throughput_below_the_same_maximum_rate(tmp_path: Path) -> None:
     bench = SimulatedBench(SimulatedTester(SimulatedDut(capacity_fps=CAPACITY_FPS, queue_frames=100)))
-    chosen = conditions(max_rate=Rate.parse("100k"), resolution=Rate.parse("100"), burst_resolution=0.001, frame_sizes=(84,))
-    searched, bursts = suite.begin(suite.arrange(wanted(("back-to-back", chosen))), bench, tmp_path / "out", Watched()).measurements
+    chosen = conditions(
+        max_rate=Rate.parse("100k"), resolution=Rate.parse("100"), burst_resolution=0.001, frame_sizes=(84,)
+    )
+    searched, bursts = suite.begin(
+        suite.arrange(wanted(("back-to-back", chosen))), bench, tmp_path / "out", Watched()
+    ).measurements
     assert searched.summary is not None
     assert bursts.summary is not None
     [point] = bursts.summary.points
@@ -120,11 +150,18 @@ def test_bursts_follow_the_throughput_below_the_same_maximum_rate(tmp_path: Path
 
 def test_a_size_without_a_throughput_is_refused() -> None:
     with pytest.raises(PlanError, match="with 128, 256 bytes") as caught:
-        suite.arrange(wanted(("throughput", conditions(frame_sizes=(84,))), ("pdv", conditions(frame_sizes=(84, 256, 128)))))
+        suite.arrange(
+            wanted(("throughput", conditions(frame_sizes=(84,))), ("pdv", conditions(frame_sizes=(84, 256, 128))))
+        )
     assert caught.value.option == "frame_sizes"
 
 
-WHOLE = (("throughput", {}), ("latency", {}), ("frame-loss", {"max_rate": Rate.parse("60k"), "repetitions": 1}), ("pdv", {"networks": 256}))
+WHOLE = (
+    ("throughput", {}),
+    ("latency", {}),
+    ("frame-loss", {"max_rate": Rate.parse("60k"), "repetitions": 1}),
+    ("pdv", {"networks": 256}),
+)
 RUNS = ["throughput", "latency", "frame-loss", "throughput-networks256", "pdv-networks256"]
 
 
@@ -153,7 +190,8 @@ def test_everything_is_measured_and_what_depends_on_it_at_the_throughput(tmp_pat
 
 
 def test_a_suite_that_is_being_measured_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even the DUT is set up: the live run has done so, and a tear-down would take the DUT from it."""
+    """Not even the DUT is set up: the live run has done so, and a tear-down would take the DUT from
+    it."""
     begun(tmp_path)
     (tmp_path / RUNS[-1] / JOURNAL).unlink()
 
@@ -161,7 +199,10 @@ def test_a_suite_that_is_being_measured_is_left_alone(tmp_path: Path, monkeypatc
         raise AssertionError("the DUT is set up under the run that measures it")
 
     monkeypatch.setattr(resume, "bench", set_up)
-    with suite.held(tmp_path), pytest.raises(JournalError, match=r"suite\.json is being written: its run goes on in another process"):
+    with (
+        suite.held(tmp_path),
+        pytest.raises(JournalError, match=r"suite\.json is being written: its run goes on in another process"),
+    ):
         resume.go_on(tmp_path, lambda _measurements: nullcontext(Watched()))
 
 
@@ -196,14 +237,21 @@ def test_what_was_measured_is_not_written_over(tmp_path: Path) -> None:
 def test_what_cannot_be_measured_is_said_before_anything_is_sent(tmp_path: Path) -> None:
     bench = SimulatedBench()
     with pytest.raises(PlanError) as caught:
-        suite.begin(suite.arrange(wanted(("throughput", conditions()), ("latency", conditions(tag_after_s=1)))), bench, tmp_path / "out", Watched())
+        suite.begin(
+            suite.arrange(wanted(("throughput", conditions()), ("latency", conditions(tag_after_s=1)))),
+            bench,
+            tmp_path / "out",
+            Watched(),
+        )
     assert (caught.value.option, bench.tester.trials) == ("tag_after_s", [])
     assert not (tmp_path / "out").exists()
 
 
 def test_bursts_that_are_possible_are_not_refused_before_the_throughput_is_known(tmp_path: Path) -> None:
     """1,518 bytes on 10 Gbit/s: 812,743 frames/s are the most, also within a burst."""
-    chosen = conditions(pattern="bursts:32", burst_rate=Rate.parse("100%"), frame_sizes=(1518,), max_rate=Rate.parse("60k"))
+    chosen = conditions(
+        pattern="bursts:32", burst_rate=Rate.parse("100%"), frame_sizes=(1518,), max_rate=Rate.parse("60k")
+    )
     made: list[int] = []
 
     class OnMedia(SimulatedBench):
@@ -272,7 +320,9 @@ def test_a_dut_that_forwards_nothing_has_nothing_measured_at_its_throughput(tmp_
     summary = suite.begin(measurements, bench, tmp_path, Watched())
     throughput, latency = summary.measurements
     assert throughput.summary is not None
-    assert latency == suite.Part(name="latency", procedure="latency", note="not measured with 84, 128 bytes: no throughput was found for them")
+    assert latency == suite.Part(
+        name="latency", procedure="latency", note="not measured with 84, 128 bytes: no throughput was found for them"
+    )
     assert not (tmp_path / "latency").exists()
     assert suite.is_complete(measurements, tmp_path)
     assert suite.summarise(measurements, tmp_path) == summary

@@ -26,7 +26,12 @@ from plans import counts, measure, plan
 from plans import trial as trial_of
 
 RESTS = {"drain_s": 2, "learning_rest_s": 2, "settle_s": 5}
-CONFORMING: dict[str, Any] = {"frame_sizes": (84, 128, 256, 512, 768, 1024, 1280, 1518), "duration_s": 60, **RESTS, "repetitions": 20}
+CONFORMING: dict[str, Any] = {
+    "frame_sizes": (84, 128, 256, 512, 768, 1024, 1280, 1518),
+    "duration_s": 60,
+    **RESTS,
+    "repetitions": 20,
+}
 ALWAYS = {"RFC 2544 section 12"}
 """Clauses that no run follows yet."""
 
@@ -36,42 +41,111 @@ def summarise(events: list[Event]) -> Summary:
 
 
 def search(repetition: int, value: int | None, limited_by: str = "dut", **members: Any) -> Event:
-    defaults = {"above_fps": None if value is None else value + 10, "silent": False, "message": f"{limited_by} in {repetition}", "loads": []}
-    return {"event": "search", "frame_size": 84, "repetition": repetition, "value_fps": value, "limited_by": limited_by, **defaults, **members}
+    defaults = {
+        "above_fps": None if value is None else value + 10,
+        "silent": False,
+        "message": f"{limited_by} in {repetition}",
+        "loads": [],
+    }
+    return {
+        "event": "search",
+        "frame_size": 84,
+        "repetition": repetition,
+        "value_fps": value,
+        "limited_by": limited_by,
+        **defaults,
+        **members,
+    }
 
 
 def result(repetition: int, rate_fps: int, verdict: Verdict = Verdict.VALID, lost: int = 0) -> Event:
-    recorded = {"trial": 0, "verdict": verdict.value, "forward": to_json(counts(1000, 1000 - lost)), "reverse": to_json(counts(1000))}
+    recorded = {
+        "trial": 0,
+        "verdict": verdict.value,
+        "forward": to_json(counts(1000, 1000 - lost)),
+        "reverse": to_json(counts(1000)),
+    }
     return {"event": "result", "frame_size": 84, "repetition": repetition, "rate_fps": rate_fps, "result": recorded}
 
 
 def events(*measured: Event, repetitions: int = 3) -> list[Event]:
     frames = [{"frame_size": 84, "frame_size_ipv4": 64, "first_trial": to_json(trial_of())}]
     conditions = to_json(Conditions(repetitions=repetitions))
-    begin = {"event": "plan", "time": "then", "format": journal.FORMAT, "procedure": "throughput", "dut": {"name": "tayga"}, "conditions": conditions}
+    begin = {
+        "event": "plan",
+        "time": "then",
+        "format": journal.FORMAT,
+        "procedure": "throughput",
+        "dut": {"name": "tayga"},
+        "conditions": conditions,
+    }
     return [begin | {"search": {"algorithm": "binary"}, "attempts": {}, "frames": frames}, *measured]
 
 
 def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
-    summary = measure(SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(frame_sizes=(84, 1518), seed=5), tmp_path)
+    summary = measure(
+        SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(frame_sizes=(84, 1518), seed=5), tmp_path
+    )
     written = json.loads((tmp_path / SUMMARY).read_text())
     assert written == summary.model_dump(mode="json")
-    assert set(written) == {"procedure", "dut", "environment", "conditions", "deviations", "points", "idle_help", "moves"}
+    assert set(written) == {
+        "procedure",
+        "dut",
+        "environment",
+        "conditions",
+        "deviations",
+        "points",
+        "idle_help",
+        "moves",
+    }
     assert (written["procedure"], written["dut"]) == ("throughput", {"name": "simulated"})
     assert set(written["environment"]) == {"started", "host", "tester"}
     conditions = written["conditions"]
-    assert (conditions["duration_s"], conditions["seed"], conditions["repetitions"], conditions["n"], conditions["resolution"]) == (5, 5, 3, 2, "0.5 %")
+    assert (
+        conditions["duration_s"],
+        conditions["seed"],
+        conditions["repetitions"],
+        conditions["n"],
+        conditions["resolution"],
+    ) == (5, 5, 3, 2, "0.5 %")
     assert conditions["search"]["start"] == "a random place of a wide step around the value of the repetition before"
     assert [(point["frame_size"], point["frame_size_ipv4"]) for point in written["points"]] == [(84, 64), (1518, 1498)]
     for point in written["points"]:
         assert set(point) == {
-            *("frame_size", "frame_size_ipv4", "passing", "throughput_fps", "limited_by", "message", "above", "inconsistent", "repetitions", "goals", "trials")
+            *(
+                "frame_size",
+                "frame_size_ipv4",
+                "passing",
+                "throughput_fps",
+                "limited_by",
+                "message",
+                "above",
+                "inconsistent",
+                "repetitions",
+                "goals",
+                "trials",
+            )
         }
-        assert set(point["throughput_fps"]) == {"median", "median_interval", "p1", "p99", "dispersion_percent", "values"}
+        assert set(point["throughput_fps"]) == {
+            "median",
+            "median_interval",
+            "p1",
+            "p99",
+            "dispersion_percent",
+            "values",
+        }
         assert point["repetitions"] == {"finished": 3, "stopped": "number"}
         assert (point["inconsistent"], point["goals"]) == ([], [])
         assert set(point["above"]) == {"rate_fps", "forward", "reverse"}
-        assert set(point["above"]["forward"]) == {"lost", "loss_ratio", "dut_input_drops", "late", "when", "where", "dut"}
+        assert set(point["above"]["forward"]) == {
+            "lost",
+            "loss_ratio",
+            "dut_input_drops",
+            "late",
+            "when",
+            "where",
+            "dut",
+        }
         assert point["above"]["forward"]["lost"] > 0
         assert point["above"]["rate_fps"] > 54_321
         assert point["limited_by"] == "dut"
@@ -80,7 +154,12 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
 def timed(frames: int) -> Event:
     """The result of a trial in which a NIC was to send at given times, and took so many of them."""
     one = result(1, 1000)
-    one["result"]["forward"]["send_at"] = {"timed": frames, "at_once": 1000 - frames, "impossible": 0, "uncertainty_us": 0.5}
+    one["result"]["forward"]["send_at"] = {
+        "timed": frames,
+        "at_once": 1000 - frames,
+        "impossible": 0,
+        "uncertainty_us": 0.5,
+    }
     return one
 
 
@@ -108,7 +187,9 @@ def test_a_killed_run_at_any_byte_has_a_summary(tmp_path: Path) -> None:
         (tmp_path / JOURNAL).write_bytes(whole[:end])
         [point] = write_summary(tmp_path, PROCEDURE.point).points
         finished = len(point.throughput_fps.values)
-        assert finished == 2 or f"{finished} of 2 repetitions; the run ended early because it was killed" in point.message
+        assert (
+            finished == 2 or f"{finished} of 2 repetitions; the run ended early because it was killed" in point.message
+        )
 
 
 @pytest.mark.parametrize(
@@ -126,7 +207,9 @@ def test_the_most_serious_limit_of_the_repetitions(limits: list[str], decisive: 
     [point] = summarise(events(*(search(number, 1000, limit) for number, limit in enumerate(limits, start=1)))).points
     assert point.limited_by is LimitedBy(decisive)
     same = len(set(limits)) == 1
-    assert point.message.startswith("dut in 1" if limits == ["dut"] * 3 else decisive if same else "in 1 of 3 repetitions " + decisive)
+    assert point.message.startswith(
+        "dut in 1" if limits == ["dut"] * 3 else decisive if same else "in 1 of 3 repetitions " + decisive
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,7 +222,9 @@ def test_the_most_serious_limit_of_the_repetitions(limits: list[str], decisive: 
     ],
 )
 def test_statistics(values: list[int | None], expected: tuple[float | None, ...]) -> None:
-    [point] = summarise(events(*(search(number, value) for number, value in enumerate(values, start=1)), repetitions=len(values))).points
+    [point] = summarise(
+        events(*(search(number, value) for number, value in enumerate(values, start=1)), repetitions=len(values))
+    ).points
     figures = point.throughput_fps
     assert (figures.median, figures.p1, figures.p99, figures.dispersion_percent) == expected
     assert list(figures.values) == values
@@ -147,7 +232,9 @@ def test_statistics(values: list[int | None], expected: tuple[float | None, ...]
 
 def test_a_dead_dut_has_values_but_no_throughput() -> None:
     silent = search(2, None, silent=True, above_fps=10, message="the DUT forwards nothing")
-    summary = summarise(events(search(1, 1000), silent, {"event": "end", "outcome": "ended", "message": "the DUT forwards nothing"}))
+    summary = summarise(
+        events(search(1, 1000), silent, {"event": "end", "outcome": "ended", "message": "the DUT forwards nothing"})
+    )
     [point] = summary.points
     assert point.throughput_fps.values == (1000, None)
     assert point.throughput_fps.median is None
@@ -195,11 +282,17 @@ def deviated(
     ipv4_shorter_by: int = 20,
     **side: Any,
 ) -> tuple[Deviation, ...]:
-    sides = {"left": {"port": "ring", "version": 4, "ipv4": "198.18.0.2/24"}, "right": {"port": "ring", "version": 4, "ipv4": "198.19.0.2/24", **side}}
+    sides = {
+        "left": {"port": "ring", "version": 4, "ipv4": "198.18.0.2/24"},
+        "right": {"port": "ring", "version": 4, "ipv4": "198.19.0.2/24", **side},
+    }
     setup = configuration.parse(sides, "test")
     limits = {"media_maximum_fps": media_fps, "maximum_fps": maximum_fps}
     first = to_json(traffic.make_trial(setup, conditions, conditions.frame_sizes[0], 1, 0))
-    frames = [{"frame_size": size, "frame_size_ipv4": size - ipv4_shorter_by, "first_trial": first, **limits} for size in conditions.frame_sizes]
+    frames = [
+        {"frame_size": size, "frame_size_ipv4": size - ipv4_shorter_by, "first_trial": first, **limits}
+        for size in conditions.frame_sizes
+    ]
     return deviations(conditions, procedure=procedure, frames=frames, repetitions=repetitions)
 
 
@@ -233,8 +326,16 @@ def test_deviations(change: dict[str, Any], clause: str | None) -> None:
 
 
 LAID_DOWN: list[tuple[dict[str, Any], str, str]] = [
-    ({"source_port": {"mode": "increasing", "min": 1024, "max": 65535}}, "RFC 4814 section 4.5", "increasing UDP ports instead of random ones"),
-    ({"destination_port": {"mode": "random", "min": 1, "max": 1000}}, "RFC 4814 section 4.5", "random UDP ports over other ranges"),
+    (
+        {"source_port": {"mode": "increasing", "min": 1024, "max": 65535}},
+        "RFC 4814 section 4.5",
+        "increasing UDP ports instead of random ones",
+    ),
+    (
+        {"destination_port": {"mode": "random", "min": 1, "max": 1000}},
+        "RFC 4814 section 4.5",
+        "random UDP ports over other ranges",
+    ),
     ({"networks": 256}, "RFC 2544 section 12", "random destinations over 256 networks, not also"),
 ]
 
@@ -277,5 +378,10 @@ def test_the_machine_is_described(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     machine = host.environment(tmp_path)
-    assert (machine["cpu"], machine["memory_kb"], machine["governor"], machine["clock_source"]) == ("Fast CPU @ 3 GHz", 4096, "performance", None)
+    assert (machine["cpu"], machine["memory_kb"], machine["governor"], machine["clock_source"]) == (
+        "Fast CPU @ 3 GHz",
+        4096,
+        "performance",
+        None,
+    )
     assert machine["kernel_options"] == ["isolcpus=1", "hugepages=4"]

@@ -34,7 +34,9 @@ def fps(rate: float) -> Rate:
 @pytest.mark.parametrize("disturbed_ratio", [0.0, 0.3])
 def test_the_truth_is_found_within_the_resolution(tmp_path: Path, seed: int, disturbed_ratio: float) -> None:
     truth_fps = 10_000 + 3_571 * seed
-    tester = SimulatedTester(SimulatedDut(capacity_fps=truth_fps), SimulatedLimits(disturbed_ratio=disturbed_ratio), seed)
+    tester = SimulatedTester(
+        SimulatedDut(capacity_fps=truth_fps), SimulatedLimits(disturbed_ratio=disturbed_ratio), seed
+    )
     [point] = measure(tester, plan(resolution=FINE), tmp_path).points
     assert point.limited_by is LimitedBy.DUT
     assert all(value is not None and 0 <= truth_fps - value < 20 for value in point.throughput_fps.values)
@@ -42,7 +44,8 @@ def test_the_truth_is_found_within_the_resolution(tmp_path: Path, seed: int, dis
 
 
 def test_a_queue_adds_what_it_holds_to_a_trial(tmp_path: Path) -> None:
-    """As a router with a token bucket of 60,000 frames/s and 1,000 frames: 60,200 in a trial of 5 s."""
+    """As a router with a token bucket of 60,000 frames/s and 1,000 frames: 60,200 in a trial of 5
+    s."""
     tester = SimulatedTester(SimulatedDut(capacity_fps=60_000, queue_frames=1_000))
     [point] = measure(tester, plan(resolution=FINE), tmp_path).points
     assert all(value is not None and 60_180 < value <= 60_200 for value in point.throughput_fps.values)
@@ -71,7 +74,8 @@ def test_one_direction_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_random_loss_needs_a_tolerance(tmp_path: Path, seed: int) -> None:
-    """0.01 % of random loss: with none allowed almost nothing is found, with 0.05 % allowed what the DUT can do."""
+    """0.01 % of random loss: with none allowed almost nothing is found, with 0.05 % allowed what
+    the DUT can do."""
     dut = SimulatedDut(capacity_fps=100_000, loss_ratio=0.0001)
     [strict] = measure(SimulatedTester(dut, seed=seed), plan(), tmp_path / "strict").points
     [tolerant] = measure(SimulatedTester(dut, seed=seed), plan(loss_tolerance=0.0005), tmp_path / "tolerant").points
@@ -108,7 +112,9 @@ def test_a_tester_that_never_makes_a_valid_trial(tmp_path: Path) -> None:
         (None, fps(5_000), LimitedBy.RANGE, 5_000),
     ],
 )
-def test_a_maximum_that_passes_takes_one_trial(tmp_path: Path, media_fps: int | None, max_rate: Rate | None, limited_by: LimitedBy, value: int) -> None:
+def test_a_maximum_that_passes_takes_one_trial(
+    tmp_path: Path, media_fps: int | None, max_rate: Rate | None, limited_by: LimitedBy, value: int
+) -> None:
     tester = SimulatedTester()
     [point] = measure(tester, plan(media_fps, max_rate=max_rate), tmp_path).points
     assert (point.limited_by, point.throughput_fps.values) == (limited_by, (value,) * 3)
@@ -127,7 +133,9 @@ def test_below_the_minimum_rate(tmp_path: Path) -> None:
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(dies_after=st.integers(0, 40), silent=st.sets(st.sampled_from(Direction)))
-def test_a_dut_that_forwards_nothing_ends_the_run(tmp_path_factory: pytest.TempPathFactory, dies_after: int, silent: set[Direction]) -> None:
+def test_a_dut_that_forwards_nothing_ends_the_run(
+    tmp_path_factory: pytest.TempPathFactory, dies_after: int, silent: set[Direction]
+) -> None:
     tester = SimulatedTester(SimulatedDut(capacity_fps=30_000, dies_after_trials=dies_after, silent=frozenset(silent)))
     out = tmp_path_factory.mktemp("run")
     summary = measure(tester, plan(frame_sizes=(84, 1518), repetitions=20), out)
@@ -156,14 +164,17 @@ def test_later_repetitions_are_shorter_and_show_their_own_pass_and_fail(tmp_path
 
 
 def test_each_repetition_has_its_own_grid_by_the_seed(tmp_path: Path) -> None:
-    """Of a DUT that is always the same, the values are spread over the resolution, and their median is half of it below the truth."""
+    """Of a DUT that is always the same, the values are spread over the resolution, and their median
+    is half of it below the truth."""
     for name, seed in (("a", 1), ("again", 1), ("other", 2)):
         chosen = plan(repetitions=40, seed=seed, resolution=fps(400), directions="forward")
         [point] = measure(SimulatedTester(SimulatedDut(capacity_fps=54_321)), chosen, tmp_path / name).points
         below = sorted(54_321 - value for value in point.throughput_fps.values)
         assert below[0] >= 0
         assert below[-1] < 400
-        assert max(abs(fps_below / 400 - index / 40) for index, fps_below in enumerate(below)) < 1.63 / 40**0.5  # Kolmogorov, 1 %
+        assert (
+            max(abs(fps_below / 400 - index / 40) for index, fps_below in enumerate(below)) < 1.63 / 40**0.5
+        )  # Kolmogorov, 1 %
     loads = {name: [search["loads"] for search in searches_of(tmp_path / name)] for name in ("a", "again", "other")}
     assert loads["a"] == loads["again"]
     assert loads["a"][0] == loads["other"][0]
@@ -192,9 +203,19 @@ def test_rates_that_cannot_be(tmp_path: Path, conditions: dict[str, str], option
 
 
 def test_percentages_are_of_the_media() -> None:
-    what = plan(min_rate=Rate.parse("1%"), max_rate=Rate.parse("50%"), initial_rate=Rate.parse("10%"), resolution=Rate.parse("0.5%")).conditions
+    what = plan(
+        min_rate=Rate.parse("1%"),
+        max_rate=Rate.parse("50%"),
+        initial_rate=Rate.parse("10%"),
+        resolution=Rate.parse("0.5%"),
+    ).conditions
     limits = bounds(what, 100_000)
-    assert (limits.minimum_fps, limits.maximum_fps, limits.initial_fps, limits.resolution.fps) == (1_000, 50_000, 10_000, 500)
+    assert (limits.minimum_fps, limits.maximum_fps, limits.initial_fps, limits.resolution.fps) == (
+        1_000,
+        50_000,
+        10_000,
+        500,
+    )
     assert not limits.maximum_is_media
 
 
@@ -264,7 +285,11 @@ def test_the_ipv4_size() -> None:
 
 def test_what_happened_just_above_is_told(tmp_path: Path) -> None:
     """A DUT with a queue: it is full after a while, and from then on to the end frames are lost."""
-    summary = measure(SimulatedTester(SimulatedDut(capacity_fps=54_321, queue_frames=500)), plan(frame_sizes=(84,), repetitions=1), tmp_path)
+    summary = measure(
+        SimulatedTester(SimulatedDut(capacity_fps=54_321, queue_frames=500)),
+        plan(frame_sizes=(84,), repetitions=1),
+        tmp_path,
+    )
     [remark, *_] = summary.points[0].remarks()
     above = summary.points[0].above
     assert remark.startswith(f": what happened just above it, at {above.rate_fps:,} frames/s: forward lost from ")

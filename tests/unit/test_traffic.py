@@ -22,8 +22,13 @@ LEFT4 = {"port": "af_packet:tl", "version": 4, "ipv4": "198.18.0.2/24", "gateway
 RIGHT4 = {"port": "af_packet:tr", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"}
 RIGHT6 = {"port": "af_packet:tr", "version": 6, "ipv6": "2001:2:0:8000::2/64", "gateway6": "2001:2:0:8000::1"}
 
-SIIT = parse({"left": LEFT6 | {"seen_as": "198.18.0.2"}, "right": RIGHT6 | RIGHT4 | {"seen_as": "2001:2:0:1000::2"}}, "test")
-SIIT_MIRRORED = parse({"left": LEFT6 | LEFT4 | {"seen_as": "2001:2:0:1000::2"}, "right": RIGHT4 | RIGHT6 | {"seen_as": "198.19.0.2"}}, "test")
+SIIT = parse(
+    {"left": LEFT6 | {"seen_as": "198.18.0.2"}, "right": RIGHT6 | RIGHT4 | {"seen_as": "2001:2:0:1000::2"}}, "test"
+)
+SIIT_MIRRORED = parse(
+    {"left": LEFT6 | LEFT4 | {"seen_as": "2001:2:0:1000::2"}, "right": RIGHT4 | RIGHT6 | {"seen_as": "198.19.0.2"}},
+    "test",
+)
 IPV4 = parse({"left": LEFT4, "right": RIGHT4}, "test")
 IPV4_BOTH = parse({"left": LEFT6 | LEFT4, "right": RIGHT6 | RIGHT4}, "test")
 IPV6 = parse({"left": LEFT6, "right": RIGHT6}, "test")
@@ -32,7 +37,9 @@ ALL = Conditions()
 MIXED = Conditions(n=10, m=9)
 NATIVE = Conditions(n=2, m=0)
 
-REQUESTS = Draft202012Validator(json.loads((Path(__file__).parents[2] / "protocol" / "request.schema.json").read_text(encoding="utf-8")))
+REQUESTS = Draft202012Validator(
+    json.loads((Path(__file__).parents[2] / "protocol" / "request.schema.json").read_text(encoding="utf-8"))
+)
 
 
 def frame(spec: FrameSpec | None) -> tuple[int, int, str, str] | None:
@@ -42,7 +49,8 @@ def frame(spec: FrameSpec | None) -> tuple[int, int, str, str] | None:
 L4, R4, L6, R6 = "198.18.0.2", "198.19.0.2", "2001:2::2", "2001:2:0:8000::2"
 NATIVE6 = ((6, 128, L6, R6), (6, 128, R6, L6))
 FRAMES: list[tuple[str, Setup, Conditions, Any, Any, Any, Any]] = [
-    # set-up, conditions, foreground forward and reverse, background forward and reverse, all for frame size 128
+    # set-up, conditions, foreground forward and reverse, background forward and reverse, all for
+    # frame size 128
     ("SIIT", SIIT, ALL, (6, 128, L6, "2001:2:0:1000::2"), (4, 108, R4, "198.18.0.2"), None, None),
     ("SIIT with background", SIIT, MIXED, (6, 128, L6, "2001:2:0:1000::2"), (4, 108, R4, "198.18.0.2"), *NATIVE6),
     ("SIIT mirrored", SIIT_MIRRORED, ALL, (4, 108, L4, "198.19.0.2"), (6, 128, R6, "2001:2:0:1000::2"), None, None),
@@ -53,8 +61,14 @@ FRAMES: list[tuple[str, Setup, Conditions, Any, Any, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("setup", "conditions", "forward", "reverse", "there", "back"), [row[1:] for row in FRAMES], ids=[row[0] for row in FRAMES])
-def test_who_sends_what_to_whom(setup: Setup, conditions: Conditions, forward: Any, reverse: Any, there: Any, back: Any) -> None:
+@pytest.mark.parametrize(
+    ("setup", "conditions", "forward", "reverse", "there", "back"),
+    [row[1:] for row in FRAMES],
+    ids=[row[0] for row in FRAMES],
+)
+def test_who_sends_what_to_whom(
+    setup: Setup, conditions: Conditions, forward: Any, reverse: Any, there: Any, back: Any
+) -> None:
     trial = traffic.make_trial(setup, conditions, 128, 1000, 7)
     assert trial.forward is not None
     assert trial.reverse is not None
@@ -63,7 +77,8 @@ def test_who_sends_what_to_whom(setup: Setup, conditions: Conditions, forward: A
 
 
 @pytest.mark.parametrize(
-    ("setup", "conditions", "smallest"), [(SIIT, ALL, 84), (IPV6, ALL, 84), (IPV4, ALL, 64), (IPV4_BOTH, MIXED, 84), (IPV4_BOTH, NATIVE, 84)]
+    ("setup", "conditions", "smallest"),
+    [(SIIT, ALL, 84), (IPV6, ALL, 84), (IPV4, ALL, 64), (IPV4_BOTH, MIXED, 84), (IPV4_BOTH, NATIVE, 84)],
 )
 def test_sizes_that_are_impossible(setup: Setup, conditions: Conditions, smallest: int) -> None:
     assert traffic.smallest_frame_size(setup, conditions) == smallest
@@ -104,7 +119,10 @@ def test_ports(mode: FieldMode, source: tuple[int, int], destination: tuple[int,
     trial = traffic.make_trial(IPV4, Conditions(ports=mode), 64, 1, 0)
     for stream in trial.streams().values():
         assert (stream.source_port.mode, stream.source_port.min, stream.source_port.max) == (mode, *source)
-        assert (stream.destination_port.mode, stream.destination_port.min, stream.destination_port.max) == (mode, *destination)
+        assert (stream.destination_port.mode, stream.destination_port.min, stream.destination_port.max) == (
+            mode,
+            *destination,
+        )
 
 
 def test_a_varying_address_is_a_source_one_way_and_a_destination_the_other() -> None:
@@ -123,7 +141,12 @@ def test_a_varying_address_is_a_source_one_way_and_a_destination_the_other() -> 
 LACKING = [
     ("IPv6 on the left", LEFT4, RIGHT6 | RIGHT4, "left.ipv6"),
     ("IPv6 on the right", LEFT6 | LEFT4, RIGHT4, "right.ipv6"),
-    ("a gateway", {key: value for key, value in (LEFT6 | LEFT4).items() if key != "gateway6"}, RIGHT6 | RIGHT4, "left.gateway6"),
+    (
+        "a gateway",
+        {key: value for key, value in (LEFT6 | LEFT4).items() if key != "gateway6"},
+        RIGHT6 | RIGHT4,
+        "left.gateway6",
+    ),
 ]
 
 
@@ -155,13 +178,22 @@ def test_the_media_s_maximum(media_mbps: int | None, size: int, fps: int | None)
     assert traffic.maximum_fps(IPV4.model_copy(update={"media_mbps": media_mbps}), size) == fps
 
 
-SPEEDS = [(10_000, 10_000, None, 10_000), (10_000, 1_000, None, 1_000), (0, 10_000, None, None), (10_000, 10_000, 2_500, 2_500)]
+SPEEDS = [
+    (10_000, 10_000, None, 10_000),
+    (10_000, 1_000, None, 1_000),
+    (0, 10_000, None, None),
+    (10_000, 10_000, 2_500, 2_500),
+]
 
 
 @pytest.mark.parametrize(("left", "right", "configured", "media_mbps"), SPEEDS)
-def test_the_links_speed_is_used_where_none_is_configured(left: int, right: int, configured: int | None, media_mbps: int | None) -> None:
+def test_the_links_speed_is_used_where_none_is_configured(
+    left: int, right: int, configured: int | None, media_mbps: int | None
+) -> None:
     setup = IPV4.model_copy(update={"media_mbps": configured})
-    assert traffic.with_media(setup, {"left": {"link_mbps": left}, "right": {"link_mbps": right}}).media_mbps == media_mbps
+    assert (
+        traffic.with_media(setup, {"left": {"link_mbps": left}, "right": {"link_mbps": right}}).media_mbps == media_mbps
+    )
 
 
 def test_the_request_to_open_has_addresses_without_prefix_and_nothing_that_was_not_set() -> None:
@@ -212,7 +244,9 @@ CONDITIONS = st.builds(
     rate_fps=st.integers(1, 10**9),
     number=st.integers(0, 65535),
 )
-def test_every_trial_is_a_request_that_the_engine_takes(setup: Setup, conditions: Conditions, size: int, rate_fps: int, number: int) -> None:
+def test_every_trial_is_a_request_that_the_engine_takes(
+    setup: Setup, conditions: Conditions, size: int, rate_fps: int, number: int
+) -> None:
     assume(rate_fps * conditions.duration_s <= traffic.MOST_FRAMES)
     trial = traffic.make_trial(setup, conditions, size, rate_fps, number)
     request = trial.request()
@@ -224,14 +258,23 @@ def test_every_trial_is_a_request_that_the_engine_takes(setup: Setup, conditions
 
 def test_ports_and_networks_that_the_configuration_lays_down() -> None:
     sources, destinations = {"mode": "increasing", "min": 5000, "max": 6000}, {"mode": "fixed", "min": 9, "max": 9}
-    left, right = LEFT4 | {"source_port": sources, "networks": 3}, RIGHT4 | {"destination_port": destinations, "networks": 256}
+    left, right = (
+        LEFT4 | {"source_port": sources, "networks": 3},
+        RIGHT4 | {"destination_port": destinations, "networks": 256},
+    )
     setup = parse({"left": left, "right": right}, "test")
     trial = traffic.make_trial(setup, ALL, 64, 1, 0)
     assert trial.forward is not None
     assert trial.reverse is not None
     assert (trial.forward.networks, trial.reverse.networks) == (256, 3)
-    assert (trial.forward.source_port, trial.forward.destination_port) == (setup.left.source_port, traffic.destination_ports(FieldMode.RANDOM))
-    assert (trial.reverse.source_port, trial.reverse.destination_port) == (traffic.source_ports(FieldMode.RANDOM), setup.right.destination_port)
+    assert (trial.forward.source_port, trial.forward.destination_port) == (
+        setup.left.source_port,
+        traffic.destination_ports(FieldMode.RANDOM),
+    )
+    assert (trial.reverse.source_port, trial.reverse.destination_port) == (
+        traffic.source_ports(FieldMode.RANDOM),
+        setup.right.destination_port,
+    )
 
 
 CHOSEN_TWICE: list[tuple[dict[str, Any], dict[str, Any], str]] = [

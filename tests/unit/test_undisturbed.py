@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests do that need a quiet machine: a quiet one never excuses them, and a busy one is never shown as success."""
+"""What tests do that need a quiet machine: a quiet one never excuses them, and a busy one is never
+shown as success."""
 
 from __future__ import annotations
 
@@ -31,5 +32,7 @@ def test_on_a_quiet_machine_a_test_fails(gives: int, monkeypatch: pytest.MonkeyP
 
 def test_on_a_busy_machine_it_is_skipped_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tried(monkeypatch, BUSY, 2) == 2
-    with pytest.raises(pytest.skip.Exception, match=r"not shown on this machine: others took up to 50% of a core, 10\.0 ms at a time"):
+    with pytest.raises(
+        pytest.skip.Exception, match=r"not shown on this machine: others took up to 50% of a core, 10\.0 ms at a time"
+    ):
         tried(monkeypatch, BUSY, 3)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules that tell the tester's faults from the DUT's, as a table: what was counted, and every cause that must come out."""
+"""The rules that tell the tester's faults from the DUT's, as a table: what was counted, and every
+cause that must come out."""
 
 from __future__ import annotations
 
@@ -47,7 +48,11 @@ def burst(frames: int, late_us: float = PUNCTUAL_US + 1) -> dict[str, Any]:
 
 def lost_at(*bins: int) -> dict[str, Any]:
     """One frame in each of those hundredths of the sending time."""
-    return {"losses": Losses(first_s=min(bins) / LOSS_BINS, last_s=max(bins) / LOSS_BINS, longest_run=1, bins=in_bins(Counter(bins)))}
+    return {
+        "losses": Losses(
+            first_s=min(bins) / LOSS_BINS, last_s=max(bins) / LOSS_BINS, longest_run=1, bins=in_bins(Counter(bins))
+        )
+    }
 
 
 def in_bins(counted: Mapping[int, int]) -> tuple[int, ...]:
@@ -75,23 +80,63 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("one frame was not sent", {"sent": 999, "intended": 1000}, {"unsent"}),
     ("sending took as long as it may", {"send_time_s": LIMIT_S}, set()),
     ("sending took too long", {"send_time_s": LIMIT_S + 1e-6}, {"sending_time"}),
-    ("sending took as much longer as the media's clock explains", {"send_time_s": LIMIT_S + 0.012, "media": MEDIA}, set()),
+    (
+        "sending took as much longer as the media's clock explains",
+        {"send_time_s": LIMIT_S + 0.012, "media": MEDIA},
+        set(),
+    ),
     ("sending took longer than that", {"send_time_s": LIMIT_S + 0.012001, "media": MEDIA}, {"sending_time"}),
-    ("late by the media's clock", {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US + 12_000), "media": MEDIA}, set()),
-    ("later than that", {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US + 12_001), "media": MEDIA}, {"sender_late"}),
-    ("late in a full ring as well", {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US - 1_000), "transmit_wait": waited(1_001)}, {"sender_late"}),
-    ("a ring that was not full", {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US), "transmit_wait": waited(1_001, full=False)}, set()),
+    (
+        "late by the media's clock",
+        {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US + 12_000), "media": MEDIA},
+        set(),
+    ),
+    (
+        "later than that",
+        {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US + 12_001), "media": MEDIA},
+        {"sender_late"},
+    ),
+    (
+        "late in a full ring as well",
+        {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US - 1_000), "transmit_wait": waited(1_001)},
+        {"sender_late"},
+    ),
+    (
+        "a ring that was not full",
+        {"received": 990, "lateness_us": late(LATE_WITH_LOSS_US), "transmit_wait": waited(1_001, full=False)},
+        set(),
+    ),
     ("delays that hold little of a ring", {"delay_us": DELAYS, "transmit_wait": waited(WAIT_US)}, set()),
     ("delays that hold much of a ring", {"delay_us": DELAYS, "transmit_wait": waited(WAIT_US + 1)}, {"transmit_wait"}),
-    ("delays that hold nobody knows how much of a ring", {"delay_us": DELAYS, "transmit_wait": waited(None)}, {"transmit_wait"}),
-    ("a ring that was not full, of a link of unknown speed", {"delay_us": DELAYS, "transmit_wait": waited(None, full=False)}, set()),
+    (
+        "delays that hold nobody knows how much of a ring",
+        {"delay_us": DELAYS, "transmit_wait": waited(None)},
+        {"transmit_wait"},
+    ),
+    (
+        "a ring that was not full, of a link of unknown speed",
+        {"delay_us": DELAYS, "transmit_wait": waited(None, full=False)},
+        set(),
+    ),
     ("no delays that could hold anything", {"transmit_wait": waited(None)}, set()),
-    ("the receiving card's ring may have overrun", {"received": 990, "away_us": Away(sender=0, receiver=401), "receive_ring_us": 400}, {"receiver_away"}),
+    (
+        "the receiving card's ring may have overrun",
+        {"received": 990, "away_us": Away(sender=0, receiver=401), "receive_ring_us": 400},
+        {"receiver_away"},
+    ),
     ("... but nothing was lost", {"away_us": Away(sender=0, receiver=401), "receive_ring_us": 400}, set()),
-    ("the receiving card's ring held what came meanwhile", {"received": 990, "away_us": Away(sender=0, receiver=400), "receive_ring_us": 400}, set()),
+    (
+        "the receiving card's ring held what came meanwhile",
+        {"received": 990, "away_us": Away(sender=0, receiver=400), "receive_ring_us": 400},
+        set(),
+    ),
     ("more arrived than was sent", {"received": 1001}, {"received_too_many"}),
     ("the tester dropped frames", {"received": 990, "tester_drops": {"nic_missed": 10}}, {"tester_drops"}),
-    ("the tester dropped frames of others only, still its fault", {"tester_drops": {"kernel_socket": 1}}, {"tester_drops"}),
+    (
+        "the tester dropped frames of others only, still its fault",
+        {"tester_drops": {"kernel_socket": 1}},
+        {"tester_drops"},
+    ),
     ("a cause of drops that did not occur", {"received": 990, "tester_drops": {"nic_missed": 0}}, set()),
     ("late without loss", {"lateness_us": late(LATE_US)}, set()),
     ("too late without loss", {"lateness_us": late(LATE_US + 1)}, {"sender_late"}),
@@ -105,26 +150,61 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("lost before the burst", {"received": 998, **burst(10), **lost_at(48, 49)}, set()),
     ("lost long after many came in bursts", {"received": 998, **burst(10), **lost_at(53, 99)}, {"sender_bursts"}),
     ("lost long after few did", {"received": 999, **burst(1), **lost_at(53)}, set()),
-    ("lost while the DUT forwards what few frames it got", {"received": 999, **burst(1), **lost_at(52)}, {"sender_bursts"}),
+    (
+        "lost while the DUT forwards what few frames it got",
+        {"received": 999, **burst(1), **lost_at(52)},
+        {"sender_bursts"},
+    ),
     ("as many lost before the burst as with it", {"received": 998, **burst(10), **lost_at(5, 50)}, {"sender_bursts"}),
     ("more lost before", {"received": 997, **burst(10), **lost_at(5, 6, 50)}, set()),
     ("a burst from the first frame to the last", {"received": 0, **burst(1000)}, {"sender_bursts"}),
     ("a burst without loss does not matter", burst(10), set()),
     ("receiver away without loss", {"away_us": Away(sender=0, receiver=1e6)}, set()),
-    ("receiver away with loss", {"received": 990, "away_us": Away(sender=0, receiver=LATE_WITH_LOSS_US + 1)}, {"receiver_away"}),
-    ("a receive queue that was half full, with loss", {"received": 990, "receive_backlog": ReceiveBacklog(frames=512, ring=1024)}, set()),
-    ("a receive queue that may have been full", {"received": 990, "receive_backlog": ReceiveBacklog(frames=513, ring=1024)}, {"receive_queue"}),
+    (
+        "receiver away with loss",
+        {"received": 990, "away_us": Away(sender=0, receiver=LATE_WITH_LOSS_US + 1)},
+        {"receiver_away"},
+    ),
+    (
+        "a receive queue that was half full, with loss",
+        {"received": 990, "receive_backlog": ReceiveBacklog(frames=512, ring=1024)},
+        set(),
+    ),
+    (
+        "a receive queue that may have been full",
+        {"received": 990, "receive_backlog": ReceiveBacklog(frames=513, ring=1024)},
+        {"receive_queue"},
+    ),
     ("a full receive queue that cost nothing", {"receive_backlog": ReceiveBacklog(frames=1024, ring=1024)}, set()),
     ("a NIC's clock that was followed", {"receive_timestamps": nic_arrivals(validity.NIC_CLOCK_LIMIT_US)}, set()),
-    ("a NIC's clock that somebody put forward", {"receive_timestamps": nic_arrivals(validity.NIC_CLOCK_LIMIT_US + 1)}, {"nic_clock"}),
-    ("a NIC's clock that sent late", {"send_at": NicDepartures(timed=1000, at_once=0, uncertainty_us=validity.NIC_CLOCK_LIMIT_US + 1)}, {"nic_clock"}),
+    (
+        "a NIC's clock that somebody put forward",
+        {"receive_timestamps": nic_arrivals(validity.NIC_CLOCK_LIMIT_US + 1)},
+        {"nic_clock"},
+    ),
+    (
+        "a NIC's clock that sent late",
+        {"send_at": NicDepartures(timed=1000, at_once=0, uncertainty_us=validity.NIC_CLOCK_LIMIT_US + 1)},
+        {"nic_clock"},
+    ),
     ("a NIC's stamp that cannot be", {"receive_timestamps": nic_arrivals(1, impossible=1)}, {"nic_stamps"}),
-    ("a frame that came before it left", {"send_at": NicDepartures(timed=1000, at_once=0, impossible=1, uncertainty_us=1)}, {"nic_stamps"}),
+    (
+        "a frame that came before it left",
+        {"send_at": NicDepartures(timed=1000, at_once=0, impossible=1, uncertainty_us=1)},
+        {"nic_stamps"},
+    ),
     ("a frame that came before it was sent, by another core's counter", {"early": 1}, {"core_clocks"}),
     ("the DUT's own input drops are the DUT's", {"received": 990, "dut_input_drops": 10}, set()),
     (
         "several at once",
-        {"sent": 900, "intended": 1000, "received": 800, "tester_drops": {"no_buffer": 1}, "lateness_us": late(1e6), "away_us": Away(sender=0, receiver=1e6)},
+        {
+            "sent": 900,
+            "intended": 1000,
+            "received": 800,
+            "tester_drops": {"no_buffer": 1},
+            "lateness_us": late(1e6),
+            "away_us": Away(sender=0, receiver=1e6),
+        },
         {"unsent", "tester_drops", "sender_late", "receiver_away"},
     ),
 ]
@@ -165,7 +245,14 @@ DISTURBED: dict[str, Any] = {
         (10, {"lateness_us": late(LATE_US + 1)}, {"sender_late"}),
         (10, {"tester_drops": {"no_buffer": 1}}, {"tester_drops"}),
     ],
-    ids=["tolerated", "more than that", "tolerated in bursts", "more in bursts", "so late that it was another load", "dropped by the tester"],
+    ids=[
+        "tolerated",
+        "more than that",
+        "tolerated in bursts",
+        "more in bursts",
+        "so late that it was another load",
+        "dropped by the tester",
+    ],
 )
 def test_a_loss_that_is_tolerated_needs_no_culprit(lost: int, members: dict[str, Any], codes: set[str]) -> None:
     """A disturbance brings no frame back: the trial passes in spite of it."""
@@ -179,14 +266,23 @@ def test_a_loss_that_is_tolerated_needs_no_culprit(lost: int, members: dict[str,
     [(9, 3, 3, {"sender_bursts"}), (9, 3, 1, set()), (11, 1, 5, set()), (11, 20, 25, {"sender_bursts"})],
     ids=["the burst made the excess", "it is too short for that", "exceeded without it", "mostly its work"],
 )
-def test_beyond_what_is_tolerated_a_burst_answers_for_the_excess(in_spite: int, with_it: int, burst_frames: int, codes: set[str]) -> None:
+def test_beyond_what_is_tolerated_a_burst_answers_for_the_excess(
+    in_spite: int, with_it: int, burst_frames: int, codes: set[str]
+) -> None:
     tolerant = trial(question=Question(tolerated_loss=0.01))
-    counted = counts(received=1000 - in_spite - with_it, **burst(burst_frames), **lost_at(*[5] * in_spite, *[50] * with_it))
+    counted = counts(
+        received=1000 - in_spite - with_it, **burst(burst_frames), **lost_at(*[5] * in_spite, *[50] * with_it)
+    )
     assert {cause.code for cause in validity.judge(tolerant, {Direction.FORWARD: counted})[1]} == codes
 
 
-@pytest.mark.parametrize(("resolution", "codes"), [(0.0, {"sender_bursts"}), (0.005, {"sender_bursts"}), (0.04, {"sender_bursts"}), (0.05, set())])
-def test_a_burst_shifts_a_throughput_by_no_more_than_its_share_of_the_frames(resolution: float, codes: set[str]) -> None:
+@pytest.mark.parametrize(
+    ("resolution", "codes"),
+    [(0.0, {"sender_bursts"}), (0.005, {"sender_bursts"}), (0.04, {"sender_bursts"}), (0.05, set())],
+)
+def test_a_burst_shifts_a_throughput_by_no_more_than_its_share_of_the_frames(
+    resolution: float, codes: set[str]
+) -> None:
     searching = trial(question=Question(resolution=resolution))
     counted = counts(received=999, **burst(10), **lost_at(70))
     assert {cause.code for cause in validity.judge(searching, {Direction.FORWARD: counted})[1]} == codes
@@ -207,7 +303,9 @@ def test_sending_time_limit(duration_s: float, limit_s: float) -> None:
         (100, 5, Away(sender=5000, receiver=5000), set()),
     ],
 )
-def test_a_frame_that_waited_in_the_tester_is_not_the_duts(timeout_ms: int, late_frames: int, away: Away, codes: set[str]) -> None:
+def test_a_frame_that_waited_in_the_tester_is_not_the_duts(
+    timeout_ms: int, late_frames: int, away: Away, codes: set[str]
+) -> None:
     timed = trial(stamping="every", frame_timeout_ns=timeout_ms * 1_000_000)
     counted = counts(received=1000 - late_frames, late=late_frames, away_us=away)
     assert {cause.code for cause in validity.judge(timed, {Direction.FORWARD: counted})[1]} == codes
@@ -231,9 +329,12 @@ def test_a_link_of_the_testers_own_must_stay_up(down: LinkState, may_fall: bool,
 
 
 @pytest.mark.parametrize(
-    ("wait_us", "late_frames", "codes"), [(1000, 5, set()), (1001, 5, {"late_in_tester"}), (None, 5, {"late_in_tester"}), (1001, 0, set())]
+    ("wait_us", "late_frames", "codes"),
+    [(1000, 5, set()), (1001, 5, {"late_in_tester"}), (None, 5, {"late_in_tester"}), (1001, 0, set())],
 )
-def test_a_frame_that_waited_in_a_full_ring_is_not_the_duts_either(wait_us: float | None, late_frames: int, codes: set[str]) -> None:
+def test_a_frame_that_waited_in_a_full_ring_is_not_the_duts_either(
+    wait_us: float | None, late_frames: int, codes: set[str]
+) -> None:
     timed = trial(stamping="every", frame_timeout_ns=10_000_000)
     counted = counts(received=1000 - late_frames, late=late_frames, delay_us=DELAYS, transmit_wait=waited(wait_us))
     assert {cause.code for cause in validity.judge(timed, {Direction.FORWARD: counted})[1]} == codes

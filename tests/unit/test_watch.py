@@ -54,7 +54,11 @@ class Fetching:
 
 
 def samples(families: Any) -> dict[Sample, float]:
-    return {(sample.name, frozenset(sample.labels.items())): sample.value for family in families for sample in family.samples}
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
 
 
 def fetch(port: int, accept: str = "text/plain") -> dict[Sample, float]:
@@ -70,7 +74,9 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def measure(directory: Path, watchers: Watchers, measurements: tuple[Measurement, ...] = MEASURED, port: int = 0) -> list[Fetching]:
+def measure(
+    directory: Path, watchers: Watchers, measurements: tuple[Measurement, ...] = MEASURED, port: int = 0
+) -> list[Fetching]:
     """A suite on a simulated DUT; what was fetched from ``port`` meanwhile."""
     tester, made = SimulatedTester(documented.JITTERY, SimulatedLimits(disturbed_ratio=0.1), seed=7), []
     with watch.course(measurements, directory, watchers) as watching:
@@ -104,7 +110,9 @@ def test_metrics_are_served_while_it_measures_and_not_after(tmp_path: Path) -> N
         for direction, counts in status.last.directions().items():
             assert value(fetched, "dutperf_trial_sent_frames", direction=direction.value) == counts.sent
             assert value(fetched, "dutperf_trial_lost_frames", direction=direction.value) == counts.lost
-            assert value(fetched, "dutperf_trial_lateness_seconds", direction=direction.value, quantile="1") == pytest.approx(counts.lateness_us.max / 1e6)
+            assert value(
+                fetched, "dutperf_trial_lateness_seconds", direction=direction.value, quantile="1"
+            ) == pytest.approx(counts.lateness_us.max / 1e6)
             rate_fps = value(fetched, "dutperf_trial_received_frames_per_second", direction=direction.value)
             assert rate_fps == pytest.approx(counts.received / counts.send_time_s)
     assert_results(latency.fetched[-1], tmp_path / "suite")
@@ -118,7 +126,9 @@ def assert_results(fetched: dict[Sample, float], directory: Path) -> None:
         assert one.summary is not None
         done = [trial.result.verdict for trial in one.trials()]
         for verdict in set(done):
-            assert value(fetched, "dutperf_trials_total", measurement=one.name, verdict=verdict.value) == done.count(verdict)
+            assert value(fetched, "dutperf_trials_total", measurement=one.name, verdict=verdict.value) == done.count(
+                verdict
+            )
         unit, factor = ("frames_per_second", 1) if one.name == "throughput" else ("seconds", 1e-3)
         for point in one.summary.points:
             for _, name, figure in figures_of(point):
@@ -141,10 +151,15 @@ def test_a_file_of_metrics_is_whole_and_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize("unit", ["frame-loss", "back-to-back"])
 def test_other_procedures_results_have_their_units(unit: str, tmp_path: Path) -> None:
     path = tmp_path / "dutperf.prom"
-    chosen = documented.a_suite(throughput={"frame_sizes": (84,)}, **{unit.replace("-", "_"): documented.MEASURED[unit] | {"frame_sizes": (84,)}})
+    chosen = documented.a_suite(
+        throughput={"frame_sizes": (84,)},
+        **{unit.replace("-", "_"): documented.MEASURED[unit] | {"frame_sizes": (84,)}},
+    )
     measure(tmp_path / "suite", Watchers(metrics_file=path), chosen)
     name = {"frame-loss": "dutperf_result_ratio", "back-to-back": "dutperf_result_frames"}[unit]
-    assert any(sample == name and dict(labels)["measurement"] == unit for sample, labels in samples(parse(path.read_text())))
+    assert any(
+        sample == name and dict(labels)["measurement"] == unit for sample, labels in samples(parse(path.read_text()))
+    )
 
 
 def test_metrics_that_cannot_be_had_are_said_before_anything_is_measured(tmp_path: Path) -> None:
@@ -182,7 +197,9 @@ def test_a_program_reads_a_line_for_each_trial(tmp_path: Path, capsys: pytest.Ca
     for one in results.read(tmp_path / "suite").measured:
         trials = [line for line in lines if line["event"] == "trial" and line["measurement"] == one.name]
         assert [line["verdict"] for line in trials] == [done.result.verdict.value for done in one.trials()]
-        assert [line["forward"]["lost"] for line in trials] == [done.result.forward.lost for done in one.trials() if done.result.forward]
+        assert [line["forward"]["lost"] for line in trials] == [
+            done.result.forward.lost for done in one.trials() if done.result.forward
+        ]
     assert [(line["event"], line["number"]) for line in lines if line["event"].startswith("measure")] == [
         ("measurement", 1), ("measured", 1), ("measurement", 2), ("measured", 2),
     ]  # fmt: skip
@@ -195,13 +212,23 @@ def test_a_log_is_plain_and_has_a_line_for_each_trial(tmp_path: Path, capsys: py
     told = capsys.readouterr().err
     assert "\x1b" not in told
     assert "measurement 2 of 2: latency" in told
-    assert len(re.findall(r", trial \d+: ", told)) == sum(len(one.trials()) for one in results.read(tmp_path / "suite").measured)
+    assert len(re.findall(r", trial \d+: ", told)) == sum(
+        len(one.trials()) for one in results.read(tmp_path / "suite").measured
+    )
 
 
 def test_a_terminal_shows_what_is_done_under_way_and_left() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, color_system=None, width=100, height=20)
     agenda = live.Agenda([("throughput", (84, 512)), ("latency", (84, 512, 1518)), ("pdv", (84,)), ("ipdv", (84,))])
-    given = {"procedure": "latency", "frame_size": 512, "repetition": 2, "repetitions": 20, "trying_fps": 15_000, "lower_fps": None, "upper_fps": None}
+    given = {
+        "procedure": "latency",
+        "frame_size": 512,
+        "repetition": 2,
+        "repetitions": 20,
+        "trying_fps": 15_000,
+        "lower_fps": None,
+        "upper_fps": None,
+    }
     status = Status(**given, trials_done=3, trials_left=7, remaining_s=213.0)  # type: ignore[arg-type]
     agenda.begin("throughput")
     agenda.end()

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program's interface for other programs: measure as the commands do, and have the results as objects, rows and data frames.
+"""The program's interface for other programs: measure as the commands do, and have the results as
+objects, rows and data frames.
 
-Conditions are given by the names that they have in :class:`~dutperf.setup.conditions.Conditions` (``duration_s=5``, ``frame_sizes=(84, 1518)``,
-``max_rate="10%"``), with the same defaults as on the command line. Nothing is printed, and no signal is handled but by a lab in the main thread.
+Conditions are given by the names that they have in :class:`~dutperf.setup.conditions.Conditions`
+(``duration_s=5``, ``frame_sizes=(84, 1518)``, ``max_rate="10%"``), with the same defaults as on the
+command line. Nothing is printed, and no signal is handled but by a lab in the main thread.
 """
 
 from __future__ import annotations
@@ -61,7 +63,8 @@ OF_A_TRIAL = frozenset(
 
 
 class Bench:
-    """A set-up that is in place: the DUT is set up, the engine runs, its ports are open. :func:`bench` makes one."""
+    """A set-up that is in place: the DUT is set up, the engine runs, its ports are open.
+    :func:`bench` makes one."""
 
     def __init__(self, ready: testbench.Bench) -> None:
         self._ready = ready
@@ -72,7 +75,9 @@ class Bench:
         """The configuration, with the speed of the media where the link tells it."""
         return self._ready.setup
 
-    def measure(self, procedure: str, out: StrPath | None = None, told: Told | None = None, **conditions: Any) -> Results:
+    def measure(
+        self, procedure: str, out: StrPath | None = None, told: Told | None = None, **conditions: Any
+    ) -> Results:
         """Measure by a procedure; see :func:`measure`."""
         definition, chosen = _definition(procedure), dict(conditions)
         directory = results.fresh_directory(procedure) if out is None else Path(out)
@@ -83,26 +88,38 @@ class Bench:
 
     def trial(self, rate: Rate | str | float, **conditions: Any) -> TrialResult:
         """Run one trial; see :func:`trial`."""
-        planned = self._ready.trial(self._sized(_conditions_of_trial(conditions)), _rate(rate), next(self._numbers) % TRIAL_NUMBERS)
+        planned = self._ready.trial(
+            self._sized(_conditions_of_trial(conditions)), _rate(rate), next(self._numbers) % TRIAL_NUMBERS
+        )
         return self._ready.tester.run(planned, lambda _progress: None)
 
     def _sized(self, conditions: Conditions) -> Conditions:
-        """With frame sizes, and checked against the set-up. Raises ConfigError where it cannot have such traffic."""
+        """With frame sizes, and checked against the set-up. Raises ConfigError where it cannot have
+        such traffic."""
         sized = self._ready.sized(conditions)
         traffic.check(self.setup, sized)
         if (longest := traffic.longest_frame(sized)) > self._ready.max_frame_size:
-            raise ConfigError(f"{longest} bytes are longer than max_frame_size={self._ready.max_frame_size} of this bench", "frame_sizes")
+            raise ConfigError(
+                f"{longest} bytes are longer than max_frame_size={self._ready.max_frame_size} of this bench",
+                "frame_sizes",
+            )
         return sized
 
 
 @contextmanager
 def bench(
-    *, lab: str | None = None, lab_options: Mapping[str, object] | None = None, config: Config | None = None, max_frame_size: int = USUAL_FRAME_SIZE
+    *,
+    lab: str | None = None,
+    lab_options: Mapping[str, object] | None = None,
+    config: Config | None = None,
+    max_frame_size: int = USUAL_FRAME_SIZE,
 ) -> Iterator[Bench]:
-    """Have a set-up in place for several measurements: ``with dutperf.bench(lab="kernel-ipv6") as bench: …``.
+    """Have a set-up in place for several measurements: ``with dutperf.bench(lab="kernel-ipv6") as
+    bench: …``.
 
     Args:
-        lab: name of a lab (``dutperf lab list``), which is brought up and taken down again; needs root.
+        lab: name of a lab (``dutperf lab list``), which is brought up and taken down again; needs
+            root.
         lab_options: its options.
         config: a configuration file, or a mapping of the same form; either this or a lab.
         max_frame_size: the longest frame that will be measured, in bytes incl. FCS.
@@ -117,27 +134,36 @@ def bench(
 
 
 def measure(procedure: str, out: StrPath | None = None, told: Told | None = None, **given: Any) -> Results:
-    """Measure by a procedure, as ``dutperf PROCEDURE`` does: every trial goes to a journal, and only valid ones count.
+    """Measure by a procedure, as ``dutperf PROCEDURE`` does: every trial goes to a journal, and
+    only valid ones count.
 
-    Where the procedure needs the throughput (latency, delay variation, …) and neither ``rate`` nor ``found`` says it, that is measured first; the result
-    then has both measurements.
+    Where the procedure needs the throughput (latency, delay variation, …) and neither ``rate`` nor
+    ``found`` says it, that is measured first; the result then has both measurements.
 
     Args:
-        procedure: its name: ``throughput``, ``frame-loss``, ``back-to-back``, ``latency``, ``pdv``, ``ipdv``, ``recovery`` or ``reset``.
-        out: directory for journal and summary, which must not hold another run; without it ``results/DATE-TIME-PROCEDURE``.
-        told: is called with a :class:`~dutperf.run.campaign.Status` before, about once a second during, and after each trial.
-        given: ``lab``, ``lab_options`` and ``config`` as for :func:`bench`; the others are :class:`~dutperf.setup.conditions.Conditions` of the procedure.
-            Rates are frames/s per direction, or texts as on the command line (``"10k"``, ``"12.5%"``); ``found`` may be the directory or the
-            :class:`Results` of an earlier throughput run.
+        procedure: its name: ``throughput``, ``frame-loss``, ``back-to-back``, ``latency``, ``pdv``,
+            ``ipdv``, ``recovery`` or ``reset``.
+        out: directory for journal and summary, which must not hold another run; without it
+            ``results/DATE-TIME-PROCEDURE``.
+        told: is called with a :class:`~dutperf.run.campaign.Status` before, about once a second
+            during, and after each trial.
+        given: ``lab``, ``lab_options`` and ``config`` as for :func:`bench`; the others are
+            :class:`~dutperf.setup.conditions.Conditions` of the procedure. Rates are frames/s per
+            direction, or texts as on the command line (``"10k"``, ``"12.5%"``); ``found`` may be
+            the directory or the :class:`Results` of an earlier throughput run.
 
     Returns:
-        What there is in ``out``. A DUT that forwards nothing has points without a number; what the tester could not do is ``limited_by`` the tester.
+        What there is in ``out``. A DUT that forwards nothing has points without a number; what the
+        tester could not do is ``limited_by`` the tester.
 
     Raises:
-        ConfigError: no such procedure or condition, a value that is not possible, a configuration that cannot be used.
-        PlanError: conditions that contradict each other, or a rate in % of a maximum that is not known.
+        ConfigError: no such procedure or condition, a value that is not possible, a configuration
+            that cannot be used.
+        PlanError: conditions that contradict each other, or a rate in % of a maximum that is not
+            known.
         LabError, TesterError: see :func:`bench`.
-        JournalError: ``out`` holds another run, or cannot be written (WriteError); what was measured is kept, and :func:`resume` goes on with it.
+        JournalError: ``out`` holds another run, or cannot be written (WriteError); what was
+            measured is kept, and :func:`resume` goes on with it.
     """
     source, conditions = _parted(given)
     definition = _definition(procedure)
@@ -151,10 +177,12 @@ def trial(rate: Rate | str | float, **given: Any) -> TrialResult:
 
     Args:
         rate: per direction: frames/s, or a text as on the command line (``"10k"``, ``"12.5%"``).
-        given: ``lab``, ``lab_options`` and ``config`` as for :func:`bench`; the others are :class:`~dutperf.setup.conditions.Conditions` of a trial.
+        given: ``lab``, ``lab_options`` and ``config`` as for :func:`bench`; the others are
+            :class:`~dutperf.setup.conditions.Conditions` of a trial.
 
     Returns:
-        Verdict, causes, and the counts of each direction. Where the verdict is not ``valid`` it says nothing about the DUT.
+        Verdict, causes, and the counts of each direction. Where the verdict is not ``valid`` it
+        says nothing about the DUT.
 
     Raises:
         ConfigError, PlanError, LabError, TesterError: see :func:`measure`.
@@ -166,7 +194,8 @@ def trial(rate: Rate | str | float, **given: Any) -> TrialResult:
 
 
 def open_result(directory: StrPath) -> Results:
-    """Read the results of a run or a suite, by whichever interface it was measured; finished, cut off, or under way. Nothing is changed.
+    """Read the results of a run or a suite, by whichever interface it was measured; finished, cut
+    off, or under way. Nothing is changed.
 
     Raises:
         JournalError: there are none, or they cannot be read.
@@ -175,7 +204,8 @@ def open_result(directory: StrPath) -> Results:
 
 
 def resume(directory: StrPath, told: Told | None = None) -> Results:
-    """Go on with a run or a suite that was killed or interrupted, from the last trial that it finished, as ``dutperf resume`` does.
+    """Go on with a run or a suite that was killed or interrupted, from the last trial that it
+    finished, as ``dutperf resume`` does.
 
     Raises:
         JournalError: there is nothing that could go on, or the set-up or this version is another.
@@ -192,7 +222,9 @@ def procedure_names() -> tuple[str, ...]:
 
 def _parted(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Where the set-up comes from, and the conditions."""
-    return {name: value for name, value in given.items() if name in SOURCE}, {name: value for name, value in given.items() if name not in SOURCE}
+    return {name: value for name, value in given.items() if name in SOURCE}, {
+        name: value for name, value in given.items() if name not in SOURCE
+    }
 
 
 def _source(lab: str | None, lab_options: Mapping[str, object] | None, config: Config | None) -> Source:
@@ -215,7 +247,11 @@ def _conditions_of(definition: Definition, given: Mapping[str, Any]) -> Conditio
     found = chosen.pop("found", None)
     made = _conditions(procedures.members(definition), definition.name, chosen)
     if found is None or isinstance(found, Mapping):
-        return made if found is None else _conditions(procedures.members(definition), definition.name, chosen | {"found": dict(found)})
+        return (
+            made
+            if found is None
+            else _conditions(procedures.members(definition), definition.name, chosen | {"found": dict(found)})
+        )
     directory = found.directory if isinstance(found, Results) else Path(found)
     return made.model_copy(update={"found": results.throughput_found(directory, made)})
 
@@ -251,7 +287,11 @@ def _hint(name: str, known: tuple[str, ...] | list[str]) -> str:
 
 def _invocation(procedure: str, chosen: Mapping[str, Any]) -> tuple[str, ...]:
     """For the journal: what a program asked for, as far as it decides about the course."""
-    return ("dutperf.measure", procedure, *(f"{name}={value}" for name, value in chosen.items() if not isinstance(value, Results)))
+    return (
+        "dutperf.measure",
+        procedure,
+        *(f"{name}={value}" for name, value in chosen.items() if not isinstance(value, Results)),
+    )
 
 
 class _Observer:

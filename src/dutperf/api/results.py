@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in the directory of a run or a suite, finished or not: read as objects, rows and frames; and the report that is written beside it."""
+"""What is in the directory of a run or a suite, finished or not: read as objects, rows and frames;
+and the report that is written beside it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ NOT_YET = "not measured yet"
 
 @dataclass(frozen=True)
 class Results:
-    """What there is at one moment. ``results["latency"]`` is the measurement of that name (of its folder in a suite; else the procedure's)."""
+    """What there is at one moment. ``results["latency"]`` is the measurement of that name (of its
+    folder in a suite; else the procedure's)."""
 
     directory: Path
     """Where the journals are."""
@@ -59,14 +61,16 @@ class Results:
         return any(one.under_way for one in self.measured)
 
     def rows(self, *, trials: bool = False) -> list[Record]:
-        """The figures of all measurements, with the names and units of ``dutperf export``: a row for each point, or of ``trials`` each trial.
+        """The figures of all measurements, with the names and units of ``dutperf export``: a row
+        for each point, or of ``trials`` each trial.
 
         Rates are frames/s per direction. What a measurement does not have is None there.
         """
         return tables.uniform([record for one in self.measured for record in one.records(of_trials=trials)])
 
     def to_arrow(self, *, trials: bool = False) -> pyarrow.Table:
-        """The :meth:`rows` as a table of PyArrow, as ``dutperf export --format parquet`` writes them."""
+        """The :meth:`rows` as a table of PyArrow, as ``dutperf export --format parquet`` writes
+        them."""
         return export.arrow(self.rows(trials=trials))
 
     def to_pandas(self, *, trials: bool = False) -> pandas.DataFrame:
@@ -125,10 +129,12 @@ def fresh_directory(procedure: str) -> Path:
 
 
 def throughput_found(directory: Path, conditions: Conditions) -> dict[int, int]:
-    """Frame size to median throughput (frames/s) of the run in ``directory``, in a suite of the one with the same mix as ``conditions``.
+    """Frame size to median throughput (frames/s) of the run in ``directory``, in a suite of the one
+    with the same mix as ``conditions``.
 
     Raises:
-        PlanError: there is no summary of a throughput run, one without a number, or one of another mix.
+        PlanError: there is no summary of a throughput run, one without a number, or one of another
+            mix.
     """
     place = suite.throughput_in(directory, conditions)
     if place != directory and not place.exists():
@@ -138,10 +144,15 @@ def throughput_found(directory: Path, conditions: Conditions) -> dict[int, int]:
         medians = {point["frame_size"]: point["throughput_fps"]["median"] for point in summary["points"]}
         measured = {name: summary["conditions"][name] for name in ("n", "m", "networks", "directions")}
         burst_rate = summary["conditions"].get("burst_rate")
-        measured |= {"pattern": summary["conditions"].get("pattern", Conditions().pattern), "burst_rate": burst_rate and Rate.model_validate(burst_rate)}
+        measured |= {
+            "pattern": summary["conditions"].get("pattern", Conditions().pattern),
+            "burst_rate": burst_rate and Rate.model_validate(burst_rate),
+        }
     except (OSError, ValueError, KeyError, TypeError):
         raise PlanError(f"{place} holds no {SUMMARY} of a throughput run", option="found") from None
-    differing = [f"{name.replace('_', ' ')} {value}" for name, value in measured.items() if value != getattr(conditions, name)]
+    differing = [
+        f"{name.replace('_', ' ')} {value}" for name, value in measured.items() if value != getattr(conditions, name)
+    ]
     if differing:
         raise PlanError(f"the throughput in {place} is that of other traffic ({', '.join(differing)})", option="found")
     found = {size: int(median) for size, median in medians.items() if median is not None and median >= 1}
@@ -151,7 +162,9 @@ def throughput_found(directory: Path, conditions: Conditions) -> dict[int, int]:
 
 
 def _run(directory: Path) -> Results:
-    under_way = journal.is_being_written(directory)  # asked first: one that ends meanwhile is not taken for a killed one
+    under_way = journal.is_being_written(
+        directory
+    )  # asked first: one that ends meanwhile is not taken for a killed one
     events = journal.read(directory)
     plan = journal.plan_of(events, directory / JOURNAL)
     definition = campaign.definition_of(plan)

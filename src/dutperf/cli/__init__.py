@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``dutperf``: one file for each command, ``measure`` for all procedures; they share ``options``, ``bench``, ``live`` and ``show``.
+"""The command ``dutperf``: one file for each command, ``measure`` for all procedures; they share
+``options``, ``bench``, ``live`` and ``show``.
 
-Standard output carries results, with ``--json`` one JSON object and nothing else; progress, notes and errors go to standard error.
-Exit status: 0 a valid result, 1 the DUT yields no number (``compare``: a condition failed), 2 wrong usage or configuration, 3 invalid, 4 aborted
-(also: the disk is full), 130 interrupted.
+Standard output carries results, with ``--json`` one JSON object and nothing else; progress, notes
+and errors go to standard error. Exit status: 0 a valid result, 1 the DUT yields no number
+(``compare``: a condition failed), 2 wrong usage or configuration, 3 invalid, 4 aborted (also: the
+disk is full), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -13,13 +15,28 @@ from typing import Annotated
 import typer
 
 from dutperf import __version__, procedures
-from dutperf.cli.commands import compare, convert, doctor, export, lab, measure, plot, ports, report, resume, run, selftest, show, trial
+from dutperf.cli.commands import (
+    compare,
+    convert,
+    doctor,
+    export,
+    lab,
+    measure,
+    plot,
+    ports,
+    report,
+    resume,
+    run,
+    selftest,
+    show,
+    trial,
+)
 from dutperf.cli.examples import epilog
 from dutperf.exit_status import signals_interrupt
 
 ENDINGS = (
-    "Exit status: 0 valid, 1 no number (the DUT forwards nothing), 2 wrong usage or configuration, 3 invalid, 4 aborted (also: the disk is full), "
-    "130 interrupted."
+    "Exit status: 0 valid, 1 no number (the DUT forwards nothing), 2 wrong usage or configuration, 3 invalid, 4 aborted"
+    " (also: the disk is full), 130 interrupted."
 )
 app = typer.Typer(name="dutperf", no_args_is_help=True, epilog=ENDINGS, pretty_exceptions_enable=False)
 
@@ -31,8 +48,13 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
-def _dutperf(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and end.")] = False) -> None:
-    """Measures network devices by RFC 8219, 2544 and 4814, and proves that each measurement is valid."""
+def _dutperf(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and end.")
+    ] = False,
+) -> None:
+    """Measures network devices by RFC 8219, 2544 and 4814, and proves that each measurement is
+    valid."""
 
 
 app.command("trial", epilog=epilog("trial"))(trial.trial)

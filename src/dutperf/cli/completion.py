@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the shell offers when a person presses the tabulator key: labs and their options, directories with results, parts, plots and series."""
+"""What the shell offers when a person presses the tabulator key: labs and their options,
+directories with results, parts, plots and series."""
 
 from __future__ import annotations
 
@@ -22,15 +23,19 @@ def labs(incomplete: str) -> list[tuple[str, str]]:
 
 
 def lab_options(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Keys of the lab's options, of all labs where it is not known which one; each with what it does."""
+    """Keys of the lab's options, of all labs where it is not known which one; each with what it
+    does."""
     name = ctx.params.get("lab") or ctx.params.get("name")
     known = {key: text for info in lab.list_labs() if name in (None, info.name) for key, text in info.options.items()}
     return [(f"{key}=", text) for key, text in known.items() if key.startswith(incomplete)]
 
 
 def results_directories(incomplete: str) -> list[str]:
-    """Directories with the results of a run or a suite: those that begin so, and those right inside of others that do."""
-    parent, name = (Path(incomplete), "") if incomplete.endswith("/") else (Path(incomplete).parent, Path(incomplete).name)
+    """Directories with the results of a run or a suite: those that begin so, and those right inside
+    of others that do."""
+    parent, name = (
+        (Path(incomplete), "") if incomplete.endswith("/") else (Path(incomplete).parent, Path(incomplete).name)
+    )
     begun = sorted(path for path in parent.glob("*") if path.name.startswith(name) and path.is_dir())
     return [str(found) for path in begun for found in _with_results(path)]
 
@@ -45,7 +50,12 @@ def figures(ctx: typer.Context, incomplete: str) -> list[str]:
     directory = ctx.params.get("directory")
     with suppress(JournalError):
         if directory is not None:
-            return [name for one in results.read(Path(directory)).measured for name in one.charts() if name.startswith(incomplete)]
+            return [
+                name
+                for one in results.read(Path(directory)).measured
+                for name in one.charts()
+                if name.startswith(incomplete)
+            ]
     return []
 
 

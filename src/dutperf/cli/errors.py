@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user or the world did wrong, told in one sentence on standard error, with the exit status for it."""
+"""What a user or the world did wrong, told in one sentence on standard error, with the exit status
+for it."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from dutperf.tester import TesterError
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Errors that a user can mend end the command with one sentence, an interruption without a word more than that."""
+    """Errors that a user can mend end the command with one sentence, an interruption without a word
+    more than that."""
     try:
         yield
     except WriteError as error:
@@ -45,7 +47,10 @@ def kept(directory: Path) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, WriteError, TesterError, ConfigError):
         if any(path.exists() and path.stat().st_size for path in (directory / JOURNAL, directory / SUITE)):
-            say(f"what was measured so far is in {directory} (dutperf show, dutperf report); go on with: dutperf resume {directory}")
+            say(
+                f"what was measured so far is in {directory} (dutperf show, dutperf report); go on with: dutperf resume"
+                f" {directory}"
+            )
         raise
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One example for each command, as a person would type it: at the end of ``--help``, in the reference and in the manual pages."""
+"""One example for each command, as a person would type it: at the end of ``--help``, in the
+reference and in the manual pages."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ EXAMPLES = {
     "latency": "--config gateway.yaml --from results/gateway --frame-size 84,128,1518",
     "pdv": "--lab tayga-siit --rate 5k --duration 10 --repetitions 5",
     "ipdv": "--lab tayga-siit --rate 5k --duration 10 --repetitions 5",
-    "recovery": "--lab kernel-ipv4 --lab-option limit_fps=10000 --directions forward --rate 10k --overload 5 --duration 10",
+    "recovery": (
+        "--lab kernel-ipv4 --lab-option limit_fps=10000 --directions forward --rate 10k --overload 5 --duration 10"
+    ),
     "reset": "--lab tayga-siit --rate 5k --duration 10 --reset-after 3",
     "run": "plan.yaml --out results/plan",
     "resume": "results/gateway",

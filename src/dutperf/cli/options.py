@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that commands share, each declared once, and how they become :class:`~dutperf.setup.conditions.Conditions`.
+"""The options that commands share, each declared once, and how they become
+:class:`~dutperf.setup.conditions.Conditions`.
 
-What is not given keeps the default of the conditions, which are those that conform to the RFCs; but for the rests around a trial, which are asked for.
+What is not given keeps the default of the conditions, which are those that conform to the RFCs; but
+for the rests around a trial, which are asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +22,17 @@ from dutperf.cli.output import log
 from dutperf.model import FieldMode
 from dutperf.run.campaign import PlanError
 from dutperf.setup import configuration
-from dutperf.setup.conditions import FRAME_SIZE_SERIES, LATEST_S, NATIVE_SHARES, Algorithm, Conditions, Directions, LatencyDefinition, Rate, refusal
+from dutperf.setup.conditions import (
+    FRAME_SIZE_SERIES,
+    LATEST_S,
+    NATIVE_SHARES,
+    Algorithm,
+    Conditions,
+    Directions,
+    LatencyDefinition,
+    Rate,
+    refusal,
+)
 from dutperf.setup.configuration import MOST_QUEUES, ConfigError
 from dutperf.statistics import stopping
 
@@ -29,12 +41,25 @@ Parsed = TypeVar("Parsed")
 
 LabName = Annotated[
     str | None,
-    typer.Option("--lab", metavar="NAME", autocompletion=completion.labs, help="Bring this lab up, measure it, take it down (see dutperf lab list)."),
+    typer.Option(
+        "--lab",
+        metavar="NAME",
+        autocompletion=completion.labs,
+        help="Bring this lab up, measure it, take it down (see dutperf lab list).",
+    ),
 ]
 LabOptions = Annotated[
-    list[str] | None, typer.Option("--lab-option", metavar="KEY=VALUE", autocompletion=completion.lab_options, help="An option for the lab; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--lab-option",
+        metavar="KEY=VALUE",
+        autocompletion=completion.lab_options,
+        help="An option for the lab; repeatable.",
+    ),
 ]
-ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Measure the set-up that this file describes.")]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Measure the set-up that this file describes.")
+]
 Queues = Annotated[
     int | None,
     typer.Option(
@@ -42,7 +67,10 @@ Queues = Annotated[
         metavar="COUNT",
         min=1,
         max=MOST_QUEUES,
-        help="Queues of each port, each way: a direction has so many senders and receivers, on several cores (1, or engine.queues of the configuration).",
+        help=(
+            "Queues of each port, each way: a direction has so many senders and receivers, on several cores (1, or"
+            " engine.queues of the configuration)."
+        ),
     ),
 ]
 HardwareText = Annotated[
@@ -50,8 +78,11 @@ HardwareText = Annotated[
     typer.Option(
         "--hardware",
         metavar="HELP,...",
-        help=f"Help of the ports' hardware to use, of {', '.join(get_args(configuration.Help))}; a port that does not offer it is refused. "
-        "Nothing of it has been run on a NIC (docs/performance.md). Without it none, or engine.hardware of the configuration.",
+        help=(
+            f"Help of the ports' hardware to use, of {', '.join(get_args(configuration.Help))}; a port that does not"
+            " offer it is refused. Nothing of it has been run on a NIC (docs/performance.md). Without it none, or"
+            " engine.hardware of the configuration."
+        ),
     ),
 ]
 FrameSizes = Annotated[
@@ -61,69 +92,138 @@ FrameSizes = Annotated[
         "--frame-sizes",
         metavar="BYTES|SERIES",
         autocompletion=completion.frame_sizes,
-        help="With FCS; with any IPv6 traffic the IPv6 frame's, IPv4 frames are 20 bytes shorter. Repeatable, or a list (84,128), or the series of rfc2544, "
-        "rfc5180 or rfc8219 up to 1518 bytes; rfc5180-jumbo and rfc8219-jumbo have the longer ones too. Without it the smallest.",
+        help=(
+            "With FCS; with any IPv6 traffic the IPv6 frame's, IPv4 frames are 20 bytes shorter. Repeatable, or a list"
+            " (84,128), or the series of rfc2544, rfc5180 or rfc8219 up to 1518 bytes; rfc5180-jumbo and rfc8219-jumbo"
+            " have the longer ones too. Without it the smallest."
+        ),
     ),
 ]
-RateText = Annotated[str, typer.Option("--rate", metavar="RATE", help="Per direction: frames/s (60000, 60k, 1.5M) or % of the media's maximum.")]
-Duration = Annotated[float, typer.Option("--duration", metavar="S", help="Sending time of a trial (RFC 2544 section 24: 60).")]
+RateText = Annotated[
+    str,
+    typer.Option(
+        "--rate", metavar="RATE", help="Per direction: frames/s (60000, 60k, 1.5M) or % of the media's maximum."
+    ),
+]
+Duration = Annotated[
+    float, typer.Option("--duration", metavar="S", help="Sending time of a trial (RFC 2544 section 24: 60).")
+]
 Drain = Annotated[float, typer.Option("--drain", metavar="S", help="Receiving time after it (RFC 2544 section 23: 2).")]
 LearningRest = Annotated[
-    float, typer.Option("--learning-rest", metavar="S", help="Rest between ARP or NDP before each trial and its first frame (RFC 2544 section 23: 2).")
+    float,
+    typer.Option(
+        "--learning-rest",
+        metavar="S",
+        help="Rest between ARP or NDP before each trial and its first frame (RFC 2544 section 23: 2).",
+    ),
 ]
-Settle = Annotated[float, typer.Option("--settle", metavar="S", help="Rest of the DUT between two trials (RFC 2544 section 23: 5).")]
+Settle = Annotated[
+    float, typer.Option("--settle", metavar="S", help="Rest of the DUT between two trials (RFC 2544 section 23: 5).")
+]
 DutPatience = Annotated[
-    float, typer.Option("--dut-patience", metavar="S", help="Wait so long for a DUT that answers nothing, not even ARP or NDP, before it counts as silent.")
+    float,
+    typer.Option(
+        "--dut-patience",
+        metavar="S",
+        help="Wait so long for a DUT that answers nothing, not even ARP or NDP, before it counts as silent.",
+    ),
 ]
 DirectionsChoice = Annotated[Directions, typer.Option("--directions", help="Which directions send.")]
 Foreground = Annotated[
-    str, typer.Option("--foreground", metavar="N:M", help="Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground.")
+    str,
+    typer.Option(
+        "--foreground",
+        metavar="N:M",
+        help="Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground.",
+    ),
 ]
 Foregrounds = Annotated[
     str,
     typer.Option(
         "--foreground",
         metavar="N:M,…",
-        help="Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1.",
+        help=(
+            "Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each of a list is"
+            " measured; rfc8219 is 2:2,10:9,2:1,10:1."
+        ),
     ),
 ]
-Ports = Annotated[FieldMode, typer.Option("--ports", help="UDP ports over the ranges of RFC 4814; fixed: those of RFC 2544 C.2.6.4.")]
-Networks = Annotated[int, typer.Option("--networks", metavar="COUNT", help="Destination networks in each direction, 1-256.")]
+Ports = Annotated[
+    FieldMode, typer.Option("--ports", help="UDP ports over the ranges of RFC 4814; fixed: those of RFC 2544 C.2.6.4.")
+]
+Networks = Annotated[
+    int, typer.Option("--networks", metavar="COUNT", help="Destination networks in each direction, 1-256.")
+]
 NetworkCounts = Annotated[
-    str, typer.Option("--networks", metavar="COUNT,…", help="Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each is measured.")
+    str,
+    typer.Option(
+        "--networks",
+        metavar="COUNT,…",
+        help="Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each is measured.",
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Of what is random; the same seed sends the same frames.")]
-Burst = Annotated[int, typer.Option("--tx-burst", metavar="FRAMES", help="Most frames that are due handed to the driver at once, 1-512.")]
+Burst = Annotated[
+    int,
+    typer.Option("--tx-burst", metavar="FRAMES", help="Most frames that are due handed to the driver at once, 1-512."),
+]
 Pattern = Annotated[
     str,
     typer.Option(
         "--pattern",
         metavar="constant|poisson|bursts:FRAMES",
-        help="How frames come at the mean rate: at a constant rate, as the RFCs have it; with exponential gaps; or in bursts (RFC 2544 section 21).",
+        help=(
+            "How frames come at the mean rate: at a constant rate, as the RFCs have it; with exponential gaps; or in"
+            " bursts (RFC 2544 section 21)."
+        ),
     ),
 ]
 BurstRate = Annotated[
     str | None,
-    typer.Option("--burst-rate", metavar="RATE", help="With bursts: the rate of a burst's frames (100%). Without it they leave as fast as the tester can."),
+    typer.Option(
+        "--burst-rate",
+        metavar="RATE",
+        help="With bursts: the rate of a burst's frames (100%). Without it they leave as fast as the tester can.",
+    ),
 ]
-LossTolerance = Annotated[float, typer.Option("--loss-tolerance", metavar="RATIO", help="Share of a direction's frames that may be lost (RFC 2544: 0).")]
+LossTolerance = Annotated[
+    float,
+    typer.Option(
+        "--loss-tolerance", metavar="RATIO", help="Share of a direction's frames that may be lost (RFC 2544: 0)."
+    ),
+]
 FrameTimeout = Annotated[
     float | None,
-    typer.Option("--frame-timeout-ms", metavar="MS", help="A frame that takes longer counts as lost; no RFC has it. Every frame is stamped then."),
+    typer.Option(
+        "--frame-timeout-ms",
+        metavar="MS",
+        help="A frame that takes longer counts as lost; no RFC has it. Every frame is stamped then.",
+    ),
 ]
 Repetitions = Annotated[
     str,
     typer.Option(
         "--repetitions",
         metavar="COUNT|auto",
-        help="How often each frame size is measured (throughput, RFC 8219: 20); or auto: until the confidence interval of the median is narrower than "
-        "a share of it. auto:width=1%,min=10,max=100,confidence=95% are its settings and their defaults. Not for frame loss, recovery and reset.",
+        help=(
+            "How often each frame size is measured (throughput, RFC 8219: 20); or auto: until the confidence interval"
+            " of the median is narrower than a share of it. auto:width=1%,min=10,max=100,confidence=95% are its"
+            " settings and their defaults. Not for frame loss, recovery and reset."
+        ),
     ),
 ]
-SearchChoice = Annotated[Algorithm, typer.Option("--search", help="How the rate is found: binary, or mlr (MLRsearch, RFC 9971).")]
+SearchChoice = Annotated[
+    Algorithm, typer.Option("--search", help="How the rate is found: binary, or mlr (MLRsearch, RFC 9971).")
+]
 Goals = Annotated[
     list[float] | None,
-    typer.Option("--goal", metavar="RATIO", help="With --search mlr: share of a direction's frames that may be lost; repeatable: 0 and 0.005 in one search."),
+    typer.Option(
+        "--goal",
+        metavar="RATIO",
+        help=(
+            "With --search mlr: share of a direction's frames that may be lost; repeatable: 0 and 0.005 in one search."
+        ),
+    ),
 ]
 MinRate = Annotated[str | None, typer.Option("--min-rate", metavar="RATE", help="Lowest rate of the search.")]
 MaxRate = Annotated[
@@ -131,53 +231,97 @@ MaxRate = Annotated[
     typer.Option(
         "--max-rate",
         metavar="RATE",
-        help="Highest rate. Without it the media's; where that is not known a search doubles its rate; a series and bursts need this.",
+        help=(
+            "Highest rate. Without it the media's; where that is not known a search doubles its rate; a series and"
+            " bursts need this."
+        ),
     ),
 ]
 InitialRate = Annotated[str | None, typer.Option("--initial-rate", metavar="RATE", help="Rate to try first.")]
-Resolution = Annotated[str, typer.Option("--resolution", metavar="RATE", help="The search ends when it knows the rate so exactly.")]
-RatesText = Annotated[str | None, typer.Option("--rates", metavar="RATE,…", help="Measure these rates instead of a series: 10k,20k,50%.")]
+Resolution = Annotated[
+    str, typer.Option("--resolution", metavar="RATE", help="The search ends when it knows the rate so exactly.")
+]
+RatesText = Annotated[
+    str | None, typer.Option("--rates", metavar="RATE,…", help="Measure these rates instead of a series: 10k,20k,50%.")
+]
 Step = Annotated[
-    str | None, typer.Option("--step", metavar="RATE", help="From rate to rate of the series, in % of its highest, or frames/s. At most and without it 10%.")
+    str | None,
+    typer.Option(
+        "--step",
+        metavar="RATE",
+        help="From rate to rate of the series, in % of its highest, or frames/s. At most and without it 10%.",
+    ),
 ]
 AtRate = Annotated[
     str | None,
     typer.Option(
         "--rate",
         metavar="RATE",
-        help="The throughput per direction, or another rate to measure delays at: frames/s or % of the media's maximum. Without it and --from the throughput "
-        "is measured first.",
+        help=(
+            "The throughput per direction, or another rate to measure delays at: frames/s or % of the media's maximum."
+            " Without it and --from the throughput is measured first."
+        ),
     ),
 ]
 FoundIn = Annotated[
     Path | None,
     typer.Option(
-        "--from", metavar="DIR", autocompletion=completion.results_directories, help="Take the throughput (median) that this run found for each frame size."
+        "--from",
+        metavar="DIR",
+        autocompletion=completion.results_directories,
+        help="Take the throughput (median) that this run found for each frame size.",
     ),
 ]
-MaxBurst = Annotated[float, typer.Option("--max-burst", metavar="S", help="Longest burst to try, as the time that its sending takes (RFC 9004: up to 30).")]
+MaxBurst = Annotated[
+    float,
+    typer.Option(
+        "--max-burst",
+        metavar="S",
+        help="Longest burst to try, as the time that its sending takes (RFC 9004: up to 30).",
+    ),
+]
 BurstResolution = Annotated[
     float,
-    typer.Option("--burst-resolution", metavar="RATIO", help="The search ends when it knows the longest burst to this share of it; never finer than a frame."),
+    typer.Option(
+        "--burst-resolution",
+        metavar="RATIO",
+        help="The search ends when it knows the longest burst to this share of it; never finer than a frame.",
+    ),
 ]
 Verifications = Annotated[
-    int, typer.Option("--verifications", metavar="COUNT", help="How often a burst that failed is offered again before it counts as failed (loss verification).")
+    int,
+    typer.Option(
+        "--verifications",
+        metavar="COUNT",
+        help="How often a burst that failed is offered again before it counts as failed (loss verification).",
+    ),
 ]
 LatencyDefinitionChoice = Annotated[
-    LatencyDefinition, typer.Option("--definition", help="rfc8219: typical and worst case of many frames; rfc2544: the mean of one frame a trial.")
+    LatencyDefinition,
+    typer.Option(
+        "--definition", help="rfc8219: typical and worst case of many frames; rfc2544: the mean of one frame a trial."
+    ),
 ]
 Tags = Annotated[
     int | None,
     typer.Option(
         "--tags",
         metavar="COUNT",
-        help=f"Tagged frames in each direction of a trial: at least 500 (RFC 8219 7.2), without it {DEFAULT.tags:,}; or 1 (RFC 2544).",
+        help=(
+            f"Tagged frames in each direction of a trial: at least 500 (RFC 8219 7.2), without it {DEFAULT.tags:,}; or"
+            " 1 (RFC 2544)."
+        ),
     ),
 ]
 TagAfter = Annotated[
     float | None,
     typer.Option(
-        "--tag-after", metavar="S", help="When the first frame is tagged (RFC 8219 7.2, RFC 2544 26.2: 60). Without it 60, or half of a trial shorter than 120."
+        "--tag-after",
+        metavar="S",
+        help=(
+            "When the first frame is tagged (RFC 8219 7.2, RFC 2544 26.2: 60). Without it 60, or half of a trial"
+            " shorter than 120."
+        ),
     ),
 ]
 DelaysTo = Annotated[
@@ -185,15 +329,20 @@ DelaysTo = Annotated[
     typer.Option(
         "--delays-to",
         metavar="DIR",
-        help="Write every delay of each trial to files there (.npy: numpy.load; protocol/README.md). On the engine's machine, where engine.command starts it "
-        "on another.",
+        help=(
+            "Write every delay of each trial to files there (.npy: numpy.load; protocol/README.md). On the engine's"
+            " machine, where engine.command starts it on another."
+        ),
     ),
 ]
 SubtractCalibration = Annotated[
     bool,
     typer.Option(
         "--subtract-calibration",
-        help="Take the tester's own typical delay (dutperf selftest) from latencies, and say so. Differences of delays stay as they are.",
+        help=(
+            "Take the tester's own typical delay (dutperf selftest) from latencies, and say so. Differences of delays"
+            " stay as they are."
+        ),
     ),
 ]
 Overload = Annotated[
@@ -201,8 +350,10 @@ Overload = Annotated[
     typer.Option(
         "--overload",
         metavar="S",
-        help="How long the DUT is overloaded (RFC 2544 26.5: 60); then --duration goes on at half that rate. "
-        "Without it 60, or half of a trial shorter than 120.",
+        help=(
+            "How long the DUT is overloaded (RFC 2544 26.5: 60); then --duration goes on at half that rate. "
+            "Without it 60, or half of a trial shorter than 120."
+        ),
     ),
 ]
 ResetAfter = Annotated[
@@ -210,29 +361,52 @@ ResetAfter = Annotated[
     typer.Option(
         "--reset-after",
         metavar="S",
-        help="When dut.commands.reset is started, to about a second, from the start of the trial. Without it 10, or half of a trial shorter than 20.",
+        help=(
+            "When dut.commands.reset is started, to about a second, from the start of the trial. Without it 10, or half"
+            " of a trial shorter than 20."
+        ),
     ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are written.")]
 Directory = Annotated[
-    Path, typer.Argument(metavar="DIR", autocompletion=completion.results_directories, help="Where a run, or a suite of them, has its results.")
+    Path,
+    typer.Argument(
+        metavar="DIR",
+        autocompletion=completion.results_directories,
+        help="Where a run, or a suite of them, has its results.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="The result as one JSON object on standard output.")]
 LogFormat = Annotated[
-    log.Format, typer.Option("--log-format", help="Of what is told on standard error while it measures; json: one object a line, for programs.")
+    log.Format,
+    typer.Option(
+        "--log-format",
+        help="Of what is told on standard error while it measures; json: one object a line, for programs.",
+    ),
 ]
 MetricsPort = Annotated[
     int | None,
     typer.Option(
-        "--metrics-port", metavar="PORT", min=0, max=65535, help="Serve Prometheus metrics of the run while it lasts; on loopback, or at the address given."
+        "--metrics-port",
+        metavar="PORT",
+        min=0,
+        max=65535,
+        help="Serve Prometheus metrics of the run while it lasts; on loopback, or at the address given.",
     ),
 ]
 MetricsAddress = Annotated[
-    str | None, typer.Option("--metrics-address", metavar="ADDRESS", help="Serve them there; without it 127.0.0.1. Anybody may read them.")
+    str | None,
+    typer.Option(
+        "--metrics-address", metavar="ADDRESS", help="Serve them there; without it 127.0.0.1. Anybody may read them."
+    ),
 ]
 MetricsFile = Annotated[
     Path | None,
-    typer.Option("--metrics-file", metavar="FILE.prom", help="Write the metrics to this file after each trial, for node_exporter's textfile collector."),
+    typer.Option(
+        "--metrics-file",
+        metavar="FILE.prom",
+        help="Write the metrics to this file after each trial, for node_exporter's textfile collector.",
+    ),
 ]
 
 WATCHERS: dict[str, Any] = {
@@ -241,7 +415,8 @@ WATCHERS: dict[str, Any] = {
     "metrics_address": (MetricsAddress, None),
     "metrics_file": (MetricsFile, None),
 }
-"""Options of every command that measures, with their defaults, by the names that :class:`dutperf.cli.output.watch.Watchers` has."""
+"""Options of every command that measures, with their defaults, by the names that
+:class:`dutperf.cli.output.watch.Watchers` has."""
 EVERY_TRIAL: dict[str, Any] = {
     "frame_sizes": FrameSizes,
     "duration_s": Duration,
@@ -305,7 +480,8 @@ TEXTS = (*_PARSERS, "foreground", "networks")
 
 
 def default(name: str, defaults: Conditions) -> Any:
-    """What an option is where it is not given, as it would be typed; None where it then has no value."""
+    """What an option is where it is not given, as it would be typed; None where it then has no
+    value."""
     if name in ("frame_sizes", "goals", "rates", "found", "tags", *LATEST_S):
         return None
     if name == "repetitions":
@@ -317,7 +493,8 @@ def default(name: str, defaults: Conditions) -> Any:
 
 
 def conditions(frame_sizes: Sequence[str] | None, foreground: str, **chosen: Any) -> Conditions:
-    """The conditions that were chosen, ``chosen`` by the names that they have there; what is None keeps its default.
+    """The conditions that were chosen, ``chosen`` by the names that they have there; what is None
+    keeps its default.
 
     Raises:
         ConfigError: an option with a value that is not possible, named as on the command line.
@@ -340,15 +517,23 @@ def conditions(frame_sizes: Sequence[str] | None, foreground: str, **chosen: Any
 
 
 def mixes(foreground: str, networks: str, **chosen: Any) -> tuple[Conditions, ...]:
-    """The conditions of each mix of native traffic (``"2:2,10:9"`` or ``"rfc8219"``) with each number of networks (``"1,256"``).
+    """The conditions of each mix of native traffic (``"2:2,10:9"`` or ``"rfc8219"``) with each
+    number of networks (``"1,256"``).
 
     Raises:
         ConfigError: see :func:`conditions`; the same mix twice.
     """
     shares = ",".join(f"{n}:{m}" for n, m in NATIVE_SHARES) if foreground.strip() == "rfc8219" else foreground
     counts = [_count(word.strip()) for word in networks.split(",")]
-    made = tuple(conditions(foreground=share.strip(), networks=count, **chosen) for count in counts for share in shares.split(","))
-    for option, values in (("--networks", counts), ("--foreground", [each.native_percent for each in made[: len(made) // len(counts)]])):
+    made = tuple(
+        conditions(foreground=share.strip(), networks=count, **chosen)
+        for count in counts
+        for share in shares.split(",")
+    )
+    for option, values in (
+        ("--networks", counts),
+        ("--foreground", [each.native_percent for each in made[: len(made) // len(counts)]]),
+    ):
         if len(set(values)) < len(values):
             raise ConfigError("the same twice", option)
     return made
@@ -418,7 +603,9 @@ def _fresh(directory: Path) -> str:
         ConfigError: it holds the delays of another run.
     """
     if any(directory.glob("*/trial-*.npy")):
-        raise ConfigError(f"{directory} holds the delays of another run: choose another directory or remove them", "--delays-to")
+        raise ConfigError(
+            f"{directory} holds the delays of another run: choose another directory or remove them", "--delays-to"
+        )
     return str(directory.absolute())
 
 
@@ -436,7 +623,10 @@ def _sizes(texts: Sequence[str]) -> dict[str, Any]:
         return {"series": words[0]}
     for word in words:
         if not re.fullmatch(r"[0-9]+", word):
-            raise ConfigError(f"'{word}' is no frame size in bytes, and not one of the series {', '.join(FRAME_SIZE_SERIES)}", "--frame-size")
+            raise ConfigError(
+                f"'{word}' is no frame size in bytes, and not one of the series {', '.join(FRAME_SIZE_SERIES)}",
+                "--frame-size",
+            )
     sizes = [int(word) for word in words]
     if len(set(sizes)) < len(sizes):
         raise ConfigError("the same size twice", "--frame-size")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of ``dutperf run``: the set-up, the procedures, and their options, which have the names and the forms of the command line.
+"""The plan of ``dutperf run``: the set-up, the procedures, and their options, which have the names
+and the forms of the command line.
 
 A key that does not exist, or would have no effect, is an error, as in a configuration.
 """
@@ -38,7 +39,8 @@ def load(path: Path) -> PlanFile:
     """Read and check a plan.
 
     Raises:
-        ConfigError: it cannot be read, or says something that cannot be used; one sentence that names the file, the line and the key.
+        ConfigError: it cannot be read, or says something that cannot be used; one sentence that
+            names the file, the line and the key.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -74,7 +76,9 @@ def _parse(plan: object, directory: Path) -> PlanFile:
     wanted = []
     for name, definition in definitions.items():
         own = _mapping(named[name], ("procedures", name), options_of[name])
-        places: dict[str, Location] = {key: ("all", key) for key in shared if key in options_of[name]} | {key: ("procedures", name, key) for key in own}
+        places: dict[str, Location] = {key: ("all", key) for key in shared if key in options_of[name]} | {
+            key: ("procedures", name, key) for key in own
+        }
         values = {key: own.get(key, shared.get(key)) for key in places}
         wanted += [(definition, conditions) for conditions in _conditions(options_of[name], values, places, directory)]
     return PlanFile(source, wanted)
@@ -84,7 +88,9 @@ def _source(top: Mapping[str, Any], directory: Path) -> Source:
     for key in ("lab", "config"):
         if key in top and not isinstance(top[key], str):
             raise _Refusal((key,), "is no name")
-    lab_options = {str(key): str(value) for key, value in _mapping(top.get("lab-options"), ("lab-options",), None).items()}
+    lab_options = {
+        str(key): str(value) for key, value in _mapping(top.get("lab-options"), ("lab-options",), None).items()
+    }
     if ("lab" in top) == ("config" in top):
         raise _Refusal(("lab",), "give either lab or config" + (", not both" if "lab" in top else ""))
     if "config" in top and lab_options:
@@ -106,7 +112,8 @@ def _hardware(names: Any) -> configuration.Hardware | None:
 
 
 def _options(definition: Definition) -> dict[str, tuple[str, Any]]:
-    """Key to the member that it sets and what it is where it is not given: the procedure's options as on the command line, without the dashes."""
+    """Key to the member that it sets and what it is where it is not given: the procedure's options
+    as on the command line, without the dashes."""
     members = inspect.signature(command(definition)).parameters
     own = {name: members[name].default for name in members if name in options.EVERY_TRIAL | options.OF_PROCEDURES}
     return {options.option_of(name).removeprefix("--"): (name, default) for name, default in own.items()} | {
@@ -114,8 +121,12 @@ def _options(definition: Definition) -> dict[str, tuple[str, Any]]:
     }
 
 
-def _conditions(known: Mapping[str, tuple[str, Any]], values: Mapping[str, Any], places: Mapping[str, Location], directory: Path) -> Iterable[Any]:
-    chosen = dict(known.values()) | {known[key][0]: _typed(known[key][0], values[key], places[key], directory) for key in values}
+def _conditions(
+    known: Mapping[str, tuple[str, Any]], values: Mapping[str, Any], places: Mapping[str, Location], directory: Path
+) -> Iterable[Any]:
+    chosen = dict(known.values()) | {
+        known[key][0]: _typed(known[key][0], values[key], places[key], directory) for key in values
+    }
     try:
         return options.mixes(**chosen)
     except ConfigError as error:
@@ -140,7 +151,8 @@ def _typed(member: str, value: object, place: Location, directory: Path) -> Any:
 
 
 def _mapping(value: object, place: Location, known: Iterable[str] | None) -> Mapping[str, Any]:
-    """``value``, which has no other keys than those ``known`` (None: any); an empty one where it is not there."""
+    """``value``, which has no other keys than those ``known`` (None: any); an empty one where it is
+    not there."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):

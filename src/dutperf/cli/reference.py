@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference of all commands, from the commands themselves: pages for the documentation, and manual pages.
+"""The reference of all commands, from the commands themselves: pages for the documentation, and
+manual pages.
 
 ``python -m dutperf.cli.reference DIR`` writes the manual pages into ``DIR`` (``make man``).
 """
@@ -70,7 +71,11 @@ def markdown(page: Page) -> str:
     parts = [f"## {' '.join(page.words)}", page.text, f"```text\n{page.usage}\n```"]
     if page.example is not None:
         parts.append(f"```sh\n{page.example}\n```")
-    parts += [f"**{title}**\n\n" + "\n".join(f"* `{one.name}`: {_inline(one.text)}" for one in entries) for title, entries in lists if entries]
+    parts += [
+        f"**{title}**\n\n" + "\n".join(f"* `{one.name}`: {_inline(one.text)}" for one in entries)
+        for title, entries in lists
+        if entries
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -105,7 +110,9 @@ def write_man(directory: Path) -> list[Path]:
 def _pages(command: Any, words: tuple[str, ...], parent: Any) -> Iterator[Page]:
     context = command.context_class(command, info_name=words[-1], parent=parent)
     inner: dict[str, Any] = getattr(command, "commands", {})
-    records = [(one, record) for one in command.get_params(context) if (record := one.get_help_record(context)) is not None]
+    records = [
+        (one, record) for one in command.get_params(context) if (record := one.get_help_record(context)) is not None
+    ]
     yield Page(
         words=words,
         text=(command.help or "").strip(),
@@ -133,8 +140,15 @@ def _tagged(entries: Sequence[Entry]) -> str:
 
 
 def _roff(text: str) -> str:
-    """Plain text for groff: hyphens that can be copied, no escapes, no line that it would take for a request."""
-    escaped = text.replace("\\", "\\(rs").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha").replace("~", "\\(ti")
+    """Plain text for groff: hyphens that can be copied, no escapes, no line that it would take for
+    a request."""
+    escaped = (
+        text.replace("\\", "\\(rs")
+        .replace("-", "\\-")
+        .replace("'", "\\(aq")
+        .replace("^", "\\(ha")
+        .replace("~", "\\(ti")
+    )
     return "\n".join(f"\\&{line}" if line.startswith((".", "'")) else line for line in escaped.splitlines())
 
 

@@ -1,21 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal of a run, ``DIR/journal.jsonl``: one JSON object a line for each event, on the disk before anything else happens with it.
+"""The journal of a run, ``DIR/journal.jsonl``: one JSON object a line for each event, on the disk
+before anything else happens with it.
 
 Every line has ``event`` and ``time`` (ISO 8601, UTC). The events of a run, in order:
 
-* ``plan``: format, procedure, conditions, DUT, configuration, versions, search, each frame size's limits (``frames``);
+* ``plan``: format, procedure, conditions, DUT, configuration, versions, search, each frame size's
+  limits (``frames``);
 * ``environment``: this machine (``host``) and the tester;
-* ``trial`` before and ``result`` after each trial, with frame_size, repetition, rate_fps, attempt; the result has ``dut_losses`` where the DUT counts them;
-* ``search``: how the search of a repetition ended, with loss goals for each of them (``goals``; throughput);
-* ``rate``: what a rate's trial showed, ``series``: how the series of a repetition ended (frame loss);
-* ``delays``: a repetition's delays (latency, delay variation); ``recovery``, ``reset``: what a repetition of these showed;
+* ``trial`` before and ``result`` after each trial, with frame_size, repetition, rate_fps, attempt;
+  the result has ``dut_losses`` where the DUT counts them;
+* ``search``: how the search of a repetition ended, with loss goals for each of them (``goals``;
+  throughput);
+* ``rate``: what a rate's trial showed, ``series``: how the series of a repetition ended (frame
+  loss);
+* ``delays``: a repetition's delays (latency, delay variation); ``recovery``, ``reset``: what a
+  repetition of these showed;
 * ``dut_state``: what the DUT's command ``state`` said, before and after each search;
 * ``wait``: a DUT that answered nothing was waited for;
-* ``end``: outcome completed | ended | interrupted | error, with a message. It is missing where the run was killed;
-* ``resumed``: from here on another process went on, with its environment. A trial without a result before it is run again after it.
+* ``end``: outcome completed | ended | interrupted | error, with a message. It is missing where the
+  run was killed;
+* ``resumed``: from here on another process went on, with its environment. A trial without a result
+  before it is run again after it.
 
-A procedure is a function of its trials' results. So a run goes on by telling it the results that stand here: :class:`ResumedJournal` makes sure that
-it then says again what it said the first time, and writes only what is new.
+A procedure is a function of its trials' results. So a run goes on by telling it the results that
+stand here: :class:`ResumedJournal` makes sure that it then says again what it said the first time,
+and writes only what is new.
 """
 
 from __future__ import annotations
@@ -49,11 +58,13 @@ class JournalError(Exception):
 
 
 class WriteError(JournalError):
-    """What was measured cannot be kept: the disk is full, or fails. What was written before it is whole, and the run can go on from there."""
+    """What was measured cannot be kept: the disk is full, or fails. What was written before it is
+    whole, and the run can go on from there."""
 
 
 class JournalWriter:
-    """Writes events; made by :meth:`create`, a context manager. No second process writes to the same journal meanwhile."""
+    """Writes events; made by :meth:`create`, a context manager. No second process writes to the
+    same journal meanwhile."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor = descriptor
@@ -72,7 +83,10 @@ class JournalWriter:
         descriptor = _open_alone(path, os.O_CREAT)
         if os.fstat(descriptor).st_size:
             os.close(descriptor)
-            raise JournalError(f"{path} holds the journal of another run: choose another directory or remove it, or go on with: dutperf resume {directory}")
+            raise JournalError(
+                f"{path} holds the journal of another run: choose another directory or remove it, or go on with:"
+                f" dutperf resume {directory}"
+            )
         _sync_directory(directory)
         return cls(descriptor, path)
 
@@ -87,7 +101,8 @@ class JournalWriter:
         return False
 
     def recall(self, event: str) -> Event | None:
-        """The next event, where it stands in the journal already and is an ``event``; what it says need not be found out again."""
+        """The next event, where it stands in the journal already and is an ``event``; what it says
+        need not be found out again."""
         del event
         return None
 
@@ -95,11 +110,18 @@ class JournalWriter:
         """Append an event; it is on the disk when this returns. ``members`` are JSON types.
 
         Raises:
-            WriteError: the file cannot be written (disk full). Nothing of the event stays in it, and nothing is written to it any more.
+            WriteError: the file cannot be written (disk full). Nothing of the event stays in it,
+                and nothing is written to it any more.
         """
         if self._failure is not None:
             raise WriteError(self._failure)
-        line = json.dumps({"event": event, "time": datetime.now(UTC).isoformat(timespec="milliseconds"), **members}, allow_nan=False) + "\n"
+        line = (
+            json.dumps(
+                {"event": event, "time": datetime.now(UTC).isoformat(timespec="milliseconds"), **members},
+                allow_nan=False,
+            )
+            + "\n"
+        )
         whole = os.fstat(self._descriptor).st_size
         try:
             _write_all(self._descriptor, line.encode())
@@ -119,14 +141,17 @@ class JournalWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
 
 class ResumedJournal(JournalWriter):
     """Goes on with the journal of a run that ended before its time; made by :meth:`open`.
 
-    Until all that was recorded has come again, :meth:`write` compares and writes nothing. Then a torn last line is cut, and ``resumed`` is written.
+    Until all that was recorded has come again, :meth:`write` compares and writes nothing. Then a
+    torn last line is cut, and ``resumed`` is written.
     """
 
     def __init__(self, descriptor: int, path: Path) -> None:
@@ -140,10 +165,12 @@ class ResumedJournal(JournalWriter):
 
     @classmethod
     def open(cls, directory: Path) -> Self:
-        """The journal in ``directory``, which is not changed before there is something new to write.
+        """The journal in ``directory``, which is not changed before there is something new to
+        write.
 
         Raises:
-            JournalError: there is none, it cannot be read or written, it has no plan or is of another format, or its run has not ended.
+            JournalError: there is none, it cannot be read or written, it has no plan or is of
+                another format, or its run has not ended.
         """
         path = directory / JOURNAL
         if not path.exists():
@@ -195,7 +222,10 @@ class ResumedJournal(JournalWriter):
         recorded = {name: value for name, value in self._recorded[0].items() if name != "time"}
         if json.loads(json.dumps(said)) != recorded:
             was = self._recorded[0]
-            raise JournalError(f"{self._path} cannot be gone on with: at {was['time']} the run came to another {was['event']} than it comes to now")
+            raise JournalError(
+                f"{self._path} cannot be gone on with: at {was['time']} the run came to another {was['event']} than it"
+                " comes to now"
+            )
         self._recorded.popleft()
 
     def _cut(self) -> None:
@@ -232,7 +262,8 @@ def is_complete(events: list[Event]) -> bool:
 
 
 def next_trial(events: list[Event]) -> int:
-    """Number of the trial that follows the last one of a journal; the probes of a DUT that did not answer are trials too."""
+    """Number of the trial that follows the last one of a journal; the probes of a DUT that did not
+    answer are trials too."""
     number = plan_of(events).get("first_trial", 0)
     for event in events:
         if event["event"] == "trial":
@@ -243,7 +274,8 @@ def next_trial(events: list[Event]) -> int:
 
 
 def read(directory: Path) -> list[Event]:
-    """The events of the journal in ``directory``. A last line that is not whole (the run was killed while writing it) is left out.
+    """The events of the journal in ``directory``. A last line that is not whole (the run was killed
+    while writing it) is left out.
 
     Raises:
         JournalError: no journal, or it is damaged elsewhere than at its end.
@@ -273,10 +305,12 @@ def is_being_written(directory: Path) -> bool:
 
 
 def claim(directory: Path, files: Sequence[str], holds: str, or_else: str = "") -> None:
-    """Make ``directory``, where it is missing, for results of which the first of ``files`` is written first.
+    """Make ``directory``, where it is missing, for results of which the first of ``files`` is
+    written first.
 
     Raises:
-        JournalError: it has one of ``files`` already, and so what ``holds`` says (``or_else``: what else can be done about it); or it cannot be made.
+        JournalError: it has one of ``files`` already, and so what ``holds`` says (``or_else``: what
+            else can be done about it); or it cannot be made.
     """
     for name in files:
         if (directory / name).exists():
@@ -299,7 +333,8 @@ def held(path: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file that is derived from journals, or says what they are for; a reader never sees half of it, and a crash leaves the old one or the new.
+    """Write a file that is derived from journals, or says what they are for; a reader never sees
+    half of it, and a crash leaves the old one or the new.
 
     Raises:
         WriteError: it cannot be written.
@@ -320,7 +355,11 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def recorded_result(data: dict[str, Any]) -> TrialResult:
     """The result of a ``result`` event's member of that name."""
-    directions = {name: {key: value for key, value in data[name].items() if key != "lost"} for name in ("forward", "reverse") if data.get(name)}
+    directions = {
+        name: {key: value for key, value in data[name].items() if key != "lost"}
+        for name in ("forward", "reverse")
+        if data.get(name)
+    }
     return TrialResult.model_validate({**data, **directions})
 
 
@@ -328,7 +367,11 @@ def _to_repeat(events: list[Event]) -> list[Event]:
     """What a procedure comes past again, in order; without trials that came to no result."""
     course = [event for event in events if event["event"] not in _REPEATED]
     after: list[str | None] = [event["event"] for event in course[1:]]
-    return [event for event, follower in zip(course, [*after, None], strict=False) if event["event"] != "trial" or follower == "result"]
+    return [
+        event
+        for event, follower in zip(course, [*after, None], strict=False)
+        if event["event"] != "trial" or follower == "result"
+    ]
 
 
 def _make_directory(path: Path) -> None:
@@ -340,7 +383,8 @@ def _make_directory(path: Path) -> None:
 
 
 def _open_alone(path: Path, flags: int = 0) -> int:
-    """``path`` for appending. The lock is the process's: the kernel frees it however the process ends.
+    """``path`` for appending. The lock is the process's: the kernel frees it however the process
+    ends.
 
     Raises:
         JournalError: it cannot be opened, or another process writes to it.

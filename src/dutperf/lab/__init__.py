@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Labs: DUTs in network namespaces of this machine, made for a run and removed with it.
 
-Traffic stays inside: a lab's cables join namespaces that it made itself, nothing touches the host's interfaces, addresses or settings.
-A further lab is one file with a :class:`~dutperf.lab.definition.Lab`, and its name in ``_ALL``.
+Traffic stays inside: a lab's cables join namespaces that it made itself, nothing touches the host's
+interfaces, addresses or settings. A further lab is one file with a
+:class:`~dutperf.lab.definition.Lab`, and its name in ``_ALL``.
 """
 
 from __future__ import annotations
@@ -50,12 +51,15 @@ def describe(name: str) -> LabInfo:
 
 @contextlib.contextmanager
 def bring_up(name: str, options: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Build the lab ``name`` and yield the configuration to measure it with, in the configuration file's form.
+    """Build the lab ``name`` and yield the configuration to measure it with, in the configuration
+    file's form.
 
-    It is taken down on every way out, half-way through the building too. If the process is killed, the next lab command does it.
+    It is taken down on every way out, half-way through the building too. If the process is killed,
+    the next lab command does it.
 
     Raises:
-        LabError: no such lab or option, no root, a program is missing, or the kernel refuses something.
+        LabError: no such lab or option, no root, a program is missing, or the kernel refuses
+            something.
     """
     with endings_unwind():
         construction = _Construction.of(name, options, stays=False)
@@ -104,7 +108,8 @@ class _Construction:
 
     @classmethod
     def of(cls, name: str, options: Mapping[str, str], *, stays: bool) -> _Construction:
-        """Check everything that can be checked before anything is made, and clear away what killed runs left."""
+        """Check everything that can be checked before anything is made, and clear away what killed
+        runs left."""
         lab = _lab(name)
         parsed = lab.parse(options)
         lab.check_machine()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab is: a name, options, the programs that it needs, and a function that builds a DUT and says how to measure it."""
+"""What a lab is: a name, options, the programs that it needs, and a function that builds a DUT and
+says how to measure it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ class LabOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_frame_size: Annotated[int, Field(ge=1518, le=9216, description="longest frame that passes, in bytes incl. FCS")] = 1522
+    max_frame_size: Annotated[
+        int, Field(ge=1518, le=9216, description="longest frame that passes, in bytes incl. FCS")
+    ] = 1522
 
     @property
     def mtu(self) -> int:
@@ -37,7 +40,9 @@ class LabOptions(BaseModel):
 class ResetOptions(LabOptions):
     """Options of a lab that ``dutperf reset`` can reset."""
 
-    reset_s: Annotated[float, Field(gt=0, le=3600, description="for how many seconds a reset takes it out of service")] = 0.5
+    reset_s: Annotated[
+        float, Field(gt=0, le=3600, description="for how many seconds a reset takes it out of service")
+    ] = 0.5
 
 
 OptionsT = TypeVar("OptionsT", bound=LabOptions)
@@ -47,8 +52,9 @@ OptionsT = TypeVar("OptionsT", bound=LabOptions)
 class Lab(Generic[OptionsT]):
     """One kind of DUT.
 
-    ``programs`` maps each program that the lab needs to the Debian package that has it. ``build`` sets the DUT up inside the site's
-    namespaces and returns the tester's configuration without ``engine.netns``; what it leaves behind the site takes down.
+    ``programs`` maps each program that the lab needs to the Debian package that has it. ``build``
+    sets the DUT up inside the site's namespaces and returns the tester's configuration without
+    ``engine.netns``; what it leaves behind the site takes down.
     """
 
     name: str
@@ -69,7 +75,8 @@ class Lab(Generic[OptionsT]):
             raise LabError(f"lab {self.name}: {self._explanation(error)}") from None
 
     def check_machine(self) -> None:
-        """Raises LabError, with what to do about it, where this machine or user cannot have the lab."""
+        """Raises LabError, with what to do about it, where this machine or user cannot have the
+        lab."""
         if os.geteuid() != 0:
             raise LabError(f"lab {self.name} needs root for its network namespaces: run the command with sudo")
         for program, package in {"ip": "iproute2", "nft": "nftables", **self.programs}.items():

@@ -3,4 +3,5 @@
 
 
 class LabError(Exception):
-    """A lab cannot be had; the message is one sentence that says why and, where there is a remedy, which."""
+    """A lab cannot be had; the message is one sentence that says why and, where there is a remedy,
+    which."""

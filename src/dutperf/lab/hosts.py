@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two ordinary hosts on the cables of a lab, in the tester's place: what users of its DUT have of it, by the kernel's own TCP.
+"""Two ordinary hosts on the cables of a lab, in the tester's place: what users of its DUT have of
+it, by the kernel's own TCP.
 
-They take the tester's ports, with their MAC and IP addresses, so a DUT that has been measured notices nothing. There is no way back: the lab's tester has
-no ports any more. The hosts go when the lab is taken down.
+They take the tester's ports, with their MAC and IP addresses, so a DUT that has been measured
+notices nothing. There is no way back: the lab's tester has no ports any more. The hosts go when the
+lab is taken down.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class Hosts:
 
 
 def replace_tester(configuration: Mapping[str, Any]) -> Hosts:
-    """Put hosts in the place of the tester of a lab with cables; ``configuration`` is what the lab gave. No engine may use its ports any more.
+    """Put hosts in the place of the tester of a lab with cables; ``configuration`` is what the lab
+    gave. No engine may use its ports any more.
 
     Raises:
         LabError: the lab has no cables (``link=memif``), or the kernel refuses something.
@@ -47,7 +50,8 @@ def host_of(tester: Namespace, side: str) -> Namespace:
 
 
 def _settle_in(host: Namespace, port: str, side: Mapping[str, Any]) -> None:
-    """A checksum that the sender leaves to its card would be wrong for a DUT that reads packets from a cable without one; so would be segments."""
+    """A checksum that the sender leaves to its card would be wrong for a DUT that reads packets
+    from a cable without one; so would be segments."""
     run(host.command(["ethtool", "--features", port, "tx", "off", "tso", "off", "gso", "off"]))
     addresses = [f"addr add {side['ipv4']} dev {port}"] if "ipv4" in side else []
     addresses += [f"addr add {side['ipv6']} dev {port} nodad"] if "ipv6" in side else []

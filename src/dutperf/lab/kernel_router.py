@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Linux kernel as a router: IPv4 or IPv6 in the foreground (RFC 2544, RFC 5180), IPv6 also in the background.
+"""The Linux kernel as a router: IPv4 or IPv6 in the foreground (RFC 2544, RFC 5180), IPv6 also in
+the background.
 
-Its throughput and loss can be made a known truth, to test the tester: ``limit_fps`` with ``burst`` is a token bucket,
-``loss`` drops packets at random. Both apply to every forwarded packet: the limit is the sum of both directions and of fore- and background.
+Its throughput and loss can be made a known truth, to test the tester: ``limit_fps`` with ``burst``
+is a token bucket, ``loss`` drops packets at random. Both apply to every forwarded packet: the limit
+is the sum of both directions and of fore- and background.
 """
 
 from __future__ import annotations
@@ -22,9 +24,19 @@ from dutperf.lab.site import Site
 class RouterOptions(ResetOptions):
     """Known truth, both absent by default."""
 
-    limit_fps: Annotated[int | None, Field(ge=1, le=100_000_000, description="packets/s forwarded at most, both directions together")] = None
-    burst: Annotated[int | None, Field(ge=1, le=1_000_000, description="packets that may exceed limit_fps before it holds; needs limit_fps")] = None
-    loss: Annotated[float | None, Field(gt=0, le=0.5, description="share of the packets that is dropped at random: one in a whole number, as 0.0001")] = None
+    limit_fps: Annotated[
+        int | None, Field(ge=1, le=100_000_000, description="packets/s forwarded at most, both directions together")
+    ] = None
+    burst: Annotated[
+        int | None,
+        Field(ge=1, le=1_000_000, description="packets that may exceed limit_fps before it holds; needs limit_fps"),
+    ] = None
+    loss: Annotated[
+        float | None,
+        Field(
+            gt=0, le=0.5, description="share of the packets that is dropped at random: one in a whole number, as 0.0001"
+        ),
+    ] = None
 
     @field_validator("loss")
     @classmethod
@@ -58,28 +70,41 @@ def build(version: Literal[4, 6], site: Site, options: RouterOptions) -> dict[st
         "engine": {"dut_cores": [site.dut_core]},
         "left": {"port": "tl", "version": version, **LEFT.ipv4, **LEFT.ipv6},
         "right": {"port": "tr", "version": version, **RIGHT.ipv4, **RIGHT.ipv6},
-        "dut": {**identity(version, site.dut_core, options), "commands": {"reset": reset(site, options.reset_s), **losses(site, options)}},
+        "dut": {
+            **identity(version, site.dut_core, options),
+            "commands": {"reset": reset(site, options.reset_s), **losses(site, options)},
+        },
     }
 
 
 def reset(site: Site, reset_s: float) -> list[str]:
-    """The command that lets the kernel forward nothing for ``reset_s`` seconds. Its routes and neighbours stay."""
+    """The command that lets the kernel forward nothing for ``reset_s`` seconds. Its routes and
+    neighbours stay."""
     switches = " ".join(f"/proc/sys/net/{path}" for path in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"))
     script = f"turn() {{ for switch in {switches}; do echo $1 > $switch; done; }}; turn 0; sleep {reset_s:g}; turn 1"
     return site.dut.command(["sh", "-ec", script])
 
 
 def losses(site: Site, options: RouterOptions) -> dict[str, list[str]]:
-    """The command that says how many packets the rules have dropped, where there are some: a line for each counter of :func:`ruleset`."""
+    """The command that says how many packets the rules have dropped, where there are some: a line
+    for each counter of :func:`ruleset`."""
     lines = '$1 == "counter" { split($2, name, "_") } $1 == "packets" { print name[1], name[2], $2 }'
-    return {"losses": site.dut.command(["sh", "-ec", f"nft list counters table inet truth | awk '{lines}'"])} if options.rules() else {}
+    return (
+        {"losses": site.dut.command(["sh", "-ec", f"nft list counters table inet truth | awk '{lines}'"])}
+        if options.rules()
+        else {}
+    )
 
 
 def ruleset(rules: Mapping[str, str]) -> str:
-    """Drop every forwarded packet that meets one of ``rules``, and count it by direction and cause: as nftables reads it."""
-    counters = "".join(f"  counter {direction}_{cause} {{ }}\n" for cause in rules for direction in ("forward", "reverse"))
+    """Drop every forwarded packet that meets one of ``rules``, and count it by direction and cause:
+    as nftables reads it."""
+    counters = "".join(
+        f"  counter {direction}_{cause} {{ }}\n" for cause in rules for direction in ("forward", "reverse")
+    )
     ends = "".join(
-        f'  chain lost_by_{cause} {{\n    iifname "{DUT_PORTS[0]}" counter name "forward_{cause}" drop\n    counter name "reverse_{cause}" drop\n  }}\n'
+        f'  chain lost_by_{cause} {{\n    iifname "{DUT_PORTS[0]}" counter name "forward_{cause}" drop\n    counter'
+        f' name "reverse_{cause}" drop\n  }}\n'
         for cause in rules
     )
     lines = "".join(f"    {rule} jump lost_by_{cause}\n" for cause, rule in rules.items())

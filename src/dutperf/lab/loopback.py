@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No DUT: one cable joins the tester's two ports. What is measured here is the tester itself (its self-test)."""
+"""No DUT: one cable joins the tester's two ports. What is measured here is the tester itself (its
+self-test)."""
 
 from __future__ import annotations
 

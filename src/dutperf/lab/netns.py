@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Network namespaces and the virtual cables between them: the plumbing that all labs share.
 
-Nothing here touches the host's own interfaces or sysctls: interfaces are made inside the namespaces, settings are written from inside.
+Nothing here touches the host's own interfaces or sysctls: interfaces are made inside the
+namespaces, settings are written from inside.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ NEIGHBOUR_LIFE_S = 3600
 def run(argv: Sequence[str], stdin: str = "") -> str:
     """Standard output of a program.
 
-    It runs in a session of its own, so that a terminal's Ctrl-C ends this process's work in order instead of killing half of it.
+    It runs in a session of its own, so that a terminal's Ctrl-C ends this process's work in order
+    instead of killing half of it.
 
     Raises:
         LabError: it cannot be started or fails; the message holds its first line of complaint.
@@ -78,7 +80,8 @@ class Namespace:
         run(self.command(["nft", "-f", "-"]), ruleset)
 
     def write(self, values: Mapping[str, object]) -> None:
-        """Write kernel settings: path (shell patterns allowed) to value. From inside, because /proc/sys/net and /sys/class/net show the reader's namespace."""
+        """Write kernel settings: path (shell patterns allowed) to value. From inside, because
+        /proc/sys/net and /sys/class/net show the reader's namespace."""
         script = "".join(f"for file in {path}; do echo {value} > $file; done\n" for path, value in values.items())
         run(self.command(["sh", "-e"]), script)
 
@@ -97,7 +100,8 @@ def _own_line() -> set[int]:
 
 
 def prepare_silent(namespace: Namespace) -> None:
-    """Create a namespace whose ports belong to a program: its kernel shall not utter a word of its own (router solicitations, MLD reports)."""
+    """Create a namespace whose ports belong to a program: its kernel shall not utter a word of its
+    own (router solicitations, MLD reports)."""
     namespace.create()
     namespace.sysctl({"ipv6/conf/all/disable_ipv6": 1, "ipv6/conf/default/disable_ipv6": 1})
 
@@ -105,27 +109,33 @@ def prepare_silent(namespace: Namespace) -> None:
 def prepare_host(namespace: Namespace) -> None:
     """Create a namespace for an ordinary host; its addresses are to work at once."""
     namespace.create()
-    namespace.sysctl({"ipv6/conf/default/accept_dad": 0, "ipv6/conf/default/dad_transmits": 0, "ipv6/conf/default/accept_ra": 0})
+    namespace.sysctl(
+        {"ipv6/conf/default/accept_dad": 0, "ipv6/conf/default/dad_transmits": 0, "ipv6/conf/default/accept_ra": 0}
+    )
 
 
 def hand_to_program(namespace: Namespace, ports: Sequence[str]) -> None:
     """Bring ports up for a program with packet sockets or XDP.
 
-    What they receive is dropped as soon as the program has seen it: the kernel's stack does no work on it. The queue discipline never holds a
-    frame; without one, packet sockets send a frame that the other end's queue had no room for a second time, late, instead of losing it.
+    What they receive is dropped as soon as the program has seen it: the kernel's stack does no work
+    on it. The queue discipline never holds a frame; without one, packet sockets send a frame that
+    the other end's queue had no room for a second time, late, instead of losing it.
     """
     namespace.ip(*(f"link set {port} up" for port in ports))
     for port in ports:
         run(namespace.command(["tc", "qdisc", "add", "dev", port, "root", "pfifo", "limit", "10000"]))
-    chains = (f'chain {port} {{ type filter hook ingress device "{port}" priority 0; policy drop; }}\n' for port in ports)
+    chains = (
+        f'chain {port} {{ type filter hook ingress device "{port}" priority 0; policy drop; }}\n' for port in ports
+    )
     namespace.nft(f"table netdev discard {{\n{''.join(chains)}}}\n")
 
 
 def finish_tester(tester: Namespace) -> None:
     """Bring the tester's ports up.
 
-    They receive by NAPI (``gro on``), in a queue of their own: otherwise frames for the tester would wait in the same queue as those for the DUT,
-    and an overloaded DUT would make the *tester* lose them.
+    They receive by NAPI (``gro on``), in a queue of their own: otherwise frames for the tester
+    would wait in the same queue as those for the DUT, and an overloaded DUT would make the *tester*
+    lose them.
     """
     hand_to_program(tester, TESTER_PORTS)
     for port in TESTER_PORTS:
@@ -134,7 +144,12 @@ def finish_tester(tester: Namespace) -> None:
 
 def connect(tester: Namespace, dut: Namespace, mtu: int) -> None:
     """Lay the two cables tl-dl and tr-dr between the namespaces; ``mtu`` in bytes."""
-    tester.ip(*(f"link add {near} mtu {mtu} type veth peer name {far} netns {dut.name} mtu {mtu}" for near, far in zip(TESTER_PORTS, DUT_PORTS, strict=True)))
+    tester.ip(
+        *(
+            f"link add {near} mtu {mtu} type veth peer name {far} netns {dut.name} mtu {mtu}"
+            for near, far in zip(TESTER_PORTS, DUT_PORTS, strict=True)
+        )
+    )
 
 
 def connect_directly(tester: Namespace, mtu: int) -> None:
@@ -145,8 +160,9 @@ def connect_directly(tester: Namespace, mtu: int) -> None:
 def prepare_router(dut: Namespace) -> None:
     """Create the DUT's namespace as a router for both IP versions.
 
-    Settings of a router out of the box but for two: no reverse path filter (many networks lie behind one address) and no duplicate
-    address detection (addresses work at once). ARP and NDP are the kernel's own.
+    Settings of a router out of the box but for two: no reverse path filter (many networks lie
+    behind one address) and no duplicate address detection (addresses work at once). ARP and NDP are
+    the kernel's own.
     """
     dut.create()
     dut.sysctl({
@@ -161,7 +177,8 @@ def prepare_router(dut: Namespace) -> None:
 
 
 def send_whole_frames(dut: Namespace) -> None:
-    """What the DUT's ports send is no bulk TCP: only without segmentation does the other end receive by NAPI."""
+    """What the DUT's ports send is no bulk TCP: only without segmentation does the other end
+    receive by NAPI."""
     for port in DUT_PORTS:
         run(dut.command(["ethtool", "--features", port, "tso", "off", "gso", "off"]))
 
@@ -169,12 +186,19 @@ def send_whole_frames(dut: Namespace) -> None:
 def start_router(dut: Namespace) -> None:
     """Bring the ports of a DUT up whose kernel forwards."""
     send_whole_frames(dut)
-    dut.sysctl({f"{version}/neigh/{port}/gc_stale_time": NEIGHBOUR_LIFE_S for version in ("ipv4", "ipv6") for port in DUT_PORTS})
+    dut.sysctl(
+        {
+            f"{version}/neigh/{port}/gc_stale_time": NEIGHBOUR_LIFE_S
+            for version in ("ipv4", "ipv6")
+            for port in DUT_PORTS
+        }
+    )
     dut.ip(*(f"link set {port} up" for port in ("lo", *DUT_PORTS)))
 
 
 def confine(dut: Namespace, core: int) -> None:
-    """Let ``core`` do what the DUT's kernel does with received frames (receive packet steering), so that the tester's cores are the tester's.
+    """Let ``core`` do what the DUT's kernel does with received frames (receive packet steering), so
+    that the tester's cores are the tester's.
 
     With one core there is nothing to steer.
     """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference DUT as a process, and what it is made to be: the client of ``dutperf-refdut`` (engine/refdut/README.md).
+"""The reference DUT as a process, and what it is made to be: the client of ``dutperf-refdut``
+(engine/refdut/README.md).
 
 Its counters are the truth that a tester on the other side of the cables is measured by.
 """
@@ -29,18 +30,46 @@ class RefDutError(Exception):
 
 
 class Properties(BaseModel):
-    """What the reference DUT is made to be. Ratios are shares of the frames of a direction, ``*_every=N`` means every Nth of them (0: none)."""
+    """What the reference DUT is made to be. Ratios are shares of the frames of a direction,
+    ``*_every=N`` means every Nth of them (0: none)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    seed: Annotated[int, Field(ge=0, lt=2**53, description="of all that is random, and of the way in which flows are spread over cores")] = 1
-    capacity_fps: Annotated[int, Field(ge=0, le=1_000_000_000, description="frames/s that a simulated core serves, both directions together; 0: no limit")] = 0
-    queue: Annotated[int, Field(ge=0, le=1_000_000, description="frames that can wait at a core besides the one in service; further ones are lost")] = 1000
-    cores: Annotated[int, Field(ge=1, le=64, description="simulated cores; a hash of addresses and ports says which one serves a flow")] = 1
+    seed: Annotated[
+        int,
+        Field(ge=0, lt=2**53, description="of all that is random, and of the way in which flows are spread over cores"),
+    ] = 1
+    capacity_fps: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1_000_000_000,
+            description="frames/s that a simulated core serves, both directions together; 0: no limit",
+        ),
+    ] = 0
+    queue: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1_000_000,
+            description="frames that can wait at a core besides the one in service; further ones are lost",
+        ),
+    ] = 1000
+    cores: Annotated[
+        int,
+        Field(ge=1, le=64, description="simulated cores; a hash of addresses and ports says which one serves a flow"),
+    ] = 1
     delay_ms: Annotated[Milliseconds, Field(description="delay of every frame, in ms")] = 0
-    jitter: Annotated[Literal["none", "normal", "exponential"], Field(description="distribution of an added delay: none, normal or exponential")] = "none"
-    jitter_ms: Annotated[Milliseconds, Field(description="its standard deviation (normal) or mean (exponential), in ms")] = 0
-    extra_delay: Annotated[Ratio, Field(description="share of the frames that are delayed longer, by extra_delay_ms")] = 0
+    jitter: Annotated[
+        Literal["none", "normal", "exponential"],
+        Field(description="distribution of an added delay: none, normal or exponential"),
+    ] = "none"
+    jitter_ms: Annotated[
+        Milliseconds, Field(description="its standard deviation (normal) or mean (exponential), in ms")
+    ] = 0
+    extra_delay: Annotated[
+        Ratio, Field(description="share of the frames that are delayed longer, by extra_delay_ms")
+    ] = 0
     extra_delay_every: Annotated[Every, Field(description="every Nth frame is delayed longer")] = 0
     extra_delay_ms: Annotated[Milliseconds, Field(description="by how much, in ms")] = 0
     loss: Annotated[Ratio, Field(description="share of the frames that is lost at random")] = 0
@@ -61,7 +90,10 @@ class Properties(BaseModel):
             "cores": self.cores,
             "delay_ns": nanoseconds(self.delay_ms / 1e3),
             "jitter": {"kind": self.jitter, "ns": nanoseconds(self.jitter_ms / 1e3)},
-            "extra_delay": {**choice(self.extra_delay, self.extra_delay_every), "ns": nanoseconds(self.extra_delay_ms / 1e3)},
+            "extra_delay": {
+                **choice(self.extra_delay, self.extra_delay_every),
+                "ns": nanoseconds(self.extra_delay_ms / 1e3),
+            },
             "loss": choice(self.loss, self.loss_every),
             "duplicate": choice(self.duplicate, self.duplicate_every),
             "reorder": choice(self.reorder, self.reorder_every),
@@ -89,7 +121,8 @@ class Quantiles(BaseModel):
 
 
 class DirectionTruth(BaseModel):
-    """What became of the frames of one direction. ``received`` = ``forwarded`` + all of ``lost`` + ``held``; copies are in ``duplicated`` alone."""
+    """What became of the frames of one direction. ``received`` = ``forwarded`` + all of ``lost`` +
+    ``held``; copies are in ``duplicated`` alone."""
 
     received: int
     forwarded: int
@@ -112,7 +145,8 @@ class DirectionTruth(BaseModel):
 
 
 class PortLosses(BaseModel):
-    """Frames that a port of the DUT lost: before the DUT saw them, and after it had counted them as forwarded."""
+    """Frames that a port of the DUT lost: before the DUT saw them, and after it had counted them as
+    forwarded."""
 
     lost_before: int
     lost_after: int
@@ -131,7 +165,8 @@ class Truth(BaseModel):
 
 @dataclass(frozen=True)
 class RefDut:
-    """A running reference DUT, reached by its socket. All methods raise RefDutError where it does not answer or refuses."""
+    """A running reference DUT, reached by its socket. All methods raise RefDutError where it does
+    not answer or refuses."""
 
     socket: Path
     patience_s: float = 30.0
@@ -147,18 +182,22 @@ class RefDut:
 
     def counters(self) -> Truth:
         """What it has done."""
-        return Truth.model_validate({name: value for name, value in self._ask("counters").items() if name not in ("event", "id")})
+        return Truth.model_validate(
+            {name: value for name, value in self._ask("counters").items() if name not in ("event", "id")}
+        )
 
     def clear(self) -> None:
         """Let the counters begin anew. Frames that are inside will be missing in the balance."""
         self._ask("clear")
 
     def stall(self, duration_s: float, after_s: float = 0.0) -> None:
-        """Nothing is served for ``duration_s`` seconds, from ``after_s`` seconds after the next frame that arrives."""
+        """Nothing is served for ``duration_s`` seconds, from ``after_s`` seconds after the next
+        frame that arrives."""
         self._ask("stall", {"duration_ns": nanoseconds(duration_s), "after_ns": nanoseconds(after_s)})
 
     def reset(self, duration_s: float, after_s: float = 0.0) -> None:
-        """Likewise, but what is inside is lost and so is what arrives; ARP and NDP are not answered."""
+        """Likewise, but what is inside is lost and so is what arrives; ARP and NDP are not
+        answered."""
         self._ask("reset", {"duration_ns": nanoseconds(duration_s), "after_ns": nanoseconds(after_s)})
 
     def _ask(self, method: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:

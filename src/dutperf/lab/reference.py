@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labs with the reference DUT: a router and translator whose properties are set and whose counters are the truth, to measure the tester with.
+"""Labs with the reference DUT: a router and translator whose properties are set and whose counters
+are the truth, to measure the tester with.
 
-Addresses and mappings are those of the other labs, so that results can be compared. Where its truth ends: docs/decisions/0007-reference-dut.md.
+Addresses and mappings are those of the other labs, so that results can be compared. Where its truth
+ends: docs/decisions/0007-reference-dut.md.
 """
 
 from __future__ import annotations
@@ -29,18 +31,36 @@ Seconds = Annotated[float, Field(ge=0, le=3600)]
 
 
 class ReferenceOptions(LabOptions, Properties):
-    """Properties, and what befalls the DUT once: times are counted from the first frame that it forwards."""
+    """Properties, and what befalls the DUT once: times are counted from the first frame that it
+    forwards."""
 
-    link: Annotated[Literal["veth", "memif"], Field(description="veth: cables and packet sockets; memif: shared memory, no kernel in between")] = "veth"
-    buffers: Annotated[int, Field(ge=1023, le=1_048_575, description="frames of each direction that can be inside at once, queued or delayed")] = 16383
-    stall_ms: Annotated[Milliseconds, Field(description="it serves nothing for so long, in ms, once; frames wait in the queue")] = 0
+    link: Annotated[
+        Literal["veth", "memif"],
+        Field(description="veth: cables and packet sockets; memif: shared memory, no kernel in between"),
+    ] = "veth"
+    buffers: Annotated[
+        int,
+        Field(
+            ge=1023, le=1_048_575, description="frames of each direction that can be inside at once, queued or delayed"
+        ),
+    ] = 16383
+    stall_ms: Annotated[
+        Milliseconds, Field(description="it serves nothing for so long, in ms, once; frames wait in the queue")
+    ] = 0
     stall_at_s: Annotated[Seconds, Field(description="when the stall begins, in s after the first frame")] = 0
-    reset_s: Annotated[Seconds, Field(description="it forgets to forward for so long, in s, once; what is inside is lost")] = 0
+    reset_s: Annotated[
+        Seconds, Field(description="it forgets to forward for so long, in s, once; what is inside is lost")
+    ] = 0
     reset_at_s: Annotated[Seconds, Field(description="when the reset begins, in s after the first frame")] = 0
 
     @model_validator(mode="after")
     def _times_of_something(self) -> Self:
-        for time_option, of in (("stall_at_s", "stall_ms"), ("reset_at_s", "reset_s"), ("jitter_ms", "jitter"), ("extra_delay_ms", "extra_delay_every")):
+        for time_option, of in (
+            ("stall_at_s", "stall_ms"),
+            ("reset_at_s", "reset_s"),
+            ("jitter_ms", "jitter"),
+            ("extra_delay_ms", "extra_delay_every"),
+        ):
             if time_option in self.model_fields_set and not self.model_fields_set & {of, of.removesuffix("_every")}:
                 raise ValueError(f"option {time_option} needs {of}")
         return self
@@ -61,7 +81,10 @@ class Ports:
 def memory_ports(site: Site, role: Literal["client", "server"], max_frame_size: int) -> Ports:
     """One end of shared memory on each side, joined by a socket; the DUT is the server."""
     slot = 1 << (max_frame_size - 1).bit_length()
-    ends = (f"vdev:net_memif_{side},role={role},bsize={slot},socket={site.directory / side}.memif,socket-abstract=no" for side in ("left", "right"))
+    ends = (
+        f"vdev:net_memif_{side},role={role},bsize={slot},socket={site.directory / side}.memif,socket-abstract=no"
+        for side in ("left", "right")
+    )
     return Ports(*ends)
 
 
@@ -139,16 +162,28 @@ def translation() -> dict[str, Any]:
 def sides_of_tester(kind: Kind) -> tuple[dict[str, Any], dict[str, Any]]:
     """The tester's configuration of its left and right side, without the ports."""
     if kind == "siit":
-        return {"version": 6, **LEFT.ipv6, "seen_as": LEFT.tester4}, {"version": 4, **RIGHT.ipv4, **RIGHT.ipv6, "seen_as": RIGHT_SEEN_FROM_LEFT}
+        return {"version": 6, **LEFT.ipv6, "seen_as": LEFT.tester4}, {
+            "version": 4,
+            **RIGHT.ipv4,
+            **RIGHT.ipv6,
+            "seen_as": RIGHT_SEEN_FROM_LEFT,
+        }
     version = int(kind.removeprefix("ipv"))
     return {"version": version, **LEFT.ipv4, **LEFT.ipv6}, {"version": version, **RIGHT.ipv4, **RIGHT.ipv6}
 
 
 def identity(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
-    """What the results say of this DUT; ``control`` is where its counters can be had while the lab is there, and no part of the results."""
+    """What the results say of this DUT; ``control`` is where its counters can be had while the lab
+    is there, and no part of the results."""
     chosen = options.model_dump(exclude_defaults=True)
     name = {"siit": "reference SIIT gateway", "ipv4": "reference IPv4 router", "ipv6": "reference IPv6 router"}[kind]
-    about = {"name": name, "version": __version__, "kernel": platform.release(), "cores": [site.dut_core], "control": str(control_socket(site))}
+    about = {
+        "name": name,
+        "version": __version__,
+        "kernel": platform.release(),
+        "cores": [site.dut_core],
+        "control": str(control_socket(site)),
+    }
     return about | ({"properties": chosen} if chosen else {})
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals and labs: a signal that asks the process to end must not leave a lab behind, nor cut its take-down short."""
+"""Signals and labs: a signal that asks the process to end must not leave a lab behind, nor cut its
+take-down short."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ ASKS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def endings_unwind() -> Iterator[None]:
-    """Within, SIGTERM and SIGHUP raise SystemExit where they would kill the process outright. Handlers of the program's own stay."""
+    """Within, SIGTERM and SIGHUP raise SystemExit where they would kill the process outright.
+    Handlers of the program's own stay."""
     with _handled({number for number in ASKS_TO_END if signal.getsignal(number) == signal.SIG_DFL}, _exit):
         yield
 
@@ -35,7 +37,8 @@ def _exit(number: int, _frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def _handled(numbers: set[signal.Signals], handler: signal._HANDLER) -> Iterator[None]:
-    """``handler`` for ``numbers`` within; only the main thread may set handlers, others leave them be."""
+    """``handler`` for ``numbers`` within; only the main thread may set handlers, others leave them
+    be."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One lab instance: its namespaces, its processes, and the record by which it is taken down even when its owner was killed.
+"""One lab instance: its namespaces, its processes, and the record by which it is taken down even
+when its owner was killed.
 
-The record (``/run/dutperf/labs/ID.json``) is written before anything is made, and removed after everything is gone. A record whose
-owner no longer lives marks leftovers, which the next lab command removes. Names hold the random ID, so instances never meet.
+The record (``/run/dutperf/labs/ID.json``) is written before anything is made, and removed after
+everything is gone. A record whose owner no longer lives marks leftovers, which the next lab command
+removes. Names hold the random ID, so instances never meet.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ GRACE_S = 2.0
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that a lab belongs to. The start time (clock ticks since boot) tells it from a later process with the same id."""
+    """The process that a lab belongs to. The start time (clock ticks since boot) tells it from a
+    later process with the same id."""
 
     pid: int
     start_time: int
@@ -63,7 +66,8 @@ class Owner:
 
 
 def process_start_time(pid: int) -> int | None:
-    """Start of a process in clock ticks since boot (proc(5), stat, field 22); None where there is no such process or it is a zombie."""
+    """Start of a process in clock ticks since boot (proc(5), stat, field 22); None where there is
+    no such process or it is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -73,7 +77,8 @@ def process_start_time(pid: int) -> int | None:
 
 @dataclass(frozen=True)
 class Record:
-    """What is written down of a lab. ``owner`` is None for one that stays until it is taken down by name."""
+    """What is written down of a lab. ``owner`` is None for one that stays until it is taken down by
+    name."""
 
     id: str
     lab: str
@@ -122,7 +127,8 @@ class Record:
         draft.rename(self.file)
 
     def take_down(self) -> None:
-        """End every process in the lab's namespaces, remove these and all files. Does nothing about what is gone already."""
+        """End every process in the lab's namespaces, remove these and all files. Does nothing about
+        what is gone already."""
         for namespace in (self.dut, self.tester, *(host_of(self.tester, side) for side in ("left", "right"))):
             end_processes(namespace)
             namespace.delete()
@@ -132,7 +138,8 @@ class Record:
 
 
 def end_processes(namespace: Namespace) -> None:
-    """Ask the processes in ``namespace`` to end; kill those that do not in time (one stopped by a signal, say)."""
+    """Ask the processes in ``namespace`` to end; kill those that do not in time (one stopped by a
+    signal, say)."""
     signal_all(namespace.processes(), signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
     while (left := namespace.processes()) and time.monotonic() < deadline:
@@ -153,7 +160,8 @@ def records() -> list[Record]:
 
 
 def remove_leftovers() -> int:
-    """Take down the labs whose owners were killed; returns how many. One process at a time does this."""
+    """Take down the labs whose owners were killed; returns how many. One process at a time does
+    this."""
     with exclusively():
         leftovers = [record for record in records() if record.owner is not None and not record.owner.lives()]
         for record in leftovers:
@@ -163,7 +171,8 @@ def remove_leftovers() -> int:
 
 @contextlib.contextmanager
 def exclusively() -> Iterator[None]:
-    """Keep other lab commands from removing the same things at the same time. The kernel frees the lock of a killed process."""
+    """Keep other lab commands from removing the same things at the same time. The kernel frees the
+    lock of a killed process."""
     STATE_DIR.mkdir(parents=True, exist_ok=True)
     with (STATE_DIR / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -201,7 +210,8 @@ class Site:
 
     @property
     def dut_core(self) -> int:
-        """The core that the DUT gets: the last one that this process may use. The tester has the others."""
+        """The core that the DUT gets: the last one that this process may use. The tester has the
+        others."""
         return max(os.sched_getaffinity(0))
 
     def engine_settings(self) -> dict[str, str]:
@@ -215,7 +225,8 @@ class Site:
         self.directory.mkdir()
 
     def add_router(self, mtu: int) -> None:
-        """Make both namespaces and the cables between them; the DUT forwards, but has no addresses yet."""
+        """Make both namespaces and the cables between them; the DUT forwards, but has no addresses
+        yet."""
         prepare_silent(self.tester)
         prepare_router(self.dut)
         connect(self.tester, self.dut, mtu)
@@ -224,7 +235,8 @@ class Site:
         confine(self.dut, self.dut_core)
 
     def add_program_dut(self, mtu: int) -> None:
-        """Make both namespaces and the cables between them, for a DUT that is a program with packet sockets on its ports."""
+        """Make both namespaces and the cables between them, for a DUT that is a program with packet
+        sockets on its ports."""
         prepare_silent(self.tester)
         prepare_silent(self.dut)
         connect(self.tester, self.dut, mtu)
@@ -252,7 +264,9 @@ class Site:
         guard = [] if self.stays else ["setpriv", "--pdeathsig", "KILL", "--"]
         command = self.dut.command([*guard, "taskset", "--cpu-list", str(self.dut_core), "stdbuf", "--output=L", *argv])
         with log.open("wb") as output:
-            daemon = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+            daemon = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
         prefer(daemon.pid)
         self.daemons.append(daemon)
         return daemon
@@ -270,19 +284,23 @@ class Site:
 
 
 def prefer(pid: int) -> None:
-    """Put a session before whatever else wants its core: what this machine does besides must not look like a weakness of the DUT.
+    """Put a session before whatever else wants its core: what this machine does besides must not
+    look like a weakness of the DUT.
 
-    A core is shared between sessions first (sched(7), autogroup). A kernel without autogroups has nothing to write to.
+    A core is shared between sessions first (sched(7), autogroup). A kernel without autogroups has
+    nothing to write to.
     """
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/autogroup").write_text("-20")
 
 
 def await_start(daemon: subprocess.Popen[bytes], log: Path, name: str, started: Callable[[], bool]) -> None:
-    """Return when a process of the DUT, of which a person knows the ``name``, runs and has ``started``.
+    """Return when a process of the DUT, of which a person knows the ``name``, runs and has
+    ``started``.
 
     Raises:
-        LabError: it ended, or had not started within START_S seconds; with the last line of its log.
+        LabError: it ended, or had not started within START_S seconds; with the last line of its
+            log.
     """
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline and daemon.poll() is None:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TAYGA, a stateless NAT64 gateway in user space (RFC 7915 translation, RFC 7757 explicit address mapping), between an IPv6 and an IPv4 side.
+"""TAYGA, a stateless NAT64 gateway in user space (RFC 7915 translation, RFC 7757 explicit address
+mapping), between an IPv6 and an IPv4 side.
 
-One process, one TUN interface, one core. Its mappings are :func:`dutperf.lab.addresses.siit_mappings`.
-Native IPv6 between the sides (background traffic) the DUT's kernel forwards past TAYGA.
+One process, one TUN interface, one core. Its mappings are
+:func:`dutperf.lab.addresses.siit_mappings`. Native IPv6 between the sides (background traffic) the
+DUT's kernel forwards past TAYGA.
 """
 
 from __future__ import annotations
@@ -36,7 +38,11 @@ def build(site: Site, options: ResetOptions) -> dict[str, Any]:
     site.add_router(options.mtu)
     site.dut.ip(*LEFT.ip6("dl"), *RIGHT.ip4("dr"), *RIGHT.ip6("dr"))
     version = start_tayga(site, options.mtu)
-    site.dut.ip(f"route add {LEFT.net4} dev {TUN}", f"route add {RIGHT_SEEN_FROM_LEFT_NET} dev {TUN}", f"route add {OWN_IPV6}/128 dev {TUN}")
+    site.dut.ip(
+        f"route add {LEFT.net4} dev {TUN}",
+        f"route add {RIGHT_SEEN_FROM_LEFT_NET} dev {TUN}",
+        f"route add {OWN_IPV6}/128 dev {TUN}",
+    )
     return {
         "engine": {"dut_cores": [site.dut_core]},
         "left": {"port": "tl", "version": 6, **LEFT.ipv6, "seen_as": LEFT.tester4},
@@ -53,16 +59,21 @@ def build(site: Site, options: ResetOptions) -> dict[str, Any]:
 
 
 def reset(site: Site, reset_s: float) -> list[str]:
-    """The command that kills TAYGA and starts it anew ``reset_s`` seconds later, on the same core and with the same right to it."""
+    """The command that kills TAYGA and starts it anew ``reset_s`` seconds later, on the same core
+    and with the same right to it."""
     mine = '[ "$(cat /proc/$pid/comm)" = tayga ] && kill -KILL $pid || true'
     start = site.dut.command(["taskset", "--cpu-list", str(site.dut_core), "stdbuf", "--output=L", *command_line(site)])
     anew = f"echo -20 > /proc/self/autogroup || true; exec {shlex.join(start)}"
-    script = f"for pid in $(ip netns pids {site.dut.name}); do {mine}; done; sleep {reset_s:g}; setsid sh -c {shlex.quote(anew)} >> {log(site)} 2>&1 &"
+    script = (
+        f"for pid in $(ip netns pids {site.dut.name}); do {mine}; done; sleep {reset_s:g}; setsid sh -c"
+        f" {shlex.quote(anew)} >> {log(site)} 2>&1 &"
+    )
     return ["sh", "-ec", script]
 
 
 def command_line(site: Site) -> list[str]:
-    """How TAYGA is started. -d only moves its messages from syslog to where they are kept; it has none for a packet that it translates."""
+    """How TAYGA is started. -d only moves its messages from syslog to where they are kept; it has
+    none for a packet that it translates."""
     return ["tayga", "--config", str(configuration_file(site)), "-d"]
 
 
@@ -77,7 +88,8 @@ def log(site: Site) -> Path:
 
 
 def start_tayga(site: Site, mtu: int) -> str:
-    """Start TAYGA on a TUN interface of that MTU (it reads it once, when it starts); returns its version once it translates.
+    """Start TAYGA on a TUN interface of that MTU (it reads it once, when it starts); returns its
+    version once it translates.
 
     Raises:
         LabError: it did not start.
@@ -86,7 +98,12 @@ def start_tayga(site: Site, mtu: int) -> str:
     file.write_text(configuration(site.directory))
     run(site.dut.command(["tayga", "--config", str(file), "--mktun"]))
     site.dut.ip(f"link set {TUN} mtu {mtu} up")
-    await_start(site.start_daemon(command_line(site), log(site)), log(site), "lab tayga-siit: TAYGA", lambda: STARTED in says(site))
+    await_start(
+        site.start_daemon(command_line(site), log(site)),
+        log(site),
+        "lab tayga-siit: TAYGA",
+        lambda: STARTED in says(site),
+    )
     return says(site).split("starting TAYGA ", 1)[-1].split()[0]
 
 
@@ -96,7 +113,8 @@ def says(site: Site) -> str:
 
 
 def package_version() -> str | None:
-    """The version of Debian's package, which has patches of its own; None where TAYGA comes from elsewhere."""
+    """The version of Debian's package, which has patches of its own; None where TAYGA comes from
+    elsewhere."""
     try:
         return run(["dpkg-query", "--show", "--showformat", "${Version}", "tayga"])
     except LabError:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seam to the machine: files below a root, programs that are run, and who runs us. A test makes up all three."""
+"""The seam to the machine: files below a root, programs that are run, and who runs us. A test makes
+up all three."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ TIME_LIMIT_S = 60
 
 
 class MachineError(Exception):
-    """The machine is not as it has to be, or does not let itself be changed: one sentence with what to do."""
+    """The machine is not as it has to be, or does not let itself be changed: one sentence with what
+    to do."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ def run(argv: Sequence[str]) -> Done:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where everything about the machine comes from, and how it is changed. Paths have no leading slash: they are below ``root``."""
+    """Where everything about the machine comes from, and how it is changed. Paths have no leading
+    slash: they are below ``root``."""
 
     root: Path = Path("/")
     run: Runner = run
@@ -80,7 +83,8 @@ class Machine:
         return (self.root / path).exists()
 
     def target(self, path: str) -> str | None:
-        """The last part of what a symbolic link leads to; None where there is none, or it may not be read."""
+        """The last part of what a symbolic link leads to; None where there is none, or it may not
+        be read."""
         try:
             return (self.root / path).readlink().name
         except OSError:
@@ -92,12 +96,15 @@ class Machine:
         Raises:
             OSError: the kernel, or the file's mode, does not let it.
         """
-        descriptor = os.open(self.root / path, os.O_WRONLY | os.O_TRUNC)  # never creates one: sysfs would call that a lack of permission
+        descriptor = os.open(
+            self.root / path, os.O_WRONLY | os.O_TRUNC
+        )  # never creates one: sysfs would call that a lack of permission
         with os.fdopen(descriptor, "w") as file:
             file.write(text)
 
     def kernel_has(self, option: str) -> bool | None:
-        """Whether the kernel was built with ``CONFIG_option``, as a module or not; None where it does not tell."""
+        """Whether the kernel was built with ``CONFIG_option``, as a module or not; None where it
+        does not tell."""
         if self._configuration is None:
             return None
         return re.search(rf"^CONFIG_{option}=[ym]$", self._configuration, re.MULTILINE) is not None

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives network cards to DPDK (``vfio-pci``) and back to the kernel, by ``driver_override`` (Documentation/ABI/testing/sysfs-bus-pci).
+"""Gives network cards to DPDK (``vfio-pci``) and back to the kernel, by ``driver_override``
+(Documentation/ABI/testing/sysfs-bus-pci).
 
-Everything is checked before anything is changed. What is never changed, whatever is asked for: a card that carries the default route.
+Everything is checked before anything is changed. What is never changed, whatever is asked for: a
+card that carries the default route.
 """
 
 from __future__ import annotations
@@ -48,7 +50,11 @@ def bind(known: Inventory, names: Sequence[str], consent: Consent) -> Planned:
     wanted = [card for card in dict.fromkeys(cards) if not card.is_handed_over]
     for card in wanted:
         _check(known, card, wanted, consent)
-    remarks = tuple(f"{card.address} is bound to {card.driver} already: nothing to do" for card in dict.fromkeys(cards) if card.is_handed_over)
+    remarks = tuple(
+        f"{card.address} is bound to {card.driver} already: nothing to do"
+        for card in dict.fromkeys(cards)
+        if card.is_handed_over
+    )
     return Planned((*_prepared(known.machine, wanted), *(_given(known, card) for card in wanted)), remarks)
 
 
@@ -62,18 +68,26 @@ def unbind(known: Inventory, names: Sequence[str]) -> Planned:
     taken = [card for card in cards if card.is_handed_over or card.driver is None]
     for card in taken:
         if processes := pci.users(known.machine, card):
-            raise MachineError(f"{card.address}: process {', '.join(processes)} has it open; end it first: the kernel would wait for it")
-    remarks = tuple(f"{card.address} is with the kernel's driver {card.driver} already: nothing to do" for card in cards if card not in taken)
+            raise MachineError(
+                f"{card.address}: process {', '.join(processes)} has it open; end it first: the kernel would wait"
+                " for it"
+            )
+    remarks = tuple(
+        f"{card.address} is with the kernel's driver {card.driver} already: nothing to do"
+        for card in cards
+        if card not in taken
+    )
     return Planned(tuple(_returned(card) for card in taken), remarks)
 
 
 def driver_for(machine: Machine, card: Function) -> str:
-    """The driver that hands the card over: vfio-pci; without an IOMMU only in a mode that most distributions leave out, else uio_pci_generic."""
+    """The driver that hands the card over: vfio-pci; without an IOMMU only in a mode that most
+    distributions leave out, else uio_pci_generic."""
     unsafe = machine.exists(NO_IOMMU_MODE) or machine.kernel_has("VFIO_NOIOMMU") is True
     return VFIO if card.group is not None or unsafe else UIO
 
 
-# --- what must not be -----------------------------------------------------------------------------------------------------------------------
+# --- what must not be -----------------------------------------------------------------------------
 
 
 def _card(known: Inventory, name: str) -> Function:
@@ -83,10 +97,16 @@ def _card(known: Inventory, name: str) -> Function:
         return pci.existing(known.machine, address)
     one = next((one for one in known.interfaces if one.name == name), None)
     if one is None:
-        raise MachineError(f"{name}: is neither a PCI address (0000:01:00.0) nor an interface of this network namespace; dutperf ports lists both")
+        raise MachineError(
+            f"{name}: is neither a PCI address (0000:01:00.0) nor an interface of this network namespace; dutperf ports"
+            " lists both"
+        )
     if one.card is None:
         port = None if name in known.default_route else kernel_port(known.machine, one)
-        raise MachineError(f"{name}: is no PCI network card, so there is nothing to bind{f'; its port in a configuration is {port}' if port else ''}")
+        raise MachineError(
+            f"{name}: is no PCI network card, so there is nothing to"
+            f" bind{f'; its port in a configuration is {port}' if port else ''}"
+        )
     return pci.existing(known.machine, one.card)
 
 
@@ -103,31 +123,52 @@ Check = Callable[[Inventory, Function, Sequence[Function], Consent], str | None]
 def _shared(_known: Inventory, card: Function, _wanted: Sequence[Function], _consent: Consent) -> str | None:
     if card.driver not in SHARED:
         return None
-    return f"DPDK's {SHARED[card.driver]} driver shares the card with the kernel's {card.driver}: leave it bound, and write {card.address} in the configuration"
+    return (
+        f"DPDK's {SHARED[card.driver]} driver shares the card with the kernel's {card.driver}: leave it bound, and"
+        f" write {card.address} in the configuration"
+    )
 
 
 def _default_route(known: Inventory, card: Function, _wanted: Sequence[Function], _consent: Consent) -> str | None:
-    return "carries the default route, so this machine would be cut off; choose another card" if card.address in known.untouchable else None
+    return (
+        "carries the default route, so this machine would be cut off; choose another card"
+        if card.address in known.untouchable
+        else None
+    )
 
 
 def _namespace(known: Inventory, _card: Function, _wanted: Sequence[Function], _consent: Consent) -> str | None:
     if not in_another_namespace(known.machine):
         return None
-    return "which interface carries the default route is not seen from this network namespace; run it outside (nsenter --target 1 --net)"
+    return (
+        "which interface carries the default route is not seen from this network namespace; run it outside (nsenter"
+        " --target 1 --net)"
+    )
 
 
 def _used(known: Inventory, card: Function, _wanted: Sequence[Function], consent: Consent) -> str | None:
     use = known.use(card)
-    return None if use is None or consent.force else f"is in use by the kernel: {use}; end that first, or give --force to take it away all the same"
+    return (
+        None
+        if use is None or consent.force
+        else f"is in use by the kernel: {use}; end that first, or give --force to take it away all the same"
+    )
 
 
 def _iommu(known: Inventory, card: Function, _wanted: Sequence[Function], consent: Consent) -> str | None:
     if card.group is not None or consent.no_iommu:
         return None
-    which = "is in no IOMMU group, although the machine has an IOMMU" if pci.has_iommu(known.machine) else "this machine uses no IOMMU"
+    which = (
+        "is in no IOMMU group, although the machine has an IOMMU"
+        if pci.has_iommu(known.machine)
+        else "this machine uses no IOMMU"
+    )
     mode = "vfio's enable_unsafe_noiommu_mode" if driver_for(known.machine, card) == VFIO else UIO
     way_out = "" if pci.has_iommu(known.machine) else f"; {pci.without_iommu(known.machine)}"
-    return f"{which}{way_out}; or give --no-iommu to do without ({mode}), where a mistake of the card or its driver may write to any memory"
+    return (
+        f"{which}{way_out}; or give --no-iommu to do without ({mode}), where a mistake of the card or its driver may"
+        " write to any memory"
+    )
 
 
 def _group(known: Inventory, card: Function, wanted: Sequence[Function], _consent: Consent) -> str | None:
@@ -135,8 +176,15 @@ def _group(known: Inventory, card: Function, wanted: Sequence[Function], _consen
     others = [other for other in with_it(known.machine, card) if other.address not in addresses]
     if not others:
         return None
-    shared = f"shares IOMMU group {card.group} with {', '.join(map(_described, others))}, which would have to be given away with it"
-    firm = [other for other in others if not other.is_network_card or other.address in known.untouchable or other.driver in SHARED]
+    shared = (
+        f"shares IOMMU group {card.group} with {', '.join(map(_described, others))}, which would have to be given away"
+        " with it"
+    )
+    firm = [
+        other
+        for other in others
+        if not other.is_network_card or other.address in known.untouchable or other.driver in SHARED
+    ]
     if firm:
         return f"{shared}, and {firm[0].address} cannot be: put the card into another slot"
     return f"{shared}: dutperf ports bind {' '.join(sorted(addresses | {other.address for other in others}))}"
@@ -151,7 +199,7 @@ def _name(known: Inventory, card: Function) -> str:
     return f"{card.address} ({names})" if names else card.address
 
 
-# --- what is done ---------------------------------------------------------------------------------------------------------------------------
+# --- what is done ---------------------------------------------------------------------------------
 
 
 def _prepared(machine: Machine, wanted: Sequence[Function]) -> Iterator[Step]:
@@ -174,7 +222,11 @@ def load(driver: str) -> Step:
         f"the kernel loads its driver {driver}",
         (Run(("modprobe", driver)),),
         f"modprobe --remove {driver}",
-        lambda machine: None if machine.exists(f"{DRIVERS}/{driver}") else f"modprobe {driver} succeeded, and the driver is not there all the same",
+        lambda machine: (
+            None
+            if machine.exists(f"{DRIVERS}/{driver}")
+            else f"modprobe {driver} succeeded, and the driver is not there all the same"
+        ),
     )
 
 
@@ -182,7 +234,9 @@ def _given(known: Inventory, card: Function) -> Step:
     place, driver = f"{DEVICES}/{card.address}", driver_for(known.machine, card)
     from_ = f"from the kernel's {card.driver} " if card.driver else ""
     clear = (Write(f"{place}/{OVERRIDE}", "\n"), Write(PROBE, card.address))
-    lost = [f"ip address add {address} dev {one.name}" for one in known.of_card(card.address) for address in one.addresses]
+    lost = [
+        f"ip address add {address} dev {one.name}" for one in known.of_card(card.address) for address in one.addresses
+    ]
     return Step(
         f"{_name(known, card)} goes {from_}to {driver}",
         (Write(f"{place}/{OVERRIDE}", driver), *_released(card), Write(PROBE, card.address)),
@@ -211,7 +265,10 @@ def _not_bound_to(machine: Machine, card: Function, driver: str) -> str | None:
     now = pci.find(machine, card.address)
     if now is not None and now.driver == driver:
         return None
-    return f"{card.address}: {driver} did not take the card, the kernel's log (dmesg) says why; it was given back to the kernel"
+    return (
+        f"{card.address}: {driver} did not take the card, the kernel's log (dmesg) says why; it was given back to the"
+        " kernel"
+    )
 
 
 def _without_driver(machine: Machine, card: Function) -> str | None:
@@ -221,7 +278,11 @@ def _without_driver(machine: Machine, card: Function) -> str | None:
     kind = machine.read(f"{DEVICES}/{card.address}/modalias")
     if kind:
         machine.run(["modprobe", kind])
-    return None if _has_driver(machine, card) else f"{card.address}: no driver of the kernel took the card back (modprobe {kind or 'its driver'})"
+    return (
+        None
+        if _has_driver(machine, card)
+        else f"{card.address}: no driver of the kernel took the card back (modprobe {kind or 'its driver'})"
+    )
 
 
 def _has_driver(machine: Machine, card: Function) -> bool:

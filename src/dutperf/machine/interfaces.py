@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Network interfaces of this network namespace, as rtnetlink (``ip -json``) and sysfs show them, and those that carry the default route."""
+"""Network interfaces of this network namespace, as rtnetlink (``ip -json``) and sysfs show them,
+and those that carry the default route."""
 
 from __future__ import annotations
 
@@ -69,13 +70,16 @@ def interfaces(machine: Machine) -> list[Interface]:
 
 
 def with_default_route(machine: Machine, known: Sequence[Interface]) -> frozenset[str]:
-    """The interfaces over which a default route of any table leads, and all that carry the frames of those.
+    """The interfaces over which a default route of any table leads, and all that carry the frames
+    of those.
 
     Raises:
         MachineError: see :func:`interfaces`.
     """
     families = ("-4", "-6") if machine.exists("proc/net/if_inet6") else ("-4",)
-    routes = [route for family in families for route in _ip(machine, family, "route", "show", "table", "all", "default")]
+    routes = [
+        route for family in families for route in _ip(machine, family, "route", "show", "table", "all", "default")
+    ]
     devices = {hop["dev"] for route in routes for hop in (route, *route.get("nexthops", ())) if "dev" in hop}
     return _all_below(devices | _switched(devices, known), {one.name: one for one in known})
 
@@ -101,13 +105,17 @@ def _switched(devices: Collection[str], known: Sequence[Interface]) -> set[str]:
 def _ip(machine: Machine, *arguments: str) -> list[dict[str, Any]]:
     done = machine.run(["ip", "-json", *arguments])
     if done.status == 127:
-        raise MachineError("ip is not installed, which tells what the interfaces are used for: apt-get install iproute2")
+        raise MachineError(
+            "ip is not installed, which tells what the interfaces are used for: apt-get install iproute2"
+        )
     try:
         if done.status:
             raise ValueError(done.errors.strip())
         return list(json.loads(done.output or "[]"))
     except ValueError as error:
-        raise MachineError(f"ip -json {' '.join(arguments)} does not say what the interfaces are used for: {error}") from None
+        raise MachineError(
+            f"ip -json {' '.join(arguments)} does not say what the interfaces are used for: {error}"
+        ) from None
 
 
 def _interface(machine: Machine, shown: Mapping[str, Any]) -> Interface:
@@ -151,15 +159,19 @@ def _positive(text: str | None) -> int | None:
 
 
 def _function(machine: Machine, place: str) -> pci.Function | None:
-    """The network card that an interface is of: its device, or what that is a child of (virtio). A USB adapter is a child of no network card."""
+    """The network card that an interface is of: its device, or what that is a child of (virtio). A
+    USB adapter is a child of no network card."""
     device = machine.root / place / "device"
-    addresses = [part for part in reversed(device.resolve().parts) if pci.address_of(part) == part] if device.exists() else []
+    addresses = (
+        [part for part in reversed(device.resolve().parts) if pci.address_of(part) == part] if device.exists() else []
+    )
     function = pci.find(machine, addresses[0]) if addresses else None
     return function if function is not None and function.is_network_card else None
 
 
 def in_another_namespace(machine: Machine) -> bool:
-    """Whether this process is in another network namespace than the machine's first process: what that one uses is not seen from here."""
+    """Whether this process is in another network namespace than the machine's first process: what
+    that one uses is not seen from here."""
     ours, first = (_namespace(machine.root / f"proc/{process}/ns/net") for process in ("self", "1"))
     return ours is not None and first is not None and ours != first
 

@@ -42,7 +42,10 @@ class Pages:
 def huge_pages(machine: Machine) -> list[Pages]:
     """Of both sizes."""
     places = {kilobytes: f"sys/kernel/mm/hugepages/hugepages-{kilobytes}kB" for kilobytes in SIZES_KB}
-    return [Pages(kilobytes, machine.count(f"{place}/nr_hugepages"), machine.count(f"{place}/free_hugepages")) for kilobytes, place in places.items()]
+    return [
+        Pages(kilobytes, machine.count(f"{place}/nr_hugepages"), machine.count(f"{place}/free_hugepages"))
+        for kilobytes, place in places.items()
+    ]
 
 
 def suffices(pages: list[Pages]) -> bool:
@@ -52,11 +55,16 @@ def suffices(pages: list[Pages]) -> bool:
 
 def mount_points(machine: Machine) -> list[str]:
     """Where hugetlbfs is mounted."""
-    return [line.split()[1] for line in (machine.read("proc/mounts") or "").splitlines() if line.split()[2:3] == ["hugetlbfs"]]
+    return [
+        line.split()[1]
+        for line in (machine.read("proc/mounts") or "").splitlines()
+        if line.split()[2:3] == ["hugetlbfs"]
+    ]
 
 
 def reserve(machine: Machine) -> Iterator[Step]:
-    """Huge pages on the nodes of the network cards; none where there are enough, or no memory to spare."""
+    """Huge pages on the nodes of the network cards; none where there are enough, or no memory to
+    spare."""
     if suffices(huge_pages(machine)):
         return
     places = _places(machine)
@@ -68,11 +76,16 @@ def reserve(machine: Machine) -> Iterator[Step]:
 def cannot_reserve(machine: Machine) -> str | None:
     """Why there is too little memory for huge pages; None: there is enough."""
     spare_mb = _spare_mb(machine)
-    return None if spare_mb >= ENOUGH_MB else f"{2 * spare_mb} MB of memory are free, too little to reserve {ENOUGH_MB} MB of it"
+    return (
+        None
+        if spare_mb >= ENOUGH_MB
+        else f"{2 * spare_mb} MB of memory are free, too little to reserve {ENOUGH_MB} MB of it"
+    )
 
 
 def mount(machine: Machine) -> Iterator[Step]:
-    """hugetlbfs, where it is mounted nowhere and the kernel has it. The engine needs none, dpdk-testpmd and Open vSwitch do."""
+    """hugetlbfs, where it is mounted nowhere and the kernel has it. The engine needs none,
+    dpdk-testpmd and Open vSwitch do."""
     if mount_points(machine) or "hugetlbfs" not in (machine.read("proc/filesystems") or "").split():
         return
     yield Step(
@@ -83,9 +96,12 @@ def mount(machine: Machine) -> Iterator[Step]:
 
 
 def _places(machine: Machine) -> list[str]:
-    """Where pages of 2 MB are reserved: for each node that has a network card, or for the machine as a whole."""
+    """Where pages of 2 MB are reserved: for each node that has a network card, or for the machine
+    as a whole."""
     nodes = machine.names("sys/devices/system/node/node[0-9]*")
-    with_cards = sorted({f"node{card.numa_node}" for card in network_cards(machine) if card.numa_node is not None} & set(nodes))
+    with_cards = sorted(
+        {f"node{card.numa_node}" for card in network_cards(machine) if card.numa_node is not None} & set(nodes)
+    )
     if len(nodes) < 2 or not with_cards:
         return [f"sys/kernel/mm/{_OF_2_MB}"]
     return [f"sys/devices/system/node/{node}/{_OF_2_MB}" for node in with_cards]
@@ -98,7 +114,10 @@ def _reserved(place: str, before: int, more: int) -> Step:
         now = machine.count(path)
         if now - before >= min(more, ENOUGH_MB // 2):
             return None
-        return f"only {now} of {wanted} huge pages could be reserved, memory is in pieces: add hugepages={wanted} to the kernel's command line, start it again"
+        return (
+            f"only {now} of {wanted} huge pages could be reserved, memory is in pieces: add hugepages={wanted} to the"
+            " kernel's command line, start it again"
+        )
 
     node = re.search("node[0-9]+", place)
     what = f"{more} huge pages of 2 MB are reserved{f' on {node[0]}' if node else ''} ({2 * more} MB)"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Network cards on the PCI bus as the kernel shows them (Documentation/ABI/testing/sysfs-bus-pci, sysfs-kernel-iommu_groups): their drivers, memory nodes and
-IOMMU groups, and who has them open."""
+"""Network cards on the PCI bus as the kernel shows them (Documentation/ABI/testing/sysfs-bus-pci,
+sysfs-kernel-iommu_groups): their drivers, memory nodes and IOMMU groups, and who has them open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ UIO = "uio_pci_generic"
 HANDING_OVER = (VFIO, UIO, "igb_uio")
 """The kernel's drivers that leave a device to DPDK."""
 BESIDE_VFIO = (None, VFIO, "pci-stub")
-"""What the other functions of an IOMMU group may be bound to when one of them is opened (Documentation/driver-api/vfio.rst)."""
+"""What the other functions of an IOMMU group may be bound to when one of them is opened
+(Documentation/driver-api/vfio.rst)."""
 SHARED = {"mlx4_core": "mlx4", "mlx5_core": "mlx5"}
 """Drivers that go on having a card while DPDK uses it (bifurcated), and DPDK's drivers beside them."""
 NO_IOMMU_GROUP = "vfio-noiommu"
@@ -51,7 +52,8 @@ class Function:
 
     @property
     def is_bridge(self) -> bool:
-        """Whether it is one between PCI buses, which may stay with its driver when the rest of its IOMMU group is given away."""
+        """Whether it is one between PCI buses, which may stay with its driver when the rest of its
+        IOMMU group is given away."""
         return self.kind.startswith(BRIDGE_CLASS)
 
     @property
@@ -61,7 +63,8 @@ class Function:
 
 
 def address_of(text: str) -> str | None:
-    """A PCI address as the kernel writes it, from upper case or without its domain; None where it is none."""
+    """A PCI address as the kernel writes it, from upper case or without its domain; None where it
+    is none."""
     found = _ADDRESS.fullmatch(text.strip())
     if found is None:
         return None
@@ -94,7 +97,8 @@ def network_cards(machine: Machine) -> list[Function]:
 
 
 def group_members(machine: Machine, function: Function) -> list[Function]:
-    """The others in its IOMMU group: the IOMMU cannot tell their memory accesses from its own, so that they are given away together or not at all."""
+    """The others in its IOMMU group: the IOMMU cannot tell their memory accesses from its own, so
+    that they are given away together or not at all."""
     if function.group is None:
         return []
     found = (find(machine, address) for address in machine.names(f"{GROUPS}/{function.group}/devices/*"))
@@ -111,7 +115,8 @@ def users(machine: Machine, function: Function) -> list[str]:
 
 
 def dpdk_ports(root: Path = Path("/")) -> list[str]:
-    """PCI addresses of the network cards that are handed over, in the order in which DPDK numbers its ports."""
+    """PCI addresses of the network cards that are handed over, in the order in which DPDK numbers
+    its ports."""
     return [card.address for card in network_cards(Machine(root)) if card.is_handed_over]
 
 
@@ -123,10 +128,19 @@ def has_iommu(machine: Machine) -> bool:
 def without_iommu(machine: Machine) -> str:
     """What to do about there being none, as the end of a sentence."""
     if machine.exists("sys/firmware/acpi/tables/DMAR"):
-        return "the firmware has VT-d and the kernel does not use it: add intel_iommu=on iommu=pt to the kernel's command line and start the machine again"
+        return (
+            "the firmware has VT-d and the kernel does not use it: add intel_iommu=on iommu=pt to the kernel's command"
+            " line and start the machine again"
+        )
     if machine.exists("sys/firmware/acpi/tables/IVRS"):
-        return "the firmware has AMD-Vi and the kernel does not use it: take amd_iommu=off or iommu=off from the kernel's command line, start the machine again"
-    return "turn VT-d or AMD-Vi on in the firmware (for a virtual machine: give it an IOMMU), with Intel also intel_iommu=on on the kernel's command line"
+        return (
+            "the firmware has AMD-Vi and the kernel does not use it: take amd_iommu=off or iommu=off from the kernel's"
+            " command line, start the machine again"
+        )
+    return (
+        "turn VT-d or AMD-Vi on in the firmware (for a virtual machine: give it an IOMMU), with Intel also"
+        " intel_iommu=on on the kernel's command line"
+    )
 
 
 def existing(machine: Machine, address: str) -> Function:
@@ -139,7 +153,9 @@ def existing(machine: Machine, address: str) -> Function:
     if function is None:
         raise MachineError(f"{address}: there is no such PCI device; dutperf ports lists the cards")
     if not function.is_network_card:
-        raise MachineError(f"{address}: is no network card (its PCI class is {function.kind}); dutperf ports lists the cards")
+        raise MachineError(
+            f"{address}: is no network card (its PCI class is {function.kind}); dutperf ports lists the cards"
+        )
     return function
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every network card and interface of the machine, what it is used for, and what stands in a configuration for it."""
+"""Every network card and interface of the machine, what it is used for, and what stands in a
+configuration for it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from dutperf.machine.interfaces import ETHERNET, Interface, interfaces, with_def
 from dutperf.machine.pci import BESIDE_VFIO, SHARED, Function
 
 MEASURED_WITH = ("veth",)
-"""Kinds of interfaces that no driver made and a tester may have all the same: cables between network namespaces."""
+"""Kinds of interfaces that no driver made and a tester may have all the same: cables between
+network namespaces."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,12 @@ class Inventory:
 
     @cached_property
     def untouchable(self) -> frozenset[str]:
-        """PCI addresses of the cards that carry the default route, and of those whose virtual functions do."""
+        """PCI addresses of the cards that carry the default route, and of those whose virtual
+        functions do."""
         carrying = [one for one in self.interfaces if one.name in self.default_route]
-        return frozenset(address for one in carrying for address in (one.card, one.physical_function) if address is not None)
+        return frozenset(
+            address for one in carrying for address in (one.card, one.physical_function) if address is not None
+        )
 
     def use(self, card: Function) -> str | None:
         """What a card is used for, as a clause; None: for nothing that can be seen."""
@@ -74,9 +79,13 @@ class Inventory:
         return "its interface is in another network namespace" if self._is_elsewhere(card) else None
 
     def _is_elsewhere(self, card: Function) -> bool:
-        """sysfs keeps the directory of a device's interfaces, and shows of them those of the reader's network namespace."""
+        """sysfs keeps the directory of a device's interfaces, and shows of them those of the
+        reader's network namespace."""
         place = f"{pci.DEVICES}/{card.address}"
-        return any(self.machine.exists(f"{place}/{below}net") for below in ("", *(f"{name}/" for name in self.machine.names(f"{place}/virtio*"))))
+        return any(
+            self.machine.exists(f"{place}/{below}net")
+            for below in ("", *(f"{name}/" for name in self.machine.names(f"{place}/virtio*")))
+        )
 
 
 def inventory(machine: Machine) -> Inventory:
@@ -96,7 +105,8 @@ def ports(known: Inventory) -> list[Port]:
 
 
 def kernel_port(machine: Machine, one: Interface) -> str | None:
-    """The port of an interface that the kernel keeps: by AF_XDP, which is faster, where the kernel has it. None: nothing to measure with."""
+    """The port of an interface that the kernel keeps: by AF_XDP, which is faster, where the kernel
+    has it. None: nothing to measure with."""
     if one.link_type != ETHERNET or (one.card is None and one.kind not in (None, *MEASURED_WITH)):
         return None
     return f"{'af_packet' if machine.kernel_has('XDP_SOCKETS') is False else 'af_xdp'}:{one.name}"
@@ -152,7 +162,10 @@ def _without_card(known: Inventory, one: Interface) -> Port:
 
 def _for_dpdk(known: Inventory, card: Function) -> str:
     if card.driver in SHARED:
-        return f"stays bound to {card.driver}, with which DPDK's {SHARED[card.driver]} driver shares it (rdma-core has to be installed)"
+        return (
+            f"stays bound to {card.driver}, with which DPDK's {SHARED[card.driver]} driver shares it (rdma-core has to"
+            " be installed)"
+        )
     if card.is_handed_over:
         use = known.use(card)
         return f"is bound to {card.driver}, DPDK can have it" + (f"; {use}" if use else "")
@@ -170,5 +183,8 @@ def _needs(known: Inventory, card: Function) -> Iterator[str]:
 
 
 def with_it(machine: Machine, card: Function) -> list[Function]:
-    """Those of its IOMMU group that a driver of the kernel still has: as long as one has, nobody can open the card."""
-    return [other for other in pci.group_members(machine, card) if other.driver not in BESIDE_VFIO and not other.is_bridge]
+    """Those of its IOMMU group that a driver of the kernel still has: as long as one has, nobody
+    can open the card."""
+    return [
+        other for other in pci.group_members(machine, card) if other.driver not in BESIDE_VFIO and not other.is_bridge
+    ]

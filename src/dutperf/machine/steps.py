@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the machine as values: what is written and run, so that it can be shown before it is done, and how it is undone."""
+"""Changes of the machine as values: what is written and run, so that it can be shown before it is
+done, and how it is undone."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the frames of a direction are due: at a constant rate or one that changes once, as Poisson arrivals, or in bursts (RFC 2544 section 21).
+"""When the frames of a direction are due: at a constant rate or one that changes once, as Poisson
+arrivals, or in bursts (RFC 2544 section 21).
 
-The same arithmetic as the engine's (``engine/pace``, ``engine/trial/trial.cpp``), in integers, so that both mean the same frame by the same time. All
-patterns have as many frames in a trial as the constant rate has. Times are ns from the start, rounded down; rates are frames/s.
+The same arithmetic as the engine's (``engine/pace``, ``engine/trial/trial.cpp``), in integers, so
+that both mean the same frame by the same time. All patterns have as many frames in a trial as the
+constant rate has. Times are ns from the start, rounded down; rates are frames/s.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ class SteadyTimes:
 
 @dataclass(frozen=True)
 class BurstTimes:
-    """Bursts of ``burst`` frames, of which the first is due when it would be at a constant rate, and the others at ``within_fps``, or (None) with it."""
+    """Bursts of ``burst`` frames, of which the first is due when it would be at a constant rate,
+    and the others at ``within_fps``, or (None) with it."""
 
     rate_fps: int
     burst: int
@@ -71,20 +74,28 @@ class BurstTimes:
         if steady == 0:
             return 0
         first = (steady - 1) // self.burst * self.burst
-        within = self.burst if self.within_fps is None else min(self.burst, _frames_in(after_ns - first * NS_PER_S // self.rate_fps, self.within_fps))
+        within = (
+            self.burst
+            if self.within_fps is None
+            else min(self.burst, _frames_in(after_ns - first * NS_PER_S // self.rate_fps, self.within_fps))
+        )
         return min(first + within, self.frames)
 
     def due_ns(self, frame: int) -> int:
         """See :class:`Times`."""
         after = frame % self.burst
-        return (frame - after) * NS_PER_S // self.rate_fps + (0 if self.within_fps is None else after * NS_PER_S // self.within_fps)
+        return (frame - after) * NS_PER_S // self.rate_fps + (
+            0 if self.within_fps is None else after * NS_PER_S // self.within_fps
+        )
 
 
 @dataclass(frozen=True)
 class PoissonTimes:
-    """Independent times, uniform over ``duration_ns``, in order: Poisson arrivals whose number is given, so that the mean rate is exact.
+    """Independent times, uniform over ``duration_ns``, in order: Poisson arrivals whose number is
+    given, so that the mean rate is exact.
 
-    Found by halving (``engine/pace/uniform_times.hpp``): how many of a part's frames are in its earlier half is tossed for.
+    Found by halving (``engine/pace/uniform_times.hpp``): how many of a part's frames are in its
+    earlier half is tossed for.
     """
 
     frames: int
@@ -113,7 +124,8 @@ class PoissonTimes:
 
 @dataclass(frozen=True)
 class _Part:
-    """Of the sending time: 1 is the whole, 2 id and 2 id + 1 are the halves of each; ``begin`` in 2^-64 of the sending time."""
+    """Of the sending time: 1 is the whole, 2 id and 2 id + 1 are the halves of each; ``begin`` in
+    2^-64 of the sending time."""
 
     id: int
     begin: int
@@ -129,7 +141,9 @@ class _Part:
 def _halves(part: _Part, seed: int) -> tuple[_Part, _Part]:
     earlier = _earlier_of(part.count, random_bits(seed, part.id))
     middle = part.begin + (1 << (63 - part.level))
-    return _Part(2 * part.id, part.begin, part.first, earlier), _Part(2 * part.id + 1, middle, part.first + earlier, part.count - earlier)
+    return _Part(2 * part.id, part.begin, part.first, earlier), _Part(
+        2 * part.id + 1, middle, part.first + earlier, part.count - earlier
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -139,7 +153,8 @@ def _drawn(part: _Part, seed: int) -> list[int]:
 
 
 def _earlier_of(count: int, seed: int) -> int:
-    """How many of ``count`` frames are in the earlier half: a toss for each; of many, for a 4^j-th of them, and what they are off counts 2^j times."""
+    """How many of ``count`` frames are in the earlier half: a toss for each; of many, for a 4^j-th
+    of them, and what they are off counts 2^j times."""
     j = 0
     while count >> (2 * j) > MOST_TOSSES:
         j += 1
@@ -151,7 +166,8 @@ def _earlier_of(count: int, seed: int) -> int:
 
 
 def random_bits(seed: int, number: int) -> int:
-    """64 bits for ``number`` of the generator ``seed``: SplitMix64 (Steele, Lea, Flood, 2014), as ``engine/frame/random_bits.hpp`` has it."""
+    """64 bits for ``number`` of the generator ``seed``: SplitMix64 (Steele, Lea, Flood, 2014), as
+    ``engine/frame/random_bits.hpp`` has it."""
     z = (seed + (number + 1) * 0x9E3779B97F4A7C15) & _MASK
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK

@@ -25,11 +25,13 @@ class Delays(Quantiles):
 
     min: float
     buckets: tuple[tuple[float, Annotated[int, Field(ge=1)]], ...] | None = None
-    """The distribution: the largest delay of each bucket, and how many delays are in it; a bucket is at most an eighth of its delays wide."""
+    """The distribution: the largest delay of each bucket, and how many delays are in it; a bucket
+    is at most an eighth of its delays wide."""
 
 
 class DelayChanges(Value):
-    """Changes of the one-way delay from each frame to the next, in microseconds (RFC 5481's inter-packet delay variation)."""
+    """Changes of the one-way delay from each frame to the next, in microseconds (RFC 5481's
+    inter-packet delay variation)."""
 
     min: float
     p50: float
@@ -48,7 +50,8 @@ class DelaysWritten(Value):
 
     written: Count
     unwritten: Count
-    """Delays that are not in the file: the writing did not keep up, or failed. All figures have them."""
+    """Delays that are not in the file: the writing did not keep up, or failed. All figures have
+    them."""
     error: str | None = None
     """What the system said where it refused."""
 
@@ -59,15 +62,18 @@ class MediaLimit(Value):
     line_rate_fps: float
     """Frames/s that the link carries."""
     granted_us: float
-    """By how much frames may be late, and sending may take longer: what the card's clock may differ from the tester's by, over the trial."""
+    """By how much frames may be late, and sending may take longer: what the card's clock may differ
+    from the tester's by, over the trial."""
 
 
 class TransmitWait(Value):
-    """What may wait in a card's transmit rings after it was handed over, unseen by ``lateness_us``: delays have it."""
+    """What may wait in a card's transmit rings after it was handed over, unseen by ``lateness_us``:
+    delays have it."""
 
     frames: Count
     us: float | None = None
-    """How long at the media's rate, at most; None: its speed is not known, or flow control lets the other end stop the port."""
+    """How long at the media's rate, at most; None: its speed is not known, or flow control lets the
+    other end stop the port."""
     full: bool
     """So many did wait: the driver took no more."""
 
@@ -90,7 +96,8 @@ class NicArrivals(Value):
     by_poll: Count
     """The NIC said nothing of these frames."""
     impossible: Count
-    """Before they were sent or after they were polled, by more than the clock was uncertain: the nearest possible time counts, and the trial is invalid."""
+    """Before they were sent or after they were polled, by more than the clock was uncertain: the
+    nearest possible time counts, and the trial is invalid."""
     uncertainty_us: float
     """Of the NIC's clock against the tester's, at most, as far as was measured during the trial."""
 
@@ -109,7 +116,8 @@ class NicDepartures(Value):
     at_once: Count
     """Their time had come before they were handed over, or the clock could not be trusted."""
     impossible: Count = 0
-    """Stamped frames that were polled before they were to leave: their delay counts as 0, and the trial is invalid."""
+    """Stamped frames that were polled before they were to leave: their delay counts as 0, and the
+    trial is invalid."""
     uncertainty_us: float
     """Of the NIC's clock against the tester's, at most, as far as was measured during the trial."""
 
@@ -119,7 +127,8 @@ LOSS_BINS = 100
 
 
 class Losses(Value):
-    """Frames that never came, by the time at which they were due; those after the last that arrived included, late ones not."""
+    """Frames that never came, by the time at which they were due; those after the last that arrived
+    included, late ones not."""
 
     first_s: float
     """From the start to when the first of them was due."""
@@ -134,7 +143,8 @@ PUNCTUAL_US = 1_000.0
 
 
 class CatchingUp(Value):
-    """Frames that left in bursts after a standstill of the sender: from one later than ``PUNCTUAL_US`` until one less than a tenth of that late."""
+    """Frames that left in bursts after a standstill of the sender: from one later than
+    ``PUNCTUAL_US`` until one less than a tenth of that late."""
 
     frames: Annotated[int, Field(ge=1)]
     bins: Annotated[tuple[Count, ...], Field(min_length=LOSS_BINS, max_length=LOSS_BINS)]
@@ -142,7 +152,8 @@ class CatchingUp(Value):
 
 
 class Arrivals(Value):
-    """When received frames came, in seconds from the start, by the receiving loop's clock: no more exact than that loop's turns."""
+    """When received frames came, in seconds from the start, by the receiving loop's clock: no more
+    exact than that loop's turns."""
 
     first_s: float
     last_s: float
@@ -166,7 +177,8 @@ class ReceiveBacklog(Value):
 
 
 class DirectionCounts(Value):
-    """What the tester counted in one direction, and how well it kept its schedule (event.schema.json, ``direction``)."""
+    """What the tester counted in one direction, and how well it kept its schedule
+    (event.schema.json, ``direction``)."""
 
     intended: Count
     sent: Count
@@ -204,7 +216,8 @@ class DirectionCounts(Value):
     receive_backlog: ReceiveBacklog | None = None
     """Where nobody on the tester's side counts frames that found a receive queue full."""
     early: Count = 0
-    """Stamped frames that arrived before they were sent, by the counters of the tester's cores: their delay counts as 0, and the trial is invalid."""
+    """Stamped frames that arrived before they were sent, by the counters of the tester's cores:
+    their delay counts as 0, and the trial is invalid."""
     media: MediaLimit | None = None
     """None where the media's rate is not the limit, or not known."""
     transmit_wait: TransmitWait | None = None
@@ -232,7 +245,8 @@ class DirectionCounts(Value):
 
     @property
     def waited_us(self) -> float | None:
-        """How long frames waited in a card's transmit rings at most, where those were full; None: nobody knows."""
+        """How long frames waited in a card's transmit rings at most, where those were full; None:
+        nobody knows."""
         return 0.0 if self.transmit_wait is None or not self.transmit_wait.full else self.transmit_wait.us
 
     @property
@@ -272,7 +286,8 @@ class LinkState(Value):
 
 
 class TrialResult(Value):
-    """What came of a trial. ``forward`` and ``reverse`` are absent where the direction was not active or nothing was counted."""
+    """What came of a trial. ``forward`` and ``reverse`` are absent where the direction was not
+    active or nothing was counted."""
 
     trial: Count
     verdict: Verdict
@@ -283,9 +298,11 @@ class TrialResult(Value):
     link_up: LinkState = LinkState(left=True, right=True)
     """At the end of the trial."""
     link_down: LinkState = LinkState(left=False, right=False)
-    """At any time of the trial, where the link is the tester's own (of a card or a socket; of an interface of the kernel the other end is the DUT's)."""
+    """At any time of the trial, where the link is the tester's own (of a card or a socket; of an
+    interface of the kernel the other end is the DUT's)."""
     dut_core_taken: float | None = None
-    """Share (0-1) of the core of a DUT on this machine that others took; None: the DUT is elsewhere, or a process of it ended, and its time is not known."""
+    """Share (0-1) of the core of a DUT on this machine that others took; None: the DUT is
+    elsewhere, or a process of it ended, and its time is not known."""
     dut_answered: LinkState = LinkState(left=True, right=True)
     """Whether the DUT answered ARP and NDP just before the trial."""
     dut_losses: dict[Direction, dict[str, Count]] | None = None
@@ -298,7 +315,8 @@ class TrialResult(Value):
 
     @property
     def worst_loss_ratio(self) -> float:
-        """The loss ratio of the worse direction; a procedure's loss tolerance applies to each direction by itself."""
+        """The loss ratio of the worse direction; a procedure's loss tolerance applies to each
+        direction by itself."""
         return max((counts.loss_ratio for counts in self.directions().values()), default=0.0)
 
 

@@ -13,7 +13,8 @@ from dutperf.model.pattern import BurstTimes, PoissonTimes, SteadyTimes, Times
 from dutperf.model.value import Fps, Port16, Value
 
 MIN_FRAME_SIZE = 64
-"""Smallest Ethernet frame: 42 bytes of IPv4 and UDP, 18 of the test's own, 4 of frame check sequence."""
+"""Smallest Ethernet frame: 42 bytes of IPv4 and UDP, 18 of the test's own, 4 of frame check
+sequence."""
 MIN_FRAME_SIZE_IPV6 = 84
 """Smallest test frame with an IPv6 header (RFC 8219 5.1.1): 20 bytes more."""
 MAX_FRAME_SIZE = 9216
@@ -31,7 +32,8 @@ class FieldMode(StrEnum):
 
 
 class VaryingField(Value):
-    """16 bits of a header: a UDP port. Both ends of the range are included; a fixed field holds ``min``."""
+    """16 bits of a header: a UDP port. Both ends of the range are included; a fixed field holds
+    ``min``."""
 
     mode: FieldMode
     min: Port16
@@ -97,7 +99,8 @@ class Bursts(Value):
 class Stream(Value):
     """What one direction sends: foreground and background frames and how their fields vary.
 
-    Frame ``k`` is foreground when ``k mod n < m`` (RFC 8219 5.3's proportions of native traffic are the background's).
+    Frame ``k`` is foreground when ``k mod n < m`` (RFC 8219 5.3's proportions of native traffic are
+    the background's).
     """
 
     rate_fps: Fps
@@ -129,8 +132,15 @@ class Stream(Value):
     def _pattern_possible(self) -> Self:
         if self.pattern is not None and self.then is not None:
             raise ValueError("a pattern goes with one rate only")
-        if isinstance(self.pattern, Bursts) and self.pattern.within_fps is not None and self.pattern.within_fps < self.rate_fps:
-            raise ValueError(f"the frames of a burst would come at {self.pattern.within_fps} frames/s, more slowly than on average ({self.rate_fps})")
+        if (
+            isinstance(self.pattern, Bursts)
+            and self.pattern.within_fps is not None
+            and self.pattern.within_fps < self.rate_fps
+        ):
+            raise ValueError(
+                f"the frames of a burst would come at {self.pattern.within_fps} frames/s, more slowly than on average"
+                f" ({self.rate_fps})"
+            )
         return self
 
     def times(self, duration_ns: int, seed: int) -> Times:

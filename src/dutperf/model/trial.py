@@ -13,10 +13,12 @@ from dutperf.model.stream import Stream
 from dutperf.model.value import Direction, Value, to_json
 
 _DUE_TIMES = 4 * 3
-"""Of the generators of a trial, the forward direction's for due times (``Generator`` in ``engine/trial/trial.hpp``)."""
+"""Of the generators of a trial, the forward direction's for due times (``Generator`` in
+``engine/trial/trial.hpp``)."""
 
 TRIAL_NUMBERS = 65536
-"""A test frame carries 16 bits of the trial's number; frames of a trial so many trials ago are long gone."""
+"""A test frame carries 16 bits of the trial's number; frames of a trial so many trials ago are long
+gone."""
 
 
 class Stamping(StrEnum):
@@ -28,14 +30,16 @@ class Stamping(StrEnum):
 
 
 class Tagged(Value):
-    """Tagged frames: ``count`` of them, one in each equal part of the frames that are due ``after_ns`` after the start or later (RFC 8219 7.2)."""
+    """Tagged frames: ``count`` of them, one in each equal part of the frames that are due
+    ``after_ns`` after the start or later (RFC 8219 7.2)."""
 
     count: Annotated[int, Field(ge=1, le=10_000_000)]
     after_ns: Annotated[int, Field(ge=0, le=86_400_000_000_000)]
 
 
 class DelaysFiles(Value):
-    """Where each direction's every delay is written to, on the machine of the tester (protocol/README.md has the form: NumPy's)."""
+    """Where each direction's every delay is written to, on the machine of the tester
+    (protocol/README.md has the form: NumPy's)."""
 
     forward: Annotated[str, Field(min_length=1)] | None = None
     reverse: Annotated[str, Field(min_length=1)] | None = None
@@ -49,16 +53,19 @@ class Question(Value):
     links_may_fall: bool = False
     """The DUT is reset during the trial, and takes the tester's links down with it."""
     resolution: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of the trial's rate to which the DUT's highest is looked for; 0: nothing is looked for, the trial's own figures count."""
+    """Share of the trial's rate to which the DUT's highest is looked for; 0: nothing is looked for,
+    the trial's own figures count."""
 
 
 class Trial(Value):
-    """One elementary measurement (RFC 2544 section 23): the same trial always sends the same frames."""
+    """One elementary measurement (RFC 2544 section 23): the same trial always sends the same
+    frames."""
 
     trial: Annotated[int, Field(ge=0, le=TRIAL_NUMBERS - 1)]
     seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
     rest_ns: Annotated[int, Field(ge=1, le=60_000_000_000)] | None = None
-    """Between the learning frames and the first test frame (RFC 2544 section 23 (b)); None: no rest."""
+    """Between the learning frames and the first test frame (RFC 2544 section 23 (b)); None: no
+    rest."""
     duration_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
     drain_ns: Annotated[int, Field(ge=0, le=3_600_000_000_000)]
     burst: Annotated[int, Field(ge=1, le=512)] = 32
@@ -67,7 +74,8 @@ class Trial(Value):
     lost_delay_ns: Annotated[int, Field(ge=0, le=2**53 - 1)] | None = None
     """What a stamped frame that is lost counts as among the delays; None: it is left out."""
     frame_timeout_ns: Annotated[int, Field(ge=1, le=3_600_000_000_000)] | None = None
-    """A frame that takes longer does not count as received (Lencse, Kovács, Shima, IJATES2 9(2), 2020)."""
+    """A frame that takes longer does not count as received (Lencse, Kovács, Shima, IJATES2 9(2),
+    2020)."""
     question: Question = Question()
     """For the judge of the trial: no member of a request."""
     delays_files: DelaysFiles | None = None
@@ -84,7 +92,10 @@ class Trial(Value):
     def _changes_while_sending(self) -> Self:
         for direction, stream in self.streams().items():
             if stream.then is not None and stream.then.after_ns >= self.duration_ns:
-                raise ValueError(f"the rate of {direction} would change after {stream.then.after_ns} ns of a trial of {self.duration_ns} ns")
+                raise ValueError(
+                    f"the rate of {direction} would change after {stream.then.after_ns} ns of a trial of"
+                    f" {self.duration_ns} ns"
+                )
         return self
 
     @model_validator(mode="after")
@@ -128,4 +139,6 @@ class Trial(Value):
 
     def times(self, direction: Direction) -> Times:
         """When the frames of an active direction are due (protocol/README.md)."""
-        return self.streams()[direction].times(self.duration_ns, random_bits(self.seed, _DUE_TIMES + list(Direction).index(direction)))
+        return self.streams()[direction].times(
+            self.duration_ns, random_bits(self.seed, _DUE_TIMES + list(Direction).index(direction))
+        )

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurement procedures, one file per clause; what they share with the campaign that conducts them stands in :mod:`dutperf.procedures.bench`.
+"""Measurement procedures, one file per clause; what they share with the campaign that conducts them
+stands in :mod:`dutperf.procedures.bench`.
 
-A further procedure is one file with a :class:`~dutperf.procedures.definition.Definition`, and its name in ``ALL``.
+A further procedure is one file with a :class:`~dutperf.procedures.definition.Definition`, and its
+name in ``ALL``.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def find(name: str) -> Definition:
 
 
 def members(definition: Definition) -> frozenset[str]:
-    """The members of :class:`~dutperf.setup.conditions.Conditions` that mean something to the procedure."""
+    """The members of :class:`~dutperf.setup.conditions.Conditions` that mean something to the
+    procedure."""
     foreign = {option for other in ALL for option in other.options} - set(definition.options) | set(definition.without)
     return frozenset(Conditions.model_fields) - foreign
 

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Back-to-back frames: the longest burst at the maximum rate that the DUT forwards without loss (RFC 9004, which updates RFC 2544 26.4; RFC 8219 7.5).
+"""Back-to-back frames: the longest burst at the maximum rate that the DUT forwards without loss
+(RFC 9004, which updates RFC 2544 26.4; RFC 8219 7.5).
 
-The maximum rate is the media's, or on links that have none the user's. Only frame sizes whose throughput is below it are measured (RFC 9004 6.1): of the
-others no burst is too long. In each repetition a search of its own finds the longest burst (6.2, 6.3); over the repetitions stand average, minimum,
-maximum and standard deviation, and what they say of the DUT's buffer in seconds (6.4), taking the DUT for a buffer before a server of constant rate.
+The maximum rate is the media's, or on links that have none the user's. Only frame sizes whose
+throughput is below it are measured (RFC 9004 6.1): of the others no burst is too long. In each
+repetition a search of its own finds the longest burst (6.2, 6.3); over the repetitions stand
+average, minimum, maximum and standard deviation, and what they say of the DUT's buffer in seconds
+(6.4), taking the DUT for a buffer before a server of constant rate.
 
-A value's error is that of its search, a share of the shortest burst that failed (``burst_resolution``, at least a frame), and that of the tester's timing:
-a burst whose frames leave late is another burst, and while the sender is late the DUT forwards ``throughput * lateness`` frames. A trial in which these
-are more than ``TIMING_FRAMES`` and ``TIMING_SHARE`` of the burst says nothing, unless it lost more than them; what they were at most is reported.
+A value's error is that of its search, a share of the shortest burst that failed
+(``burst_resolution``, at least a frame), and that of the tester's timing: a burst whose frames
+leave late is another burst, and while the sender is late the DUT forwards ``throughput * lateness``
+frames. A trial in which these are more than ``TIMING_FRAMES`` and ``TIMING_SHARE`` of the burst
+says nothing, unless it lost more than them; what they were at most is reported.
 """
 
 from __future__ import annotations
@@ -39,11 +44,13 @@ from dutperf.statistics import stopping as repetition
 from dutperf.statistics.stopping import Rule
 
 TIMING_FRAMES = 8
-"""So many frames the DUT may have forwarded while the sender was late: an eighth of the first burst."""
+"""So many frames the DUT may have forwarded while the sender was late: an eighth of the first
+burst."""
 TIMING_SHARE = 0.05
 """... or this share of the burst."""
 ATTEMPTS = 6
-"""Trials of one burst before its frames count as beyond the tester's timing. On a shared machine one in a few is disturbed."""
+"""Trials of one burst before its frames count as beyond the tester's timing. On a shared machine
+one in a few is disturbed."""
 LONGEST_DRAIN_NS = 3_600_000_000_000
 ABOVE = "above_frames"
 """The member of a ``search`` event that holds the burst which did not pass."""
@@ -51,7 +58,8 @@ ABOVE = "above_frames"
 
 @dataclass(frozen=True)
 class _Limits:
-    """Of a frame size: the rate of the bursts, the throughput (both in frames/s per direction) and the longest burst."""
+    """Of a frame size: the rate of the bursts, the throughput (both in frames/s per direction) and
+    the longest burst."""
 
     frame_size: int
     rate_fps: int
@@ -65,8 +73,11 @@ class _Limits:
         return self.throughput_fps < self.rate_fps
 
     def amend(self, frames: int) -> Amend:
-        """To a trial of ``frames`` frames that goes on receiving, after the time that the DUT needs for them, as long as the conditions say (6.2)."""
-        duration_ns = frames * 1_000_000_000 // self.rate_fps  # frame k is due at k / rate: exactly so many are due before
+        """To a trial of ``frames`` frames that goes on receiving, after the time that the DUT needs
+        for them, as long as the conditions say (6.2)."""
+        duration_ns = (
+            frames * 1_000_000_000 // self.rate_fps
+        )  # frame k is due at k / rate: exactly so many are due before
         emptying_ns = frames * 1_000_000_000 // self.throughput_fps - duration_ns
 
         def amended(trial: Trial) -> Trial:
@@ -76,7 +87,8 @@ class _Limits:
         return amended
 
     def outcome(self, result: TrialResult, conditions: Conditions, frames: int) -> Outcome:
-        """What a search may learn: nothing also where the sender was so late that it was another burst."""
+        """What a search may learn: nothing also where the sender was so late that it was another
+        burst."""
         outcome, shift = outcome_of(result, conditions), shift_frames(result, self.throughput_fps)
         by_timing = outcome is Outcome.PASSED or all(counts.lost <= shift for counts in result.directions().values())
         return Outcome.UNMEASURABLE if by_timing and shift > max(TIMING_FRAMES, TIMING_SHARE * frames) else outcome
@@ -110,11 +122,16 @@ class BackToBack:
 
     def description(self) -> dict[str, Any]:
         """See :meth:`dutperf.procedures.bench.Procedure.description`."""
-        search = {"algorithm": "binary with loss verification (ETSI GS NFV-TST 009, 12.3)", "start": "none", "first_frames": FIRST_FRAMES}
+        search = {
+            "algorithm": "binary with loss verification (ETSI GS NFV-TST 009, 12.3)",
+            "start": "none",
+            "first_frames": FIRST_FRAMES,
+        }
         return {"search": search, "frames": [self._frame(limits) for limits in self._limits]}
 
     def run(self, bench: Bench) -> str | None:
-        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT forwards nothing."""
+        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT
+        forwards nothing."""
         measured = [limits for limits in self._limits if limits.measured]
         for index, limits in enumerate(measured):
             message = self._measure(bench, limits, len(measured) - index - 1)
@@ -127,12 +144,18 @@ class BackToBack:
         while repetition.stopped(rule, values) is None:
             at_least = repetition.next_look(rule, len(values))
             later = at_least - len(values) - 1 + sizes_left * repetition.next_look(rule, 0)
-            search = BurstSearch(limits.longest_frames, self._conditions.burst_resolution, self._conditions.verifications)
-            course = _Course(limits, len(values) + 1, at_least, round(later * fmean(self._lengths or [TYPICAL_TRIALS])), search)
+            search = BurstSearch(
+                limits.longest_frames, self._conditions.burst_resolution, self._conditions.verifications
+            )
+            course = _Course(
+                limits, len(values) + 1, at_least, round(later * fmean(self._lengths or [TYPICAL_TRIALS])), search
+            )
             self._search(bench, course)
             ended = _ended(course)
             bench.record("search", **ended)
-            bench.say(f"repetition {course.repetition}: {_number(ended['value_frames'])}; {ended['message']}", _place(course))
+            bench.say(
+                f"repetition {course.repetition}: {_number(ended['value_frames'])}; {ended['message']}", _place(course)
+            )
             if ended["silent"]:
                 return str(ended["message"])
             values.append(ended["value_frames"])
@@ -145,7 +168,8 @@ class BackToBack:
         self._lengths.append(len(course.search.found().loads))
 
     def _offer(self, bench: Bench, course: _Course, frames: int) -> tuple[TrialResult, Outcome]:
-        """A trial of that burst; another one where a valid trial's timing was not that of the burst."""
+        """A trial of that burst; another one where a valid trial's timing was not that of the
+        burst."""
         limits = course.limits
         for _ in range(ATTEMPTS):
             result = bench.measure(limits.rate_fps, _place(course), limits.amend(frames))
@@ -155,7 +179,9 @@ class BackToBack:
         return result, outcome
 
     def _frame(self, limits: _Limits) -> dict[str, Any]:
-        first = limits.amend(min(FIRST_FRAMES, limits.longest_frames))(self._plan.make_trial(limits.frame_size, limits.rate_fps, 0))
+        first = limits.amend(min(FIRST_FRAMES, limits.longest_frames))(
+            self._plan.make_trial(limits.frame_size, limits.rate_fps, 0)
+        )
         return {
             **frame_limits(self._plan, limits.frame_size, limits.rate_fps),
             "first_trial": to_json(first),
@@ -168,15 +194,21 @@ class BackToBack:
 
 
 def shift_frames(result: TrialResult, throughput_fps: int) -> int:
-    """How many frames a DUT of that throughput can forward in the time that the sender was late: the burst is as uncertain."""
-    return ceil(max((counts.lateness_us.max for counts in result.directions().values()), default=0.0) / 1e6 * throughput_fps)
+    """How many frames a DUT of that throughput can forward in the time that the sender was late:
+    the burst is as uncertain."""
+    return ceil(
+        max((counts.lateness_us.max for counts in result.directions().values()), default=0.0) / 1e6 * throughput_fps
+    )
 
 
 def _limits(plan: Plan, frame_size: int) -> _Limits:
     conditions, media_fps = plan.conditions, plan.maximum_fps(frame_size)
     rate_fps, is_media = highest(conditions, media_fps)
     if rate_fps is None:
-        raise PlanError("give the rate of the bursts: the media's maximum frame rate is not known (virtual links have none)", option="max_rate")
+        raise PlanError(
+            "give the rate of the bursts: the media's maximum frame rate is not known (virtual links have none)",
+            option="max_rate",
+        )
     longest = max(1, int(conditions.max_burst_s * rate_fps))
     return _Limits(frame_size, rate_fps, is_media, rate_of(conditions, frame_size, media_fps), longest)
 
@@ -198,7 +230,10 @@ def _place(course: _Course) -> Place:
 def _ended(course: _Course) -> dict[str, Any]:
     """The members of a ``search`` event."""
     found, limits = course.search.found(), course.limits
-    told = (found.value_frames, found.above_frames if found.limited_by is LimitedBy.DUT else None)  # of what the tester could not do nothing is taken
+    told = (
+        found.value_frames,
+        found.above_frames if found.limited_by is LimitedBy.DUT else None,
+    )  # of what the tester could not do nothing is taken
     decisive = [course.results[frames] for frames in told if frames is not None]
     return {
         "frame_size": limits.frame_size,
@@ -216,7 +251,9 @@ def _ended(course: _Course) -> dict[str, Any]:
 def _explanation(found: FoundBurst, course: _Course) -> str:
     """Why the value is what it is, in a sentence."""
     if found.above_frames is None:
-        return f"the longest burst of the search, {course.limits.longest_frames:,} frames, passed: allow for longer ones"
+        return (
+            f"the longest burst of the search, {course.limits.longest_frames:,} frames, passed: allow for longer ones"
+        )
     result, above = course.results[found.above_frames], f"{found.above_frames:,} frames"
     if found.silent:
         return evidence.silence(result)
@@ -289,15 +326,19 @@ class BackToBackPoint(points.LimitedPoint):
         """See :class:`dutperf.results.points.Point`."""
         frames = (self.minimum_frames, self.maximum_frames)
         buffer_ms = None if self.corrected_buffer_s is None else self.corrected_buffer_s * 1000
-        figures = (cell(self.average_frames, ",.1f"), *(cell(one, ",d") for one in frames), cell(self.standard_deviation_frames, ",.1f"))
+        figures = (
+            cell(self.average_frames, ",.1f"),
+            *(cell(one, ",d") for one in frames),
+            cell(self.standard_deviation_frames, ",.1f"),
+        )
         return [(*figures, cell(buffer_ms, ".4f"), self.limited_by or "-")]
 
     def remarks(self) -> Iterator[str]:
         """What the buffer is taken from, and how sure the figures are."""
         if self.implied_buffer_s is not None and self.corrected_buffer_s is not None:
             yield (
-                f": buffer time {self.implied_buffer_s * 1000:.4f} ms at {self.rate_fps:,} frames/s, "
-                f"corrected for the throughput of {self.throughput_fps:,} frames/s {self.corrected_buffer_s * 1000:.4f} ms"
+                f": buffer time {self.implied_buffer_s * 1000:.4f} ms at {self.rate_fps:,} frames/s, corrected for the"
+                f" throughput of {self.throughput_fps:,} frames/s {self.corrected_buffer_s * 1000:.4f} ms"
             )
         if self.timing_frames:
             yield f": frames that left late make each value uncertain by up to {self.timing_frames:,} frames"
@@ -311,9 +352,13 @@ class BackToBackPoint(points.LimitedPoint):
 
     @classmethod
     def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """The average over the frame size (RFC 9004 6.4: with minimum and maximum), and each repetition's value."""
+        """The average over the frame size (RFC 9004 6.4: with minimum and maximum), and each
+        repetition's value."""
         del frames
-        figures = [(float(point.frame_size), (point.average_frames, point.minimum_frames, point.maximum_frames)) for point in points]
+        figures = [
+            (float(point.frame_size), (point.average_frames, point.minimum_frames, point.maximum_frames))
+            for point in points
+        ]
         curve = charts.with_bars("measured", figures)
         over_sizes = Chart(
             name="",
@@ -321,22 +366,37 @@ class BackToBackPoint(points.LimitedPoint):
             x_label="frame size, bytes",
             y_label="longest burst, frames per direction",
             curves=(curve,),
-            caption="Average of the repetitions; the bars reach from the smallest to the largest. A size whose throughput is the maximum rate has none.",
+            caption=(
+                "Average of the repetitions; the bars reach from the smallest to the largest. A size whose throughput"
+                " is the maximum rate has none."
+            ),
             x_scale="octaves",
             y_scale=charts.scale_of(curve.y),
             y_range=(0 if charts.scale_of(curve.y) == "linear" else None, None),
         )
-        return (over_sizes, charts.repetitions("Longest burst", over_sizes.y_label, [(point.frame_size, point.burst_frames.values) for point in points]))
+        return (
+            over_sizes,
+            charts.repetitions(
+                "Longest burst", over_sizes.y_label, [(point.frame_size, point.burst_frames.values) for point in points]
+            ),
+        )
 
 
 def point(recorded: Recorded) -> BackToBackPoint:
     """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     found, frame, rule = recorded.of("search"), recorded.frame, recorded.conditions.repetitions
     decisive = repeated_searches.decisive(found, ABOVE)
-    stopped = None if any(search["silent"] for search in found) else repetition.stopped(rule, [search["value_frames"] for search in found])
+    stopped = (
+        None
+        if any(search["silent"] for search in found)
+        else repetition.stopped(rule, [search["value_frames"] for search in found])
+    )
     unneeded = LimitedBy.MEDIA if frame["rate_is_media"] else LimitedBy.RANGE
     return BackToBackPoint(
-        **{name: frame[name] for name in ("frame_size", "frame_size_ipv4", "rate_fps", "throughput_fps", "measured", "longest_frames")},
+        **{
+            name: frame[name]
+            for name in ("frame_size", "frame_size_ipv4", "rate_fps", "throughput_fps", "measured", "longest_frames")
+        },
         **_figures(found, frame, rule),
         timing_frames=max((search["timing_frames"] for search in found), default=0),
         limited_by=(None if decisive is None else decisive["limited_by"]) if frame["measured"] else unneeded,
@@ -360,7 +420,9 @@ def _figures(found: list[Event], frame: dict[str, Any], rule: Rule) -> dict[str,
         "standard_deviation_frames": stdev(usable) if len(usable) > 1 else None,
         "burst_frames": statistics(values, rule) if usable else without_number(values),
         "implied_buffer_s": implied_s,
-        "corrected_buffer_s": None if implied_s is None else implied_s * (1 - frame["throughput_fps"] / frame["rate_fps"]),
+        "corrected_buffer_s": (
+            None if implied_s is None else implied_s * (1 - frame["throughput_fps"] / frame["rate_fps"])
+        ),
     }
 
 
@@ -371,10 +433,17 @@ def _message(found: list[Event], frame: dict[str, Any]) -> str:
 
 
 def _above(found: list[Event], results: list[Event]) -> AboveBurst | None:
-    """The shortest of the failed bursts that stand right above a repetition's value; of several trials, the one that lost most."""
-    wanted = {(search["repetition"], search["above_frames"]) for search in found if search["limited_by"] == LimitedBy.DUT}
+    """The shortest of the failed bursts that stand right above a repetition's value; of several
+    trials, the one that lost most."""
+    wanted = {
+        (search["repetition"], search["above_frames"]) for search in found if search["limited_by"] == LimitedBy.DUT
+    }
     recorded = [(event["repetition"], journal.recorded_result(event["result"])) for event in results]
-    lengths = [(_frames(result), result) for number, result in recorded if (number, _frames(result)) in wanted and result.verdict is Verdict.VALID]
+    lengths = [
+        (_frames(result), result)
+        for number, result in recorded
+        if (number, _frames(result)) in wanted and result.verdict is Verdict.VALID
+    ]
     if not lengths:
         return None
     frames, result = min(lengths, key=lambda trial: (trial[0], -trial[1].worst_loss_ratio))
@@ -387,7 +456,9 @@ def _frames(result: TrialResult) -> int:
 
 PROCEDURE = Definition(
     name="back-to-back",
-    summary="Search for the longest burst at the maximum rate that the DUT forwards without loss (RFC 9004, RFC 2544 26.4).",
+    summary=(
+        "Search for the longest burst at the maximum rate that the DUT forwards without loss (RFC 9004, RFC 2544 26.4)."
+    ),
     options=("repetitions", "max_rate", "rate", "found", "max_burst_s", "burst_resolution", "verifications"),
     make=BackToBack,
     point=point,

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every procedure is given and has to offer: the plan, a bench that runs valid trials, and the status that a progress line shows.
+"""What every procedure is given and has to offer: the plan, a bench that runs valid trials, and the
+status that a progress line shows.
 
-A procedure decides which load comes next and what the results mean. Running a trial, repeating one that is not valid, keeping the journal and
-telling the observer is the bench's work, the same for all of them.
+A procedure decides which load comes next and what the results mean. Running a trial, repeating one
+that is not valid, keeping the journal and telling the observer is the bench's work, the same for
+all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ TrialFactory = Callable[[int, int, int], Trial]
 
 
 class PlanError(ValueError):
-    """The conditions cannot be measured as they are. ``option`` names the one to change, as in ``Conditions`` (``max_rate``)."""
+    """The conditions cannot be measured as they are. ``option`` names the one to change, as in
+    ``Conditions`` (``max_rate``)."""
 
     def __init__(self, message: str, *, option: str) -> None:
         super().__init__(message)
@@ -32,12 +35,14 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be measured. ``dut``, ``config`` and ``invocation`` are JSON types and go to the journal as they are."""
+    """What is to be measured. ``dut``, ``config`` and ``invocation`` are JSON types and go to the
+    journal as they are."""
 
     conditions: Conditions
     make_trial: TrialFactory
     maximum_fps: Callable[[int], int | None]
-    """The media's maximum frame rate for a frame size (RFC 8219 appendix A), in frames/s per direction; None where it is unknown."""
+    """The media's maximum frame rate for a frame size (RFC 8219 appendix A), in frames/s per
+    direction; None where it is unknown."""
     dut: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     invocation: Sequence[str] = ()
@@ -111,10 +116,14 @@ Amend = Callable[[Trial], Trial]
 class Bench(Protocol):
     """Runs a procedure's trials."""
 
-    def measure(self, rate_fps: int, place: Place, amend: Amend | None = None, during: During | None = None) -> TrialResult:
-        """A valid result at ``rate_fps``; or, where repeats did not help, the last one, whose verdict is not valid.
+    def measure(
+        self, rate_fps: int, place: Place, amend: Amend | None = None, during: During | None = None
+    ) -> TrialResult:
+        """A valid result at ``rate_fps``; or, where repeats did not help, the last one, whose
+        verdict is not valid.
 
-        ``amend`` adds to each trial what the procedure needs beyond the plan's trials; ``during`` is done to the DUT in each of them.
+        ``amend`` adds to each trial what the procedure needs beyond the plan's trials; ``during``
+        is done to the DUT in each of them.
 
         Raises:
             TesterError: the tester cannot work at all.
@@ -134,11 +143,13 @@ class Procedure(Protocol):
     """One way to measure, by one clause."""
 
     def description(self) -> dict[str, Any]:
-        """What the journal's plan states about this procedure, as JSON types: ``search``, how it finds its rates; ``frames``, each frame size's limits."""
+        """What the journal's plan states about this procedure, as JSON types: ``search``, how it
+        finds its rates; ``frames``, each frame size's limits."""
         ...
 
     def run(self, bench: Bench) -> str | None:
-        """Measure every frame size. Returns why the run ended before its time, None where it did not."""
+        """Measure every frame size. Returns why the run ended before its time, None where it did
+        not."""
         ...
 
 
@@ -154,7 +165,8 @@ def fixed_repetitions(conditions: Conditions) -> int:
 
 
 def frame_limits(plan: Plan, frame_size: int, first_fps: int) -> dict[str, Any]:
-    """What a frame size's entry in the plan has for every procedure; ``first_fps``: the first rate to be offered."""
+    """What a frame size's entry in the plan has for every procedure; ``first_fps``: the first rate
+    to be offered."""
     trial = plan.make_trial(frame_size, first_fps, 0)
     return {
         "frame_size": frame_size,
@@ -165,6 +177,12 @@ def frame_limits(plan: Plan, frame_size: int, first_fps: int) -> dict[str, Any]:
 
 
 def frame_size_ipv4(trial: Trial, frame_size: int) -> int:
-    """The size of the IPv4 frames of a measurement of ``frame_size``, in bytes: shorter, unless all frames are IPv4 (RFC 8219 5.1.1)."""
-    frames = [frame for stream in trial.streams().values() for frame in (stream.foreground, stream.background) if frame is not None]
+    """The size of the IPv4 frames of a measurement of ``frame_size``, in bytes: shorter, unless all
+    frames are IPv4 (RFC 8219 5.1.1)."""
+    frames = [
+        frame
+        for stream in trial.streams().values()
+        for frame in (stream.foreground, stream.background)
+        if frame is not None
+    ]
     return min((frame.size for frame in frames if frame.version == 4), default=frame_size - IPV6_HEADER_EXCESS)

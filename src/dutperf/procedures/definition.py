@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a procedure is to the rest: a name, the options that it takes, how it measures, and how its results are read from the journal."""
+"""What a procedure is to the rest: a name, the options that it takes, how it measures, and how its
+results are read from the journal."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ class Definition:
     summary: str
     """One sentence for a person, with the clause."""
     options: tuple[str, ...]
-    """Members of :class:`~dutperf.setup.conditions.Conditions` that it uses beyond those of every trial."""
+    """Members of :class:`~dutperf.setup.conditions.Conditions` that it uses beyond those of every
+    trial."""
     make: Callable[[Plan], Procedure]
     """Raises PlanError where the plan's conditions cannot be measured."""
     point: PointBuilder

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What latency, packet delay variation and inter-packet delay variation share (RFC 8219 7.2, 7.3): trials with time stamps at a rate that is known.
+"""What latency, packet delay variation and inter-packet delay variation share (RFC 8219 7.2, 7.3):
+trials with time stamps at a rate that is known.
 
-The rate is the throughput that was found before (RFC 8219 7.2), or the user's. Each repetition is one valid trial, whose figures are taken for each
-direction; over the repetitions stand median, 1st and 99th percentile. A valid trial that lost frames still has its figures: there a lost frame
-counts as the largest delay, so that losing frames cannot make a DUT look fast.
+The rate is the throughput that was found before (RFC 8219 7.2), or the user's. Each repetition is
+one valid trial, whose figures are taken for each direction; over the repetitions stand median, 1st
+and 99th percentile. A valid trial that lost frames still has its figures: there a lost frame counts
+as the largest delay, so that losing frames cannot make a DUT look fast.
 
-A figure's error: each delay is kept within 0.0125 %. Of n stamped frames the quantile of rank s is, in 95 % of all trials, one of a rank within
-2 * sqrt(s (1 - s) / n) of s: with 50,000 of them the 99.9th percentile is one between the 99.87th and the 99.93rd, the median between the 49.6th and 50.4th.
+A figure's error: each delay is kept within 0.0125 %. Of n stamped frames the quantile of rank s is,
+in 95 % of all trials, one of a rank within 2 * sqrt(s (1 - s) / n) of s: with 50,000 of them the
+99.9th percentile is one between the 99.87th and the 99.93rd, the median between the 49.6th and
+50.4th.
 """
 
 from __future__ import annotations
@@ -17,7 +21,17 @@ from statistics import fmean
 from typing import Any, ClassVar, Self
 
 from dutperf.journal import Event
-from dutperf.model import DelaysFiles, Direction, DirectionCounts, LimitedBy, NicArrivals, Trial, TrialResult, Value, Verdict
+from dutperf.model import (
+    DelaysFiles,
+    Direction,
+    DirectionCounts,
+    LimitedBy,
+    NicArrivals,
+    Trial,
+    TrialResult,
+    Value,
+    Verdict,
+)
 from dutperf.procedures import evidence
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError, frame_limits
 from dutperf.procedures.rates import rate_of
@@ -44,9 +58,11 @@ class Kind:
     stamp: Callable[[Trial, Conditions], Trial]
     """The trial with the time stamps that this needs. Raises PlanError."""
     mean: bool = False
-    """Whether the mean over the repetitions is the result (RFC 2544 26.2), not the median (RFC 8219 section 12)."""
+    """Whether the mean over the repetitions is the result (RFC 2544 26.2), not the median (RFC 8219
+    section 12)."""
     latencies: frozenset[str] = frozenset()
-    """Those of the figures that hold the tester's own delay; in a difference of delays it cancels out."""
+    """Those of the figures that hold the tester's own delay; in a difference of delays it cancels
+    out."""
 
 
 class Delays:
@@ -60,14 +76,19 @@ class Delays:
         self.name = kind.name
         self._kind = kind
         self._plan = plan
-        self._rates = {size: rate_of(plan.conditions, size, plan.maximum_fps(size)) for size in plan.conditions.frame_sizes}
+        self._rates = {
+            size: rate_of(plan.conditions, size, plan.maximum_fps(size)) for size in plan.conditions.frame_sizes
+        }
         for size, rate_fps in self._rates.items():
             self._stamp(plan.make_trial(size, rate_fps, 0))
             self._subtracted(size)
 
     def description(self) -> dict[str, Any]:
         """See :meth:`dutperf.procedures.bench.Procedure.description`."""
-        frames = [{**frame_limits(self._plan, size, rate_fps), "rate_fps": rate_fps} | self._subtracted(size) for size, rate_fps in self._rates.items()]
+        frames = [
+            {**frame_limits(self._plan, size, rate_fps), "rate_fps": rate_fps} | self._subtracted(size)
+            for size, rate_fps in self._rates.items()
+        ]
         return {"search": {"algorithm": "none"}, "frames": frames}
 
     def _subtracted(self, frame_size: int) -> dict[str, Any]:
@@ -75,12 +96,22 @@ class Delays:
         if not self._plan.conditions.subtract_calibration:
             return {}
         if self._plan.calibration is None:
-            raise PlanError("nothing is known of this tester's own delay on such ports: run dutperf selftest first", option="subtract_calibration")
+            raise PlanError(
+                "nothing is known of this tester's own delay on such ports: run dutperf selftest first",
+                option="subtract_calibration",
+            )
         floor = self._plan.calibration.floor(frame_size)
-        return {"subtracted": Subtracted(delay_ms=floor.typical_us / 1000, frame_size=floor.frame_size, date=self._plan.calibration.date).model_dump()}
+        return {
+            "subtracted": (
+                Subtracted(
+                    delay_ms=floor.typical_us / 1000, frame_size=floor.frame_size, date=self._plan.calibration.date
+                ).model_dump()
+            )
+        }
 
     def run(self, bench: Bench) -> str | None:
-        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT forwards nothing."""
+        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT
+        forwards nothing."""
         for index, frame_size in enumerate(self._rates):
             message = self._measure(bench, frame_size, len(self._rates) - index - 1)
             if message is not None:
@@ -94,7 +125,11 @@ class Delays:
             left = at_least - len(events) + sizes_left * repetition.next_look(rule, 0)
             place = Place(frame_size, len(events) + 1, at_least, None, None, left)
             result = bench.measure(self._rates[frame_size], place, self._stamp)
-            message = evidence.silence(result) if result.verdict is Verdict.VALID and evidence.silent_directions(result) else None
+            message = (
+                evidence.silence(result)
+                if result.verdict is Verdict.VALID and evidence.silent_directions(result)
+                else None
+            )
             events.append(self._measured(place, result, message))
             bench.record("delays", **events[-1])
             if message is not None:
@@ -111,7 +146,8 @@ class Delays:
         return stamped.model_copy(update={"delays_files": DelaysFiles(**files)})
 
     def _measured(self, place: Place, result: TrialResult, message: str | None) -> dict[str, Any]:
-        """The members of a ``delays`` event; without figures where the tester could make no valid trial, or nothing came through."""
+        """The members of a ``delays`` event; without figures where the tester could make no valid
+        trial, or nothing came through."""
         usable = result.verdict is Verdict.VALID and message is None
         directions = result.directions() if usable else {}
         return {
@@ -137,7 +173,8 @@ class Subtracted(Value):
     def said(self) -> str:
         """For a message."""
         return (
-            f"; the tester's own delay of {self.delay_ms:.4f} ms (its median with {self.frame_size} bytes, calibrated {self.date}) is subtracted from latencies"
+            f"; the tester's own delay of {self.delay_ms:.4f} ms (its median with {self.frame_size} bytes, calibrated"
+            f" {self.date}) is subtracted from latencies"
         )
 
 
@@ -200,9 +237,11 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     stamped_lost: int
     """Frames with a time stamp that were lost, in all repetitions."""
     tester_away_ms: float
-    """Longest time that a loop of the tester was away in these trials: so much of a delay may be the tester's."""
+    """Longest time that a loop of the tester was away in these trials: so much of a delay may be
+    the tester's."""
     dut_core_taken: float | None
-    """Largest share (0-1) of the core of a DUT on this machine that others took in one of them; None: the DUT is elsewhere."""
+    """Largest share (0-1) of the core of a DUT on this machine that others took in one of them;
+    None: the DUT is elsewhere."""
     receive_timestamps: NicArrivals | None = None
     """Of all valid trials; None: delays end when the tester's loop polls."""
     delays_files: tuple[TrialsFiles, ...]
@@ -215,24 +254,41 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
         return self.repetitions.finished
 
     def remarks(self) -> Iterator[str]:
-        """See :class:`dutperf.results.points.Point`: how many repetitions there were, why no more, how sure that makes the headline; what was lost."""
+        """See :class:`dutperf.results.points.Point`: how many repetitions there were, why no more,
+        how sure that makes the headline; what was lost."""
         if self.repetitions.finished:
-            within = [f"{direction} {text}" for direction, all_ in self.directions().items() if (text := _within(all_[self.headline]))]
-            yield f": {self.repetitions.after()}" + (f" the median {self.headline} lies within {', '.join(within)}" if within else "")
+            within = [
+                f"{direction} {text}"
+                for direction, all_ in self.directions().items()
+                if (text := _within(all_[self.headline]))
+            ]
+            yield f": {self.repetitions.after()}" + (
+                f" the median {self.headline} lies within {', '.join(within)}" if within else ""
+            )
         if self.stamped_lost:
             yield f": {self.stamped_lost:,} stamped frames were lost: {self.lost_are}"
         if self.has_number:
-            yield f": a loop of the tester was away for {self.tester_away_ms:.3f} ms at most{self._dut_disturbed()}: the largest delays may hold as much"
+            yield (
+                f": a loop of the tester was away for {self.tester_away_ms:.3f} ms at most{self._dut_disturbed()}: the"
+                " largest delays may hold as much"
+            )
         if self.receive_timestamps is not None:
             yield self.receive_timestamps.said()
         unwritten = sum(files.unwritten for files in self.delays_files)
         if unwritten:
-            why = ", ".join(sorted({error for files in self.delays_files for error in files.errors})) or "writing did not keep up"
+            why = (
+                ", ".join(sorted({error for files in self.delays_files for error in files.errors}))
+                or "writing did not keep up"
+            )
             yield f": {unwritten:,} delays are not in the files of delays ({why}); the figures rest on all of them"
 
     def _dut_disturbed(self) -> str:
         taken = self.dut_core_taken or 0.0
-        return f", others took up to {taken:.0%} of the core of the DUT, which runs on this machine" if taken > DUT_CORE_TAKEN_LIMIT else ""
+        return (
+            f", others took up to {taken:.0%} of the core of the DUT, which runs on this machine"
+            if taken > DUT_CORE_TAKEN_LIMIT
+            else ""
+        )
 
     @classmethod
     def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
@@ -246,7 +302,10 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
             x_label="frame size, bytes",
             y_label=f"{', '.join(cls.plotted)}, ms",
             curves=tuple(curves),
-            caption=f"{'; '.join(f'{name}: {meaning}' for name, meaning in cls.plotted.items())}. {charts.bars(cls.columns[1])}",
+            caption=(
+                f"{'; '.join(f'{name}: {meaning}' for name, meaning in cls.plotted.items())}."
+                f" {charts.bars(cls.columns[1])}"
+            ),
             x_scale="octaves",
             y_scale=charts.scale_of(values := [y for curve in curves for y in curve.y]),
             y_range=(0 if charts.scale_of(values) == "linear" and min(values, default=0) >= 0 else None, None),
@@ -255,18 +314,34 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
 
     @classmethod
     def _over_sizes(cls, points: Sequence[Self], direction: Direction, name: str) -> Curve:
-        having = [(float(point.frame_size), point.directions()[direction][name]) for point in points if direction in point.directions()]
-        return charts.with_bars(f"{direction}, {name}", [(size, (figures.typical, figures.p1, figures.p99)) for size, figures in having])
+        having = [
+            (float(point.frame_size), point.directions()[direction][name])
+            for point in points
+            if direction in point.directions()
+        ]
+        return charts.with_bars(
+            f"{direction}, {name}", [(size, (figures.typical, figures.p1, figures.p99)) for size, figures in having]
+        )
 
     @classmethod
     def _repetitions(cls, points: Sequence[Self], direction: Direction) -> Chart:
-        values = [(point.frame_size, point.directions()[direction][points[0].headline].values) for point in points if direction in point.directions()]
-        return charts.repetitions(f"{cls.what}, {direction},", f"{points[0].headline}, ms", values, name=f"repetitions-{direction}")
+        values = [
+            (point.frame_size, point.directions()[direction][points[0].headline].values)
+            for point in points
+            if direction in point.directions()
+        ]
+        return charts.repetitions(
+            f"{cls.what}, {direction},", f"{points[0].headline}, ms", values, name=f"repetitions-{direction}"
+        )
 
 
 def _within(figures: Figures) -> str:
     interval = figures.median_interval
-    return "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f} ms ({interval.confidence * 100:g} % confidence)"
+    return (
+        ""
+        if interval is None
+        else f"{interval.low:.4f} to {interval.high:.4f} ms ({interval.confidence * 100:g} % confidence)"
+    )
 
 
 def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], DelaysPoint]:
@@ -283,7 +358,14 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
             frame_size_ipv4=recorded.frame["frame_size_ipv4"],
             rate_fps=recorded.frame["rate_fps"],
             subtracted=subtracted,
-            **({} if beyond else {direction.value: _over_repetitions(usable, direction, kind, recorded.conditions.repetitions) for direction in Direction}),
+            **(
+                {}
+                if beyond
+                else {
+                    direction.value: _over_repetitions(usable, direction, kind, recorded.conditions.repetitions)
+                    for direction in Direction
+                }
+            ),
             limited_by=LimitedBy.TESTER if beyond else None,
             headline=kind.headline,
             repetitions=Repetitions(finished=len(events), stopped=stopped),
@@ -304,18 +386,27 @@ def _subtracted(recorded: Recorded) -> Subtracted | None:
 
 
 def _less(event: dict[str, Any], subtracted: Subtracted | None, kind: Kind) -> dict[str, Any]:
-    """The event with its latencies less by what is to be subtracted. The journal keeps them as they were measured."""
+    """The event with its latencies less by what is to be subtracted. The journal keeps them as they
+    were measured."""
     if subtracted is None:
         return event
     own_ms = dict.fromkeys(kind.latencies, subtracted.delay_ms)
     all_ = event["figures_ms"].items()
-    less = {direction: figures and {name: value - own_ms.get(name, 0.0) for name, value in figures.items()} for direction, figures in all_}
+    less = {
+        direction: figures and {name: value - own_ms.get(name, 0.0) for name, value in figures.items()}
+        for direction, figures in all_
+    }
     return {**event, "figures_ms": less}
 
 
 def _nic_arrivals(recorded: Recorded) -> NicArrivals | None:
     results = [event["result"] for event in recorded.of("result") if event["result"]["verdict"] == Verdict.VALID]
-    told = [counts["receive_timestamps"] for result in results for direction in Direction if (counts := result.get(direction) or {}).get("receive_timestamps")]
+    told = [
+        counts["receive_timestamps"]
+        for result in results
+        for direction in Direction
+        if (counts := result.get(direction) or {}).get("receive_timestamps")
+    ]
     if not told:
         return None
     sums = {name: sum(one[name] for one in told) for name in ("by_nic", "by_poll", "impossible")}
@@ -332,7 +423,8 @@ def _disturbance(recorded: Recorded) -> dict[str, float | None]:
 
 
 def _waited_us(counts: dict[str, Any]) -> float:
-    """In a card's transmit ring, as far as it was full and its media's rate is known (a trial of which that is not known is not valid)."""
+    """In a card's transmit ring, as far as it was full and its media's rate is known (a trial of
+    which that is not known is not valid)."""
     wait = counts.get("transmit_wait") or {}
     return float(wait.get("us") or 0.0) if wait.get("full") else 0.0
 
@@ -340,8 +432,15 @@ def _waited_us(counts: dict[str, Any]) -> float:
 def _files(recorded: Recorded) -> tuple[TrialsFiles, ...]:
     """Of each repetition's last trial, where that was valid."""
     last = {event["repetition"]: event for event in recorded.of("result")}
-    named = {(event["repetition"], event["trial"]["trial"]): event["trial"].get("delays_files") for event in recorded.of("trial")}
-    valid = [event for event in last.values() if event["result"]["verdict"] == Verdict.VALID and named[event["repetition"], event["trial"]] is not None]
+    named = {
+        (event["repetition"], event["trial"]["trial"]): event["trial"].get("delays_files")
+        for event in recorded.of("trial")
+    }
+    valid = [
+        event
+        for event in last.values()
+        if event["result"]["verdict"] == Verdict.VALID and named[event["repetition"], event["trial"]] is not None
+    ]
     return tuple(_trials_files(event, named[event["repetition"], event["trial"]]) for event in valid)
 
 
@@ -357,33 +456,52 @@ def _trials_files(event: Event, paths: dict[str, str]) -> TrialsFiles:
 
 
 def _stopped(conditions: Conditions, kind: Kind, events: list[dict[str, Any]]) -> Stopped | None:
-    """Why no further repetition is needed after those of ``events``; None where one is, or the DUT had died."""
+    """Why no further repetition is needed after those of ``events``; None where one is, or the DUT
+    had died."""
     if any(event["silent"] for event in events):
         return None
     if any(not event["valid"] for event in events):
         return Stopped.VOID
     figures = [[event["figures_ms"].get(direction.value) for event in events] for direction in conditions.active()]
-    return repetition.stopped(conditions.repetitions, *([None if one is None else one[kind.headline] for one in each] for each in figures))
+    return repetition.stopped(
+        conditions.repetitions, *([None if one is None else one[kind.headline] for one in each] for each in figures)
+    )
 
 
 def _message(recorded: Recorded, events: list[dict[str, Any]], stopped: Stopped | None) -> str:
-    """At which rate, and what speaks against the figures: a repetition that has none, else the one that lost most."""
+    """At which rate, and what speaks against the figures: a repetition that has none, else the one
+    that lost most."""
     without = [event for event in events if event["silent"] or not event["valid"]]
     worst = without or sorted(events, key=lambda event: float(event["loss_ratio"]))
     said = worst[-1] if worst else {"message": "not measured"}
     return f"at {recorded.frame['rate_fps']:,} frames/s: {said['message']}" + recorded.shortfall(len(events), stopped)
 
 
-def _over_repetitions(events: list[dict[str, Any]], direction: Direction, kind: Kind, rule: Rule) -> dict[str, Figures] | None:
-    """A direction's figures; None where it was not active, or in some repetition no frame had a delay."""
+def _over_repetitions(
+    events: list[dict[str, Any]], direction: Direction, kind: Kind, rule: Rule
+) -> dict[str, Figures] | None:
+    """A direction's figures; None where it was not active, or in some repetition no frame had a
+    delay."""
     each = [event["figures_ms"].get(direction.value) for event in events]
     if not each or None in each:
         return None
     figures = {name: _figures([one[name] for one in each], rule) for name in each[0]}
-    return {name: one.model_copy(update={"mean": fmean(one.values)}) for name, one in figures.items()} if kind.mean else figures
+    return (
+        {name: one.model_copy(update={"mean": fmean(one.values)}) for name, one in figures.items()}
+        if kind.mean
+        else figures
+    )
 
 
 def _figures(values: list[float], rule: Rule) -> Figures:
     found = percentiles(values)
-    dispersion = intervals.dispersion_percent(values) if found["median"] > 0 else None  # a share of nothing, or of a negative value, says nothing
-    return Figures(mean=None, **found, dispersion_percent=dispersion, median_interval=median_interval(values, rule), values=tuple(values))
+    dispersion = (
+        intervals.dispersion_percent(values) if found["median"] > 0 else None
+    )  # a share of nothing, or of a negative value, says nothing
+    return Figures(
+        mean=None,
+        **found,
+        dispersion_percent=dispersion,
+        median_interval=median_interval(values, rule),
+        values=tuple(values),
+    )

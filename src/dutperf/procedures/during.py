@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done to the DUT while a trial runs: started once, a stated time after the first frame, and over before the next trial begins."""
+"""What is done to the DUT while a trial runs: started once, a stated time after the first frame,
+and over before the next trial begins."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class Running(Protocol):
 
 @dataclass(frozen=True)
 class During:
-    """``start`` is called at the first report of progress, which come about once a second, ``after_s`` seconds after the start of sending or later."""
+    """``start`` is called at the first report of progress, which come about once a second,
+    ``after_s`` seconds after the start of sending or later."""
 
     after_s: float
     start: Callable[[], Running]
@@ -52,7 +54,8 @@ class Meanwhile:
 
     @contextmanager
     def ended(self) -> Iterator[None]:
-        """Within runs the trial. Leaving waits for the end of what was started; an exception ends it at once."""
+        """Within runs the trial. Leaving waits for the end of what was started; an exception ends
+        it at once."""
         try:
             yield
         except BaseException:

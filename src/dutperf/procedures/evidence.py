@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trial says about the DUT: for a search in a word, for a person in sentences: what was lost in which direction, what arrived instead."""
+"""What a trial says about the DUT: for a search in a word, for a person in sentences: what was lost
+in which direction, what arrived instead."""
 
 from __future__ import annotations
 
@@ -18,8 +19,11 @@ def outcome_of(result: TrialResult, conditions: Conditions) -> Outcome:
 
 
 def losses(result: TrialResult, frame_timeout_ms: float | None = None) -> str:
-    """``forward lost 12 of 30,000 frames (0.04 %), reverse lost none``; with the frame timeout of the trial, how many of them came later than that."""
-    return ", ".join(f"{direction} {_loss(counts, frame_timeout_ms)}" for direction, counts in result.directions().items())
+    """``forward lost 12 of 30,000 frames (0.04 %), reverse lost none``; with the frame timeout of
+    the trial, how many of them came later than that."""
+    return ", ".join(
+        f"{direction} {_loss(counts, frame_timeout_ms)}" for direction, counts in result.directions().items()
+    )
 
 
 def silent_directions(result: TrialResult) -> tuple[Direction, ...]:
@@ -28,7 +32,8 @@ def silent_directions(result: TrialResult) -> tuple[Direction, ...]:
 
 
 def silence(result: TrialResult) -> str:
-    """What the tester saw of a DUT that forwards nothing: ``the DUT forwards nothing in the forward direction: …``."""
+    """What the tester saw of a DUT that forwards nothing: ``the DUT forwards nothing in the forward
+    direction: …``."""
     directions = silent_directions(result)
     seen = [*_tallies(result, directions), *_links(result), *_input_drops(result), *_others(result)]
     return f"the DUT forwards nothing in the {' and the '.join(directions)} direction: " + "; ".join(seen)
@@ -65,7 +70,8 @@ def _input_drops(result: TrialResult) -> list[str]:
 
 
 def _others(result: TrialResult) -> list[str]:
-    """Other frames, by the port where they arrived: a DUT's ICMP errors come back to the sender, the receiver of the other direction."""
+    """Other frames, by the port where they arrived: a DUT's ICMP errors come back to the sender,
+    the receiver of the other direction."""
     ports = {Direction.FORWARD: "right", Direction.REVERSE: "left"}
     return [
         f"at the {ports[direction]} port arrived {count:,} × {kind}"

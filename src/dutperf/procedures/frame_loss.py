@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frame loss rate: the share of the frames that the DUT loses, over the rate at which they are sent (RFC 2544 26.3, RFC 8219 7.4).
+"""Frame loss rate: the share of the frames that the DUT loses, over the rate at which they are sent
+(RFC 2544 26.3, RFC 8219 7.4).
 
-The first rate is the media's maximum for the frame size (or a lower one of the user's), the others follow in steps of at most 10 % of it, until at
-two rates in a row nothing is lost. Or the rates are listed: then each of them is measured. One trial a rate; a repetition is the whole series.
+The first rate is the media's maximum for the frame size (or a lower one of the user's), the others
+follow in steps of at most 10 % of it, until at two rates in a row nothing is lost. Or the rates are
+listed: then each of them is measured. One trial a rate; a repetition is the whole series.
 
-The loss ratio is taken from valid trials alone. Of a rate at which the tester could make none, nothing is said about the DUT, not even from those
-repetitions in which it could: a trial that lost frames is more easily disturbed, so what remains would flatter the DUT.
+The loss ratio is taken from valid trials alone. Of a rate at which the tester could make none,
+nothing is said about the DUT, not even from those repetitions in which it could: a trial that lost
+frames is more easily disturbed, so what remains would flatter the DUT.
 
-A ratio's error: of n frames of which each is lost with probability p, a trial shows p within 2 * sqrt(p (1 - p) / n) in 95 % of all trials. What fits into
-the DUT's buffer is not lost: b frames of it take b / n off the ratio of an overload.
+A ratio's error: of n frames of which each is lost with probability p, a trial shows p within 2 *
+sqrt(p (1 - p) / n) in 95 % of all trials. What fits into the DUT's buffer is not lost: b frames of
+it take b / n off the ratio of an overload.
 """
 
 from __future__ import annotations
@@ -65,14 +69,24 @@ class FrameLoss:
 
     def description(self) -> dict[str, Any]:
         """See :meth:`dutperf.procedures.bench.Procedure.description`."""
-        ends = "with the last rate of the list" if self._conditions.rates else f"with {PASSES_IN_A_ROW} rates in a row that pass"
-        return {"search": {"algorithm": "series", "order": "descending", "ends": ends}, "frames": [self._frame(size) for size in self._rates]}
+        ends = (
+            "with the last rate of the list"
+            if self._conditions.rates
+            else f"with {PASSES_IN_A_ROW} rates in a row that pass"
+        )
+        return {
+            "search": {"algorithm": "series", "order": "descending", "ends": ends},
+            "frames": [self._frame(size) for size in self._rates],
+        }
 
     def run(self, bench: Bench) -> str | None:
-        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT forwards nothing."""
+        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT
+        forwards nothing."""
         for frame_size, rates_fps in self._rates.items():
             for repetition in range(1, self._repetitions + 1):
-                course = _Course(frame_size, repetition, Series(rates_fps, to_the_end=self._conditions.rates is not None))
+                course = _Course(
+                    frame_size, repetition, Series(rates_fps, to_the_end=self._conditions.rates is not None)
+                )
                 message = self._measure(bench, course)
                 if message is not None:
                     return message
@@ -90,9 +104,13 @@ class FrameLoss:
                 bench.record("rate", **_measured(course, rate_fps, outcome, result))
             series.tell(outcome)
             message = evidence.silence(result) if series.silent else None
-        bench.record("series", frame_size=course.frame_size, repetition=course.repetition, silent=series.silent, message=message)
+        bench.record(
+            "series", frame_size=course.frame_size, repetition=course.repetition, silent=series.silent, message=message
+        )
         self._lengths.append(offered)
-        bench.say(f"repetition {course.repetition}: {message or _result(series, self._conditions)}", self._place(course))
+        bench.say(
+            f"repetition {course.repetition}: {message or _result(series, self._conditions)}", self._place(course)
+        )
         return message
 
     def _place(self, course: _Course) -> Place:
@@ -108,11 +126,16 @@ class FrameLoss:
 
     def _frame(self, frame_size: int) -> dict[str, Any]:
         rates_fps = self._rates[frame_size]
-        return {**frame_limits(self._plan, frame_size, rates_fps[0]), "maximum_fps": rates_fps[0], "rates_fps": list(rates_fps)}
+        return {
+            **frame_limits(self._plan, frame_size, rates_fps[0]),
+            "maximum_fps": rates_fps[0],
+            "rates_fps": list(rates_fps),
+        }
 
 
 def rates_of(conditions: Conditions, media_fps: int | None) -> tuple[int, ...]:
-    """The rates to offer, from the highest down, where the media's maximum frame rate is ``media_fps`` (None: unknown).
+    """The rates to offer, from the highest down, where the media's maximum frame rate is
+    ``media_fps`` (None: unknown).
 
     Raises:
         PlanError: no rate to begin with, a step that is too wide, or rates that cannot be.
@@ -121,7 +144,10 @@ def rates_of(conditions: Conditions, media_fps: int | None) -> tuple[int, ...]:
         return _listed(conditions, conditions.rates, media_fps)
     maximum_fps, _ = highest(conditions, media_fps)
     if maximum_fps is None:
-        raise PlanError("give the rate to begin with: the media's maximum frame rate is not known (virtual links have none)", option="max_rate")
+        raise PlanError(
+            "give the rate to begin with: the media's maximum frame rate is not known (virtual links have none)",
+            option="max_rate",
+        )
     return _descending(maximum_fps, conditions.step or WIDEST_STEP)
 
 
@@ -133,14 +159,20 @@ def _listed(conditions: Conditions, rates: Sequence[Rate], media_fps: int | None
     if len(set(listed_fps)) < len(listed_fps):
         raise PlanError("the same rate twice", option="rates")
     if media_fps is not None and max(listed_fps) > media_fps:
-        raise PlanError(f"{max(listed_fps):,} frames/s are more than the media's maximum of {media_fps:,}", option="rates")
+        raise PlanError(
+            f"{max(listed_fps):,} frames/s are more than the media's maximum of {media_fps:,}", option="rates"
+        )
     return tuple(sorted(listed_fps, reverse=True))
 
 
 def _descending(maximum_fps: int, step: Rate) -> tuple[int, ...]:
     share = step.value / (100 if step.unit == "percent" else maximum_fps)
     if share * 100 > WIDEST_STEP.value:
-        raise PlanError(f"{step} is wider than {WIDEST_STEP} of the highest rate ({maximum_fps:,} frames/s); to measure fewer rates, list them", option="step")
+        raise PlanError(
+            f"{step} is wider than {WIDEST_STEP} of the highest rate ({maximum_fps:,} frames/s); to measure fewer"
+            " rates, list them",
+            option="step",
+        )
     if share * MOST_RATES < 1:
         raise PlanError(f"{step} makes a series of more than {MOST_RATES:,} rates", option="step")
     steps = ceil(1 / share - 1e-9)  # 1e-9: what a share such as 0.03 is off as a binary fraction must not make one more
@@ -149,7 +181,9 @@ def _descending(maximum_fps: int, step: Rate) -> tuple[int, ...]:
 
 def _measured(course: _Course, rate_fps: int, outcome: Outcome, result: TrialResult) -> dict[str, Any]:
     """The members of a ``rate`` event; ``loss_ratio`` is null where there was no valid trial."""
-    ratios = {direction.value: counts.loss_ratio for direction, counts in result.directions().items()} | {"worst": result.worst_loss_ratio}
+    ratios = {direction.value: counts.loss_ratio for direction, counts in result.directions().items()} | {
+        "worst": result.worst_loss_ratio
+    }
     return {
         "frame_size": course.frame_size,
         "repetition": course.repetition,
@@ -171,7 +205,8 @@ def _tolerated(conditions: Conditions) -> str:
 
 
 class Figures(Value):
-    """Over the repetitions; without figures (None) where in one of them the tester could not measure the rate."""
+    """Over the repetitions; without figures (None) where in one of them the tester could not
+    measure the rate."""
 
     median: float | None
     p1: float | None
@@ -239,7 +274,8 @@ class FrameLossPoint(points.Point):
 
     @classmethod
     def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """The loss of the worse direction over the rate, both axes from 0 to 100 % (RFC 2544 26.3); over frames/s where the maximum is not known."""
+        """The loss of the worse direction over the rate, both axes from 0 to 100 % (RFC 2544 26.3);
+        over frames/s where the maximum is not known."""
         del frames
         shares = all(rate.percent_of_maximum is not None for point in points for rate in point.rates)
         unknown = " The media's maximum is not known (virtual links have none), so the rates are in frames/s."
@@ -247,7 +283,11 @@ class FrameLossPoint(points.Point):
             Chart(
                 name="",
                 title="Frame loss over the offered rate",
-                x_label="offered rate per direction, % of the media's maximum" if shares else "offered rate, frames/s per direction",
+                x_label=(
+                    "offered rate per direction, % of the media's maximum"
+                    if shares
+                    else "offered rate, frames/s per direction"
+                ),
                 y_label="frames lost in the worse direction, %",
                 curves=tuple(charts.with_bars(f"{point.frame_size} bytes", _losses(point, shares)) for point in points),
                 caption=charts.bars() + ("" if shares else unknown),
@@ -264,7 +304,10 @@ def _losses(point: FrameLossPoint, shares: bool) -> list[tuple[float, charts.Fig
         return None if ratio is None else ratio * 100
 
     return [
-        ((rate.percent_of_maximum or 0.0) if shares else rate.rate_fps, (percent(worst.median), percent(worst.p1), percent(worst.p99)))
+        (
+            (rate.percent_of_maximum or 0.0) if shares else rate.rate_fps,
+            (percent(worst.median), percent(worst.p1), percent(worst.p99)),
+        )
         for rate in point.rates
         for worst in (rate.loss_ratio.worst,)
     ]
@@ -273,8 +316,12 @@ def _losses(point: FrameLossPoint, shares: bool) -> list[tuple[float, charts.Fig
 def point(recorded: Recorded) -> FrameLossPoint:
     """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     measured, results, ends = _by_rate(recorded.of("rate")), _by_rate(recorded.of("result")), recorded.of("series")
-    rates = tuple(_rate(recorded, rate_fps, measured[rate_fps], results[rate_fps]) for rate_fps in sorted(measured, reverse=True))
-    lossless_fps = [rate_fps for rate_fps, events in measured.items() if all(event["outcome"] == Outcome.PASSED for event in events)]
+    rates = tuple(
+        _rate(recorded, rate_fps, measured[rate_fps], results[rate_fps]) for rate_fps in sorted(measured, reverse=True)
+    )
+    lossless_fps = [
+        rate_fps for rate_fps, events in measured.items() if all(event["outcome"] == Outcome.PASSED for event in events)
+    ]
     silent = next((end["message"] for end in ends if end["silent"]), None)
     return FrameLossPoint(
         frame_size=recorded.frame["frame_size"],
@@ -308,7 +355,9 @@ def _rate(recorded: Recorded, rate_fps: int, events: list[Event], results: list[
 
 def _loss_ratio(ratios: list[dict[str, float] | None], conditions: Conditions) -> LossRatio:
     whose = ("worst", *(direction.value for direction in conditions.active()))
-    return LossRatio(**{name: _figures(tuple(None if ratio is None else ratio[name] for ratio in ratios)) for name in whose})
+    return LossRatio(
+        **{name: _figures(tuple(None if ratio is None else ratio[name] for ratio in ratios)) for name in whose}
+    )
 
 
 def _figures(values: tuple[float | None, ...]) -> Figures:
@@ -317,11 +366,15 @@ def _figures(values: tuple[float | None, ...]) -> Figures:
     return Figures(**percentiles(values), values=values)
 
 
-def _message(rates: Sequence[RateLoss], lossless_fps: list[int], silent: str | None, conditions: Conditions) -> list[str]:
+def _message(
+    rates: Sequence[RateLoss], lossless_fps: list[int], silent: str | None, conditions: Conditions
+) -> list[str]:
     if not rates:
         return [silent or "not measured"]
     beyond = [f"{rate.rate_fps:,}" for rate in rates if rate.limited_by is LimitedBy.TESTER]
-    tester = [f"the tester, not the DUT, is the limit at {', '.join(beyond)} frames/s: no figures there"] if beyond else []
+    tester = (
+        [f"the tester, not the DUT, is the limit at {', '.join(beyond)} frames/s: no figures there"] if beyond else []
+    )
     return [silent or _first_lossless(rates, lossless_fps, conditions), *tester]
 
 
@@ -330,8 +383,14 @@ def _first_lossless(rates: Sequence[RateLoss], lossless_fps: list[int], conditio
     if not lossless_fps:
         return f"no rate with {lossless}, down to {rates[-1].rate_fps:,} frames/s"
     first_fps = max(lossless_fps)
-    lossy = [f"{rate.rate_fps:,}" for rate in rates if rate.rate_fps < first_fps and rate.rate_fps not in lossless_fps and rate.limited_by is None]
-    return f"{lossless} at {first_fps:,} frames/s" + (f", and yet some at the lower {', '.join(lossy)} frames/s" if lossy else "")
+    lossy = [
+        f"{rate.rate_fps:,}"
+        for rate in rates
+        if rate.rate_fps < first_fps and rate.rate_fps not in lossless_fps and rate.limited_by is None
+    ]
+    return f"{lossless} at {first_fps:,} frames/s" + (
+        f", and yet some at the lower {', '.join(lossy)} frames/s" if lossy else ""
+    )
 
 
 def _row(rate: RateLoss) -> Row:
@@ -343,7 +402,10 @@ def _row(rate: RateLoss) -> Row:
 
 PROCEDURE = Definition(
     name="frame-loss",
-    summary="Measure the share of frames that the DUT loses, from the highest rate down until nothing is lost (RFC 2544 26.3).",
+    summary=(
+        "Measure the share of frames that the DUT loses, from the highest rate down until nothing is lost (RFC 2544"
+        " 26.3)."
+    ),
     options=("repetitions", "frame_timeout_ms", "max_rate", "step", "rates"),
     make=FrameLoss,
     point=point,

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inter-packet delay variation: how the one-way delay changes from each frame to the next, at the throughput (RFC 8219 7.3.2, RFC 5481).
+"""Inter-packet delay variation: how the one-way delay changes from each frame to the next, at the
+throughput (RFC 8219 7.3.2, RFC 5481).
 
-Minimum, median and maximum of the differences between neighbours, of which both arrived, one directly after the other. The trial lasts 60 s or
-longer, every frame is stamped; it is repeated 20 times or more.
+Minimum, median and maximum of the differences between neighbours, of which both arrived, one
+directly after the other. The trial lasts 60 s or longer, every frame is stamped; it is repeated 20
+times or more.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ def stamp(trial: Trial, _conditions: Conditions) -> Trial:
 def make(plan: Plan) -> Delays:
     """How it measures. Raises PlanError where a frame's predecessor may be at another receiver."""
     if plan.config.get("engine", {}).get("queues", 1) > 1:
-        raise PlanError("a frame and the one before it may arrive on different queues: this is measured with one", option="queues")
+        raise PlanError(
+            "a frame and the one before it may arrive on different queues: this is measured with one", option="queues"
+        )
     return Delays(IPDV, plan)
 
 

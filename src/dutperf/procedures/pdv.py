@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packet delay variation: D99.9 - Dmin over the one-way delays of all frames of a trial at the throughput (RFC 8219 7.3.1).
+"""Packet delay variation: D99.9 - Dmin over the one-way delays of all frames of a trial at the
+throughput (RFC 8219 7.3.1).
 
-The trial lasts 60 s or longer, every frame is stamped; it is repeated 20 times or more. A lost frame counts as a delay of the whole trial and its
-draining. Delays are kept as a distribution whose error is below 0.0125 %, so memory does not grow with the number of frames.
+The trial lasts 60 s or longer, every frame is stamped; it is repeated 20 times or more. A lost
+frame counts as a delay of the whole trial and its draining. Delays are kept as a distribution whose
+error is below 0.0125 %, so memory does not grow with the number of frames.
 """
 
 from __future__ import annotations
@@ -22,7 +24,13 @@ def figures(counts: DirectionCounts) -> dict[str, float] | None:
     delay = counts.delay_us
     if delay is None:
         return None
-    return {"PDV": (delay.p999 - delay.min) / 1000, "Dmin": delay.min / 1000, "median": delay.p50 / 1000, "D99.9": delay.p999 / 1000, "Dmax": delay.max / 1000}
+    return {
+        "PDV": (delay.p999 - delay.min) / 1000,
+        "Dmin": delay.min / 1000,
+        "median": delay.p50 / 1000,
+        "D99.9": delay.p999 / 1000,
+        "Dmax": delay.max / 1000,
+    }
 
 
 def stamp(trial: Trial, _conditions: Conditions) -> Trial:
@@ -36,7 +44,9 @@ class PdvPoint(DelaysPoint):
     plotted: ClassVar[Mapping[str, str]] = {"PDV": "99.9th percentile of a trial's delays less the smallest"}
 
 
-PDV = Kind(name="pdv", headline="PDV", figures=figures, stamp=stamp, latencies=frozenset({"Dmin", "median", "D99.9", "Dmax"}))
+PDV = Kind(
+    name="pdv", headline="PDV", figures=figures, stamp=stamp, latencies=frozenset({"Dmin", "median", "D99.9", "Dmax"})
+)
 
 PROCEDURE = Definition(
     name=PDV.name,

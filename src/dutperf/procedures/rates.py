@@ -12,7 +12,8 @@ def given(option: str, rate: Rate | None, media_fps: int | None) -> int | None:
     """``rate``, where the media's maximum frame rate is ``media_fps`` (None: unknown).
 
     Raises:
-        PlanError: more than a trial can have, or a percentage of an unknown maximum; it names ``option``.
+        PlanError: more than a trial can have, or a percentage of an unknown maximum; it names
+            ``option``.
     """
     if rate is None:
         return None
@@ -26,7 +27,8 @@ def given(option: str, rate: Rate | None, media_fps: int | None) -> int | None:
 
 
 def highest(conditions: Conditions, media_fps: int | None) -> tuple[int | None, bool]:
-    """The highest rate to offer (None: nothing limits it), and whether it is the media's maximum, not a lower one of the user's.
+    """The highest rate to offer (None: nothing limits it), and whether it is the media's maximum,
+    not a lower one of the user's.
 
     Raises:
         PlanError: see :func:`given`; or it is beyond the rate of a burst's frames.
@@ -36,7 +38,10 @@ def highest(conditions: Conditions, media_fps: int | None) -> tuple[int | None, 
     highest_fps = media_fps if is_media else maximum_fps
     burst_fps = given("burst_rate", conditions.burst_rate, media_fps)
     if burst_fps is not None and (highest_fps is None or highest_fps > burst_fps):
-        text = f"bursts at {burst_fps:,} frames/s have no higher mean rate: give a highest rate (--max-rate) that is not above it"
+        text = (
+            f"bursts at {burst_fps:,} frames/s have no higher mean rate: give a highest rate (--max-rate) that is not"
+            " above it"
+        )
         raise PlanError(text, option="burst_rate")
     return highest_fps, is_media
 
@@ -49,7 +54,10 @@ def rate_of(conditions: Conditions, frame_size: int, media_fps: int | None) -> i
     """
     if (conditions.rate is None) == (conditions.found is None):
         what = "both a rate and an earlier result" if conditions.rate is not None else "no rate"
-        raise PlanError(f"there is {what} to measure at: give --rate, or --from with the directory of a throughput run", option="rate")
+        raise PlanError(
+            f"there is {what} to measure at: give --rate, or --from with the directory of a throughput run",
+            option="rate",
+        )
     if conditions.found is None:
         rate_fps = given("rate", conditions.rate, media_fps)
         assert rate_fps is not None

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""System recovery: how long a DUT that was overloaded goes on losing frames (RFC 2544 26.5, RFC 8219 7.6).
+"""System recovery: how long a DUT that was overloaded goes on losing frames (RFC 2544 26.5, RFC
+8219 7.6).
 
-The throughput is known before. The DUT is offered 110 % of it, or the media's maximum where that is lower, for 60 s or longer; then half of that rate. The
-recovery time is the time from the change of the rate to the last lost frame, both by the schedule: a lost frame is known by its number, and the number
-says when it was due. That is exact to a frame's interval, and to how late the sender was (in a valid trial at most 10 ms, mostly far less).
+The throughput is known before. The DUT is offered 110 % of it, or the media's maximum where that is
+lower, for 60 s or longer; then half of that rate. The recovery time is the time from the change of
+the rate to the last lost frame, both by the schedule: a lost frame is known by its number, and the
+number says when it was due. That is exact to a frame's interval, and to how late the sender was (in
+a valid trial at most 10 ms, mostly far less).
 
-A DUT that loses nothing under the overload was not overloaded, and has no recovery time. One that still loses frames in the last tenth of the reduced
-rate's time has not recovered.
+A DUT that loses nothing under the overload was not overloaded, and has no recovery time. One that
+still loses frames in the last tenth of the reduced rate's time has not recovered.
 """
 
 from __future__ import annotations
@@ -29,13 +32,18 @@ STILL_LOSING_SHARE = 0.1
 
 
 def rates(plan: Plan, frame_size: int) -> dict[str, int]:
-    """The overload (``rate_fps``), the reduced rate, and the throughput that they come from, in frames/s per direction."""
+    """The overload (``rate_fps``), the reduced rate, and the throughput that they come from, in
+    frames/s per direction."""
     media_fps = plan.maximum_fps(frame_size)
     throughput_fps = rate_of(plan.conditions, frame_size, media_fps)
     overload_fps = max(throughput_fps * OVERLOAD_PERCENT // 100, throughput_fps + 1)
     if media_fps is not None:
         overload_fps = min(overload_fps, media_fps)
-    return {"rate_fps": overload_fps, "reduced_fps": max(1, overload_fps * REDUCED_PERCENT // 100), "throughput_fps": throughput_fps}
+    return {
+        "rate_fps": overload_fps,
+        "reduced_fps": max(1, overload_fps * REDUCED_PERCENT // 100),
+        "throughput_fps": throughput_fps,
+    }
 
 
 def change_rate(trial: Trial, conditions: Conditions, rates: Rates) -> Trial:
@@ -45,9 +53,14 @@ def change_rate(trial: Trial, conditions: Conditions, rates: Rates) -> Trial:
         PlanError: the trial ends before.
     """
     if conditions.overload_s >= conditions.duration_s:
-        raise PlanError(f"the overload of {conditions.overload_s:g} s leaves nothing of a trial of {conditions.duration_s:g} s", option="overload_s")
+        raise PlanError(
+            f"the overload of {conditions.overload_s:g} s leaves nothing of a trial of {conditions.duration_s:g} s",
+            option="overload_s",
+        )
     change = RateChange(rate_fps=rates["reduced_fps"], after_ns=round(conditions.overload_s * 1e9))
-    changed: dict[str, Any] = {direction.value: stream.model_copy(update={"then": change}) for direction, stream in trial.streams().items()}
+    changed: dict[str, Any] = {
+        direction.value: stream.model_copy(update={"then": change}) for direction, stream in trial.streams().items()
+    }
     return trial.model_copy(update=changed)
 
 
@@ -57,12 +70,18 @@ def read(counts: DirectionCounts, conditions: Conditions, _rates: Rates) -> Read
     if losses is None or losses.first_s >= change_s:
         return Reading(outcome="not_caused", remark="the overload lost no frame: the DUT was not overloaded")
     if losses.last_s >= end_s - STILL_LOSING_SHARE * (end_s - change_s):
-        return Reading(outcome="not_over", remark=f"frames were still lost {end_s - losses.last_s:.3f} s before the end: the DUT did not recover")
+        return Reading(
+            outcome="not_over",
+            remark=f"frames were still lost {end_s - losses.last_s:.3f} s before the end: the DUT did not recover",
+        )
     return Reading(outcome="measured", times_s={"recovery": max(0.0, losses.last_s - change_s)})
 
 
 def _said(rates: Rates) -> str:
-    return f"from {rates['rate_fps']:,} to {rates['reduced_fps']:,} frames/s, after a throughput of {rates['throughput_fps']:,}"
+    return (
+        f"from {rates['rate_fps']:,} to {rates['reduced_fps']:,} frames/s, after a throughput of"
+        f" {rates['throughput_fps']:,}"
+    )
 
 
 class RecoveryPoint(TimesPoint):

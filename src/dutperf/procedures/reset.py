@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reset: how long a DUT forwards nothing when it is reset (RFC 2544 26.6, RFC 6201 section 4, RFC 8219 7.7).
+"""Reset: how long a DUT forwards nothing when it is reset (RFC 2544 26.6, RFC 6201 section 4, RFC
+8219 7.7).
 
-Frames of the smallest size are offered at the throughput, which is known before. During the trial the DUT is reset, by ``dut.commands.reset`` of the
-configuration. Both methods of RFC 6201 are reported, for each direction:
+Frames of the smallest size are offered at the throughput, which is known before. During the trial
+the DUT is reset, by ``dut.commands.reset`` of the configuration. Both methods of RFC 6201 are
+reported, for each direction:
 
-* ``silence`` (time stamps): from the last frame that arrived before the outage to the first one after it, the longest time between two arrivals. Exact to a
-  frame's interval and to a turn of the receiving loop, which in a valid trial is at most 10 ms, mostly some microseconds.
-* ``loss``: the trial's lost frames divided by the rate. Exact to a frame's interval, and blind to what a DUT held back and forwarded late.
+* ``silence`` (time stamps): from the last frame that arrived before the outage to the first one
+  after it, the longest time between two arrivals. Exact to a frame's interval and to a turn of the
+  receiving loop, which in a valid trial is at most 10 ms, mostly some microseconds.
+* ``loss``: the trial's lost frames divided by the rate. Exact to a frame's interval, and blind to
+  what a DUT held back and forwarded late.
 
-A silence that is no longer than a receiving loop may be away, or than a few frames' interval, is no outage. A DUT that does not forward again before the
-trial ends has no reset time. Which kind of reset it is (hardware, software, power) the command decides.
+A silence that is no longer than a receiving loop may be away, or than a few frames' interval, is no
+outage. A DUT that does not forward again before the trial ends has no reset time. Which kind of
+reset it is (hardware, software, power) the command decides.
 """
 
 from __future__ import annotations
@@ -30,7 +35,8 @@ LEAST_OUTAGE_S = 0.01
 LEAST_OUTAGE_FRAMES = 10
 """... and as many frames may be late or lost at a low rate."""
 REPORT_S = 2.0
-"""The command is started at a report of progress, about one a second; it needs to come before the trial ends."""
+"""The command is started at a report of progress, about one a second; it needs to come before the
+trial ends."""
 
 
 def rates(plan: Plan, frame_size: int) -> dict[str, int]:
@@ -48,7 +54,10 @@ def reset(plan: Plan) -> During:
     if plan.dut_reset is None:
         raise PlanError("nothing resets the DUT: the configuration has no dut.commands.reset", option="reset_after_s")
     if conditions.reset_after_s + REPORT_S > conditions.duration_s:
-        text = f"a trial of {conditions.duration_s:g} s ends less than {REPORT_S:g} s after the DUT would be reset, at {conditions.reset_after_s:g} s"
+        text = (
+            f"a trial of {conditions.duration_s:g} s ends less than {REPORT_S:g} s after the DUT would be reset, at"
+            f" {conditions.reset_after_s:g} s"
+        )
         raise PlanError(f"{text}: make the trial longer, or reset the DUT earlier", option="reset_after_s")
     return During(conditions.reset_after_s, plan.dut_reset)
 
@@ -63,11 +72,18 @@ def read(counts: DirectionCounts, conditions: Conditions, rates: Rates) -> Readi
     after_s, end_s, came = conditions.reset_after_s, conditions.duration_s, counts.arrivals
     least_s = max(LEAST_OUTAGE_S, LEAST_OUTAGE_FRAMES / rates["rate_fps"])
     if came is None or came.first_s > after_s:
-        return Reading(outcome="not_over", remark="nothing came through before the reset: the DUT was away from the beginning")
+        return Reading(
+            outcome="not_over", remark="nothing came through before the reset: the DUT was away from the beginning"
+        )
     if end_s - came.last_s > max(least_s, came.silence_s):
-        return Reading(outcome="not_over", remark=f"forwarding had not resumed when the trial ended, {end_s - came.last_s:.3f} s after the last frame")
+        return Reading(
+            outcome="not_over",
+            remark=f"forwarding had not resumed when the trial ended, {end_s - came.last_s:.3f} s after the last frame",
+        )
     if came.silence_s <= least_s:
-        return Reading(outcome="not_caused", remark=f"no silence was longer than {least_s:g} s: nothing seems to have happened")
+        return Reading(
+            outcome="not_caused", remark=f"no silence was longer than {least_s:g} s: nothing seems to have happened"
+        )
     if came.silence_to_s <= after_s:
         return Reading(outcome="not_caused", remark="the longest silence was before the reset")
     return Reading(outcome="measured", times_s={"silence": came.silence_s, "loss": counts.lost / rates["rate_fps"]})

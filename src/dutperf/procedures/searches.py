@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The searches that a procedure can use for the highest rate that passes: which one the conditions name, its bounds, what it learns from a trial."""
+"""The searches that a procedure can use for the highest rate that passes: which one the conditions
+name, its bounds, what it learns from a trial."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from dutperf.search.restart import Known
 from dutperf.setup.conditions import Conditions, Rate
 
 TYPICAL_LATER_TRIALS = 4
-"""Estimate for a binary search that begins near the value of the one before; MLRsearch begins with the whole range."""
+"""Estimate for a binary search that begins near the value of the one before; MLRsearch begins with
+the whole range."""
 ANEW = "a random place of a wide step around the value of the repetition before"
 """Where a later repetition's binary search begins, for the plan."""
 
@@ -41,7 +43,8 @@ def bounds(conditions: Conditions, media_fps: int | None) -> Bounds:
 
 
 def make(conditions: Conditions, bounds: Bounds, known: Known | None = None, seed: str = "") -> Search:
-    """The search that ``conditions`` name. ``known``: what earlier repetitions found; ``seed``: of what is random in where this one begins.
+    """The search that ``conditions`` name. ``known``: what earlier repetitions found; ``seed``: of
+    what is random in where this one begins.
 
     Raises:
         PlanError: conditions that this search cannot have.
@@ -69,20 +72,33 @@ def typical_later_trials(conditions: Conditions) -> int:
 def description(conditions: Conditions) -> dict[str, Any]:
     """What the journal's plan states about the search."""
     if conditions.search == "mlr":
-        return {"algorithm": "MLRsearch", "version": version("MLRsearch"), "goals": list(conditions.loss_goals()), "start": "none"}
+        return {
+            "algorithm": "MLRsearch",
+            "version": version("MLRsearch"),
+            "goals": list(conditions.loss_goals()),
+            "start": "none",
+        }
     return {"algorithm": "binary", "start": ANEW if conditions.repetitions != 1 else "none"}
 
 
 def question(conditions: Conditions, bounds: Bounds, rate_fps: int) -> Question:
-    """What the search wants to know of a trial at ``rate_fps``. MLRsearch learns more of a loss than whether it is tolerated."""
+    """What the search wants to know of a trial at ``rate_fps``. MLRsearch learns more of a loss
+    than whether it is tolerated."""
     if conditions.search != "binary":
         return Question()
-    return Question(tolerated_loss=conditions.loss_tolerance, resolution=min(1.0, bounds.resolution.at(rate_fps) / rate_fps))
+    return Question(
+        tolerated_loss=conditions.loss_tolerance, resolution=min(1.0, bounds.resolution.at(rate_fps) / rate_fps)
+    )
 
 
 def loss_of(result: TrialResult) -> Loss:
-    """That of the direction which lost the greater share of its frames; a procedure's loss goals apply to each direction by itself."""
-    return max((Loss(counts.lost, counts.sent) for counts in result.directions().values()), key=lambda loss: loss.ratio, default=NO_LOSS)
+    """That of the direction which lost the greater share of its frames; a procedure's loss goals
+    apply to each direction by itself."""
+    return max(
+        (Loss(counts.lost, counts.sent) for counts in result.directions().values()),
+        key=lambda loss: loss.ratio,
+        default=NO_LOSS,
+    )
 
 
 def _resolution(rate: Rate, media_fps: int | None) -> Resolution:
@@ -97,7 +113,8 @@ def _option_of(error: BoundsError) -> str:
 
 
 def _mlr() -> ModuleType:
-    """Imported where it is used: the library takes longer than everything else that a short command imports."""
+    """Imported where it is used: the library takes longer than everything else that a short command
+    imports."""
     from dutperf.search import mlr
 
     return mlr
@@ -114,4 +131,7 @@ def _check(conditions: Conditions, bounds: Bounds) -> None:
     if conditions.initial_rate is not None:
         raise PlanError("MLRsearch begins at the maximum rate", option="initial_rate")
     if bounds.maximum_fps is None:
-        raise PlanError("MLRsearch begins at the maximum rate, which is not known: set it, or media_mbps in the configuration", option="max_rate")
+        raise PlanError(
+            "MLRsearch begins at the maximum rate, which is not known: set it, or media_mbps in the configuration",
+            option="max_rate",
+        )

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Throughput: the highest rate at which the DUT forwards every frame (RFC 2544 26.1, RFC 8219 7.1).
 
-For each frame size the search is repeated. A trial passes where in each active direction no more than the tolerated share of the frames is lost
-(RFC 2544: none). The value of a repetition is the highest rate that passed in a valid trial of its own.
+For each frame size the search is repeated. A trial passes where in each active direction no more
+than the tolerated share of the frames is lost (RFC 2544: none). The value of a repetition is the
+highest rate that passed in a valid trial of its own.
 
-A repetition begins its search around the value of the one before, which saves most of its trials, at a place that is random and with a step that is wider
-than the values scatter: so it finds what a search of the whole range would have found, independent of the one before (:mod:`dutperf.search.restart`).
-It has to see a rate pass and a higher one fail itself (RFC 2544 26.1 leaves it to the tester how the rate is found).
+A repetition begins its search around the value of the one before, which saves most of its trials,
+at a place that is random and with a step that is wider than the values scatter: so it finds what a
+search of the whole range would have found, independent of the one before
+(:mod:`dutperf.search.restart`). It has to see a rate pass and a higher one fail itself (RFC 2544
+26.1 leaves it to the tester how the rate is found).
 
-A value's error is its distance from the lowest rate that failed, at most the resolution (with MLRsearch a share of the rate), and a fifth of that where the
-tester was disturbed (:mod:`dutperf.tester.validity`). A trial also takes what fits into the DUT's buffer: b frames of it make the value of trials of T seconds
-b / T frames/s higher than what the DUT could forward for ever.
+A value's error is its distance from the lowest rate that failed, at most the resolution (with
+MLRsearch a share of the rate), and a fifth of that where the tester was disturbed
+(:mod:`dutperf.tester.validity`). A trial also takes what fits into the DUT's buffer: b frames of it
+make the value of trials of T seconds b / T frames/s higher than what the DUT could forward for
+ever.
 """
 
 from __future__ import annotations
@@ -86,19 +91,27 @@ class Throughput:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._conditions = plan.conditions
-        self._bounds = {size: searches.bounds(plan.conditions, plan.maximum_fps(size)) for size in plan.conditions.frame_sizes}
+        self._bounds = {
+            size: searches.bounds(plan.conditions, plan.maximum_fps(size)) for size in plan.conditions.frame_sizes
+        }
         for limits in self._bounds.values():
             searches.make(self._conditions, limits)  # what cannot be is said before anything is sent
         self._trials_of_later_searches: list[int] = []
 
     def description(self) -> dict[str, Any]:
         """See :meth:`dutperf.procedures.bench.Procedure.description`."""
-        return {"search": searches.description(self._conditions), "frames": [self._frame(size) for size in self._bounds]}
+        return {
+            "search": searches.description(self._conditions),
+            "frames": [self._frame(size) for size in self._bounds],
+        }
 
     def run(self, bench: Bench) -> str | None:
-        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT forwards nothing."""
+        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT
+        forwards nothing."""
         for index, (size, limits) in enumerate(self._bounds.items()):
-            message = self._measure(bench, _Point(size, limits, self._conditions.frame_timeout_ms), len(self._bounds) - index - 1)
+            message = self._measure(
+                bench, _Point(size, limits, self._conditions.frame_timeout_ms), len(self._bounds) - index - 1
+            )
             if message is not None:
                 return message
         return None
@@ -125,7 +138,9 @@ class Throughput:
     def _search(self, bench: Bench, point: _Point, search: Search, sizes_left: int) -> None:
         while (rate_fps := search.next_fps()) is not None:
             asked = {"question": searches.question(self._conditions, point.bounds, rate_fps)}
-            result = bench.measure(rate_fps, self._place(point, search, sizes_left), methodcaller("model_copy", update=asked))
+            result = bench.measure(
+                rate_fps, self._place(point, search, sizes_left), methodcaller("model_copy", update=asked)
+            )
             outcome = outcome_of(result, self._conditions)
             if outcome is not Outcome.PASSED or rate_fps not in point.results:
                 point.results[rate_fps] = result
@@ -147,12 +162,23 @@ class Throughput:
 
     def _later_trials(self, repetitions_left: int, sizes_left: int) -> int:
         """Estimate of the trials of all searches after the running one."""
-        later = fmean(self._trials_of_later_searches) if self._trials_of_later_searches else searches.typical_later_trials(self._conditions)
-        return round(later * repetitions_left + sizes_left * (TYPICAL_TRIALS + later * (repetition.next_look(self._conditions.repetitions, 0) - 1)))
+        later = (
+            fmean(self._trials_of_later_searches)
+            if self._trials_of_later_searches
+            else searches.typical_later_trials(self._conditions)
+        )
+        return round(
+            later * repetitions_left
+            + sizes_left * (TYPICAL_TRIALS + later * (repetition.next_look(self._conditions.repetitions, 0) - 1))
+        )
 
     def _frame(self, frame_size: int) -> dict[str, Any]:
         limits = self._bounds[frame_size]
-        resolution = {"resolution_fps": limits.resolution.fps} if limits.resolution.fps else {"resolution_percent": limits.resolution.share * 100}
+        resolution = (
+            {"resolution_fps": limits.resolution.fps}
+            if limits.resolution.fps
+            else {"resolution_percent": limits.resolution.share * 100}
+        )
         return {
             **frame_limits(self._plan, frame_size, limits.first_fps),
             "minimum_fps": searches.lowest_fps(self._conditions, limits),
@@ -163,8 +189,12 @@ class Throughput:
 
 
 def _ended(found: Found, point: _Point) -> dict[str, Any]:
-    """The members of a ``search`` event; with loss goals, the first one's and then ``goals``, those of each."""
-    goals = [{"loss_ratio": goal.loss_ratio, "conditional_fps": goal.conditional_fps, **_finding(goal.found, point)} for goal in found.goals]
+    """The members of a ``search`` event; with loss goals, the first one's and then ``goals``, those
+    of each."""
+    goals = [
+        {"loss_ratio": goal.loss_ratio, "conditional_fps": goal.conditional_fps, **_finding(goal.found, point)}
+        for goal in found.goals
+    ]
     where = {"frame_size": point.frame_size, "repetition": point.repetition}
     return {**where, "silent": found.silent, **_finding(found, point), **({"goals": goals} if goals else {})}
 
@@ -195,7 +225,11 @@ def _explanation(found: Found, point: _Point) -> str:
     above_fps = found.above_fps
     if above_fps is None:
         highest = f"{point.bounds.highest_fps:,} frames/s"
-        return f"the media's maximum of {highest} passed" if found.limited_by is LimitedBy.MEDIA else f"the maximum rate of the search, {highest}, passed"
+        return (
+            f"the media's maximum of {highest} passed"
+            if found.limited_by is LimitedBy.MEDIA
+            else f"the maximum rate of the search, {highest}, passed"
+        )
     result = point.results[above_fps]
     if found.silent:
         return evidence.silence(result)
@@ -219,7 +253,11 @@ class Above(Value):
 
     def sentence(self) -> str:
         """When and where frames were lost; empty where none was."""
-        told = [f"{name} lost {one.sentence()}" for name, one in (("forward", self.forward), ("reverse", self.reverse)) if one is not None and one.sentence()]
+        told = [
+            f"{name} lost {one.sentence()}"
+            for name, one in (("forward", self.forward), ("reverse", self.reverse))
+            if one is not None and one.sentence()
+        ]
         return f"what happened just above it, at {self.rate_fps:,} frames/s: {'. '.join(told)}" if told else ""
 
 
@@ -252,7 +290,8 @@ class ThroughputPoint(points.LimitedPoint):
     """Loads that passed above one that failed, or the other way round, over all repetitions."""
     repetitions: Repetitions
     goals: tuple[Goal, ...]
-    """Where the search had loss goals: each one's figures; ``throughput_fps`` and the like are the first one's."""
+    """Where the search had loss goals: each one's figures; ``throughput_fps`` and the like are the
+    first one's."""
     trials: Trials
 
     @property
@@ -269,12 +308,27 @@ class ThroughputPoint(points.LimitedPoint):
         """See :class:`dutperf.results.points.Point`."""
         figures = self.throughput_fps
         dispersion = "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %"
-        return [(*(cell(rate, ",.0f") for rate in (figures.median, figures.p1, figures.p99)), dispersion, self.limited_by or "-")]
+        return [
+            (
+                *(cell(rate, ",.0f") for rate in (figures.median, figures.p1, figures.p99)),
+                dispersion,
+                self.limited_by or "-",
+            )
+        ]
 
     def remarks(self) -> Iterator[str]:
-        """What happened above it, how sure the median is, what was found for each loss goal, and where the DUT contradicted itself."""
+        """What happened above it, how sure the median is, what was found for each loss goal, and
+        where the DUT contradicted itself."""
         above = "" if self.above is None else self.above.sentence()
-        yield from (f": {text}" for text in (above, self.repetitions.certainty(self.throughput_fps), inconsistency.sentence(self.inconsistent)) if text)
+        yield from (
+            f": {text}"
+            for text in (
+                above,
+                self.repetitions.certainty(self.throughput_fps),
+                inconsistency.sentence(self.inconsistent),
+            )
+            if text
+        )
         for goal in self.goals:
             figures, of = goal.throughput_fps, f", at most {goal.loss_ratio * 100:g} % lost: "
             median = "no throughput" if figures.median is None else f"{figures.median:,.0f} frames/s{figures.within()}"
@@ -290,10 +344,18 @@ class ThroughputPoint(points.LimitedPoint):
 
     @classmethod
     def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """The rates over the frame size with the media's theoretical line (RFC 2544 26.1), and each repetition's value."""
+        """The rates over the frame size with the media's theoretical line (RFC 2544 26.1), and each
+        repetition's value."""
         theory = charts.theoretical(frames)
-        beyond = [(float(point.frame_size), point.throughput_fps.median or 0.0) for point in points if point.limited_by_tester]
-        doubtful = Curve("limited by the tester, not the DUT", tuple(size for size, _ in beyond), tuple(fps for _, fps in beyond), kind="rings")
+        beyond = [
+            (float(point.frame_size), point.throughput_fps.median or 0.0) for point in points if point.limited_by_tester
+        ]
+        doubtful = Curve(
+            "limited by the tester, not the DUT",
+            tuple(size for size, _ in beyond),
+            tuple(fps for _, fps in beyond),
+            kind="rings",
+        )
         curves = (*_curves(points), *([doubtful] if doubtful.x else []), *([theory] if theory else []))
         scale = charts.scale_of(y for curve in curves for y in curve.y)
         over_sizes = Chart(
@@ -302,20 +364,34 @@ class ThroughputPoint(points.LimitedPoint):
             x_label="frame size, bytes",
             y_label="throughput, frames/s per direction",
             curves=curves,
-            caption=charts.bars() + ("" if theory else " The media's theoretical maximum is not known (virtual links have none)."),
+            caption=charts.bars()
+            + ("" if theory else " The media's theoretical maximum is not known (virtual links have none)."),
             x_scale="octaves",
             y_scale=scale,
             y_range=(0 if scale == "linear" else None, None),
         )
-        return (over_sizes, charts.repetitions("Throughput", over_sizes.y_label, [(point.frame_size, point.throughput_fps.values) for point in points]))
+        return (
+            over_sizes,
+            charts.repetitions(
+                "Throughput", over_sizes.y_label, [(point.frame_size, point.throughput_fps.values) for point in points]
+            ),
+        )
 
 
 def _curves(points: Sequence[ThroughputPoint]) -> list[Curve]:
     """One for each loss goal; without goals, one."""
-    goals = [[(point.frame_size, f"at most {goal.loss_ratio * 100:g} % lost", goal.throughput_fps) for goal in point.goals] for point in points]
-    found = [one for each in goals for one in each] or [(point.frame_size, "measured", point.throughput_fps) for point in points]
+    goals = [
+        [(point.frame_size, f"at most {goal.loss_ratio * 100:g} % lost", goal.throughput_fps) for goal in point.goals]
+        for point in points
+    ]
+    found = [one for each in goals for one in each] or [
+        (point.frame_size, "measured", point.throughput_fps) for point in points
+    ]
     labels = dict.fromkeys(label for _, label, _ in found)
-    return [charts.with_bars(label, [(size, (of.median, of.p1, of.p99)) for size, named, of in found if named == label]) for label in labels]
+    return [
+        charts.with_bars(label, [(size, (of.median, of.p1, of.p99)) for size, named, of in found if named == label])
+        for label in labels
+    ]
 
 
 def point(recorded: Recorded) -> ThroughputPoint:
@@ -341,13 +417,17 @@ def point(recorded: Recorded) -> ThroughputPoint:
 
 def _statistics(found: list[Event], member: str, rule: Rule) -> Statistics:
     values = tuple(search[member] for search in found)
-    if not values or any(search["silent"] for search in found):  # a DUT that has died has no throughput, whatever it did before
+    if not values or any(
+        search["silent"] for search in found
+    ):  # a DUT that has died has no throughput, whatever it did before
         return without_number(values)
     return statistics(values, rule)
 
 
 def _repetitions(found: list[Event], rule: Rule) -> Repetitions:
-    series = [[one["value_fps"] for one in goal] for goal in _goals(found)] or [[search["value_fps"] for search in found]]
+    series = [[one["value_fps"] for one in goal] for goal in _goals(found)] or [
+        [search["value_fps"] for search in found]
+    ]
     alive = not any(search["silent"] for search in found)
     return Repetitions(finished=len(found), stopped=repetition.stopped(rule, *series) if alive else None)
 
@@ -355,7 +435,8 @@ def _repetitions(found: list[Event], rule: Rule) -> Repetitions:
 def _goals(found: list[Event]) -> list[list[Event]]:
     """The findings of all repetitions for each loss goal, in the form of ``search`` events."""
     return [
-        [{**search, **goal} for search, goal in zip(found, goals, strict=True)] for goals in zip(*(search.get("goals", []) for search in found), strict=True)
+        [{**search, **goal} for search, goal in zip(found, goals, strict=True)]
+        for goals in zip(*(search.get("goals", []) for search in found), strict=True)
     ]
 
 
@@ -378,12 +459,14 @@ def _inconsistent(found: list[Event]) -> tuple[Contradiction, ...]:
 
 
 def _above(searches: list[Event], results: list[Event]) -> Above | None:
-    """The lowest of the failed trials that stand right above a repetition's value; of several at that rate, the one that lost most."""
+    """The lowest of the failed trials that stand right above a repetition's value; of several at
+    that rate, the one that lost most."""
     wanted = {(search["repetition"], search["above_fps"]) for search in searches}
     failed = [
         (event["rate_fps"], result)
         for event in results
-        if (event["repetition"], event["rate_fps"]) in wanted and (result := journal.recorded_result(event["result"])).verdict is Verdict.VALID
+        if (event["repetition"], event["rate_fps"]) in wanted
+        and (result := journal.recorded_result(event["result"])).verdict is Verdict.VALID
     ]
     if not failed:
         return None
@@ -393,8 +476,20 @@ def _above(searches: list[Event], results: list[Event]) -> Above | None:
 
 PROCEDURE = Definition(
     name="throughput",
-    summary="Search for the highest rate at which the DUT loses nothing (RFC 2544 26.1), and say why the number can be believed.",
-    options=("repetitions", "frame_timeout_ms", "search", "goals", "min_rate", "max_rate", "initial_rate", "resolution"),
+    summary=(
+        "Search for the highest rate at which the DUT loses nothing (RFC 2544 26.1), and say why the number can be"
+        " believed."
+    ),
+    options=(
+        "repetitions",
+        "frame_timeout_ms",
+        "search",
+        "goals",
+        "min_rate",
+        "max_rate",
+        "initial_rate",
+        "resolution",
+    ),
     make=Throughput,
     point=point,
 )

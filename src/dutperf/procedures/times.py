@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What recovery and reset share: each repetition is one valid trial in which something happens to the DUT, and each direction shows how long it took.
+"""What recovery and reset share: each repetition is one valid trial in which something happens to
+the DUT, and each direction shows how long it took.
 
-A direction that shows no time says why: nothing happened (``not_caused``), or it was not over when the trial ended (``not_over``). One repetition that was
-not over takes the figures away: without it they would flatter the DUT. Those in which nothing happened are left out, and said.
+A direction that shows no time says why: nothing happened (``not_caused``), or it was not over when
+the trial ended (``not_over``). One repetition that was not over takes the figures away: without it
+they would flatter the DUT. Those in which nothing happened are left out, and said.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from dutperf.setup.conditions import Conditions
 from dutperf.statistics.stopping import Stopped
 
 Rates = Mapping[str, int]
-"""A frame size's rates by name, in frames/s per direction; ``rate_fps`` is the one that trials begin with."""
+"""A frame size's rates by name, in frames/s per direction; ``rate_fps`` is the one that trials
+begin with."""
 
 
 class Reading(Value):
@@ -78,12 +81,15 @@ class TimesProcedure:
         return {"search": {"algorithm": "none"}, "frames": frames}
 
     def run(self, bench: Bench) -> str | None:
-        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT forwards nothing."""
+        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT
+        forwards nothing."""
         for sizes_done, size in enumerate(self._rates):
             events, later = list[Event](), (len(self._rates) - sizes_done - 1) * self._repetitions
             while _stopped(events, self._repetitions) is None:
                 left = self._repetitions - len(events) + later
-                place = Place(size, len(events) + 1, self._repetitions, lower_fps=None, upper_fps=None, trials_left=left)
+                place = Place(
+                    size, len(events) + 1, self._repetitions, lower_fps=None, upper_fps=None, trials_left=left
+                )
                 events.append(self._measure(bench, place))
                 bench.record(self._kind.name, **events[-1])
                 if events[-1]["silent"]:
@@ -93,7 +99,9 @@ class TimesProcedure:
     def _measure(self, bench: Bench, place: Place) -> Event:
         """The members of a repetition's event."""
         rates, conditions = self._rates[place.frame_size], self._plan.conditions
-        result = bench.measure(rates["rate_fps"], place, lambda trial: self._kind.amend(trial, conditions, rates), self._during)
+        result = bench.measure(
+            rates["rate_fps"], place, lambda trial: self._kind.amend(trial, conditions, rates), self._during
+        )
         valid = result.verdict is Verdict.VALID
         silence = evidence.silence(result) if valid and evidence.silent_directions(result) else None
         usable = result.directions() if valid and silence is None else {}
@@ -103,15 +111,21 @@ class TimesProcedure:
             "valid": valid,
             "silent": silence is not None,
             "message": silence or (evidence.losses(result) if valid else evidence.invalidity(result)),
-            "readings": {direction.value: self._kind.read(counts, conditions, rates).model_dump(mode="json") for direction, counts in usable.items()},
+            "readings": {
+                direction.value: self._kind.read(counts, conditions, rates).model_dump(mode="json")
+                for direction, counts in usable.items()
+            },
         }
 
 
 def _stopped(events: Sequence[Event], repetitions: int) -> Stopped | None:
-    """Why no further repetition is needed; None where one is. One that is not valid takes all figures away, and so does one that was not over anywhere."""
+    """Why no further repetition is needed; None where one is. One that is not valid takes all
+    figures away, and so does one that was not over anywhere."""
     if any(not event["valid"] for event in events):
         return Stopped.VOID
-    voided = {name for event in events for name, reading in event["readings"].items() if reading["outcome"] == "not_over"}
+    voided = {
+        name for event in events for name, reading in event["readings"].items() if reading["outcome"] == "not_over"
+    }
     if events and voided >= set(events[0]["readings"]):
         return Stopped.VOID
     return Stopped.NUMBER if len(events) >= repetitions else None
@@ -158,8 +172,14 @@ class TimesPoint(points.DirectionsPoint[Times]):
         """The times over the frame size."""
         del frames
         names = dict.fromkeys(name for point in points for name in point.named())
-        over = {name: [(float(point.frame_size), times) for point in points if (times := point.named().get(name))] for name in names}
-        curves = [charts.with_bars(name, [(size, (times.median, times.p1, times.p99)) for size, times in each]) for name, each in over.items()]
+        over = {
+            name: [(float(point.frame_size), times) for point in points if (times := point.named().get(name))]
+            for name in names
+        }
+        curves = [
+            charts.with_bars(name, [(size, (times.median, times.p1, times.p99)) for size, times in each])
+            for name, each in over.items()
+        ]
         what, _, meaning = cls.title.partition(", s: ")
         over_sizes = Chart(
             name="",
@@ -182,7 +202,11 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
         rule = fixed_repetitions(recorded.conditions)
         beyond = any(not event["valid"] for event in events)
         readings = {direction.value: _readings(events, direction) for direction in recorded.conditions.active()}
-        rates = {name: recorded.frame[name] for name in recorded.frame if name.endswith("_fps") and name != "media_maximum_fps"}
+        rates = {
+            name: recorded.frame[name]
+            for name in recorded.frame
+            if name.endswith("_fps") and name != "media_maximum_fps"
+        }
         return point(
             frame_size=recorded.frame["frame_size"],
             frame_size_ipv4=recorded.frame["frame_size_ipv4"],
@@ -192,18 +216,28 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
             limited_by=LimitedBy.TESTER if beyond else None,
             repetitions=len(events),
             trials=points.trials(recorded.of("result")),
-            message=f"{kind.said(rates)}: {_message(events, readings)}{recorded.shortfall(len(events), _stopped(events, rule))}",
+            message=(
+                f"{kind.said(rates)}:"
+                f" {_message(events, readings)}{recorded.shortfall(len(events), _stopped(events, rule))}"
+            ),
         )
 
     return build
 
 
 def _readings(events: Sequence[dict[str, Any]], direction: Direction) -> list[Reading]:
-    return [Reading.model_validate(event["readings"][direction.value]) for event in events if direction.value in event["readings"]]
+    return [
+        Reading.model_validate(event["readings"][direction.value])
+        for event in events
+        if direction.value in event["readings"]
+    ]
 
 
 def _outcomes(readings: Sequence[Reading]) -> dict[str, int]:
-    return {outcome: sum(reading.outcome == outcome for reading in readings) for outcome in ("measured", "not_caused", "not_over")}
+    return {
+        outcome: sum(reading.outcome == outcome for reading in readings)
+        for outcome in ("measured", "not_caused", "not_over")
+    }
 
 
 def _times(readings: Sequence[Reading]) -> dict[str, Times] | None:
@@ -211,11 +245,14 @@ def _times(readings: Sequence[Reading]) -> dict[str, Times] | None:
     if not measured or any(reading.outcome == "not_over" for reading in readings):
         return None
     by_name = {name: [times[name] for times in measured] for name in measured[0]}
-    return {name: Times(**percentiles(values), mean=fmean(values), values=tuple(values)) for name, values in by_name.items()}
+    return {
+        name: Times(**percentiles(values), mean=fmean(values), values=tuple(values)) for name, values in by_name.items()
+    }
 
 
 def _message(events: Sequence[dict[str, Any]], readings: Mapping[str, list[Reading]]) -> str:
-    """What speaks against the figures: repetitions without a result, else directions without a time, else nothing."""
+    """What speaks against the figures: repetitions without a result, else directions without a
+    time, else nothing."""
     without = [event["message"] for event in events if event["silent"] or not event["valid"]]
     if without or not events:
         return str(without[-1]) if without else "not measured"

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws charts with matplotlib: one code path for the report's SVG, and for SVG, PDF and PNG in papers and talks.
+"""Draws charts with matplotlib: one code path for the report's SVG, and for SVG, PDF and PNG in
+papers and talks.
 
-Curves differ in colour (Okabe and Ito's, which colour-blind people can tell apart), in marker and in dashes, so a copy in grey can be read as well.
-matplotlib is imported when something is drawn: who measures does not wait for it.
+Curves differ in colour (Okabe and Ito's, which colour-blind people can tell apart), in marker and
+in dashes, so a copy in grey can be read as well. matplotlib is imported when something is drawn:
+who measures does not wait for it.
 """
 
 from __future__ import annotations
@@ -58,12 +60,14 @@ _STYLE: dict[Any, Any] = {
 
 
 def write(chart: Chart, form: Format) -> bytes:
-    """The chart as a file for a paper: fonts are embedded, the background is white, and there is no title."""
+    """The chart as a file for a paper: fonts are embedded, the background is white, and there is no
+    title."""
     return _save(chart, form, {"svg.fonttype": "path"}, {"facecolor": "white", "dpi": 200})
 
 
 def embedded(chart: Chart, prefix: str) -> str:
-    """The chart as an SVG element of a page, which gives the colours: ``currentColor`` and the properties ``--grid`` and ``--series-N`` (from 0).
+    """The chart as an SVG element of a page, which gives the colours: ``currentColor`` and the
+    properties ``--grid`` and ``--series-N`` (from 0).
 
     ``prefix`` has to be another one for each element of the page: identifiers in it begin with it.
     """
@@ -71,8 +75,14 @@ def embedded(chart: Chart, prefix: str) -> str:
     element = drawn[drawn.index("<svg") :]
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
     element = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", element)
-    element = re.sub(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', r'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" \1>', element)
-    themed = {INK: "currentColor", GRID: "var(--grid)"} | {colour: f"var(--series-{number})" for number, colour in enumerate(COLOURS)}
+    element = re.sub(
+        r'<svg [^>]*?(viewBox="[^"]*")[^>]*>',
+        r'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" \1>',
+        element,
+    )
+    themed = {INK: "currentColor", GRID: "var(--grid)"} | {
+        colour: f"var(--series-{number})" for number, colour in enumerate(COLOURS)
+    }
     for colour, name in themed.items():
         element = element.replace(colour, name)
     return element
@@ -129,7 +139,7 @@ def _ends(found: tuple[float, float], wanted: tuple[float | None, float | None])
     return found[0] if low is None else low, found[1] if high is None else high
 
 
-# --- curves ----------------------------------------------------------------------------------------------------------------------------------
+# --- curves ---------------------------------------------------------------------------------------
 
 
 def _line(axes: Axes, curve: Curve, number: int) -> None:
@@ -138,18 +148,50 @@ def _line(axes: Axes, curve: Curve, number: int) -> None:
     below = [y - low for y, (low, _) in zip(curve.y, curve.bars, strict=False)]
     above = [high - y for y, (_, high) in zip(curve.y, curve.bars, strict=False)]
     bars = [below, above] if curve.bars else None
-    colour, marker, dashes = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)], DASHES[number % len(DASHES)]
-    axes.errorbar(curve.x, curve.y, yerr=bars, capsize=3, elinewidth=1, color=colour, marker=marker, linestyle=dashes, label=curve.label, clip_on=False)
+    colour, marker, dashes = (
+        COLOURS[number % len(COLOURS)],
+        MARKERS[number % len(MARKERS)],
+        DASHES[number % len(DASHES)],
+    )
+    axes.errorbar(
+        curve.x,
+        curve.y,
+        yerr=bars,
+        capsize=3,
+        elinewidth=1,
+        color=colour,
+        marker=marker,
+        linestyle=dashes,
+        label=curve.label,
+        clip_on=False,
+    )
 
 
 def _dots(axes: Axes, curve: Curve, number: int) -> None:
     if curve.x:
         marker = ("o", "x", "^", "D")[number % 4]
-        axes.plot(curve.x, curve.y, linestyle="none", marker=marker, color=COLOURS[number % len(COLOURS)], label=curve.label, markersize=4)
+        axes.plot(
+            curve.x,
+            curve.y,
+            linestyle="none",
+            marker=marker,
+            color=COLOURS[number % len(COLOURS)],
+            label=curve.label,
+            markersize=4,
+        )
 
 
 def _rings(axes: Axes, curve: Curve, _number: int) -> None:
-    axes.plot(curve.x, curve.y, linestyle="none", marker="o", markersize=12, markerfacecolor="none", markeredgecolor=INK, label=curve.label)
+    axes.plot(
+        curve.x,
+        curve.y,
+        linestyle="none",
+        marker="o",
+        markersize=12,
+        markerfacecolor="none",
+        markeredgecolor=INK,
+        label=curve.label,
+    )
 
 
 def _path(axes: Axes, curve: Curve, _number: int) -> None:
@@ -158,12 +200,32 @@ def _path(axes: Axes, curve: Curve, _number: int) -> None:
 
 def _bundle(axes: Axes, curve: Curve, number: int) -> None:
     named = curve.label in axes.get_legend_handles_labels()[1]
-    style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)], "linestyle": DASHES[number % len(DASHES)]}
-    axes.plot(curve.x, curve.y, linewidth=0.9, markersize=2.5, markevery=max(1, len(curve.x) // 6), label=None if named else curve.label, **style)
+    style = {
+        "color": COLOURS[number % len(COLOURS)],
+        "marker": MARKERS[number % len(MARKERS)],
+        "linestyle": DASHES[number % len(DASHES)],
+    }
+    axes.plot(
+        curve.x,
+        curve.y,
+        linewidth=0.9,
+        markersize=2.5,
+        markevery=max(1, len(curve.x) // 6),
+        label=None if named else curve.label,
+        **style,
+    )
 
 
 def _steps(axes: Axes, curve: Curve, number: int) -> None:
-    axes.step(curve.x, curve.y, where="pre", linewidth=1.2, color=COLOURS[number % len(COLOURS)], linestyle=DASHES[number % len(DASHES)], label=curve.label)
+    axes.step(
+        curve.x,
+        curve.y,
+        where="pre",
+        linewidth=1.2,
+        color=COLOURS[number % len(COLOURS)],
+        linestyle=DASHES[number % len(DASHES)],
+        label=curve.label,
+    )
 
 
 def _reference(axes: Axes, curve: Curve, _number: int) -> None:
@@ -182,7 +244,7 @@ _PLOT: dict[str, Callable[[Axes, Curve, int], None]] = {
     "reference": _reference,
 }
 
-# --- axes ------------------------------------------------------------------------------------------------------------------------------------
+# --- axes -----------------------------------------------------------------------------------------
 
 
 def _scale(axes: Axes, chart: Chart) -> None:
@@ -203,14 +265,17 @@ def _scale(axes: Axes, chart: Chart) -> None:
 
 
 def _numbers(axis: Axis, scale: str, values: list[float]) -> None:
-    """Plain numbers, large ones with k and M; on a logarithmic axis 1, 2, 5, 10, over many decades only the powers of 10."""
+    """Plain numbers, large ones with k and M; on a logarithmic axis 1, 2, 5, 10, over many decades
+    only the powers of 10."""
     from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullLocator
 
     if scale == "log":
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if max(values) / min(values) < MANY else (1.0,)))
         axis.set_minor_locator(NullLocator())
     if scale in ("log", "linear"):
-        axis.set_major_formatter(EngFormatter() if max(values, default=0) >= LARGE else FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        axis.set_major_formatter(
+            EngFormatter() if max(values, default=0) >= LARGE else FuncFormatter(lambda value, _: f"{value:,.10g}")
+        )
 
 
 def _octaves(axes: Axes, values: list[float]) -> None:
@@ -237,7 +302,9 @@ def _nines(axes: Axes) -> None:
     from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
     shares, places = [share for share, _ in NINES], list(range(len(NINES)))
-    axes.set_yscale("function", functions=(lambda y: np.interp(y, shares, places), lambda place: np.interp(place, places, shares)))
+    axes.set_yscale(
+        "function", functions=(lambda y: np.interp(y, shares, places), lambda place: np.interp(place, places, shares))
+    )
     axes.yaxis.set_major_locator(FixedLocator(shares))
     axes.yaxis.set_major_formatter(FixedFormatter([name for _, name in NINES]))
     axes.yaxis.set_minor_locator(NullLocator())

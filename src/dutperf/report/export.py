@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a summary as files: CSV and Parquet with every figure for programs, LaTeX and Markdown as a person reads them.
+"""The tables of a summary as files: CSV and Parquet with every figure for programs, LaTeX and
+Markdown as a person reads them.
 
 Libraries are imported where they are needed: who measures does not wait for them.
 """
@@ -66,7 +67,8 @@ def _csv_cell(value: Any) -> Any:
 
 
 def arrow(records: Sequence[Record]) -> pyarrow.Table:
-    """The records as a table in memory, each column with one type, for Parquet and for the frames of other libraries."""
+    """The records as a table in memory, each column with one type, for Parquet and for the frames
+    of other libraries."""
     import pyarrow
 
     return pyarrow.Table.from_pylist([_typed_record(record) for record in records])
@@ -83,16 +85,22 @@ def _parquet(records: Sequence[Record]) -> bytes:
 
 def _typed_record(record: Record) -> Record:
     """A column has one type: figures in a list are floating-point numbers."""
-    return {name: [None if entry is None else float(entry) for entry in value] if _is_figures(value) else value for name, value in record.items()}
+    return {
+        name: [None if entry is None else float(entry) for entry in value] if _is_figures(value) else value
+        for name, value in record.items()
+    }
 
 
 def _is_figures(value: Any) -> bool:
-    return isinstance(value, list) and all(entry is None or (isinstance(entry, int | float) and not isinstance(entry, bool)) for entry in value)
+    return isinstance(value, list) and all(
+        entry is None or (isinstance(entry, int | float) and not isinstance(entry, bool)) for entry in value
+    )
 
 
 def _latex(table: Table) -> str:
     """For the package booktabs."""
-    return f"\\begin{{table}}\n\\centering\n\\caption{{{_latex_text(table.title)}}}\n{_tabulated(table, 'latex_booktabs')}\n\\end{{table}}\n"
+    caption = f"\\caption{{{_latex_text(table.title)}}}"
+    return f"\\begin{{table}}\n\\centering\n{caption}\n{_tabulated(table, 'latex_booktabs')}\n\\end{{table}}\n"
 
 
 def _latex_text(text: str) -> str:

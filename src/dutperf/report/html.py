@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``report.html``: one file that opens offline, made from summaries and journals alone.
 
-What was measured, the results and what they deviate from, the plots, the conditions (RFC 2544 26.1: text that accompanies the graphs), every trial.
-The plots are SVG in the page, so they follow its colours and can be searched; there is no script. The page is ``templates/report.html.j2``.
+What was measured, the results and what they deviate from, the plots, the conditions (RFC 2544 26.1:
+text that accompanies the graphs), every trial. The plots are SVG in the page, so they follow its
+colours and can be searched; there is no script. The page is ``templates/report.html.j2``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def page(measured: Sequence[Measured]) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     templates = FileSystemLoader(Path(__file__).parent / "templates")
-    environment = Environment(loader=templates, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=templates, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     known = [one for one in measured if one.summary is not None]
     plan = known[0].events[0] if known else {}
     return environment.get_template("report.html.j2").render(
@@ -47,7 +50,7 @@ def page(measured: Sequence[Measured]) -> str:
     )
 
 
-# --- what was measured -----------------------------------------------------------------------------------------------------------------------
+# --- what was measured ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -66,24 +69,40 @@ def _setup(plan: Mapping[str, Any]) -> dict[str, Any] | None:
     config = plan.get("config", {})
     if not all(isinstance(config.get(side), Mapping) for side in ("left", "right")):
         return None
-    return {"left": _box("left", config), "right": _box("right", config), "arrow": _ARROWS[plan["conditions"]["directions"]], "dut": _dut(plan, config)}
+    return {
+        "left": _box("left", config),
+        "right": _box("right", config),
+        "arrow": _ARROWS[plan["conditions"]["directions"]],
+        "dut": _dut(plan, config),
+    }
 
 
 def _box(side: str, config: Mapping[str, Any]) -> Box:
     port = config[side]
-    known = [("port", port.get("port")), ("IPv4", port.get("ipv4")), ("IPv6", port.get("ipv6")), ("the other side sees", port.get("seen_as"))]
+    known = [
+        ("port", port.get("port")),
+        ("IPv4", port.get("ipv4")),
+        ("IPv6", port.get("ipv6")),
+        ("the other side sees", port.get("seen_as")),
+    ]
     gateways = tuple(str(port[name]) for name in ("gateway6", "gateway4") if port.get(name))
-    return Box(side, tuple((name, str(value)) for name, value in known if value), f"IPv{port.get('version', '?')}", gateways)
+    return Box(
+        side, tuple((name, str(value)) for name, value in known if value), f"IPv{port.get('version', '?')}", gateways
+    )
 
 
 def _dut(plan: Mapping[str, Any], config: Mapping[str, Any]) -> list[tuple[str, str]]:
-    identity = [(str(name), labels.text(value)) for name, value in environments.flat(plan["dut"]) if name not in ("name", "version")]
+    identity = [
+        (str(name), labels.text(value))
+        for name, value in environments.flat(plan["dut"])
+        if name not in ("name", "version")
+    ]
     media = [("media", f"{config['media_mbps']:,} Mbit/s")] if config.get("media_mbps") else []
     versions = {config[side].get("version") for side in ("left", "right")}
     return [("task", "translates between IPv4 and IPv6" if len(versions) > 1 else "forwards"), *identity, *media]
 
 
-# --- a measurement ---------------------------------------------------------------------------------------------------------------------------
+# --- a measurement --------------------------------------------------------------------------------
 
 
 def _part(one: Measured) -> dict[str, Any]:
@@ -111,9 +130,21 @@ def _plot(name: str, chart: Chart) -> dict[str, str]:
 
 def _trials(done: Sequence[Done]) -> dict[str, Any]:
     """Every trial in a row: where, how it ended, and each direction's counts."""
-    directions = [direction for direction in ("forward", "reverse") if any(getattr(one.result, direction) is not None for one in done)]
+    directions = [
+        direction
+        for direction in ("forward", "reverse")
+        if any(getattr(one.result, direction) is not None for one in done)
+    ]
     columns = ("sent", "lost", "lost, %", "late p99.9, µs", "latest, µs")
-    heads = ("trial", "frame size", "repetition", "attempt", "frames/s", *(f"{direction} {name}" for direction in directions for name in columns), "verdict by")
+    heads = (
+        "trial",
+        "frame size",
+        "repetition",
+        "attempt",
+        "frames/s",
+        *(f"{direction} {name}" for direction in directions for name in columns),
+        "verdict by",
+    )
     rows = tuple(_trial_row(one, directions) for one in done)
     invalid = sum(one.outcome == INVALID for one in done)
     return {"table": Table("every trial", heads, rows), "count": len(done), "invalid": invalid}
@@ -130,10 +161,15 @@ def _counts(record: Mapping[str, Any], direction: str) -> tuple[str, ...]:
     if f"{direction}.sent" not in record:
         return ("–",) * 5
     sent, lost, ratio = (record[f"{direction}.{name}"] for name in ("sent", "lost", "loss_ratio"))
-    return (f"{sent:,}", f"{lost:,}", f"{ratio * 100:.4f}", *(f"{record[f'{direction}.{name}']:,.1f}" for name in _LATE))
+    return (
+        f"{sent:,}",
+        f"{lost:,}",
+        f"{ratio * 100:.4f}",
+        *(f"{record[f'{direction}.{name}']:,.1f}" for name in _LATE),
+    )
 
 
-# --- of all measurements ---------------------------------------------------------------------------------------------------------------------
+# --- of all measurements --------------------------------------------------------------------------
 
 
 def _deviations(known: Sequence[Measured]) -> list[tuple[str, str, str]]:
@@ -142,7 +178,9 @@ def _deviations(known: Sequence[Measured]) -> list[tuple[str, str, str]]:
     for one in known:
         for deviation in one.summary.deviations if one.summary else ():
             found.setdefault((deviation.clause, deviation.text), []).append(one.name)
-    return [(clause, text, "" if len(names) == len(known) else ", ".join(names)) for (clause, text), names in found.items()]
+    return [
+        (clause, text, "" if len(names) == len(known) else ", ".join(names)) for (clause, text), names in found.items()
+    ]
 
 
 def _conditions(one: Measured) -> dict[str, Any]:
@@ -159,7 +197,11 @@ def _ranges(one: Measured) -> Table:
     """The limits of each frame size's rates, as the plan had them."""
     assert one.summary is not None
     rows = tables.uniform([dict(environments.flat(frame)) for frame in one.summary.conditions["ranges"]])
-    return Table(f"rates of {one.name}", tuple(name.replace("_", " ") for name in rows[0]), tuple(tuple(map(labels.text, row.values())) for row in rows))
+    return Table(
+        f"rates of {one.name}",
+        tuple(name.replace("_", " ") for name in rows[0]),
+        tuple(tuple(map(labels.text, row.values())) for row in rows),
+    )
 
 
 def _named(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, str]:
@@ -167,12 +209,21 @@ def _named(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, str
 
 
 def _merged(by_measurement: Mapping[str, Mapping[str, str]]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Each name with its values; a value that not all have comes with the measurements that have it."""
+    """Each name with its values; a value that not all have comes with the measurements that have
+    it."""
     merged = []
     for name in dict.fromkeys(name for values in by_measurement.values() for name in values):
         owners: dict[str, list[str]] = {}
         for measurement, values in by_measurement.items():
             if name in values:
                 owners.setdefault(values[name], []).append(measurement)
-        merged.append((name, [(value, "" if len(those) == len(by_measurement) else ", ".join(those)) for value, those in owners.items()]))
+        merged.append(
+            (
+                name,
+                [
+                    (value, "" if len(those) == len(by_measurement) else ", ".join(those))
+                    for value, those in owners.items()
+                ],
+            )
+        )
     return merged

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plot shows, as plain values: procedures make charts of their points, :mod:`dutperf.report.drawing` draws them.
+"""What a plot shows, as plain values: procedures make charts of their points,
+:mod:`dutperf.report.drawing` draws them.
 
 So a plot in the report, one in a paper and a test see the same numbers.
 """
@@ -27,8 +28,9 @@ class Curve:
     bars: tuple[tuple[float, float], ...] = ()
     """For each point the ends of a bar through it; empty: none."""
     kind: Kind = "line"
-    """``dots`` are not connected, a ``path`` has no points of its own, ``rings`` stand around points of another curve; the curves of a
-    ``bundle`` are those with the same label; of ``steps`` each point ends the step to its y; ``reference`` is nothing measured."""
+    """``dots`` are not connected, a ``path`` has no points of its own, ``rings`` stand around
+    points of another curve; the curves of a ``bundle`` are those with the same label; of ``steps``
+    each point ends the step to its y; ``reference`` is nothing measured."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +68,19 @@ class Chart:
 
 
 Figure = tuple[float | None, float | None, float | None]
-"""Of a point, what the curve goes through and the ends of its bar: median, 1st and 99th percentile; the first is None where there is no figure."""
+"""Of a point, what the curve goes through and the ends of its bar: median, 1st and 99th percentile;
+the first is None where there is no figure."""
 
 
 def bars(middle: str = "median") -> str:
-    """What a person has to know of a curve through such figures (``middle``: median or mean) with bars."""
+    """What a person has to know of a curve through such figures (``middle``: median or mean) with
+    bars."""
     return f"{middle.capitalize()} of the repetitions; the bars reach from the 1st to the 99th percentile."
 
 
 def with_bars(label: str, figures: Iterable[tuple[float, Figure]]) -> Curve:
-    """A curve through the medians of ``figures`` (x, figure), with bars from the 1st to the 99th percentile. What has no median is left out."""
+    """A curve through the medians of ``figures`` (x, figure), with bars from the 1st to the 99th
+    percentile. What has no median is left out."""
     known = [(x, median, low, high) for x, (median, low, high) in figures if median is not None]
     bars = tuple((median if low is None else low, median if high is None else high) for _, median, low, high in known)
     return Curve(label, tuple(x for x, *_ in known), tuple(median for _, median, *_ in known), bars)
@@ -87,8 +92,11 @@ def over_repetitions(label: str, values: Sequence[float | None]) -> Curve:
     return Curve(label, tuple(x for x, _ in known), tuple(y for _, y in known))
 
 
-def repetitions(what: str, y_label: str, by_size: Iterable[tuple[int, Sequence[float | None]]], name: str = "repetitions") -> Chart:
-    """The values of all repetitions, a curve for each frame size: whether they drift, and how they scatter."""
+def repetitions(
+    what: str, y_label: str, by_size: Iterable[tuple[int, Sequence[float | None]]], name: str = "repetitions"
+) -> Chart:
+    """The values of all repetitions, a curve for each frame size: whether they drift, and how they
+    scatter."""
     curves = [over_repetitions(f"{size} bytes", values) for size, values in by_size]
     return Chart(
         name=name,
@@ -102,12 +110,24 @@ def repetitions(what: str, y_label: str, by_size: Iterable[tuple[int, Sequence[f
 
 
 def scale_of(values: Iterable[float]) -> Literal["linear", "log"]:
-    """Of the axis for these values: logarithmic where it can be, and one of them is many times another."""
+    """Of the axis for these values: logarithmic where it can be, and one of them is many times
+    another."""
     known = list(values)
     return "log" if known and min(known) > 0 and max(known) / min(known) > WIDE else "linear"
 
 
 def theoretical(frames: Iterable[Mapping[str, int | None]]) -> Curve | None:
-    """The media's maximum frame rate over the frame sizes of a plan (RFC 2544 26.1, RFC 8219 appendix A); None where it is not known for any."""
-    known = [(float(size), float(fps)) for frame in frames if (size := frame["frame_size"]) and (fps := frame.get("media_maximum_fps"))]
-    return Curve("theoretical maximum of the media", tuple(x for x, _ in known), tuple(y for _, y in known), kind="reference") if known else None
+    """The media's maximum frame rate over the frame sizes of a plan (RFC 2544 26.1, RFC 8219
+    appendix A); None where it is not known for any."""
+    known = [
+        (float(size), float(fps))
+        for frame in frames
+        if (size := frame["frame_size"]) and (fps := frame.get("media_maximum_fps"))
+    ]
+    return (
+        Curve(
+            "theoretical maximum of the media", tuple(x for x, _ in known), tuple(y for _, y in known), kind="reference"
+        )
+        if known
+        else None
+    )

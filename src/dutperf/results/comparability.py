@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What two measurements had otherwise than each other: conditions, lab and set-up, versions, machine, deviations from the RFCs.
+"""What two measurements had otherwise than each other: conditions, lab and set-up, versions,
+machine, deviations from the RFCs.
 
-RFC 2544 section 10 and RFC 8219 section 5 ask that results name their conditions, so that nobody compares what was measured differently unawares.
+RFC 2544 section 10 and RFC 8219 section 5 ask that results name their conditions, so that nobody
+compares what was measured differently unawares.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ class Weight(StrEnum):
     """What a difference does to a comparison."""
 
     NOTED = "noted"
-    """It belongs to what is compared: another DUT, the throughput that each DUT had; or only says which random numbers were drawn."""
+    """It belongs to what is compared: another DUT, the throughput that each DUT had; or only says
+    which random numbers were drawn."""
     WARNED = "warned"
     """The figures may differ because of it, and not because of the DUT."""
     REFUSED = "refused"
@@ -36,7 +39,11 @@ class Unlike(Value):
 
     def said(self) -> str:
         """For a person."""
-        return f"{self.name}: {self.base}, not {self.other}" if self.weight is Weight.REFUSED else f"{self.name}: {self.base} against {self.other}"
+        return (
+            f"{self.name}: {self.base}, not {self.other}"
+            if self.weight is Weight.REFUSED
+            else f"{self.name}: {self.base} against {self.other}"
+        )
 
 
 MEANINGS = ("procedure", "definition", "subtract_calibration")
@@ -45,14 +52,21 @@ LOOSE = ("seed", "found", "delays_to", "dut")
 """What is noted alone, with all its members."""
 _EACH_TIME = ("engine.netns", "engine.dut_netns")
 """Of the set-up: a lab gives them another name each time."""
-_NAMES = {"procedure": "procedure", "definition": "definition of latency", "subtract_calibration": "the tester's own delay is taken from latencies"}
+_NAMES = {
+    "procedure": "procedure",
+    "definition": "definition of latency",
+    "subtract_calibration": "the tester's own delay is taken from latencies",
+}
 
 
 def unlike(base: Measured, other: Measured) -> tuple[Unlike, ...]:
     """Every condition that differs, the weightiest first. Both measurements have a summary."""
     there, here = dict(_stated(base)), dict(_stated(other))
     names = [name for name in dict.fromkeys((*there, *here)) if there.get(name) != here.get(name)]
-    found = [Unlike(name=_name(one), base=labels.text(there.get(one)), other=labels.text(here.get(one)), weight=_weight(one)) for one in names]
+    found = [
+        Unlike(name=_name(one), base=labels.text(there.get(one)), other=labels.text(here.get(one)), weight=_weight(one))
+        for one in names
+    ]
     return tuple(sorted(found, key=lambda one: list(Weight).index(one.weight), reverse=True))
 
 
@@ -67,7 +81,11 @@ def _stated(one: Measured) -> Iterator[tuple[str, Any]]:
     for frame in plan["frames"]:
         yield from environments.flat(frame.get("subtracted", {}), f"subtracted at {frame['frame_size']} bytes")
     yield from environments.flat(plan.get("source", {}), "set-up")
-    config = {name: value for name, value in environments.flat(plan.get("config", {})) if not name.startswith("dut.") and name not in _EACH_TIME}
+    config = {
+        name: value
+        for name, value in environments.flat(plan.get("config", {}))
+        if not name.startswith("dut.") and name not in _EACH_TIME
+    }
     yield from ((f"set-up.{name}", value) for name, value in config.items())
     yield from ((f"dut.{name}", value) for name, value in environments.flat(summary.dut) if name != "control")
     yield "dutperf", plan.get("dutperf")

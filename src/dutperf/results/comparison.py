@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the results of runs figure by figure: the difference of the medians, how sure it is, and whether there is one at a stated rate of errors.
+"""Compares the results of runs figure by figure: the difference of the medians, how sure it is, and
+whether there is one at a stated rate of errors.
 
-The repetitions of both runs are compared by their ranks (:mod:`dutperf.statistics.ranks`), all rows together with Holm's correction. What the tester limited, and
-what did not come to its end, is shown and judged by nobody.
+The repetitions of both runs are compared by their ranks (:mod:`dutperf.statistics.ranks`), all rows
+together with Holm's correction. What the tester limited, and what did not come to its end, is shown
+and judged by nobody.
 
-Ranks presume independent values, which repetitions are (:mod:`dutperf.search.restart`), and exact ones. A search's are not: it ends on a grid, whose place may
-be another one in each run. So a difference has to be wider than ``margin``, the resolution.
+Ranks presume independent values, which repetitions are (:mod:`dutperf.search.restart`), and exact
+ones. A search's are not: it ends on a grid, whose place may be another one in each run. So a
+difference has to be wider than ``margin``, the resolution.
 """
 
 from __future__ import annotations
@@ -52,7 +55,8 @@ class Figure(Value):
 
 
 class Row(Value):
-    """One figure of both runs; the difference is the other's median less the base's, in the figure's unit, with an interval but for ``alpha``."""
+    """One figure of both runs; the difference is the other's median less the base's, in the
+    figure's unit, with an interval but for ``alpha``."""
 
     measurement: str
     """In a suite the name of its directory."""
@@ -71,16 +75,21 @@ class Row(Value):
     margin: float = 0.0
     """So far apart, in the figure's unit, the runs may be because of how they were searched."""
     p: float | None = None
-    """Chance of ranks that lie so far apart, where there is no difference beyond the margin; two-sided, corrected by Holm for all rows that are judged."""
+    """Chance of ranks that lie so far apart, where there is no difference beyond the margin;
+    two-sided, corrected by Holm for all rows that are judged."""
     verdict: Verdict = Verdict.NOT_JUDGED
     why: str = ""
     """Why it is not judged."""
 
     def tails(self, moved: Callable[[float], float] = lambda value: value) -> Tails:
-        """Chances of the other's ranks against the base's values, ``moved``, and by the margin towards them."""
+        """Chances of the other's ranks against the base's values, ``moved``, and by the margin
+        towards them."""
         assert self.base is not None
         assert self.other is not None
-        ends = [[None if value is None else moved(value) + shift for value in self.base.values] for shift in (-self.margin, self.margin)]
+        ends = [
+            [None if value is None else moved(value) + shift for value in self.base.values]
+            for shift in (-self.margin, self.margin)
+        ]
         return Tails(low=ranks.tails(ends[0], self.other.values).low, high=ranks.tails(ends[1], self.other.values).high)
 
     @property
@@ -125,20 +134,40 @@ def compare(base: Results, others: Sequence[Results], alpha: float = ALPHA, stri
     """Every figure that they have in common.
 
     Raises:
-        Incomparable: there is none, the figures mean different things, or (``strict``) any condition differs.
+        Incomparable: there is none, the figures mean different things, or (``strict``) any
+            condition differs.
     """
     found = [_pairwise(base, other, alpha, strict) for other in others]
     tested = [row.p for one in found for row in one.rows if row.p is not None]
     adjusted = iter(ranks.holm(tested))
-    judged = tuple(one.model_copy(update={"rows": tuple(_judged(row, adjusted, alpha) for row in one.rows)}) for one in found)
+    judged = tuple(
+        one.model_copy(update={"rows": tuple(_judged(row, adjusted, alpha) for row in one.rows)}) for one in found
+    )
     return Comparison(alpha=alpha, compared=judged)
 
 
 def tables_of(one: Compared, alpha: float) -> list[Table]:
     """For a person, one for each measurement."""
-    heads = ("frame size", "figure", "base", "other", "difference", "%", f"{100 * (1 - alpha):g} % interval", "p", "verdict")
+    heads = (
+        "frame size",
+        "figure",
+        "base",
+        "other",
+        "difference",
+        "%",
+        f"{100 * (1 - alpha):g} % interval",
+        "p",
+        "verdict",
+    )
     names = dict.fromkeys(row.measurement for row in one.rows)
-    return [Table(f"{name}: {one.other} against {one.base}", heads, tuple(_cells(row) for row in one.rows if row.measurement == name)) for name in names]
+    return [
+        Table(
+            f"{name}: {one.other} against {one.base}",
+            heads,
+            tuple(_cells(row) for row in one.rows if row.measurement == name),
+        )
+        for name in names
+    ]
 
 
 def unjudged(one: Compared) -> Iterator[str]:
@@ -151,7 +180,11 @@ def bounds(one: Compared) -> Iterator[str]:
     """Of figures that say only how much was asked for, which can hide a difference."""
     for row in one.rows:
         for name, figure in ((one.base, row.base), (one.other, row.other)):
-            if figure is not None and figure.median is not None and figure.limited_by in (LimitedBy.MEDIA, LimitedBy.RANGE):
+            if (
+                figure is not None
+                and figure.median is not None
+                and figure.limited_by in (LimitedBy.MEDIA, LimitedBy.RANGE)
+            ):
                 what = "media" if figure.limited_by is LimitedBy.MEDIA else "range of the rates"
                 yield f"{row.where} of {name} is limited by the {what}, not by the DUT, which may do more"
 
@@ -163,7 +196,7 @@ def digits(figure: float | None, sign: str = "") -> str:
     return f"{figure:{sign},.0f}" if abs(figure) >= 1000 else f"{figure:{sign}.5g}"
 
 
-# --- what belongs together -------------------------------------------------------------------------------------------------------------------
+# --- what belongs together ------------------------------------------------------------------------
 
 
 def _pairwise(base: Results, other: Results, alpha: float, strict: bool) -> Compared:
@@ -172,14 +205,20 @@ def _pairwise(base: Results, other: Results, alpha: float, strict: bool) -> Comp
     _refuse(differing, base, other, strict)
     rows = tuple(row for name, (there, here) in pairs.items() for row in _rows(name, there, here, alpha))
     if not any(row.base and row.other for row in rows):
-        raise Incomparable(f"{base.name} and {other.name} have no figure in common: {'; '.join(states) or 'other frame sizes, or rates'}")
+        raise Incomparable(
+            f"{base.name} and {other.name} have no figure in common:"
+            f" {'; '.join(states) or 'other frame sizes, or rates'}"
+        )
     return Compared(base=base.name, other=other.name, unlike=differing, states=tuple(states), rows=rows)
 
 
 def _pairs(base: Results, other: Results) -> tuple[dict[str, tuple[Measured, Measured]], list[str]]:
-    """Measurements of the same procedure and mix, or the only two of the same procedure; and what is to be said of those and of the rest."""
+    """Measurements of the same procedure and mix, or the only two of the same procedure; and what
+    is to be said of those and of the rest."""
     there, here = ({_kind(one): one for one in each.measured} for each in (base, other))
-    pairs = {kind: (there[kind], here[kind]) for kind in there if kind in here and there[kind].summary and here[kind].summary}
+    pairs = {
+        kind: (there[kind], here[kind]) for kind in there if kind in here and there[kind].summary and here[kind].summary
+    }
     if not pairs and len(there) == len(here) == 1:
         [first], [second] = there.values(), here.values()
         if first.summary and second.summary and first.summary.procedure == second.summary.procedure:
@@ -189,7 +228,11 @@ def _pairs(base: Results, other: Results) -> tuple[dict[str, tuple[Measured, Mea
 
 def _kind(one: Measured) -> str:
     """Procedure and mix, as a suite names its measurements."""
-    return one.name if one.summary is None else one.summary.procedure + Conditions.model_validate(one.events[0]["conditions"]).mix
+    return (
+        one.name
+        if one.summary is None
+        else one.summary.procedure + Conditions.model_validate(one.events[0]["conditions"]).mix
+    )
 
 
 def _states(base: Results, other: Results, pairs: Mapping[str, Any]) -> list[str]:
@@ -210,7 +253,7 @@ def _refuse(differing: Mapping[str, Sequence[Unlike]], base: Results, other: Res
         raise Incomparable(f"{base.name} and {other.name} were not measured alike: {'; '.join(found)}")
 
 
-# --- figures ---------------------------------------------------------------------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------------------
 
 Place = tuple[int, str, str]
 """Frame size, rate where there are several, name of the figure."""
@@ -222,7 +265,9 @@ def _rows(name: str, base: Measured, other: Measured, alpha: float) -> Iterator[
         key = (size, place, figure)
         if place and not (key in there and key in here):
             continue  # a series ends where nothing is lost
-        row = Row(measurement=name, frame_size=size, place=place, figure=figure, base=there.get(key), other=here.get(key))
+        row = Row(
+            measurement=name, frame_size=size, place=place, figure=figure, base=there.get(key), other=here.get(key)
+        )
         why = _why_not(base, there.get(key), size, "base") or _why_not(other, here.get(key), size, "other")
         margined = row.model_copy(update={"why": why, "margin": _margin(row)})
         yield margined.model_copy(update=_difference(margined, alpha))
@@ -236,18 +281,23 @@ def _figures(one: Measured) -> dict[Place, Figure]:
     for point in one.summary.points:
         resolution = point.resolution(conditions)
         for place, name, figure in figures_of(point):
-            found[point.frame_size, place, name] = figure.model_copy(update={"unusable": figure.unusable or unfinished, "resolution": resolution})
+            found[point.frame_size, place, name] = figure.model_copy(
+                update={"unusable": figure.unusable or unfinished, "resolution": resolution}
+            )
     return found
 
 
 def figures_of(point: Point) -> Iterator[tuple[str, str, Figure]]:
-    """Every figure that repetitions gave: the rate where there are several, its name in exports, and itself."""
+    """Every figure that repetitions gave: the rate where there are several, its name in exports,
+    and itself."""
     for name, place, figure in _found(point.model_dump(mode="json"), "", "", None, point.series):
         if not any(fnmatchcase(name, pattern) for pattern in point.implied):
             yield place, name, figure
 
 
-def _found(value: Any, name: str, place: str, limit: str | None, series: str | None) -> Iterator[tuple[str, str, Figure]]:
+def _found(
+    value: Any, name: str, place: str, limit: str | None, series: str | None
+) -> Iterator[tuple[str, str, Figure]]:
     if isinstance(value, list):
         for number, entry in enumerate(value):
             if name == series and isinstance(entry, dict):
@@ -258,7 +308,12 @@ def _found(value: Any, name: str, place: str, limit: str | None, series: str | N
         limit = value.get("limited_by", limit)
         if "values" in value and "median" in value:
             by_tester = "limited by the tester" if limit == LimitedBy.TESTER else ""
-            figure = {"median": value["median"], "values": tuple(value["values"]), "limited_by": limit, "unusable": by_tester}
+            figure = {
+                "median": value["median"],
+                "values": tuple(value["values"]),
+                "limited_by": limit,
+                "unusable": by_tester,
+            }
             yield name, place, Figure.model_validate(figure)
             return
         for member, inner in value.items():
@@ -269,7 +324,9 @@ def _why_not(one: Measured, figure: Figure | None, size: int, side: str) -> str:
     if figure is not None and figure.values:
         return f"{side}: {figure.unusable}" if figure.unusable else ""
     assert one.summary is not None
-    message = next((point.message for point in one.summary.points if point.frame_size == size), "the frame size was not measured")
+    message = next(
+        (point.message for point in one.summary.points if point.frame_size == size), "the frame size was not measured"
+    )
     return f"{side} has no figure: {message}"
 
 
@@ -296,7 +353,8 @@ def _difference(row: Row, alpha: float) -> dict[str, Any]:
 
 
 def percent_of(difference: float | None, base: float | None) -> float | None:
-    """A difference as a percentage of the base, with the sign of the difference; None where it is none of it."""
+    """A difference as a percentage of the base, with the sign of the difference; None where it is
+    none of it."""
     return None if difference is None or not base else 100 * difference / abs(base)
 
 

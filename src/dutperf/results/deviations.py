@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names each clause of the RFCs that a run did not follow, so that no quick run can pass for a conforming one.
+"""Names each clause of the RFCs that a run did not follow, so that no quick run can pass for a
+conforming one.
 
-One table, :data:`RULES`: clause, what is to be said where it was not followed, and which procedures it is about.
+One table, :data:`RULES`: clause, what is to be said where it was not followed, and which procedures
+it is about.
 """
 
 from __future__ import annotations
@@ -11,7 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from dutperf.model import MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, FieldMode, Stream, Trial, Value
-from dutperf.setup.conditions import FRAME_SIZE_SERIES, RFC4814_DESTINATION_PORTS, RFC4814_SOURCE_PORTS, Conditions, burst_of
+from dutperf.setup.conditions import (
+    FRAME_SIZE_SERIES,
+    RFC4814_DESTINATION_PORTS,
+    RFC4814_SOURCE_PORTS,
+    Conditions,
+    burst_of,
+)
 
 TRIAL_S = 60.0
 DRAIN_S = 2.0
@@ -47,7 +55,8 @@ class Facts:
     """Each frame size's limits, as the plan has them."""
 
     def streams(self) -> Iterator[Stream]:
-        """What the directions send: the same ports and networks in all trials. The set-up may lay down what the conditions leave open."""
+        """What the directions send: the same ports and networks in all trials. The set-up may lay
+        down what the conditions leave open."""
         yield from Trial.model_validate(self.frames[0]["first_trial"]).streams().values()
 
     @property
@@ -69,10 +78,17 @@ class Rule:
     """Those that it is not about, where it is about all others."""
 
 
-def deviations(conditions: Conditions, *, procedure: str, frames: Sequence[dict[str, Any]], repetitions: int) -> tuple[Deviation, ...]:
-    """Every deviation of a run: ``repetitions`` were finished for each frame size of ``frames``, which are those of the plan."""
+def deviations(
+    conditions: Conditions, *, procedure: str, frames: Sequence[dict[str, Any]], repetitions: int
+) -> tuple[Deviation, ...]:
+    """Every deviation of a run: ``repetitions`` were finished for each frame size of ``frames``,
+    which are those of the plan."""
     facts = Facts(conditions, repetitions, frames)
-    said = ((rule.clause, rule.say(facts)) for rule in RULES if procedure not in rule.without and (rule.procedures is None or procedure in rule.procedures))
+    said = (
+        (rule.clause, rule.say(facts))
+        for rule in RULES
+        if procedure not in rule.without and (rule.procedures is None or procedure in rule.procedures)
+    )
     return tuple(Deviation(clause=clause, text=text) for clause, text in said if text is not None)
 
 
@@ -83,23 +99,36 @@ def _trial_length(facts: Facts) -> str | None:
 
 def _loss(facts: Facts) -> str | None:
     tolerated = " or ".join(f"{goal * 100:g} %" for goal in facts.conditions.loss_goals() if goal)
-    return f"a trial passes with up to {tolerated} of a direction's frames lost, not only with none" if tolerated else None
+    return (
+        f"a trial passes with up to {tolerated} of a direction's frames lost, not only with none" if tolerated else None
+    )
 
 
 def _lossless(facts: Facts) -> str | None:
     tolerance = facts.conditions.loss_tolerance
-    return f"a rate counts as one without loss with up to {tolerance * 100:g} % of a direction's frames lost" if tolerance else None
+    return (
+        f"a rate counts as one without loss with up to {tolerance * 100:g} % of a direction's frames lost"
+        if tolerance
+        else None
+    )
 
 
 def _frame_timeout(facts: Facts) -> str | None:
     """The frame timeout is Lencse's, Kovács' and Shima's (IJATES2 9(2), 2020)."""
     timeout_ms = facts.conditions.frame_timeout_ms
-    return f"a frame that takes longer than {timeout_ms:g} ms counts as lost, which no clause has" if timeout_ms is not None else None
+    return (
+        f"a frame that takes longer than {timeout_ms:g} ms counts as lost, which no clause has"
+        if timeout_ms is not None
+        else None
+    )
 
 
 def _series(facts: Facts) -> str | None:
     if facts.conditions.rates is not None:
-        return "the rates are a given list, not a series from the media's maximum down that ends with two rates in a row without loss"
+        return (
+            "the rates are a given list, not a series from the media's maximum down that ends with two rates in a row"
+            " without loss"
+        )
     if any(frame["media_maximum_fps"] is None for frame in facts.frames):
         return "the series begins at a given rate; the media's maximum is not known"
     below = any(frame["maximum_fps"] < frame["media_maximum_fps"] for frame in facts.frames)
@@ -115,7 +144,8 @@ def _repetitions(facts: Facts) -> str | None:
 
 
 def _usual_repetitions(facts: Facts) -> str | None:
-    """RFC 2544 26.1 asks for none, RFC 8219 for several; who publishes throughput takes as many as for the delays."""
+    """RFC 2544 26.1 asks for none, RFC 8219 for several; who publishes throughput takes as many as
+    for the delays."""
     few = _repetitions(facts)
     return few and f"{few}, which are usual; several are recommended"
 
@@ -141,11 +171,16 @@ def _too_short(rest_s: float, standard_s: float, when: str) -> str | None:
 
 
 def _direction(facts: Facts) -> str | None:
-    return f"unidirectional traffic ({facts.conditions.directions}) instead of bidirectional" if facts.conditions.directions != "both" else None
+    return (
+        f"unidirectional traffic ({facts.conditions.directions}) instead of bidirectional"
+        if facts.conditions.directions != "both"
+        else None
+    )
 
 
 def _pattern(facts: Facts) -> str | None:
-    """Section 21 has bursts beside steady state, not in its place; Poisson arrivals are in no clause."""
+    """Section 21 has bursts beside steady state, not in its place; Poisson arrivals are in no
+    clause."""
     pattern, within = facts.conditions.pattern, facts.conditions.burst_rate
     if pattern == "constant":
         return None
@@ -179,15 +214,24 @@ def _networks(facts: Facts) -> str | None:
     several = sorted({stream.networks for stream in facts.streams() if stream.networks > 1})
     if not several:
         return f"measured with a single pair of addresses, not also with random destinations over {NETWORKS} networks"
-    return f"measured with random destinations over {' and '.join(map(str, several))} networks, not also with a single pair of addresses"
+    return (
+        f"measured with random destinations over {' and '.join(map(str, several))} networks, not also with a single"
+        " pair of addresses"
+    )
 
 
 def _latency(facts: Facts) -> str | None:
     """Of RFC 8219."""
     if facts.conditions.definition != "rfc8219":
-        return "latency as RFC 2544 26.2 defines it: the mean of one tagged frame a trial, no typical and worst-case latency of many"
+        return (
+            "latency as RFC 2544 26.2 defines it: the mean of one tagged frame a trial, no typical and worst-case"
+            " latency of many"
+        )
     tags = facts.conditions.tags
-    return "; ".join([*([f"{tags} tagged frames, fewer than {TAGS}"] if tags < TAGS else []), *_latency_times(facts)]) or None
+    return (
+        "; ".join([*([f"{tags} tagged frames, fewer than {TAGS}"] if tags < TAGS else []), *_latency_times(facts)])
+        or None
+    )
 
 
 def _mean_latency(facts: Facts) -> str | None:
@@ -201,7 +245,9 @@ def _latency_times(facts: Facts) -> list[str]:
     """Both RFCs have the same."""
     duration_s, after_s = facts.conditions.duration_s, facts.conditions.tag_after_s
     parts = [f"trials of {duration_s:g} s, shorter than {LATENCY_TRIAL_S:g} s"] if duration_s < LATENCY_TRIAL_S else []
-    return parts + ([f"frames are tagged from {after_s:g} s on, not from {TAG_AFTER_S:g} s"] if after_s < TAG_AFTER_S else [])
+    return parts + (
+        [f"frames are tagged from {after_s:g} s on, not from {TAG_AFTER_S:g} s"] if after_s < TAG_AFTER_S else []
+    )
 
 
 def _at_given_rate(facts: Facts) -> str | None:
@@ -209,14 +255,19 @@ def _at_given_rate(facts: Facts) -> str | None:
 
 
 def _throughput_given(facts: Facts) -> str | None:
-    return "the throughput is given, not found by a test of its own before" if facts.conditions.rate is not None else None
+    return (
+        "the throughput is given, not found by a test of its own before" if facts.conditions.rate is not None else None
+    )
 
 
 def _subtracted(facts: Facts) -> str | None:
     if not facts.conditions.subtract_calibration:
         return None
     own_ms = sorted({frame["subtracted"]["delay_ms"] for frame in facts.frames})
-    return f"the tester's own typical delay ({', '.join(f'{one:.4f}' for one in own_ms)} ms) is subtracted from latencies, which no clause has"
+    return (
+        f"the tester's own typical delay ({', '.join(f'{one:.4f}' for one in own_ms)} ms) is subtracted from latencies,"
+        " which no clause has"
+    )
 
 
 def _burst_rate(facts: Facts) -> str | None:
@@ -225,7 +276,11 @@ def _burst_rate(facts: Facts) -> str | None:
 
 
 def _burst_repetitions(facts: Facts) -> str | None:
-    return f"{facts.repetitions} repetitions, fewer than {BURST_REPETITIONS}" if facts.repetitions < BURST_REPETITIONS else None
+    return (
+        f"{facts.repetitions} repetitions, fewer than {BURST_REPETITIONS}"
+        if facts.repetitions < BURST_REPETITIONS
+        else None
+    )
 
 
 def _overload(facts: Facts) -> str | None:
@@ -235,7 +290,11 @@ def _overload(facts: Facts) -> str | None:
 
 def _smallest(facts: Facts) -> str | None:
     other = sorted(set(facts.conditions.frame_sizes) - {facts.smallest_size})
-    return f"measured with frames of {', '.join(map(str, other))} bytes, not of the smallest size, {facts.smallest_size}" if other else None
+    return (
+        f"measured with frames of {', '.join(map(str, other))} bytes, not of the smallest size, {facts.smallest_size}"
+        if other
+        else None
+    )
 
 
 _THROUGHPUT = frozenset({"throughput"})

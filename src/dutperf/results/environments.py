@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a run was measured: what of host and tester may change its figures, and whether a resumed run went on elsewhere."""
+"""Where a run was measured: what of host and tester may change its figures, and whether a resumed
+run went on elsewhere."""
 
 from __future__ import annotations
 
@@ -31,13 +32,15 @@ class Move(Value):
 
 
 def stated(environment: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What may change the figures, by dotted names, of a summary's ``environment`` or an event that has its members."""
+    """What may change the figures, by dotted names, of a summary's ``environment`` or an event that
+    has its members."""
     yield from _known(environment.get("host", {}), HOST, "host")
     yield from _known(environment.get("tester", {}), TESTER, "tester")
 
 
 def moves(events: Sequence[Event]) -> tuple[Move, ...]:
-    """Everything that was otherwise after the run of a journal's ``events`` had been resumed: its trials are not of one place."""
+    """Everything that was otherwise after the run of a journal's ``events`` had been resumed: its
+    trials are not of one place."""
     places = [event for event in events if event["event"] in ("environment", "resumed")]
     found = []
     for before, after in pairwise(places):

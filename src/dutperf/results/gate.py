@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions on which a comparison fails: ``throughput_fps < -3%`` fails where the repetitions show that the figure fell by more than 3 %.
+"""Conditions on which a comparison fails: ``throughput_fps < -3%`` fails where the repetitions show
+that the figure fell by more than 3 %.
 
-A condition that is decided in a pipeline must not fail now and then. So what is tested is not whether there is a difference, but whether it is beyond
-the condition's limit: the base's values are moved by the limit, and the other's must lie beyond them by their ranks. Where the true difference is just
-at the limit, or short of it, any condition fails by chance in a share alpha of all comparisons at most, however many rows are looked at (Holm). What
-the searches leave open (the margin of the row) is the DUT's benefit.
+A condition that is decided in a pipeline must not fail now and then. So what is tested is not
+whether there is a difference, but whether it is beyond the condition's limit: the base's values are
+moved by the limit, and the other's must lie beyond them by their ranks. Where the true difference
+is just at the limit, or short of it, any condition fails by chance in a share alpha of all
+comparisons at most, however many rows are looked at (Holm). What the searches leave open (the
+margin of the row) is the DUT's benefit.
 """
 
 from __future__ import annotations
@@ -46,14 +49,18 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """``FIGURE < -3%``, ``FIGURE > +0.5``: a difference to the base, in percent of it or in the figure's unit, always with its sign.
+        """``FIGURE < -3%``, ``FIGURE > +0.5``: a difference to the base, in percent of it or in the
+        figure's unit, always with its sign.
 
         Raises:
             GateError: it is none.
         """
         match = re.fullmatch(r"\s*([\w.\- ]*[\w\-])\s*([<>])\s*([+-](?:\d+(?:\.\d*)?|\.\d+))\s*(%?)\s*", text)
         if match is None:
-            raise GateError(f"'{text}' is no condition: give FIGURE < or > and a difference with its sign, as in 'throughput_fps < -3%'")
+            raise GateError(
+                f"'{text}' is no condition: give FIGURE < or > and a difference with its sign, as in 'throughput_fps <"
+                " -3%'"
+            )
         return cls(text.strip(), match[1].removesuffix(".median"), match[2] == ">", float(match[3]), bool(match[4]))
 
     def moved(self, value: float) -> float:
@@ -91,18 +98,28 @@ class Checked(Value):
 
 
 def check(conditions: Sequence[Condition], comparison: Comparison, by_median: bool = False) -> tuple[Checked, ...]:
-    """Every condition in every row that has its figure; ``by_median``: a difference of the medians is enough, sure or not.
+    """Every condition in every row that has its figure; ``by_median``: a difference of the medians
+    is enough, sure or not.
 
     Raises:
-        GateError: a condition on a figure that there is not; one that with so few repetitions could never fail.
+        GateError: a condition on a figure that there is not; one that with so few repetitions could
+            never fail.
     """
-    looked_at = [(condition, one.other, row) for condition in conditions for one in comparison.compared for row in _rows(condition, one.rows)]
+    looked_at = [
+        (condition, one.other, row)
+        for condition in conditions
+        for one in comparison.compared
+        for row in _rows(condition, one.rows)
+    ]
     _check_names(conditions, comparison)
     tested = [(condition, row) for condition, _, row in looked_at if _is_needed(row)]
     if not by_median:
         _check_possible([row for _, row in tested], comparison.alpha)
     adjusted = iter([None] * len(tested) if by_median else ranks.holm([condition.p(row) for condition, row in tested]))
-    return tuple(_checked(condition, other, row, next(adjusted) if _is_needed(row) else None, comparison.alpha) for condition, other, row in looked_at)
+    return tuple(
+        _checked(condition, other, row, next(adjusted) if _is_needed(row) else None, comparison.alpha)
+        for condition, other, row in looked_at
+    )
 
 
 def _rows(condition: Condition, rows: Sequence[Row]) -> list[Row]:
@@ -111,8 +128,15 @@ def _rows(condition: Condition, rows: Sequence[Row]) -> list[Row]:
 
 
 def _is_needed(row: Row) -> bool:
-    """Whether the ranks have to decide: a DUT through which nothing passes any more has fallen below every limit."""
-    return not row.why and row.base is not None and row.base.median is not None and row.other is not None and row.other.median is not None
+    """Whether the ranks have to decide: a DUT through which nothing passes any more has fallen
+    below every limit."""
+    return (
+        not row.why
+        and row.base is not None
+        and row.base.median is not None
+        and row.other is not None
+        and row.other.median is not None
+    )
 
 
 def _check_names(conditions: Sequence[Condition], comparison: Comparison) -> None:
@@ -123,14 +147,17 @@ def _check_names(conditions: Sequence[Condition], comparison: Comparison) -> Non
 
 
 def _check_possible(rows: Sequence[Row], alpha: float) -> None:
-    counts = [(len(row.base.values), len(row.other.values)) for row in rows if row.base is not None and row.other is not None]
+    counts = [
+        (len(row.base.values), len(row.other.values)) for row in rows if row.base is not None and row.other is not None
+    ]
     fewest = max(counts, key=lambda sizes: ranks.smallest_p(*sizes), default=None)
     if fewest is None or ranks.smallest_p(*fewest) * len(rows) <= alpha:
         return
     enough = next(count for count in range(1, 1000) if ranks.smallest_p(count, count) * len(rows) <= alpha)
     raise GateError(
-        f"{fewest[0]} and {fewest[1]} repetitions in {len(rows)} row{'s' if len(rows) != 1 else ''} can show no difference at an error rate of {alpha:g}, "
-        f"so the condition could never fail: measure {enough} repetitions each, or let the medians alone decide (--by-median)"
+        f"{fewest[0]} and {fewest[1]} repetitions in {len(rows)} row{'s' if len(rows) != 1 else ''} can show no"
+        f" difference at an error rate of {alpha:g}, so the condition could never fail: measure {enough} repetitions"
+        " each, or let the medians alone decide (--by-median)"
     )
 
 
@@ -148,6 +175,9 @@ def _outcome(condition: Condition, row: Row, p: float | None, alpha: float) -> O
 def _text(row: Row, p: float | None) -> str:
     if row.why:
         return row.why
-    medians = [digits(figure.median) if figure and figure.median is not None else "nothing passed" for figure in (row.base, row.other)]
+    medians = [
+        digits(figure.median) if figure and figure.median is not None else "nothing passed"
+        for figure in (row.base, row.other)
+    ]
     share = "" if row.difference_percent is None else f" ({row.difference_percent:+.2f} %)"
     return f"{medians[0]} to {medians[1]}{share}" + ("" if p is None else f", p {p:.2g}")

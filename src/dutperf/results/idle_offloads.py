@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Help of hardware that was asked for and did nothing: who reads a result must not take it for one that had it."""
+"""Help of hardware that was asked for and did nothing: who reads a result must not take it for one
+that had it."""
 
 from __future__ import annotations
 
@@ -9,9 +10,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dutperf.model import DirectionCounts, TrialResult
 
 _IDLE: tuple[tuple[Callable[[DirectionCounts], bool], str], ...] = (
-    (lambda counts: (told := counts.receive_timestamps) is not None and told.by_nic == 0 < told.by_poll, "receive_timestamps: the NIC stamped no frame"),
-    (lambda counts: (told := counts.send_at) is not None and told.timed == 0 < told.at_once, "send_at: every frame left at once"),
-    (lambda counts: counts.rate_limit_mbps == 0, "rate_limit: the queues have no limit, as the rate is near the link's or the pattern has bursts"),
+    (
+        lambda counts: (told := counts.receive_timestamps) is not None and told.by_nic == 0 < told.by_poll,
+        "receive_timestamps: the NIC stamped no frame",
+    ),
+    (
+        lambda counts: (told := counts.send_at) is not None and told.timed == 0 < told.at_once,
+        "send_at: every frame left at once",
+    ),
+    (
+        lambda counts: counts.rate_limit_mbps == 0,
+        "rate_limit: the queues have no limit, as the rate is near the link's or the pattern has bursts",
+    ),
 )
 
 

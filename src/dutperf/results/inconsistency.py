@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names the loads at which a DUT contradicted itself: one that passed although it, or a lower one, had failed, and the other way round.
+"""Names the loads at which a DUT contradicted itself: one that passed although it, or a lower one,
+had failed, and the other way round.
 
-RFC 2544 26.1 has no such DUT; RFC 9971 calls it loss inversion. The value of a search does not change by it: it is the highest rate that passed below
-the lowest that failed, as that search met them. But who reads the value has to know that another search might have met others.
+RFC 2544 26.1 has no such DUT; RFC 9971 calls it loss inversion. The value of a search does not
+change by it: it is the highest rate that passed below the lowest that failed, as that search met
+them. But who reads the value has to know that another search might have met others.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ FEW = 6
 
 
 class Contradiction(Value):
-    """A load (frames/s per direction) on the wrong side of another, and how often it passed and failed."""
+    """A load (frames/s per direction) on the wrong side of another, and how often it passed and
+    failed."""
 
     rate_fps: int
     passed: int
@@ -25,7 +28,8 @@ class Contradiction(Value):
 
 
 def contradictions(loads: Iterable[tuple[int, str]]) -> tuple[Contradiction, ...]:
-    """Of ``loads``, with their outcomes in any order, those that passed at or above one that failed, or failed at or below one that passed."""
+    """Of ``loads``, with their outcomes in any order, those that passed at or above one that
+    failed, or failed at or below one that passed."""
     passed: Counter[int] = Counter()
     failed: Counter[int] = Counter()
     for rate_fps, outcome in loads:
@@ -42,4 +46,8 @@ def sentence(found: Sequence[Contradiction]) -> str:
     """What a person is told of them; nothing where there are none."""
     each = ", ".join(f"{one.rate_fps:,} ({one.passed} × passed, {one.failed} × failed)" for one in found)
     loads = each if len(found) <= FEW else f"{len(found)} from {found[0].rate_fps:,} to {found[-1].rate_fps:,} frames/s"
-    return f"the DUT contradicts itself: rates that passed above one that failed, or the other way round: {loads}" if loads else ""
+    return (
+        f"the DUT contradicts itself: rates that passed above one that failed, or the other way round: {loads}"
+        if loads
+        else ""
+    )

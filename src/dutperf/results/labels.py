@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of conditions and of the environment's members for a person; what is not here is shown by the name that it has in
-summary.json, without its underscores."""
+"""The names of conditions and of the environment's members for a person; what is not here is shown
+by the name that it has in summary.json, without its underscores."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ ENVIRONMENT: Mapping[str, str] = {
 
 
 def name_of(member: str, names: Mapping[str, str]) -> str:
-    """What a member with that dotted name is called; where only the beginning has a name, that and the rest."""
+    """What a member with that dotted name is called; where only the beginning has a name, that and
+    the rest."""
     known, rest = member, ""
     while known and known not in names:
         known, _, last = known.rpartition(".")

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lost frames in words: when they were lost, in one go or one by one, and where, as far as the tester's counters tell.
+"""Lost frames in words: when they were lost, in one go or one by one, and where, as far as the
+tester's counters tell.
 
-Nothing tells when a frame is lost, but its number says when it was due: all times are those (docs/recovery-and-reset.md).
+Nothing tells when a frame is lost, but its number says when it was due: all times are those
+(docs/recovery-and-reset.md).
 """
 
 from __future__ import annotations
@@ -23,12 +25,18 @@ def when(counts: DirectionCounts) -> str | None:
 
 
 def where(counts: DirectionCounts) -> dict[str, int]:
-    """What became of the lost frames, in the order in which they would have met it; their sum is ``lost``, unless a counter of the tester's had others too.
+    """What became of the lost frames, in the order in which they would have met it; their sum is
+    ``lost``, unless a counter of the tester's had others too.
 
-    ``ELSEWHERE``: handed to the DUT, and no counter of the tester's has them. In a valid trial that is the DUT.
+    ``ELSEWHERE``: handed to the DUT, and no counter of the tester's has them. In a valid trial that
+    is the DUT.
     """
     known = {f"tester: {name}": count for name, count in counts.tester_drops.items()}
-    known |= {"not handed to the DUT": counts.dut_input_drops, "later than the frame timeout": counts.late, "damaged": counts.damaged}
+    known |= {
+        "not handed to the DUT": counts.dut_input_drops,
+        "later than the frame timeout": counts.late,
+        "damaged": counts.damaged,
+    }
     known[ELSEWHERE] = max(0, counts.lost - sum(known.values()))
     return {name: count for name, count in known.items() if count} if counts.lost > 0 else {}
 
@@ -40,7 +48,8 @@ def where_in_words(places: Mapping[str, int], *, valid: bool) -> str:
 
 
 def counted_in_words(lost: int, causes: Mapping[str, int] | None) -> str:
-    """``of 12 lost frames the DUT counts 12 itself: 10 queue, 2 random``; empty where none was lost or the DUT does not say."""
+    """``of 12 lost frames the DUT counts 12 itself: 10 queue, 2 random``; empty where none was lost
+    or the DUT does not say."""
     if not lost or causes is None:
         return ""
     named = ", ".join(f"{count:,} {cause.replace('_', ' ')}" for cause, count in causes.items())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A measurement as it is now, whether or not it has come to its end: its summary, its journal, and a sentence about where it stands."""
+"""A measurement as it is now, whether or not it has come to its end: its summary, its journal, and
+a sentence about where it stands."""
 
 from __future__ import annotations
 
@@ -38,18 +39,24 @@ class Measured:
 
     def trials(self) -> list[Done]:
         """Those that have a result, in order."""
-        return [] if self.summary is None else trials.trials(self.events, Conditions.model_validate(self.events[0]["conditions"]))
+        return (
+            []
+            if self.summary is None
+            else trials.trials(self.events, Conditions.model_validate(self.events[0]["conditions"]))
+        )
 
     def records(self, *, of_trials: bool = False) -> list[Record]:
-        """The figures of the results, a record for each; ``of_trials``: those of every trial that has a result. All have the same names,
-        which say the unit; none where nothing has been measured."""
+        """The figures of the results, a record for each; ``of_trials``: those of every trial that
+        has a result. All have the same names, which say the unit; none where nothing has been
+        measured."""
         if self.summary is None:
             return []
         records = [trial.record() for trial in self.trials()] if of_trials else tables.records(self.summary)
         return tables.uniform([{"measurement": self.name, **record} for record in records])
 
     def result_charts(self) -> list[Chart]:
-        """The plots of the results: those of the summary's points, and the delays of each trial, which are in the journal alone."""
+        """The plots of the results: those of the summary's points, and the delays of each trial,
+        which are in the journal alone."""
         if self.summary is None:
             return []
         points = self.summary.points
@@ -79,7 +86,9 @@ class Measured:
         if self.under_way:
             return f"under way: {so_far}; the figures are those that there are, and can change"
         end = journal.ending(list(self.events))
-        how = {"interrupted": "interrupted", "error": f"ended by an error ({end.get('message')})"}.get(end.get("outcome", ""), "killed")
+        how = {"interrupted": "interrupted", "error": f"ended by an error ({end.get('message')})"}.get(
+            end.get("outcome", ""), "killed"
+        )
         return f"not complete: it was {how} after {so_far}; the figures are those that there were by then"
 
 
@@ -88,7 +97,8 @@ def _drawable(charts: Iterable[Chart]) -> list[Chart]:
 
 
 def moment(time: str) -> str:
-    """A journal's time for a person, to the second: ``2026-03-01 12:00:00 UTC``; as it stands where it is no time."""
+    """A journal's time for a person, to the second: ``2026-03-01 12:00:00 UTC``; as it stands where
+    it is no time."""
     try:
         return f"{datetime.fromisoformat(time):%Y-%m-%d %H:%M:%S UTC}"
     except ValueError:

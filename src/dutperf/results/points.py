@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the points of every procedure's summary share, and what the journal holds of one frame size to make such a point from.
+"""What the points of every procedure's summary share, and what the journal holds of one frame size
+to make such a point from.
 
-Repetitions are summarised as RFC 8219 section 12 asks: median, 1st and 99th percentile. Rates are in frames/s per direction.
+Repetitions are summarised as RFC 8219 section 12 asks: median, 1st and 99th percentile. Rates are
+in frames/s per direction.
 """
 
 from __future__ import annotations
@@ -44,7 +46,11 @@ class Loss(Value):
     def sentence(self) -> str:
         """When and where, for a person; empty where nothing was lost."""
         known = {name: count for name, count in self.where.items() if name != loss.ELSEWHERE}
-        return "; ".join(text for text in (self.when, loss.where_in_words(known, valid=True), loss.counted_in_words(self.lost, self.dut)) if text)
+        return "; ".join(
+            text
+            for text in (self.when, loss.where_in_words(known, valid=True), loss.counted_in_words(self.lost, self.dut))
+            if text
+        )
 
 
 class Trials(Value):
@@ -61,19 +67,22 @@ class Point(Value, ABC):
     title: ClassVar[str]
     """What the table of these points shows."""
     columns: ClassVar[Row]
-    """The table's heads after those of the frame sizes; one that ends in "by" is a word, the others are figures."""
+    """The table's heads after those of the frame sizes; one that ends in "by" is a word, the others
+    are figures."""
 
     marks: ClassVar[Sequence[Mark]] = ()
     """Quantiles of a trial's delays that have a name, by their share of the frames."""
     series: ClassVar[str | None] = None
-    """The member whose every entry is a record of its own in an export; None: the point is one record."""
+    """The member whose every entry is a record of its own in an export; None: the point is one
+    record."""
     implied: ClassVar[Sequence[str]] = ()
     """Figures, by patterns of their names, that others imply: two runs are not compared by these."""
 
     frame_size: int
     frame_size_ipv4: int
     passing: str = ""
-    """What a trial that passed may have lost, or counted as lost, where that is not as RFC 2544 26.1 has it: it belongs to every figure of the point."""
+    """What a trial that passed may have lost, or counted as lost, where that is not as RFC 2544
+    26.1 has it: it belongs to every figure of the point."""
     message: str
     """What the figures rest on, or why there is none."""
 
@@ -97,11 +106,13 @@ class Point(Value, ABC):
         """The table's cells under ``columns``."""
 
     def remarks(self) -> Iterable[str]:
-        """What else a person is told, each in a line of its own that begins with the frame size; none, unless a procedure has some."""
+        """What else a person is told, each in a line of its own that begins with the frame size;
+        none, unless a procedure has some."""
         return ()
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        """How far apart two readings of the same may lie because a search ends on a grid, in the unit of its values; 0: there is no search.
+        """How far apart two readings of the same may lie because a search ends on a grid, in the
+        unit of its values; 0: there is no search.
 
         ``conditions`` are the summary's.
         """
@@ -110,7 +121,8 @@ class Point(Value, ABC):
 
     @classmethod
     def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """What a run's points look like, the chief plot first; none, unless a procedure has some. ``frames`` are those of the plan."""
+        """What a run's points look like, the chief plot first; none, unless a procedure has some.
+        ``frames`` are those of the plan."""
         del points, frames
         return ()
 
@@ -118,7 +130,8 @@ class Point(Value, ABC):
 class LimitedPoint(Point):
     """A point of which one word says what it is limited by."""
 
-    if TYPE_CHECKING:  # declared by each kind of point, where it stands among its members: so are they ordered in summaries and exports
+    # each kind of point declares it among its members: summaries and exports have them in that order
+    if TYPE_CHECKING:
         limited_by: LimitedBy | None
 
     @property
@@ -139,7 +152,8 @@ FiguresT = TypeVar("FiguresT", bound=Figures)
 
 
 class DirectionsPoint(LimitedPoint, Generic[FiguresT]):
-    """A point that has figures for each direction, by their names. ``columns`` begins with the name and ends with what they are limited by."""
+    """A point that has figures for each direction, by their names. ``columns`` begins with the name
+    and ends with what they are limited by."""
 
     if TYPE_CHECKING:  # as above
         forward: dict[str, FiguresT] | None
@@ -152,7 +166,9 @@ class DirectionsPoint(LimitedPoint, Generic[FiguresT]):
 
     def rows(self) -> list[Row]:
         """See :class:`Point`."""
-        return [(name, *figures.cells(), "") for name, figures in self.named().items()] or [(*("-" for _ in self.columns[1:]), self.limited_by or "-")]
+        return [(name, *figures.cells(), "") for name, figures in self.named().items()] or [
+            (*("-" for _ in self.columns[1:]), self.limited_by or "-")
+        ]
 
     def directions(self) -> dict[Direction, dict[str, FiguresT]]:
         """The figures of the directions that have some."""
@@ -161,12 +177,17 @@ class DirectionsPoint(LimitedPoint, Generic[FiguresT]):
 
     def named(self) -> dict[str, FiguresT]:
         """The figures of both directions, by direction and name in one."""
-        return {f"{direction} {name}": figures for direction, each in self.directions().items() for name, figures in each.items()}
+        return {
+            f"{direction} {name}": figures
+            for direction, each in self.directions().items()
+            for name, figures in each.items()
+        }
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the journal of a run holds, seen from one frame size: ``frame`` is its entry in the plan."""
+    """What the journal of a run holds, seen from one frame size: ``frame`` is its entry in the
+    plan."""
 
     frame: dict[str, Any]
     events: list[Event]
@@ -177,7 +198,8 @@ class Recorded:
         return [event for event in of_kind(self.events, kind) if event["frame_size"] == self.frame["frame_size"]]
 
     def shortfall(self, finished: int, stopped: Stopped | None = None) -> str:
-        """What is to be added to a message where not all repetitions were finished; ``stopped``: why a rule wanted no more of them."""
+        """What is to be added to a message where not all repetitions were finished; ``stopped``:
+        why a rule wanted no more of them."""
         rule = self.conditions.repetitions
         if stopped is not None or finished == rule:
             return ""
@@ -188,7 +210,11 @@ class Recorded:
         end = ending(self.events)
         if not end:
             return "it was killed"
-        reasons = {"interrupted": "it was interrupted", "error": f"of an error: {end['message']}", "ended": "the DUT forwards nothing"}
+        reasons = {
+            "interrupted": "it was interrupted",
+            "error": f"of an error: {end['message']}",
+            "ended": "the DUT forwards nothing",
+        }
         return reasons.get(end["outcome"], "it was stopped")
 
 
@@ -203,7 +229,10 @@ def of_kind(events: Iterable[Event], kind: str) -> Iterator[Event]:
 
 def losses(result: TrialResult) -> dict[str, Loss]:
     """By direction."""
-    return {direction.value: _loss(counts, (result.dut_losses or {}).get(direction)) for direction, counts in result.directions().items()}
+    return {
+        direction.value: _loss(counts, (result.dut_losses or {}).get(direction))
+        for direction, counts in result.directions().items()
+    }
 
 
 def trials(results: list[Event]) -> Trials:
@@ -213,7 +242,8 @@ def trials(results: list[Event]) -> Trials:
 
 
 def measured(figure: float) -> str:
-    """A measured time in a table: five digits or so, more than any of them is known to, and no more room than they need."""
+    """A measured time in a table: five digits or so, more than any of them is known to, and no more
+    room than they need."""
     return f"{figure:.{4 if abs(figure) < 10 else 3 if abs(figure) < 100 else 1}f}"
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a summary states about the values of repetitions: median with its confidence interval, 1st and 99th percentile (RFC 8219 section 12)."""
+"""What a summary states about the values of repetitions: median with its confidence interval, 1st
+and 99th percentile (RFC 8219 section 12)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from dutperf.statistics import intervals, stopping
 
 
 class MedianInterval(Value):
-    """Covers the median of all that the repetitions might have shown, with ``confidence``; a missing end (None): nothing passed there."""
+    """Covers the median of all that the repetitions might have shown, with ``confidence``; a
+    missing end (None): nothing passed there."""
 
     low: float | None
     high: float | None
@@ -47,12 +49,14 @@ class Repetitions(Value):
     """None: the run ended before its time."""
 
     def after(self) -> str:
-        """``after 12 repetitions (narrow enough)``: the beginning of a sentence; without a reason where they were just as many as asked for."""
+        """``after 12 repetitions (narrow enough)``: the beginning of a sentence; without a reason
+        where they were just as many as asked for."""
         reason = f" ({self.stopped})" if self.stopped not in (None, stopping.Stopped.NUMBER) else ""
         return f"after {self.finished} repetition{'s' if self.finished != 1 else ''}{reason}"
 
     def certainty(self, figures: Statistics) -> str:
-        """After how many of them the median lies where, in a sentence; nothing where there is no interval."""
+        """After how many of them the median lies where, in a sentence; nothing where there is no
+        interval."""
         within = figures.within()
         return f"{self.after()} the median lies{within}" if within else ""
 
@@ -68,13 +72,20 @@ def statistics(values: Sequence[int | float | None], rule: stopping.Rule) -> Sta
 
 
 def percentiles(values: Sequence[int | float | None]) -> dict[str, Any]:
-    """``median``, ``p1`` and ``p99`` of at least one value, by these names (RFC 8219 section 12); each a float, or None as :mod:`dutperf.statistics.intervals` has it."""
-    return {"median": intervals.median(values), "p1": intervals.percentile(values, 1), "p99": intervals.percentile(values, 99)}
+    """``median``, ``p1`` and ``p99`` of at least one value, by these names (RFC 8219 section 12);
+    each a float, or None as :mod:`dutperf.statistics.intervals` has it."""
+    return {
+        "median": intervals.median(values),
+        "p1": intervals.percentile(values, 1),
+        "p99": intervals.percentile(values, 99),
+    }
 
 
 def without_number(values: Sequence[int | float | None]) -> Statistics:
     """Of values that give no figure."""
-    return Statistics(median=None, median_interval=None, p1=None, p99=None, dispersion_percent=None, values=tuple(values))
+    return Statistics(
+        median=None, median_interval=None, p1=None, p99=None, dispersion_percent=None, values=tuple(values)
+    )
 
 
 def median_interval(values: Sequence[int | float | None], rule: stopping.Rule) -> MedianInterval | None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``summary.json`` of a run, made from its journal alone: the head that every procedure's summary has, and the procedure's own points."""
+"""``summary.json`` of a run, made from its journal alone: the head that every procedure's summary
+has, and the procedure's own points."""
 
 from __future__ import annotations
 
@@ -34,15 +35,18 @@ class Summary(Value):
     idle_help: tuple[str, ...] = ()
     """Help of hardware that was asked for and did nothing."""
     moves: tuple[Move, ...] = ()
-    """What of host and tester was otherwise after the run was resumed; ``environment`` is that of its beginning."""
+    """What of host and tester was otherwise after the run was resumed; ``environment`` is that of
+    its beginning."""
 
     def without_number(self) -> tuple[Point, ...]:
-        """The points that have no result: nothing passed, the DUT forwards nothing, or the run ended before."""
+        """The points that have no result: nothing passed, the DUT forwards nothing, or the run
+        ended before."""
         return tuple(point for point in self.points if not point.has_number)
 
 
 def write_summary(directory: Path, build: PointBuilder) -> Summary:
-    """Make ``directory/summary.json`` from ``directory/journal.jsonl``; ``build`` is the procedure's.
+    """Make ``directory/summary.json`` from ``directory/journal.jsonl``; ``build`` is the
+    procedure's.
 
     Raises:
         JournalError: the journal cannot be read.
@@ -77,7 +81,11 @@ def summarise(events: list[Event], build: PointBuilder) -> Summary:
 
 def _environment(plan: Event, events: list[Event]) -> dict[str, Any]:
     members = next(of_kind(events, "environment"), {})
-    return {"started": plan["time"], **{key: value for key, value in members.items() if key not in ("event", "time")}, **_dut_states(events)}
+    return {
+        "started": plan["time"],
+        **{key: value for key, value in members.items() if key not in ("event", "time")},
+        **_dut_states(events),
+    }
 
 
 def _idle_help(events: list[Event]) -> tuple[str, ...]:
@@ -87,8 +95,12 @@ def _idle_help(events: list[Event]) -> tuple[str, ...]:
 
 
 def _dut_states(events: list[Event]) -> dict[str, Any]:
-    """Digests of what the DUT said of its state, where it was asked: a person sees at once whether it changed."""
-    states = [{key: event[key] for key in ("when", "frame_size", "repetition", "sha256")} for event in of_kind(events, "dut_state")]
+    """Digests of what the DUT said of its state, where it was asked: a person sees at once whether
+    it changed."""
+    states = [
+        {key: event[key] for key in ("when", "frame_size", "repetition", "sha256")}
+        for event in of_kind(events, "dut_state")
+    ]
     return {"dut_states": states} if states else {}
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a summary: as a person reads them, and as records of plain figures for other programs. Both from its points and nothing else."""
+"""The tables of a summary: as a person reads them, and as records of plain figures for other
+programs. Both from its points and nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from dutperf.results.points import Row
 from dutperf.results.summary import Summary
 
 Record = dict[str, Any]
-"""One line of figures: name (``throughput_fps.median``) to a number, a text, None, or a list of numbers."""
+"""One line of figures: name (``throughput_fps.median``) to a number, a text, None, or a list of
+numbers."""
 SIZES = ("frame size", "IPv4")
 
 
@@ -30,16 +32,24 @@ class Table:
 
 
 def results(summary: Summary) -> Table:
-    """A row or more for each frame size: median, 1st and 99th percentile, and what else the procedure's points state."""
+    """A row or more for each frame size: median, 1st and 99th percentile, and what else the
+    procedure's points state."""
     kind = type(summary.points[0])
-    rows = tuple((str(point.frame_size), str(point.frame_size_ipv4), *row) for point in summary.points for row in point.rows())
+    rows = tuple(
+        (str(point.frame_size), str(point.frame_size_ipv4), *row) for point in summary.points for row in point.rows()
+    )
     passing = f" ({summary.points[0].passing})" if summary.points[0].passing else ""
     return Table(kind.title + passing, (*SIZES, *kind.columns), rows)
 
 
 def messages(summary: Summary) -> list[tuple[str, bool]]:
-    """What the figures of each frame size rest on, and what else is to be said of it and of the run; with whether it warns that the tester was the limit."""
-    of_points = [message for point in summary.points for message in _messages(point.frame_size, point.message, point.remarks(), point.limited_by_tester)]
+    """What the figures of each frame size rest on, and what else is to be said of it and of the
+    run; with whether it warns that the tester was the limit."""
+    of_points = [
+        message
+        for point in summary.points
+        for message in _messages(point.frame_size, point.message, point.remarks(), point.limited_by_tester)
+    ]
     return of_points + [(text, False) for text in summary.idle_help] + [(move.said(), True) for move in summary.moves]
 
 
@@ -49,7 +59,8 @@ def dut_name(dut: Mapping[str, Any]) -> str:
 
 
 def records(summary: Summary) -> list[Record]:
-    """All figures of the points, one record for each; where a point has a series, one for each of its entries. All records have the same names."""
+    """All figures of the points, one record for each; where a point has a series, one for each of
+    its entries. All records have the same names."""
     series = type(summary.points[0]).series
     each = [record for point in summary.points for record in _of_point(point.model_dump(mode="json"), series)]
     return uniform([{"procedure": summary.procedure, "dut": dut_name(summary.dut), **record} for record in each])

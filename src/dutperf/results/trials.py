@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trials of a run as its journal has them: a record of each, and charts of the search's path, of the sender's lateness and of the delays.
+"""The trials of a run as its journal has them: a record of each, and charts of the search's path,
+of the sender's lateness and of the delays.
 
 Here stands what happened; what follows from it for the DUT is the summary's.
 """
@@ -32,7 +33,8 @@ QUANTILES: tuple[tuple[float, Callable[[Delays], float]], ...] = (
     (0.999, lambda delays: delays.p999),
     (1.0, lambda delays: delays.max),
 )
-"""What a result has of its delays, whether or not it has their distribution: share of the frames, and the delay in µs that they do not exceed."""
+"""What a result has of its delays, whether or not it has their distribution: share of the frames,
+and the delay in µs that they do not exceed."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,19 @@ class Done:
     rate_fps: int
     result: TrialResult
     outcome: str
-    """One of OUTCOMES: it lost no more than is tolerated, or more; or it is not valid and says nothing about the DUT."""
+    """One of OUTCOMES: it lost no more than is tolerated, or more; or it is not valid and says
+    nothing about the DUT."""
 
     def record(self) -> dict[str, Any]:
-        """Its figures, flat, for an export: rates in frames/s per direction, lateness and delays in µs."""
+        """Its figures, flat, for an export: rates in frames/s per direction, lateness and delays in
+        µs."""
         where = {name: getattr(self, name) for name in ("number", "frame_size", "repetition", "attempt", "rate_fps")}
         causes = "; ".join(cause.text for cause in self.result.causes)
-        counted = {f"{direction}.{name}": value for direction, counts in self.result.directions().items() for name, value in _figures(counts).items()}
+        counted = {
+            f"{direction}.{name}": value
+            for direction, counts in self.result.directions().items()
+            for name, value in _figures(counts).items()
+        }
         return {**where, "verdict": self.result.verdict.value, "causes": causes, **counted}
 
 
@@ -64,39 +72,69 @@ def trials(events: Iterable[Event], conditions: Conditions) -> list[Done]:
 
 def delay_charts(done: Sequence[Done], marks: Sequence[Mark]) -> list[Chart]:
     """The delays of each frame size, where frames were stamped."""
-    return [chart for size, each in _by_size(done).items() for chart in (_distribution(size, each, marks), _histogram(size, each))]
+    return [
+        chart
+        for size, each in _by_size(done).items()
+        for chart in (_distribution(size, each, marks), _histogram(size, each))
+    ]
 
 
 def course_charts(done: Sequence[Done]) -> list[Chart]:
-    """How the run went: the path of the search for each frame size, where more than one rate was offered, and the sender's lateness."""
+    """How the run went: the path of the search for each frame size, where more than one rate was
+    offered, and the sender's lateness."""
     searched = {size: each for size, each in _by_size(done).items() if len({one.rate_fps for one in each}) > 1}
     return [*(_path(size, each) for size, each in searched.items()), _lateness(done)]
 
 
 def _by_size(done: Sequence[Done]) -> dict[int, list[Done]]:
-    return {size: [one for one in done if one.frame_size == size] for size in dict.fromkeys(one.frame_size for one in done)}
+    return {
+        size: [one for one in done if one.frame_size == size] for size in dict.fromkeys(one.frame_size for one in done)
+    }
 
 
 def _done(number: int, event: Event, conditions: Conditions) -> Done:
     result = journal.recorded_result(event["result"])
     passed = result.worst_loss_ratio <= min(conditions.loss_goals())
     outcome = INVALID if result.verdict is not Verdict.VALID else PASSED if passed else FAILED
-    return Done(number, event["frame_size"], event["repetition"], event.get("attempt", 1), event["rate_fps"], result, outcome)
+    return Done(
+        number, event["frame_size"], event["repetition"], event.get("attempt", 1), event["rate_fps"], result, outcome
+    )
 
 
 def _figures(counts: DirectionCounts) -> dict[str, Any]:
-    plain = {name: getattr(counts, name) for name in ("intended", "sent", "received", "lost", "loss_ratio", "duplicates", "out_of_order", "send_time_s")}
+    plain = {
+        name: getattr(counts, name)
+        for name in ("intended", "sent", "received", "lost", "loss_ratio", "duplicates", "out_of_order", "send_time_s")
+    }
     lateness = {f"lateness_{name}_us": getattr(counts.lateness_us, name) for name in ("p50", "p99", "p999", "max")}
     delay = counts.delay_us
-    delays = {} if delay is None else {f"delay_{name}_us": getattr(delay, name) for name in ("min", "p50", "p99", "p999", "max")}
-    return {**plain, "tester_drops": sum(counts.tester_drops.values()), "dut_input_drops": counts.dut_input_drops, **lateness, **delays}
+    delays = (
+        {}
+        if delay is None
+        else {f"delay_{name}_us": getattr(delay, name) for name in ("min", "p50", "p99", "p999", "max")}
+    )
+    return {
+        **plain,
+        "tester_drops": sum(counts.tester_drops.values()),
+        "dut_input_drops": counts.dut_input_drops,
+        **lateness,
+        **delays,
+    }
 
 
 def _path(frame_size: int, done: Sequence[Done]) -> Chart:
     """Rate over trials; the line joins them in their order, the marks say how each ended."""
     places = list(enumerate(done, start=1))
-    line = Curve("in this order", tuple(float(x) for x, _ in places), tuple(float(one.rate_fps) for _, one in places), kind="path")
-    each = [_dots(outcome, [(float(x), float(one.rate_fps)) for x, one in places if one.outcome == outcome]) for outcome in OUTCOMES]
+    line = Curve(
+        "in this order",
+        tuple(float(x) for x, _ in places),
+        tuple(float(one.rate_fps) for _, one in places),
+        kind="path",
+    )
+    each = [
+        _dots(outcome, [(float(x), float(one.rate_fps)) for x, one in places if one.outcome == outcome])
+        for outcome in OUTCOMES
+    ]
     return Chart(
         name=f"path-{frame_size}",
         title=f"Rates offered with {frame_size} byte frames",
@@ -111,8 +149,15 @@ def _path(frame_size: int, done: Sequence[Done]) -> Chart:
 
 
 def _lateness(done: Sequence[Done]) -> Chart:
-    quantiles: dict[str, Callable[[DirectionCounts], float]] = {"p99.9": lambda one: one.lateness_us.p999, "largest": lambda one: one.lateness_us.max}
-    curves = [_over_trials(f"{direction}, {name}", done, direction, of) for direction in Direction for name, of in quantiles.items()]
+    quantiles: dict[str, Callable[[DirectionCounts], float]] = {
+        "p99.9": lambda one: one.lateness_us.p999,
+        "largest": lambda one: one.lateness_us.max,
+    }
+    curves = [
+        _over_trials(f"{direction}, {name}", done, direction, of)
+        for direction in Direction
+        for name, of in quantiles.items()
+    ]
     return Chart(
         name="lateness",
         title="How late the tester sent, against its schedule",
@@ -125,8 +170,14 @@ def _lateness(done: Sequence[Done]) -> Chart:
     )
 
 
-def _over_trials(label: str, done: Sequence[Done], direction: Direction, of: Callable[[DirectionCounts], float]) -> Curve:
-    known = [(float(one.number), of(counts)) for one in done if (counts := one.result.directions().get(direction)) is not None]
+def _over_trials(
+    label: str, done: Sequence[Done], direction: Direction, of: Callable[[DirectionCounts], float]
+) -> Curve:
+    known = [
+        (float(one.number), of(counts))
+        for one in done
+        if (counts := one.result.directions().get(direction)) is not None
+    ]
     return _dots(label, known)
 
 
@@ -136,15 +187,27 @@ def _dots(label: str, points: Sequence[tuple[float, float]]) -> Curve:
 
 def _stamped(done: Sequence[Done]) -> list[tuple[Direction, Delays]]:
     """The delays of each valid trial, by direction."""
-    counted = [(direction, counts.delay_us) for one in done if one.outcome != INVALID for direction, counts in one.result.directions().items()]
+    counted = [
+        (direction, counts.delay_us)
+        for one in done
+        if one.outcome != INVALID
+        for direction, counts in one.result.directions().items()
+    ]
     return [(direction, delays) for direction, delays in counted if delays is not None]
 
 
 def _distribution(frame_size: int, done: Sequence[Done], marks: Sequence[Mark]) -> Chart:
     """Which share of the frames took no longer."""
     stamped = _stamped(done)
-    curves = [_bundled(direction, [(share, delay_us) for delay_us, share in _cumulative(delays)]) for direction, delays in stamped]
-    between = "" if all(delays.buckets for _, delays in stamped) else " Between the quantiles that the journal keeps, nothing is known."
+    curves = [
+        _bundled(direction, [(share, delay_us) for delay_us, share in _cumulative(delays)])
+        for direction, delays in stamped
+    ]
+    between = (
+        ""
+        if all(delays.buckets for _, delays in stamped)
+        else " Between the quantiles that the journal keeps, nothing is known."
+    )
     return _over_delays(
         curves,
         name=f"delays-{frame_size}",
@@ -157,11 +220,21 @@ def _distribution(frame_size: int, done: Sequence[Done], marks: Sequence[Mark]) 
 
 
 def _over_delays(curves: Sequence[Curve], **members: Any) -> Chart:
-    return Chart(curves=tuple(curves), x_label="one-way delay, ms", x_scale=scale_of(x for curve in curves for x in curve.x), **members)
+    return Chart(
+        curves=tuple(curves),
+        x_label="one-way delay, ms",
+        x_scale=scale_of(x for curve in curves for x in curve.x),
+        **members,
+    )
 
 
 def _bundled(direction: Direction, points: Sequence[tuple[float, float]]) -> Curve:
-    return Curve(direction.value, tuple(delay_us / 1000 for _, delay_us in points), tuple(share for share, _ in points), kind="bundle")
+    return Curve(
+        direction.value,
+        tuple(delay_us / 1000 for _, delay_us in points),
+        tuple(share for share, _ in points),
+        kind="bundle",
+    )
 
 
 def _cumulative(delays: Delays) -> list[tuple[float, float]]:
@@ -173,9 +246,14 @@ def _cumulative(delays: Delays) -> list[tuple[float, float]]:
 
 
 def _histogram(frame_size: int, done: Sequence[Done]) -> Chart:
-    """How the delays of all valid trials are distributed, in bins that are evenly wide on a logarithmic axis."""
+    """How the delays of all valid trials are distributed, in bins that are evenly wide on a
+    logarithmic axis."""
     stamped = [(direction, delays) for direction, delays in _stamped(done) if delays.buckets and delays.min > 0]
-    curves = [curve for one in Direction if (curve := _binned(one, [delays for direction, delays in stamped if direction is one])).x]
+    curves = [
+        curve
+        for one in Direction
+        if (curve := _binned(one, [delays for direction, delays in stamped if direction is one])).x
+    ]
     return _over_delays(
         curves,
         name=f"histogram-{frame_size}",
@@ -187,7 +265,8 @@ def _histogram(frame_size: int, done: Sequence[Done]) -> Chart:
 
 
 def _binned(direction: Direction, trials_: Sequence[Delays]) -> Curve:
-    """Percentage of the frames in each bin. What is known of the distribution is finer than the bins, or as fine; between, it counts as evenly spread."""
+    """Percentage of the frames in each bin. What is known of the distribution is finer than the
+    bins, or as fine; between, it counts as evenly spread."""
     if not trials_:
         return Curve(direction.value, (), (), kind="steps")
     low, high = min(one.min for one in trials_), max(one.max for one in trials_)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conducts a measurement: runs a procedure's trials on a tester, repeats those that are not valid, keeps the journal, derives the summary.
+"""Conducts a measurement: runs a procedure's trials on a tester, repeats those that are not valid,
+keeps the journal, derives the summary.
 
-A trial that is not valid says nothing about the DUT, so it is repeated; only when repeats do not help, the procedure is told that the load cannot
-be measured. Everything is in the journal before anything else happens with it; so a run that was cut off can go on (:func:`resume`).
+A trial that is not valid says nothing about the DUT, so it is repeated; only when repeats do not
+help, the procedure is told that the load cannot be measured. Everything is in the journal before
+anything else happens with it; so a run that was cut off can go on (:func:`resume`).
 """
 
 from __future__ import annotations
@@ -36,21 +38,28 @@ __all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "TrialFactory",
 ATTEMPTS = 4
 """Trials of one load before it counts as beyond the tester's reach."""
 ATTEMPTS_WITHIN_REACH = 10
-"""... where the tester has already made a valid trial of this frame size at that load or a higher one: then it is disturbed, not too slow."""
+"""... where the tester has already made a valid trial of this frame size at that load or a higher
+one: then it is disturbed, not too slow."""
 WAITS = 3
 """How often a DUT may be away at one load. Then the silence is what that load does to it."""
 
 
-def measure(definition: Definition, tester: Tester, plan: Plan, out: Path, observer: Observer, first_trial: int = 0) -> Summary:
-    """Measure every frame size by one procedure; writes ``out/journal.jsonl`` and ``out/summary.json``.
+def measure(
+    definition: Definition, tester: Tester, plan: Plan, out: Path, observer: Observer, first_trial: int = 0
+) -> Summary:
+    """Measure every frame size by one procedure; writes ``out/journal.jsonl`` and
+    ``out/summary.json``.
 
-    ``first_trial``: number of the first trial. A late frame of another run on the same test bench is known by its number.
+    ``first_trial``: number of the first trial. A late frame of another run on the same test bench
+    is known by its number.
 
-    A DUT that forwards nothing ends the run: its point has a message instead of a result, see :meth:`Summary.without_number`.
-    Interrupted or failed, the run still leaves a summary of what was measured, and the exception goes on to the caller.
+    A DUT that forwards nothing ends the run: its point has a message instead of a result, see
+    :meth:`Summary.without_number`. Interrupted or failed, the run still leaves a summary of what
+    was measured, and the exception goes on to the caller.
 
     Raises:
-        PlanError: rates that contradict each other, or percentages of an unknown maximum; nothing has been written then.
+        PlanError: rates that contradict each other, or percentages of an unknown maximum; nothing
+            has been written then.
         JournalError: ``out`` already holds a journal, or cannot be written.
         TesterError: the tester cannot work at all.
     """
@@ -58,7 +67,13 @@ def measure(definition: Definition, tester: Tester, plan: Plan, out: Path, obser
     described = _described(definition, procedure, plan)
     with JournalWriter.create(out) as journal, _ending(journal, definition) as ending:
         journal.write(
-            "plan", format=FORMAT, dutperf=__version__, invocation=list(plan.invocation), source=dict(plan.source), first_trial=first_trial, **described
+            "plan",
+            format=FORMAT,
+            dutperf=__version__,
+            invocation=list(plan.invocation),
+            source=dict(plan.source),
+            first_trial=first_trial,
+            **described,
         )
         journal.write("environment", **_environment(tester, plan))
         ending["message"] = _run(procedure, Campaign(definition.name, tester, plan, journal, observer, first_trial))
@@ -79,11 +94,13 @@ def definition_of(plan: Event) -> Definition:
 
 
 def resume(tester: Tester, plan: Plan, journal: ResumedJournal, observer: Observer) -> Summary:
-    """Go on with the run of ``journal`` on a set-up that is as it was: what it had finished is not measured again. Ends as the run would have.
+    """Go on with the run of ``journal`` on a set-up that is as it was: what it had finished is not
+    measured again. Ends as the run would have.
 
     Raises:
         PlanError, TesterError: see :func:`measure`.
-        JournalError: ``plan`` is not that of the journal, or the procedure takes another course than it took; nothing is changed then.
+        JournalError: ``plan`` is not that of the journal, or the procedure takes another course
+            than it took; nothing is changed then.
         WriteError: the journal or the summary cannot be written.
     """
     definition = definition_of(journal.plan)
@@ -96,7 +113,9 @@ def resume(tester: Tester, plan: Plan, journal: ResumedJournal, observer: Observ
     with _ending(journal, definition) as ending:
         if not known:
             journal.write("environment", **environment)
-        ending["message"] = _run(procedure, Campaign(definition.name, continued, plan, journal, observer, journal.plan.get("first_trial", 0)))
+        ending["message"] = _run(
+            procedure, Campaign(definition.name, continued, plan, journal, observer, journal.plan.get("first_trial", 0))
+        )
     return write_summary(journal.directory, definition.point)
 
 
@@ -125,11 +144,15 @@ def _described(definition: Definition, procedure: Procedure, plan: Plan) -> dict
 
 
 def _check_same(recorded: dict[str, Any], described: dict[str, Any]) -> None:
-    """Raises JournalError where a run would go on under other conditions than it began. A lab's namespace has another name each time."""
+    """Raises JournalError where a run would go on under other conditions than it began. A lab's
+    namespace has another name each time."""
     now = json.loads(json.dumps(described))
     differing = [name for name, value in now.items() if name != "config" and value != recorded.get(name)]
     if differing:
-        raise JournalError(f"the run cannot go on: the journal has other values of {', '.join(differing)} than this set-up and this version give")
+        raise JournalError(
+            f"the run cannot go on: the journal has other values of {', '.join(differing)} than this set-up and this"
+            " version give"
+        )
 
 
 @contextmanager
@@ -151,7 +174,15 @@ def _ending(journal: JournalWriter, definition: Definition) -> Iterator[dict[str
 class Campaign:
     """The bench of a procedure (:class:`dutperf.procedures.bench.Bench`)."""
 
-    def __init__(self, procedure: str, tester: Tester, plan: Plan, journal: JournalWriter, observer: Observer, first_trial: int = 0) -> None:
+    def __init__(
+        self,
+        procedure: str,
+        tester: Tester,
+        plan: Plan,
+        journal: JournalWriter,
+        observer: Observer,
+        first_trial: int = 0,
+    ) -> None:
         self._procedure = procedure
         self._tester = tester
         self._plan = plan
@@ -168,7 +199,9 @@ class Campaign:
         self._given_up = False
         self._during: During | None = None
 
-    def measure(self, rate_fps: int, place: Place, amend: Amend | None = None, during: During | None = None) -> TrialResult:
+    def measure(
+        self, rate_fps: int, place: Place, amend: Amend | None = None, during: During | None = None
+    ) -> TrialResult:
         """See :meth:`dutperf.procedures.bench.Bench.measure`."""
         self._during = during
         self._enter(place)
@@ -180,7 +213,8 @@ class Campaign:
         return result
 
     def _is_missed(self, result: TrialResult) -> bool:
-        """Whether a DUT that is away is worth waiting for: asked for, and it was there since it was waited for in vain."""
+        """Whether a DUT that is away is worth waiting for: asked for, and it was there since it was
+        waited for in vain."""
         if not is_away(result):
             self._given_up = False
         return is_away(result) and bool(self._plan.conditions.dut_patience_s) and not self._given_up
@@ -201,7 +235,8 @@ class Campaign:
             self._search = None
 
     def _enter(self, place: Place) -> None:
-        """Ask for the state before the first trial of a search, and after the last one of that before."""
+        """Ask for the state before the first trial of a search, and after the last one of that
+        before."""
         search = (place.frame_size, place.repetition)
         if search != self._search:
             self.leave()
@@ -213,7 +248,9 @@ class Campaign:
             return
         said = self._plan.dut_state()
         digest = sha256(said.encode()).hexdigest()
-        self._journal.write("dut_state", when=when, frame_size=frame_size, repetition=repetition, sha256=digest, said=said)
+        self._journal.write(
+            "dut_state", when=when, frame_size=frame_size, repetition=repetition, sha256=digest, said=said
+        )
 
     def _until_valid(self, rate_fps: int, place: Place, amend: Amend | None) -> TrialResult:
         note = None
@@ -221,7 +258,12 @@ class Campaign:
         for attempt in range(1, attempts + 1):
             made = self._make_trial(place.frame_size, rate_fps)
             trial = made if place.duration_s is None else made.lasting(place.duration_s)
-            where = {"frame_size": place.frame_size, "repetition": place.repetition, "rate_fps": rate_fps, "attempt": attempt}
+            where = {
+                "frame_size": place.frame_size,
+                "repetition": place.repetition,
+                "rate_fps": rate_fps,
+                "attempt": attempt,
+            }
             result = self._run(amend(trial) if amend else trial, where, place, note)
             if result.verdict is Verdict.VALID:
                 self._reach_fps[place.frame_size] = max(rate_fps, self._reach_fps.get(place.frame_size, 0))
@@ -242,11 +284,20 @@ class Campaign:
 
     def _wait(self, place: Place, result: TrialResult) -> bool:
         patience_s = self._plan.conditions.dut_patience_s
-        self.say(f"{evidence.silence(result)}; it does not answer ARP or NDP: waiting for it, {patience_s:g} s at most", place)
+        self.say(
+            f"{evidence.silence(result)}; it does not answer ARP or NDP: waiting for it, {patience_s:g} s at most",
+            place,
+        )
         waited = wait_for_dut(self._tester, lambda: probe(self._make_trial(place.frame_size, PROBE_FPS)), patience_s)
         where = {"frame_size": place.frame_size, "repetition": place.repetition, "trial": result.trial}
-        self._journal.write("wait", **where, answered=waited.answered, waited_s=round(waited.waited_s, 3), probes=waited.probes)
-        self.say(f"the DUT {'forwards again' if waited.answered else 'still forwards nothing'} after {waited.waited_s:.0f} s", place)
+        self._journal.write(
+            "wait", **where, answered=waited.answered, waited_s=round(waited.waited_s, 3), probes=waited.probes
+        )
+        self.say(
+            f"the DUT {'forwards again' if waited.answered else 'still forwards nothing'} after"
+            f" {waited.waited_s:.0f} s",
+            place,
+        )
         return waited.answered
 
     def _run(self, trial: Trial, where: dict[str, int], place: Place, note: str | None) -> TrialResult:
@@ -259,7 +310,11 @@ class Campaign:
         self._trials += 1
         _check_directions(trial, result)
         self._journal.write("result", **where, trial=trial.trial, result=to_json(result))
-        self._show(replace(self._status_of(rate_fps, replace(place, trials_left=max(0, place.trials_left - 1)), note), last=result))
+        self._show(
+            replace(
+                self._status_of(rate_fps, replace(place, trials_left=max(0, place.trials_left - 1)), note), last=result
+            )
+        )
         return result
 
     def _make_trial(self, frame_size: int, rate_fps: int) -> Trial:
@@ -267,7 +322,8 @@ class Campaign:
         return self._plan.make_trial(frame_size, rate_fps, (self._number - 1) % TRIAL_NUMBERS)
 
     def _settled_run(self, trial: Trial, on_progress: ProgressCallback) -> TrialResult:
-        """Run ``trial`` when the DUT has had its rest since the one before (RFC 2544 section 23 (e)), and see how long it takes."""
+        """Run ``trial`` when the DUT has had its rest since the one before (RFC 2544 section 23
+        (e)), and see how long it takes."""
         rest_s = self._ended_s + self._plan.conditions.settle_s - time.monotonic()
         if rest_s > 0:
             time.sleep(rest_s)
@@ -276,7 +332,9 @@ class Campaign:
         with meanwhile.ended():
             result = losses_during(self._plan.dut_losses, lambda: self._tester.run(trial, meanwhile.progressed))
         if meanwhile.missed and result.verdict is Verdict.VALID:
-            raise TesterError("the tester did not report how far the trial was, so nothing could be done to the DUT during it")
+            raise TesterError(
+                "the tester did not report how far the trial was, so nothing could be done to the DUT during it"
+            )
         self._ended_s = time.monotonic()
         self._timed_trials += 1
         self._timed_s += self._ended_s - began_s
@@ -310,7 +368,8 @@ class Campaign:
         )
 
     def _trial_s(self, place: Place) -> float:
-        """How long a trial takes, with the rest that follows: as those so far did, else as the conditions say."""
+        """How long a trial takes, with the rest that follows: as those so far did, else as the
+        conditions say."""
         conditions = self._plan.conditions
         planned_s = conditions.learning_rest_s + (place.duration_s or conditions.duration_s) + conditions.drain_s
         return conditions.settle_s + (self._timed_s / self._timed_trials if self._timed_trials else planned_s)
@@ -321,4 +380,7 @@ class Campaign:
 
 def _check_directions(trial: Trial, result: TrialResult) -> None:
     if result.verdict is Verdict.VALID and result.directions().keys() != trial.streams().keys():
-        raise TesterError(f"the tester counted {', '.join(result.directions()) or 'nothing'}, but the trial sends {', '.join(trial.streams())}")
+        raise TesterError(
+            f"the tester counted {', '.join(result.directions()) or 'nothing'}, but the trial sends"
+            f" {', '.join(trial.streams())}"
+        )

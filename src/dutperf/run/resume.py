@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Goes on with a run, or a suite of them, that was killed, interrupted, or stopped by an error: on a set-up as it was, from the last trial that it finished.
+"""Goes on with a run, or a suite of them, that was killed, interrupted, or stopped by an error: on
+a set-up as it was, from the last trial that it finished.
 
 How a campaign repeats what its journal already holds: docs/decisions/0006-resume.md.
 """
@@ -26,7 +27,8 @@ Watching = Callable[[Sequence[Measurement]], AbstractContextManager[Watch]]
 
 
 def is_complete(directory: Path) -> bool:
-    """Whether nothing is left to be measured in ``directory``. Raises JournalError where that cannot be read."""
+    """Whether nothing is left to be measured in ``directory``. Raises JournalError where that
+    cannot be read."""
     if (directory / SUITE).exists():
         return suite.is_complete(suite.read(directory)[1], directory)
     return (directory / JOURNAL).exists() and journal.is_complete(journal.read(directory))
@@ -38,7 +40,8 @@ def go_on(directory: Path, watching: Watching) -> Summary | SuiteSummary:
     Raises:
         JournalError: there is nothing that could go on, or this version would take another course.
         WriteError: the disk is full, for example; what was measured is kept.
-        ConfigError, LabError, PlanError, TesterError: the set-up cannot be had as it was, or cannot be measured.
+        ConfigError, LabError, PlanError, TesterError: the set-up cannot be had as it was, or cannot
+            be measured.
     """
     return _suite(directory, watching) if (directory / SUITE).exists() else _run(directory, watching)
 
@@ -63,7 +66,10 @@ def _rest_of_suite(directory: Path, watching: Watching) -> SuiteSummary:
     document, measurements = suite.read(directory)
     if suite.is_complete(measurements, directory):
         return suite.summarise(measurements, directory)
-    with bench(Source.of_plan(document), *(one.conditions for one in measurements)) as ready, watching(measurements) as watch:
+    with (
+        bench(Source.of_plan(document), *(one.conditions for one in measurements)) as ready,
+        watching(measurements) as watch,
+    ):
         return suite.go_on(measurements, ready, directory, watch)
 
 
@@ -71,4 +77,6 @@ def _conditions(plan: Event) -> Conditions:
     try:
         return Conditions.model_validate(plan["conditions"])
     except (ValidationError, KeyError) as error:
-        raise JournalError(f"the run cannot go on: this version does not know its conditions ({str(error).splitlines()[0]})") from None
+        raise JournalError(
+            f"the run cannot go on: this version does not know its conditions ({str(error).splitlines()[0]})"
+        ) from None

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several measurements on one set-up: procedures over mixes of native traffic and numbers of networks, each a run with a journal of its own.
+"""Several measurements on one set-up: procedures over mixes of native traffic and numbers of
+networks, each a run with a journal of its own.
 
-RFC 8219 has latency and its variation measured at the throughput that was found before, with the same traffic; so has RFC 9004 the bursts. Of each mix
-the throughput is measured first, then what needs it; where something needs it that nobody asked for, it is measured all the same.
+RFC 8219 has latency and its variation measured at the throughput that was found before, with the
+same traffic; so has RFC 9004 the bursts. Of each mix the throughput is measured first, then what
+needs it; where something needs it that nobody asked for, it is measured all the same.
 
-``DIR/suite.json`` says what is to be measured and is written first; ``DIR/NAME/`` holds each run; ``DIR/summary.json`` the summaries of those that there
-are. A suite that was cut off goes on with the run that it was in.
+``DIR/suite.json`` says what is to be measured and is written first; ``DIR/NAME/`` holds each run;
+``DIR/summary.json`` the summaries of those that there are. A suite that was cut off goes on with
+the run that it was in.
 """
 
 from __future__ import annotations
@@ -35,9 +38,11 @@ SUITE = "suite.json"
 FORMAT = 1
 """Version of its form."""
 LONGEST_SEARCH_TRIAL_S = 60.0
-"""Sending time of a throughput trial that nobody asked for: as long as the trials that need it, but no longer than RFC 2544 section 24 asks for."""
+"""Sending time of a throughput trial that nobody asked for: as long as the trials that need it, but
+no longer than RFC 2544 section 24 asks for."""
 SOME_FPS = 1_000_000
-"""Stands for a throughput that is not known yet, or more than there can be, while the rest of the conditions is checked."""
+"""Stands for a throughput that is not known yet, or more than there can be, while the rest of the
+conditions is checked."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,8 @@ Watch = Callable[[Measurement, int], AbstractContextManager[Observer]]
 
 
 def arrange(wanted: Sequence[tuple[Definition, Conditions]]) -> tuple[Measurement, ...]:
-    """Mix by mix, the throughput first, then the others in the order given. The conditions have their frame sizes.
+    """Mix by mix, the throughput first, then the others in the order given. The conditions have
+    their frame sizes.
 
     Raises:
         PlanError: a frame size whose throughput is needed, but is not to be measured.
@@ -100,7 +106,8 @@ def needs_throughput(definition: Definition, conditions: Conditions) -> bool:
 
 
 def measure(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch) -> Summary | SuiteSummary:
-    """One measurement into ``out`` itself, several as a suite into its folders. Raises as :func:`begin` does."""
+    """One measurement into ``out`` itself, several as a suite into its folders. Raises as
+    :func:`begin` does."""
     if len(measurements) > 1:
         return begin(measurements, bench, out, watch)
     [only] = measurements
@@ -118,19 +125,25 @@ def begin(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: W
     """
     for one in measurements:
         one.definition.make(bench.plan(_with_some_throughput(one, bench.plan(one.conditions))))
-    journal.claim(out, (SUITE, JOURNAL, SUMMARY), "the results of another run", f", or go on with: dutperf resume {out}")
-    journal.write_whole(out / SUITE, json.dumps(_document(measurements, bench.plan(measurements[0].conditions)), indent=2) + "\n")
+    journal.claim(
+        out, (SUITE, JOURNAL, SUMMARY), "the results of another run", f", or go on with: dutperf resume {out}"
+    )
+    journal.write_whole(
+        out / SUITE, json.dumps(_document(measurements, bench.plan(measurements[0].conditions)), indent=2) + "\n"
+    )
     with held(out):
         return go_on(measurements, bench, out, watch)
 
 
 def held(directory: Path) -> AbstractContextManager[None]:
-    """No second process measures the suite in ``directory`` meanwhile. Raises JournalError where one does."""
+    """No second process measures the suite in ``directory`` meanwhile. Raises JournalError where
+    one does."""
     return journal.held(directory / SUITE)
 
 
 def go_on(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch) -> SuiteSummary:
-    """Measure what is left of the suite in ``out``, which is :func:`held`. Raises as :func:`begin` does."""
+    """Measure what is left of the suite in ``out``, which is :func:`held`. Raises as :func:`begin`
+    does."""
     parts: dict[str, Part] = {}
     first_trial = 0
     for number, one in enumerate(measurements, start=1):
@@ -142,7 +155,8 @@ def go_on(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: W
 
 
 def read(directory: Path) -> tuple[dict[str, Any], tuple[Measurement, ...]]:
-    """The suite in ``directory``: its document, which has ``source`` and ``config`` as a journal's plan, and its measurements.
+    """The suite in ``directory``: its document, which has ``source`` and ``config`` as a journal's
+    plan, and its measurements.
 
     Raises:
         JournalError: it cannot be read, or this version does not know its procedures or conditions.
@@ -162,7 +176,10 @@ def read(directory: Path) -> tuple[dict[str, Any], tuple[Measurement, ...]]:
 def is_complete(measurements: Sequence[Measurement], directory: Path) -> bool:
     """Whether every measurement came to its end, or was found to be impossible."""
     parts = _recorded_parts(directory)
-    return all(one.name in parts and (parts[one.name]["summary"] is None or _ended(directory / one.name)) for one in measurements)
+    return all(
+        one.name in parts and (parts[one.name]["summary"] is None or _ended(directory / one.name))
+        for one in measurements
+    )
 
 
 def summarise(measurements: Sequence[Measurement], directory: Path) -> SuiteSummary:
@@ -173,7 +190,9 @@ def summarise(measurements: Sequence[Measurement], directory: Path) -> SuiteSumm
             name=one.name,
             procedure=one.definition.name,
             note=noted[one.name],
-            summary=write_summary(directory / one.name, one.definition.point) if (directory / one.name / JOURNAL).exists() else None,
+            summary=write_summary(directory / one.name, one.definition.point)
+            if (directory / one.name / JOURNAL).exists()
+            else None,
         )
         for one in measurements
     }
@@ -181,16 +200,18 @@ def summarise(measurements: Sequence[Measurement], directory: Path) -> SuiteSumm
 
 
 def notes(directory: Path) -> dict[str, str | None]:
-    """Which frame sizes could not be measured, and why, by the names of the measurements that the suite has come to."""
+    """Which frame sizes could not be measured, and why, by the names of the measurements that the
+    suite has come to."""
     return {name: part["note"] for name, part in _recorded_parts(directory).items()}
 
 
 def throughput_in(directory: Path, conditions: Conditions) -> Path:
-    """Where a suite keeps the throughput of the same mix; ``directory`` itself where it holds no suite."""
+    """Where a suite keeps the throughput of the same mix; ``directory`` itself where it holds no
+    suite."""
     return directory / (throughput.PROCEDURE.name + conditions.mix) if (directory / SUITE).exists() else directory
 
 
-# --- arranging -------------------------------------------------------------------------------------------------------------------------------
+# --- arranging ------------------------------------------------------------------------------------
 
 
 def _of_mix(label: str, wanted: Sequence[tuple[Definition, Conditions]]) -> list[Measurement]:
@@ -199,12 +220,17 @@ def _of_mix(label: str, wanted: Sequence[tuple[Definition, Conditions]]) -> list
     searching = next((conditions for definition, conditions in wanted if definition is first), None)
     if needing and searching is None:
         searching = _searching(needing)
-    others = [_measurement_of(definition, conditions, label) for definition, conditions in wanted if definition is not first]
+    others = [
+        _measurement_of(definition, conditions, label) for definition, conditions in wanted if definition is not first
+    ]
     if searching is None:
         return others
     lacking = sorted({size for conditions in needing for size in conditions.frame_sizes} - set(searching.frame_sizes))
     if lacking:
-        raise PlanError(f"with {', '.join(map(str, lacking))} bytes something is to be measured at a throughput that is not", option="frame_sizes")
+        raise PlanError(
+            f"with {', '.join(map(str, lacking))} bytes something is to be measured at a throughput that is not",
+            option="frame_sizes",
+        )
     return [Measurement(first.name + label, first, searching), *others]
 
 
@@ -212,7 +238,11 @@ def _searching(needing: Sequence[Conditions]) -> Conditions:
     """To find the throughput for measurements that need it."""
     sizes = tuple(dict.fromkeys(size for conditions in needing for size in conditions.frame_sizes))
     shortest_s = min(conditions.duration_s for conditions in needing)
-    own = {"frame_sizes": sizes, "duration_s": min(shortest_s, LONGEST_SEARCH_TRIAL_S), "repetitions": _search_repetitions(needing[0].repetitions)}
+    own = {
+        "frame_sizes": sizes,
+        "duration_s": min(shortest_s, LONGEST_SEARCH_TRIAL_S),
+        "repetitions": _search_repetitions(needing[0].repetitions),
+    }
     return needing[0].model_copy(update=own)
 
 
@@ -234,13 +264,17 @@ def _with_some_throughput(one: Measurement, plan: Plan) -> Conditions:
 
     def some_fps(frame_size: int) -> int:
         media_fps, within = plan.maximum_fps(frame_size), one.conditions.burst_rate
-        known = [media_fps] if within is None or (within.unit == "percent" and media_fps is None) else [media_fps, within.fps(media_fps)]
+        known = (
+            [media_fps]
+            if within is None or (within.unit == "percent" and media_fps is None)
+            else [media_fps, within.fps(media_fps)]
+        )
         return min([SOME_FPS, *(fps for fps in known if fps is not None)])
 
     return one.conditions.model_copy(update={"found": {size: some_fps(size) for size in one.conditions.frame_sizes}})
 
 
-# --- measuring -------------------------------------------------------------------------------------------------------------------------------
+# --- measuring ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -248,7 +282,8 @@ class _Course:
     out: Path
     watch: Watch
     first_trial: int
-    """No two trials of a suite have one number, so that late frames of one part are not taken for those of the next."""
+    """No two trials of a suite have one number, so that late frames of one part are not taken for
+    those of the next."""
 
 
 def _part(one: Measurement, number: int, parts: Mapping[str, Part], bench: Bench, course: _Course) -> Part:
@@ -262,18 +297,29 @@ def _part(one: Measurement, number: int, parts: Mapping[str, Part], bench: Bench
 
 
 def _at_throughput(one: Measurement, parts: Mapping[str, Part]) -> tuple[Measurement | None, str | None]:
-    """The measurement at the rates that were found, without the sizes that have none; None where no size has one. And what is to be said of it."""
+    """The measurement at the rates that were found, without the sizes that have none; None where no
+    size has one. And what is to be said of it."""
     if one.throughput_of is None:
         return one, None
     searched = parts[one.throughput_of].summary
     assert searched is not None, "a search needs nothing before it"
-    medians = {point.frame_size: point.throughput_fps.median for point in searched.points if isinstance(point, throughput.ThroughputPoint)}
-    found = {size: int(median) for size in one.conditions.frame_sizes if (median := medians.get(size)) is not None and median >= 1}
+    medians = {
+        point.frame_size: point.throughput_fps.median
+        for point in searched.points
+        if isinstance(point, throughput.ThroughputPoint)
+    }
+    found = {
+        size: int(median)
+        for size in one.conditions.frame_sizes
+        if (median := medians.get(size)) is not None and median >= 1
+    }
     lacking = [str(size) for size in one.conditions.frame_sizes if size not in found]
     note = f"not measured with {', '.join(lacking)} bytes: no throughput was found for them" if lacking else None
     if not found:
         return None, note
-    return replace(one, conditions=one.conditions.model_copy(update={"found": found, "frame_sizes": tuple(found)})), note
+    return replace(
+        one, conditions=one.conditions.model_copy(update={"found": found, "frame_sizes": tuple(found)})
+    ), note
 
 
 def _advance(one: Measurement, bench: Bench, directory: Path, observer: Observer, first_trial: int) -> Summary:
@@ -288,7 +334,8 @@ def _advance(one: Measurement, bench: Bench, directory: Path, observer: Observer
 
 
 def _has_begun(directory: Path) -> bool:
-    """Whether there is a journal with a plan. One that was killed while its plan was being written is removed: nothing was measured."""
+    """Whether there is a journal with a plan. One that was killed while its plan was being written
+    is removed: nothing was measured."""
     path = directory / JOURNAL
     if not path.exists():
         return False
@@ -298,7 +345,7 @@ def _has_begun(directory: Path) -> bool:
     return False
 
 
-# --- files -----------------------------------------------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
 def _document(measurements: Sequence[Measurement], plan: Plan) -> dict[str, Any]:
@@ -311,7 +358,12 @@ def _document(measurements: Sequence[Measurement], plan: Plan) -> dict[str, Any]
         }
         for one in measurements
     ]
-    members = {"invocation": list(plan.invocation), "source": dict(plan.source), "config": dict(plan.config), "measurements": listed}
+    members = {
+        "invocation": list(plan.invocation),
+        "source": dict(plan.source),
+        "config": dict(plan.config),
+        "measurements": listed,
+    }
     return {"format": FORMAT, "dutperf": __version__, **members}
 
 
@@ -332,7 +384,9 @@ def _write(out: Path, parts: Mapping[str, Part]) -> SuiteSummary:
 def _recorded_parts(directory: Path) -> dict[str, dict[str, Any]]:
     """Those that the suite's summary has, by name."""
     try:
-        return {one["name"]: one for one in json.loads((directory / SUMMARY).read_text(encoding="utf-8"))["measurements"]}
+        return {
+            one["name"]: one for one in json.loads((directory / SUMMARY).read_text(encoding="utf-8"))["measurements"]
+        }
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 

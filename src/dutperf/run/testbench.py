@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test bench: the set-up (a file, or a lab that lives as long as it is measured) and the engine that runs on it."""
+"""The test bench: the set-up (a file, or a lab that lives as long as it is measured) and the engine
+that runs on it."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from dutperf.tester.engine import EngineTester
 from dutperf.tester.factory import engine_on
 
 USUAL_FRAME_SIZE = 1518
-"""What ports and cables are made for where no longer frames are asked for: an MTU of 1500, which every interface has."""
+"""What ports and cables are made for where no longer frames are asked for: an MTU of 1500, which
+every interface has."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +37,22 @@ class Source:
     lab_options: dict[str, str]
     file: Path | None
     recorded: Setup | None = None
-    """That of a run which goes on, or the program's own: it stands for the file, which may have changed or not be there, and knows the media's speed."""
+    """That of a run which goes on, or the program's own: it stands for the file, which may have
+    changed or not be there, and knows the media's speed."""
     queues: int | None = None
     """Of the engine's ports, instead of what the set-up says."""
     hardware: Hardware | None = None
     """Help of hardware, instead of what the set-up says."""
 
     @classmethod
-    def of(cls, name: str | None, lab_options: Mapping[str, str], file: Path | None, queues: int | None = None, hardware: Hardware | None = None) -> Source:
+    def of(
+        cls,
+        name: str | None,
+        lab_options: Mapping[str, str],
+        file: Path | None,
+        queues: int | None = None,
+        hardware: Hardware | None = None,
+    ) -> Source:
         """From what was asked for.
 
         Raises:
@@ -67,7 +77,9 @@ class Source:
         except (ConfigError, KeyError) as error:
             raise JournalError(f"the run cannot go on: its set-up cannot be had again ({error})") from None
         if isinstance(source.get("lab"), str):
-            return cls(source["lab"], source["lab_options"], None, recorded, recorded.engine.queues, recorded.engine.hardware)
+            return cls(
+                source["lab"], source["lab_options"], None, recorded, recorded.engine.queues, recorded.engine.hardware
+            )
         if isinstance(source.get("config"), str):
             return cls(None, {}, Path(source["config"]), recorded)
         raise JournalError("the run cannot go on: its journal does not say where its set-up came from")
@@ -82,7 +94,8 @@ class Source:
 
     @contextmanager
     def setup(self, max_frame_size: int) -> Iterator[Setup]:
-        """The set-up, with everything it needs in place; ``max_frame_size`` in bytes must pass a lab's cables."""
+        """The set-up, with everything it needs in place; ``max_frame_size`` in bytes must pass a
+        lab's cables."""
         if self.lab is None:
             yield self._with_engine(self.recorded or configuration.load(self._file()))
             return
@@ -92,7 +105,9 @@ class Source:
             yield setup if self.recorded is None else setup.model_copy(update={"media_mbps": self.recorded.media_mbps})
 
     def _with_engine(self, setup: Setup) -> Setup:
-        asked = {name: value for name, value in (("queues", self.queues), ("hardware", self.hardware)) if value is not None}
+        asked = {
+            name: value for name, value in (("queues", self.queues), ("hardware", self.hardware)) if value is not None
+        }
         return setup.model_copy(update={"engine": setup.engine.model_copy(update=asked)}) if asked else setup
 
     def _file(self) -> Path:
@@ -102,7 +117,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Bench:
-    """Ready to measure: the DUT is set up, the engine runs, its ports are open, the DUT has answered."""
+    """Ready to measure: the DUT is set up, the engine runs, its ports are open, the DUT has
+    answered."""
 
     setup: Setup
     tester: EngineTester
@@ -158,7 +174,8 @@ def check_one_size(conditions: Conditions) -> None:
 
 @contextmanager
 def bench(source: Source, *conditions: Conditions, longest: int = USUAL_FRAME_SIZE) -> Iterator[Bench]:
-    """A bench on which each of ``conditions`` can be measured, and any with frames of up to ``longest`` bytes incl. FCS.
+    """A bench on which each of ``conditions`` can be measured, and any with frames of up to
+    ``longest`` bytes incl. FCS.
 
     Raises:
         ConfigError, LabError, TesterError: it cannot be had; nothing is left behind.

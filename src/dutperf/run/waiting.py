@@ -32,22 +32,31 @@ class Wait:
 
 
 def is_away(result: TrialResult) -> bool:
-    """Whether a trial met a DUT that forwards nothing in some direction and does not even answer ARP or NDP, and nothing but a link that is down speaks
-    against that trial: a DUT that restarts takes the link with it."""
+    """Whether a trial met a DUT that forwards nothing in some direction and does not even answer
+    ARP or NDP, and nothing but a link that is down speaks against that trial: a DUT that restarts
+    takes the link with it."""
     reachable = result.dut_answered.left and result.dut_answered.right
     trusted = result.verdict is Verdict.VALID or {cause.code for cause in result.causes} == {LINK_DOWN}
     return trusted and bool(evidence.silent_directions(result)) and not reachable
 
 
 def probe(trial: Trial) -> Trial:
-    """A short form of ``trial``, which has :data:`PROBE_FPS`; nothing of it is measured, so nothing is stamped."""
-    unstamped = {"stamping": Stamping.NONE, "tagged": None, "lost_delay_ns": None, "frame_timeout_ns": None, "delays_files": None}
+    """A short form of ``trial``, which has :data:`PROBE_FPS`; nothing of it is measured, so nothing
+    is stamped."""
+    unstamped = {
+        "stamping": Stamping.NONE,
+        "tagged": None,
+        "lost_delay_ns": None,
+        "frame_timeout_ns": None,
+        "delays_files": None,
+    }
     times = {"rest_ns": None, "duration_ns": PROBE_NS, "drain_ns": min(trial.drain_ns, PROBE_NS)}
     return trial.model_copy(update=unstamped | times)
 
 
 def wait_for_dut(tester: Tester, next_probe: Callable[[], Trial], patience_s: float) -> Wait:
-    """Send probes until frames come through in every direction again, or ``patience_s`` seconds have passed.
+    """Send probes until frames come through in every direction again, or ``patience_s`` seconds
+    have passed.
 
     Raises:
         TesterError: the tester cannot work at all.

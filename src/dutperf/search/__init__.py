@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches for the highest load that passes. They know loads and outcomes only: no packets, no files, no clock.
+"""Searches for the highest load that passes. They know loads and outcomes only: no packets, no
+files, no clock.
 
 A search is asked for the next load and told its outcome, until it asks for no more.
 """

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Binary search for the highest rate that passes, as RFC 2544 26.1 leaves it to the tester.
 
-It first looks for a rate that passes and a higher one that does not: upwards by doubling, downwards by halving; or, with a place to begin, by steps
-from there that double. Then it bisects. Every load after the first lies strictly between the highest rate that passed and the lowest that did not, so
+It first looks for a rate that passes and a higher one that does not: upwards by doubling, downwards
+by halving; or, with a place to begin, by steps from there that double. Then it bisects. Every load
+after the first lies strictly between the highest rate that passed and the lowest that did not, so
 the search ends whatever the outcomes are, and its value is the highest rate that passed at all.
 
-A DUT may be inconsistent: fail a rate and pass a higher one. This search never offers a rate above one that failed, so of such a DUT it finds the
-highest rate that passed below the lowest that failed, as searched; two searches may differ.
+A DUT may be inconsistent: fail a rate and pass a higher one. This search never offers a rate above
+one that failed, so of such a DUT it finds the highest rate that passed below the lowest that
+failed, as searched; two searches may differ.
 
-One load may be offered again: where a rate that could not be measured is all that stands above the value, that may have been bad luck. It is
-offered once more before the tester is blamed.
+One load may be offered again: where a rate that could not be measured is all that stands above the
+value, that may have been bad luck. It is offered once more before the tester is blamed.
 
-A load is a number. It is named for what it mostly is, a rate in frames/s per direction; :mod:`dutperf.search.burst` searches lengths of bursts with it.
+A load is a number. It is named for what it mostly is, a rate in frames/s per direction;
+:mod:`dutperf.search.burst` searches lengths of bursts with it.
 """
 
 from __future__ import annotations
@@ -26,18 +29,21 @@ from dutperf.search import NO_LOSS, Loss, Outcome
 START_FPS = 1_000
 """First rate where neither an initial nor a minimum rate nor the media's maximum is known."""
 DEFAULT_MINIMUM_FPS = 10
-"""Nothing is offered below it unless the user asks for it: even a trial of a second then has frames enough to show that something gets through."""
+"""Nothing is offered below it unless the user asks for it: even a trial of a second then has frames
+enough to show that something gets through."""
 HIGHEST_FPS = 1_000_000_000
 """The engine's own limit (protocol/request.schema.json)."""
 SECOND_CHANCES = 3
-"""How many loads of a search may be offered again; a bound for a tester that is in trouble all the time."""
+"""How many loads of a search may be offered again; a bound for a tester that is in trouble all the
+time."""
 TYPICAL_TRIALS = 14
 """Estimate for a search that knows nothing yet."""
 
 
 @dataclass(frozen=True)
 class Resolution:
-    """How far apart the highest passed and the lowest failed rate may be at the end: ``fps``, or a ``share`` of the latter where that is 0."""
+    """How far apart the highest passed and the lowest failed rate may be at the end: ``fps``, or a
+    ``share`` of the latter where that is 0."""
 
     fps: int = 0
     share: float = 0.0
@@ -73,9 +79,16 @@ class Bounds:
 
     def __post_init__(self) -> None:
         if self.lowest_fps > self.highest_fps:
-            raise BoundsError(f"the minimum rate ({self.lowest_fps:,} frames/s) is above the maximum rate ({self.highest_fps:,} frames/s)", "minimum")
+            raise BoundsError(
+                f"the minimum rate ({self.lowest_fps:,} frames/s) is above the maximum rate ({self.highest_fps:,}"
+                " frames/s)",
+                "minimum",
+            )
         if self.initial_fps is not None and not self.lowest_fps <= self.initial_fps <= self.highest_fps:
-            message = f"the initial rate ({self.initial_fps:,} frames/s) is not within {self.lowest_fps:,} to {self.highest_fps:,} frames/s"
+            message = (
+                f"the initial rate ({self.initial_fps:,} frames/s) is not within {self.lowest_fps:,} to"
+                f" {self.highest_fps:,} frames/s"
+            )
             raise BoundsError(message, "initial")
 
     @property
@@ -92,7 +105,8 @@ class Bounds:
 
     @property
     def first_fps(self) -> int:
-        """The rate to begin with: the initial one; else the maximum, which ends the search if it passes; else a modest one to double from."""
+        """The rate to begin with: the initial one; else the maximum, which ends the search if it
+        passes; else a modest one to double from."""
         return self.initial_fps or self.maximum_fps or max(self.lowest_fps, START_FPS)
 
     def clamp(self, rate_fps: int) -> int:
@@ -102,7 +116,8 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Near:
-    """Where a search begins: a rate of the range, and the first step away from it; 0: as wide as the rate itself."""
+    """Where a search begins: a rate of the range, and the first step away from it; 0: as wide as
+    the rate itself."""
 
     start_fps: int
     step_fps: int = 0
@@ -110,12 +125,14 @@ class Near:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found. ``value_fps`` is None where no rate passed, or the DUT forwards nothing (``silent``)."""
+    """What a search found. ``value_fps`` is None where no rate passed, or the DUT forwards nothing
+    (``silent``)."""
 
     value_fps: int | None
     limited_by: LimitedBy
     above_fps: int | None
-    """The rate directly above the value that did not pass; the lowest one tried where there is no value."""
+    """The rate directly above the value that did not pass; the lowest one tried where there is no
+    value."""
     silent: bool
     loads: tuple[tuple[int, Outcome], ...]
     """Every load offered, in order."""
@@ -135,7 +152,8 @@ class FoundGoal:
 
 
 class Search(Protocol):
-    """Ask :meth:`next_fps`, tell :meth:`tell`, until the former is None; then :meth:`found`. Rates are in frames/s per direction."""
+    """Ask :meth:`next_fps`, tell :meth:`tell`, until the former is None; then :meth:`found`. Rates
+    are in frames/s per direction."""
 
     @property
     def lower_fps(self) -> int | None:
@@ -175,8 +193,9 @@ class Search(Protocol):
 class BinarySearch:
     """A :class:`Search`. It knows one goal, which the outcomes already hold.
 
-    A load that is silent (nothing came through in some direction) raises the question whether the DUT works at all. The lowest rate is tried once
-    then: if it is silent too, the search ends without a value.
+    A load that is silent (nothing came through in some direction) raises the question whether the
+    DUT works at all. The lowest rate is tried once then: if it is silent too, the search ends
+    without a value.
     """
 
     def __init__(self, bounds: Bounds, near: Near | None = None) -> None:
@@ -235,7 +254,13 @@ class BinarySearch:
         """What was found so far; final when :meth:`next_fps` is None."""
         value_fps = None if self._silent else self.lower_fps
         above_fps = self._loads[-1][0] if self._silent else self.upper_fps
-        return Found(value_fps=value_fps, limited_by=self._limited_by(), above_fps=above_fps, silent=self._silent, loads=tuple(self._loads))
+        return Found(
+            value_fps=value_fps,
+            limited_by=self._limited_by(),
+            above_fps=above_fps,
+            silent=self._silent,
+            loads=tuple(self._loads),
+        )
 
     def trials_left(self) -> int:
         """Estimate of how many loads are still to be offered."""
@@ -258,8 +283,13 @@ class BinarySearch:
         return self._higher(self.lower_fps) if self.upper_fps is None else self._between(self.lower_fps, self.upper_fps)
 
     def _in_doubt(self) -> bool:
-        """Whether the tester is about to be blamed for a load that it was given one chance to measure."""
-        return self._upper_outcome() is Outcome.UNMEASURABLE and not self._confirmed and self._second_chances < SECOND_CHANCES
+        """Whether the tester is about to be blamed for a load that it was given one chance to
+        measure."""
+        return (
+            self._upper_outcome() is Outcome.UNMEASURABLE
+            and not self._confirmed
+            and self._second_chances < SECOND_CHANCES
+        )
 
     def _upper_outcome(self) -> Outcome | None:
         return None if self.upper_fps is None else self._barriers[self.upper_fps]
@@ -268,10 +298,18 @@ class BinarySearch:
         return self._bounds.first_fps if self._near is None else self._near.start_fps
 
     def _higher(self, lower_fps: int) -> int | None:
-        return None if lower_fps >= self._bounds.highest_fps else self._bounds.clamp(lower_fps + (self._step_fps() or lower_fps))
+        return (
+            None
+            if lower_fps >= self._bounds.highest_fps
+            else self._bounds.clamp(lower_fps + (self._step_fps() or lower_fps))
+        )
 
     def _lower(self, upper_fps: int) -> int | None:
-        return None if upper_fps <= self._bounds.lowest_fps else self._bounds.clamp(upper_fps - (self._step_fps() or (upper_fps + 1) // 2))
+        return (
+            None
+            if upper_fps <= self._bounds.lowest_fps
+            else self._bounds.clamp(upper_fps - (self._step_fps() or (upper_fps + 1) // 2))
+        )
 
     def _step_fps(self) -> int:
         """The next step away from the place to begin; 0 where there is none."""
@@ -293,7 +331,8 @@ class BinarySearch:
             self._barriers[rate_fps] = outcome
 
     def _probed(self, lowest_fps: int, silent_at_fps: int, outcome: Outcome) -> None:
-        """The DUT was asked for a sign of life at the lowest rate after it had been silent at ``silent_at_fps``."""
+        """The DUT was asked for a sign of life at the lowest rate after it had been silent at
+        ``silent_at_fps``."""
         self._silent_at_fps = None
         self._silent = outcome is Outcome.SILENT
         if self._silent:

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MLRsearch (RFC 9971): one search for several loss goals, with short trials far from the goal and full-length ones near it.
+"""MLRsearch (RFC 9971): one search for several loss goals, with short trials far from the goal and
+full-length ones near it.
 
-The algorithm is CSIT's library of that name; it calls a measurer and returns when it has found every goal's bounds. Here it is asked and told instead:
-it is a deterministic function of what was measured, so it is run again from its beginning with all results so far, until it wants one more.
+The algorithm is CSIT's library of that name; it calls a measurer and returns when it has found
+every goal's bounds. Here it is asked and told instead: it is a deterministic function of what was
+measured, so it is run again from its beginning with all results so far, until it wants one more.
 
-The goals are those that RFC 9971 gives for RFC 2544: a load is a lower bound of a goal where one full-length trial lost no more than the goal's
-share (duration sum = final trial duration, exceed ratio 0). A shorter trial can show that a load is too high, never that it is not. Of loads that
+The goals are those that RFC 9971 gives for RFC 2544: a load is a lower bound of a goal where one
+full-length trial lost no more than the goal's share (duration sum = final trial duration, exceed
+ratio 0). A shorter trial can show that a load is too high, never that it is not. Of loads that
 contradict each other the lowest that failed counts, and the highest that passed below it.
 
-A trial that is not valid never gets there: its load is offered once more; if it still cannot be measured, the search ends, limited by the tester. Only
-where that is the very first load, the range's upper end, the range is halved instead until the tester can measure it.
+A trial that is not valid never gets there: its load is offered once more; if it still cannot be
+measured, the search ends, limited by the tester. Only where that is the very first load, the
+range's upper end, the range is halved instead until the tester can measure it.
 """
 
 from __future__ import annotations
@@ -30,7 +34,8 @@ INITIAL_TRIAL_S = 1.0
 PRECEDING_TARGETS = 2
 """Steps from the shortest trials to the full length."""
 NARROWEST_STEP_FPS = 2
-"""Widths are shares of the load. Where a width is less than this, loads would be fractions of a frame/s apart."""
+"""Widths are shares of the load. Where a width is less than this, loads would be fractions of a
+frame/s apart."""
 TYPICAL_TRIALS = 12
 """Estimate for the first goal."""
 TYPICAL_TRIALS_OF_A_GOAL = 5
@@ -45,7 +50,8 @@ class _Stat(Protocol):
 
 @dataclass(frozen=True)
 class _Trial:
-    """A load that was offered. ``load_fps`` is the library's own figure, ``rate_fps`` the whole one that was sent."""
+    """A load that was offered. ``load_fps`` is the library's own figure, ``rate_fps`` the whole one
+    that was sent."""
 
     load_fps: float
     duration_s: float
@@ -64,10 +70,12 @@ class _Trial:
 
 
 class MlrSearch:
-    """A search (:class:`dutperf.search.Search`) for the highest loads whose loss ratio is at most that of each of ``goals``.
+    """A search (:class:`dutperf.search.Search`) for the highest loads whose loss ratio is at most
+    that of each of ``goals``.
 
     Raises:
-        BoundsError: the range is of one rate, or reaches so low that loads would be fractions of a frame/s apart.
+        BoundsError: the range is of one rate, or reaches so low that loads would be fractions of a
+            frame/s apart.
     """
 
     def __init__(self, bounds: Bounds, goals: Sequence[float], duration_s: float) -> None:
@@ -95,7 +103,10 @@ class MlrSearch:
     @property
     def upper_fps(self) -> int | None:
         """Lowest rate that did not pass for the first goal."""
-        return min((rate_fps for rate_fps, outcome in self._loads(self._goals[0]) if outcome is not Outcome.PASSED), default=None)
+        return min(
+            (rate_fps for rate_fps, outcome in self._loads(self._goals[0]) if outcome is not Outcome.PASSED),
+            default=None,
+        )
 
     def next_fps(self) -> int | None:
         """The load to offer next; None where the search has ended."""
@@ -126,7 +137,8 @@ class MlrSearch:
             self._next = self._learn(told)
 
     def found(self) -> Found:
-        """What was found for the first goal, with every goal's findings; final when :meth:`next_fps` is None."""
+        """What was found for the first goal, with every goal's findings; final when
+        :meth:`next_fps` is None."""
         by_goal = tuple(FoundGoal(goal, self._found(goal), self._conditional_fps(goal)) for goal in self._goals)
         return replace(by_goal[0].found, goals=by_goal)
 
@@ -140,13 +152,17 @@ class MlrSearch:
         return self._ask()
 
     def _probed(self, silent: _Trial, told: _Trial) -> _Trial | None:
-        """The DUT was asked for a sign of life at the lowest rate after it had been silent: without one, the search ends."""
+        """The DUT was asked for a sign of life at the lowest rate after it had been silent: without
+        one, the search ends."""
         self._silent_at = None
         self._silent = told.outcome is Outcome.SILENT
         return None if self._silent else self._learn(silent)
 
     def _again_or_lower(self, told: _Trial) -> _Trial | None:
-        is_second = any((one.load_fps, one.duration_s, one.outcome) == (told.load_fps, told.duration_s, told.outcome) for one in self._offered[-2:-1])
+        is_second = any(
+            (one.load_fps, one.duration_s, one.outcome) == (told.load_fps, told.duration_s, told.outcome)
+            for one in self._offered[-2:-1]
+        )
         if not is_second and self._second_chances < SECOND_CHANCES:
             self._second_chances += 1
             return _Trial(told.load_fps, told.duration_s)
@@ -192,24 +208,40 @@ class MlrSearch:
         return Found(value_fps, self._limited_by(value_fps, above_fps), above_fps, self._silent, self._loads(goal))
 
     def _loads(self, goal: float) -> tuple[tuple[int, Outcome], ...]:
-        """Every load offered, in order, but for shorter trials that lost no more than the goal allows: they show nothing."""
+        """Every load offered, in order, but for shorter trials that lost no more than the goal
+        allows: they show nothing."""
         told = [(one, one.outcome_for(goal)) for one in self._offered]
-        return tuple((one.rate_fps, outcome) for one, outcome in told if outcome is not Outcome.PASSED or one.duration_s >= self._duration_s)
+        return tuple(
+            (one.rate_fps, outcome)
+            for one, outcome in told
+            if outcome is not Outcome.PASSED or one.duration_s >= self._duration_s
+        )
 
     def _value(self, goal: float) -> int | None:
-        """The library's lower bound; where it was not heard out, the highest load that passed below all that did not."""
+        """The library's lower bound; where it was not heard out, the highest load that passed below
+        all that did not."""
         if self._reached is not None:
             return _rate(self._reached[goal].relevant_lower_bound)
         loads = self._loads(goal)
         barrier_fps = min((rate_fps for rate_fps, outcome in loads if outcome is not Outcome.PASSED), default=inf)
-        return max((rate_fps for rate_fps, outcome in loads if outcome is Outcome.PASSED and rate_fps < barrier_fps), default=None)
+        return max(
+            (rate_fps for rate_fps, outcome in loads if outcome is Outcome.PASSED and rate_fps < barrier_fps),
+            default=None,
+        )
 
     def _above(self, goal: float) -> int | None:
         if self._reached is not None:
             upper_fps = _rate(self._reached[goal].relevant_upper_bound)
             return self._tester_limit_fps if upper_fps is None else upper_fps
         value_fps = self._value(goal) or 0
-        return min((rate_fps for rate_fps, outcome in self._loads(goal) if outcome is not Outcome.PASSED and rate_fps > value_fps), default=None)
+        return min(
+            (
+                rate_fps
+                for rate_fps, outcome in self._loads(goal)
+                if outcome is not Outcome.PASSED and rate_fps > value_fps
+            ),
+            default=None,
+        )
 
     def _conditional_fps(self, goal: float) -> float | None:
         """Conditional throughput (RFC 9971): what was forwarded at the lower bound."""
@@ -247,7 +279,12 @@ class _Replay(AbstractMeasurer):  # type: ignore[misc]  # the library has no typ
         told = next(self._known, None)
         if told is None:
             raise _Wanted(_Trial(intended_load, intended_duration))
-        return MeasurementResult(intended_duration=intended_duration, intended_load=intended_load, offered_count=told.loss.sent, loss_count=told.loss.lost)
+        return MeasurementResult(
+            intended_duration=intended_duration,
+            intended_load=intended_load,
+            offered_count=told.loss.sent,
+            loss_count=told.loss.lost,
+        )
 
 
 def _silently(_: str) -> None:
@@ -259,18 +296,26 @@ def _rate(bound: _Stat | None) -> int | None:
 
 
 def lowest_fps(bounds: Bounds) -> int:
-    """The lowest load: the user's; else the lowest at which the resolution still is a step of whole frames/s.
+    """The lowest load: the user's; else the lowest at which the resolution still is a step of whole
+    frames/s.
 
     Raises:
         BoundsError: no range of rates is left above it, or it lies too low.
     """
     width = _width(bounds)
     possible_fps = ceil(NARROWEST_STEP_FPS / width)
-    lowest = bounds.lowest_fps if bounds.minimum_fps is not None else max(bounds.lowest_fps, min(possible_fps, bounds.highest_fps // 2))
+    lowest = (
+        bounds.lowest_fps
+        if bounds.minimum_fps is not None
+        else max(bounds.lowest_fps, min(possible_fps, bounds.highest_fps // 2))
+    )
     if lowest >= bounds.highest_fps:
         raise BoundsError(f"MLRsearch needs a range of rates, not {bounds.highest_fps:,} frames/s alone", "minimum")
     if lowest < possible_fps:
-        message = f"MLRsearch's resolution is a share of the load, {width * 100:.2g} % here: below {possible_fps:,} frames/s less than a frame"
+        message = (
+            f"MLRsearch's resolution is a share of the load, {width * 100:.2g} % here: below {possible_fps:,} frames/s"
+            " less than a frame"
+        )
         raise BoundsError(message, "minimum" if bounds.minimum_fps is not None else "resolution")
     return lowest
 

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a repetition's binary search begins, so that what it finds rests on its own trials alone, and yet takes few of them.
+"""Where a repetition's binary search begins, so that what it finds rests on its own trials alone,
+and yet takes few of them.
 
-An interval over repetitions presumes that they are independent. A search that begins where the last one ended, with steps of the resolution, ends nearby
-on a DUT that scatters more widely than that; and searches that all begin at the same rate end on the same grid, at the same distance from the truth.
+An interval over repetitions presumes that they are independent. A search that begins where the last
+one ended, with steps of the resolution, ends nearby on a DUT that scatters more widely than that;
+and searches that all begin at the same rate end on the same grid, at the same distance from the
+truth.
 
-So a search begins at a random place of a wide step around the last value, and its first step is that wide. The rates that it can reach by such steps
-are a grid whose place is random, whatever was found before: the last value only says at which of them to begin. Where the step is wider than the DUT
-scatters, that does not matter: of two of them so far apart the lower one passes and the higher one fails, whichever is offered first. Both are
-offered, always. How wide, and what it does: docs/decisions/0005-repetitions.md.
+So a search begins at a random place of a wide step around the last value, and its first step is
+that wide. The rates that it can reach by such steps are a grid whose place is random, whatever was
+found before: the last value only says at which of them to begin. Where the step is wider than the
+DUT scatters, that does not matter: of two of them so far apart the lower one passes and the higher
+one fails, whichever is offered first. Both are offered, always. How wide, and what it does:
+docs/decisions/0005-repetitions.md.
 
 Rates are in frames/s per direction.
 """
@@ -23,18 +28,22 @@ from statistics import variance
 from dutperf.search.binary import Bounds, Near
 
 FIRST_STEP = 16
-"""The second repetition knows no scatter: its first step is so many resolutions. Each later one may halve that, until it is one."""
+"""The second repetition knows no scatter: its first step is so many resolutions. Each later one may
+halve that, until it is one."""
 SCATTERS = 5
 """The first step is about so many standard deviations of the values so far, or wider."""
 FEW = 4
-"""Of fewer differences than that, a standard deviation is too often too small by far: it takes more, by the square of the proportion."""
+"""Of fewer differences than that, a standard deviation is too often too small by far: it takes
+more, by the square of the proportion."""
 WIDEST = 0.5
-"""A first step of a greater share of the last value would save nothing: where that is to be expected, too, the last value is not looked at."""
+"""A first step of a greater share of the last value would save nothing: where that is to be
+expected, too, the last value is not looked at."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What earlier repetitions found: where the value is expected, and all their values (None: nothing passed)."""
+    """What earlier repetitions found: where the value is expected, and all their values (None:
+    nothing passed)."""
 
     near_fps: int
     values: Sequence[int | None]
@@ -46,7 +55,9 @@ def begin(bounds: Bounds, known: Known, seed: str) -> Near:
     wide_fps = _wide_fps(known.values, bounds.resolution.at(near_fps))
     if wide_fps > WIDEST * near_fps:
         return Near(bounds.clamp(round(bounds.first_fps / 2**chance)))
-    finest_fps = bounds.resolution.at(round(near_fps - wide_fps))  # a power of two of it: then bisecting takes no trial more
+    finest_fps = bounds.resolution.at(
+        round(near_fps - wide_fps)
+    )  # a power of two of it: then bisecting takes no trial more
     step_fps = finest_fps << max(0, round(log2(wide_fps / finest_fps)))
     if near_fps >= bounds.highest_fps:  # where it passes again, that is all there is to find
         return Near(bounds.highest_fps, max(1, round(step_fps * (1 + chance) / 2)))
@@ -61,6 +72,7 @@ def _wide_fps(values: Sequence[int | None], resolution_fps: int) -> float:
 
 
 def _scatter_fps(values: Sequence[int | None], resolution_fps: int) -> float:
-    """Standard deviation, without what the grid's random place adds (that of values which are uniform over a resolution)."""
+    """Standard deviation, without what the grid's random place adds (that of values which are
+    uniform over a resolution)."""
     numbers = [value or 0 for value in values]
     return sqrt(max(0.0, variance(numbers) - resolution_fps**2 / 12)) if len(numbers) > 1 else 0.0

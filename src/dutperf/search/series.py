@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A series of rates from the highest down, as RFC 2544 26.3 has it: it ends where two rates in a row pass.
+"""A series of rates from the highest down, as RFC 2544 26.3 has it: it ends where two rates in a
+row pass.
 
-A rate that could not be measured says nothing about the DUT: it is neither a rate that passed nor one that failed, and the two in a row begin anew.
+A rate that could not be measured says nothing about the DUT: it is neither a rate that passed nor
+one that failed, and the two in a row begin anew.
 
 Rates are in frames/s per direction.
 """
@@ -20,8 +22,9 @@ PASSES_IN_A_ROW = 2
 class Series:
     """Ask :meth:`next_fps`, tell :meth:`tell`, until the former is None.
 
-    A rate that is silent (nothing came through in some direction) raises the question whether the DUT works at all. A low rate is tried once then:
-    if it is silent too, the series ends. If not, the DUT lost all frames of the rate before.
+    A rate that is silent (nothing came through in some direction) raises the question whether the
+    DUT works at all. A low rate is tried once then: if it is silent too, the series ends. If not,
+    the DUT lost all frames of the rate before.
     """
 
     def __init__(self, rates_fps: Sequence[int], *, to_the_end: bool) -> None:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the self-test measures: for each procedure a reference DUT with set properties, a short form of the procedure, the truth and the error of each figure.
+"""What the self-test measures: for each procedure a reference DUT with set properties, a short form
+of the procedure, the truth and the error of each figure.
 
-The errors are derived in docs/accuracy.md. ``Evidence`` holds what they depend on: the disturbances of the very trials that a figure rests on.
+The errors are derived in docs/accuracy.md. ``Evidence`` holds what they depend on: the disturbances
+of the very trials that a figure rests on.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ DRAIN_S = 0.3
 
 CAPACITY_FPS = 20_050
 SEARCH_S = 0.25
-"""A trial near the capacity tells what is lost there from what the tester's own bursts cost only where there is none: a short one often has none."""
+"""A trial near the capacity tells what is lost there from what the tester's own bursts cost only
+where there is none: a short one often has none."""
 LOWEST_FPS, HIGHEST_FPS, RESOLUTION_FPS = 20_000, 24_000, 200
 """The first search's steps do not fall upon the truth: next to it a trial loses a frame or none."""
 QUEUE_FRAMES = 500
@@ -45,7 +48,8 @@ OVERLOAD_S = 0.5
 STALL_AT_S = 0.05
 RESET_FPS = 1_000
 RESET_S = 3.0
-"""Stall and reset cost more than half of a trial's frames: so much loss cannot be the work of frames that left late (validity.py)."""
+"""Stall and reset cost more than half of a trial's frames: so much loss cannot be the work of
+frames that left late (validity.py)."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,8 @@ class Evidence:
     seen: Sequence[Witnessed]
     """Its trials."""
     floor_s: float = 0.0
-    """What 99 of 100 frames need at most for the way through a DUT without delay, measured just before."""
+    """What 99 of 100 frames need at most for the way through a DUT without delay, measured just
+    before."""
 
     def failures(self) -> Iterator[tuple[int, float]]:
         """Of each valid trial that lost frames, the rate and the disturbance in seconds."""
@@ -72,7 +77,8 @@ class Evidence:
         return max((disturbance_s for _, disturbance_s in self.failures()), default=0.0)
 
     def typical_disturbance_s(self) -> float:
-        """The median of the valid trials: where a figure is the median of theirs, and each is off by its own disturbance at most, so much is the median off."""
+        """The median of the valid trials: where a figure is the median of theirs, and each is off
+        by its own disturbance at most, so much is the median off."""
         return median([one.disturbance_s for one in self.seen if one.is_valid] or [0.0])
 
 
@@ -90,12 +96,23 @@ class Figure:
 
     def judged(self, procedure: str, evidence: Evidence) -> Finding:
         """Of the directions, the one that is farther from the truth."""
-        values = [value for value in self.read(evidence.point) if value is not None] if not evidence.point.limited_by_tester else []
+        values = (
+            [value for value in self.read(evidence.point) if value is not None]
+            if not evidence.point.limited_by_tester
+            else []
+        )
         measured = max(values, key=lambda value: abs(value - self.true), default=None)
         error = self.error(evidence)
         judgement, note = judge(measured, self.true, error, self.tolerable)
         return Finding(
-            procedure=procedure, figure=self.name, unit=self.unit, measured=measured, true=self.true, stated_error=error, judgement=judgement, note=note
+            procedure=procedure,
+            figure=self.name,
+            unit=self.unit,
+            measured=measured,
+            true=self.true,
+            stated_error=error,
+            judgement=judgement,
+            note=note,
         )
 
 
@@ -142,14 +159,17 @@ def delayed(evidence: Evidence) -> float:
 def _throughput() -> Figure:
     """The queue takes up what exceeds the capacity (docs/accuracy.md).
 
-    What was late came in a bunch, which takes a part of the queue: so the truth lies no higher above a rate that lost frames than that bunch is worth.
-    One that the queue could not hold says nothing.
+    What was late came in a bunch, which takes a part of the queue: so the truth lies no higher
+    above a rate that lost frames than that bunch is worth. One that the queue could not hold says
+    nothing.
     """
     true = CAPACITY_FPS + (QUEUE_FRAMES + 1) / SEARCH_S
 
     def error(evidence: Evidence) -> float:
         bunches = [(rate_fps, rate_fps * disturbance_s) for rate_fps, disturbance_s in evidence.failures()]
-        highest = min((rate_fps + bunch / SEARCH_S for rate_fps, bunch in bunches if bunch < QUEUE_FRAMES), default=2 * true)
+        highest = min(
+            (rate_fps + bunch / SEARCH_S for rate_fps, bunch in bunches if bunch < QUEUE_FRAMES), default=2 * true
+        )
         value = evidence.point.throughput_fps.median or 0
         return max(0.0, highest - value) + (SENDING_TIME_SLACK_S * CAPACITY_FPS + 1) / SEARCH_S
 
@@ -157,7 +177,8 @@ def _throughput() -> Figure:
 
 
 def _burst() -> Figure:
-    """A burst of n frames at a rate R leaves n - n C / R of them in the DUT, which has room for the queue and the one in service."""
+    """A burst of n frames at a rate R leaves n - n C / R of them in the DUT, which has room for the
+    queue and the one in service."""
     true = (QUEUE_FRAMES + 1) / (1 - BURST_CAPACITY_FPS / BURST_RATE_FPS)
 
     def error(evidence: Evidence) -> float:
@@ -168,18 +189,32 @@ def _burst() -> Figure:
 
 def _loss() -> Figure:
     def read(point: Any) -> Iterator[float | None]:
-        both = (figures for rate in point.rates for figures in (rate.loss_ratio.forward, rate.loss_ratio.reverse) if figures is not None)
+        both = (
+            figures
+            for rate in point.rates
+            for figures in (rate.loss_ratio.forward, rate.loss_ratio.reverse)
+            if figures is not None
+        )
         return (figures.median * 100 for figures in both if figures.median is not None)
 
     return Figure("frame loss", "%", 100 / LOST_EVERY, 0.01, read, lambda _: 1e-9)
 
 
 def _typical() -> Figure:
-    return Figure("typical latency", "ms", DELAY_MS, 0.1 * DELAY_MS, lambda point: (one.median for one in directions(point, "TL")), delayed)
+    return Figure(
+        "typical latency",
+        "ms",
+        DELAY_MS,
+        0.1 * DELAY_MS,
+        lambda point: (one.median for one in directions(point, "TL")),
+        delayed,
+    )
 
 
 def _variation() -> Figure:
-    return Figure("PDV", "ms", DELAY_MS, 0.1 * DELAY_MS, lambda point: (one.median for one in directions(point, "PDV")), delayed)
+    return Figure(
+        "PDV", "ms", DELAY_MS, 0.1 * DELAY_MS, lambda point: (one.median for one in directions(point, "PDV")), delayed
+    )
 
 
 def _change() -> Figure:
@@ -188,24 +223,46 @@ def _change() -> Figure:
     def error(evidence: Evidence) -> float:
         return delayed(evidence) + evidence.typical_disturbance_s() * 1e3
 
-    return Figure("largest change", "ms", DELAY_MS, 0.25 * DELAY_MS, lambda point: (one.median for one in directions(point, "max")), error)
+    return Figure(
+        "largest change",
+        "ms",
+        DELAY_MS,
+        0.25 * DELAY_MS,
+        lambda point: (one.median for one in directions(point, "max")),
+        error,
+    )
 
 
 def _recovery() -> Figure:
-    """The stall ends so long after the rate changed; the queue has room as soon as a frame was served."""
+    """The stall ends so long after the rate changed; the queue has room as soon as a frame was
+    served."""
 
     def error(evidence: Evidence) -> float:
         reduced_fps = RECOVERY_FPS * recovery.OVERLOAD_PERCENT // 100 * recovery.REDUCED_PERCENT // 100
         return 2 / reduced_fps + 2 / RECOVERY_FPS + evidence.floor_s + evidence.typical_disturbance_s()
 
-    return Figure("recovery time", "s", RECOVERY_S, 0.02, lambda point: (one.median for one in directions(point, "recovery")), error)
+    return Figure(
+        "recovery time",
+        "s",
+        RECOVERY_S,
+        0.02,
+        lambda point: (one.median for one in directions(point, "recovery")),
+        error,
+    )
 
 
 def _reset(name: str) -> Figure:
     def error(evidence: Evidence) -> float:
         return 2 / RESET_FPS + evidence.typical_disturbance_s()
 
-    return Figure(f"reset time by {name}", "s", RESET_S, 0.02, lambda point: (one.median for one in directions(point, name)), error)
+    return Figure(
+        f"reset time by {name}",
+        "s",
+        RESET_S,
+        0.02,
+        lambda point: (one.median for one in directions(point, name)),
+        error,
+    )
 
 
 def _delays(definition: Definition, properties: Properties, figure: Figure, **conditions: Any) -> Check:

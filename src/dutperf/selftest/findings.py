@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One figure of the self-test against its truth, and what is to be thought of it.
 
-A figure's error is stated before it is compared: what the procedure's resolution leaves open and what the disturbances add that were seen in its trials. So a
-disturbed tester does not look wrong, it looks unsure; where it is so unsure that nearly every figure would do, it says nothing.
+A figure's error is stated before it is compared: what the procedure's resolution leaves open and
+what the disturbances add that were seen in its trials. So a disturbed tester does not look wrong,
+it looks unsure; where it is so unsure that nearly every figure would do, it says nothing.
 """
 
 from __future__ import annotations
@@ -44,18 +45,23 @@ class Finding(Value):
 
 
 def judge(measured: float | None, true: float, stated_error: float, tolerable: float) -> tuple[Judgement, str]:
-    """The judgement, and a sentence where it is not OK. ``tolerable``: the largest stated error with which a figure still says something."""
+    """The judgement, and a sentence where it is not OK. ``tolerable``: the largest stated error
+    with which a figure still says something."""
     if measured is None:
         return Judgement.INVALID, "no valid trial gave a figure"
     if abs(measured - true) > stated_error:
         return Judgement.OFF, "farther from the truth than the stated error"
     if stated_error > tolerable:
-        return Judgement.INVALID, f"tester disturbed: an error of {stated_error:.4g} leaves too much open, {tolerable:.4g} would do"
+        return (
+            Judgement.INVALID,
+            f"tester disturbed: an error of {stated_error:.4g} leaves too much open, {tolerable:.4g} would do",
+        )
     return Judgement.OK, ""
 
 
 def exit_status(findings: Iterable[Finding]) -> int:
-    """0 where all is well, 1 where a figure is off, 3 where none is but some say nothing, or there are none."""
+    """0 where all is well, 1 where a figure is off, 3 where none is but some say nothing, or there
+    are none."""
     judgements = {finding.judgement for finding in findings}
     if Judgement.OFF in judgements:
         return NO_NUMBER

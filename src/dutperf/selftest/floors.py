@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibrates the tester: its ports joined without a DUT, the highest rate that passes, and what a delay is there."""
+"""Calibrates the tester: its ports joined without a DUT, the highest rate that passes, and what a
+delay is there."""
 
 from __future__ import annotations
 
@@ -32,8 +33,14 @@ def frame_sizes(*, quick: bool) -> tuple[int, ...]:
 
 
 def search_conditions(*, quick: bool) -> Conditions:
-    """Of the search for the tester's limit. Beyond it every rate is tried several times: so the search is coarse."""
-    coarse = {"initial_rate": Rate.parse("100k"), "resolution": Rate.parse("20%" if quick else "10%"), "drain_s": 0.1, "repetitions": 1}
+    """Of the search for the tester's limit. Beyond it every rate is tried several times: so the
+    search is coarse."""
+    coarse = {
+        "initial_rate": Rate.parse("100k"),
+        "resolution": Rate.parse("20%" if quick else "10%"),
+        "drain_s": 0.1,
+        "repetitions": 1,
+    }
     return Conditions(frame_sizes=frame_sizes(quick=quick), duration_s=0.2 if quick else 0.5, **coarse)
 
 
@@ -45,8 +52,12 @@ def calibrate(bench: Bench, out: Path, watch: Watch, *, quick: bool) -> Calibrat
         DisturbedError: its floor could not be measured.
     """
     with watch("limit") as observer:
-        limits = campaign.measure(throughput.PROCEDURE, bench.tester, bench.plan(search_conditions(quick=quick)), out / "limit", observer)
-    floors = [_floor(bench, point, out, watch, quick=quick) for point in limits.points if isinstance(point, ThroughputPoint)]
+        limits = campaign.measure(
+            throughput.PROCEDURE, bench.tester, bench.plan(search_conditions(quick=quick)), out / "limit", observer
+        )
+    floors = [
+        _floor(bench, point, out, watch, quick=quick) for point in limits.points if isinstance(point, ThroughputPoint)
+    ]
     return calibration.made(bench.tester.environment(), floors, datetime.now(UTC).isoformat(timespec="seconds"))
 
 
@@ -61,7 +72,10 @@ def _floor(bench: Bench, limit: ThroughputPoint, out: Path, watch: Watch, *, qui
     assert isinstance(point, DelaysPoint)
     directions = [figures for figures in (point.forward, point.reverse) if figures]
     if not directions:
-        raise DisturbedError(f"the machine is too busy to be calibrated: no valid trial of {rate_fps:,} frames/s with the ports joined ({point.message})")
+        raise DisturbedError(
+            f"the machine is too busy to be calibrated: no valid trial of {rate_fps:,} frames/s with the ports joined"
+            f" ({point.message})"
+        )
     faster = min(directions, key=lambda figures: figures["median"].median)
     min_us, typical_us, p999_us = (faster[name].median * 1e3 for name in ("Dmin", "median", "D99.9"))
     delays = {"min_us": min_us, "typical_us": typical_us, "p999_us": p999_us, "away_us": point.tester_away_ms * 1e3}

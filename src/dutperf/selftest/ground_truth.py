@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tester with a witness: after each trial the reference DUT is asked what it did, so that every trial has its own truth."""
+"""A tester with a witness: after each trial the reference DUT is asked what it did, so that every
+trial has its own truth."""
 
 from __future__ import annotations
 
@@ -63,18 +64,25 @@ class Witnessed:
 
     @property
     def disturbance_s(self) -> float:
-        """How long the tester was late or away, or the DUT's loop, at most: by so much what happened may have shifted."""
+        """How long the tester was late or away, or the DUT's loop, at most: by so much what
+        happened may have shifted."""
         counts = self.result.directions().values()
         tester_us = [max(one.lateness_us.max, one.away_us.sender, one.away_us.receiver) for one in counts]
         return max(*tester_us, self.truth.forward.lateness_us.max, self.truth.reverse.lateness_us.max, 0.0) / 1e6
 
     @property
     def is_balanced(self) -> bool:
-        """Whether both can be compared to the frame: nothing was lost between them, and nothing could come after receiving had ended."""
+        """Whether both can be compared to the frame: nothing was lost between them, and nothing
+        could come after receiving had ended."""
         counts = self.result.directions().values()
         between = sum(one.dut_input_drops + sum(one.tester_drops.values()) for one in counts)
         between += sum(port.lost_before + port.lost_after for port in (self.truth.left, self.truth.right))
-        return self.result.verdict is not Verdict.ABORTED and bool(counts) and not between and self.disturbance_s < self.trial.drain_ns / 2e9
+        return (
+            self.result.verdict is not Verdict.ABORTED
+            and bool(counts)
+            and not between
+            and self.disturbance_s < self.trial.drain_ns / 2e9
+        )
 
 
 @dataclass
@@ -112,11 +120,14 @@ class WitnessedTester:
 
 
 def balance(procedure: str, seen: Sequence[Witnessed]) -> Finding:
-    """Whether what the tester missed is what the DUT lost: in all trials, to the frame, in each of them."""
+    """Whether what the tester missed is what the DUT lost: in all trials, to the frame, in each of
+    them."""
     compared = [one for one in seen if one.is_balanced]
     differing = [one for one in compared if one.lost != one.truly_lost]
     judgement = Judgement.OFF if differing else Judgement.OK if compared else Judgement.INVALID
-    note = f"{len(compared)} of {len(seen)} trials could be compared" + (f"; {len(differing)} of them differ" if differing else "")
+    note = f"{len(compared)} of {len(seen)} trials could be compared" + (
+        f"; {len(differing)} of them differ" if differing else ""
+    )
     return Finding(
         procedure=procedure,
         figure=FRAMES,

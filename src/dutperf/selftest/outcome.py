@@ -11,16 +11,26 @@ from dutperf.selftest.findings import Finding
 from dutperf.tester.calibration import Calibration, Key
 
 COLUMNS = ("procedure", "figure", "measured", "true", "error", "stated error", "verdict")
-FLOOR_COLUMNS = ("frame size", "limit, frames/s", "delays at, frames/s", "min, µs", "typical, µs", "p99.9, µs", "a loop away, µs")
+FLOOR_COLUMNS = (
+    "frame size",
+    "limit, frames/s",
+    "delays at, frames/s",
+    "min, µs",
+    "typical, µs",
+    "p99.9, µs",
+    "a loop away, µs",
+)
 
 
 class Outcome(Value):
-    """Findings, and the calibration where one was made; ``host`` as the journals' environment has it."""
+    """Findings, and the calibration where one was made; ``host`` as the journals' environment has
+    it."""
 
     date: str
     host: dict[str, Any]
     load: float
-    """Processes that wanted to run, on average over the last minute, when the self-test began: how busy the machine was."""
+    """Processes that wanted to run, on average over the last minute, when the self-test began: how
+    busy the machine was."""
     calibration: Calibration | None = None
     findings: tuple[Finding, ...] = ()
 
@@ -35,7 +45,12 @@ def floor_rows(calibration: Calibration) -> Iterator[tuple[str, ...]]:
     """Under ``FLOOR_COLUMNS``."""
     for floor in calibration.floors:
         times = (f"{time:,.1f}" for time in (floor.min_us, floor.typical_us, floor.p999_us, floor.away_us))
-        yield (str(floor.frame_size), "-" if floor.limit_fps is None else f"{floor.limit_fps:,}", f"{floor.rate_fps:,}", *times)
+        yield (
+            str(floor.frame_size),
+            "-" if floor.limit_fps is None else f"{floor.limit_fps:,}",
+            f"{floor.rate_fps:,}",
+            *times,
+        )
 
 
 def _ports(key: Key) -> str:
@@ -50,7 +65,10 @@ def markdown(outcome: Outcome) -> str:
     machine = f"{host['cpu']}, {host['cores']} cores, kernel {host['kernel']}, dutperf {host['dutperf']}"
     parts = [f"Machine: {machine}; load {outcome.load:.1f} at the beginning; {outcome.date}."]
     if outcome.calibration is not None:
-        parts.append(f"Without a DUT, ports {_ports(outcome.calibration.key)}:\n\n{_table(FLOOR_COLUMNS, list(floor_rows(outcome.calibration)))}")
+        parts.append(
+            "Without a DUT, ports"
+            f" {_ports(outcome.calibration.key)}:\n\n{_table(FLOOR_COLUMNS, list(floor_rows(outcome.calibration)))}"
+        )
     if outcome.findings:
         parts.append(f"Against the reference DUT:\n\n{_table(COLUMNS, [row(one) for one in outcome.findings])}")
     parts += [f"{one.procedure}, {one.figure}: {one.note}." for one in outcome.findings if one.note]

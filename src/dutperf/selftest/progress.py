@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conducts the checks: each by the campaign that conducts every measurement, on a tester whose DUT is a witness."""
+"""Conducts the checks: each by the campaign that conducts every measurement, on a tester whose DUT
+is a witness."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ class Course:
     quick: bool = False
 
     def findings(self, check: Check) -> list[Finding]:
-        """Of one check: its figures and the balance of its frames. Repeated while the tester is too disturbed to say anything.
+        """Of one check: its figures and the balance of its frames. Repeated while the tester is too
+        disturbed to say anything.
 
         Raises:
             PlanError, JournalError, TesterError: see :func:`dutperf.run.campaign.measure`.
@@ -71,7 +73,9 @@ class Course:
         """As on any bench, but it says what the DUT was made, and resets it by its socket."""
         plan = self.bench.plan(conditions)
         dut = {**plan.dut, "properties": check.properties.model_dump(exclude_defaults=True)}
-        return replace(plan, dut=dut, dut_losses=None, dut_reset=None if check.reset_s is None else self._reset(check.reset_s))
+        return replace(
+            plan, dut=dut, dut_losses=None, dut_reset=None if check.reset_s is None else self._reset(check.reset_s)
+        )
 
     def _reset(self, duration_s: float) -> Callable[[], Running]:
         def start() -> Running:
@@ -95,7 +99,8 @@ class _Done:
 
 
 def path_floor_s(tester: Tester, dut: ReferenceDut, plan: Plan) -> float:
-    """What 99 of 100 frames need at most for the way through the DUT while it delays nothing: the median of some valid trials; UNKNOWN_FLOOR_S without one."""
+    """What 99 of 100 frames need at most for the way through the DUT while it delays nothing: the
+    median of some valid trials; UNKNOWN_FLOOR_S without one."""
     witnessed = WitnessedTester(tester, dut, Properties())
     floors: list[float] = []
     for number in range(FLOOR_ATTEMPTS):

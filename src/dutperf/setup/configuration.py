@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration file: how the tester is joined to the DUT (RFC 8219 4.1), read from YAML and checked once, here.
+"""The configuration file: how the tester is joined to the DUT (RFC 8219 4.1), read from YAML and
+checked once, here.
 
-A key that does not exist, or that would have no effect, is an error: a measurement with a setting that was silently ignored is worth nothing.
-Every error is one sentence that names the key.
+A key that does not exist, or that would have no effect, is an error: a measurement with a setting
+that was silently ignored is worth nothing. Every error is one sentence that names the key.
 """
 
 from __future__ import annotations
@@ -14,7 +15,17 @@ from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic_core import ErrorDetails
 
 from dutperf import errors
@@ -41,7 +52,8 @@ _PORT_SPECS = (
 
 
 class ConfigError(Exception):
-    """The configuration, or an option, cannot be used. ``key`` is the key's path (``left.ipv6``) or the option (``--frame-size``)."""
+    """The configuration, or an option, cannot be used. ``key`` is the key's path (``left.ipv6``) or
+    the option (``--frame-size``)."""
 
     def __init__(self, message: str, key: str, *, origin: str = "", line: int | None = None) -> None:
         place = origin + (f", line {line}" if origin and line else "")
@@ -53,8 +65,8 @@ class ConfigError(Exception):
 def _port_spec(text: object) -> object:
     if not isinstance(text, str) or not any(re.fullmatch(spec, text) for spec in _PORT_SPECS):
         raise ValueError(
-            "is not a port: give a PCI address (0000:01:00.0), an interface's name, af_xdp:INTERFACE, af_packet:INTERFACE, "
-            "virtio_user:/SOCKET, vhost_user:/SOCKET, memif:/SOCKET, ring, null or vdev:DEVARGS"
+            "is not a port: give a PCI address (0000:01:00.0), an interface's name, af_xdp:INTERFACE,"
+            " af_packet:INTERFACE, virtio_user:/SOCKET, vhost_user:/SOCKET, memif:/SOCKET, ring, null or vdev:DEVARGS"
         )
     return text
 
@@ -105,7 +117,8 @@ FlowControl = Literal["off", "receive", "transmit", "full"]
 
 
 class EngineSettings(Value):
-    """Where and how the engine runs. ``command`` is put before it: ``[sudo, -n]``, ``[ssh, tester-host]``."""
+    """Where and how the engine runs. ``command`` is put before it: ``[sudo, -n]``, ``[ssh,
+    tester-host]``."""
 
     netns: Annotated[str, StringConstraints(pattern=r"^[^\s/]+$")] | None = None
     cores: Annotated[tuple[Core, ...] | None, BeforeValidator(_list_or_auto)] = None
@@ -115,7 +128,8 @@ class EngineSettings(Value):
     dut_cores: tuple[Core, ...] = ()
     """Cores that a DUT on the same machine uses."""
     queues: Annotated[int, Field(ge=1, le=MOST_QUEUES)] = 1
-    """Of each port, each way: a direction has so many senders and receivers, on cores of their own as far as these go."""
+    """Of each port, each way: a direction has so many senders and receivers, on cores of their own
+    as far as these go."""
     hardware: Hardware = ()
     """Help of the ports' hardware to use; a port that does not offer it is refused."""
     flow_control: Annotated[FlowControl, BeforeValidator(lambda mode: "off" if mode is False else mode)] = "off"
@@ -127,7 +141,8 @@ class EngineSettings(Value):
 
 
 class Side(Value):
-    """One of the tester's two ports: its addresses and where its frames go. Without any gateway a cable leads straight to the other port."""
+    """One of the tester's two ports: its addresses and where its frames go. Without any gateway a
+    cable leads straight to the other port."""
 
     port: PortSpec
     version: Literal[4, 6]
@@ -144,12 +159,14 @@ class Side(Value):
     receive_ring: Annotated[int, Field(ge=8, le=65536)] | None = None
     """Frames that the receive ring holds."""
     varying_address: VaryingAddress | None = None
-    """16 bits of this side's address that vary: source of what it sends, destination of what is sent to it (RFC 4814 4.4)."""
+    """16 bits of this side's address that vary: source of what it sends, destination of what is
+    sent to it (RFC 4814 4.4)."""
     source_port: VaryingField | None = None
     """Of the frames that this side sends; None: as the conditions say."""
     destination_port: VaryingField | None = None
     networks: Annotated[int, Field(ge=1, le=256)] | None = None
-    """Destination networks on this side, for what is sent to it (RFC 2544 section 12); None: as the conditions say."""
+    """Destination networks on this side, for what is sent to it (RFC 2544 section 12); None: as the
+    conditions say."""
 
     def address(self, version: int) -> Interface | None:
         """The tester's own address of an IP version."""
@@ -167,7 +184,11 @@ class Side(Value):
 
 def _command(command: object) -> object:
     words = [command] if isinstance(command, str) else command
-    if not isinstance(words, list | tuple) or not words or not all(isinstance(word, str) and word.strip() for word in words):
+    if (
+        not isinstance(words, list | tuple)
+        or not words
+        or not all(isinstance(word, str) and word.strip() for word in words)
+    ):
         raise ValueError("is no command: give a line for the shell, or a list of words")
     return command
 
@@ -177,7 +198,8 @@ Command = Annotated[str | tuple[str, ...], BeforeValidator(_command)]
 
 
 class DutCommands(Value):
-    """Commands on this machine that concern the DUT, each at most ``time_limit_s`` seconds long; see :mod:`dutperf.setup.dut`."""
+    """Commands on this machine that concern the DUT, each at most ``time_limit_s`` seconds long;
+    see :mod:`dutperf.setup.dut`."""
 
     set_up: Command | None = None
     """Before the tester's ports are opened."""
@@ -188,12 +210,14 @@ class DutCommands(Value):
     reset: Command | None = None
     """During each trial of ``dutperf reset``. It need not wait until the DUT forwards again."""
     losses: Command | None = None
-    """Before and after each trial: says how many frames the DUT has counted as lost so far, in lines of direction, cause and number (``forward queue 12``)."""
+    """Before and after each trial: says how many frames the DUT has counted as lost so far, in
+    lines of direction, cause and number (``forward queue 12``)."""
     time_limit_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
 
 
 class Dut(BaseModel):
-    """What the results say about the DUT, and its commands; any further keys are taken over as they are."""
+    """What the results say about the DUT, and its commands; any further keys are taken over as they
+    are."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: dict[str, JsonValue]
@@ -205,7 +229,8 @@ class Dut(BaseModel):
     """The socket of a reference DUT, by which its counters can be had."""
 
     def identity(self) -> dict[str, Any]:
-        """What the results say about the DUT, as JSON types; how it is reached is another each time."""
+        """What the results say about the DUT, as JSON types; how it is reached is another each
+        time."""
         return self.model_dump(mode="json", exclude_none=True, exclude={"commands", "control"})
 
 
@@ -309,7 +334,7 @@ def _error(location: Location, message: str, origin: str, lines: Mapping[Locatio
     return ConfigError(message, path_of(location), origin=origin, line=line)
 
 
-# --- sentences from what pydantic found ------------------------------------------------------------------------------------------------------
+# --- sentences from what pydantic found -----------------------------------------------------------
 
 
 def _sentence(details: ErrorDetails) -> str:
@@ -318,7 +343,12 @@ def _sentence(details: ErrorDetails) -> str:
         return _unknown_key(location)
     if kind == "missing":
         return "is missing"
-    reason = details["msg"].replace("Input should be", "should be").replace("Input is", "is").replace("Tuple should have", "should have")
+    reason = (
+        details["msg"]
+        .replace("Input should be", "should be")
+        .replace("Input is", "is")
+        .replace("Tuple should have", "should have")
+    )
     return f"{reason} (it is {details['input']!r})" if isinstance(details["input"], str | int | float) else reason
 
 
@@ -333,11 +363,15 @@ def _keys_at(location: Location) -> Iterator[str]:
     model: type[BaseModel] = Setup
     for part in location:
         annotation = model.model_fields[str(part)].annotation
-        model = next(kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type) and issubclass(kind, BaseModel))
+        model = next(
+            kind
+            for kind in (annotation, *get_args(annotation))
+            if isinstance(kind, type) and issubclass(kind, BaseModel)
+        )
     yield from model.model_fields
 
 
-# --- what keys demand of each other ----------------------------------------------------------------------------------------------------------
+# --- what keys demand of each other ---------------------------------------------------------------
 
 
 def _check(setup: Setup) -> None:
@@ -349,13 +383,18 @@ def _check(setup: Setup) -> None:
     for name, other in (("left", setup.right), ("right", setup.left)):
         _check_seen_as(name, setup.sides()[name], other)
     commands = setup.dut.commands
-    if commands is not None and not (commands.set_up or commands.tear_down or commands.state or commands.reset or commands.losses):
+    if commands is not None and not (
+        commands.set_up or commands.tear_down or commands.state or commands.reset or commands.losses
+    ):
         raise _Refusal(("dut", "commands"), "names no command; there are set_up, tear_down, state, reset and losses")
 
 
 def _check_addresses(name: str, side: Side) -> None:
     if side.address(side.version) is None:
-        raise _Refusal((name, f"ipv{side.version}"), f"is missing: {name} has version {side.version} and needs an address of its own")
+        raise _Refusal(
+            (name, f"ipv{side.version}"),
+            f"is missing: {name} has version {side.version} and needs an address of its own",
+        )
     for version in (4, 6):
         own = side.address(version)
         if own is not None and not _names_a_host(own):
@@ -365,7 +404,9 @@ def _check_addresses(name: str, side: Side) -> None:
 def _names_a_host(own: Interface) -> bool:
     ip, network = own.ip, own.network
     special = ip.is_multicast or ip.is_unspecified or ip.is_loopback
-    reserved = network.version == 4 and network.prefixlen < 31 and ip in (network.network_address, network.broadcast_address)
+    reserved = (
+        network.version == 4 and network.prefixlen < 31 and ip in (network.network_address, network.broadcast_address)
+    )
     return not special and not reserved
 
 
@@ -375,7 +416,10 @@ def _check_gateways(name: str, side: Side) -> None:
         if gateway is not None:
             _check_gateway((name, f"gateway{version}"), gateway, side.address(version))
     if side.has_gateway and side.gateway_mac is None and side.gateway(side.version) is None:
-        raise _Refusal((name, f"gateway{side.version}"), f"is missing: the foreground of {name} is IPv{side.version}; give it, or gateway_mac")
+        raise _Refusal(
+            (name, f"gateway{side.version}"),
+            f"is missing: the foreground of {name} is IPv{side.version}; give it, or gateway_mac",
+        )
 
 
 def _check_gateway(location: Location, gateway: Address, own: Interface | None) -> None:
@@ -398,7 +442,10 @@ def _check_ports(setup: Setup) -> None:
         raise _Refusal(("right", "port"), f"{right} is the port of left already")
     for name, side in setup.sides().items():
         if left in JOINED_IN_MEMORY and (gateway := side.gateway(4) or side.gateway(6)):
-            raise _Refusal((name, f"gateway{gateway.version}"), f"nobody can answer for {gateway} where the port is {left}; leave it out")
+            raise _Refusal(
+                (name, f"gateway{gateway.version}"),
+                f"nobody can answer for {gateway} where the port is {left}; leave it out",
+            )
 
 
 def _check_between(setup: Setup) -> None:
@@ -410,11 +457,15 @@ def _check_between(setup: Setup) -> None:
     if len(with_gateway) == 1:
         name = "left" if with_gateway == ["right"] else "right"
         version = setup.sides()[name].version
-        raise _Refusal((name, f"gateway{version}"), f"is missing: {with_gateway[0]} has a gateway, so a DUT stands between, not a cable")
+        raise _Refusal(
+            (name, f"gateway{version}"),
+            f"is missing: {with_gateway[0]} has a gateway, so a DUT stands between, not a cable",
+        )
 
 
 def missing_seen_as(other: Side) -> str:
-    """The sentence for a side that ``other`` is to send to through the translator, by an address that is not given."""
+    """The sentence for a side that ``other`` is to send to through the translator, by an address
+    that is not given."""
     return f"is missing: the other side needs an IPv{other.version} address for this one, as the translator maps it"
 
 
@@ -426,4 +477,6 @@ def _check_seen_as(name: str, side: Side, other: Side) -> None:
     elif side.seen_as is None and other.seen_as is None:
         raise _Refusal(location, missing_seen_as(other))
     elif side.seen_as is not None and side.seen_as.version != other.version:
-        raise _Refusal(location, f"{side.seen_as} is no IPv{other.version} address, but the other side sends IPv{other.version}")
+        raise _Refusal(
+            location, f"{side.seen_as} is no IPv{other.version} address, but the other side sends IPv{other.version}"
+        )

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The DUT's own commands (``dut.commands`` of the configuration): set it up, take it down, ask it for its state, reset it.
+"""The DUT's own commands (``dut.commands`` of the configuration): set it up, take it down, ask it
+for its state, reset it.
 
-They run on this machine, each in a session of its own; ``ssh router show version`` is a command like any other. Traffic is none of their business.
+They run on this machine, each in a session of its own; ``ssh router show version`` is a command
+like any other. Traffic is none of their business.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ CountLosses = Callable[[], ByCause | None]
 
 @contextmanager
 def in_place(dut: Dut) -> Iterator[None]:
-    """Within, ``dut`` is set up. It is taken down on every way out, and where setting it up failed half-way.
+    """Within, ``dut`` is set up. It is taken down on every way out, and where setting it up failed
+    half-way.
 
     Raises:
         ConfigError: a command failed, or took too long. What went wrong within comes first.
@@ -59,7 +62,8 @@ def reset_of(dut: Dut) -> Callable[[], RunningCommand] | None:
 
 
 def losses_of(dut: Dut) -> CountLosses | None:
-    """Asks how many frames the DUT has counted as lost so far: a reference DUT, or one whose configuration has a command for it; None for others.
+    """Asks how many frames the DUT has counted as lost so far: a reference DUT, or one whose
+    configuration has a command for it; None for others.
 
     Raises, when it is called:
         ConfigError: the command fails, or says something else.
@@ -67,18 +71,30 @@ def losses_of(dut: Dut) -> CountLosses | None:
     if dut.control is not None:
         control = Path(dut.control)
         return lambda: _reference_losses(control)
-    return None if dut.commands is None or dut.commands.losses is None else lambda: _losses_in(_run_if_any(dut, "losses"))
+    return (
+        None if dut.commands is None or dut.commands.losses is None else lambda: _losses_in(_run_if_any(dut, "losses"))
+    )
 
 
 def losses_during(count: CountLosses | None, run: Callable[[], TrialResult]) -> TrialResult:
-    """The result of ``run``, with what the DUT counted as lost meanwhile, where it counts and says so."""
+    """The result of ``run``, with what the DUT counted as lost meanwhile, where it counts and says
+    so."""
     before = None if count is None else count()
     result = run()
     after = None if count is None else count()
     if before is None or after is None:
         return result
-    lost = {way: {cause: number - before[way].get(cause, 0) for cause, number in causes.items()} for way, causes in after.items()}
-    return result.model_copy(update={"dut_losses": {way: {cause: number for cause, number in causes.items() if number > 0} for way, causes in lost.items()}})
+    lost = {
+        way: {cause: number - before[way].get(cause, 0) for cause, number in causes.items()}
+        for way, causes in after.items()
+    }
+    return result.model_copy(
+        update={
+            "dut_losses": {
+                way: {cause: number for cause, number in causes.items() if number > 0} for way, causes in lost.items()
+            }
+        }
+    )
 
 
 def _reference_losses(control: Path) -> ByCause | None:
@@ -107,7 +123,8 @@ def run(command: Command, name: str, time_limit_s: float) -> str:
     """Run a command to its end: what it said, errors included.
 
     Raises:
-        ConfigError: it could not be started, ended with another status than 0, or did not end in ``time_limit_s`` seconds. It names ``dut.commands.NAME``.
+        ConfigError: it could not be started, ended with another status than 0, or did not end in
+            ``time_limit_s`` seconds. It names ``dut.commands.NAME``.
     """
     return RunningCommand(command, name, time_limit_s).said()
 
@@ -127,11 +144,15 @@ class RunningCommand:
         self._output = tempfile.TemporaryFile()  # noqa: SIM115
         """No pipe: one that nobody reads would hold the command up."""
         try:
-            self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT, start_new_session=True)
+            self._process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT, start_new_session=True
+            )
         except OSError as error:
             self._output.close()
             raise ConfigError(f"cannot run {argv[0]}: {error.strerror}", self._key) from None
-        with suppress(OSError):  # what resets a DUT on this machine is not to run behind everything else, as this process does
+        with suppress(
+            OSError
+        ):  # what resets a DUT on this machine is not to run behind everything else, as this process does
             os.setpriority(os.PRIO_PROCESS, self._process.pid, 0)
 
     def finish(self) -> None:

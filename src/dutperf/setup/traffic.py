@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a set-up and the chosen conditions to a trial: who sends what to whom (RFC 8219 4.1 and 5, RFC 4814 4.5, RFC 2544 C.2.6.4).
+"""From a set-up and the chosen conditions to a trial: who sends what to whom (RFC 8219 4.1 and 5,
+RFC 4814 4.5, RFC 2544 C.2.6.4).
 
-Sizes are bytes including the FCS. With any IPv6 traffic on either side the size asked for is the IPv6 frame's, and an IPv4 frame is 20 bytes
-shorter, so that both sides of a translator carry the same payload.
+Sizes are bytes including the FCS. With any IPv6 traffic on either side the size asked for is the
+IPv6 frame's, and an IPv4 frame is 20 bytes shorter, so that both sides of a translator carry the
+same payload.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
     """The trial ``number`` (0-65535) with ``rate_fps`` frames/s in each active direction.
 
     Raises:
-        ConfigError: a frame size that this traffic cannot have, or addresses that the conditions need and the set-up lacks.
+        ConfigError: a frame size that this traffic cannot have, or addresses that the conditions
+            need and the set-up lacks.
     """
     _check_size(setup, conditions, frame_size)
     _check_translated(setup, conditions)
@@ -55,7 +58,10 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
     _check_networks(setup, conditions)
     _check_background(setup, conditions)
     _check_numbers(conditions, rate_fps)
-    streams = {direction.value: _stream(setup, conditions, direction, frame_size, rate_fps) for direction in conditions.active()}
+    streams = {
+        direction.value: _stream(setup, conditions, direction, frame_size, rate_fps)
+        for direction in conditions.active()
+    }
     return Trial(
         trial=number,
         seed=conditions.seed,
@@ -70,11 +76,16 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
 
 
 def sized(setup: Setup, conditions: Conditions) -> Conditions:
-    """``conditions`` with the frame sizes that this set-up's traffic has, where none are given: their series, else the smallest."""
+    """``conditions`` with the frame sizes that this set-up's traffic has, where none are given:
+    their series, else the smallest."""
     if conditions.sizes_are_given:
         return conditions
     smallest = smallest_frame_size(setup, conditions)
-    sizes = (smallest,) if conditions.series is None else tuple(max(size, smallest) for size in FRAME_SIZE_SERIES[conditions.series])
+    sizes = (
+        (smallest,)
+        if conditions.series is None
+        else tuple(max(size, smallest) for size in FRAME_SIZE_SERIES[conditions.series])
+    )
     return conditions.model_copy(update={"frame_sizes": sizes})
 
 
@@ -92,7 +103,8 @@ def stamps(conditions: Conditions) -> dict[str, Any]:
 
 
 def check(setup: Setup, conditions: Conditions) -> None:
-    """Make sure that every frame size of ``conditions`` gives a trial, but for the rate of bursts: it may be a share of what only a link tells.
+    """Make sure that every frame size of ``conditions`` gives a trial, but for the rate of bursts:
+    it may be a share of what only a link tells.
 
     Raises:
         ConfigError: see :func:`make_trial`.
@@ -102,7 +114,8 @@ def check(setup: Setup, conditions: Conditions) -> None:
 
 
 def has_ipv6(setup: Setup, conditions: Conditions) -> bool:
-    """Whether an IPv6 frame appears on either side of the DUT, so that frame sizes mean the IPv6 frame's."""
+    """Whether an IPv6 frame appears on either side of the DUT, so that frame sizes mean the IPv6
+    frame's."""
     return conditions.m < conditions.n or 6 in (setup.left.version, setup.right.version)
 
 
@@ -117,18 +130,25 @@ def smallest_frame_size(setup: Setup, conditions: Conditions) -> int:
 
 
 def maximum_fps(setup: Setup, frame_size: int) -> int | None:
-    """The media's maximum frame rate in frames/s per direction, for the larger frame (RFC 8219 appendix A); None where its speed is not known."""
+    """The media's maximum frame rate in frames/s per direction, for the larger frame (RFC 8219
+    appendix A); None where its speed is not known."""
     return None if setup.media_mbps is None else setup.media_mbps * 1_000_000 // (8 * (frame_size + PREAMBLE_AND_GAP))
 
 
 def with_media(setup: Setup, environment: dict[str, Any]) -> Setup:
-    """``setup`` with the speed of the slower link, as the tester found it, where the configuration names none and both links have one."""
+    """``setup`` with the speed of the slower link, as the tester found it, where the configuration
+    names none and both links have one."""
     speeds = [environment.get(name, {}).get("link_mbps", 0) for name in Setup.ORDER]
-    return setup if setup.media_mbps is not None or not all(speeds) else setup.model_copy(update={"media_mbps": min(speeds)})
+    return (
+        setup
+        if setup.media_mbps is not None or not all(speeds)
+        else setup.model_copy(update={"media_mbps": min(speeds)})
+    )
 
 
 def open_request(setup: Setup, max_frame_size: int, dut_cores: Sequence[int] = ()) -> dict[str, Any]:
-    """Parameters of the engine's ``open`` (protocol/request.schema.json); ``max_frame_size`` in bytes, ``dut_cores`` to be kept off."""
+    """Parameters of the engine's ``open`` (protocol/request.schema.json); ``max_frame_size`` in
+    bytes, ``dut_cores`` to be kept off."""
     request: dict[str, Any] = {name: _port(side) for name, side in setup.sides().items()}
     request |= {"memory": setup.engine.memory, "max_frame_size": max_frame_size}
     if setup.engine.cores is not None:
@@ -188,7 +208,10 @@ def _pattern(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: in
     except ValueError as error:
         raise ConfigError(str(error), "--burst-rate") from None
     if within_fps < rate_fps:
-        raise ConfigError(f"the frames of a burst would come at {within_fps:,} frames/s, more slowly than on average ({rate_fps:,})", "--burst-rate")
+        raise ConfigError(
+            f"the frames of a burst would come at {within_fps:,} frames/s, more slowly than on average ({rate_fps:,})",
+            "--burst-rate",
+        )
     return Bursts(frames=burst, within_fps=within_fps)
 
 
@@ -198,11 +221,14 @@ def _ends(setup: Setup, direction: Direction) -> tuple[Side, Side]:
 
 
 def _foreground(sender: Side, receiver: Side, size: int, size_ipv4: int) -> FrameSpec:
-    """From the sender's own address to the receiver's; through a translator to the address by which the receiver is seen."""
+    """From the sender's own address to the receiver's; through a translator to the address by which
+    the receiver is seen."""
     version = sender.version
     destination = _own(receiver, version) if receiver.version == version else receiver.seen_as
     assert destination is not None, "the configuration is checked"
-    return FrameSpec(version=version, size=size if version == 6 else size_ipv4, source=_own(sender, version), destination=destination)
+    return FrameSpec(
+        version=version, size=size if version == 6 else size_ipv4, source=_own(sender, version), destination=destination
+    )
 
 
 def _background(sender: Side, receiver: Side, size: int) -> FrameSpec:
@@ -239,14 +265,21 @@ def _check_size(setup: Setup, conditions: Conditions, frame_size: int) -> None:
     smallest = smallest_frame_size(setup, conditions)
     if not smallest <= frame_size <= MAX_FRAME_SIZE:
         traffic = "IPv6" if has_ipv6(setup, conditions) else "IPv4"
-        raise ConfigError(f"{frame_size} bytes are impossible: with {traffic} traffic frames have {smallest} to {MAX_FRAME_SIZE}", "--frame-size")
+        raise ConfigError(
+            f"{frame_size} bytes are impossible: with {traffic} traffic frames have {smallest} to {MAX_FRAME_SIZE}",
+            "--frame-size",
+        )
 
 
 def _check_numbers(conditions: Conditions, rate_fps: int) -> None:
     """Each frame has a number of its own (protocol/README.md): 20 hours at 14.88 million frames/s."""
     frames = rate_fps * conditions.duration_s
     if frames > MOST_FRAMES:
-        raise ConfigError(f"{frames:,.0f} frames a direction are more than the {MOST_FRAMES:,} that can be numbered: take a shorter trial", "--duration")
+        raise ConfigError(
+            f"{frames:,.0f} frames a direction are more than the {MOST_FRAMES:,} that can be numbered: take a shorter"
+            " trial",
+            "--duration",
+        )
 
 
 def _check_translated(setup: Setup, conditions: Conditions) -> None:
@@ -262,16 +295,27 @@ def _name_of(setup: Setup, side: Side) -> str:
 
 
 def _check_ports(setup: Setup, conditions: Conditions) -> None:
-    """Ports that the set-up lays down leave the conditions none to choose, and nothing that is chosen may be without effect."""
-    laid_down = [f"{name}.{field}" for name, side in setup.sides().items() for field in ("source_port", "destination_port") if getattr(side, field) is not None]
+    """Ports that the set-up lays down leave the conditions none to choose, and nothing that is
+    chosen may be without effect."""
+    laid_down = [
+        f"{name}.{field}"
+        for name, side in setup.sides().items()
+        for field in ("source_port", "destination_port")
+        if getattr(side, field) is not None
+    ]
     if laid_down and conditions.ports is not FieldMode.RANDOM:
-        raise ConfigError(f"{conditions.ports} ports are not possible: the configuration lays them down in {laid_down[0]}", "--ports")
+        raise ConfigError(
+            f"{conditions.ports} ports are not possible: the configuration lays them down in {laid_down[0]}", "--ports"
+        )
 
 
 def _check_networks(setup: Setup, conditions: Conditions) -> None:
     for name, side in setup.sides().items():
         if conditions.networks > 1 and side.networks is not None:
-            raise ConfigError(f"{conditions.networks} networks are not possible: the configuration lays them down in {name}.networks", "--networks")
+            raise ConfigError(
+                f"{conditions.networks} networks are not possible: the configuration lays them down in {name}.networks",
+                "--networks",
+            )
         if (networks := _networks(side, conditions)) > 1 and side.varying_address is not None:
             key = "--networks" if side.networks is None else f"{name}.networks"
             raise ConfigError(f"{networks} networks and {name}.varying_address exclude each other", key)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads YAML as people write it in configurations and plans: what looks like an address, a version or a proportion stays text; no key stands twice."""
+"""Reads YAML as people write it in configurations and plans: what looks like an address, a version
+or a proportion stays text; no key stands twice."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ Location = tuple[str | int, ...]
 
 
 class YamlError(ValueError):
-    """The text is no YAML that can be used. ``key`` is the path of the key (empty: the whole text), ``line`` where it is, from 1."""
+    """The text is no YAML that can be used. ``key`` is the path of the key (empty: the whole text),
+    ``line`` where it is, from 1."""
 
     def __init__(self, message: str, key: str = "", line: int | None = None) -> None:
         super().__init__(message)
@@ -34,7 +36,9 @@ def read(text: str) -> tuple[object, Mapping[Location, int]]:
         raise YamlError("is nested too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise YamlError(f"is no YAML: {getattr(error, 'problem', None) or error}", line=mark.line + 1 if mark else None) from None
+        raise YamlError(
+            f"is no YAML: {getattr(error, 'problem', None) or error}", line=mark.line + 1 if mark else None
+        ) from None
 
 
 def path_of(location: Location) -> str:
@@ -43,18 +47,23 @@ def path_of(location: Location) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.1 would read a MAC or PCI address or 2:1 as a number to the base 60, the version 0.10 as 0.1 and a date as a date: here they are text."""
+    """YAML 1.1 would read a MAC or PCI address or 2:1 as a number to the base 60, the version 0.10
+    as 0.1 and a date as a date: here they are text."""
 
 
 _NOT_RESOLVED = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp"}
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _NOT_RESOLVED] for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _NOT_RESOLVED]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^(?:[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"^(?:[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$"), list("-+0123456789")
+)
 
 
 def _lines(node: yaml.Node, location: Location) -> Iterator[tuple[Location, int]]:
-    """The line of each key. YAML's loader would take the last one of two that are alike and say nothing."""
+    """The line of each key. YAML's loader would take the last one of two that are alike and say
+    nothing."""
     if isinstance(node, yaml.SequenceNode):
         for index, element in enumerate(node.value):
             yield from _lines(element, (*location, index))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The positional parameters of the commands: whole numbers, which of them there are, their ranges, and what they demand of each other."""
+"""The positional parameters of the commands: whole numbers, which of them there are, their ranges,
+and what they demand of each other."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Parameter:
 
 
 ALL_IPV4_EXCESS = 20
-"""SIZE is the IPv6 frame's also where all traffic is IPv4, so it may be longer by what IPv4 frames are shorter."""
+"""SIZE is the IPv6 frame's also where all traffic is IPv4, so it may be longer by what IPv4 frames
+are shorter."""
 LONGEST = 1518
 COMMON = (
     Parameter("SIZE", 84, LONGEST + ALL_IPV4_EXCESS),
@@ -44,7 +46,8 @@ LATENCY = (Parameter("DELAY", 0, 3600), Parameter("TIMESTAMPS", 1, 50_000))
 PDV = (Parameter("FRAME_TIMEOUT", 0, 3_600_000),)
 
 Arguments = Mapping[str, int]
-"""Checked parameters by name: SIZE in bytes, RATE and R in frames/s, DURATION and DELAY in s, TIMEOUT, FRAME_TIMEOUT, T and D in ms."""
+"""Checked parameters by name: SIZE in bytes, RATE and R in frames/s, DURATION and DELAY in s,
+TIMEOUT, FRAME_TIMEOUT, T and D in ms."""
 
 
 def parse(words: Sequence[str], own: Sequence[Parameter], settings: Settings) -> Arguments:
@@ -56,7 +59,9 @@ def parse(words: Sequence[str], own: Sequence[Parameter], settings: Settings) ->
     parameters = (*COMMON, *(STATEFUL if settings.stateful else ()), *own)
     if len(words) != len(parameters):
         names = " ".join(parameter.name for parameter in parameters)
-        raise InputError("arguments", f"there are {len(words)}, not {len(parameters)}: {names} (Stateful is {settings['Stateful']})")
+        raise InputError(
+            "arguments", f"there are {len(words)}, not {len(parameters)}: {names} (Stateful is {settings['Stateful']})"
+        )
     arguments = {parameter.name: _read(parameter, word) for parameter, word in zip(parameters, words, strict=True)}
     for check in (_check_mix, _check_size, _check_latency, _check_frame_timeout, _check_stateful):
         check(arguments, settings)
@@ -85,7 +90,9 @@ def _check_mix(arguments: Arguments, settings: Settings) -> None:
         raise InputError("m", f"should be at most n, {arguments['n']}, not {arguments['m']}")
     if has_background(arguments):
         for side in ("L", "R"):
-            settings.required(f"IPv6-{side}-Real", f"n = {arguments['n']} and m = {arguments['m']} send IPv6 in the background")
+            settings.required(
+                f"IPv6-{side}-Real", f"n = {arguments['n']} and m = {arguments['m']} send IPv6 in the background"
+            )
 
 
 def _check_size(arguments: Arguments, settings: Settings) -> None:
@@ -100,13 +107,18 @@ def _check_latency(arguments: Arguments, _settings: Settings) -> None:
         raise InputError("DELAY", f"should be less than DURATION, {arguments['DURATION']}, not {arguments['DELAY']}")
     frames = arguments["RATE"] * (arguments["DURATION"] - arguments["DELAY"])
     if arguments["TIMESTAMPS"] > frames:
-        raise InputError("TIMESTAMPS", f"should be at most {frames}, the frames sent after DELAY, not {arguments['TIMESTAMPS']}")
+        raise InputError(
+            "TIMESTAMPS", f"should be at most {frames}, the frames sent after DELAY, not {arguments['TIMESTAMPS']}"
+        )
 
 
 def _check_frame_timeout(arguments: Arguments, _settings: Settings) -> None:
     whole_ms = 1000 * arguments["DURATION"] + arguments["TIMEOUT"]
     if arguments.get("FRAME_TIMEOUT", 0) >= whole_ms:
-        raise InputError("FRAME_TIMEOUT", f"should be less than 1000 * DURATION + TIMEOUT, {whole_ms}, not {arguments['FRAME_TIMEOUT']}")
+        raise InputError(
+            "FRAME_TIMEOUT",
+            f"should be less than 1000 * DURATION + TIMEOUT, {whole_ms}, not {arguments['FRAME_TIMEOUT']}",
+        )
 
 
 def _check_stateful(arguments: Arguments, _settings: Settings) -> None:
@@ -114,6 +126,12 @@ def _check_stateful(arguments: Arguments, _settings: Settings) -> None:
         return
     n, m, frames, entries = (arguments[name] for name in ("n", "m", "N", "M"))
     if frames - frames * (n - m) // n < entries:
-        raise InputError("M", f"should be at most {frames - frames * (n - m) // n}, the foreground frames among N, not {entries}")
+        raise InputError(
+            "M", f"should be at most {frames - frames * (n - m) // n}, the foreground frames among N, not {entries}"
+        )
     if arguments["D"] * arguments["R"] < 1000 * frames + arguments["T"] * arguments["R"]:
-        raise InputError("D", f"should be at least 1000 * N / R + T, {1000 * frames / arguments['R'] + arguments['T']:g}, not {arguments['D']}")
+        raise InputError(
+            "D",
+            f"should be at least 1000 * N / R + T, {1000 * frames / arguments['R'] + arguments['T']:g}, not"
+            f" {arguments['D']}",
+        )

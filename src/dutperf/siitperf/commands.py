@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three commands: read file and arguments, run a trial, print its lines. Exit status as for dutperf's other commands.
+"""The three commands: read file and arguments, run a trial, print its lines. Exit status as for
+dutperf's other commands.
 
-Scripts start one process for each trial: what this needs is imported early, what only one command needs, late.
+Scripts start one process for each trial: what this needs is imported early, what only one command
+needs, late.
 """
 
 from __future__ import annotations
@@ -29,12 +31,14 @@ from dutperf.tester.dut_core import yield_to_the_dut
 from dutperf.tester.factory import engine_on
 
 SEEDED_TRIAL = 1
-"""Number of a trial whose seed is given: that of ``dutperf trial``, so that both send the same frames."""
+"""Number of a trial whose seed is given: that of ``dutperf trial``, so that both send the same
+frames."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """One of the commands: its own parameters, the time stamps of its trial, and what it reads from a direction's delays."""
+    """One of the commands: its own parameters, the time stamps of its trial, and what it reads from
+    a direction's delays."""
 
     parameters: tuple[Parameter, ...]
     stamp: Callable[[Trial, Conditions, Arguments], Trial]
@@ -93,11 +97,15 @@ def plan(program: Program, words: Sequence[str], settings: Settings, variables: 
     """
     arguments = positional.parse(words, program.parameters, settings)
     if settings.stateful:
-        raise TesterError(f"stateful tests are not there yet (Stateful is {settings['Stateful']} in {configuration.FILE})", code="stateful")
+        raise TesterError(
+            f"stateful tests are not there yet (Stateful is {settings['Stateful']} in {configuration.FILE})",
+            code="stateful",
+        )
     remarks = list(_remarks(settings))
     number = SEEDED_TRIAL
     if variables.seed is None:
-        # a new number as well: a late frame of the command before is then known by it, and not taken for one of this trial
+        # a new number as well: a late frame of the command before is then known by it, and not
+        # taken for one of this trial
         variables, number = replace(variables, seed=secrets.randbelow(2**53)), secrets.randbelow(TRIAL_NUMBERS)
         remarks.append(f"Info: random values are those of the seed {variables.seed} (DUTPERF_SEED has them again).")
     chosen = setup.conditions(settings, variables, arguments)
@@ -111,7 +119,12 @@ def _remarks(settings: Settings) -> list[str]:
     without = [key for key in configuration.STATEFUL_ONLY if settings[key]]
     remarks = [f"Warning: {key} has no effect where Stateful is 0." for key in without]
     return (
-        remarks if settings["Promisc"] else [*remarks, "Warning: Promisc 0 has no effect: frames that are not this test's are told apart by what they carry."]
+        remarks
+        if settings["Promisc"]
+        else [
+            *remarks,
+            "Warning: Promisc 0 has no effect: frames that are not this test's are told apart by what they carry.",
+        ]
     )
 
 
@@ -127,7 +140,8 @@ def run(planned: Planned) -> TrialResult:
 
 
 def until_valid(tester: Tester, planned: Planned) -> TrialResult:
-    """The first valid result, or the last one. Each repeat has the next number: frames of the trial before that come late are known by it.
+    """The first valid result, or the last one. Each repeat has the next number: frames of the trial
+    before that come late are known by it.
 
     Raises:
         TesterError: the trial cannot be run.
@@ -171,7 +185,11 @@ def main(program: Program, words: Sequence[str]) -> int:
 
 def _explained(error: TesterError) -> str:
     key = f"{setup.key_of(error.field)}: " if error.field else ""
-    way_out = "; give the DUT's MAC address in siitperf.conf, or its IP address in DUTPERF_GATEWAYS" if error.code == "no_answer" else ""
+    way_out = (
+        "; give the DUT's MAC address in siitperf.conf, or its IP address in DUTPERF_GATEWAYS"
+        if error.code == "no_answer"
+        else ""
+    )
     return f"{key}{error}{way_out}"
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file ``siitperf.conf``: one ``Key value`` a line, ``#`` begins a comment. Read and checked once, here; :data:`KEYS` is the table of all keys.
+"""The file ``siitperf.conf``: one ``Key value`` a line, ``#`` begins a comment. Read and checked
+once, here; :data:`KEYS` is the table of all keys.
 
 Like siitperf's manual it calls the sides L and R and the directions Fwd and Rev.
 """
@@ -41,7 +42,8 @@ class InputError(Exception):
 
 @dataclass(frozen=True)
 class Key:
-    """A key: how its value is read (ValueError: it cannot be), and what holds where it does not stand in the file."""
+    """A key: how its value is read (ValueError: it cannot be), and what holds where it does not
+    stand in the file."""
 
     name: str
     read: Callable[[str], Any]
@@ -58,7 +60,9 @@ def integer(low: int, high: int | None = None, *, hexadecimal: bool = False) -> 
             raise ValueError(f"should be a whole number, not '{text}'")
         value = int(text, 16 if prefixed else 10)
         if value < low or (high is not None and value > high):
-            raise ValueError(f"should be {low} to {high}, not {text}" if high is not None else f"should be {low} or more, not {text}")
+            raise ValueError(
+                f"should be {low} to {high}, not {text}" if high is not None else f"should be {low} or more, not {text}"
+            )
         return value
 
     return read
@@ -180,7 +184,8 @@ def load(path: Path = FILE) -> Settings:
     """Read and check the file.
 
     Raises:
-        InputError: it cannot be read, or something in it cannot be used; the message names the key, or the line's number and text.
+        InputError: it cannot be read, or something in it cannot be used; the message names the key,
+            or the line's number and text.
     """
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -219,7 +224,7 @@ def _read(words: list[str], place: str, line: str) -> tuple[Key, Any]:
         raise InputError(words[0], f"{error} ({place})") from None
 
 
-# --- what keys demand of each other ----------------------------------------------------------------------------------------------------------
+# --- what keys demand of each other ---------------------------------------------------------------
 
 
 def _check(settings: Settings) -> None:
@@ -250,11 +255,15 @@ def _check_varying(settings: Settings, side: str) -> None:
         settings.required(f"IPv{version}-{side}-offset", f"{purpose} and IPv{version} is used")
     for other in SIDES:
         if settings[f"Num-{other}-Nets"] > 1:
-            raise InputError(f"Num-{other}-Nets", f"is {settings[f'Num-{other}-Nets']}, but {purpose}: varying addresses go with one network only")
+            raise InputError(
+                f"Num-{other}-Nets",
+                f"is {settings[f'Num-{other}-Nets']}, but {purpose}: varying addresses go with one network only",
+            )
 
 
 def _check_addresses(settings: Settings) -> None:
-    """Source is the sender's own address of its version; destination the other side's own, through a translator its virtual one."""
+    """Source is the sender's own address of its version; destination the other side's own, through
+    a translator its virtual one."""
     for side in SIDES:
         version = settings[f"IP-{side}-Vers"]
         settings.required(f"IPv{version}-{side}-Real", f"IP-{side}-Vers is {version}")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A siitperf.conf as a configuration file of ours, which makes the same frames. What it cannot say there stands in comments at its head."""
+"""A siitperf.conf as a configuration file of ours, which makes the same frames. What it cannot say
+there stands in comments at its head."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ WIDTH = 140
 
 
 def text(settings: Settings, variables: Variables) -> str:
-    """The file's text. Ports and gateways come from the variables, as for the commands; cores need not exist on this machine.
+    """The file's text. Ports and gateways come from the variables, as for the commands; cores need
+    not exist on this machine.
 
     Raises:
         InputError: the variables do not go with the file.
@@ -45,14 +47,24 @@ def _cores(settings: Settings, variables: Variables) -> list[int] | None:
 
 
 def _comments(settings: Settings, variables: Variables, ports: Ports | None, whole: dict[str, Any]) -> Iterator[str]:
-    yield "Written by dutperf convert from a file for siitperf. The same trial as siitperf-tp's, with the same frames where DUTPERF_SEED was SEED:"
-    yield "  dutperf trial --config THIS --frame-size SIZE --rate RATE --duration DURATION --drain TIMEOUT/1000 --foreground n:m --seed SEED" + _options(
-        settings
+    yield (
+        "Written by dutperf convert from a file for siitperf. The same trial as siitperf-tp's, with the same frames"
+        " where DUTPERF_SEED was SEED:"
+    )
+    yield (
+        "  dutperf trial --config THIS --frame-size SIZE --rate RATE --duration DURATION --drain TIMEOUT/1000"
+        " --foreground n:m --seed SEED" + _options(settings)
     )
     if settings["IP-L-Vers"] == settings["IP-R-Vers"] == 4:
-        yield "All traffic is IPv4, unless m < n: then --frame-size is SIZE - 20 (siitperf counts the IPv6 frame, we the one that is sent)."
+        yield (
+            "All traffic is IPv4, unless m < n: then --frame-size is SIZE - 20 (siitperf counts the IPv6 frame, we the"
+            " one that is sent)."
+        )
     if ports is None:
-        yield "left.port and right.port are missing: put the PCI addresses of DPDK's ports 0 and 1 there (none were found on this machine)."
+        yield (
+            "left.port and right.port are missing: put the PCI addresses of DPDK's ports 0 and 1 there (none were found"
+            " on this machine)."
+        )
     if whole["engine"]["cores"] == "auto" and not variables.automatic_cores:
         yield "CPU-x-Send and CPU-x-Recv do not name a core of its own for each active role: the engine chooses."
     for side in SIDES:
@@ -62,23 +74,36 @@ def _comments(settings: Settings, variables: Variables, ports: Ports | None, who
 
 def _options(settings: Settings) -> str:
     """Those that this file's keys become."""
-    return "" if len(settings.active()) == len(DIRECTIONS) or not settings.active() else f" --directions {setup.directions(settings)}"
+    return (
+        ""
+        if len(settings.active()) == len(DIRECTIONS) or not settings.active()
+        else f" --directions {setup.directions(settings)}"
+    )
 
 
 def _gateway_comments(side: str, keys: dict[str, Any]) -> Iterator[str]:
     name = setup.NAMES[side]
     asked = [str(keys[key]) for key in ("gateway4", "gateway6") if key in keys]
     if asked:
-        yield f"MAC-{side}-DUT is missing: the DUT is asked for it, at {', '.join(asked)}. Check that this is its address, and the prefix length of ours."
+        yield (
+            f"MAC-{side}-DUT is missing: the DUT is asked for it, at {', '.join(asked)}. Check that this is its"
+            " address, and the prefix length of ours."
+        )
     if asked and "gateway6" not in keys and "ipv6" in keys:
-        yield f"For background traffic (m < n) {name} also needs gateway6, the DUT's IPv6 address there, in the network of {name}.ipv6."
+        yield (
+            f"For background traffic (m < n) {name} also needs gateway6, the DUT's IPv6 address there, in the network"
+            f" of {name}.ipv6."
+        )
 
 
 def _without_counterpart(settings: Settings) -> Iterator[str]:
     given = settings.given
     yield "--learning-rest 2 is the wait that siitperf has before its first frame."
     if "Promisc" in given:
-        yield f"Promisc {given['Promisc']} has no counterpart: ports are always promiscuous, and know the test's frames by what they carry."
+        yield (
+            f"Promisc {given['Promisc']} has no counterpart: ports are always promiscuous, and know the test's frames"
+            " by what they carry."
+        )
     if "MEM-Channels" in given:
         yield f"MEM-Channels {given['MEM-Channels']} has no counterpart: DPDK finds out."
     for key in ("Stateful", *STATEFUL_ONLY):

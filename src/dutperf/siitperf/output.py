@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lines that scripts read: numbers on standard output, warnings on standard error. Delays are in milliseconds."""
+"""The lines that scripts read: numbers on standard output, warnings on standard error. Delays are
+in milliseconds."""
 
 from __future__ import annotations
 
@@ -11,9 +12,15 @@ from dutperf.tester.validity import sending_time_limit_s
 
 Figures = dict[str, float]
 OVERDUE = ("unsent", "sending_time")
-"""Causes of a trial that is not valid which siitperf knows as well: the sending did not keep its time."""
+"""Causes of a trial that is not valid which siitperf knows as well: the sending did not keep its
+time."""
 DELAY_LINES = {"TL": "{} TL: {:.6f}", "WCL": "{} WCL: {:.6f}"}
-PDV_LINES = {"D99.9": "Info: {} D99_9th_perc: {:.6f}", "Dmin": "Info: {} Dmin: {:.6f}", "Dmax": "Info: {} Dmax: {:.6f}", "PDV": "{} PDV: {:.6f}"}
+PDV_LINES = {
+    "D99.9": "Info: {} D99_9th_perc: {:.6f}",
+    "Dmin": "Info: {} Dmin: {:.6f}",
+    "Dmax": "Info: {} Dmax: {:.6f}",
+    "PDV": "{} PDV: {:.6f}",
+}
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,8 @@ class Lines:
 
 
 def lines(trial: Trial, result: TrialResult, figures: dict[Direction, Figures]) -> Lines:
-    """Of a trial that was not aborted. ``figures``: each direction's delays by their name here; they are left out where the trial is not valid."""
+    """Of a trial that was not aborted. ``figures``: each direction's delays by their name here;
+    they are left out where the trial is not valid."""
     numbers = [*_sending(result), *_receiving(trial, result)]
     if result.verdict is Verdict.VALID:
         numbers += [line for direction, named in figures.items() for line in _delays(_name(direction), named)]
@@ -33,7 +41,8 @@ def lines(trial: Trial, result: TrialResult, figures: dict[Direction, Figures]) 
 
 
 def repeated(result: TrialResult, repeat: int, repeats: int) -> str:
-    """Said before a repeat. Names the causes by their codes alone: scripts look for words that the causes' texts may have ("invalid", "Error")."""
+    """Said before a repeat. Names the causes by their codes alone: scripts look for words that the
+    causes' texts may have ("invalid", "Error")."""
     codes = sorted({cause.code.replace("_", " ") for cause in result.causes})
     return f"Info: the trial says nothing about the DUT ({', '.join(codes)}); repeat {repeat} of at most {repeats}."
 
@@ -73,7 +82,8 @@ def _delays(name: str, figures: Figures) -> Iterator[str]:
 
 
 def _warnings(trial: Trial, result: TrialResult) -> Iterator[str]:
-    """siitperf's own for a sending that took too long, and every cause in our words: each says that the test is invalid, which scripts look for."""
+    """siitperf's own for a sending that took too long, and every cause in our words: each says that
+    the test is invalid, which scripts look for."""
     limit_s = sending_time_limit_s(trial.duration_s)
     for direction in result.directions():
         if direction in _overdue(result):

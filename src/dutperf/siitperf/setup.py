@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From siitperf's file, arguments and our variables to the set-up and the conditions that every other command has.
+"""From siitperf's file, arguments and our variables to the set-up and the conditions that every
+other command has.
 
-Source is the sender's Real address of its version, destination the other side's Real, through a translator its Virt. siitperf knows the DUT by its
-MAC addresses alone; where the file has none, the DUT is asked for by ARP and NDP at the first address of the tester's own /24 or /64, or at those
-in ``DUTPERF_GATEWAYS``.
+Source is the sender's Real address of its version, destination the other side's Real, through a
+translator its Virt. siitperf knows the DUT by its MAC addresses alone; where the file has none, the
+DUT is asked for by ARP and NDP at the first address of the tester's own /24 or /64, or at those in
+``DUTPERF_GATEWAYS``.
 """
 
 from __future__ import annotations
@@ -68,28 +70,48 @@ def directions(settings: Settings) -> Any:
     return "both" if len(active) == len(DIRECTIONS) else active[0].lower()
 
 
-def mapping(settings: Settings, *, ports: Ports | None, gateways: Gateways, background: Collection[int]) -> dict[str, Any]:
-    """Both sides in the form of our configuration file, without ports where ``ports`` is None. ``background``: IP versions of background traffic.
+def mapping(
+    settings: Settings, *, ports: Ports | None, gateways: Gateways, background: Collection[int]
+) -> dict[str, Any]:
+    """Both sides in the form of our configuration file, without ports where ``ports`` is None.
+    ``background``: IP versions of background traffic.
 
     Raises:
         InputError: gateways that nobody asks for.
     """
     asked = () if ports is not None and ports[0] in configuration.JOINED_IN_MEMORY else _asked(settings, background)
-    sides = {NAMES[side]: _side(settings, side, gateways, [version for one, version in asked if one == side]) for side in SIDES}
+    sides = {
+        NAMES[side]: _side(settings, side, gateways, [version for one, version in asked if one == side])
+        for side in SIDES
+    }
     used = {address for keys in sides.values() for name, address in keys.items() if name in ("gateway4", "gateway6")}
     for gateway in gateways:
         if str(gateway) not in used:
-            raise InputError("DUTPERF_GATEWAYS", f"{gateway} is not asked for: it is in no network of a side whose MAC-x-DUT is missing")
-    return sides if ports is None else {name: {"port": port} | keys for port, (name, keys) in zip(ports, sides.items(), strict=True)}
+            raise InputError(
+                "DUTPERF_GATEWAYS",
+                f"{gateway} is not asked for: it is in no network of a side whose MAC-x-DUT is missing",
+            )
+    return (
+        sides
+        if ports is None
+        else {name: {"port": port} | keys for port, (name, keys) in zip(ports, sides.items(), strict=True)}
+    )
 
 
 def _asked(settings: Settings, background: Collection[int]) -> list[tuple[str, int]]:
-    """The sides, and the IP versions, in which the DUT is asked for its MAC address: the file does not tell it."""
-    return [(side, version) for side in SIDES if not settings[f"MAC-{side}-DUT"] for version in sorted({settings[f"IP-{side}-Vers"], *background})]
+    """The sides, and the IP versions, in which the DUT is asked for its MAC address: the file does
+    not tell it."""
+    return [
+        (side, version)
+        for side in SIDES
+        if not settings[f"MAC-{side}-DUT"]
+        for version in sorted({settings[f"IP-{side}-Vers"], *background})
+    ]
 
 
 def key_of(place: str) -> str:
-    """siitperf's name for a place in our configuration (``left.gateway_mac``); where it has none, ours."""
+    """siitperf's name for a place in our configuration (``left.gateway_mac``); where it has none,
+    ours."""
     name, _, key = place.partition(".")
     side = next((letter for letter, known in NAMES.items() if known == name), None)
     if side is None:
@@ -112,15 +134,20 @@ def dpdk_ports() -> Ports:
     """
     found = pci.dpdk_ports()
     if len(found) < 2:
-        raise InputError("DUTPERF_PORTS", f"is not set, and DPDK has {len(found)} port(s) here, not 2: bind two network cards to vfio-pci, or set LEFT,RIGHT")
+        raise InputError(
+            "DUTPERF_PORTS",
+            f"is not set, and DPDK has {len(found)} port(s) here, not 2: bind two network cards to vfio-pci, or set"
+            " LEFT,RIGHT",
+        )
     return found[0], found[1]
 
 
-# --- cores -----------------------------------------------------------------------------------------------------------------------------------
+# --- cores ----------------------------------------------------------------------------------------
 
 
 def cores(settings: Settings) -> dict[str, int]:
-    """The cores of the active directions by key, in the order in which the engine places senders and receivers.
+    """The cores of the active directions by key, in the order in which the engine places senders
+    and receivers.
 
     Raises:
         InputError: one is missing, or stands there twice.
@@ -141,11 +168,14 @@ def _existing_cores(settings: Settings) -> list[int]:
     here = os.sched_getaffinity(0)
     for key, core in cores(settings).items():
         if core not in here:
-            raise InputError(key, f"core {core} does not exist here, or may not be used; set DUTPERF_CORES=auto to let the engine choose")
+            raise InputError(
+                key,
+                f"core {core} does not exist here, or may not be used; set DUTPERF_CORES=auto to let the engine choose",
+            )
     return list(cores(settings).values())
 
 
-# --- a side ----------------------------------------------------------------------------------------------------------------------------------
+# --- a side ---------------------------------------------------------------------------------------
 
 
 def _side(settings: Settings, side: str, gateways: Gateways, asked: Collection[int]) -> dict[str, Any]:
@@ -168,13 +198,19 @@ def _side(settings: Settings, side: str, gateways: Gateways, asked: Collection[i
 
 
 def _own(settings: Settings, side: str, version: int, asked: Collection[int]) -> IPv4Interface | IPv6Interface | None:
-    """The tester's address. siitperf knows no prefix lengths, and none is needed where the DUT's MAC address is given."""
+    """The tester's address. siitperf knows no prefix lengths, and none is needed where the DUT's
+    MAC address is given."""
     address = settings[f"IPv{version}-{side}-Real"]
-    return None if address is None else ip_interface(f"{address}/{(NETWORK_BITS if version in asked else HOST_BITS)[version]}")
+    return (
+        None
+        if address is None
+        else ip_interface(f"{address}/{(NETWORK_BITS if version in asked else HOST_BITS)[version]}")
+    )
 
 
 def _gateway(own: IPv4Interface | IPv6Interface, gateways: Gateways) -> IPv4Address | IPv6Address:
-    """The DUT's address next to ``own``: the given one, else the first of the network that is not the tester's."""
+    """The DUT's address next to ``own``: the given one, else the first of the network that is not
+    the tester's."""
     return next(one for one in (*gateways, *_first(own)) if one.version == own.version and one in own.network)
 
 
@@ -190,7 +226,11 @@ def _varying(settings: Settings, side: str) -> dict[str, Any] | None:
     mode = settings.mode(f"IP-{side}-var")
     if mode is FieldMode.FIXED:
         return None
-    offsets = {f"offset{version}": offset for version in (4, 6) if (offset := settings[f"IPv{version}-{side}-offset"]) is not None}
+    offsets = {
+        f"offset{version}": offset
+        for version in (4, 6)
+        if (offset := settings[f"IPv{version}-{side}-offset"]) is not None
+    }
     return to_json(VaryingAddress(mode=mode, min=settings[f"IP-{side}-min"], max=settings[f"IP-{side}-max"], **offsets))
 
 
@@ -199,4 +239,6 @@ def _port(settings: Settings, prefix: str, field: str) -> dict[str, Any]:
     mode = settings.mode(f"{prefix}-var-{field}")
     if mode is FieldMode.FIXED:
         return to_json((source_ports if field == "sport" else destination_ports)(mode))
-    return to_json(VaryingField(mode=mode, min=settings[f"{prefix}-{field}-min"], max=settings[f"{prefix}-{field}-max"]))
+    return to_json(
+        VaryingField(mode=mode, min=settings[f"{prefix}-{field}-min"], max=settings[f"{prefix}-{field}-max"])
+    )

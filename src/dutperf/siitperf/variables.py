@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment variables ``DUTPERF_…``: what siitperf knows from DPDK or not at all, and what scripts that were written for it cannot say."""
+"""The environment variables ``DUTPERF_…``: what siitperf knows from DPDK or not at all, and what
+scripts that were written for it cannot say."""
 
 from __future__ import annotations
 
@@ -32,13 +33,15 @@ class Variables:
     automatic_cores: bool = False
     """``DUTPERF_CORES=auto``: the engine chooses, whatever the file says."""
     gateways: Gateways = ()
-    """``DUTPERF_GATEWAYS``: the DUT's addresses, to be asked for its MAC addresses where the file has none."""
+    """``DUTPERF_GATEWAYS``: the DUT's addresses, to be asked for its MAC addresses where the file
+    has none."""
     seed: int | None = None
     """``DUTPERF_SEED``: the same seed sends the same frames; None: a new one each time."""
     learning_rest_s: float = START_DELAY_S
     """``DUTPERF_LEARNING_REST``: seconds between ARP or NDP and the first frame."""
     repeats: int = 0
-    """``DUTPERF_REPEAT``: how often at most a trial that says nothing about the DUT is repeated before the command prints."""
+    """``DUTPERF_REPEAT``: how often at most a trial that says nothing about the DUT is repeated
+    before the command prints."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Variables:
@@ -47,7 +50,10 @@ class Variables:
         Raises:
             InputError: one that cannot be used.
         """
-        text = {name: environment.get(f"DUTPERF_{name}") or None for name in ("PORTS", "NETNS", "CORES", "GATEWAYS", "SEED", "LEARNING_REST", "REPEAT")}
+        text = {
+            name: environment.get(f"DUTPERF_{name}") or None
+            for name in ("PORTS", "NETNS", "CORES", "GATEWAYS", "SEED", "LEARNING_REST", "REPEAT")
+        }
         return cls(
             ports=_ports(text["PORTS"]),
             netns=_netns(text["NETNS"]),
@@ -60,7 +66,8 @@ class Variables:
 
 
 def _ports(text: str | None) -> Ports | None:
-    """A ``vdev:`` spec has commas of its own: the comma that leaves a port on both sides is the one between them."""
+    """A ``vdev:`` spec has commas of its own: the comma that leaves a port on both sides is the one
+    between them."""
     if text is None:
         return None
     commas = [match.start() for match in re.finditer(",", text)]
@@ -69,8 +76,8 @@ def _ports(text: str | None) -> Ports | None:
     if len(pairs) != 1:
         raise InputError(
             "DUTPERF_PORTS",
-            f"'{text}' is not LEFT,RIGHT, each a PCI address, an interface's name, af_packet:INTERFACE, af_xdp:INTERFACE, "
-            "virtio_user:/SOCKET, vhost_user:/SOCKET, memif:/SOCKET, ring, null or vdev:DEVARGS",
+            f"'{text}' is not LEFT,RIGHT, each a PCI address, an interface's name, af_packet:INTERFACE,"
+            " af_xdp:INTERFACE, virtio_user:/SOCKET, vhost_user:/SOCKET, memif:/SOCKET, ring, null or vdev:DEVARGS",
         )
     return pairs[0]
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Summarises the values of repetitions: median with its interval, 1st and 99th percentile, dispersion (RFC 8219 section 12, RFC 2330 11.3).
+"""Summarises the values of repetitions: median with its interval, 1st and 99th percentile,
+dispersion (RFC 8219 section 12, RFC 2330 11.3).
 
-A repetition in which nothing passed has no value (None). It is lower than any value, and it stays in the sample: leaving it out would flatter the DUT.
+A repetition in which nothing passed has no value (None). It is lower than any value, and it stays
+in the sample: leaving it out would flatter the DUT.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ Interval = tuple[float | None, float | None]
 
 
 def median(values: Sequence[float | None]) -> float | None:
-    """The middle value, of an even number the mean of the two in the middle (RFC 2330 11.3). None where that is or involves a missing value.
+    """The middle value, of an even number the mean of the two in the middle (RFC 2330 11.3). None
+    where that is or involves a missing value.
 
     Raises:
         ValueError: no values.
@@ -26,7 +29,8 @@ def median(values: Sequence[float | None]) -> float | None:
 
 
 def percentile(values: Sequence[float | None], percent: int) -> float | None:
-    """The smallest value that at least ``percent`` % of the values do not exceed (RFC 2330 11.3); always one of the values.
+    """The smallest value that at least ``percent`` % of the values do not exceed (RFC 2330 11.3);
+    always one of the values.
 
     With less than 100 values, the 1st percentile is the smallest and the 99th the greatest.
 
@@ -41,7 +45,8 @@ def percentile(values: Sequence[float | None], percent: int) -> float | None:
 
 
 def dispersion_percent(values: Sequence[float | None]) -> float | None:
-    """(p99 − p1) / median × 100 (Lencse, Infocommunications Journal XIII(2), 2021). None where one of them is missing or the median is 0."""
+    """(p99 − p1) / median × 100 (Lencse, Infocommunications Journal XIII(2), 2021). None where one
+    of them is missing or the median is 0."""
     low, middle, high = percentile(values, 1), median(values), percentile(values, 99)
     if low is None or high is None or not middle:
         return None
@@ -49,12 +54,15 @@ def dispersion_percent(values: Sequence[float | None]) -> float | None:
 
 
 def median_interval(values: Sequence[float | None], confidence: float) -> Interval | None:
-    """An interval that covers the median of what the values are drawn from, in a share ``confidence`` (0.8 to 0.999) of all samples.
+    """An interval that covers the median of what the values are drawn from, in a share
+    ``confidence`` (0.8 to 0.999) of all samples.
 
-    It rests on order statistics alone, whatever the distribution: P(X(k) <= median <= X(n+1-k)) is binomial. Between the two neighbouring k it is
-    interpolated as Hettmansperger and Sheather have it ("Confidence intervals based on interpolated order statistics", Statistics & Probability
-    Letters 4, 1986), which keeps the confidence within a few tenths of a percent for continuous distributions; values on a grid are covered more
-    often. None where there are too few values: 95 % need six. The values have to be independent.
+    It rests on order statistics alone, whatever the distribution: P(X(k) <= median <= X(n+1-k)) is
+    binomial. Between the two neighbouring k it is interpolated as Hettmansperger and Sheather have
+    it ("Confidence intervals based on interpolated order statistics", Statistics & Probability
+    Letters 4, 1986), which keeps the confidence within a few tenths of a percent for continuous
+    distributions; values on a grid are covered more often. None where there are too few values: 95
+    % need six. The values have to be independent.
     """
     ordered = _ordered(values)
     place = _place_of_interval(len(ordered), confidence)
@@ -75,7 +83,8 @@ def smallest_sample(confidence: float) -> int:
 
 @lru_cache(maxsize=1024)
 def _place_of_interval(count: int, confidence: float) -> tuple[int, float] | None:
-    """The greatest k (from 1) with P(X(k) <= median <= X(count+1-k)) >= ``confidence``, and the weight of X(k+1) beside it; None: there is no k."""
+    """The greatest k (from 1) with P(X(k) <= median <= X(count+1-k)) >= ``confidence``, and the
+    weight of X(k+1) beside it; None: there is no k."""
     k, term, below = 0, 1, 0
     covered, covered_by_next = 1.0, 1 - 2 * (1 / 2**count)
     while covered_by_next >= confidence:
@@ -90,7 +99,8 @@ def _place_of_interval(count: int, confidence: float) -> tuple[int, float] | Non
 
 
 def _between(outer: float, inner: float, weight: float) -> float:
-    """The point a share ``weight`` of the way in; the outer one where there is no number to go from or to."""
+    """The point a share ``weight`` of the way in; the outer one where there is no number to go from
+    or to."""
     return outer if -inf in (outer, inner) else outer + weight * (inner - outer)
 
 

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares two samples by their ranks (Wilcoxon, Mann and Whitney), whatever the distribution they are drawn from, also with equal values.
+"""Compares two samples by their ranks (Wilcoxon, Mann and Whitney), whatever the distribution they
+are drawn from, also with equal values.
 
-A search ends on a grid, so repetitions often have equal values. The chances are therefore those of the midranks at hand, given which values are equal:
-exact up to :data:`EXACT` values, counted as Streitberg and Röhmel do (Statistical Software Newsletter 12, 1986). The exact method of the usual
-libraries knows no equal values. Beyond, they are those of the normal distribution, corrected for equal values and for continuity.
+A search ends on a grid, so repetitions often have equal values. The chances are therefore those of
+the midranks at hand, given which values are equal: exact up to :data:`EXACT` values, counted as
+Streitberg and Röhmel do (Statistical Software Newsletter 12, 1986). The exact method of the usual
+libraries knows no equal values. Beyond, they are those of the normal distribution, corrected for
+equal values and for continuity.
 
 A missing value (None: nothing passed) is lower than any, as in :mod:`dutperf.statistics.intervals`.
 """
@@ -26,7 +29,8 @@ Values = Sequence[float | None]
 
 
 class Tails(NamedTuple):
-    """Chances, where both samples are drawn from the same, of ranks of the second one that are as low as those seen, or lower; as high, or higher."""
+    """Chances, where both samples are drawn from the same, of ranks of the second one that are as
+    low as those seen, or lower; as high, or higher."""
 
     low: float
     high: float
@@ -56,10 +60,12 @@ def smallest_p(first: int, second: int) -> float:
 
 
 def shift_interval(first: Values, second: Values, alpha: float) -> tuple[float, float] | None:
-    """An interval that covers the shift from the first to the second sample's distribution, where they differ by a shift, but for a share ``alpha``.
+    """An interval that covers the shift from the first to the second sample's distribution, where
+    they differ by a shift, but for a share ``alpha``.
 
-    All differences in order, without as many at either end as the test leaves room for (Hodges and Lehmann 1963; Moses). With equal values it
-    covers more often. None where there are too few values for one, or one is missing.
+    All differences in order, without as many at either end as the test leaves room for (Hodges and
+    Lehmann 1963; Moses). With equal values it covers more often. None where there are too few
+    values for one, or one is missing.
     """
     if None in first or None in second:
         return None
@@ -69,7 +75,8 @@ def shift_interval(first: Values, second: Values, alpha: float) -> tuple[float, 
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Each chance so adjusted that to take all that are at most alpha errs in any of them with a chance of alpha at most (Holm 1979)."""
+    """Each chance so adjusted that to take all that are at most alpha errs in any of them with a
+    chance of alpha at most (Holm 1979)."""
     adjusted, least = [0.0] * len(chances), 0.0
     for done, index in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
         least = max(least, min(1.0, (len(chances) - done) * chances[index]))
@@ -119,7 +126,8 @@ def _normal(ranks: Sequence[int], size: int, seen: int) -> Tails:
 
 @lru_cache(maxsize=256)
 def _outside(first: int, second: int, alpha: float) -> int:
-    """How many of the ordered differences an interval leaves out at either end, and one: it begins with that one; 0: there is none."""
+    """How many of the ordered differences an interval leaves out at either end, and one: it begins
+    with that one; 0: there is none."""
     ranks, least = [2 * rank for rank in range(1, first + second + 1)], second * (second + 1)
     if first + second > EXACT:
         spread = sqrt(first * second * (first + second + 1) / 12)

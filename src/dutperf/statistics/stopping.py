@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides whether another repetition is needed: a fixed number (RFC 8219 7.2 and 7.3: 20 at least), or as many as the median's interval asks for.
+"""Decides whether another repetition is needed: a fixed number (RFC 8219 7.2 and 7.3: 20 at least),
+or as many as the median's interval asks for.
 
-RFC 2544 has no statistically sound number of repetitions (Lencse, Kovács, Shima: "Gaming with the Throughput and the Latency Benchmarking Measurement
-Procedures of RFC 2544", IJATES2 9(2), 2020): an algorithm should decide while it measures. :class:`Auto` goes on until the confidence interval
-of the median is narrow enough. Who looks at an interval after every repetition and stops at the first narrow one stops too early too often; why
-looks are few, and unequal in what they ask for, stands in docs/decisions/0005-repetitions.md.
+RFC 2544 has no statistically sound number of repetitions (Lencse, Kovács, Shima: "Gaming with the
+Throughput and the Latency Benchmarking Measurement Procedures of RFC 2544", IJATES2 9(2), 2020): an
+algorithm should decide while it measures. :class:`Auto` goes on until the confidence interval of
+the median is narrow enough. Who looks at an interval after every repetition and stops at the first
+narrow one stops too early too often; why looks are few, and unequal in what they ask for, stands in
+docs/decisions/0005-repetitions.md.
 """
 
 from __future__ import annotations
@@ -46,11 +49,15 @@ class Auto(Value):
             raise ValueError(f"min ({self.minimum}) is greater than max ({self.maximum})")
         needed = intervals.smallest_sample(self.level(self.minimum))
         if self.minimum < needed:
-            raise ValueError(f"min={self.minimum} is too few: an interval of {self.confidence * 100:g} % confidence needs {needed} repetitions")
+            raise ValueError(
+                f"min={self.minimum} is too few: an interval of {self.confidence * 100:g} % confidence needs {needed}"
+                " repetitions"
+            )
         return self
 
     def looks(self) -> Iterator[int]:
-        """After how many repetitions the interval is looked at: half as many again each time, and at the end."""
+        """After how many repetitions the interval is looked at: half as many again each time, and
+        at the end."""
         count = self.minimum
         while count < self.maximum:
             yield count
@@ -58,7 +65,8 @@ class Auto(Value):
         yield self.maximum
 
     def level(self, count: int) -> float:
-        """Confidence of the interval that is computed after ``count`` repetitions, so that all looks together keep what is promised."""
+        """Confidence of the interval that is computed after ``count`` repetitions, so that all
+        looks together keep what is promised."""
         share = 1.0 if count >= self.maximum else FIRST_ERROR_SHARE if count <= self.minimum else MIDDLE_ERROR_SHARE
         return 1 - (1 - self.confidence) * share
 
@@ -74,13 +82,15 @@ class Stopped(StrEnum):
     NARROW = "narrow enough"
     MAXIMUM = "maximum"
     NOTHING = "no number"
-    """Not even the upper end of the interval is one, because nothing passed or the tester was the limit: more repetitions would not make it one."""
+    """Not even the upper end of the interval is one, because nothing passed or the tester was the
+    limit: more repetitions would not make it one."""
     VOID = "one without a result"
     """A repetition that takes the figures away: more of them would not bring them back."""
 
 
 def parse(text: str) -> Rule:
-    """``"20"``, ``"auto"``, or ``"auto:width=1%,min=10,max=50,confidence=95%"`` with any of these four.
+    """``"20"``, ``"auto"``, or ``"auto:width=1%,min=10,max=50,confidence=95%"`` with any of these
+    four.
 
     Raises:
         ValueError: the text is neither, or the numbers are not possible.
@@ -89,17 +99,24 @@ def parse(text: str) -> Rule:
         return int(text)
     name, _, settings = text.partition(":")
     if name != "auto" or text == "auto:":
-        raise ValueError(f"'{text}' is neither a number nor auto, as in 20, auto or auto:width=1%,min=10,max=50,confidence=95%")
+        raise ValueError(
+            f"'{text}' is neither a number nor auto, as in 20, auto or auto:width=1%,min=10,max=50,confidence=95%"
+        )
     try:
         return Auto(**dict(_setting(one) for one in settings.split(",") if settings))
     except ValidationError as error:
         details = errors.first(error)
-        name = {member: key for key, (member, _) in _SETTINGS.items()}.get(str(details["loc"][0]), "") if details["loc"] else ""
+        name = (
+            {member: key for key, (member, _) in _SETTINGS.items()}.get(str(details["loc"][0]), "")
+            if details["loc"]
+            else ""
+        )
         raise ValueError(details["msg"].replace("Input should", f"{name} should")) from None
 
 
 def stopped(rule: Rule, *series: Values) -> Stopped | None:
-    """Why no further repetition is needed, None where one is. Of several ``series``, equally long, all have to be satisfied."""
+    """Why no further repetition is needed, None where one is. Of several ``series``, equally long,
+    all have to be satisfied."""
     count = len(series[0])
     if isinstance(rule, int):
         return Stopped.NUMBER if count >= rule else None
@@ -112,7 +129,8 @@ def stopped(rule: Rule, *series: Values) -> Stopped | None:
 
 
 def next_look(rule: Rule, done: int) -> int:
-    """How many repetitions there will be at least where ``done`` were finished and that was not enough."""
+    """How many repetitions there will be at least where ``done`` were finished and that was not
+    enough."""
     return rule if isinstance(rule, int) else next((count for count in rule.looks() if count > done), rule.maximum)
 
 
@@ -122,8 +140,13 @@ def confidence(rule: Rule) -> float:
 
 
 def interval(rule: Rule, values: Values) -> intervals.Interval | None:
-    """The median's interval of :func:`confidence`, as the rule computed it last; None where there are too few values for one."""
-    return intervals.median_interval(values, CONFIDENCE if isinstance(rule, int) else rule.level(len(values))) if values else None
+    """The median's interval of :func:`confidence`, as the rule computed it last; None where there
+    are too few values for one."""
+    return (
+        intervals.median_interval(values, CONFIDENCE if isinstance(rule, int) else rule.level(len(values)))
+        if values
+        else None
+    )
 
 
 def _state(rule: Auto, values: Values) -> Stopped | None:
@@ -132,10 +155,19 @@ def _state(rule: Auto, values: Values) -> Stopped | None:
     low, high = found
     if high is None:
         return Stopped.NOTHING
-    return Stopped.NARROW if low is not None and middle is not None and high - low <= rule.width_share * abs(middle) else None
+    return (
+        Stopped.NARROW
+        if low is not None and middle is not None and high - low <= rule.width_share * abs(middle)
+        else None
+    )
 
 
-_SETTINGS = {"width": ("width_share", True), "min": ("minimum", False), "max": ("maximum", False), "confidence": ("confidence", True)}
+_SETTINGS = {
+    "width": ("width_share", True),
+    "min": ("minimum", False),
+    "max": ("maximum", False),
+    "confidence": ("confidence", True),
+}
 """Name on the command line -> member of :class:`Auto`, and whether it is a share."""
 
 

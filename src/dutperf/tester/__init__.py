@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seam between deciding what to send and sending it: whoever can run a trial is a :class:`Tester`."""
+"""The seam between deciding what to send and sending it: whoever can run a trial is a
+:class:`Tester`."""
 
 from __future__ import annotations
 
@@ -23,18 +24,22 @@ ProgressCallback = Callable[[Progress], None]
 
 
 class Tester(Protocol):
-    """Runs trials one after the other. Implementations: the engine's process, a simulated tester, a replayed journal."""
+    """Runs trials one after the other. Implementations: the engine's process, a simulated tester, a
+    replayed journal."""
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-        """Run ``trial`` and judge it. Never raises for what goes wrong *while measuring*: that is a verdict.
+        """Run ``trial`` and judge it. Never raises for what goes wrong *while measuring*: that is a
+        verdict.
 
         Raises:
-            TesterError: the trial cannot be run at all (bad port, DUT without an answer to ARP or NDP, no privilege).
+            TesterError: the trial cannot be run at all (bad port, DUT without an answer to ARP or
+                NDP, no privilege).
         """
         ...
 
     def environment(self) -> dict[str, Any]:
-        """What the trials are run with, as JSON types: versions, ports, drivers, MAC addresses, cores, memory, warnings."""
+        """What the trials are run with, as JSON types: versions, ports, drivers, MAC addresses,
+        cores, memory, warnings."""
         ...
 
     def close(self) -> None:
@@ -43,7 +48,8 @@ class Tester(Protocol):
 
 
 class TesterError(Exception):
-    """The tester cannot work as configured. ``field`` names the configuration's key (``left.port``) where there is one."""
+    """The tester cannot work as configured. ``field`` names the configuration's key (``left.port``)
+    where there is one."""
 
     def __init__(self, message: str, *, code: str = "internal", field: str | None = None) -> None:
         super().__init__(message)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tester can do by itself, measured without a DUT, and kept for later results on the same kind of ports.
+"""What a tester can do by itself, measured without a DUT, and kept for later results on the same
+kind of ports.
 
-``dutperf selftest`` joins the tester's two ports and finds the highest rate that passes, and what a delay is there: this tester's floor. It is kept in
-``$XDG_STATE_HOME/dutperf/calibration.json``, one entry for each host, pair of port drivers and version of the engine. Every later run on such ports states
-it; ``--subtract-calibration`` takes the floor's typical delay from latencies.
+``dutperf selftest`` joins the tester's two ports and finds the highest rate that passes, and what a
+delay is there: this tester's floor. It is kept in ``$XDG_STATE_HOME/dutperf/calibration.json``, one
+entry for each host, pair of port drivers and version of the engine. Every later run on such ports
+states it; ``--subtract-calibration`` takes the floor's typical delay from latencies.
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ FORMAT = 1
 
 
 class Floor(Value):
-    """What the tester can do by itself with frames of one size (bytes incl. FCS). Delays in microseconds, of the faster direction."""
+    """What the tester can do by itself with frames of one size (bytes incl. FCS). Delays in
+    microseconds, of the faster direction."""
 
     frame_size: int
     limit_fps: int | None
-    """Highest rate per direction at which it loses nothing and keeps its schedule; None: no rate that was tried."""
+    """Highest rate per direction at which it loses nothing and keeps its schedule; None: no rate
+    that was tried."""
     rate_fps: int
     """At which the delays were taken."""
     min_us: float
@@ -37,7 +41,8 @@ class Floor(Value):
     """Median."""
     p999_us: float
     away_us: float
-    """Longest time that a loop of the tester was away meanwhile: so much of the largest delays is this machine's unrest."""
+    """Longest time that a loop of the tester was away meanwhile: so much of the largest delays is
+    this machine's unrest."""
 
 
 class Key(Value):
@@ -67,7 +72,11 @@ class Calibration(Value):
 
     def stated(self) -> dict[str, Any]:
         """What results say of it, as JSON types."""
-        return {"date": self.date, "ports": list(self.ports), "floors": [floor.model_dump(mode="json") for floor in self.floors]}
+        return {
+            "date": self.date,
+            "ports": list(self.ports),
+            "floors": [floor.model_dump(mode="json") for floor in self.floors],
+        }
 
 
 def path() -> Path:
@@ -81,7 +90,14 @@ def made(environment: Mapping[str, Any], floors: Sequence[Floor], date: str) -> 
     sides = (environment["left"], environment["right"])
     ports = (str(sides[0]["port"]), str(sides[1]["port"]))
     about = host.environment()
-    return Calibration(key=key_of(environment), date=date, ports=ports, dpdk=str(environment["dpdk"]), kernel=about["kernel"], floors=tuple(floors))
+    return Calibration(
+        key=key_of(environment),
+        date=date,
+        ports=ports,
+        dpdk=str(environment["dpdk"]),
+        kernel=about["kernel"],
+        floors=tuple(floors),
+    )
 
 
 def key_of(environment: Mapping[str, Any]) -> Key:
@@ -115,9 +131,14 @@ def keep(calibration: Calibration, file: Path | None = None) -> Path:
 
 
 def _read(file: Path) -> list[Calibration]:
-    """All that is kept; what cannot be read is as good as not there, since it can be measured again."""
+    """All that is kept; what cannot be read is as good as not there, since it can be measured
+    again."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
-        return [Calibration.model_validate(one) for one in document["calibrations"]] if document["format"] == FORMAT else []
+        return (
+            [Calibration.model_validate(one) for one in document["calibrations"]]
+            if document["format"] == FORMAT
+            else []
+        )
     except (OSError, ValueError, KeyError, TypeError, ValidationError):
         return []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tester for a run that goes on: trials that were finished are answered from the journal, the others are run."""
+"""A tester for a run that goes on: trials that were finished are answered from the journal, the
+others are run."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from dutperf.tester.replayed import ReplayedTester
 
 
 class ContinuedTester:
-    """A :class:`dutperf.tester.Tester`: ``replayed`` as far as it goes, then ``live``, to which it belongs."""
+    """A :class:`dutperf.tester.Tester`: ``replayed`` as far as it goes, then ``live``, to which it
+    belongs."""
 
     def __init__(self, replayed: ReplayedTester, live: Tester) -> None:
         self._replayed = replayed

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which cores the DUT has, which the tester's loops have, and why: told by the configuration, or found by looking where the tester's ports lead to."""
+"""Which cores the DUT has, which the tester's loops have, and why: told by the configuration, or
+found by looking where the tester's ports lead to."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class CoreChoice:
     discovery: Discovery | None = None
 
     def watched(self, environment: Mapping[str, Any]) -> DutCores | None:
-        """The cores on which others' work would disturb the DUT; ``environment`` says where the tester's loops are.
+        """The cores on which others' work would disturb the DUT; ``environment`` says where the
+        tester's loops are.
 
         A DUT that may be anywhere has one core to itself where the tester leaves no other.
         """
@@ -48,7 +50,9 @@ class CoreChoice:
             return replace(self.told, pids=(*self.told.pids, *switches))
         anywhere = Cores().union(*(work.cores for work in found.floating)) - _loops(environment)
         cores = tuple(sorted(found.cores - _loops(environment))) or (tuple(anywhere) if len(anywhere) == 1 else ())
-        readable = os.geteuid() == 0 or not any(work.is_process for work in found.works)  # else their time would look like that of others
+        readable = os.geteuid() == 0 or not any(
+            work.is_process for work in found.works
+        )  # else their time would look like that of others
         return DutCores(cores, None, found.namespaces, found.pids) if cores and readable else None
 
     def stated(self, environment: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,32 +60,60 @@ class CoreChoice:
         loops = _loops(environment)
         shared = sorted(loops & set(self.dut_cores))
         said = [self.why] if self.why else []
-        said += [f"the tester's loops have {named(loops)}" + (f", where the DUT works too: {named(shared)}" if shared else "")] if loops else []
+        said += (
+            [
+                f"the tester's loops have {named(loops)}"
+                + (f", where the DUT works too: {named(shared)}" if shared else "")
+            ]
+            if loops
+            else []
+        )
         return {"core_choice": {"tester": sorted(loops), "dut": list(self.dut_cores), "why": "; ".join(said)}}
 
 
 def told(dut_cores: Sequence[int], netns: str | None, *, here: bool) -> CoreChoice:
-    """The configuration names the DUT's cores, and its network namespace; whether they are those of this machine, so that they can be watched."""
-    return CoreChoice(tuple(dut_cores), f"the configuration gives the DUT {named(dut_cores)}", DutCores(tuple(dut_cores), netns) if here else None)
+    """The configuration names the DUT's cores, and its network namespace; whether they are those of
+    this machine, so that they can be watched."""
+    return CoreChoice(
+        tuple(dut_cores),
+        f"the configuration gives the DUT {named(dut_cores)}",
+        DutCores(tuple(dut_cores), netns) if here else None,
+    )
 
 
 def look(argv: Sequence[str], ports: Sequence[str]) -> CoreChoice:
-    """Look where the ports (port specs) of an engine lead to that is started by ``argv``, its last word the engine's program."""
+    """Look where the ports (port specs) of an engine lead to that is started by ``argv``, its last
+    word the engine's program."""
     names = [match[1] for port in ports if port not in ("ring", "null") and (match := _KERNEL_PORT.fullmatch(port))]
     if not names:
         return CoreChoice()
     if len(argv) > 1 and Path(argv[0]).name not in LOCAL:
-        return CoreChoice(why=f"the engine is started by {argv[0]}, so nobody looked where the DUT works: give engine.dut_cores if it is on the same machine")
+        return CoreChoice(
+            why=(
+                f"the engine is started by {argv[0]}, so nobody looked where the DUT works: give engine.dut_cores if it"
+                " is on the same machine"
+            )
+        )
     try:
         facts = _probed([*argv[:-1], sys.executable, "-I", "-S", namespace_probe.__file__])
         found = discover(facts, names, shared=[Path("/proc/self/ns/net").stat().st_ino])
     except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
-        return CoreChoice(why=f"where the DUT works was not found ({_reason(error)}): give engine.dut_cores if it is on this machine")
+        return CoreChoice(
+            why=f"where the DUT works was not found ({_reason(error)}): give engine.dut_cores if it is on this machine"
+        )
     return CoreChoice(tuple(sorted(found.cores)), _why(found), discovery=found)
 
 
 def _probed(argv: Sequence[str]) -> dict[str, Any]:
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PROBE_S, start_new_session=True)
+    done = subprocess.run(
+        argv,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PROBE_S,
+        start_new_session=True,
+    )
     if done.returncode != 0:
         raise ValueError((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
     facts: dict[str, Any] = json.loads(done.stdout)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of cores in the kernel's two notations: lists (``0-3,8``; cpuset(7), List format) and masks (``ff,00000001``; Mask format)."""
+"""Sets of cores in the kernel's two notations: lists (``0-3,8``; cpuset(7), List format) and masks
+(``ff,00000001``; Mask format)."""
 
 from __future__ import annotations
 
@@ -36,5 +37,7 @@ def from_mask(text: str) -> Cores:
 
 def as_list(cores: Collection[int]) -> str:
     """The shortest list: ``0-3,8``."""
-    runs = [[core for _, core in run] for _, run in groupby(enumerate(sorted(cores)), lambda place: place[1] - place[0])]
+    runs = [
+        [core for _, core in run] for _, run in groupby(enumerate(sorted(cores)), lambda place: place[1] - place[0])
+    ]
     return ",".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine offers a tester and what it lacks, with a line of advice for each lack, and what :func:`repairs` can do about it.
+"""What this machine offers a tester and what it lacks, with a line of advice for each lack, and
+what :func:`repairs` can do about it.
 
-What matters is known from the error model of software testers (Lencse, "Checking the Accuracy of Siitperf", 2021): interruptions of the
-sending loop, clocks that disagree, and resources shared with the DUT make a tester blame the DUT for its own faults.
+What matters is known from the error model of software testers (Lencse, "Checking the Accuracy of
+Siitperf", 2021): interruptions of the sending loop, clocks that disagree, and resources shared with
+the DUT make a tester blame the DUT for its own faults.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ STEAL_LIMIT_PERCENT = 0.5
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at: ``ok``, a ``note`` (good to know, nothing to do) or a ``lack``, which alone has advice."""
+    """One thing looked at: ``ok``, a ``note`` (good to know, nothing to do) or a ``lack``, which
+    alone has advice."""
 
     topic: str
     state: State
@@ -81,13 +84,15 @@ class Machine(access.Machine):
 
 
 def examine(machine: Machine | None = None) -> list[Finding]:
-    """Everything that can be found out about this machine, in a fixed order. Takes about half a second (the sample of steal time)."""
+    """Everything that can be found out about this machine, in a fixed order. Takes about half a
+    second (the sample of steal time)."""
     looked_at = machine or Machine()
     return [finding for look in _LOOKS for finding in look(looked_at)]
 
 
 def repairs(machine: access.Machine) -> list[Step]:
-    """What can be done about what is missing, without starting the machine again: huge pages, hugetlbfs, the driver that hands cards to DPDK."""
+    """What can be done about what is missing, without starting the machine again: huge pages,
+    hugetlbfs, the driver that hands cards to DPDK."""
     return [*memory.reserve(machine), *memory.mount(machine), *_drivers(machine)]
 
 
@@ -105,7 +110,12 @@ def cores(machine: Machine) -> Iterator[Finding]:
     """Model and number: each role of the hot loops wants one, a lab's DUT another."""
     count, model = machine.cores(), machine.cpu_field("model name") or "unknown CPU"
     if count < 2:
-        yield Finding("cores", "lack", f"{model}, one core", "give the machine a second core: the tester and a lab's DUT disturb each other on one")
+        yield Finding(
+            "cores",
+            "lack",
+            f"{model}, one core",
+            "give the machine a second core: the tester and a lab's DUT disturb each other on one",
+        )
     else:
         sharing = "; sending and receiving share cores" if count < 5 else ""
         yield Finding("cores", "note" if sharing else "ok", f"{model}, {count} cores{sharing}")
@@ -129,13 +139,17 @@ def numa(machine: Machine) -> Iterator[Finding]:
     if len(nodes) <= 1:
         yield Finding("NUMA", "ok", "one node")
     else:
-        of_node = ", ".join(f"{node.name}: cores {machine.read(str(node.relative_to(machine.root) / 'cpulist'))}" for node in nodes)
+        of_node = ", ".join(
+            f"{node.name}: cores {machine.read(str(node.relative_to(machine.root) / 'cpulist'))}" for node in nodes
+        )
         yield Finding("NUMA", "note", f"{len(nodes)} nodes ({of_node}); choose engine.cores on the node of the ports")
 
 
 def governor(machine: Machine) -> Iterator[Finding]:
     """Frequency scaling delays the first frames after a pause."""
-    governors = {path.read_text().strip() for path in machine.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")}
+    governors = {
+        path.read_text().strip() for path in machine.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
+    }
     if not governors:
         yield Finding("governor", "note", "the kernel shows no frequency scaling")
     elif governors == {"performance"}:
@@ -145,12 +159,18 @@ def governor(machine: Machine) -> Iterator[Finding]:
 
 
 def tsc(machine: Machine) -> Iterator[Finding]:
-    """The clock of all schedules and time stamps: it must run at one speed, always, and alike on all cores."""
+    """The clock of all schedules and time stamps: it must run at one speed, always, and alike on
+    all cores."""
     flags = machine.cpu_field("flags").split()
     missing = [flag for flag in ("constant_tsc", "nonstop_tsc") if flag not in flags]
     source = machine.read("sys/devices/system/clocksource/clocksource0/current_clocksource") or "unknown"
     if missing:
-        yield Finding("TSC", "lack", f"the CPU does not promise {' and '.join(missing)}", "use a machine, or a type of virtual machine, with an invariant TSC")
+        yield Finding(
+            "TSC",
+            "lack",
+            f"the CPU does not promise {' and '.join(missing)}",
+            "use a machine, or a type of virtual machine, with an invariant TSC",
+        )
     elif source not in ("tsc", "kvm-clock"):
         advice = "find in the kernel's log why it gave the TSC up; tsc=reliable on its command line overrules it"
         yield Finding("TSC", "lack", f"the kernel does not trust the TSC: its clock source is {source}", advice)
@@ -166,7 +186,11 @@ def huge_pages(machine: Machine) -> Iterator[Finding]:
         yield Finding("huge pages", "ok", told)
     else:
         few = f"{told}; ports run without, at a cost in speed; PCI ports do not run"
-        advice = memory.cannot_reserve(machine) or "sysctl vm.nr_hugepages=512 (1 GB in all), or hugepages=512 on the kernel's command line to have them always"
+        advice = (
+            memory.cannot_reserve(machine)
+            or "sysctl vm.nr_hugepages=512 (1 GB in all), or hugepages=512 on the kernel's command line to have them"
+            " always"
+        )
         yield Finding("huge pages", "lack", few, advice, _said(memory.reserve(machine)))
 
 
@@ -191,7 +215,9 @@ def dpdk(machine: Machine) -> Iterator[Finding]:
         absent = "not installed" if version is None else f"{version[1]}, without the drivers {', '.join(missing)}"
         yield Finding("DPDK", "lack", absent, "apt-get install libdpdk-dev")
     else:
-        yield Finding("DPDK", "ok", f"{version[1]}, {len(drivers)} network drivers, among them {', '.join(PORT_DRIVERS)}")
+        yield Finding(
+            "DPDK", "ok", f"{version[1]}, {len(drivers)} network drivers, among them {', '.join(PORT_DRIVERS)}"
+        )
 
 
 def cards(machine: Machine) -> Iterator[Finding]:
@@ -199,12 +225,18 @@ def cards(machine: Machine) -> Iterator[Finding]:
     free = ", ".join(card.address for card in _cards(machine))
     handing_over = [name for name in HANDING_OVER if machine.exists(f"{DRIVERS}/{name}")]
     if not free:
-        yield Finding("network cards", "note", "none free on PCI (dutperf ports): ports are af_xdp:IF or af_packet:IF, whose speed the kernel bounds")
+        yield Finding(
+            "network cards",
+            "note",
+            "none free on PCI (dutperf ports): ports are af_xdp:IF or af_packet:IF, whose speed the kernel bounds",
+        )
     elif handing_over:
         yield Finding("network cards", "ok", f"{free}; {', '.join(handing_over)} can hand them to DPDK")
     else:
         advice = "modprobe vfio-pci, then dutperf ports bind ADDRESS for the cards to measure with"
-        yield Finding("network cards", "lack", f"{free}, but no driver to hand them to DPDK", advice, _said(_drivers(machine)))
+        yield Finding(
+            "network cards", "lack", f"{free}, but no driver to hand them to DPDK", advice, _said(_drivers(machine))
+        )
 
 
 def iommu(machine: Machine) -> Iterator[Finding]:
@@ -212,13 +244,19 @@ def iommu(machine: Machine) -> Iterator[Finding]:
     if pci.has_iommu(machine):
         yield Finding("IOMMU", "ok", "in use")
     elif _cards(machine):
-        yield Finding("IOMMU", "lack", "none: vfio-pci does not take a card, unless it is bound with --no-iommu", pci.without_iommu(machine))
+        yield Finding(
+            "IOMMU",
+            "lack",
+            "none: vfio-pci does not take a card, unless it is bound with --no-iommu",
+            pci.without_iommu(machine),
+        )
     else:
         yield Finding("IOMMU", "note", "none; only PCI ports need one")
 
 
 def _cards(machine: access.Machine) -> list[Function]:
-    """Network cards that a DPDK driver has or may have: not those that the kernel uses, which may be what connects this machine."""
+    """Network cards that a DPDK driver has or may have: not those that the kernel uses, which may
+    be what connects this machine."""
     try:
         known = inventory(machine)
     except MachineError:
@@ -250,7 +288,12 @@ def privileges(machine: Machine) -> Iterator[Finding]:
     held = machine.capabilities()
     missing = [name for name, bit in CAPABILITIES.items() if not held >> bit & 1]
     if missing:
-        yield Finding("privileges", "lack", f"without {', '.join(missing)}", "run as root (sudo), in a container with these capabilities added")
+        yield Finding(
+            "privileges",
+            "lack",
+            f"without {', '.join(missing)}",
+            "run as root (sudo), in a container with these capabilities added",
+        )
     else:
         yield Finding("privileges", "ok", ", ".join(CAPABILITIES))
 
@@ -260,14 +303,23 @@ def locked_memory(machine: Machine) -> Iterator[Finding]:
     if machine.memlock_bytes == resource.RLIM_INFINITY or machine.capabilities() >> CAPABILITIES["CAP_IPC_LOCK"] & 1:
         yield Finding("locked memory", "ok", "unlimited")
     else:
-        yield Finding("locked memory", "lack", f"at most {machine.memlock_bytes // 1024} KiB", "ulimit -l unlimited, or run as root")
+        yield Finding(
+            "locked memory",
+            "lack",
+            f"at most {machine.memlock_bytes // 1024} KiB",
+            "ulimit -l unlimited, or run as root",
+        )
 
 
 def virtualization(machine: Machine) -> Iterator[Finding]:
     """A hypervisor may take cores away at any time."""
     if "hypervisor" in machine.cpu_field("flags").split():
         vendor = machine.read("sys/class/dmi/id/sys_vendor")
-        yield Finding("virtual machine", "note", f"yes{f' ({vendor})' if vendor else ''}; its host can interrupt the hot loops, which trials then report")
+        yield Finding(
+            "virtual machine",
+            "note",
+            f"yes{f' ({vendor})' if vendor else ''}; its host can interrupt the hot loops, which trials then report",
+        )
     else:
         yield Finding("virtual machine", "ok", "no")
 
@@ -280,10 +332,18 @@ def steal_time(machine: Machine) -> Iterator[Finding]:
     if before is None or after is None:
         yield Finding("steal time", "note", "not told by the kernel")
         return
-    now, ever = _stolen_percent([late - early for early, late in zip(before, after, strict=True)]), _stolen_percent(after)
+    now, ever = (
+        _stolen_percent([late - early for early, late in zip(before, after, strict=True)]),
+        _stolen_percent(after),
+    )
     text = f"{now:.2f} % just now, {ever:.2f} % since start"
     if max(now, ever) > STEAL_LIMIT_PERCENT:
-        yield Finding("steal time", "lack", text, "use a machine with cores of its own: trials will be found invalid whenever the host takes a core away")
+        yield Finding(
+            "steal time",
+            "lack",
+            text,
+            "use a machine with cores of its own: trials will be found invalid whenever the host takes a core away",
+        )
     else:
         yield Finding("steal time", "ok", text)
 
@@ -295,13 +355,16 @@ def kernel_features(machine: Machine) -> Iterator[Finding]:
     if None in told.values():
         yield Finding("kernel", "note", f"{machine.release}; it does not tell its configuration")
     elif missing:
-        yield Finding("kernel", "lack", f"{machine.release}, without {', '.join(missing)}", "use a distribution's own kernel")
+        yield Finding(
+            "kernel", "lack", f"{machine.release}, without {', '.join(missing)}", "use a distribution's own kernel"
+        )
     else:
         yield Finding("kernel", "ok", f"{machine.release}, with veth, TUN, AF_XDP and nftables")
 
 
 def _cpu_times(machine: Machine) -> list[int] | None:
-    """Clock ticks of all cores together (proc(5), stat): user, nice, system, idle, iowait, irq, softirq, steal."""
+    """Clock ticks of all cores together (proc(5), stat): user, nice, system, idle, iowait, irq,
+    softirq, steal."""
     found = re.search(r"^cpu\s+(.*)$", machine.read("proc/stat") or "", re.MULTILINE)
     times = [int(value) for value in found[1].split()[:8]] if found else []
     return times if len(times) == 8 else None

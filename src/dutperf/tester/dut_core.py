@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches the cores of a DUT that runs on this machine: how much of them went to others while a trial ran.
+"""Watches the cores of a DUT that runs on this machine: how much of them went to others while a
+trial ran.
 
-A DUT in a namespace has a core, but not a wall around it. When a compiler or the hypervisor takes that core, the DUT loses frames that it would
-have forwarded, and the measurement would say something about this machine's other work. Kernel forwarding is soft interrupt time, which is the
-DUT's; so is whatever the processes in its namespace use. The rest of a core's busy time, and the time the hypervisor stole, was taken from it.
+A DUT in a namespace has a core, but not a wall around it. When a compiler or the hypervisor takes
+that core, the DUT loses frames that it would have forwarded, and the measurement would say
+something about this machine's other work. Kernel forwarding is soft interrupt time, which is the
+DUT's; so is whatever the processes in its namespace use. The rest of a core's busy time, and the
+time the hypervisor stole, was taken from it.
 """
 
 from __future__ import annotations
@@ -33,7 +36,11 @@ class DutCores:
 
     def reading(self, proc: Path = PROC) -> Reading:
         """As it is now."""
-        own = {pid: _own_ticks(proc / str(pid)) for pid in (*self._processes(proc), *self.pids) if (proc / str(pid)).exists()}
+        own = {
+            pid: _own_ticks(proc / str(pid))
+            for pid in (*self._processes(proc), *self.pids)
+            if (proc / str(pid)).exists()
+        }
         return Reading(busy_ticks=_busy_ticks(proc / "stat", self.cores), own_ticks=own)
 
     def _processes(self, proc: Path) -> Iterator[int]:
@@ -46,14 +53,16 @@ class DutCores:
 
 @dataclass(frozen=True)
 class Reading:
-    """Of all the DUT's cores together, in clock ticks: time that is not soft interrupts, and the DUT's processes' part of it."""
+    """Of all the DUT's cores together, in clock ticks: time that is not soft interrupts, and the
+    DUT's processes' part of it."""
 
     busy_ticks: int
     own_ticks: Mapping[int, int]
     """By process."""
 
     def taken_since(self, before: Reading, elapsed_s: float, cores: int) -> float | None:
-        """Share (0-1) of the cores' time since ``before`` that went to others; None where a process of the DUT has ended: its time is not known."""
+        """Share (0-1) of the cores' time since ``before`` that went to others; None where a process
+        of the DUT has ended: its time is not known."""
         if before.own_ticks.keys() - self.own_ticks.keys():
             return None
         others = (self.busy_ticks - before.busy_ticks) - (sum(self.own_ticks.values()) - sum(before.own_ticks.values()))
@@ -61,7 +70,8 @@ class Reading:
 
 
 def yield_to_the_dut() -> None:
-    """From now on everything else on this machine goes before this process: a DUT that shares its core must not lose frames to a progress line.
+    """From now on everything else on this machine goes before this process: a DUT that shares its
+    core must not lose frames to a progress line.
 
     The engine's hot loops raise their own priority again.
     """
@@ -70,7 +80,8 @@ def yield_to_the_dut() -> None:
 
 @contextmanager
 def yielding_to_the_dut() -> Iterator[None]:
-    """The same within the block; a program that measures and then does other things has its priority back afterwards, where the kernel lets it."""
+    """The same within the block; a program that measures and then does other things has its
+    priority back afterwards, where the kernel lets it."""
     before = os.getpriority(os.PRIO_PROCESS, 0)
     yield_to_the_dut()
     try:
@@ -82,7 +93,12 @@ def yielding_to_the_dut() -> Iterator[None]:
 
 def _busy_ticks(stat: Path, cores: Sequence[int]) -> int:
     lines = {line.split()[0]: line.split()[1:] for line in stat.read_text().splitlines() if line.startswith("cpu")}
-    return sum(int(lines[f"cpu{core}"][field]) for core in cores if f"cpu{core}" in lines for field in (_USER, _NICE, _SYSTEM, _STEAL))
+    return sum(
+        int(lines[f"cpu{core}"][field])
+        for core in cores
+        if f"cpu{core}" in lines
+        for field in (_USER, _NICE, _SYSTEM, _STEAL)
+    )
 
 
 def _own_ticks(process: Path) -> int:

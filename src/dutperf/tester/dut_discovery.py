@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a DUT on this machine works, from what :mod:`dutperf.tester.namespace_probe` saw: the cores that the tester keeps off.
+"""Where a DUT on this machine works, from what :mod:`dutperf.tester.namespace_probe` saw: the cores
+that the tester keeps off.
 
-The DUT is what stands at the other ends of the tester's veth ports: all namespaces that can be reached from there, but for the one in which everything
-else on this machine runs. Its kernel work is done where receive packet steering or threaded NAPI put it, else in the call of whoever sends to it: on the
-tester's own core. Its processes work where their threads may run.
+The DUT is what stands at the other ends of the tester's veth ports: all namespaces that can be
+reached from there, but for the one in which everything else on this machine runs. Its kernel work
+is done where receive packet steering or threaded NAPI put it, else in the call of whoever sends to
+it: on the tester's own core. Its processes work where their threads may run.
 """
 
 from __future__ import annotations
@@ -74,7 +76,8 @@ class Discovery:
 
 
 def discover(facts: Facts, ports: Sequence[str], shared: Collection[int] = ()) -> Discovery:
-    """What stands at the other ends of ``ports``. The processes of ``shared`` namespaces are not taken for the DUT's.
+    """What stands at the other ends of ``ports``. The processes of ``shared`` namespaces are not
+    taken for the DUT's.
 
     Raises:
         KeyError, ValueError: the facts are not what the probe says.
@@ -88,7 +91,10 @@ def discover(facts: Facts, ports: Sequence[str], shared: Collection[int] = ()) -
         usable=frozenset(facts["usable"]),
         online=from_list(facts["online"]),
         ports=tuple(ports),
-        works=(*_steering([seen.interfaces[place] for place in sorted(places)]), *(_work_of(one, one["namespace"] in private) for one in processes)),
+        works=(
+            *_steering([seen.interfaces[place] for place in sorted(places)]),
+            *(_work_of(one, one["namespace"] in private) for one in processes),
+        ),
         namespaces=tuple(sorted(private)),
         pids=tuple(one["pid"] for one in processes if one["namespace"] not in private),
         missing=tuple(name for name, end in ends.items() if end is None),
@@ -106,10 +112,13 @@ class _Seen:
     @property
     def interfaces(self) -> dict[Place, Facts]:
         """All of this machine."""
-        return {(space["inode"], one["index"]): one for space in self.facts["namespaces"] for one in space["interfaces"]}
+        return {
+            (space["inode"], one["index"]): one for space in self.facts["namespaces"] for one in space["interfaces"]
+        }
 
     def other_end(self, name: str) -> Place | None:
-        """Of a veth in the tester's namespace; None where it is no veth, or leads to another port of the tester's or where nobody can look."""
+        """Of a veth in the tester's namespace; None where it is no veth, or leads to another port
+        of the tester's or where nobody can look."""
         mine = {one["name"]: place for place, one in self.interfaces.items() if place[0] == self.facts["tester"]}
         return self._across(mine[name]) if name in mine else None
 
@@ -117,12 +126,17 @@ class _Seen:
         """The other end of a veth pair: each names the other."""
         interfaces = self.interfaces
         end = (interfaces[place]["peer_namespace"], interfaces[place]["peer"])
-        if end == place or end not in interfaces or (interfaces[end]["peer_namespace"], interfaces[end]["peer"]) != place:
+        if (
+            end == place
+            or end not in interfaces
+            or (interfaces[end]["peer_namespace"], interfaces[end]["peer"]) != place
+        ):
             return None
         return None if end[0] == self.facts["tester"] and interfaces[end]["name"] in self.ports else end
 
     def reachable(self, places: set[Place]) -> set[Place]:
-        """All interfaces of the DUT: those of its namespaces, and the ends of their cables elsewhere."""
+        """All interfaces of the DUT: those of its namespaces, and the ends of their cables
+        elsewhere."""
         found, waiting = set[Place](), set(places)
         while waiting:
             place = waiting.pop()
@@ -135,13 +149,16 @@ class _Seen:
         return found
 
     def processes(self, namespaces: Collection[int], places: Collection[Place]) -> Iterator[Facts]:
-        """Those that live in ``namespaces``, own a TUN device of the DUT's, or are the kernel's threads for an interface with threaded NAPI."""
+        """Those that live in ``namespaces``, own a TUN device of the DUT's, or are the kernel's
+        threads for an interface with threaded NAPI."""
         own = [self.interfaces[place] for place in places]
         napi = [f"napi/{one['name']}-"[:_LONGEST_NAME] for one in own if one["threaded"]]
         tuns = {one["name"] for one in own if one["tun"]}
         others = {(place[0], one["name"]) for place, one in self.interfaces.items() if place not in places}
         for one in self.facts["processes"]:
-            owner = any(name in tuns and (one["namespace"], name) not in others for name in one["tuns"])  # a TUN device may have moved away from its owner
+            owner = any(
+                name in tuns and (one["namespace"], name) not in others for name in one["tuns"]
+            )  # a TUN device may have moved away from its owner
             if one["namespace"] in namespaces or owner or any(one["name"].startswith(name) for name in napi):
                 yield one
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tester that is real: ``dutperf-engine`` as a process of its own (protocol/README.md), started once and used for many trials.
+"""The tester that is real: ``dutperf-engine`` as a process of its own (protocol/README.md), started
+once and used for many trials.
 
-If the engine dies or hangs, the trial is aborted, never lost frames; the next trial gets a new engine.
+If the engine dies or hangs, the trial is aborted, never lost frames; the next trial gets a new
+engine.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ class EngineCommand:
 
     @classmethod
     def find(cls, prefix: Sequence[str] = (), netns: str | None = None) -> Self:
-        """With the engine that was built here: $DUTPERF_ENGINE, else of this source tree, else on the PATH (of the prefix's host where there is one).
+        """With the engine that was built here: $DUTPERF_ENGINE, else of this source tree, else on
+        the PATH (of the prefix's host where there is one).
 
         Raises:
             TesterError: there is none, or no such network namespace.
@@ -82,17 +85,29 @@ def _program(elsewhere: bool) -> str:
     if found is None:
         raise TesterError(f"{PROGRAM} is not built: run make build, or set {VARIABLE} to it", code="no_engine")
     if shutil.which(found) is None:
-        raise TesterError(f"{found} is no program that can be run", code="no_engine", field=VARIABLE if VARIABLE in os.environ else None)
+        raise TesterError(
+            f"{found} is no program that can be run",
+            code="no_engine",
+            field=VARIABLE if VARIABLE in os.environ else None,
+        )
     return found
 
 
 class EngineTester:
-    """A :class:`dutperf.tester.Tester`. The engine is started when it is first needed; leave the ``with`` block, or :meth:`close`, to end it.
+    """A :class:`dutperf.tester.Tester`. The engine is started when it is first needed; leave the
+    ``with`` block, or :meth:`close`, to end it.
 
     ``open_parameters`` are those of the request ``open``.
     """
 
-    def __init__(self, command: EngineCommand, open_parameters: dict[str, Any], patience: Patience | None = None, *, choice: CoreChoice | None = None) -> None:
+    def __init__(
+        self,
+        command: EngineCommand,
+        open_parameters: dict[str, Any],
+        patience: Patience | None = None,
+        *,
+        choice: CoreChoice | None = None,
+    ) -> None:
         self._choice = choice
         self._dut_cores: DutCores | None = None
         self._command = command
@@ -106,7 +121,9 @@ class EngineTester:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def environment(self) -> dict[str, Any]:
@@ -115,7 +132,8 @@ class EngineTester:
         return dict(self._environment)
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-        """See :meth:`dutperf.tester.Tester.run`. On KeyboardInterrupt the trial is stopped before the exception goes on."""
+        """See :meth:`dutperf.tester.Tester.run`. On KeyboardInterrupt the trial is stopped before
+        the exception goes on."""
         process = self._running()
         before = None if self._dut_cores is None else self._dut_cores.reading()
         began_s = time.monotonic()
@@ -170,13 +188,23 @@ class EngineTester:
         try:
             return EngineProcess(argv)
         except OSError as error:
-            raise TesterError(f"cannot start {argv[0]}: {error.strerror}", code="no_engine", field="engine.command" if self._command.prefix else None) from None
+            raise TesterError(
+                f"cannot start {argv[0]}: {error.strerror}",
+                code="no_engine",
+                field="engine.command" if self._command.prefix else None,
+            ) from None
 
     def _open(self, process: EngineProcess) -> dict[str, Any]:
         hello = self._answer(process, self._send(process, "hello"), self._patience.start_s)
         if hello.get("protocol") != PROTOCOL:
-            raise TesterError(f"{self._command.program} speaks protocol {hello.get('protocol')}, this is for {PROTOCOL}: build both anew", code="no_engine")
-        opened = self._answer(process, self._send(process, "open", params=self._open_parameters), self._patience.open_s + self._link_s)
+            raise TesterError(
+                f"{self._command.program} speaks protocol {hello.get('protocol')}, this is for {PROTOCOL}: build both"
+                " anew",
+                code="no_engine",
+            )
+        opened = self._answer(
+            process, self._send(process, "open", params=self._open_parameters), self._patience.open_s + self._link_s
+        )
         return _members(hello) | _members(opened)
 
     def _send(self, process: EngineProcess, method: str, **members: Any) -> int:
@@ -185,7 +213,8 @@ class EngineTester:
         return self._last_id
 
     def _answer(self, process: EngineProcess, request: int, timeout_s: float) -> dict[str, Any]:
-        """The event that answers ``request``. What answers older ones (a trial that was given up) is passed over."""
+        """The event that answers ``request``. What answers older ones (a trial that was given up)
+        is passed over."""
         deadline_s = time.monotonic() + timeout_s
         while True:
             event = process.receive(deadline_s - time.monotonic())
@@ -194,9 +223,13 @@ class EngineTester:
             if event.get("id") == request:
                 return event
 
-    def _until_result(self, process: EngineProcess, request: int, trial: Trial, on_progress: ProgressCallback | None) -> dict[str, Any]:
+    def _until_result(
+        self, process: EngineProcess, request: int, trial: Trial, on_progress: ProgressCallback | None
+    ) -> dict[str, Any]:
         limit_s = time.monotonic() + trial.whole_s + self._patience.trial_s + self._link_s
-        silence_s = self._patience.silence_s + self._link_s + (trial.rest_ns or 0) / 1e9  # nothing is reported before the first frame is due
+        silence_s = (
+            self._patience.silence_s + self._link_s + (trial.rest_ns or 0) / 1e9
+        )  # nothing is reported before the first frame is due
         try:
             while True:
                 event = self._answer(process, request, min(silence_s, limit_s - time.monotonic()))
@@ -229,7 +262,9 @@ def _members(event: dict[str, Any]) -> dict[str, Any]:
 
 def _tester_error(event: dict[str, Any]) -> TesterError:
     field = event.get("field")
-    return TesterError(str(event.get("message")), code=str(event.get("code")), field=field and str(field).removeprefix("params."))
+    return TesterError(
+        str(event.get("message")), code=str(event.get("code")), field=field and str(field).removeprefix("params.")
+    )
 
 
 def _progress(event: dict[str, Any]) -> Progress:
@@ -244,7 +279,9 @@ def _result(trial: Trial, event: dict[str, Any], dut_core_taken: float | None) -
         TesterError: the engine's event is not what the protocol says, or of another trial.
     """
     try:
-        counts = {direction: DirectionCounts.model_validate(event[direction]) for direction in Direction if direction in event}
+        counts = {
+            direction: DirectionCounts.model_validate(event[direction]) for direction in Direction if direction in event
+        }
         changes = PortState.model_validate(event["link_changes"])
         links = {name: LinkState.model_validate(event[name]) for name in ("link_up", "link_down", "dut_answered")}
         completed = {"completed": True, "stopped": False}[event["outcome"]]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine on a set-up, as every command has it: its command line, what it is asked to open, and the cores that it keeps off."""
+"""The engine on a set-up, as every command has it: its command line, what it is asked to open, and
+the cores that it keeps off."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from dutperf.tester.engine import EngineCommand, EngineTester
 
 
 def engine_on(setup: Setup, max_frame_size: int) -> EngineTester:
-    """The tester; ``max_frame_size`` in bytes incl. FCS. The DUT is to be there: where it works is looked up now.
+    """The tester; ``max_frame_size`` in bytes incl. FCS. The DUT is to be there: where it works is
+    looked up now.
 
     Raises:
         TesterError: there is no engine, or no such network namespace.
@@ -22,7 +24,8 @@ def engine_on(setup: Setup, max_frame_size: int) -> EngineTester:
 
 
 def cores_of_dut(setup: Setup, command: EngineCommand) -> CoreChoice:
-    """As the configuration says; where it does not, as :func:`dutperf.tester.core_choice.look` finds them."""
+    """As the configuration says; where it does not, as :func:`dutperf.tester.core_choice.look`
+    finds them."""
     engine = setup.engine
     if engine.dut_cores:
         return core_choice.told(engine.dut_cores, engine.dut_netns, here=not engine.command)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program of its own: what the kernel shows of the namespaces that the tester's ports lead to, as JSON on standard output.
+"""A program of its own: what the kernel shows of the namespaces that the tester's ports lead to, as
+JSON on standard output.
 
-It is run where the engine is run (same prefix, same network namespace), because only there may the other ends be looked at, and imports nothing of
-this package, so that it starts at once. Namespaces are named by the inode of their file; cores are the kernel's own text.
-What it says is read by :mod:`dutperf.tester.dut_discovery`.
+It is run where the engine is run (same prefix, same network namespace), because only there may the
+other ends be looked at, and imports nothing of this package, so that it starts at once. Namespaces
+are named by the inode of their file; cores are the kernel's own text. What it says is read by
+:mod:`dutperf.tester.dut_discovery`.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _NETNSA_NSID, _NETNSA_FD = 1, 3
 Facts = dict[str, Any]
 
 
-# --- namespaces ------------------------------------------------------------------------------------------------------------------------------
+# --- namespaces -----------------------------------------------------------------------------------
 
 
 def namespace_files() -> dict[int, tuple[Path, str | None]]:
@@ -80,7 +82,7 @@ def _enter(file: Path) -> None:
     check(kernel.mount(b"sysfs", b"/sys", b"sysfs", 0, None))
 
 
-# --- interfaces ------------------------------------------------------------------------------------------------------------------------------
+# --- interfaces -----------------------------------------------------------------------------------
 
 
 def interfaces(files: dict[int, tuple[Path, str | None]]) -> list[Facts]:
@@ -118,11 +120,14 @@ def _link(body: bytes) -> Facts:
 
 
 def _numbers_of(kernel: socket.socket, files: dict[int, tuple[Path, str | None]]) -> dict[int, int]:
-    """The inode of each namespace to which the one that this process is in gave a number (``ip netns list-id``), by that number."""
+    """The inode of each namespace to which the one that this process is in gave a number (``ip
+    netns list-id``), by that number."""
     numbers = {}
     for inode, (path, _) in files.items():
         with suppress(OSError), path.open("rb") as file:
-            for body in _asked(kernel, _RTM_GETNSID, bytes(4) + struct.pack("=HHI", 8, _NETNSA_FD, file.fileno()), _RTM_NEWNSID):
+            for body in _asked(
+                kernel, _RTM_GETNSID, bytes(4) + struct.pack("=HHI", 8, _NETNSA_FD, file.fileno()), _RTM_NEWNSID
+            ):
                 number = struct.unpack("=i", dict(_attributes(body[4:]))[_NETNSA_NSID])[0]
                 numbers[number] = inode
     return numbers
@@ -149,22 +154,36 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
         data = data[(length + 3) & ~3 :] if length >= 4 else b""
 
 
-# --- processes -------------------------------------------------------------------------------------------------------------------------------
+# --- processes ------------------------------------------------------------------------------------
 
 
 def processes() -> Iterator[Facts]:
-    """Every process of this machine: its namespace, where each of its threads may run, its TUN devices."""
+    """Every process of this machine: its namespace, where each of its threads may run, its TUN
+    devices."""
     for directory in PROC.glob("[0-9]*"):
         try:
             namespace = (directory / "ns/net").stat().st_ino
         except OSError:
             continue
         allowed = {cores for path in directory.glob("task/*/status") if (cores := _allowed(path))}
-        yield {"pid": int(directory.name), "name": _text(directory / "comm") or "?", "namespace": namespace, "cores": sorted(allowed), "tuns": _tuns(directory)}
+        yield {
+            "pid": int(directory.name),
+            "name": _text(directory / "comm") or "?",
+            "namespace": namespace,
+            "cores": sorted(allowed),
+            "tuns": _tuns(directory),
+        }
 
 
 def _allowed(status: Path) -> str | None:
-    return next((line.partition(":")[2].strip() for line in (_text(status) or "").splitlines() if line.startswith("Cpus_allowed_list:")), None)
+    return next(
+        (
+            line.partition(":")[2].strip()
+            for line in (_text(status) or "").splitlines()
+            if line.startswith("Cpus_allowed_list:")
+        ),
+        None,
+    )
 
 
 def _tuns(directory: Path) -> list[str]:
@@ -193,7 +212,7 @@ def _text(path: Path) -> str | None:
         return None
 
 
-# --- all of it -------------------------------------------------------------------------------------------------------------------------------
+# --- all of it ------------------------------------------------------------------------------------
 
 
 def facts() -> Facts:
@@ -205,7 +224,9 @@ def facts() -> Facts:
         "host": _inode(PROC / "1/ns/net"),
         "usable": sorted(os.sched_getaffinity(0)),
         "online": _text(CORES_ONLINE) or "",
-        "namespaces": [{"inode": inode, "name": name, "interfaces": seen_from(inode, files)} for inode, (_, name) in files.items()],
+        "namespaces": [
+            {"inode": inode, "name": name, "interfaces": seen_from(inode, files)} for inode, (_, name) in files.items()
+        ],
         "processes": list(processes()),
     }
 

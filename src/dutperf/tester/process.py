@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine's process: starting it, one JSON object a line in each direction (protocol/README.md), and ending it for certain.
+"""The engine's process: starting it, one JSON object a line in each direction (protocol/README.md),
+and ending it for certain.
 
-The engine never outlives this process: the end of its standard input ends it, whatever became of us; and the kernel sends it SIGTERM.
+The engine never outlives this process: the end of its standard input ends it, whatever became of
+us; and the kernel sends it SIGTERM.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class EngineSilent(Exception):
 
 
 class EngineProcess:
-    """One running engine. Events come through a queue, so that waiting for one can end by time and by a signal."""
+    """One running engine. Events come through a queue, so that waiting for one can end by time and
+    by a signal."""
 
     def __init__(self, command: Sequence[str]) -> None:
         """Start ``command``.
@@ -46,9 +49,15 @@ class EngineProcess:
         """
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._said: deque[str] = deque(maxlen=KEPT_LINES)
-        # A group of its own: Ctrl-C at the terminal is ours to handle, the engine is asked to stop and reports what it counted.
+        # A group of its own: Ctrl-C at the terminal is ours to handle, the engine is asked to stop
+        # and reports what it counted.
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=_die_with_parent
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=_die_with_parent,
         )
         self._readers = [threading.Thread(target=work, daemon=True) for work in (self._read_events, self._read_errors)]
         for reader in self._readers:
@@ -98,7 +107,9 @@ class EngineProcess:
             self._process.wait(timeout=1)
         self._readers[1].join(timeout=1)
         said = next((line for line in reversed(self._said) if line.strip()), None)
-        return f"the engine {_ending(self._process.returncode)}; " + (f"the last it said: {said.strip()}" if said else "it said nothing")
+        return f"the engine {_ending(self._process.returncode)}; " + (
+            f"the last it said: {said.strip()}" if said else "it said nothing"
+        )
 
     def errors(self) -> list[str]:
         """The last lines that the engine wrote to standard error."""
@@ -161,5 +172,6 @@ def _ending(status: int | None) -> str:
 
 
 def _die_with_parent() -> None:
-    """Runs in the new process before the engine does; only calls the kernel, as it must between fork and exec."""
+    """Runs in the new process before the engine does; only calls the kernel, as it must between
+    fork and exec."""
     _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)

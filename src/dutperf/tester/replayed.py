@@ -14,7 +14,8 @@ from dutperf.tester import Progress, ProgressCallback, TesterError
 
 
 class ReplayedTester:
-    """A :class:`dutperf.tester.Tester`. A trial recorded several times is answered in the order of the records, each once."""
+    """A :class:`dutperf.tester.Tester`. A trial recorded several times is answered in the order of
+    the records, each once."""
 
     def __init__(self, events: list[journal.Event]) -> None:
         self._results: defaultdict[str, deque[TrialResult]] = defaultdict(deque)
@@ -45,7 +46,9 @@ class ReplayedTester:
         """
         results = self._results.get(_key(trial))
         if not results:
-            raise TesterError(f"the journal has no result for trial {trial.trial}: {json.dumps(to_json(trial))}", code="not_recorded")
+            raise TesterError(
+                f"the journal has no result for trial {trial.trial}: {json.dumps(to_json(trial))}", code="not_recorded"
+            )
         result = results.popleft()
         if on_progress is not None:
             on_progress(_at_end(trial, result))
@@ -69,4 +72,6 @@ def _key(trial: Trial) -> str:
 
 def _at_end(trial: Trial, result: TrialResult) -> Progress:
     counts = result.directions().values()
-    return Progress(elapsed_s=trial.duration_s, sent=sum(one.sent for one in counts), received=sum(one.received for one in counts))
+    return Progress(
+        elapsed_s=trial.duration_s, sent=sum(one.sent for one in counts), received=sum(one.received for one in counts)
+    )

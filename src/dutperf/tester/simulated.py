@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tester and a DUT with known truth, in virtual time: what a procedure finds can be compared with what it should have found.
+"""A tester and a DUT with known truth, in virtual time: what a procedure finds can be compared with
+what it should have found.
 
-The DUT is a server of constant capacity with a queue that drops at its tail, and may lose frames at random besides. The tester has limits and
-troubles of its own. Its counts are judged by the same rules as a real tester's (:mod:`dutperf.tester.validity`); nothing here knows which verdict comes out.
+The DUT is a server of constant capacity with a queue that drops at its tail, and may lose frames at
+random besides. The tester has limits and troubles of its own. Its counts are judged by the same
+rules as a real tester's (:mod:`dutperf.tester.validity`); nothing here knows which verdict comes
+out.
 """
 
 from __future__ import annotations
@@ -15,7 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from dutperf.model import Away, DelayChanges, Delays, DelaysWritten, Direction, DirectionCounts, Quantiles, Stamping, Stream, Trial, TrialResult
+from dutperf.model import (
+    Away,
+    DelayChanges,
+    Delays,
+    DelaysWritten,
+    Direction,
+    DirectionCounts,
+    Quantiles,
+    Stamping,
+    Stream,
+    Trial,
+    TrialResult,
+)
 from dutperf.tester import Progress, ProgressCallback, truth, validity
 from dutperf.tester.truth import NO_LIMIT, Lost
 
@@ -43,10 +58,12 @@ class SimulatedDut:
     jitter_us: float = 0.0
     """Mean of what is added to it, exponentially distributed."""
     slow_every: int | None = None
-    """Every so many frames one is delayed by ``slow_us`` more; at which of them it begins differs from trial to trial, by the tester's seed."""
+    """Every so many frames one is delayed by ``slow_us`` more; at which of them it begins differs
+    from trial to trial, by the tester's seed."""
     slow_us: float = 0.0
     dip_fps: tuple[float, float] | None = None
-    """Offered rates, from the first to below the second, of which it loses every hundredth frame, though it may manage higher ones."""
+    """Offered rates, from the first to below the second, of which it loses every hundredth frame,
+    though it may manage higher ones."""
     hiccup_ratio: float = 0.0
     """Share of the trials in which a frame is lost, whatever the rate."""
     dies_after_trials: int | None = None
@@ -56,11 +73,14 @@ class SimulatedDut:
     recovery_s: float = 0.0
     """After an overload, when the rate has changed, it still loses frames for so long."""
     outage_s: tuple[float, float] | None = None
-    """In every trial nothing comes through of what is sent between these two times after the start; its capacity is not looked at then."""
+    """In every trial nothing comes through of what is sent between these two times after the start;
+    its capacity is not looked at then."""
 
     def alive(self, direction: Direction, trials_before: int) -> bool:
         """Whether anything comes through in ``direction``."""
-        return direction not in self.silent and (self.dies_after_trials is None or trials_before < self.dies_after_trials)
+        return direction not in self.silent and (
+            self.dies_after_trials is None or trials_before < self.dies_after_trials
+        )
 
     def lapses(self, offered_fps: int, sent: int, random: np.random.Generator) -> int:
         """Frames that an inconsistent DUT loses of ``sent`` for reasons other than its capacity."""
@@ -69,8 +89,13 @@ class SimulatedDut:
         return (-(-sent // 100) if dips else 0) + (1 if hiccups else 0)
 
     def capacity(self, direction: Direction, offered_fps: Mapping[Direction, int]) -> float:
-        """Frames/s for ``direction`` where ``offered_fps`` is offered: of a shared capacity, a part in proportion."""
-        capacity_fps = self.capacity_fps if not isinstance(self.capacity_fps, Mapping) else self.capacity_fps.get(direction, NO_LIMIT)
+        """Frames/s for ``direction`` where ``offered_fps`` is offered: of a shared capacity, a part
+        in proportion."""
+        capacity_fps = (
+            self.capacity_fps
+            if not isinstance(self.capacity_fps, Mapping)
+            else self.capacity_fps.get(direction, NO_LIMIT)
+        )
         return capacity_fps * offered_fps[direction] / sum(offered_fps.values()) if self.shared else capacity_fps
 
 
@@ -88,7 +113,8 @@ class SimulatedLimits:
 
 @dataclass
 class SimulatedTester:
-    """A :class:`dutperf.tester.Tester`. With the same ``seed``, the same trials in the same order have the same results."""
+    """A :class:`dutperf.tester.Tester`. With the same ``seed``, the same trials in the same order
+    have the same results."""
 
     dut: SimulatedDut = field(default_factory=SimulatedDut)
     limits: SimulatedLimits = field(default_factory=SimulatedLimits)
@@ -105,7 +131,13 @@ class SimulatedTester:
         if on_progress is not None:
             _report(trial, counts, on_progress)
         verdict, causes = validity.judge(trial, counts)
-        return TrialResult(trial=trial.trial, verdict=verdict, causes=causes, forward=counts.get(Direction.FORWARD), reverse=counts.get(Direction.REVERSE))
+        return TrialResult(
+            trial=trial.trial,
+            verdict=verdict,
+            causes=causes,
+            forward=counts.get(Direction.FORWARD),
+            reverse=counts.get(Direction.REVERSE),
+        )
 
     def environment(self) -> dict[str, Any]:
         """See :meth:`dutperf.tester.Tester.environment`."""
@@ -116,7 +148,9 @@ class SimulatedTester:
 
     def _count(self, trial: Trial, direction: Direction, away_s: float, random: np.random.Generator) -> DirectionCounts:
         intended = trial.intended(direction)
-        sent = min(intended, int(self.limits.send_fps * trial.duration_s) if self.limits.send_fps < NO_LIMIT else intended)
+        sent = min(
+            intended, int(self.limits.send_fps * trial.duration_s) if self.limits.send_fps < NO_LIMIT else intended
+        )
         losses = self._losses(trial, direction, sent, away_s)
         passing = sent - sum(one.count for one in losses)
         lapsed = self._lapses(trial.streams()[direction].rate_fps, sent, passing, random) if passing else 0
@@ -125,25 +159,44 @@ class SimulatedTester:
         counts = _counts(trial, direction, _Tally(sent, missed, tuple(losses), self.dut.delay_us), away_s)
         return counts if trial.stamping is Stamping.NONE else self._stamped(trial, direction, counts, random)
 
-    def _stamped(self, trial: Trial, direction: Direction, counts: DirectionCounts, random: np.random.Generator) -> DirectionCounts:
-        """``counts`` with the delays of the stamped frames, of which as large a share is lost as of all."""
+    def _stamped(
+        self, trial: Trial, direction: Direction, counts: DirectionCounts, random: np.random.Generator
+    ) -> DirectionCounts:
+        """``counts`` with the delays of the stamped frames, of which as large a share is lost as of
+        all."""
         stamped = counts.sent if trial.tagged is None else min(trial.tagged.count, counts.sent)
         arrived = round(stamped * counts.received / counts.sent) if counts.sent else 0
         numbers = _stamped_numbers(trial, direction, stamped)[:arrived]
         delays_us = self._delays_us(numbers, random)
         late = 0 if trial.frame_timeout_ns is None else int((delays_us > trial.frame_timeout_ns / 1000).sum())
-        with_lost = delays_us if trial.lost_delay_ns is None else np.append(delays_us, np.full(stamped - arrived, trial.lost_delay_ns / 1000))
+        with_lost = (
+            delays_us
+            if trial.lost_delay_ns is None
+            else np.append(delays_us, np.full(stamped - arrived, trial.lost_delay_ns / 1000))
+        )
         neighbours = trial.stamping is Stamping.EVERY and arrived > 1
         received = counts.received - late
         foreground = min(counts.foreground_received, received)
-        update = {"received": received, "foreground_received": foreground, "background_received": received - foreground, "late": late}
-        stamps = {"stamped_sent": stamped, "stamped_received": arrived, "delay_us": _delays(with_lost), "ipdv_us": _changes(delays_us) if neighbours else None}
+        update = {
+            "received": received,
+            "foreground_received": foreground,
+            "background_received": received - foreground,
+            "late": late,
+        }
+        stamps = {
+            "stamped_sent": stamped,
+            "stamped_received": arrived,
+            "delay_us": _delays(with_lost),
+            "ipdv_us": _changes(delays_us) if neighbours else None,
+        }
         return counts.model_copy(update=update | stamps | {"delays_file": _write(trial, direction, numbers, delays_us)})
 
     def _delays_us(self, numbers: Numbers, random: np.random.Generator) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Of the frames with these ``numbers``."""
         frames = len(numbers)
-        delays_us = self.dut.delay_us + (random.exponential(self.dut.jitter_us, frames) if self.dut.jitter_us else np.zeros(frames))
+        delays_us = self.dut.delay_us + (
+            random.exponential(self.dut.jitter_us, frames) if self.dut.jitter_us else np.zeros(frames)
+        )
         if self.dut.slow_every is not None:
             delays_us[(numbers + random.integers(self.dut.slow_every)) % self.dut.slow_every == 0] += self.dut.slow_us
         return delays_us
@@ -210,7 +263,9 @@ def _counts(trial: Trial, direction: Direction, tally: _Tally, away_s: float) ->
     )
 
 
-def _write(trial: Trial, direction: Direction, numbers: Numbers, delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> DelaysWritten | None:
+def _write(
+    trial: Trial, direction: Direction, numbers: Numbers, delays_us: np.ndarray[Any, np.dtype[np.float64]]
+) -> DelaysWritten | None:
     """The delays to the file that ``trial`` names, as the engine does (protocol/README.md)."""
     path = None if trial.delays_files is None else getattr(trial.delays_files, direction)
     if path is None:
@@ -245,7 +300,8 @@ def _changes(delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> DelayChanges:
 
 
 def _stamped_numbers(trial: Trial, direction: Direction, stamped: int) -> Numbers:
-    """Numbers of the stamped frames: all, or one in each of as many parts as there are tags (protocol/README.md)."""
+    """Numbers of the stamped frames: all, or one in each of as many parts as there are tags
+    (protocol/README.md)."""
     index = np.arange(stamped)
     if trial.tagged is None:
         return index

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is at the other end of a port that a UNIX socket joins to a switch or a virtual machine on this machine: its processes are the DUT.
+"""Who is at the other end of a port that a UNIX socket joins to a switch or a virtual machine on
+this machine: its processes are the DUT.
 
-Their time on the DUT's core is the DUT's. Without their names it would look as if others had taken that core.
+Their time on the DUT's core is the DUT's. Without their names it would look as if others had taken
+that core.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ class Socket:
 
 
 def pids(ports: Iterable[str], listed: str | None = None) -> tuple[int, ...]:
-    """Processes at the other ends of ``ports`` (port specs), lowest first; ``listed`` is what ``ss`` says of all UNIX sockets.
+    """Processes at the other ends of ``ports`` (port specs), lowest first; ``listed`` is what
+    ``ss`` says of all UNIX sockets.
 
     None are found where ``ss`` is missing, or may not see the processes of others.
     """
@@ -63,4 +66,9 @@ def _parsed(listed: str) -> Iterator[Socket]:
     for line in listed.splitlines():
         fields = line.split(maxsplit=8)
         if len(fields) >= 8:
-            yield Socket(path=fields[4], inode=fields[5], peer=fields[7], pids=frozenset(map(int, _PID.findall("".join(fields[8:])))))
+            yield Socket(
+                path=fields[4],
+                inode=fields[5],
+                peer=fields[7],
+                pids=frozenset(map(int, _PID.findall("".join(fields[8:])))),
+            )

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which frames a simulated DUT loses: stretches of a direction's frames, of each a number that is spread evenly over it.
+"""Which frames a simulated DUT loses: stretches of a direction's frames, of each a number that is
+spread evenly over it.
 
-So a trial of many millions of frames takes no time, and its losses and arrivals have times all the same.
+So a trial of many millions of frames takes no time, and its losses and arrivals have times all the
+same.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ class Lost:
 
 
 def overloaded(trial: Trial, direction: Direction, sent: int, server: tuple[float, int]) -> list[Lost]:
-    """What a ``server`` of that capacity (frames/s) and with room for so many waiting frames loses of the first ``sent``: those that find the queue full."""
+    """What a ``server`` of that capacity (frames/s) and with room for so many waiting frames loses
+    of the first ``sent``: those that find the queue full."""
     capacity_fps, room = server
     if capacity_fps == NO_LIMIT:
         return []
@@ -57,10 +60,15 @@ def overloaded(trial: Trial, direction: Direction, sent: int, server: tuple[floa
     change_ns = duration_ns if stream.then is None else stream.then.after_ns
     change = min(sent, times.frames_before(change_ns))
     losses = []
-    for first, end, time_ns, rate_fps in ((0, change, change_ns, stream.rate_fps), (change, sent, duration_ns - change_ns, _last_rate(stream))):
+    for first, end, time_ns, rate_fps in (
+        (0, change, change_ns, stream.rate_fps),
+        (change, sent, duration_ns - change_ns, _last_rate(stream)),
+    ):
         frames = end - first
         served = min(frames, room_for(capacity_fps, time_ns / 1e9, frames - room) + min(room, frames))
-        losses.append(Lost(min(first + _until_full(rate_fps, capacity_fps, room), end - frames + served), end, frames - served))
+        losses.append(
+            Lost(min(first + _until_full(rate_fps, capacity_fps, room), end - frames + served), end, frames - served)
+        )
         room -= min(room, max(0, ceil(served - capacity_fps * time_ns / 1e9)))
     return [one for one in losses if one.count]
 
@@ -86,12 +94,15 @@ def room_for(rate_fps: float, duration_s: float, frames: int) -> int:
 
 
 def recovering(trial: Trial, direction: Direction, recovery_s: float, sent: int) -> list[Lost]:
-    """What a DUT that was overloaded loses in the ``recovery_s`` seconds after the change to a lower rate."""
+    """What a DUT that was overloaded loses in the ``recovery_s`` seconds after the change to a
+    lower rate."""
     stream, times = trial.streams()[direction], trial.times(direction)
     if stream.then is None:
         return []
     change_ns = stream.then.after_ns
-    first, end = (min(sent, times.frames_before(time_ns)) for time_ns in (change_ns, change_ns + round(recovery_s * 1e9)))
+    first, end = (
+        min(sent, times.frames_before(time_ns)) for time_ns in (change_ns, change_ns + round(recovery_s * 1e9))
+    )
     return [Lost(first, end, max(1, (end - first) // RECOVERING_LOSS))] if end > first else []
 
 
@@ -128,7 +139,11 @@ def catching_up(trial: Trial, direction: Direction, away_s: float) -> CatchingUp
         return None
     times = trial.times(direction)
     bounds = [times.frames_before(min(round(away_s * 1e9), end_ns)) for end_ns in _ends_ns(trial)]
-    return None if bounds[-1] == 0 else CatchingUp(frames=bounds[-1], bins=tuple(after - before for before, after in pairwise(bounds)))
+    return (
+        None
+        if bounds[-1] == 0
+        else CatchingUp(frames=bounds[-1], bins=tuple(after - before for before, after in pairwise(bounds)))
+    )
 
 
 def arrivals_of(times: Times, sent: int, lost: Sequence[Lost], delay_s: float) -> Arrivals | None:
@@ -138,7 +153,9 @@ def arrivals_of(times: Times, sent: int, lost: Sequence[Lost], delay_s: float) -
     gaps = sorted((one.first, one.end) for one in lost if one.whole)
     first = gaps[0][1] if gaps and gaps[0][0] == 0 else 0
     last = gaps[-1][0] - 1 if gaps and gaps[-1][1] == sent else sent - 1
-    silences = [(before - 1, after) for before, after in gaps if before > 0 and after < sent] or [(max(first, last - 1), last)]
+    silences = [(before - 1, after) for before, after in gaps if before > 0 and after < sent] or [
+        (max(first, last - 1), last)
+    ]
     due_s = [[times.due_ns(frame) / 1e9 + delay_s for frame in silence] for silence in (*silences, (first, last))]
     longest = max(due_s[:-1], key=lambda silence: silence[1] - silence[0])
     return Arrivals(first_s=due_s[-1][0], last_s=due_s[-1][1], silence_from_s=longest[0], silence_to_s=longest[1])

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tells the tester's faults from the DUT's: from what the engine counted to the verdict on a trial.
 
-A loss may be blamed on the DUT only if the tester can show that it sent every frame in time and dropped none itself. The rules, and why their
-limits are what they are, stand in docs/decisions/0003-validity.md.
+A loss may be blamed on the DUT only if the tester can show that it sent every frame in time and
+dropped none itself. The rules, and why their limits are what they are, stand in
+docs/decisions/0003-validity.md.
 """
 
 from __future__ import annotations
@@ -13,29 +14,36 @@ from math import ceil
 from dutperf.model import LOSS_BINS, CatchingUp, Cause, Direction, DirectionCounts, LinkState, Trial, Verdict
 
 SENDING_TIME_TOLERANCE = 1.00001
-"""Sending may take this many times the trial's duration (siitperf's rule; Lencse, IJATES2 9(3), 2020)."""
+"""Sending may take this many times the trial's duration (siitperf's rule; Lencse, IJATES2 9(3),
+2020)."""
 SENDING_TIME_SLACK_S = 600e-6
-"""... but never less than this beyond it: what the rule grants the 60 s trial of RFC 2544 section 24."""
+"""... but never less than this beyond it: what the rule grants the 60 s trial of RFC 2544 section
+24."""
 LATENESS_LIMIT_US = 50_000.0
 """No frame may be later than this: what follows a longer silence is a burst, not the intended load."""
 LATENESS_LIMIT_WITH_LOSS_US = 10_000.0
-"""The limit where frames were lost: the loss may be the work of the burst that made up for the delay."""
+"""The limit where frames were lost: the loss may be the work of the burst that made up for the
+delay."""
 
 
 BURSTS_WORK_SHARE = 0.5
 """Where less than this share of the losses may be the work of bursts, the loss is not."""
 FEW_IN_BURSTS = 0.001
-"""So few of the frames in bursts do not matter away from them: what a DUT at its limit was short of meanwhile is no larger share of its throughput."""
+"""So few of the frames in bursts do not matter away from them: what a DUT at its limit was short of
+meanwhile is no larger share of its throughput."""
 FEW_OF_RESOLUTION = 0.2
 """... nor does this share of the resolution with which that throughput is looked for."""
 TIMEOUT_SLACK = 0.1
 """The tester may add this share of the frame timeout to a delay where frames are late."""
 NIC_CLOCK_LIMIT_US = 100.0
-"""A NIC's clock by which frames arrive or leave may be uncertain by this: readings 20 ms apart that agree no better say that it was put forward or back."""
+"""A NIC's clock by which frames arrive or leave may be uncertain by this: readings 20 ms apart that
+agree no better say that it was put forward or back."""
 QUEUE_CERTAINLY_NOT_FULL = 0.5
-"""A receive queue was not full where no more than this share of its room was taken: a frame may take two places, and a driver is not quick to free them."""
+"""A receive queue was not full where no more than this share of its room was taken: a frame may
+take two places, and a driver is not quick to free them."""
 TRANSMIT_WAIT_LIMIT_US = 2_000.0
-"""Delays may hold this much of waiting in a full transmit ring: what the smallest ring that any driver takes holds of 1,518 bytes at 1 Gbit/s."""
+"""Delays may hold this much of waiting in a full transmit ring: what the smallest ring that any
+driver takes holds of 1,518 bytes at 1 Gbit/s."""
 DUT_CORE_TAKEN_LIMIT = 0.05
 """Others may take this share of the core of a DUT on this machine while frames are lost."""
 NO_LINK_DOWN = LinkState(left=False, right=False)
@@ -47,31 +55,43 @@ def sending_time_limit_s(duration_s: float) -> float:
 
 
 def judge(
-    trial: Trial, counts: dict[Direction, DirectionCounts], dut_core_taken: float = 0.0, link_down: LinkState = NO_LINK_DOWN
+    trial: Trial,
+    counts: dict[Direction, DirectionCounts],
+    dut_core_taken: float = 0.0,
+    link_down: LinkState = NO_LINK_DOWN,
 ) -> tuple[Verdict, tuple[Cause, ...]]:
     """The verdict on a completed trial, with every cause that speaks against it.
 
-    ``dut_core_taken``: share (0-1) of the core of a DUT on this machine that others took (:mod:`dutperf.tester.dut_core`).
-    ``link_down``: the tester's own links that were down at any time of the trial.
+    ``dut_core_taken``: share (0-1) of the core of a DUT on this machine that others took
+    (:mod:`dutperf.tester.dut_core`). ``link_down``: the tester's own links that were down at any
+    time of the trial.
     """
     causes = () if trial.question.links_may_fall else tuple(_links(link_down))
     causes += tuple(cause for direction, one in counts.items() for cause in _causes(trial, direction, one))
     if dut_core_taken > DUT_CORE_TAKEN_LIMIT and any(_loss_matters(trial, one) for one in counts.values()):
         causes += (
-            Cause(code=DUT_DISTURBED, text=f"others took {dut_core_taken:.0%} of the core of the DUT, which runs on this machine, while frames were lost"),
+            Cause(
+                code=DUT_DISTURBED,
+                text=(
+                    f"others took {dut_core_taken:.0%} of the core of the DUT, which runs on this machine, while frames"
+                    " were lost"
+                ),
+            ),
         )
     return (Verdict.INVALID if causes else Verdict.VALID), causes
 
 
 def _links(down: LinkState) -> Iterator[Cause]:
-    """Both ports had a link throughout: a cable that is out and a DUT that restarts look the same from here."""
+    """Both ports had a link throughout: a cable that is out and a DUT that restarts look the same
+    from here."""
     for side in ("left", "right"):
         if getattr(down, side):
             yield Cause(code=LINK_DOWN, text=f"the link of the {side} port was down during the trial")
 
 
 def _loss_matters(trial: Trial, counts: DirectionCounts) -> bool:
-    """Whether somebody will be blamed for it. What disturbs a trial takes frames away or brings none: one that passes in spite of it passes."""
+    """Whether somebody will be blamed for it. What disturbs a trial takes frames away or brings
+    none: one that passes in spite of it passes."""
     return counts.loss_ratio > trial.question.tolerated_loss
 
 
@@ -108,13 +128,16 @@ def _sending_time(trial: Trial, _direction: Direction, counts: DirectionCounts) 
 
 
 def _sender_late(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... and at the intended rate throughout: after a silence it got a burst. A pass under a burst stands, a loss may be the burst's work."""
+    """... and at the intended rate throughout: after a silence it got a burst. A pass under a burst
+    stands, a loss may be the burst's work."""
     matters = _loss_matters(trial, counts)
     limit_us = (LATENESS_LIMIT_WITH_LOSS_US if matters else LATENESS_LIMIT_US) + counts.granted_us
     late_us = counts.lateness_us.max + (counts.waited_us or 0.0)
     if late_us <= limit_us:
         return None
-    waited = f", of which it waited {counts.waited_us / 1000:.3f} ms in the port's transmit ring" if counts.waited_us else ""
+    waited = (
+        f", of which it waited {counts.waited_us / 1000:.3f} ms in the port's transmit ring" if counts.waited_us else ""
+    )
     allowed = f"more than the {limit_us / 1000:g} ms allowed" + (" where frames are lost" if matters else "")
     return f"a frame left {late_us / 1000:.3f} ms late{waited}, {allowed}"
 
@@ -127,13 +150,18 @@ def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str
     in_spite = _lost_in_spite_of_bursts(trial, counts, counts.catching_up)
     if counts.lost - tolerated > burst or in_spite > max(tolerated, (1 - BURSTS_WORK_SHARE) * counts.lost):
         return None
-    return f"{burst:,} frames left in bursts, the latest {counts.lateness_us.max / 1000:.3f} ms late, that may have caused the loss of {counts.lost:,}"
+    return (
+        f"{burst:,} frames left in bursts, the latest {counts.lateness_us.max / 1000:.3f} ms late, that may have caused"
+        f" the loss of {counts.lost:,}"
+    )
 
 
 def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, catching_up: CatchingUp) -> int:
-    """Frames lost before the first burst; where few frames came in bursts also those lost where none was, nor just before.
+    """Frames lost before the first burst; where few frames came in bursts also those lost where
+    none was, nor just before.
 
-    Just before: the DUT has a whole part of the sending time to forward what a burst left in its queue.
+    Just before: the DUT has a whole part of the sending time to forward what a burst left in its
+    queue.
     """
     if counts.losses is None:
         return 0
@@ -154,28 +182,42 @@ def _tester_drops(_trial: Trial, _direction: Direction, counts: DirectionCounts)
 def _receiver_away(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... also where a ring may have overrun without a counter that tells."""
     away_us, ring_us = counts.away_us.receiver, counts.receive_ring_us
-    if not _loss_matters(trial, counts) or away_us <= min(LATENESS_LIMIT_WITH_LOSS_US, ring_us or LATENESS_LIMIT_WITH_LOSS_US):
+    if not _loss_matters(trial, counts) or away_us <= min(
+        LATENESS_LIMIT_WITH_LOSS_US, ring_us or LATENESS_LIMIT_WITH_LOSS_US
+    ):
         return None
-    overrun = f", and the port's receive ring is full after {ring_us / 1000:.3f} ms" if ring_us and ring_us < LATENESS_LIMIT_WITH_LOSS_US else ""
+    overrun = (
+        f", and the port's receive ring is full after {ring_us / 1000:.3f} ms"
+        if ring_us and ring_us < LATENESS_LIMIT_WITH_LOSS_US
+        else ""
+    )
     return f"the receiving loop was away for {away_us / 1000:.3f} ms while frames were lost{overrun}"
 
 
 def _receive_queue(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... also where the DUT itself puts frames into the tester's receive queue, and drops what finds no room there."""
+    """... also where the DUT itself puts frames into the tester's receive queue, and drops what
+    finds no room there."""
     backlog = counts.receive_backlog
     if backlog is None or not _loss_matters(trial, counts) or backlog.frames <= backlog.ring * QUEUE_CERTAINLY_NOT_FULL:
         return None
-    return f"{backlog.frames:,} frames waited in a receive queue that has room for {backlog.ring:,} and may have been full while frames were lost"
+    return (
+        f"{backlog.frames:,} frames waited in a receive queue that has room for {backlog.ring:,} and may have been full"
+        " while frames were lost"
+    )
 
 
 def _late_in_tester(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... and a frame that came too late was on its way so long, not waiting to be handed over or fetched."""
+    """... and a frame that came too late was on its way so long, not waiting to be handed over or
+    fetched."""
     if trial.frame_timeout_ns is None or counts.late == 0 or not _loss_matters(trial, counts):
         return None
     away_ms, timeout_ms = max(counts.away_us.sender, counts.away_us.receiver) / 1000, trial.frame_timeout_ns / 1e6
     allowed = f"more than {TIMEOUT_SLACK:.0%} of the frame timeout of {timeout_ms:g} ms"
     if counts.waited_us is None or counts.waited_us / 1000 > timeout_ms * TIMEOUT_SLACK:
-        return f"frames waited {_waited(counts)} in the port's full transmit ring, {allowed}, while {counts.late:,} frames came later than that"
+        return (
+            f"frames waited {_waited(counts)} in the port's full transmit ring, {allowed}, while {counts.late:,} frames"
+            " came later than that"
+        )
     if away_ms <= timeout_ms * TIMEOUT_SLACK:
         return None
     return f"a loop was away for {away_ms:.3f} ms, {allowed}, while {counts.late:,} frames came later than that"
@@ -187,7 +229,10 @@ def _transmit_wait(trial: Trial, _direction: Direction, counts: DirectionCounts)
         return None
     if counts.waited_us is not None and counts.waited_us <= TRANSMIT_WAIT_LIMIT_US:
         return None
-    return f"frames waited {_waited(counts)} in the port's full transmit ring, more than the {TRANSMIT_WAIT_LIMIT_US / 1000:g} ms that a delay may hold"
+    return (
+        f"frames waited {_waited(counts)} in the port's full transmit ring, more than the"
+        f" {TRANSMIT_WAIT_LIMIT_US / 1000:g} ms that a delay may hold"
+    )
 
 
 def _waited(counts: DirectionCounts) -> str:
@@ -196,21 +241,34 @@ def _waited(counts: DirectionCounts) -> str:
 
 def _nic_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and frames left, or delays ended, when a clock said that was followed throughout."""
-    uncertain_us = max((told.uncertainty_us for told in (counts.send_at, counts.receive_timestamps) if told is not None), default=0.0)
+    uncertain_us = max(
+        (told.uncertainty_us for told in (counts.send_at, counts.receive_timestamps) if told is not None), default=0.0
+    )
     if uncertain_us <= NIC_CLOCK_LIMIT_US:
         return None
-    return f"a NIC's clock, by which frames leave or arrive, was uncertain by {uncertain_us:,.1f} us, more than the {NIC_CLOCK_LIMIT_US:g} us allowed"
+    return (
+        f"a NIC's clock, by which frames leave or arrive, was uncertain by {uncertain_us:,.1f} us, more than the"
+        f" {NIC_CLOCK_LIMIT_US:g} us allowed"
+    )
 
 
 def _nic_stamps(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and those times can be."""
     impossible = sum(told.impossible for told in (counts.send_at, counts.receive_timestamps) if told is not None)
-    return f"{impossible:,} frames arrived before they left or after they were polled, by a NIC's clock" if impossible else None
+    return (
+        f"{impossible:,} frames arrived before they left or after they were polled, by a NIC's clock"
+        if impossible
+        else None
+    )
 
 
 def _core_clocks(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and so can those by the counters of the tester's own cores."""
-    return f"{counts.early:,} frames arrived before they were sent, by the counters of the tester's own cores" if counts.early else None
+    return (
+        f"{counts.early:,} frames arrived before they were sent, by the counters of the tester's own cores"
+        if counts.early
+        else None
+    )
 
 
 def _received_too_many(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
@@ -241,4 +299,5 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("nic_stamps", _nic_stamps),
     ("core_clocks", _core_clocks),
 )
-"""Code of a cause, and the rule that says in a sentence how it was broken. Aborted trials have the codes ``stopped`` and ``engine_died``."""
+"""Code of a cause, and the rule that says in a sentence how it was broken. Aborted trials have the
+codes ``stopped`` and ``engine_died``."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf compare A B``: two results or more side by side, whether they differ, and whether that may be."""
+"""``dutperf compare A B``: two results or more side by side, whether they differ, and whether that
+may be."""
 
 from __future__ import annotations
 
@@ -35,17 +36,37 @@ Conditions = Annotated[
     typer.Option(
         "--fail-if",
         metavar="CONDITION",
-        help="'throughput_fps < -3%' or 'forward.WCL > +0.5': end with status 1 where the repetitions show that a figure changed by more than that, in percent "
-        "or in its unit. Repeatable. Figures have the names of exports; a wrong one lists them.",
+        help=(
+            "'throughput_fps < -3%' or 'forward.WCL > +0.5': end with status 1 where the repetitions show that a figure"
+            " changed by more than that, in percent or in its unit. Repeatable. Figures have the names of exports; a"
+            " wrong one lists them."
+        ),
     ),
 ]
-ByMedian = Annotated[bool, typer.Option("--by-median", help="Let the medians alone decide conditions, however uncertain they are.")]
+ByMedian = Annotated[
+    bool, typer.Option("--by-median", help="Let the medians alone decide conditions, however uncertain they are.")
+]
 Alpha = Annotated[
     float,
-    typer.Option("--alpha", metavar="RATE", min=1e-9, max=0.5, help="Rate of errors: chance that anything is taken for a difference where there is none."),
+    typer.Option(
+        "--alpha",
+        metavar="RATE",
+        min=1e-9,
+        max=0.5,
+        help="Rate of errors: chance that anything is taken for a difference where there is none.",
+    ),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Refuse to compare where any condition differs, not only where the figures mean something else.")]
-Form = Annotated[Literal["text", "markdown", "json"], typer.Option("--format", help="markdown: for the summary of a pipeline; json: everything.")]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Refuse to compare where any condition differs, not only where the figures mean something else.",
+    ),
+]
+Form = Annotated[
+    Literal["text", "markdown", "json"],
+    typer.Option("--format", help="markdown: for the summary of a pipeline; json: everything."),
+]
 
 
 def compare(
@@ -56,9 +77,11 @@ def compare(
     strict: Strict = False,
     form: Form = "text",
 ) -> None:
-    """Compare results figure by figure: the difference, and whether there is one at a stated rate of errors.
+    """Compare results figure by figure: the difference, and whether there is one at a stated rate
+    of errors.
 
-    Exit status: 0 no condition failed, 1 one failed, 2 they cannot be compared, 3 a condition cannot be judged (not complete, limited by the tester).
+    Exit status: 0 no condition failed, 1 one failed, 2 they cannot be compared, 3 a condition
+    cannot be judged (not complete, limited by the tester).
     """
     with reported():
         found = _compared(directories, alpha, strict)
@@ -112,11 +135,14 @@ def _markdown(found: Comparison, checked: Sequence[Checked]) -> None:
 
 
 def _json(found: Comparison, checked: Sequence[Checked]) -> None:
-    typer.echo(json.dumps({**found.model_dump(mode="json"), "conditions": [one.model_dump(mode="json") for one in checked]}))
+    typer.echo(
+        json.dumps({**found.model_dump(mode="json"), "conditions": [one.model_dump(mode="json") for one in checked]})
+    )
 
 
 def _remarks(one: comparison.Compared) -> list[str]:
-    """What did not come to its end, and what was measured otherwise: a condition stands once, with the measurements that it is of."""
+    """What did not come to its end, and what was measured otherwise: a condition stands once, with
+    the measurements that it is of."""
     owners: dict[Unlike, list[str]] = {}
     for name, each in one.unlike.items():
         for unlike in each:

@@ -22,7 +22,8 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="A siitperf.conf.")]
 def convert(file: File = configuration.FILE) -> None:
     """Write siitperf's configuration file as one of dutperf's, to standard output.
 
-    What siitperf does not know it takes from DUTPERF_PORTS, DUTPERF_NETNS, DUTPERF_CORES and DUTPERF_GATEWAYS, as siitperf-tp does.
+    What siitperf does not know it takes from DUTPERF_PORTS, DUTPERF_NETNS, DUTPERF_CORES and
+    DUTPERF_GATEWAYS, as siitperf-tp does.
     """
     with reported():
         try:

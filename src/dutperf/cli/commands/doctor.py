@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf doctor``: what this machine offers for measuring and what it lacks, and what can be done about it."""
+"""``dutperf doctor``: what this machine offers for measuring and what it lacks, and what can be
+done about it."""
 
 from __future__ import annotations
 
@@ -20,14 +21,18 @@ _STYLE = {"ok": "green", "note": "yellow", "lack": "red"}
 
 def doctor(
     fix: Annotated[
-        bool, typer.Option("--fix", help="Reserve huge pages, mount hugetlbfs and load vfio-pci where they are missing; says how to undo it.")
+        bool,
+        typer.Option(
+            "--fix",
+            help="Reserve huge pages, mount hugetlbfs and load vfio-pci where they are missing; says how to undo it.",
+        ),
     ] = False,
     yes: Yes = False,
 ) -> None:
     """Say what this machine offers and lacks, with a line of advice for each lack.
 
-    With --fix, what can be mended without starting the machine again is mended, after it was shown. Options of the kernel's command line (isolcpus,
-    intel_iommu) are not: the advice names them.
+    With --fix, what can be mended without starting the machine again is mended, after it was shown.
+    Options of the kernel's command line (isolcpus, intel_iommu) are not: the advice names them.
     """
     with reported():
         if yes and not fix:
@@ -46,5 +51,9 @@ def as_table(findings: list[Finding]) -> Table:
     for finding in findings:
         style = _STYLE[finding.state]
         below = (finding.advice, finding.repair and f"--fix: {finding.repair}")
-        table.add_row(f"[{style}]{finding.state}[/]", finding.topic, "\n".join([escape(finding.text), *(f"[italic]{escape(one)}[/]" for one in below if one)]))
+        table.add_row(
+            f"[{style}]{finding.state}[/]",
+            finding.topic,
+            "\n".join([escape(finding.text), *(f"[italic]{escape(one)}[/]" for one in below if one)]),
+        )
     return table

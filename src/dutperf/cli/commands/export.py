@@ -17,18 +17,27 @@ from dutperf.results.measured import Measured
 from dutperf.setup.configuration import ConfigError
 
 EXPORT = "export"
-FORMATS = {"csv": files.Format.CSV, "parquet": files.Format.PARQUET, "latex": files.Format.LATEX, "markdown": files.Format.MARKDOWN}
+FORMATS = {
+    "csv": files.Format.CSV,
+    "parquet": files.Format.PARQUET,
+    "latex": files.Format.LATEX,
+    "markdown": files.Format.MARKDOWN,
+}
 
 Form = Annotated[
     Literal["csv", "parquet", "latex", "markdown"],
-    typer.Option("--format", help="csv and parquet have every figure of the summary, latex and markdown the table as it is shown."),
+    typer.Option(
+        "--format",
+        help="csv and parquet have every figure of the summary, latex and markdown the table as it is shown.",
+    ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where the files go; without it DIR/export.")]
 Trials = Annotated[bool, typer.Option("--trials", help="Every trial instead of the results; csv or parquet.")]
 
 
 def export(directory: Directory, form: Form = "csv", trials: Trials = False, out: Out = None) -> None:
-    """Write the tables of a run or a suite, a file for each measurement: DIR/export/NAME.csv, .parquet, .tex or .md."""
+    """Write the tables of a run or a suite, a file for each measurement: DIR/export/NAME.csv,
+    .parquet, .tex or .md."""
     with reported():
         chosen = FORMATS[form]
         if trials and chosen in files.TABLES:

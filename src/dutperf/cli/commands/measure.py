@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf throughput``, ``dutperf frame-loss``, …: a command for each procedure, made from its definition."""
+"""``dutperf throughput``, ``dutperf frame-loss``, …: a command for each procedure, made from its
+definition."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def command(definition: Definition) -> Callable[..., None]:
 
 
 def measure_all(wanted: Wanted, ready: Bench, directory: Path, watchers: Watchers) -> Summary | SuiteSummary:
-    """Measure what is wanted, with progress for a person to see: one measurement into ``directory``, several as a suite into its folders.
+    """Measure what is wanted, with progress for a person to see: one measurement into
+    ``directory``, several as a suite into its folders.
 
     What was interrupted is left there.
     """
@@ -73,7 +75,8 @@ def tell(result: Summary | SuiteSummary, directory: Path, as_json: bool) -> NoRe
 
 
 def _report(directory: Path) -> bool:
-    """Write the report; whether that succeeded. Whatever is wrong with it, what was measured is on the disk and remains a success."""
+    """Write the report; whether that succeeded. Whatever is wrong with it, what was measured is on
+    the disk and remains a success."""
     try:
         results.write_report(directory)
     except Exception as error:
@@ -83,10 +86,13 @@ def _report(directory: Path) -> bool:
 
 
 def exit_status(result: Summary | SuiteSummary) -> int:
-    """0 where every point has a result; else whether the DUT is to blame, or the tester could not make one valid trial."""
+    """0 where every point has a result; else whether the DUT is to blame, or the tester could not
+    make one valid trial."""
     if isinstance(result, SuiteSummary):
         whole = all(part.summary is not None and part.note is None for part in result.measurements)
-        statuses = {exit_status(part.summary) for part in result.measurements if part.summary is not None} | (set() if whole else {NO_NUMBER})
+        statuses = {exit_status(part.summary) for part in result.measurements if part.summary is not None} | (
+            set() if whole else {NO_NUMBER}
+        )
         return next((status for status in (NO_NUMBER, INVALID) if status in statuses), 0)
     lacking = result.without_number()
     if not lacking:
@@ -121,7 +127,12 @@ def _signature(definition: Definition) -> Signature:
     defaults = options.DEFAULT.model_copy(update=dict(definition.defaults))
     chosen = {name: (declared, options.default(name, defaults)) for name, declared in _declared(definition).items()}
     declared = {name: (kind, None) for name, kind in SOURCE.items()} | chosen | RESULT
-    return Signature([Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default) for name, (kind, default) in declared.items()])
+    return Signature(
+        [
+            Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+            for name, (kind, default) in declared.items()
+        ]
+    )
 
 
 def _declared(definition: Definition) -> dict[str, Any]:

@@ -20,14 +20,19 @@ from dutperf.setup.configuration import ConfigError
 PLOTS = "plots"
 
 Names = Annotated[
-    list[str] | None, typer.Option("--figure", metavar="NAME", autocompletion=completion.figures, help="One of them; repeatable. Without it all.")
+    list[str] | None,
+    typer.Option(
+        "--figure", metavar="NAME", autocompletion=completion.figures, help="One of them; repeatable. Without it all."
+    ),
 ]
 Form = Annotated[drawing.Format, typer.Option("--format", help="svg and pdf for papers, png for slides.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where the files go; without it DIR/plots.")]
 List = Annotated[bool, typer.Option("--list", help="Only say which there are.")]
 
 
-def plot(directory: Directory, figure: Names = None, form: Form = "svg", out: Out = None, only_list: List = False) -> None:
+def plot(
+    directory: Directory, figure: Names = None, form: Form = "svg", out: Out = None, only_list: List = False
+) -> None:
     """Draw the plots of a run or a suite into files: DIR/plots/NAME.FORMAT."""
     with reported():
         known = {name: chart for one in results.read(directory).measured for name, chart in one.charts().items()}

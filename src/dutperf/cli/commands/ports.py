@@ -23,7 +23,12 @@ from dutperf.machine.binding import Consent
 from dutperf.machine.ports import Inventory, Port, inventory, ports
 
 app = typer.Typer(invoke_without_command=True, epilog=epilog("ports"))
-Addresses = Annotated[list[str], typer.Argument(metavar="ADDRESS", help="PCI addresses (0000:01:00.0, or 01:00.0), or the names of the cards' interfaces.")]
+Addresses = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ADDRESS", help="PCI addresses (0000:01:00.0, or 01:00.0), or the names of the cards' interfaces."
+    ),
+]
 COLUMNS = ("PCI address", "interface", "driver", "NUMA", "link", "use", "port")
 
 
@@ -34,9 +39,11 @@ def machine() -> Machine:
 
 @app.callback()
 def list_ports(context: typer.Context, as_json: options.Json = False) -> None:
-    """Say which network cards and interfaces this machine has, what they are used for, and what stands in a configuration for each.
+    """Say which network cards and interfaces this machine has, what they are used for, and what
+    stands in a configuration for each.
 
-    A card that DPDK is to have is given to it with dutperf ports bind, and back to the kernel with dutperf ports unbind.
+    A card that DPDK is to have is given to it with dutperf ports bind, and back to the kernel with
+    dutperf ports unbind.
     """
     if context.invoked_subcommand is not None:
         return
@@ -54,13 +61,20 @@ def list_ports(context: typer.Context, as_json: options.Json = False) -> None:
 def bind(
     addresses: Addresses,
     yes: Yes = False,
-    force: Annotated[bool, typer.Option("--force", help="Also a card that the kernel uses; never one that carries the default route.")] = False,
-    no_iommu: Annotated[bool, typer.Option("--no-iommu", help="Also where no IOMMU keeps the card from memory that is not the tester's.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also a card that the kernel uses; never one that carries the default route."),
+    ] = False,
+    no_iommu: Annotated[
+        bool,
+        typer.Option("--no-iommu", help="Also where no IOMMU keeps the card from memory that is not the tester's."),
+    ] = False,
 ) -> None:
     """Give network cards to DPDK, until the machine starts again; says how to undo it.
 
-    The kernel's driver lets go of them and vfio-pci takes them, after everything has been checked and shown. A card that carries the default route is
-    never touched; one that is up with addresses, or part of a bond or bridge, only with --force.
+    The kernel's driver lets go of them and vfio-pci takes them, after everything has been checked
+    and shown. A card that carries the default route is never touched; one that is up with
+    addresses, or part of a bond or bridge, only with --force.
     """
     with reported():
         before = inventory(machine())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf report DIR``: makes the page that a person looks at, anew from the journal; also of a run that was killed, or is under way."""
+"""``dutperf report DIR``: makes the page that a person looks at, anew from the journal; also of a
+run that was killed, or is under way."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf resume``: goes on with what was killed, interrupted, or stopped by an error, from the last trial that it finished."""
+"""``dutperf resume``: goes on with what was killed, interrupted, or stopped by an error, from the
+last trial that it finished."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from dutperf.run.resume import go_on, is_complete
 
 @watched
 def resume(directory: options.Directory, as_json: options.Json = False, *, watchers: Watchers) -> None:
-    """Go on with a run, or a suite of them, from the last trial that it finished; ends as it would have."""
+    """Go on with a run, or a suite of them, from the last trial that it finished; ends as it would
+    have."""
     if is_complete(directory):
         say(f"what was to be measured in {directory} is complete")
     with kept(directory):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf selftest``: this tester's own limit and floor on this machine, and each procedure against a DUT whose truth is known.
+"""``dutperf selftest``: this tester's own limit and floor on this machine, and each procedure
+against a DUT whose truth is known.
 
-Exit status: 0 every figure is within its stated error, 1 one is not, 3 the tester was too disturbed to say.
+Exit status: 0 every figure is within its stated error, 1 one is not, 3 the tester was too disturbed
+to say.
 """
 
 from __future__ import annotations
@@ -44,9 +46,18 @@ _STYLE = {Judgement.OK: "green", Judgement.OFF: "bold red", Judgement.INVALID: "
 
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", metavar="FILE", help="Calibrate these ports, joined by a cable (a set-up without gateways), instead of the lab loopback."),
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Calibrate these ports, joined by a cable (a set-up without gateways), instead of the lab loopback.",
+    ),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="About a minute instead of two or three: shorter trials, fewer repetitions, one frame size.")]
+Quick = Annotated[
+    bool,
+    typer.Option(
+        "--quick", help="About a minute instead of two or three: shorter trials, fewer repetitions, one frame size."
+    ),
+]
 Only = Annotated[
     list[str] | None,
     typer.Option(
@@ -56,7 +67,9 @@ Only = Annotated[
         help=f"Only this part; repeatable: {', '.join(NAMES)}.",
     ),
 ]
-Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write the tables to this file as well.")]
+Markdown = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Write the tables to this file as well.")
+]
 
 
 def selftest(
@@ -71,14 +84,19 @@ def selftest(
 ) -> None:
     """Measure what is known: this tester without a DUT, and the reference DUT by every procedure.
 
-    --config, --queues and --hardware are about the ports that are calibrated; the reference DUT's are its lab's.
+    --config, --queues and --hardware are about the ports that are calibrated; the reference DUT's
+    are its lab's.
     """
     with reported():
         parts = _parts(only)
         source = _ports_to_calibrate(config_file, queues, options.hardware(hardware), parts)
         directory = out or fresh_directory("selftest")
         claim(directory, (OUTCOME,), "the results of another self-test")
-        begun = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "host": host.environment(), "load": os.getloadavg()[0]}
+        begun = {
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "host": host.environment(),
+            "load": os.getloadavg()[0],
+        }
         made = _calibrate(source, directory / CALIBRATION, quick=quick) if CALIBRATION in parts else None
         outcome = Outcome(**begun, calibration=made, findings=tuple(_check(parts, directory, quick=quick)))
         write_whole(directory / OUTCOME, json.dumps(outcome.model_dump(mode="json"), indent=2) + "\n")
@@ -101,7 +119,9 @@ def _exit_status(outcome: Outcome, parts: Sequence[str]) -> int:
     return of_findings or (INVALID if CALIBRATION in parts and outcome.calibration is None else 0)
 
 
-def _ports_to_calibrate(config_file: Path | None, queues: int | None, hardware: Hardware | None, parts: Sequence[str]) -> Source:
+def _ports_to_calibrate(
+    config_file: Path | None, queues: int | None, hardware: Hardware | None, parts: Sequence[str]
+) -> Source:
     """From the options. What is said of them must matter: the reference DUT has ports of its own."""
     if CALIBRATION not in parts:
         for given, option in ((config_file, "--config"), (queues, "--queues"), (hardware, "--hardware")):
@@ -112,9 +132,16 @@ def _ports_to_calibrate(config_file: Path | None, queues: int | None, hardware: 
 
 def _calibrate(source: Source, directory: Path, *, quick: bool) -> Calibration | None:
     with bench(source, floors.search_conditions(quick=quick)) as ready:
-        gateways = [name for name in ("left", "right") if getattr(ready.setup, name).gateway4 or getattr(ready.setup, name).gateway6]
+        gateways = [
+            name
+            for name in ("left", "right")
+            if getattr(ready.setup, name).gateway4 or getattr(ready.setup, name).gateway6
+        ]
         if gateways:
-            raise ConfigError("there is a gateway: to calibrate, join the ports by a cable and let the gateways out", f"{gateways[0]}.gateway")
+            raise ConfigError(
+                "there is a gateway: to calibrate, join the ports by a cable and let the gateways out",
+                f"{gateways[0]}.gateway",
+            )
         try:
             made = floors.calibrate(ready, directory, _watch, quick=quick)
         except DisturbedError as error:
@@ -149,7 +176,9 @@ def _tell(outcome: Outcome, directory: Path, *, as_json: bool) -> None:
         return
     out = console.output()
     if outcome.calibration is not None:
-        out.print(console.table(Table("this tester without a DUT", FLOOR_COLUMNS, tuple(floor_rows(outcome.calibration)))))
+        out.print(
+            console.table(Table("this tester without a DUT", FLOOR_COLUMNS, tuple(floor_rows(outcome.calibration))))
+        )
     if outcome.findings:
         rows = ((*row(one)[:-1], f"[{_STYLE[one.judgement]}]{one.judgement}[/]") for one in outcome.findings)
         out.print(console.table(Table("what was measured, and what is true", COLUMNS, tuple(rows))))

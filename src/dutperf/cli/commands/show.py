@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf show DIR``: the results as a table, of a run that is finished, was cut off, or is under way."""
+"""``dutperf show DIR``: the results as a table, of a run that is finished, was cut off, or is under
+way."""
 
 from __future__ import annotations
 

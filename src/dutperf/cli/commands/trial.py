@@ -88,13 +88,17 @@ def trial(
 def run_one(planned: Trial, frame_size: int, tester: Tester) -> TrialResult:
     """Its result, with progress for a person to see."""
     stream = next(iter(planned.streams().values()))
-    say(f"one trial with {frame_size} byte frames at {stream.rate_fps:,} frames/s per direction, {live.duration(planned.whole_s)}")
+    say(
+        f"one trial with {frame_size} byte frames at {stream.rate_fps:,} frames/s per direction,"
+        f" {live.duration(planned.whole_s)}"
+    )
     with live.trial_progress(planned) as on_progress:
         return tester.run(planned, on_progress)
 
 
 def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: TrialResult) -> dict[str, Any]:
-    """The result with all that it was measured with. ``trial`` are the trial's parameters, ``passed`` is null where it is not valid."""
+    """The result with all that it was measured with. ``trial`` are the trial's parameters,
+    ``passed`` is null where it is not valid."""
     [frame_size] = conditions.frame_sizes
     valid = result.verdict is Verdict.VALID
     return to_json(result) | {

@@ -48,20 +48,31 @@ _WHERE_ANY: tuple[Row, ...] = (
     ("damaged", lambda counts: _number(counts.damaged)),
     ("not taken at the first try", lambda counts: _number(counts.refused)),
     ("dropped by the tester", lambda counts: _by_kind(counts.tester_drops)),
-    ("counted as sent by", lambda counts: "nobody" if counts.lost and counts.transmitted and counts.transmitted.by == "nobody" else ""),
+    (
+        "counted as sent by",
+        lambda counts: "nobody" if counts.lost and counts.transmitted and counts.transmitted.by == "nobody" else "",
+    ),
     ("granted at the media's rate, µs", lambda counts: f"{counts.granted_us:,.1f}" if counts.granted_us else ""),
     (
         "wait in the full transmit ring at most, µs",
-        lambda counts: "unknown" if counts.waited_us is None else f"{counts.waited_us:,.1f}" if counts.waited_us else "",
+        lambda counts: (
+            "unknown" if counts.waited_us is None else f"{counts.waited_us:,.1f}" if counts.waited_us else ""
+        ),
     ),
     ("dropped before the DUT's input", lambda counts: _number(counts.dut_input_drops)),
     ("other frames received", lambda counts: _by_kind(counts.other_received)),
     ("delays that end at the NIC's stamps", lambda counts: _told(counts.receive_timestamps, "by_nic")),
-    ("    at the poll, as the NIC stamped them not", lambda counts: _number(counts.receive_timestamps.by_poll if counts.receive_timestamps else 0)),
+    (
+        "    at the poll, as the NIC stamped them not",
+        lambda counts: _number(counts.receive_timestamps.by_poll if counts.receive_timestamps else 0),
+    ),
     ("frames that the NIC was told when to send", lambda counts: _told(counts.send_at, "timed")),
     ("    that left at once", lambda counts: _number(counts.send_at.at_once if counts.send_at else 0)),
     ("    NIC's clock uncertain by at most, µs", lambda counts: _uncertainty(counts)),
-    ("limit of each queue, Mbit/s", lambda counts: "" if counts.rate_limit_mbps is None else f"{counts.rate_limit_mbps:,}"),
+    (
+        "limit of each queue, Mbit/s",
+        lambda counts: "" if counts.rate_limit_mbps is None else f"{counts.rate_limit_mbps:,}",
+    ),
 )
 
 
@@ -73,7 +84,9 @@ def output() -> Console:
 def trial(report: dict[str, Any], result: TrialResult) -> None:
     """One trial: counts of each direction, the verdict and its causes."""
     console = output()
-    title = f"{report['frame_size']} byte frames" + (f" ({report['frame_size_ipv4']} IPv4)" if report["frame_size_ipv4"] != report["frame_size"] else "")
+    title = f"{report['frame_size']} byte frames" + (
+        f" ({report['frame_size_ipv4']} IPv4)" if report["frame_size_ipv4"] != report["frame_size"] else ""
+    )
     if result.directions():
         console.print(_counts(title, result))
     style = _STYLE[result.verdict]
@@ -81,8 +94,14 @@ def trial(report: dict[str, Any], result: TrialResult) -> None:
     for cause in result.causes:
         console.print(f"  {cause.text}", markup=False, highlight=False)
     if report["passed"] is not None:
-        late = "" if report["frame_timeout_ms"] is None else f"; a frame later than {report['frame_timeout_ms']:g} ms counts as lost"
-        console.print(f"{'passed' if report['passed'] else 'failed'} at a loss tolerance of {report['loss_tolerance']:g}{late}")
+        late = (
+            ""
+            if report["frame_timeout_ms"] is None
+            else f"; a frame later than {report['frame_timeout_ms']:g} ms counts as lost"
+        )
+        console.print(
+            f"{'passed' if report['passed'] else 'failed'} at a loss tolerance of {report['loss_tolerance']:g}{late}"
+        )
     for text in _remarks(result):
         line(text)
 
@@ -110,7 +129,9 @@ def _counts(title: str, result: TrialResult) -> Table:
         cells = [cell(counts) for counts in directions.values()]
         if any(cells):
             table.add_row(name, *cells)
-    places = [loss.where_in_words(loss.where(counts), valid=result.verdict is Verdict.VALID) for counts in directions.values()]
+    places = [
+        loss.where_in_words(loss.where(counts), valid=result.verdict is Verdict.VALID) for counts in directions.values()
+    ]
     if any(places):
         table.add_row("lost where", *places)
     return table

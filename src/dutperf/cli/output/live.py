@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person sees while a measurement runs, on standard error: a live line on a terminal, else one plain line for each trial."""
+"""What a person sees while a measurement runs, on standard error: a live line on a terminal, else
+one plain line for each trial."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def trial_progress(trial: Trial) -> Iterator[ProgressCallback]:
         return
     whole_s = trial.whole_s
     with Live(console=console, transient=True) as live:
-        yield lambda progress: live.update(Text(f"{_progress_text(progress)}, {duration(max(0.0, whole_s - progress.elapsed_s))} left"))
+        yield lambda progress: live.update(
+            Text(f"{_progress_text(progress)}, {duration(max(0.0, whole_s - progress.elapsed_s))} left")
+        )
 
 
 class PlainObserver:
@@ -109,11 +112,14 @@ class Agenda:
         place = list(sizes).index(status.frame_size) if status.frame_size in sizes else 0
         done = [f"{size} done" for size in sizes[:place]]
         left = [f"{size} left" for size in sizes[place + 1 :]]
-        return ", ".join([*done, f"{status.frame_size} bytes: repetition {status.repetition} of {status.repetitions}", *left])
+        return ", ".join(
+            [*done, f"{status.frame_size} bytes: repetition {status.repetition} of {status.repetitions}", *left]
+        )
 
 
 class LiveObserver(PlainObserver):
-    """What is measured, the last trial and the running one, changing in place; notes and trials that were not valid stay above it."""
+    """What is measured, the last trial and the running one, changing in place; notes and trials
+    that were not valid stay above it."""
 
     def __init__(self, live: Live, agenda: Agenda | None = None) -> None:
         super().__init__(live.console)
@@ -130,7 +136,11 @@ class LiveObserver(PlainObserver):
         if self._agenda is None:
             return last
         more = self._agenda.left()
-        return [*self._agenda.lines(status), *last, *([f"after this one {more} more measurement{'s' if more > 1 else ''}"] if more else [])]
+        return [
+            *self._agenda.lines(status),
+            *last,
+            *([f"after this one {more} more measurement{'s' if more > 1 else ''}"] if more else []),
+        ]
 
     def _tells_of(self, result: TrialResult) -> bool:
         return result.verdict is not Verdict.VALID
@@ -140,7 +150,10 @@ class LiveObserver(PlainObserver):
 
 
 def _estimate(status: Status) -> str:
-    return f"{status.procedure}: about {status.trials_left} trials, {duration(status.remaining_s)}; Ctrl-C ends it and keeps what was measured"
+    return (
+        f"{status.procedure}: about {status.trials_left} trials, {duration(status.remaining_s)}; Ctrl-C ends it and"
+        " keeps what was measured"
+    )
 
 
 def _place(status: Status) -> str:
@@ -183,7 +196,11 @@ def _progress_text(progress: Progress) -> str:
 def _outcome(result: TrialResult) -> str:
     if result.verdict is not Verdict.VALID:
         return f"{result.verdict}: " + "; ".join(cause.text for cause in result.causes)
-    losses = [f"{direction} lost {counts.lost:,} of {counts.sent:,}{_late(counts)}" for direction, counts in result.directions().items() if counts.lost]
+    losses = [
+        f"{direction} lost {counts.lost:,} of {counts.sent:,}{_late(counts)}"
+        for direction, counts in result.directions().items()
+        if counts.lost
+    ]
     return ", ".join(losses) or "nothing lost"
 
 

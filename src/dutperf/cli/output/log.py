@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``--log-format json``: what is told on standard error as one JSON object a line, for programs.
 
-Every line has ``time`` (ISO 8601, UTC) and ``event``: ``measurement`` and ``measured`` around each measurement, ``trial`` for each trial that ended, ``note``
-(a repetition's result, why a trial is repeated), ``message`` (what would else be a line of text; errors too).
+Every line has ``time`` (ISO 8601, UTC) and ``event``: ``measurement`` and ``measured`` around each
+measurement, ``trial`` for each trial that ended, ``note`` (a repetition's result, why a trial is
+repeated), ``message`` (what would else be a line of text; errors too).
 """
 
 from __future__ import annotations
@@ -62,12 +63,26 @@ class JsonObserver:
             event("trial", **self._where(status), **_outcome(ended))
 
     def _where(self, status: Status) -> dict[str, Any]:
-        names = ("procedure", "frame_size", "repetition", "repetitions", "burst_frames", "trials_done", "trials_left", "remaining_s")
-        return {"measurement": self._measurement, "rate_fps": status.trying_fps, **{name: getattr(status, name) for name in names}}
+        names = (
+            "procedure",
+            "frame_size",
+            "repetition",
+            "repetitions",
+            "burst_frames",
+            "trials_done",
+            "trials_left",
+            "remaining_s",
+        )
+        return {
+            "measurement": self._measurement,
+            "rate_fps": status.trying_fps,
+            **{name: getattr(status, name) for name in names},
+        }
 
 
 def _outcome(result: TrialResult) -> dict[str, Any]:
     counts = {
-        direction.value: {name: getattr(one, name) for name in ("intended", "sent", "received", "lost")} for direction, one in result.directions().items()
+        direction.value: {name: getattr(one, name) for name in ("intended", "sent", "received", "lost")}
+        for direction, one in result.directions().items()
     }
     return {"verdict": result.verdict.value, "causes": [cause.text for cause in result.causes], **counts}

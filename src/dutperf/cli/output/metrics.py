@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run under way for Prometheus: an endpoint (``--metrics-port``), a file for node_exporter's textfile collector (``--metrics-file``), or both.
+"""A run under way for Prometheus: an endpoint (``--metrics-port``), a file for node_exporter's
+textfile collector (``--metrics-file``), or both.
 
-Names have their units. What is of a trial is of the last one that ended; what is of a measurement is of the one under way. Results stand beside them as
-soon as a measurement ended. The file is replaced as a whole after each trial, and stays when the run is over.
+Names have their units. What is of a trial is of the last one that ended; what is of a measurement
+is of the one under way. Results stand beside them as soon as a measurement ended. The file is
+replaced as a whole after each trial, and stays when the run is over.
 """
 
 from __future__ import annotations
@@ -46,27 +48,51 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._gauge("measurements", "Measurements of this run or suite.").set(measurements)
         self.measured = self._gauge("measurements_ended", "Measurements that came to their end.")
-        self.under_way = self._gauge("measurement_under_way", "1 for the measurement under way.", "measurement", "procedure")
-        self.frame_size = self._gauge("frame_size_bytes", "Frame size being measured, with FCS; the IPv6 frame's where there is IPv6.")
+        self.under_way = self._gauge(
+            "measurement_under_way", "1 for the measurement under way.", "measurement", "procedure"
+        )
+        self.frame_size = self._gauge(
+            "frame_size_bytes", "Frame size being measured, with FCS; the IPv6 frame's where there is IPv6."
+        )
         self.repetition = self._gauge("repetition", "Repetition under way, from 1.")
         self.repetitions = self._gauge("repetitions", "Repetitions that there will be at least.")
         self.rate = self._gauge("intended_frames_per_second", "Intended load of the trial under way, per direction.")
         self.progress = self._gauge(
-            "progress_ratio", "Trials done of the measurement under way, as a share of those and the trials that are estimated to be left."
+            "progress_ratio",
+            "Trials done of the measurement under way, as a share of those and the trials that are estimated to be"
+            " left.",
         )
-        self.remaining = self._gauge("remaining_seconds", "Estimate of how long the measurement under way will still take.")
-        self.trials = Counter("dutperf_trials", "Trials that ended, by verdict.", ("measurement", "verdict"), registry=self.registry)
+        self.remaining = self._gauge(
+            "remaining_seconds", "Estimate of how long the measurement under way will still take."
+        )
+        self.trials = Counter(
+            "dutperf_trials", "Trials that ended, by verdict.", ("measurement", "verdict"), registry=self.registry
+        )
         self.frames = {
             name: self._gauge(f"trial_{name}_frames", f"Frames {what} in the last trial.", "direction")
             for name, what in (("intended", "to be sent"), ("sent", "sent"), ("received", "received"), ("lost", "lost"))
         }
         self.rates = {
-            name: self._gauge(f"trial_{name}_frames_per_second", f"Frames {name} in the last trial, by its sending time.", "direction")
+            name: self._gauge(
+                f"trial_{name}_frames_per_second", f"Frames {name} in the last trial, by its sending time.", "direction"
+            )
             for name in ("sent", "received")
         }
-        self.dropped = self._gauge("trial_tester_dropped_frames", "Frames that the tester itself dropped in the last trial.", "direction")
-        self.lateness = self._gauge("trial_lateness_seconds", "How late the sender was in the last trial, against its schedule.", "direction", "quantile")
-        self.away = self._gauge("trial_away_seconds", "Longest time that a loop of the tester was away in the last trial.", "direction", "loop")
+        self.dropped = self._gauge(
+            "trial_tester_dropped_frames", "Frames that the tester itself dropped in the last trial.", "direction"
+        )
+        self.lateness = self._gauge(
+            "trial_lateness_seconds",
+            "How late the sender was in the last trial, against its schedule.",
+            "direction",
+            "quantile",
+        )
+        self.away = self._gauge(
+            "trial_away_seconds",
+            "Longest time that a loop of the tester was away in the last trial.",
+            "direction",
+            "loop",
+        )
         self._results = {
             unit: self._gauge(f"result_{unit}", f"Median over the repetitions, {unit.replace('_', ' ')}.", *_WHERE)
             for unit in ("frames_per_second", "frames", "ratio", "seconds")
@@ -97,7 +123,12 @@ class Metrics:
                 for place, name, figure in figures_of(point):
                     if figure.median is not None:
                         unit, factor = _unit(name, one.summary.procedure if one.summary else "")
-                        where = (measurement, str(point.frame_size), name, place.removesuffix(" frames/s").replace(",", ""))
+                        where = (
+                            measurement,
+                            str(point.frame_size),
+                            name,
+                            place.removesuffix(" frames/s").replace(",", ""),
+                        )
                         self._results[unit].labels(*where).set(figure.median * factor)
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
@@ -107,7 +138,10 @@ class Metrics:
 def _unit(figure: str, procedure: str) -> tuple[str, float]:
     """Of a figure in a summary: the unit that Prometheus asks for, and what to multiply by."""
     endings = {"_fps": "frames_per_second", "_frames": "frames"}
-    known = next((unit for ending, unit in endings.items() if figure.endswith(ending)), "ratio" if "loss_ratio" in figure else None)
+    known = next(
+        (unit for ending, unit in endings.items() if figure.endswith(ending)),
+        "ratio" if "loss_ratio" in figure else None,
+    )
     return (known, 1.0) if known else ("seconds", 1.0 if procedure in ("recovery", "reset") else 1e-3)
 
 
@@ -117,7 +151,9 @@ def course(measurements: Sequence[Measurement], directory: Path, place: Place) -
     metrics = Metrics(len(measurements))
     with _served(metrics, place):
         _write(metrics, place)
-        yield lambda one, _: _observer(one, directory / one.name if (directory / SUITE).exists() else directory, metrics, place)
+        yield lambda one, _: _observer(
+            one, directory / one.name if (directory / SUITE).exists() else directory, metrics, place
+        )
 
 
 @contextmanager
@@ -162,7 +198,9 @@ def _served(metrics: Metrics, place: Place) -> Iterator[None]:
     try:
         server, thread = start_http_server(place.port, place.address or LOOPBACK, metrics.registry)
     except (OSError, OverflowError) as error:
-        raise ConfigError(f"metrics cannot be served there: {getattr(error, 'strerror', None) or error}", "--metrics-port") from None
+        raise ConfigError(
+            f"metrics cannot be served there: {getattr(error, 'strerror', None) or error}", "--metrics-port"
+        ) from None
     try:
         yield
     finally:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is new in a course: observers are told of its state about once a second, and tell of each trial and each note once."""
+"""What is new in a course: observers are told of its state about once a second, and tell of each
+trial and each note once."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is told how far a measurement is: a person on standard error, a program that reads it (``--log-format json``), Prometheus."""
+"""Who is told how far a measurement is: a person on standard error, a program that reads it
+(``--log-format json``), Prometheus."""
 
 from __future__ import annotations
 
@@ -43,14 +44,18 @@ class Watchers:
 
 
 def watched(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that measures, with the options of those who watch; it gets them as ``watchers``, and its errors end it as they end every command."""
+    """A command that measures, with the options of those who watch; it gets them as ``watchers``,
+    and its errors end it as they end every command."""
 
     def told(**given: Any) -> None:
         with log.form(given["log_format"]), reported():
             command(watchers=Watchers.of(**{name: given.pop(name) for name in options.WATCHERS}), **given)
 
     own = [each for name, each in signature(command, eval_str=True).parameters.items() if name != "watchers"]
-    watching = [Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default) for name, (kind, default) in options.WATCHERS.items()]
+    watching = [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+        for name, (kind, default) in options.WATCHERS.items()
+    ]
     told.__doc__ = command.__doc__
     told.__signature__ = Signature([*own, *watching])  # type: ignore[attr-defined]
     return told

@@ -10,12 +10,14 @@ from typing import Any
 
 import typer
 
-from dutperf import lab
+from dutperf import lab, procedures
 from dutperf.cli import app, options
 from dutperf.lab import LabError
+from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import ConfigError
+from dutperf.setup.option import offered
 
-_CONDITIONS = {*options.EVERY_TRIAL, *options.OF_PROCEDURES} - {"found", "delays_to"}
+_MODELS = {definition.name: definition.conditions for definition in procedures.ALL} | {"trial": SingleTrial}
 
 _AT_ONCE = ("--help", "--version", "--install-completion", "--show-completion")
 """Options that act while they are parsed: completion would be installed into the shell of whoever
@@ -53,7 +55,7 @@ def parse(line: str) -> Mapping[str, Any]:
             name, *words = [*context._protected_args, *context.args]
             assert name in inner, f"{line}: there is no command {name}"
             command = inner[name]
-        _check(context.params)
+        _check(context.info_name, context.params)
     except (ConfigError, LabError, ValueError) as error:
         raise AssertionError(f"{line}: {error}") from None
     except Exception as error:
@@ -63,20 +65,12 @@ def parse(line: str) -> Mapping[str, Any]:
     return context.params  # type: ignore[no-any-return]
 
 
-def _check(given: Mapping[str, Any]) -> None:
+def _check(command: str | None, given: Mapping[str, Any]) -> None:
     """What only a command itself checks: rates, sizes, mixes, and a lab's options."""
     if given.get("lab") is not None:
         lab._lab(given["lab"]).parse(options.lab_options(given.get("lab_option")))
-    if "foreground" in given:
-        options.mixes(**_chosen(given))
+    if command in _MODELS:
+        own = {one.name for one in offered(_MODELS[command])} - {"throughput_from", "delays_to"}
+        options.chosen(_MODELS[command], {name: value for name, value in given.items() if name in own})
     if given.get("rate") is not None:
         options.parse_rate("--rate", given["rate"])
-
-
-def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
-    chosen = {name: value for name, value in given.items() if name in _CONDITIONS}
-    named = {
-        "frame_sizes": given.get("frame_sizes", given.get("frame_size")),
-        "networks": str(given.get("networks", 1)),
-    }
-    return chosen | named

@@ -66,14 +66,19 @@ class SimulatedBench:
 
     def plan(self, conditions: Conditions) -> Plan:
         """With a set-up that can be drawn."""
-        return replace(plan(MEDIA_FPS, **dict(conditions)), config=CONFIG, dut=DUT)
+        return replace(plan(MEDIA_FPS, **dict(conditions)), conditions=conditions, config=CONFIG, dut=DUT)
 
 
 def a_suite(**measured: dict[str, Any]) -> tuple[Measurement, ...]:
     """Those procedures; without any, all of MEASURED."""
     chosen = measured or MEASURED
     return suite.arrange(
-        [(procedures.find(name.replace("_", "-")), Conditions(**(SHORT | members))) for name, members in chosen.items()]
+        [
+            (definition, definition.conditions.recorded(SHORT | members))
+            for definition, members in (
+                (procedures.find(name.replace("_", "-")), each) for name, each in chosen.items()
+            )
+        ]
     )
 
 

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from dutperf import procedures
+from dutperf.journal import ResumedJournal
 from dutperf.model import (
     Away,
     Direction,
@@ -20,10 +22,11 @@ from dutperf.model import (
     TrialResult,
     VaryingField,
 )
+from dutperf.procedures import back_to_back, frame_loss, latency, recovery, reset, throughput
 from dutperf.run import campaign
-from dutperf.run.campaign import Plan, Status, Summary
+from dutperf.run.campaign import Observer, Plan, Status, Summary
 from dutperf.setup import traffic
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import Duration, Rate, Repetitions
 from dutperf.setup.dut import ByCause
 from dutperf.tester import ProgressCallback, Tester
 from dutperf.tester.simulated import SimulatedTester
@@ -80,9 +83,25 @@ def counts(sent: int = 1000, received: int | None = None, **members: Any) -> Dir
     return DirectionCounts(**{**calm, **members})
 
 
-def plan(media_fps: int | None = None, **conditions: Any) -> Plan:
+class Everything(
+    throughput.ThroughputConditions,
+    frame_loss.FrameLossConditions,
+    latency.LatencyConditions,
+    recovery.RecoveryConditions,
+    reset.ResetConditions,
+    back_to_back.BackToBackConditions,
+):
+    """What any procedure may be measured for, to be narrowed to one of them."""
+
+    duration_s: Duration = 5.0
+    pattern: str = "constant"
+    burst_rate: Rate | None = None
+    repetitions: Repetitions = 3
+
+
+def plan(media_fps: int | None = None, **conditions: Any) -> Plan[Everything]:
     """To measure SIIT with trials of 5 s, three times, unless ``conditions`` say otherwise."""
-    chosen = Conditions(**{"duration_s": 5, "drain_s": 0, "repetitions": 3, **conditions})
+    chosen = Everything(**{"duration_s": 5, "drain_s": 0, "repetitions": 3, **conditions})
 
     def make_trial(frame_size: int, rate_fps: int, number: int) -> Trial:
         times = {"duration_ns": round(chosen.duration_s * 1e9), "drain_ns": round(chosen.drain_s * 1e9)}
@@ -141,6 +160,16 @@ class Log:
         self.statuses.append(status)
 
 
-def measure(tester: Tester, what: Plan, out: Path, name: str = "throughput", log: Log | None = None) -> Summary:
+def measure(tester: Tester, what: Plan[Any], out: Path, name: str = "throughput", log: Log | None = None) -> Summary:
     """By the procedure of that name."""
-    return campaign.measure(procedures.find(name), tester, what, out, log or Log())
+    return campaign.measure(procedures.find(name), tester, narrowed(what, name), out, log or Log())
+
+
+def resume(tester: Tester, what: Plan[Any], recorded: ResumedJournal, log: Observer) -> Summary:
+    """Go on with the procedure of the journal."""
+    return campaign.resume(tester, narrowed(what, recorded.plan["procedure"]), recorded, log)
+
+
+def narrowed(what: Plan[Any], name: str) -> Plan[Any]:
+    """With the conditions that the procedure of that name has."""
+    return replace(what, conditions=procedures.find(name).conditions.recorded(dict(what.conditions)))

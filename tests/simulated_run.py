@@ -19,12 +19,12 @@ from typing import Any
 from dutperf import journal
 from dutperf.journal import JOURNAL, ResumedJournal
 from dutperf.model import Trial
-from dutperf.run.campaign import Plan, Summary, resume
+from dutperf.run.campaign import Plan, Summary
 from dutperf.setup.conditions import Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import Log, measure, plan
+from plans import Log, measure, plan, resume
 
-_AT_THROUGHPUT: dict[str, Any] = {"found": {84: 60_000, 128: 50_000}}
+_AT_THROUGHPUT: dict[str, Any] = {"throughput_from": {84: 60_000, 128: 50_000}}
 OPTIONS: dict[str, dict[str, Any]] = {
     "throughput": {},
     "frame-loss": {"max_rate": Rate.parse("70k")},

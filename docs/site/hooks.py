@@ -15,7 +15,10 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from dutperf import lab, procedures
-from dutperf.cli import examples, options, reference
+from dutperf.cli import examples, reference
+from dutperf.procedures.definition import Definition
+from dutperf.setup.conditions import Conditions
+from dutperf.setup.option import Offered, offered
 
 ROOT = Path(__file__).parents[2]
 BESIDE_THE_CODE = {
@@ -49,7 +52,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     here = PurePosixPath(page.file.src_uri)
     document = PurePosixPath(BESIDE_THE_CODE.get(str(here), f"docs/{here}"))
     linked = _LINK.sub(lambda found: _between_pages(found["path"], document, here) + (found["anchor"] or ""), markdown)
-    return linked.replace("<!-- procedures -->", procedure_pages()).replace("<!-- labs -->", labs())
+    made = {"<!-- procedures -->": procedure_pages, "<!-- labs -->": labs, "<!-- conditions -->": conditions}
+    for place, make in made.items():
+        linked = linked.replace(place, make()) if place in linked else linked
+    return linked
 
 
 def on_page_content(html: str, **_: Any) -> str:
@@ -71,6 +77,30 @@ def procedure_pages() -> str:
     return "\n\n".join("\n".join(_procedure(definition.name)) for definition in procedures.ALL)
 
 
+def conditions() -> str:
+    """Every member of the conditions with its default: those of every measurement, then each
+    procedure's own."""
+    lines = ["| name | default | what it is |", "| --- | --- | --- |"]
+    lines += [f"| `{one.name}` | {_default(one)} | {one.option.described()} |" for one in offered(Conditions)]
+    for definition in procedures.ALL:
+        lines += [f"| **{definition.name}** | | |"]
+        lines += [f"| `{one.name}` | {_default(one)} | {one.option.described()} |" for one in _own(definition)]
+    return "\n".join(lines)
+
+
+def _own(definition: Definition) -> list[Offered]:
+    """What the procedure offers beyond every measurement, or with another default."""
+    common = {one.name: one.field.default for one in offered(Conditions)}
+    return [
+        one for one in offered(definition.conditions) if one.name not in common or common[one.name] != one.field.default
+    ]
+
+
+def _default(one: Offered) -> str:
+    value = one.field.default
+    return "" if one.option.depends or value in (None, ()) else f"`{value.text() if hasattr(value, 'text') else value}`"
+
+
 def labs() -> str:
     """Every lab with its options."""
     return "\n\n".join(
@@ -90,7 +120,7 @@ def labs() -> str:
 def _procedure(name: str) -> Iterator[str]:
     definition = procedures.find(name)
     yield from (f"* `dutperf {name}`: {definition.summary}", f"    * Example: `{examples.line(name)}`")
-    yield "    * Options of its own: " + ", ".join(f"`{options.option_of(member)}`" for member in definition.options)
+    yield "    * Options of its own: " + ", ".join(f"`{one.flag}`" for one in _own(definition))
 
 
 def _between_pages(path: str, document: PurePosixPath, here: PurePosixPath) -> str:

@@ -29,9 +29,10 @@ from dutperf.cli.output import live
 from dutperf.lab import hosts, netns
 from dutperf.lab.hosts import Hosts
 from dutperf.lab.refdut import Properties, RefDut
+from dutperf.procedures.throughput import ThroughputConditions
 from dutperf.run import campaign
 from dutperf.setup import configuration, traffic
-from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.conditions import Rate
 from dutperf.setup.configuration import Setup
 from dutperf.tester.dut_core import yield_to_the_dut
 from dutperf.tester.engine import EngineTester
@@ -148,7 +149,7 @@ class Bench:
             "repetitions": 1,
             "resolution": Rate.parse("5%"),
         }
-        conditions = Conditions(frame_sizes=(FRAME_SIZE,), **times, **rates, **WAYS[way])
+        conditions = ThroughputConditions(frame_sizes=(FRAME_SIZE,), **times, **rates, **WAYS[way])
         plan = campaign.Plan(
             conditions=conditions,
             make_trial=partial(traffic.make_trial, self.setup, conditions),

@@ -14,7 +14,7 @@ import pytest
 from cards.machine import Guest
 from dutperf.model import TrialResult
 from dutperf.setup import configuration, traffic
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import Setup
 from dutperf.tester import Progress, ProgressCallback, TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
@@ -39,7 +39,7 @@ class Bench:
         self, rate_fps: int = SLOW_FPS, on_progress: ProgressCallback | None = None, **conditions: Any
     ) -> TrialResult:
         """One trial, a second unless said otherwise, with the smallest frames."""
-        chosen = Conditions(**({"duration_s": 1, "drain_s": 0.5} | conditions))
+        chosen = SingleTrial(**({"duration_s": 1, "drain_s": 0.5} | conditions))
         size = traffic.sized(self.setup, chosen).frame_sizes[0]
         trial = traffic.make_trial(self.setup, chosen, size, rate_fps, next(self.numbers))
         self.tester.environment()  # the ports are started, and what their start made the console say is over

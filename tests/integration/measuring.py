@@ -19,7 +19,7 @@ from typing import Any
 from dutperf import lab
 from dutperf.model import TrialResult
 from dutperf.setup import configuration, traffic
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import Setup
 from dutperf.tester.engine import EngineTester
 from dutperf.tester.factory import engine_on
@@ -48,7 +48,7 @@ class Bench:
     def run(self, rate_fps: int, **conditions: Any) -> TrialResult:
         """One trial, half a second unless said otherwise, with the lab's smallest frames."""
         defaults: dict[str, Any] = {"duration_s": 0.5, "drain_s": 0.3}
-        chosen = Conditions(**(defaults | conditions))
+        chosen = SingleTrial(**(defaults | conditions))
         size = conditions.get("frame_sizes", [traffic.smallest_frame_size(self.setup, chosen)])[0]
         return self.tester.run(traffic.make_trial(self.setup, chosen, size, rate_fps, 1))
 

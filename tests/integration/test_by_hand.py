@@ -24,7 +24,7 @@ import pytest
 
 from dutperf.model import Direction, TrialResult
 from dutperf.setup import configuration, traffic
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import SingleTrial
 from dutperf.tester import TesterError
 from dutperf.tester.factory import engine_on
 from siitperf_files import ROUTER, TRANSLATOR, link_commands, with_lines
@@ -87,7 +87,7 @@ def bench(kind: str, name: str, max_frame_size: int = 1518, **engine: Any) -> It
     with engine_on(setup, max_frame_size) as tester:
 
         def run(rate_fps: int, **conditions: Any) -> TrialResult:
-            chosen = Conditions(**({"duration_s": 1, "drain_s": 0.3, "directions": "forward"} | conditions))
+            chosen = SingleTrial(**({"duration_s": 1, "drain_s": 0.3, "directions": "forward"} | conditions))
             return tester.run(traffic.make_trial(setup, chosen, SMALLEST[kind], rate_fps, 1))
 
         yield tester.environment(), run

@@ -17,7 +17,6 @@ from dutperf.run import campaign
 from dutperf.run.testbench import Bench as CommandBench
 from dutperf.run.testbench import Source
 from dutperf.setup import traffic
-from dutperf.setup.conditions import Conditions, Rate
 from undisturbed import until
 
 from .measuring import Bench, bench
@@ -39,9 +38,11 @@ class Silent:
 
 def measured(name: str, on: Bench, out: Path, **conditions: Any) -> TimesPoint:
     """The only point of a run with one repetition of 4 s at 5,000 frames/s."""
-    chosen = Conditions(**({"duration_s": 4, "drain_s": 0.5, "repetitions": 1, "rate": Rate.parse("5k")} | conditions))
+    definition = procedures.find(name)
+    usual = {"duration_s": 4, "drain_s": 0.5, "repetitions": 1, "rate": "5k"}
+    chosen = definition.conditions(**(usual | conditions))
     plan = CommandBench(on.setup, on.tester, Source("none", {}, None)).plan(traffic.sized(on.setup, chosen))
-    [point] = campaign.measure(procedures.find(name), on.tester, plan, out, Silent()).points
+    [point] = campaign.measure(definition, on.tester, plan, out, Silent()).points
     assert isinstance(point, TimesPoint)
     return point
 

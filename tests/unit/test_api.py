@@ -23,9 +23,10 @@ from typer.testing import CliRunner
 import documented
 import dutperf
 from dutperf import cli, procedures
+from dutperf.procedures.frame_loss import FrameLossConditions
 from dutperf.report import export
 from dutperf.run import suite
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.option import offered
 from dutperf.statistics.stopping import Auto
 from virtual import Labs
 
@@ -101,12 +102,14 @@ def test_what_needs_the_throughput_measures_it_first_or_takes_what_was_found(tmp
     both = dutperf.measure("pdv", tmp_path / "both", lab="refdut-siit", **QUICK)
     assert [one.name for one in both.measured] == ["throughput", "pdv"]
     for number, found in enumerate((both, tmp_path / "both", {84: 20_000})):
-        alone = dutperf.measure("pdv", tmp_path / f"alone{number}", lab="refdut-siit", **QUICK, found=found)
+        alone = dutperf.measure("pdv", tmp_path / f"alone{number}", lab="refdut-siit", **QUICK, throughput_from=found)
         assert [one.name for one in alone.measured] == ["pdv"]
     with pytest.raises(KeyError, match="no measurement is called ipdv; there are throughput, pdv"):
         both["ipdv"]
     with pytest.raises(dutperf.PlanError, match="other traffic"):
-        dutperf.measure("pdv", tmp_path / "other", lab="refdut-siit", **QUICK, directions="forward", found=both)
+        dutperf.measure(
+            "pdv", tmp_path / "other", lab="refdut-siit", **QUICK, directions="forward", throughput_from=both
+        )
 
 
 def test_several_measurements_and_trials_on_one_bench(labs: Labs, tmp_path: Path) -> None:
@@ -185,7 +188,7 @@ def test_mistakes_of_a_trial(labs: Labs) -> None:
 
 
 def test_conditions_as_a_program_gives_them() -> None:
-    given = Conditions(max_rate="10%", rates=[1000, "2k"], repetitions="auto:min=7")
+    given = FrameLossConditions(max_rate="10%", rates=[1000, "2k"], repetitions="auto:min=7")
     assert given.max_rate == dutperf.Rate.parse("10%")
     assert given.rates == (dutperf.Rate.parse("1000"), dutperf.Rate.parse("2k"))
     assert given.repetitions == Auto(minimum=7)
@@ -219,10 +222,15 @@ def test_every_procedure_has_typed_rows(definition: Any, tmp_path: Path) -> None
         "recovery": {"overload_s": 0.2},
         "reset": {"duration_s": 4, "reset_after_s": 0.5},
     }
-    usual = {"found": {84: 20_000}, "max_rate": "100k", "duration_s": 0.5, "drain_s": 0, "repetitions": 2} | more.get(
-        definition.name, {}
-    )
-    given = {name: value for name, value in usual.items() if name in procedures.members(definition)}
+    usual = {
+        "throughput_from": {84: 20_000},
+        "max_rate": "100k",
+        "duration_s": 0.5,
+        "drain_s": 0,
+        "repetitions": 2,
+    } | more.get(definition.name, {})
+    known = {one.name for one in offered(definition.conditions)}
+    given = {name: value for name, value in usual.items() if name in known}
     result = dutperf.measure(definition.name, tmp_path / "out", lab="refdut-siit", **given)
     table = export.arrow(result.rows())
     assert table.num_rows == len(result.rows()) > 0

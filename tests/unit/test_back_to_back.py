@@ -32,7 +32,7 @@ def bursts(
 ) -> tuple[BackToBackPoint, Summary]:
     """At 100,000 frames/s, of a DUT whose throughput is 60,000, to the frame, three times, unless
     ``conditions`` say otherwise."""
-    chosen = {"found": {84: THROUGHPUT_FPS}, "burst_resolution": 1e-6, "drain_s": 2} | conditions
+    chosen = {"throughput_from": {84: THROUGHPUT_FPS}, "burst_resolution": 1e-6, "drain_s": 2} | conditions
     summary = measure(tester, plan(media_fps, **chosen), out, "back-to-back")
     point = summary.points[0]
     assert isinstance(point, BackToBackPoint)
@@ -101,7 +101,7 @@ def test_figures_of_a_dut_that_scatters(tmp_path: Path) -> None:
 
 def test_the_direction_that_holds_less_decides(tmp_path: Path) -> None:
     dut = SimulatedDut(capacity_fps={Direction.FORWARD: 60_000, Direction.REVERSE: 20_000}, queue_frames=100)
-    both, _ = bursts(SimulatedTester(dut), tmp_path / "both", found={84: 20_000})
+    both, _ = bursts(SimulatedTester(dut), tmp_path / "both", throughput_from={84: 20_000})
     forward, _ = bursts(SimulatedTester(dut), tmp_path / "forward", directions="forward")
     assert both.average_frames == pytest.approx(100 / 0.8, abs=2)
     assert forward.average_frames == longest(100)
@@ -109,7 +109,7 @@ def test_the_direction_that_holds_less_decides(tmp_path: Path) -> None:
 
 def test_only_sizes_below_the_maximum_rate_are_measured(tmp_path: Path) -> None:
     tester = buffered(100)
-    _, summary = bursts(tester, tmp_path, frame_sizes=(84, 1518), found={84: THROUGHPUT_FPS, 1518: RATE_FPS})
+    _, summary = bursts(tester, tmp_path, frame_sizes=(84, 1518), throughput_from={84: THROUGHPUT_FPS, 1518: RATE_FPS})
     small, large = summary.points
     assert isinstance(large, BackToBackPoint)
     assert (large.measured, large.average_frames, large.limited_by, large.has_number) == (
@@ -128,7 +128,7 @@ def test_only_sizes_below_the_maximum_rate_are_measured(tmp_path: Path) -> None:
 
 def test_a_run_without_a_size_to_measure_ends_at_once(tmp_path: Path) -> None:
     tester = SimulatedTester()
-    _, summary = bursts(tester, tmp_path, found={84: RATE_FPS})
+    _, summary = bursts(tester, tmp_path, throughput_from={84: RATE_FPS})
     assert not tester.trials
     assert not summary.without_number()
 
@@ -197,28 +197,28 @@ def test_frames_that_left_late_are_another_burst(frames: int, lost: int, late_us
     ("conditions", "option", "words"),
     [
         ({"media": None}, "max_rate", "not known"),
-        ({"found": None}, "rate", "no rate"),
-        ({"found": {128: 1}}, "found", "84 bytes"),
+        ({"throughput_from": None}, "rate", "no rate"),
+        ({"throughput_from": {128: 1}}, "throughput_from", "84 bytes"),
         ({"rate": Rate.parse("60k")}, "rate", "both"),
     ],
 )
 def test_what_cannot_be_measured_names_its_option(conditions: dict[str, Any], option: str, words: str) -> None:
     media_fps = conditions.pop("media", RATE_FPS)
     with pytest.raises(PlanError, match=words) as caught:
-        BackToBack(plan(media_fps, **{"found": {84: THROUGHPUT_FPS}, **conditions}))
+        BackToBack(plan(media_fps, **{"throughput_from": {84: THROUGHPUT_FPS}, **conditions}))
     assert caught.value.option == option
 
 
 def test_the_summary_is_made_from_the_journal_and_says_what_it_deviates_from(tmp_path: Path) -> None:
     chosen = {
-        "found": None,
+        "throughput_from": None,
         "rate": Rate.parse("60k"),
         "max_rate": Rate.parse("90k"),
         "loss_tolerance": 0.001,
         "repetitions": 2,
     }
     _, summary = bursts(buffered(100), tmp_path, **chosen)
-    assert write_summary(tmp_path, PROCEDURE.point) == summary
+    assert write_summary(tmp_path, PROCEDURE) == summary
     written = json.loads((tmp_path / SUMMARY).read_text())
     assert "duration_s" not in written["conditions"]
     assert written["conditions"]["search"]["algorithm"].startswith("binary with loss verification")

@@ -84,7 +84,7 @@ def test_the_nearest_size_stands_for_those_that_were_not_calibrated() -> None:
 
 
 def summary(tmp_path: Path, name: str, **conditions: Any) -> Summary:
-    usual = {"found": {84: 10_000}, "frame_sizes": (84,), "duration_s": 1, "tag_after_s": 0.1} | conditions
+    usual = {"throughput_from": {84: 10_000}, "frame_sizes": (84,), "duration_s": 1, "tag_after_s": 0.1} | conditions
     what = replace(plan(**usual), calibration=a_calibration())
     return measure(SimulatedTester(SimulatedDut(delay_us=10.0, slow_every=100, slow_us=50.0)), what, tmp_path, name)
 
@@ -128,7 +128,9 @@ def test_the_journal_keeps_what_was_measured(tmp_path: Path) -> None:
 
 def test_nothing_is_subtracted_that_is_not_known(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="selftest") as error:
-        measure(SimulatedTester(), plan(found={84: 10_000}, subtract_calibration=True), tmp_path / "out", "pdv")
+        measure(
+            SimulatedTester(), plan(throughput_from={84: 10_000}, subtract_calibration=True), tmp_path / "out", "pdv"
+        )
     assert error.value.option == "subtract_calibration"
     assert not (tmp_path / "out").exists()
 

@@ -14,9 +14,11 @@ from dutperf import __version__
 from dutperf.cli import options
 from dutperf.cli.commands import doctor
 from dutperf.model import FieldMode
-from dutperf.setup.conditions import Conditions, Rate
+from dutperf.procedures.throughput import ThroughputConditions
+from dutperf.setup.conditions import Foreground, Rate
 from dutperf.setup.configuration import ConfigError
 from dutperf.tester.doctor import Finding
+from plans import Everything
 
 
 def test_version() -> None:
@@ -291,19 +293,19 @@ def test_the_doctor_s_findings_are_shown(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_without_options_the_conditions_are_those_of_the_rfcs() -> None:
-    assert options.conditions(None, "2:2") == Conditions()
+    assert options.chosen(ThroughputConditions, {}) == (ThroughputConditions(),)
 
 
 def test_options_become_conditions() -> None:
-    made = options.conditions(
-        ["84,128", "1518"], "10:9", max_rate="10%", min_rate="1k", ports=FieldMode.FIXED, seed=None
-    )
+    given = {"frame_sizes": ["84,128", "1518"], "foreground": "10:9", "max_rate": "10%", "min_rate": "1k", "seed": None}
+    [made] = options.chosen(ThroughputConditions, given | {"ports": FieldMode.FIXED})
     rates = {"max_rate": Rate(value=10, unit="percent"), "min_rate": Rate(value=1000, unit="fps")}
-    assert made == Conditions(frame_sizes=(84, 128, 1518), n=10, m=9, ports=FieldMode.FIXED, **rates)
+    share = Foreground(n=10, m=9)
+    assert made == ThroughputConditions(frame_sizes=(84, 128, 1518), foreground=share, ports=FieldMode.FIXED, **rates)
 
 
 @pytest.mark.parametrize("option", ["max_rate", "min_rate", "initial_rate", "resolution", "step", "rates"])
 def test_a_rate_that_is_none_names_its_option(option: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        options.conditions(None, "2:2", **{option: "x"})
+        options.chosen(Everything, {option: "x"})
     assert caught.value.key == "--" + option.replace("_", "-")

@@ -15,6 +15,7 @@ from dutperf import procedures
 from dutperf.cli import options
 from dutperf.cli.commands import measure
 from dutperf.procedures.definition import Definition
+from dutperf.setup.option import offered
 
 
 def test_throughput_writes_what_it_says(config: Path, tmp_path: Path) -> None:
@@ -136,7 +137,6 @@ def test_frame_loss_without_a_figure_says_whose_fault_it_is(
 def test_every_procedure_is_a_command_with_the_options_that_it_names(definition: Definition) -> None:
     made = measure.command(definition)
     options_of = set(inspect.signature(made).parameters)
-    of_trials = set(options.EVERY_TRIAL) - set(definition.without)
     assert options_of == {
         "lab",
         "lab_option",
@@ -146,8 +146,7 @@ def test_every_procedure_is_a_command_with_the_options_that_it_names(definition:
         "out",
         "as_json",
         *options.WATCHERS,
-        *of_trials,
-        *definition.options,
+        *(one.name for one in offered(definition.conditions)),
     }
     assert dutperf(definition.name, "--help").exit_code == 0
 

@@ -119,5 +119,5 @@ def test_directories_with_results_are_completed(tmp_path: Path) -> None:
         (tmp_path / name / file).write_text("")
     assert complete("dutperf show ", tmp_path) == {"results/one", "results/two", "alone"}
     assert complete("dutperf resume results/t", tmp_path) == {"results/two"}
-    assert complete("dutperf pdv --lab loopback --from r", tmp_path) == {"results/one", "results/two"}
+    assert complete("dutperf pdv --lab loopback --throughput-from r", tmp_path) == {"results/one", "results/two"}
     assert complete(f"dutperf report {tmp_path}/al", tmp_path) == {f"{tmp_path}/alone"}

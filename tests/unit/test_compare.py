@@ -332,8 +332,8 @@ def test_what_was_measured_otherwise_is_named(runs: dict[str, Path]) -> None:
     [
         ({"loss_tolerance": 0.01}, "share of a direction's frames that may be lost"),
         ({"directions": "forward"}, "directions that send"),
-        ({"frame_timeout_ms": 50, "drain_s": 1}, "frame timeout ms"),
-        ({"n": 2, "m": 1}, "… m are foreground, the others native IPv6"),
+        ({"frame_timeout_ms": 50, "drain_s": 1}, "frame timeout, ms"),
+        ({"foreground": "2:1"}, "foreground traffic n:m, the rest is native IPv6"),
         ({"repetitions": 9}, "repetitions asked for"),
     ],
 )

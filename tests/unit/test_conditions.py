@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dutperf.model import Direction, to_json
-from dutperf.setup.conditions import Conditions, Rate, refusal
+from dutperf import procedures
+from dutperf.model import Direction
+from dutperf.procedures.back_to_back import BackToBackConditions
+from dutperf.procedures.frame_loss import FrameLossConditions
+from dutperf.procedures.latency import LatencyConditions
+from dutperf.procedures.recovery import RecoveryConditions
+from dutperf.procedures.reset import ResetConditions
+from dutperf.setup.conditions import ConditionError, Conditions, Rate, WithMaximum, WithTimeout, each, refusal
+from dutperf.setup.option import offered
+from plans import Everything
 
 
 @pytest.mark.parametrize(
@@ -65,16 +73,19 @@ def test_how_a_rate_is_shown(text: str, shown: str) -> None:
         ({"duration_s": 119}, (59.5, 59.5, 10)),
         ({"duration_s": 3}, (1.5, 1.5, 1.5)),
         ({"duration_s": "3"}, (1.5, 1.5, 1.5)),
-        ({}, (30, 30, 10)),
+        ({}, (60, 60, 10)),
+        ({"duration_s": 60}, (30, 30, 10)),
         ({"duration_s": 3, "tag_after_s": 2, "overload_s": 60, "reset_after_s": 1}, (2, 60, 1)),
     ],
 )
 def test_what_happens_within_a_trial_happens_halfway_where_the_trial_is_short(
     members: dict[str, Any], within_s: tuple[float, ...]
 ) -> None:
-    chosen = Conditions(**members)
-    assert (chosen.tag_after_s, chosen.overload_s, chosen.reset_after_s) == within_s
-    assert Conditions(**to_json(chosen)) == chosen
+    models = {"tag_after_s": LatencyConditions, "overload_s": RecoveryConditions, "reset_after_s": ResetConditions}
+    for (name, model), expected_s in zip(models.items(), within_s, strict=True):
+        chosen = model(**{given: value for given, value in members.items() if given in ("duration_s", name)})
+        assert getattr(chosen, name) == expected_s
+        assert model(**chosen.stated()) == chosen
 
 
 @pytest.mark.parametrize("duration_s", [0, -1, float("nan"), float("inf"), "long", None, []])
@@ -103,10 +114,12 @@ def test_the_defaults_conform() -> None:
         {"frame_sizes": (63,)},
         {"duration_s": 0},
         {"drain_s": -1},
-        {"n": 2, "m": 3},
+        {"foreground": "2:3"},
+        {"foreground": "2"},
+        {"frame_sizes": (84, 84)},
+        {"frame_sizes": "rfc1"},
         {"loss_tolerance": 1.0},
         {"repetitions": 0},
-        {"rates": ()},
         {"networks": 257},
         {"directions": "up"},
         {"frame_timeout_ms": 0},
@@ -117,7 +130,12 @@ def test_the_defaults_conform() -> None:
 )
 def test_what_cannot_be(members: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        Conditions(**members)
+        WithTimeout(**members)
+
+
+def test_a_list_of_rates_is_not_empty() -> None:
+    with pytest.raises(ValidationError):
+        FrameLossConditions(rates=())
 
 
 @pytest.mark.parametrize(
@@ -142,9 +160,52 @@ def test_active_directions(directions: Any, active: tuple[Direction, ...]) -> No
     ],
 )
 def test_what_else_than_no_loss_passes_is_said(members: dict[str, Any], text: str) -> None:
-    assert Conditions(**members).passing() == text
+    assert Everything(**members).passing() == text
 
 
 def test_conditions_go_through_json_unchanged() -> None:
-    conditions = Conditions(frame_sizes=(84, 1518), max_rate=Rate.parse("12.5%"), loss_tolerance=0.0005)
-    assert Conditions.model_validate(to_json(conditions)) == conditions
+    conditions = WithMaximum(
+        frame_sizes=(84, 1518), max_rate=Rate.parse("12.5%"), loss_tolerance=0.0005, foreground="10:9"
+    )
+    assert conditions.stated()["foreground"] == "10:9"
+    assert WithMaximum.recorded(conditions.stated()) == conditions
+    assert Conditions.recorded(conditions.stated()).loss_tolerance == 0.0005
+
+
+@pytest.mark.parametrize(
+    ("given", "sizes", "series"),
+    [
+        (84, (84,), None),
+        ([84, 128], (84, 128), None),
+        ("84, 128", (84, 128), None),
+        (["84,128", "1518"], (84, 128, 1518), None),
+        ("rfc2544", (84,), "rfc2544"),
+        (["rfc8219-jumbo"], (84,), "rfc8219-jumbo"),
+    ],
+)
+def test_frame_sizes_as_people_give_them(given: Any, sizes: tuple[int, ...], series: str | None) -> None:
+    chosen = Conditions(frame_sizes=given)
+    assert (chosen.frame_sizes, chosen.series, chosen.sizes_are_given) == (sizes, series, series is None)
+
+
+def test_each_of_several_values_is_measured() -> None:
+    made = each(Conditions, {"foreground": "rfc8219", "networks": [1, 256], "duration_s": None})
+    assert [(str(one.foreground.text()), one.networks) for one in made] == [
+        (share, count) for count in (1, 256) for share in ("2:2", "10:9", "2:1", "10:1")
+    ]
+    with pytest.raises(ConditionError, match="the same twice") as caught:
+        each(Conditions, {"foreground": "2:1,4:2"})
+    assert caught.value.member == "foreground"
+
+
+def test_what_a_procedure_does_not_offer_is_not_stated() -> None:
+    stated = BackToBackConditions(frame_sizes=84).stated()
+    assert not {"duration_s", "pattern", "burst_rate", "goals"} & stated.keys()
+    assert {"max_burst_s", "networks", "foreground"} <= stated.keys()
+
+
+@pytest.mark.parametrize("definition", procedures.ALL, ids=lambda definition: definition.name)
+def test_every_member_that_a_procedure_offers_says_what_it_is(definition: Any) -> None:
+    members = list(offered(definition.conditions))
+    assert all(one.option.help[-1] not in ". " and one.option.label for one in members)
+    assert len({one.flag for one in members}) == len(members)

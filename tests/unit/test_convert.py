@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from dutperf.cli import app
 from dutperf.setup import configuration, traffic
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import Conditions, Foreground
 from dutperf.siitperf import convert, setup
 from dutperf.siitperf.configuration import parse
 from siitperf_files import MACS, ROUTER, TRANSLATOR, with_lines
@@ -42,8 +42,7 @@ def test_a_converted_file_is_the_same_trial(text: str, words: str) -> None:
     chosen = Conditions(
         duration_s=duration,
         drain_s=timeout / 1000,
-        n=n,
-        m=m,
+        foreground=Foreground(n=n, m=m),
         learning_rest_s=2,
         seed=7,
         directions=setup.directions(settings),

@@ -19,6 +19,7 @@ from dutperf import journal, procedures
 from dutperf.api.results import throughput_found
 from dutperf.cli import options
 from dutperf.model import LimitedBy, Stamping
+from dutperf.procedures.pdv import PdvConditions
 from dutperf.results import points
 from dutperf.results.summary import summarise
 from dutperf.run import campaign
@@ -27,7 +28,7 @@ from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import ConfigError
 from dutperf.statistics.stopping import Auto, Stopped
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import Log, measure, plan
+from plans import Log, measure, narrowed, plan
 
 RATE = Rate.parse("10k")
 
@@ -118,7 +119,7 @@ def test_the_rate_of_each_frame_size_comes_from_an_earlier_run(tmp_path: Path) -
     measure(SimulatedTester(SimulatedDut(capacity_fps=20_000)), plan(frame_sizes=(84, 128)), tmp_path / "found")
     found = throughput_found(tmp_path / "found", Conditions())
     assert set(found) == {84, 128}
-    tester, _ = delays("pdv", SimulatedDut(), tmp_path / "pdv", rate=None, found=found, frame_sizes=(84, 128))
+    tester, _ = delays("pdv", SimulatedDut(), tmp_path / "pdv", rate=None, throughput_from=found, frame_sizes=(84, 128))
     assert [trial.forward.rate_fps for trial in tester.trials if trial.forward] == [found[84]] * 2 + [found[128]] * 2
 
 
@@ -126,8 +127,8 @@ def test_the_rate_of_each_frame_size_comes_from_an_earlier_run(tmp_path: Path) -
     ("conditions", "option"),
     [
         ({"rate": None}, "rate"),
-        ({"found": {84: 1000}}, "rate"),
-        ({"rate": None, "found": {128: 1000}}, "found"),
+        ({"throughput_from": {84: 1000}}, "rate"),
+        ({"rate": None, "throughput_from": {128: 1000}}, "throughput_from"),
         ({"rate": Rate.parse("10%")}, "rate"),
         ({"tag_after_s": 5}, "tag_after_s"),
     ],
@@ -147,7 +148,7 @@ def test_changes_of_delay_are_not_measured_where_neighbours_may_come_to_differen
     procedures.find("pdv").make(several)
 
 
-USUAL_MIX = {"n": 2, "m": 2, "networks": 1, "directions": "both"}
+USUAL_MIX = {"foreground": "2:2", "networks": 1, "directions": "both"}
 NO_THROUGHPUT = [
     pytest.param(None, "holds no summary.json of a throughput run", id="no summary"),
     pytest.param("{", "holds no summary.json of a throughput run", id="torn"),
@@ -181,7 +182,7 @@ def test_a_directory_without_a_throughput_is_no_source_of_rates(tmp_path: Path, 
         (tmp_path / "summary.json").write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(PlanError, match=re.escape(words)) as caught:
         throughput_found(tmp_path, Conditions())
-    assert caught.value.option == "found"
+    assert caught.value.option == "throughput_from"
 
 
 def test_deviations_name_what_a_quick_run_leaves_out(tmp_path: Path) -> None:
@@ -219,7 +220,7 @@ def test_every_delay_is_in_files_that_the_summary_names(tmp_path: Path) -> None:
 
 
 def test_procedures_and_mixes_do_not_write_to_each_others_files(tmp_path: Path) -> None:
-    runs = [("pdv", {}), ("ipdv", {}), ("pdv", {"networks": 256}), ("pdv", {"n": 10, "m": 9})]
+    runs = [("pdv", {}), ("ipdv", {}), ("pdv", {"networks": 256}), ("pdv", {"foreground": "10:9"})]
     named: set[str] = set()
     for number, (name, traffic) in enumerate(runs):
         _, summary = delays(
@@ -248,7 +249,7 @@ def test_delays_that_are_not_in_the_file_are_said(tmp_path: Path) -> None:
     events = journal.read(tmp_path / "run")
     results = [event["result"] for event in events if event["event"] == "result"]
     results[0]["forward"]["delays_file"] = {"written": 49_000, "unwritten": 1_000, "error": "No space left on device"}
-    [point] = summarise(events, procedures.find("ipdv").point).points
+    [point] = summarise(events, procedures.find("ipdv")).points
     assert any(
         "1,000 delays are not in the files of delays (No space left on device)" in remark for remark in point.remarks()
     )
@@ -259,16 +260,17 @@ def test_a_run_that_goes_on_names_the_same_files(tmp_path: Path) -> None:
     lines = (tmp_path / "run" / journal.JOURNAL).read_bytes().splitlines(keepends=True)
     (tmp_path / "run" / journal.JOURNAL).write_bytes(b"".join(lines[:-5]))
     with journal.ResumedJournal.open(tmp_path / "run") as recorded:
-        again = campaign.resume(SimulatedTester(SimulatedDut()), plan(**recorded.plan["conditions"]), recorded, Log())
+        what = narrowed(plan(**recorded.plan["conditions"]), "pdv")
+        again = campaign.resume(SimulatedTester(SimulatedDut()), what, recorded, Log())
     assert again.points == whole.points
 
 
 def test_a_directory_with_the_delays_of_another_run_is_refused(tmp_path: Path) -> None:
-    assert options.conditions(None, "2:2", delays_to=tmp_path).delays_to == str(tmp_path)
+    assert options.chosen(PdvConditions, {"delays_to": tmp_path})[0].delays_to == str(tmp_path)
     (tmp_path / "pdv").mkdir()
     (tmp_path / "pdv" / "trial-00001-forward.npy").touch()
     with pytest.raises(ConfigError, match="delays of another run") as caught:
-        options.conditions(None, "2:2", delays_to=tmp_path)
+        options.chosen(PdvConditions, {"delays_to": tmp_path})
     assert "--delays-to" in str(caught.value)
 
 
@@ -292,7 +294,7 @@ def test_a_summary_says_by_what_clock_frames_arrived(tmp_path: Path) -> None:
         for direction in ("forward", "reverse"):
             told = {"by_nic": 1_000, "by_poll": 5 * number, "impossible": 0, "uncertainty_us": 0.5 + number}
             event["result"][direction]["receive_timestamps"] = told
-    [point] = summarise(events, procedures.find("pdv").point).points
+    [point] = summarise(events, procedures.find("pdv")).points
     assert any(
         ": 4,000 delays end at the NIC's receive time stamps, 10 at the poll because it stamped those not; its clock"
         " was uncertain by 1.50 us at most" in remark
@@ -306,7 +308,7 @@ def test_a_summary_says_what_in_the_delays_may_not_be_the_duts(tmp_path: Path) -
     results = [event["result"] for event in events if event["event"] == "result"]
     results[0]["forward"]["away_us"] = {"sender": 1.0, "receiver": 4066.0}
     results[1]["dut_core_taken"] = 0.93
-    [point] = summarise(events, procedures.find("pdv").point).points
+    [point] = summarise(events, procedures.find("pdv")).points
     assert (point.tester_away_ms, point.dut_core_taken) == (pytest.approx(4.066), 0.93)
     assert any(
         "away for 4.066 ms at most, others took up to 93% of the core of the DUT" in remark

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from dutperf import journal
 from dutperf.model import Cause, Direction, LimitedBy, Trial, TrialResult, Verdict
-from dutperf.procedures.frame_loss import PROCEDURE, rates_of
+from dutperf.procedures.frame_loss import PROCEDURE, FrameLossConditions, rates_of
 from dutperf.results.summary import SUMMARY, write_summary
 from dutperf.run.campaign import ATTEMPTS, PlanError, Summary
-from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.conditions import Rate
 from dutperf.statistics.stopping import Auto
 from dutperf.tester import ProgressCallback, Tester
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
@@ -280,7 +280,7 @@ def test_without_the_medias_maximum(tmp_path: Path) -> None:
 )
 def test_rates_that_cannot_be(conditions: dict[str, Any], option: str, words: str) -> None:
     with pytest.raises(PlanError, match=words) as caught:
-        rates_of(Conditions(**conditions), 100_000)
+        rates_of(FrameLossConditions(**conditions), 100_000)
     assert caught.value.option == option
 
 
@@ -295,7 +295,7 @@ def test_repetitions_cannot_decide_for_themselves(tmp_path: Path) -> None:
 
 def test_percentages_of_an_unknown_maximum() -> None:
     with pytest.raises(PlanError, match="media_mbps") as caught:
-        rates_of(Conditions(rates=rates("10k", "50%")), None)
+        rates_of(FrameLossConditions(rates=rates("10k", "50%")), None)
     assert caught.value.option == "rates"
 
 
@@ -310,12 +310,12 @@ def test_percentages_of_an_unknown_maximum() -> None:
     ],
 )
 def test_steps(maximum_fps: int, step: Rate | None, expected: list[int]) -> None:
-    assert list(rates_of(Conditions(step=step), maximum_fps)) == expected
+    assert list(rates_of(FrameLossConditions(step=step), maximum_fps)) == expected
 
 
 @given(maximum_fps=st.integers(1, 10**9), percent=st.floats(0.5, 10))
 def test_no_step_is_wider_than_the_rfc_allows(maximum_fps: int, percent: float) -> None:
-    descending = rates_of(Conditions(step=Rate(value=percent, unit="percent")), maximum_fps)
+    descending = rates_of(FrameLossConditions(step=Rate(value=percent, unit="percent")), maximum_fps)
     assert descending[0] == maximum_fps
     assert min(descending) >= 1
     gaps = [high - low for high, low in zip(descending, (*descending[1:], 0), strict=True)]
@@ -361,7 +361,7 @@ def test_the_summary_has_its_form_and_comes_from_the_journal_alone(tmp_path: Pat
     summary = series(SimulatedTester(SimulatedDut(capacity_fps=75_000)), tmp_path)
     before = json.loads((tmp_path / SUMMARY).read_text())
     (tmp_path / SUMMARY).unlink()
-    assert write_summary(tmp_path, PROCEDURE.point) == summary
+    assert write_summary(tmp_path, PROCEDURE) == summary
     assert json.loads((tmp_path / SUMMARY).read_text()) == before
     assert set(before) == {
         "procedure",
@@ -396,7 +396,7 @@ def test_a_killed_run_at_any_byte_has_a_summary(tmp_path: Path) -> None:
     whole = (tmp_path / "run" / journal.JOURNAL).read_bytes()
     for end in range(whole.index(b"\n") + 1, len(whole), 997):
         (tmp_path / journal.JOURNAL).write_bytes(whole[:end])
-        [point] = write_summary(tmp_path, PROCEDURE.point).points
+        [point] = write_summary(tmp_path, PROCEDURE).points
         assert (
             point.finished == 2
             or f"({point.finished} of 2 repetitions; the run ended early because it was killed)" in point.message

@@ -198,7 +198,7 @@ def test_back_to_back_frames(tmp_path: Path) -> None:
     for one in worlds(200, lambda dut, _: replace(dut, hiccup_ratio=0.02)):
         rate_fps = round(one.capacity_fps * (1.05 + one.seed % 7))
         options = {
-            "found": {84: int(one.capacity_fps)},
+            "throughput_from": {84: int(one.capacity_fps)},
             "max_rate": fps(rate_fps),
             "burst_resolution": 0.01,
             "verifications": 3,

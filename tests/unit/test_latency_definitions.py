@@ -20,9 +20,10 @@ from dutperf.model import TrialResult
 from dutperf.procedures import latency
 from dutperf.procedures.bench import Amend, Place, Plan
 from dutperf.procedures.delays import DelaysPoint
+from dutperf.procedures.latency import LatencyConditions
 from dutperf.results.points import Recorded
 from dutperf.run.campaign import PlanError
-from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.conditions import Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import measure, plan
 
@@ -159,6 +160,6 @@ def test_more_than_one_tag_is_refused(tmp_path: Path) -> None:
     [({}, 50_000), ({"definition": "rfc2544"}, 1), ({"tags": 7}, 7), ({"definition": "rfc2544", "tags": 7}, 7)],
 )
 def test_how_many_frames_are_tagged_without_being_told(chosen: dict[str, Any], tags: int) -> None:
-    made = options.conditions(None, "2:2", **{"tags": None} | chosen)
+    [made] = options.chosen(LatencyConditions, {"tags": None} | chosen)
     assert made.tags == tags
-    assert Conditions.model_validate(made.model_dump(mode="json")) == made
+    assert LatencyConditions.model_validate(made.model_dump(mode="json")) == made

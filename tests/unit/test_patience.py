@@ -18,7 +18,7 @@ from dutperf.setup.conditions import Rate
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.tester.validity import LINK_DOWN
-from plans import Log, measure, plan, trial
+from plans import Log, measure, plan, resume, trial
 
 TRUTH_FPS = 54_321
 NOWHERE = LinkState(left=False, right=True)
@@ -180,7 +180,7 @@ def test_a_run_that_goes_on_does_not_wait_again(clock: Clock, tmp_path: Path) ->
         clock.now_s = 1050.0  # the DUT is back in any case
         with ResumedJournal.open(tmp_path) as recorded:
             tester = Restarting(clock=clock)
-            summary = campaign.resume(tester, what, recorded, Log())
+            summary = resume(tester, what, recorded, Log())
         assert summary.points[0].throughput_fps == expected.points[0].throughput_fps
         if waited:
             assert len(waits(tmp_path)) == 1
@@ -243,7 +243,7 @@ def test_a_run_that_goes_on_asks_only_for_what_it_has_not(tmp_path: Path) -> Non
         asked = sum(json_line["event"] == "dut_state" for json_line in journal.read(tmp_path))
         left = list(words[asked:])
         with ResumedJournal.open(tmp_path) as recorded:
-            summary = campaign.resume(SimulatedTester(), with_state(left), recorded, Log())
+            summary = resume(SimulatedTester(), with_state(left), recorded, Log())
         assert left == []
         assert summary == expected
 

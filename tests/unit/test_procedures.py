@@ -20,9 +20,9 @@ from dutperf.cli.commands import measure
 from dutperf.procedures.definition import Definition
 from dutperf.results.summary import write_summary
 from dutperf.run import campaign
-from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.conditions import Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import Log, plan
+from plans import Everything, Log, plan
 
 CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 
@@ -51,7 +51,7 @@ def test_the_example_finds_the_truth(example: ModuleType, tmp_path: Path) -> Non
         (84, (0.25, 0.25)),
         (128, (0.25, 0.25)),
     ]
-    assert write_summary(tmp_path / "run", example.PROCEDURE.point) == summary
+    assert write_summary(tmp_path / "run", example.PROCEDURE) == summary
     assert not summary.without_number()
 
 
@@ -73,17 +73,15 @@ def test_the_example_is_a_command(example: ModuleType) -> None:
 @pytest.mark.parametrize("definition", procedures.ALL, ids=lambda definition: definition.name)
 def test_definitions(definition: Definition) -> None:
     assert procedures.find(definition.name) is definition
-    assert set(definition.options) | set(definition.defaults) <= set(Conditions.model_fields)
-    Conditions(**definition.defaults)
+    assert definition.conditions.recorded(definition.conditions().stated()) == definition.conditions()
+    assert definition.conditions.__doc__
 
 
 def test_a_journal_states_only_conditions_that_its_procedure_uses() -> None:
-    every = Conditions(max_rate=Rate.parse("10k"), min_rate=Rate.parse("1k"), step=Rate.parse("5%"))
-    own = {definition.name: procedures.conditions_of(definition, every) for definition in procedures.ALL}
+    chosen = Everything(max_rate="10k", min_rate="1k", step="5%")
+    own = {definition.name: definition.conditions.recorded(dict(chosen)).stated() for definition in procedures.ALL}
     assert {"min_rate", "resolution"} <= own["throughput"].keys()
     assert {"min_rate", "resolution"}.isdisjoint(own["frame-loss"])
     assert ("step" in own["frame-loss"], "step" in own["throughput"]) == (True, False)
-    with_maximum = [definition.name for definition in procedures.ALL if "max_rate" in definition.options]
-    assert {
-        name for name, stated in own.items() if Conditions.model_validate(stated).max_rate == every.max_rate
-    } == set(with_maximum)
+    with_maximum = {name for name, stated in own.items() if "max_rate" in stated}
+    assert with_maximum == {"throughput", "frame-loss", "back-to-back"}

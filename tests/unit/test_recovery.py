@@ -139,7 +139,7 @@ def test_deviations(tmp_path: Path) -> None:
         "an overload of 30 s, shorter than 60 s",
         "the throughput is given, not found by a test of its own before",
     }
-    _, _, summary = recovery(SimulatedDut(), tmp_path / "whole", rate=None, found={84: 50_000})
+    _, _, summary = recovery(SimulatedDut(), tmp_path / "whole", rate=None, throughput_from={84: 50_000})
     assert not {deviation.clause for deviation in summary.deviations} & {
         "RFC 2544 section 26.5",
         "RFC 2544 sections 26.5, 26.6",

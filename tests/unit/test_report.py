@@ -73,7 +73,7 @@ def test_the_page_says_what_was_measured_and_how(page: str) -> None:
     assert conditions["sending time of a trial, s"] == "throughput, latency, pdv, ipdv, frame-loss: 0.5"
     assert conditions["receiving goes on after sending, s"] == "0.0"
     assert conditions["frame sizes, bytes with FCS"] == "84, 1518"
-    assert conditions["foreground traffic: of n frames …"] == "2"
+    assert conditions["foreground traffic n:m, the rest is native IPv6"] == "2:2"
     found = recorded_throughput(page)
     assert (
         conditions["rate measured at by frame size, frames/s per direction: 84"]

@@ -20,7 +20,7 @@ from dutperf.setup.conditions import Rate
 from dutperf.setup.configuration import ConfigError
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import Log, Resets, measure, plan
+from plans import Log, Resets, measure, plan, resume
 
 RATE_FPS = 20_000
 
@@ -153,10 +153,10 @@ def test_a_command_that_fails_ends_the_run_and_the_trial_is_made_again(tmp_path:
         measure(SimulatedTester(dut), with_resets(Fails(), **conditions), tmp_path, "reset")
     resets, tester = Resets(), SimulatedTester(dut)
     with ResumedJournal.open(tmp_path) as recorded:
-        summary = campaign.resume(tester, with_resets(resets, **conditions), recorded, Log())
+        summary = resume(tester, with_resets(resets, **conditions), recorded, Log())
     assert (len(tester.trials), resets.started, summary.points[0].finished) == (2, 2, 2)
     with ResumedJournal.open(tmp_path) as recorded:
-        again = campaign.resume(SimulatedTester(dut), with_resets(resets := Resets(), **conditions), recorded, Log())
+        again = resume(SimulatedTester(dut), with_resets(resets := Resets(), **conditions), recorded, Log())
     assert (resets.started, again.points) == (0, summary.points)
 
 

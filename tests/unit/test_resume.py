@@ -34,7 +34,7 @@ from dutperf.setup.conditions import Rate
 from dutperf.statistics.stopping import Auto
 from dutperf.tester import ProgressCallback, TesterError, host
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import Counting, Log, measure, plan
+from plans import Counting, Log, measure, plan, resume
 from simulated_run import OPTIONS, a_plan, a_tester, go_on, start
 
 KILLS = {"throughput": 60, "frame-loss": 10, "latency": 10}
@@ -53,7 +53,7 @@ def timeless(summary: Summary) -> dict[str, Any]:
 def write_summary(directory: Path) -> Summary:
     """From the journal, as its procedure has it."""
     name = journal.plan_of(journal.read(directory))["procedure"]
-    return report.write_summary(directory, procedures.find(name).point)
+    return report.write_summary(directory, procedures.find(name))
 
 
 def kinds(directory: Path) -> list[str]:
@@ -174,7 +174,7 @@ def test_what_the_dut_counted_stays_with_its_trial(tmp_path: Path) -> None:
     assert any(one["forward"] for one in counted)
     directory = cut(whole, tmp_path / "cut", journal_size(whole) // 2)
     with ResumedJournal.open(directory) as recorded:
-        campaign.resume(*counting(), recorded, Log())
+        resume(*counting(), recorded, Log())
     assert [event["result"]["dut_losses"] for event in course(directory) if event["event"] == "result"] == counted
 
 
@@ -206,7 +206,7 @@ def test_a_last_line_that_is_torn_at_any_byte_is_cut(tmp_path: Path) -> None:
     for length in range(kept, kept + len(lines[-2])):
         torn = cut(small, tmp_path / "torn", length)
         with ResumedJournal.open(torn) as recorded:
-            campaign.resume(SimulatedTester(trials=[]), few, recorded, Log())
+            resume(SimulatedTester(trials=[]), few, recorded, Log())
         assert kinds(torn)[-3:] == ["resumed", "search", "end"]
         assert timeless(write_summary(torn)) == timeless(write_summary(small))
 
@@ -218,7 +218,7 @@ def test_what_was_finished_is_neither_run_nor_shown_nor_written_again(whole: Pat
     log = Log()
     with ResumedJournal.open(directory) as recorded:
         tester = a_tester(recorded.events)
-        campaign.resume(tester, a_plan(), recorded, log)
+        resume(tester, a_plan(), recorded, log)
     assert len(tester.trials) == kinds(whole).count("result")
     assert min(status.trials_done for status in log.statuses) >= finished - 1
     assert (directory / JOURNAL).read_bytes().startswith(b"".join(lines[:41]))
@@ -256,7 +256,7 @@ def test_a_run_that_ended_by_an_error_or_an_interruption_goes_on(error: BaseExce
     assert kinds(tmp_path / "broken")[-1] == "end"
     with ResumedJournal.open(tmp_path / "broken") as recorded:
         assert not recorded.is_complete
-        summary = campaign.resume(SimulatedTester(dut), plan(), recorded, Log())
+        summary = resume(SimulatedTester(dut), plan(), recorded, Log())
     assert timeless(summary) == timeless(expected)
     assert "ended early" not in json.dumps(timeless(summary))
 
@@ -269,7 +269,7 @@ def test_a_run_that_goes_on_elsewhere_says_so(tmp_path: Path, monkeypatch: pytes
     here = host.environment()
     monkeypatch.setattr(host, "environment", lambda: here | {"kernel": "9.9.9", "uptime_s": 1})
     with ResumedJournal.open(tmp_path) as recorded:
-        summary = campaign.resume(SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(), recorded, Log())
+        summary = resume(SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(), recorded, Log())
     [move] = summary.moves
     assert (move.name, move.before, move.now) == ("host.kernel", here["kernel"], "9.9.9")
     [said] = [text for text, warns in tables.messages(summary) if warns]
@@ -283,7 +283,7 @@ def refusal(directory: Path, **conditions: Any) -> str:
     """Why going on is refused; the journal stays as it is."""
     before = (directory / JOURNAL).read_bytes() if (directory / JOURNAL).exists() else None
     with pytest.raises(JournalError) as caught, ResumedJournal.open(directory) as recorded:
-        campaign.resume(SimulatedTester(), plan(**conditions), recorded, Log())
+        resume(SimulatedTester(), plan(**conditions), recorded, Log())
     assert before == ((directory / JOURNAL).read_bytes() if before is not None else None)
     return str(caught.value)
 

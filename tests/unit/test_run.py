@@ -12,7 +12,9 @@ import pytest
 import yaml
 
 from command_line import dutperf
-from dutperf.cli import options, plan_file
+from dutperf.cli import plan_file
+from dutperf.procedures.latency import LatencyConditions
+from dutperf.procedures.pdv import PdvConditions
 from dutperf.setup.conditions import FRAME_SIZE_SERIES, Conditions, Rate
 from dutperf.setup.configuration import ConfigError
 from fakes import fake_engine
@@ -91,8 +93,8 @@ def test_a_procedure_without_options_has_those_of_its_clause(setup: Path) -> Non
     )
     assert (planned.source.lab, planned.source.lab_options) == ("tayga-siit", {"max_frame_size": "1600"})
     assert [conditions for _, conditions in planned.wanted] == [
-        options.conditions(None, "2:2", duration_s=120.0),
-        options.conditions(None, "2:2"),
+        LatencyConditions(duration_s=120.0),
+        PdvConditions(),
     ]
 
 
@@ -102,7 +104,7 @@ MIXES = [("2:1", [(2, 1)]), ("[2:2, 10:9]", [(2, 2), (10, 9)]), ("rfc8219", [(2,
 @pytest.mark.parametrize(("text", "mixes"), MIXES)
 def test_mixes_of_native_traffic(text: str, mixes: list[tuple[int, int]], setup: Path) -> None:
     planned = plan_file.load(plan(setup, f"lab: tayga-siit\nall: {{foreground: {text}}}\nprocedures: {{throughput: }}"))
-    assert [(conditions.n, conditions.m) for _, conditions in planned.wanted] == mixes
+    assert [(conditions.foreground.n, conditions.foreground.m) for _, conditions in planned.wanted] == mixes
 
 
 def test_what_stands_under_all_is_for_procedures_that_have_it(setup: Path) -> None:
@@ -141,7 +143,7 @@ WRONG = [
     ),
     (
         "lab: a\nall: {duration: 9}\nprocedures:\n  latency:\n    duration: long",
-        "line 5: procedures.latency.duration: should be a valid number",
+        "line 5: procedures.latency.duration: 'long' is no number",
     ),
     ("lab: a\nprocedures:\n  latency: {rate: fast}", "line 3: procedures.latency.rate: 'fast' is no rate"),
     ("lab: a\nprocedures:\n  latency: {rate: [1, 2]}", "line 3: procedures.latency.rate: has one value, no list"),
@@ -161,7 +163,7 @@ WRONG = [
     ("lab: a\nprocedures:\n  latency: {networks: [1, 1]}", "line 3: procedures.latency.networks: the same twice"),
     (
         "lab: a\nprocedures:\n  latency: {networks: few}",
-        "line 3: procedures.latency.networks: 'few' is no number of networks",
+        "line 3: procedures.latency.networks: 'few' is no number",
     ),
     (
         "lab: a\nprocedures:\n  latency: {foreground: [2:1, 4:2]}",
@@ -245,7 +247,7 @@ def test_latency_without_a_rate_measures_the_throughput_first(setup: Path) -> No
     assert "measurement 2 of 2: latency" in result.stderr
     assert "packet" not in result.stdout
     after = dutperf(
-        "pdv", "--config", setup / "setup.yaml", *quick[:6], "--from", out, "--out", setup / "pdv", "--json"
+        "pdv", "--config", setup / "setup.yaml", *quick[:6], "--throughput-from", out, "--out", setup / "pdv", "--json"
     )
     assert after.exit_code == 0, after.stderr
     [point], [found] = (

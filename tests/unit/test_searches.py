@@ -13,7 +13,7 @@ import pytest
 
 from dutperf import journal
 from dutperf.model import LimitedBy, Question, Trial, TrialResult, to_json
-from dutperf.procedures.throughput import PROCEDURE
+from dutperf.procedures.throughput import PROCEDURE, ThroughputConditions
 from dutperf.results.inconsistency import contradictions
 from dutperf.results.summary import summarise
 from dutperf.run.campaign import PlanError
@@ -203,7 +203,7 @@ def test_a_run_that_was_killed_says_how_many_repetitions_there_could_have_been(t
     seventh = next(
         index for index, event in enumerate(events) if event["event"] == "search" and event["repetition"] == 7
     )
-    [point] = summarise(events[: seventh + 1], PROCEDURE.point).points
+    [point] = summarise(events[: seventh + 1], PROCEDURE).points
     assert (point.repetitions.finished, point.repetitions.stopped) == (7, None)
     assert "(7 of at most 100 repetitions; the run ended early because it was killed)" in point.message
     assert point.throughput_fps.median_interval is not None
@@ -295,9 +295,9 @@ def test_contradictions(loads: list[tuple[int, str]], expected: list[tuple[int, 
 
 
 def test_conditions_with_goals_and_rules_go_through_json_unchanged() -> None:
-    conditions = Conditions(search="mlr", goals=(0.005, 0.0), repetitions=Auto(width_share=0.02))
+    conditions = ThroughputConditions(search="mlr", goals=(0.005, 0.0), repetitions=Auto(width_share=0.02))
     assert conditions.loss_goals() == (0.0, 0.005)
-    assert Conditions.model_validate(json.loads(json.dumps(to_json(conditions)))) == conditions
+    assert ThroughputConditions.model_validate(json.loads(json.dumps(to_json(conditions)))) == conditions
     assert Conditions(loss_tolerance=0.01).loss_goals() == (0.01,)
 
 
@@ -306,4 +306,4 @@ def test_conditions_with_goals_and_rules_go_through_json_unchanged() -> None:
 )
 def test_what_cannot_be(members: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="validation error"):
-        Conditions(**members)
+        ThroughputConditions(**members)

@@ -23,7 +23,7 @@ from dutperf.run.suite import Measurement, SuiteSummary
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import Log, plan
+from plans import Everything, Log, plan
 
 SHORT: dict[str, Any] = {
     "duration_s": 0.5,
@@ -37,7 +37,7 @@ CAPACITY_FPS = 50_000
 
 
 def conditions(**members: Any) -> Conditions:
-    return Conditions(**(SHORT | members))
+    return Everything(**(SHORT | members))
 
 
 @dataclass
@@ -45,7 +45,7 @@ class SimulatedBench:
     tester: SimulatedTester = field(default_factory=lambda: SimulatedTester(SimulatedDut(capacity_fps=CAPACITY_FPS)))
 
     def plan(self, conditions: Conditions) -> Plan:
-        return plan(**dict(conditions))
+        return replace(plan(**dict(conditions)), conditions=conditions)
 
 
 class Watched:
@@ -61,14 +61,15 @@ class Watched:
 
 
 def wanted(*named: tuple[str, Conditions]) -> list[tuple[Any, Conditions]]:
-    return [(procedures.find(name), chosen) for name, chosen in named]
+    found = [(procedures.find(name), chosen) for name, chosen in named]
+    return [(definition, definition.conditions.recorded(dict(chosen))) for definition, chosen in found]
 
 
 def names(*named: tuple[str, Conditions]) -> list[tuple[str, str | None]]:
     return [(one.name, one.throughput_of) for one in suite.arrange(wanted(*named))]
 
 
-NATIVE = {"n": 10, "m": 9}
+NATIVE = {"foreground": "10:9"}
 RATE = Rate.parse("10k")
 ARRANGED = [
     pytest.param([("throughput", {})], [("throughput", None)], id="one"),
@@ -79,7 +80,7 @@ ARRANGED = [
         [("pdv", {})], [("throughput", None), ("pdv", "throughput")], id="throughput although nobody asked for it"
     ),
     pytest.param([("pdv", {"rate": RATE})], [("pdv", None)], id="a given rate needs none"),
-    pytest.param([("pdv", {"found": {84: 1, 128: 1}})], [("pdv", None)], id="nor does an earlier result"),
+    pytest.param([("pdv", {"throughput_from": {84: 1, 128: 1}})], [("pdv", None)], id="nor does an earlier result"),
     pytest.param(
         [("latency", {"directions": "forward"}), ("pdv", {})],
         [
@@ -256,7 +257,7 @@ def test_bursts_that_are_possible_are_not_refused_before_the_throughput_is_known
 
     class OnMedia(SimulatedBench):
         def plan(self, conditions: Conditions) -> Plan:
-            planned = plan(812_743, **dict(conditions))
+            planned = replace(plan(812_743, **dict(conditions)), conditions=conditions)
 
             def make_trial(frame_size: int, rate_fps: int, number: int) -> Any:
                 made.append(rate_fps)

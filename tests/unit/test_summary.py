@@ -9,20 +9,19 @@ from typing import Any
 
 import pytest
 
-from dutperf import journal
+from dutperf import journal, procedures
 from dutperf.journal import JOURNAL, Event, JournalError
 from dutperf.model import LimitedBy, Verdict, to_json
-from dutperf.procedures import ALL
 from dutperf.procedures.throughput import PROCEDURE
 from dutperf.results import summary as report
 from dutperf.results import tables
-from dutperf.results.deviations import RULES, Deviation, deviations
+from dutperf.results.deviations import Deviation, deviations
 from dutperf.results.summary import SUMMARY, Summary, write_summary
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.tester import host
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import counts, measure, plan
+from plans import Everything, counts, measure, plan
 from plans import trial as trial_of
 
 RESTS = {"drain_s": 2, "learning_rest_s": 2, "settle_s": 5}
@@ -37,7 +36,7 @@ ALWAYS = {"RFC 2544 section 12"}
 
 
 def summarise(events: list[Event]) -> Summary:
-    return report.summarise(events, PROCEDURE.point)
+    return report.summarise(events, PROCEDURE)
 
 
 def search(repetition: int, value: int | None, limited_by: str = "dut", **members: Any) -> Event:
@@ -105,9 +104,9 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         conditions["duration_s"],
         conditions["seed"],
         conditions["repetitions"],
-        conditions["n"],
+        conditions["foreground"],
         conditions["resolution"],
-    ) == (5, 5, 3, 2, "0.5 %")
+    ) == (5, 5, 3, "2:2", "0.5 %")
     assert conditions["search"]["start"] == "a random place of a wide step around the value of the repetition before"
     assert [(point["frame_size"], point["frame_size_ipv4"]) for point in written["points"]] == [(84, 64), (1518, 1498)]
     for point in written["points"]:
@@ -176,7 +175,7 @@ def test_help_of_hardware_that_did_nothing_is_told() -> None:
 def test_it_can_be_made_again_from_the_journal_alone(tmp_path: Path) -> None:
     summary = measure(SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(), tmp_path / "run")
     (tmp_path / JOURNAL).write_bytes((tmp_path / "run" / JOURNAL).read_bytes())
-    assert write_summary(tmp_path, PROCEDURE.point) == summary
+    assert write_summary(tmp_path, PROCEDURE) == summary
 
 
 def test_a_killed_run_at_any_byte_has_a_summary(tmp_path: Path) -> None:
@@ -185,7 +184,7 @@ def test_a_killed_run_at_any_byte_has_a_summary(tmp_path: Path) -> None:
     plan_ends = whole.index(b"\n") + 1
     for end in range(plan_ends, len(whole), 997):
         (tmp_path / JOURNAL).write_bytes(whole[:end])
-        [point] = write_summary(tmp_path, PROCEDURE.point).points
+        [point] = write_summary(tmp_path, PROCEDURE).points
         finished = len(point.throughput_fps.values)
         assert (
             finished == 2 or f"{finished} of 2 repetitions; the run ended early because it was killed" in point.message
@@ -293,7 +292,9 @@ def deviated(
         {"frame_size": size, "frame_size_ipv4": size - ipv4_shorter_by, "first_trial": first, **limits}
         for size in conditions.frame_sizes
     ]
-    return deviations(conditions, procedure=procedure, frames=frames, repetitions=repetitions)
+    definition = procedures.find(procedure)
+    own = definition.conditions.recorded(dict(conditions))
+    return deviations(definition.rules, own, frames=frames, repetitions=repetitions)
 
 
 @pytest.mark.parametrize(
@@ -319,7 +320,7 @@ def deviated(
     ],
 )
 def test_deviations(change: dict[str, Any], clause: str | None) -> None:
-    conditions = Conditions(**{**CONFORMING, **change})
+    conditions = Everything(**{**CONFORMING, **change})
     found = {deviation.clause for deviation in deviated(conditions)}
     assert found - ALWAYS == ({clause} if clause else set())
     assert found >= ALWAYS
@@ -342,25 +343,20 @@ LAID_DOWN: list[tuple[dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("side", "clause", "words"), LAID_DOWN)
 def test_what_the_configuration_lays_down_deviates_too(side: dict[str, Any], clause: str, words: str) -> None:
-    said = {deviation.clause: deviation.text for deviation in deviated(Conditions(**CONFORMING), **side)}
+    said = {deviation.clause: deviation.text for deviation in deviated(Everything(**CONFORMING), **side)}
     assert words in said[clause]
 
 
 @pytest.mark.parametrize("procedure", ["throughput", "frame-loss"])
 def test_a_rule_of_one_procedure_is_not_applied_to_another(procedure: str) -> None:
     other = {"throughput": "RFC 2544 section 26.3", "frame-loss": "RFC 2544 section 26.1"}
-    conditions = Conditions(**{**CONFORMING, "loss_tolerance": 0.01, "duration_s": 1})
+    conditions = Everything(**{**CONFORMING, "loss_tolerance": 0.01, "duration_s": 1})
     found = {deviation.clause for deviation in deviated(conditions, procedure=procedure)}
     assert found - ALWAYS == {"RFC 2544 section 24", *other.values()} - {other[procedure]}
 
 
-def test_rules_name_procedures_that_there_are() -> None:
-    named = {name for rule in RULES for name in rule.procedures or ()}
-    assert named <= {definition.name for definition in ALL}
-
-
 def test_deviations_of_repetitions_and_of_ipv4() -> None:
-    conditions = Conditions(**CONFORMING)
+    conditions = Everything(**CONFORMING)
     few = {deviation.clause: deviation.text for deviation in deviated(conditions, repetitions=19)}
     assert few["RFC 8219 section 12"].startswith("19 repetitions")
     ipv4 = {deviation.clause: deviation.text for deviation in deviated(conditions, ipv4_shorter_by=0)}

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from dutperf.model import FieldMode, FrameSpec, Trial
 from dutperf.setup import traffic
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import Conditions, Foreground
 from dutperf.setup.configuration import ConfigError, Setup, parse
 
 LEFT6 = {"port": "af_packet:tl", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}
@@ -34,8 +34,8 @@ IPV4_BOTH = parse({"left": LEFT6 | LEFT4, "right": RIGHT6 | RIGHT4}, "test")
 IPV6 = parse({"left": LEFT6, "right": RIGHT6}, "test")
 
 ALL = Conditions()
-MIXED = Conditions(n=10, m=9)
-NATIVE = Conditions(n=2, m=0)
+MIXED = Conditions(foreground="10:9")
+NATIVE = Conditions(foreground="2:0")
 
 REQUESTS = Draft202012Validator(
     json.loads((Path(__file__).parents[2] / "protocol" / "request.schema.json").read_text(encoding="utf-8"))
@@ -228,12 +228,11 @@ CONDITIONS = st.builds(
     duration_s=st.floats(0.001, 86_400),
     drain_s=st.floats(0, 3_600),
     directions=st.sampled_from(["both", "forward", "reverse"]),
-    n=st.just(10),
-    m=st.integers(0, 10),
+    foreground=st.integers(0, 10).map(lambda m: Foreground(n=10, m=m)),
     ports=st.sampled_from(FieldMode),
     networks=st.integers(1, 256),
     seed=st.integers(0, 2**53 - 1),
-    burst=st.integers(1, 512),
+    tx_burst=st.integers(1, 512),
 )
 
 

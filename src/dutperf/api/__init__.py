@@ -31,8 +31,9 @@ from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement
 from dutperf.run.testbench import USUAL_FRAME_SIZE, Source, check_one_size
 from dutperf.setup import configuration, traffic
-from dutperf.setup.conditions import Conditions, Rate, refusal
+from dutperf.setup.conditions import ConditionError, Conditions, Rate, SingleTrial, refusal
 from dutperf.setup.configuration import ConfigError, Setup
+from dutperf.setup.option import offered
 
 StrPath = str | os.PathLike[str]
 Config = StrPath | Mapping[str, Any] | Setup
@@ -40,26 +41,6 @@ Config = StrPath | Mapping[str, Any] | Setup
 Told = Callable[[Status], None]
 """Is told how far a measurement is: before, about once a second during, and after each trial."""
 SOURCE = ("lab", "lab_options", "config")
-OF_A_TRIAL = frozenset(
-    {
-        "frame_sizes",
-        "duration_s",
-        "drain_s",
-        "learning_rest_s",
-        "directions",
-        "n",
-        "m",
-        "ports",
-        "networks",
-        "seed",
-        "burst",
-        "pattern",
-        "burst_rate",
-        "loss_tolerance",
-        "frame_timeout_ms",
-    }
-)
-"""Conditions of a single trial."""
 
 
 class Bench:
@@ -138,7 +119,7 @@ def measure(procedure: str, out: StrPath | None = None, told: Told | None = None
     only valid ones count.
 
     Where the procedure needs the throughput (latency, delay variation, …) and neither ``rate`` nor
-    ``found`` says it, that is measured first; the result then has both measurements.
+    ``throughput_from`` says it, that is measured first; the result then has both measurements.
 
     Args:
         procedure: its name: ``throughput``, ``frame-loss``, ``back-to-back``, ``latency``, ``pdv``,
@@ -149,7 +130,7 @@ def measure(procedure: str, out: StrPath | None = None, told: Told | None = None
             during, and after each trial.
         given: ``lab``, ``lab_options`` and ``config`` as for :func:`bench`; the others are
             :class:`~dutperf.setup.conditions.Conditions` of the procedure. Rates are frames/s per
-            direction, or texts as on the command line (``"10k"``, ``"12.5%"``); ``found`` may be
+            direction, or texts as on the command line (``"10k"``, ``"12.5%"``); ``throughput_from`` may be
             the directory or the :class:`Results` of an earlier throughput run.
 
     Returns:
@@ -243,34 +224,27 @@ def _definition(name: str) -> Definition:
 
 
 def _conditions_of(definition: Definition, given: Mapping[str, Any]) -> Conditions:
-    chosen = dict(definition.defaults) | dict(given)
-    found = chosen.pop("found", None)
-    made = _conditions(procedures.members(definition), definition.name, chosen)
-    if found is None or isinstance(found, Mapping):
-        return (
-            made
-            if found is None
-            else _conditions(procedures.members(definition), definition.name, chosen | {"found": dict(found)})
-        )
-    directory = found.directory if isinstance(found, Results) else Path(found)
-    return made.model_copy(update={"found": results.throughput_found(directory, made)})
+    return _one(definition.conditions, definition.name, given)
 
 
 def _conditions_of_trial(given: Mapping[str, Any]) -> Conditions:
-    made = _conditions(OF_A_TRIAL, "a trial", given)
+    made = _one(SingleTrial, "a trial", given)
     check_one_size(made)
     return made
 
 
-def _conditions(known: frozenset[str], what: str, chosen: Mapping[str, Any]) -> Conditions:
-    for name in chosen:
-        if name not in known:
-            raise ConfigError(f"{what} has no such condition; {_hint(name, sorted(known))}", name)
+def _one(model: type[Conditions], what: str, given: Mapping[str, Any]) -> Conditions:
+    known = sorted(one.name for one in offered(model))
+    for name in given:
+        if name not in known and not (name == "series" and "frame_sizes" in known):
+            raise ConfigError(f"{what} has no such condition; {_hint(name, known)}", name)
     try:
-        return Conditions(**chosen)
-    except ValidationError as error:
-        field, reason = refusal(error)
-        raise ConfigError(reason, field) from None
+        made = results.chosen(model, given)
+    except ConditionError as error:
+        raise ConfigError(error.message, error.member) from None
+    if len(made) > 1:
+        raise ConfigError("several values: measure them one after the other", "foreground")
+    return made[0]
 
 
 def _rate(given: Rate | str | float) -> Rate:

@@ -5,10 +5,11 @@ and the report that is written beside it."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dutperf import journal
 from dutperf.journal import JOURNAL, JournalError
@@ -21,7 +22,8 @@ from dutperf.results.tables import Record
 from dutperf.run import campaign, suite
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.run.suite import SUITE, Measurement, Part, SuiteSummary
-from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup import conditions
+from dutperf.setup.conditions import ConditionError, Conditions, Foreground, Model, Rate
 
 if TYPE_CHECKING:
     import pandas
@@ -128,36 +130,73 @@ def fresh_directory(procedure: str) -> Path:
     return Path("results") / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{procedure}"
 
 
-def throughput_found(directory: Path, conditions: Conditions) -> dict[int, int]:
+def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
+    """:func:`dutperf.setup.conditions.each`, of which ``throughput_from`` may be the directory or the
+    :class:`Results` of an earlier run, and ``delays_to`` must not hold the delays of another one.
+
+    Raises:
+        ConditionError: a value that is not possible.
+        PlanError: see :func:`throughput_found`.
+    """
+    prior = given.get("throughput_from")
+    members = {name: value for name, value in given.items() if name != "throughput_from" or isinstance(value, Mapping)}
+    if members.get("delays_to") is not None:
+        members["delays_to"] = _fresh(Path(members["delays_to"]))
+    made = conditions.each(model, members)
+    if prior is None or isinstance(prior, Mapping):
+        return made
+    directory = prior.directory if isinstance(prior, Results) else Path(prior)
+    return tuple(one.model_copy(update={"throughput_from": throughput_found(directory, one)}) for one in made)
+
+
+def _fresh(directory: Path) -> str:
+    """As an absolute path: the engine may run elsewhere."""
+    if any(directory.glob("*/trial-*.npy")):
+        raise ConditionError(
+            f"{directory} holds the delays of another run: choose another directory or remove them", "delays_to"
+        )
+    return str(directory.absolute())
+
+
+def _text(value: Any) -> str:
+    return value.text() if isinstance(value, Foreground) else str(value)
+
+
+def throughput_found(directory: Path, wanted: Conditions) -> dict[int, int]:
     """Frame size to median throughput (frames/s) of the run in ``directory``, in a suite of the one
-    with the same mix as ``conditions``.
+    with the same mix as ``wanted``.
 
     Raises:
         PlanError: there is no summary of a throughput run, one without a number, or one of another
             mix.
     """
-    place = suite.throughput_in(directory, conditions)
+    place = suite.throughput_in(directory, wanted)
     if place != directory and not place.exists():
-        raise PlanError(f"{directory} holds a throughput of other traffic at most, no {place.name}", option="found")
+        raise PlanError(
+            f"{directory} holds a throughput of other traffic at most, no {place.name}", option="throughput_from"
+        )
     try:
         summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
         medians = {point["frame_size"]: point["throughput_fps"]["median"] for point in summary["points"]}
-        measured = {name: summary["conditions"][name] for name in ("n", "m", "networks", "directions")}
+        measured = {name: summary["conditions"][name] for name in ("foreground", "networks", "directions")}
         burst_rate = summary["conditions"].get("burst_rate")
         measured |= {
             "pattern": summary["conditions"].get("pattern", Conditions().pattern),
             "burst_rate": burst_rate and Rate.model_validate(burst_rate),
         }
     except (OSError, ValueError, KeyError, TypeError):
-        raise PlanError(f"{place} holds no {SUMMARY} of a throughput run", option="found") from None
+        raise PlanError(f"{place} holds no {SUMMARY} of a throughput run", option="throughput_from") from None
+    measured["foreground"] = Foreground.model_validate(measured["foreground"])
     differing = [
-        f"{name.replace('_', ' ')} {value}" for name, value in measured.items() if value != getattr(conditions, name)
+        f"{name.replace('_', ' ')} {_text(value)}" for name, value in measured.items() if value != getattr(wanted, name)
     ]
     if differing:
-        raise PlanError(f"the throughput in {place} is that of other traffic ({', '.join(differing)})", option="found")
+        raise PlanError(
+            f"the throughput in {place} is that of other traffic ({', '.join(differing)})", option="throughput_from"
+        )
     found = {size: int(median) for size, median in medians.items() if median is not None and median >= 1}
     if not found:
-        raise PlanError(f"the run in {place} found no throughput", option="found")
+        raise PlanError(f"the run in {place} found no throughput", option="throughput_from")
     return found
 
 
@@ -168,7 +207,7 @@ def _run(directory: Path) -> Results:
     events = journal.read(directory)
     plan = journal.plan_of(events, directory / JOURNAL)
     definition = campaign.definition_of(plan)
-    summary = summarise(events, definition.point)
+    summary = summarise(events, definition)
     return Results(directory, summary, (Measured(definition.name, summary, events, under_way=under_way),))
 
 

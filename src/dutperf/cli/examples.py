@@ -8,8 +8,8 @@ EXAMPLES = {
     "trial": "--lab kernel-ipv6 --rate 20k --duration 5",
     "throughput": "--lab tayga-siit --frame-size 84,128,1518 --duration 5 --repetitions 5 --out results/gateway",
     "frame-loss": "--config gateway.yaml --rates 10k,20k,50% --out results/loss",
-    "back-to-back": "--config gateway.yaml --from results/gateway --frame-size 84 --max-burst 2",
-    "latency": "--config gateway.yaml --from results/gateway --frame-size 84,128,1518",
+    "back-to-back": "--config gateway.yaml --throughput-from results/gateway --frame-size 84 --max-burst 2",
+    "latency": "--config gateway.yaml --throughput-from results/gateway --frame-size 84,128,1518",
     "pdv": "--lab tayga-siit --rate 5k --duration 10 --repetitions 5",
     "ipdv": "--lab tayga-siit --rate 5k --duration 10 --repetitions 5",
     "recovery": (

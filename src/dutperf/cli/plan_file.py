@@ -7,7 +7,6 @@ A key that does not exist, or would have no effect, is an error, as in a configu
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,11 +15,12 @@ from typing import Any
 
 from dutperf import procedures
 from dutperf.cli import options
-from dutperf.cli.commands.measure import Wanted, command
+from dutperf.cli.commands.measure import Wanted
 from dutperf.procedures.definition import Definition
 from dutperf.run.testbench import Source
 from dutperf.setup import configuration, yaml_text
 from dutperf.setup.configuration import MOST_QUEUES, ConfigError
+from dutperf.setup.option import Offered, offered
 from dutperf.setup.yaml_text import Location, YamlError, path_of
 
 SOURCE = ("lab", "lab-options", "config", "queues", "hardware")
@@ -80,7 +80,10 @@ def _parse(plan: object, directory: Path) -> PlanFile:
             key: ("procedures", name, key) for key in own
         }
         values = {key: own.get(key, shared.get(key)) for key in places}
-        wanted += [(definition, conditions) for conditions in _conditions(options_of[name], values, places, directory)]
+        wanted += [
+            (definition, conditions)
+            for conditions in _conditions(definition, options_of[name], values, places, directory)
+        ]
     return PlanFile(source, wanted)
 
 
@@ -111,43 +114,40 @@ def _hardware(names: Any) -> configuration.Hardware | None:
         raise _Refusal(("hardware",), error.message) from None
 
 
-def _options(definition: Definition) -> dict[str, tuple[str, Any]]:
-    """Key to the member that it sets and what it is where it is not given: the procedure's options
-    as on the command line, without the dashes."""
-    members = inspect.signature(command(definition)).parameters
-    own = {name: members[name].default for name in members if name in options.EVERY_TRIAL | options.OF_PROCEDURES}
-    return {options.option_of(name).removeprefix("--"): (name, default) for name, default in own.items()} | {
-        "frame-sizes": ("frame_sizes", None),
-    }
+def _options(definition: Definition) -> dict[str, Offered]:
+    """Key to the member that it sets: the procedure's options as on the command line, without the
+    dashes."""
+    return {key: one for one in offered(definition.conditions) for key in one.keys}
 
 
 def _conditions(
-    known: Mapping[str, tuple[str, Any]], values: Mapping[str, Any], places: Mapping[str, Location], directory: Path
+    definition: Definition,
+    known: Mapping[str, Offered],
+    values: Mapping[str, Any],
+    places: Mapping[str, Location],
+    directory: Path,
 ) -> Iterable[Any]:
-    chosen = dict(known.values()) | {
-        known[key][0]: _typed(known[key][0], values[key], places[key], directory) for key in values
-    }
+    chosen = {known[key].name: _typed(known[key], values[key], places[key], directory) for key in values}
     try:
-        return options.mixes(**chosen)
+        return options.chosen(definition.conditions, chosen)
     except ConfigError as error:
         raise _Refusal(places.get(error.key.removeprefix("--"), ("procedures",)), error.message) from None
 
 
-def _typed(member: str, value: object, place: Location, directory: Path) -> Any:
-    """``value`` in the form that the command line has it in."""
+def _typed(one: Offered, value: object, place: Location, directory: Path) -> Any:
+    """``value`` as the conditions take it."""
+    if isinstance(value, bool):
+        if one.field.annotation is not bool:
+            raise _Refusal(place, "is neither a number nor a text, nor a list of them")
+        return value
     listed = value if isinstance(value, list) else [value]
-    if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in listed) or not listed:
+    if not all(isinstance(each, str | int | float) and not isinstance(each, bool) for each in listed) or not listed:
         raise _Refusal(place, "is neither a number nor a text, nor a list of them")
-    texts = [str(one) for one in listed]
-    if member == "frame_sizes":
-        return texts
-    if member == "goals":
-        return listed
-    if member in ("found", "delays_to"):
-        return directory / texts[0]
-    if isinstance(value, list) and member not in ("foreground", "networks", "rates"):
+    if one.metavar == "DIR":
+        return directory / str(listed[0])
+    if isinstance(value, list) and not (one.option.several or one.option.listed or "," in (one.metavar or "")):
         raise _Refusal(place, "has one value, no list")
-    return ",".join(texts) if member in options.TEXTS else value
+    return value if isinstance(value, int | float) else listed if len(listed) > 1 else listed[0]
 
 
 def _mapping(value: object, place: Location, known: Iterable[str] | None) -> Mapping[str, Any]:

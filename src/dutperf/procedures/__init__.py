@@ -8,12 +8,8 @@ name in ``ALL``.
 
 from __future__ import annotations
 
-from typing import Any
-
-from dutperf.model import to_json
 from dutperf.procedures import back_to_back, frame_loss, ipdv, latency, pdv, recovery, reset, throughput
 from dutperf.procedures.definition import Definition
-from dutperf.setup.conditions import Conditions
 
 ALL: tuple[Definition, ...] = (
     throughput.PROCEDURE,
@@ -35,16 +31,3 @@ def find(name: str) -> Definition:
         KeyError: there is none.
     """
     return _BY_NAME[name]
-
-
-def members(definition: Definition) -> frozenset[str]:
-    """The members of :class:`~dutperf.setup.conditions.Conditions` that mean something to the
-    procedure."""
-    foreign = {option for other in ALL for option in other.options} - set(definition.options) | set(definition.without)
-    return frozenset(Conditions.model_fields) - foreign
-
-
-def conditions_of(definition: Definition, conditions: Conditions) -> dict[str, Any]:
-    """``conditions`` as JSON types, without those that only other procedures use."""
-    own = members(definition)
-    return {name: value for name, value in to_json(conditions).items() if name in own}

@@ -22,7 +22,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from statistics import fmean, stdev
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field
 
 from dutperf import journal
 from dutperf.journal import Event
@@ -31,15 +33,19 @@ from dutperf.procedures import evidence, repeated_searches
 from dutperf.procedures.bench import Amend, Bench, Place, Plan, PlanError, frame_limits
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.evidence import outcome_of
-from dutperf.procedures.rates import highest, rate_of
-from dutperf.results import charts, points
+from dutperf.procedures.rates import highest, rate_of, throughput_given
+from dutperf.results import charts, deviations, points
+from dutperf.results import statistics as repeated
 from dutperf.results.charts import Chart
+from dutperf.results.deviations import Facts
+from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Loss, Recorded, Row, Trials, cell
-from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
+from dutperf.results.statistics import Statistics, statistics, without_number
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS
 from dutperf.search.burst import FIRST_FRAMES, BurstSearch, FoundBurst
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import AtThroughput, Conditions, Rate, Repetitions, WithMaximum
+from dutperf.setup.option import FIXED, Option
 from dutperf.statistics import stopping as repetition
 from dutperf.statistics.stopping import Rule
 
@@ -107,6 +113,43 @@ class _Course:
     """Burst to what its last trial showed."""
 
 
+class BackToBackConditions(WithMaximum, AtThroughput):
+    """What the longest burst is measured for."""
+
+    duration_s: Annotated[float, FIXED] = 60.0
+    pattern: Annotated[str, FIXED] = "constant"
+    burst_rate: Annotated[Rate | None, FIXED] = None
+    repetitions: Repetitions = 50
+    max_burst_s: Annotated[
+        float,
+        Field(gt=0, le=3_600),
+        Option(
+            "Longest burst to try, as the time that its sending takes",
+            clause="RFC 9004: up to 30",
+            label="longest burst, s at its rate",
+        ),
+    ] = 30.0
+    burst_resolution: Annotated[
+        float,
+        Field(gt=0, le=0.5),
+        Option(
+            "The search ends when it knows the longest burst to this share of it; never finer than a frame",
+            label="resolution of the search, share of the burst",
+            metavar="RATIO",
+        ),
+    ] = 0.005
+    verifications: Annotated[
+        int,
+        Field(ge=0, le=100),
+        Option(
+            "How often a burst that failed is offered again before it counts as failed (loss verification, ETSI GS"
+            " NFV-TST 009 12.3)",
+            label="times that a burst that failed is sent again",
+            metavar="COUNT",
+        ),
+    ] = 1
+
+
 class BackToBack:
     """The procedure (:class:`dutperf.procedures.bench.Procedure`).
 
@@ -114,7 +157,7 @@ class BackToBack:
         PlanError: no maximum rate, no throughput, or rates that cannot be.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan[BackToBackConditions]) -> None:
         self._plan = plan
         self._conditions = plan.conditions
         self._limits = [_limits(plan, size) for size in plan.conditions.frame_sizes]
@@ -201,7 +244,7 @@ def shift_frames(result: TrialResult, throughput_fps: int) -> int:
     )
 
 
-def _limits(plan: Plan, frame_size: int) -> _Limits:
+def _limits(plan: Plan[BackToBackConditions], frame_size: int) -> _Limits:
     conditions, media_fps = plan.conditions, plan.maximum_fps(frame_size)
     rate_fps, is_media = highest(conditions, media_fps)
     if rate_fps is None:
@@ -309,7 +352,7 @@ class BackToBackPoint(points.LimitedPoint):
     limited_by: LimitedBy | None
     """None where no repetition was finished."""
     above: AboveBurst | None
-    repetitions: Repetitions
+    repetitions: repeated.Repetitions
     trials: Trials
 
     @property
@@ -401,7 +444,7 @@ def point(recorded: Recorded) -> BackToBackPoint:
         timing_frames=max((search["timing_frames"] for search in found), default=0),
         limited_by=(None if decisive is None else decisive["limited_by"]) if frame["measured"] else unneeded,
         above=_above(found, repeated_searches.without_waits(recorded.of("result"), recorded.of("wait"))),
-        repetitions=Repetitions(finished=len(found), stopped=stopped),
+        repetitions=repeated.Repetitions(finished=len(found), stopped=stopped),
         trials=points.trials(recorded.of("result")),
         message=_message(found, frame) + (recorded.shortfall(len(found), stopped) if frame["measured"] else ""),
     )
@@ -454,14 +497,37 @@ def _frames(result: TrialResult) -> int:
     return max((counts.intended for counts in result.directions().values()), default=0)
 
 
+BURST_REPETITIONS = 50
+
+
+def _burst_rate(facts: Facts) -> str | None:
+    below = [frame for frame in facts.frames if not frame["rate_is_media"]]
+    return "the bursts are sent at a given rate, not at the media's maximum" if below else None
+
+
+def _burst_repetitions(facts: Facts) -> str | None:
+    return (
+        f"{facts.repetitions} repetitions, fewer than {BURST_REPETITIONS}"
+        if facts.repetitions < BURST_REPETITIONS
+        else None
+    )
+
+
+RULES = deviations.rules(
+    Clause("RFC 9004 section 5", throughput_given),
+    Clause("RFC 9004 section 6.2", _burst_rate),
+    Clause("RFC 9004 section 6.2", deviations.loss),
+    Clause("RFC 2544 section 26.4", _burst_repetitions),
+)
+
+
 PROCEDURE = Definition(
     name="back-to-back",
     summary=(
         "Search for the longest burst at the maximum rate that the DUT forwards without loss (RFC 9004, RFC 2544 26.4)."
     ),
-    options=("repetitions", "max_rate", "rate", "found", "max_burst_s", "burst_resolution", "verifications"),
+    conditions=BackToBackConditions,
     make=BackToBack,
     point=point,
-    defaults={"repetitions": 50},
-    without=("duration_s", "pattern", "burst_rate"),
+    rules=RULES,
 )

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol
+
+from typing_extensions import TypeVar
 
 from dutperf.model import IPV6_HEADER_EXCESS, Trial, TrialResult, to_json
 from dutperf.procedures.during import During, Running
@@ -33,12 +35,15 @@ class PlanError(ValueError):
         self.option = option
 
 
+ConditionsT = TypeVar("ConditionsT", bound=Conditions, default=Conditions, covariant=True)
+
+
 @dataclass(frozen=True)
-class Plan:
+class Plan(Generic[ConditionsT]):
     """What is to be measured. ``dut``, ``config`` and ``invocation`` are JSON types and go to the
     journal as they are."""
 
-    conditions: Conditions
+    conditions: ConditionsT
     make_trial: TrialFactory
     maximum_fps: Callable[[int], int | None]
     """The media's maximum frame rate for a frame size (RFC 8219 appendix A), in frames/s per

@@ -35,11 +35,13 @@ from dutperf.model import (
 from dutperf.procedures import evidence
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError, frame_limits
 from dutperf.procedures.rates import rate_of
-from dutperf.results import charts, points
+from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart, Curve
+from dutperf.results.deviations import Facts
+from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import MedianInterval, Repetitions, median_interval, percentiles
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import Calibrated, Conditions
 from dutperf.statistics import intervals
 from dutperf.statistics import stopping as repetition
 from dutperf.statistics.stopping import Rule, Stopped
@@ -55,7 +57,7 @@ class Kind:
     """The figure whose median, in each direction, decides whether another repetition is needed."""
     figures: Callable[[DirectionCounts], dict[str, float] | None]
     """A direction's figures of one trial, name to milliseconds; None where no frame had a delay."""
-    stamp: Callable[[Trial, Conditions], Trial]
+    stamp: Callable[[Trial, Any], Trial]
     """The trial with the time stamps that this needs. Raises PlanError."""
     mean: bool = False
     """Whether the mean over the repetitions is the result (RFC 2544 26.2), not the median (RFC 8219
@@ -72,7 +74,7 @@ class Delays:
         PlanError: no rate to measure at, or a trial that cannot carry the time stamps.
     """
 
-    def __init__(self, kind: Kind, plan: Plan) -> None:
+    def __init__(self, kind: Kind, plan: Plan[Any]) -> None:
         self.name = kind.name
         self._kind = kind
         self._plan = plan
@@ -93,7 +95,8 @@ class Delays:
 
     def _subtracted(self, frame_size: int) -> dict[str, Any]:
         """What is to be taken from this size's latencies, where that is asked for."""
-        if not self._plan.conditions.subtract_calibration:
+        conditions = self._plan.conditions
+        if not (isinstance(conditions, Calibrated) and conditions.subtract_calibration):
             return {}
         if self._plan.calibration is None:
             raise PlanError(
@@ -505,3 +508,24 @@ def _figures(values: list[float], rule: Rule) -> Figures:
         median_interval=median_interval(values, rule),
         values=tuple(values),
     )
+
+
+def _at_given_rate(facts: Facts) -> str | None:
+    return "measured at a given rate, not at the throughput found before" if facts.conditions.rate is not None else None
+
+
+def _subtraction(facts: Facts) -> str | None:
+    if not facts.conditions.subtract_calibration:
+        return None
+    own_ms = sorted({frame["subtracted"]["delay_ms"] for frame in facts.frames})
+    return (
+        f"the tester's own typical delay ({', '.join(f'{one:.4f}' for one in own_ms)} ms) is subtracted from latencies,"
+        " which no clause has"
+    )
+
+
+AT_THROUGHPUT = (
+    Clause("RFC 8219 sections 7.2, 7.3", _at_given_rate),
+    Clause("RFC 8219 sections 7.2, 7.3", deviations.few_repetitions),
+)
+SUBTRACTED = Clause("RFC 8219 sections 7.2, 7.3", _subtraction)

@@ -21,7 +21,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field, field_validator
 
 from dutperf.journal import Event
 from dutperf.model import LimitedBy, TrialResult, Value
@@ -30,13 +32,16 @@ from dutperf.procedures.bench import Bench, Place, Plan, PlanError, fixed_repeti
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.evidence import outcome_of
 from dutperf.procedures.rates import given, highest
-from dutperf.results import charts, points
+from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
+from dutperf.results.deviations import Facts
+from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import percentiles
 from dutperf.search import Outcome
 from dutperf.search.series import PASSES_IN_A_ROW, Series
-from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.conditions import Rate, Repetitions, WithMaximum, WithTimeout
+from dutperf.setup.option import Option
 
 WIDEST_STEP = Rate(value=10, unit="percent")
 """RFC 2544 26.3: the maximum granularity."""
@@ -53,6 +58,30 @@ class _Course:
     series: Series
 
 
+class FrameLossConditions(WithTimeout, WithMaximum):
+    """What a loss over the rate is measured for."""
+
+    repetitions: Repetitions = 1
+    step: Annotated[
+        Rate | None,
+        Option(
+            "From rate to rate of the series, in % of its highest, or frames/s. At most and without it 10%",
+            label="step between rates",
+            metavar="RATE",
+        ),
+    ] = None
+    """None: 10 %, the widest that RFC 2544 26.3 allows."""
+    rates: Annotated[
+        Annotated[tuple[Rate, ...], Field(min_length=1)] | None,
+        Option("Measure these rates instead of a series: 10k,20k,50%", label="rates per direction", metavar="RATE,…"),
+    ] = None
+
+    @field_validator("rates", mode="before")
+    @classmethod
+    def _of_a_list(cls, given: Any) -> Any:
+        return given.split(",") if isinstance(given, str) else given
+
+
 class FrameLoss:
     """The procedure (:class:`dutperf.procedures.bench.Procedure`).
 
@@ -60,7 +89,7 @@ class FrameLoss:
         PlanError: no rate to begin with, a step that is too wide, or rates that cannot be.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan[FrameLossConditions]) -> None:
         self._plan = plan
         self._conditions = plan.conditions
         self._repetitions = fixed_repetitions(plan.conditions)
@@ -133,7 +162,7 @@ class FrameLoss:
         }
 
 
-def rates_of(conditions: Conditions, media_fps: int | None) -> tuple[int, ...]:
+def rates_of(conditions: FrameLossConditions, media_fps: int | None) -> tuple[int, ...]:
     """The rates to offer, from the highest down, where the media's maximum frame rate is
     ``media_fps`` (None: unknown).
 
@@ -151,7 +180,7 @@ def rates_of(conditions: Conditions, media_fps: int | None) -> tuple[int, ...]:
     return _descending(maximum_fps, conditions.step or WIDEST_STEP)
 
 
-def _listed(conditions: Conditions, rates: Sequence[Rate], media_fps: int | None) -> tuple[int, ...]:
+def _listed(conditions: FrameLossConditions, rates: Sequence[Rate], media_fps: int | None) -> tuple[int, ...]:
     for option in ("max_rate", "step"):
         if getattr(conditions, option) is not None:
             raise PlanError("has no effect where the rates are listed", option=option)
@@ -193,13 +222,13 @@ def _measured(course: _Course, rate_fps: int, outcome: Outcome, result: TrialRes
     }
 
 
-def _result(series: Series, conditions: Conditions) -> str:
+def _result(series: Series, conditions: FrameLossConditions) -> str:
     """Of one series, in a sentence."""
     lossless = f"no loss{_tolerated(conditions)}"
     return f"no rate with {lossless}" if series.lower_fps is None else f"{lossless} at {series.lower_fps:,} frames/s"
 
 
-def _tolerated(conditions: Conditions) -> str:
+def _tolerated(conditions: FrameLossConditions) -> str:
     """What belongs behind every "no loss"."""
     return f" ({conditions.passing()})" if conditions.passing() else ""
 
@@ -353,7 +382,7 @@ def _rate(recorded: Recorded, rate_fps: int, events: list[Event], results: list[
     )
 
 
-def _loss_ratio(ratios: list[dict[str, float] | None], conditions: Conditions) -> LossRatio:
+def _loss_ratio(ratios: list[dict[str, float] | None], conditions: FrameLossConditions) -> LossRatio:
     whose = ("worst", *(direction.value for direction in conditions.active()))
     return LossRatio(
         **{name: _figures(tuple(None if ratio is None else ratio[name] for ratio in ratios)) for name in whose}
@@ -367,7 +396,7 @@ def _figures(values: tuple[float | None, ...]) -> Figures:
 
 
 def _message(
-    rates: Sequence[RateLoss], lossless_fps: list[int], silent: str | None, conditions: Conditions
+    rates: Sequence[RateLoss], lossless_fps: list[int], silent: str | None, conditions: FrameLossConditions
 ) -> list[str]:
     if not rates:
         return [silent or "not measured"]
@@ -378,7 +407,7 @@ def _message(
     return [silent or _first_lossless(rates, lossless_fps, conditions), *tester]
 
 
-def _first_lossless(rates: Sequence[RateLoss], lossless_fps: list[int], conditions: Conditions) -> str:
+def _first_lossless(rates: Sequence[RateLoss], lossless_fps: list[int], conditions: FrameLossConditions) -> str:
     lossless = f"no loss{_tolerated(conditions)}"
     if not lossless_fps:
         return f"no rate with {lossless}, down to {rates[-1].rate_fps:,} frames/s"
@@ -400,14 +429,43 @@ def _row(rate: RateLoss) -> Row:
     return (f"{rate.rate_fps:,}", share, *(cell(ratio, ".4%") for ratio in ratios), rate.limited_by or "")
 
 
+def _series(facts: Facts) -> str | None:
+    if facts.conditions.rates is not None:
+        return (
+            "the rates are a given list, not a series from the media's maximum down that ends with two rates in a row"
+            " without loss"
+        )
+    if any(frame["media_maximum_fps"] is None for frame in facts.frames):
+        return "the series begins at a given rate; the media's maximum is not known"
+    below = any(frame["maximum_fps"] < frame["media_maximum_fps"] for frame in facts.frames)
+    return "the series begins at a given rate below the media's maximum" if below else None
+
+
+def _lossless(facts: Facts) -> str | None:
+    tolerance = facts.conditions.loss_tolerance
+    return (
+        f"a rate counts as one without loss with up to {tolerance * 100:g} % of a direction's frames lost"
+        if tolerance
+        else None
+    )
+
+
+RULES = deviations.rules(
+    Clause("RFC 2544 section 26.3", _series),
+    Clause("RFC 2544 section 26.3", _lossless),
+    Clause("RFC 2544 section 26.3", deviations.frame_timeout),
+    Clause("RFC 8219 section 12", deviations.single_iteration),
+)
+
+
 PROCEDURE = Definition(
     name="frame-loss",
     summary=(
         "Measure the share of frames that the DUT loses, from the highest rate down until nothing is lost (RFC 2544"
         " 26.3)."
     ),
-    options=("repetitions", "frame_timeout_ms", "max_rate", "step", "rates"),
+    conditions=FrameLossConditions,
     make=FrameLoss,
     point=point,
-    defaults={"repetitions": 1},
+    rules=RULES,
 )

@@ -15,8 +15,9 @@ from typing import ClassVar
 from dutperf.model import DirectionCounts, Stamping, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.delays import Delays, DelaysPoint, Kind, point_builder
-from dutperf.setup.conditions import Conditions
+from dutperf.procedures.delays import AT_THROUGHPUT, Delays, DelaysPoint, Kind, point_builder
+from dutperf.results import deviations
+from dutperf.setup.conditions import AtThroughput, Conditions, DelayFiles
 
 
 def figures(counts: DirectionCounts) -> dict[str, float] | None:
@@ -52,10 +53,19 @@ class IpdvPoint(DelaysPoint):
 
 IPDV = Kind(name="ipdv", headline="median", figures=figures, stamp=stamp)
 
+
+class IpdvConditions(AtThroughput, DelayFiles):
+    """What the inter-packet delay variation is measured for."""
+
+
+RULES = deviations.rules(*AT_THROUGHPUT)
+
+
 PROCEDURE = Definition(
     name=IPDV.name,
     summary="Measure how the delay changes from frame to frame at the throughput (RFC 8219 7.3.2).",
-    options=("repetitions", "rate", "found", "delays_to"),
+    conditions=IpdvConditions,
     make=make,
     point=point_builder(IPDV, IpdvPoint),
+    rules=RULES,
 )

@@ -14,15 +14,21 @@ the trials.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
 
 from dutperf.model import DirectionCounts, Stamping, Tagged, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.delays import Delays, DelaysPoint, Kind, point_builder
+from dutperf.procedures.delays import AT_THROUGHPUT, SUBTRACTED, Delays, DelaysPoint, Kind, point_builder
+from dutperf.results import deviations
 from dutperf.results.charts import Mark
+from dutperf.results.deviations import Facts
+from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row
-from dutperf.setup.conditions import Conditions, LatencyDefinition
+from dutperf.setup.conditions import AtThroughput, Calibrated, DelayFiles, Duration, within_the_trial
+from dutperf.setup.option import Option
 
 STAMPS = (
     "from before a frame is handed to the sending driver until the receiving core has it: longer than either definition"
@@ -30,6 +36,59 @@ STAMPS = (
     " time on the links"
 )
 """What the stamps measure: RFC 2544 26.2 asks for the definition that was used."""
+
+
+LATENCY_TRIAL_S = 120.0
+TAGS = 500
+TAG_AFTER_S = 60.0
+
+
+LatencyDefinition = Literal["rfc8219", "rfc2544"]
+
+
+class LatencyConditions(AtThroughput, DelayFiles, Calibrated):
+    """What a latency is measured for."""
+
+    duration_s: Duration = 120.0
+    definition: Annotated[
+        LatencyDefinition,
+        Option(
+            "rfc8219: typical and worst case of many frames; rfc2544: the mean of one frame a trial",
+            label="definition of latency",
+        ),
+    ] = "rfc8219"
+    tags: Annotated[
+        int,
+        Field(ge=1, le=10_000_000),
+        Option(
+            "Tagged frames in each direction of a trial: at least 500 (RFC 8219 7.2), without it 50,000; or 1 (RFC"
+            " 2544)",
+            label="tagged frames of a trial",
+            metavar="COUNT",
+            depends=True,
+        ),
+    ] = 50_000
+    tag_after_s: Annotated[
+        float,
+        Field(ge=0, le=86_400),
+        Option(
+            "When the first frame is tagged (RFC 8219 7.2, RFC 2544 26.2: 60). Without it 60, or half of a trial"
+            " shorter than 120",
+            label="first frame tagged after, s",
+            depends=True,
+        ),
+    ] = TAG_AFTER_S
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tags_of_the_definition(cls, members: Any) -> Any:
+        chosen = isinstance(members, dict) and members.get("definition") == "rfc2544"
+        return {"tags": 1, **members} if chosen else members
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tags_within_the_trial(cls, members: Any) -> Any:
+        return within_the_trial(cls, members, "tag_after_s", TAG_AFTER_S)
 
 
 def figures(counts: DirectionCounts) -> dict[str, float] | None:
@@ -44,7 +103,7 @@ def figure_of_one(counts: DirectionCounts) -> dict[str, float] | None:
     return None if delay is None else {"latency": delay.max / 1000}
 
 
-def stamp(trial: Trial, conditions: Conditions) -> Trial:
+def stamp(trial: Trial, conditions: LatencyConditions) -> Trial:
     """With tagged frames, as many as asked for or as there are.
 
     Raises:
@@ -102,7 +161,7 @@ DEFINITIONS: dict[LatencyDefinition, tuple[Kind, type[DelaysPoint]]] = {
 }
 
 
-def latency(plan: Plan) -> Delays:
+def latency(plan: Plan[LatencyConditions]) -> Delays:
     """The procedure, by the definition that was chosen.
 
     Raises:
@@ -122,14 +181,49 @@ def point(recorded: Recorded) -> DelaysPoint:
     return point_builder(*DEFINITIONS[recorded.conditions.definition])(recorded)
 
 
+def _latency(facts: Facts) -> str | None:
+    """Of RFC 8219."""
+    if facts.conditions.definition != "rfc8219":
+        return (
+            "latency as RFC 2544 26.2 defines it: the mean of one tagged frame a trial, no typical and worst-case"
+            " latency of many"
+        )
+    tags = facts.conditions.tags
+    return (
+        "; ".join([*([f"{tags} tagged frames, fewer than {TAGS}"] if tags < TAGS else []), *_latency_times(facts)])
+        or None
+    )
+
+
+def _mean_latency(facts: Facts) -> str | None:
+    """Of RFC 2544, where its definition was chosen."""
+    if facts.conditions.definition != "rfc2544":
+        return None
+    return "; ".join(text for text in (deviations.few_repetitions(facts), *_latency_times(facts)) if text) or None
+
+
+def _latency_times(facts: Facts) -> list[str]:
+    """Both RFCs have the same."""
+    duration_s, after_s = facts.conditions.duration_s, facts.conditions.tag_after_s
+    parts = [f"trials of {duration_s:g} s, shorter than {LATENCY_TRIAL_S:g} s"] if duration_s < LATENCY_TRIAL_S else []
+    return parts + (
+        [f"frames are tagged from {after_s:g} s on, not from {TAG_AFTER_S:g} s"] if after_s < TAG_AFTER_S else []
+    )
+
+
+RULES = deviations.rules(
+    Clause("RFC 2544 section 26.2", _mean_latency), Clause("RFC 8219 section 7.2", _latency), *AT_THROUGHPUT, SUBTRACTED
+)
+
+
 PROCEDURE = Definition(
     name=LATENCY.name,
     summary=(
         "Measure the latency of tagged frames at the throughput: typical and worst case (RFC 8219 7.2), or the mean"
         " (RFC 2544 26.2)."
     ),
-    options=("repetitions", "rate", "found", "definition", "tags", "tag_after_s", "delays_to", "subtract_calibration"),
+    conditions=LatencyConditions,
     make=latency,
     point=point,
-    defaults={"duration_s": 120.0},
+    rules=RULES,
 )

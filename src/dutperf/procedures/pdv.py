@@ -15,8 +15,9 @@ from typing import ClassVar
 
 from dutperf.model import DirectionCounts, Stamping, Trial
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.delays import Delays, DelaysPoint, Kind, point_builder
-from dutperf.setup.conditions import Conditions
+from dutperf.procedures.delays import AT_THROUGHPUT, SUBTRACTED, Delays, DelaysPoint, Kind, point_builder
+from dutperf.results import deviations
+from dutperf.setup.conditions import AtThroughput, Calibrated, Conditions, DelayFiles
 
 
 def figures(counts: DirectionCounts) -> dict[str, float] | None:
@@ -48,10 +49,19 @@ PDV = Kind(
     name="pdv", headline="PDV", figures=figures, stamp=stamp, latencies=frozenset({"Dmin", "median", "D99.9", "Dmax"})
 )
 
+
+class PdvConditions(AtThroughput, DelayFiles, Calibrated):
+    """What the packet delay variation is measured for."""
+
+
+RULES = deviations.rules(*AT_THROUGHPUT, SUBTRACTED)
+
+
 PROCEDURE = Definition(
     name=PDV.name,
     summary="Measure the packet delay variation of all frames at the throughput (RFC 8219 7.3.1).",
-    options=("repetitions", "rate", "found", "delays_to", "subtract_calibration"),
+    conditions=PdvConditions,
     make=partial(Delays, PDV),
     point=point_builder(PDV, PdvPoint),
+    rules=RULES,
 )

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from dutperf.procedures.bench import PlanError
+from dutperf.results.deviations import Facts
 from dutperf.search.binary import HIGHEST_FPS
-from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.conditions import AtThroughput, Rate, WithMaximum
 
 
 def given(option: str, rate: Rate | None, media_fps: int | None) -> int | None:
@@ -26,7 +27,7 @@ def given(option: str, rate: Rate | None, media_fps: int | None) -> int | None:
     return fps
 
 
-def highest(conditions: Conditions, media_fps: int | None) -> tuple[int | None, bool]:
+def highest(conditions: WithMaximum, media_fps: int | None) -> tuple[int | None, bool]:
     """The highest rate to offer (None: nothing limits it), and whether it is the media's maximum,
     not a lower one of the user's.
 
@@ -46,22 +47,29 @@ def highest(conditions: Conditions, media_fps: int | None) -> tuple[int | None, 
     return highest_fps, is_media
 
 
-def rate_of(conditions: Conditions, frame_size: int, media_fps: int | None) -> int:
+def rate_of(conditions: AtThroughput, frame_size: int, media_fps: int | None) -> int:
     """The rate to measure at, in frames/s per direction.
 
     Raises:
         PlanError: none is known, or two are.
     """
-    if (conditions.rate is None) == (conditions.found is None):
+    if (conditions.rate is None) == (conditions.throughput_from is None):
         what = "both a rate and an earlier result" if conditions.rate is not None else "no rate"
         raise PlanError(
-            f"there is {what} to measure at: give --rate, or --from with the directory of a throughput run",
+            f"there is {what} to measure at: give --rate, or --throughput-from with the directory of a throughput run",
             option="rate",
         )
-    if conditions.found is None:
+    if conditions.throughput_from is None:
         rate_fps = given("rate", conditions.rate, media_fps)
         assert rate_fps is not None
         return rate_fps
-    if frame_size not in conditions.found:
-        raise PlanError(f"has no throughput for frames of {frame_size} bytes", option="found")
-    return conditions.found[frame_size]
+    if frame_size not in conditions.throughput_from:
+        raise PlanError(f"has no throughput for frames of {frame_size} bytes", option="throughput_from")
+    return conditions.throughput_from[frame_size]
+
+
+def throughput_given(facts: Facts) -> str | None:
+    """A deviation of procedures that measure at the throughput."""
+    return (
+        "the throughput is given, not found by a test of its own before" if facts.conditions.rate is not None else None
+    )

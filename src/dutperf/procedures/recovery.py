@@ -15,14 +15,20 @@ still loses frames in the last tenth of the reduced rate's time has not recovere
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, model_validator
 
 from dutperf.model import DirectionCounts, RateChange, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.rates import rate_of
+from dutperf.procedures.rates import rate_of, throughput_given
 from dutperf.procedures.times import Kind, Rates, Reading, TimesPoint, TimesProcedure, point_builder
-from dutperf.setup.conditions import Conditions
+from dutperf.results import deviations
+from dutperf.results.deviations import Facts
+from dutperf.results.deviations import Rule as Clause
+from dutperf.setup.conditions import AtThroughput, Duration, Rate, within_the_trial
+from dutperf.setup.option import FIXED, Option
 
 OVERLOAD_PERCENT = 110
 REDUCED_PERCENT = 50
@@ -31,7 +37,33 @@ STILL_LOSING_SHARE = 0.1
 """A loss in this last share of the reduced rate's time says that losing was not over."""
 
 
-def rates(plan: Plan, frame_size: int) -> dict[str, int]:
+OVERLOAD_S = 60.0
+
+
+class RecoveryConditions(AtThroughput):
+    """What a recovery is measured for."""
+
+    duration_s: Duration = 120.0
+    pattern: Annotated[str, FIXED] = "constant"
+    burst_rate: Annotated[Rate | None, FIXED] = None
+    overload_s: Annotated[
+        float,
+        Field(gt=0, le=86_400),
+        Option(
+            "How long the DUT is overloaded (RFC 2544 26.5: 60); then --duration goes on at half that rate. Without it"
+            " 60, or half of a trial shorter than 120",
+            label="overload at the beginning of a trial, s",
+            depends=True,
+        ),
+    ] = OVERLOAD_S
+
+    @model_validator(mode="before")
+    @classmethod
+    def _within_the_trial(cls, members: Any) -> Any:
+        return within_the_trial(cls, members, "overload_s", OVERLOAD_S)
+
+
+def rates(plan: Plan[RecoveryConditions], frame_size: int) -> dict[str, int]:
     """The overload (``rate_fps``), the reduced rate, and the throughput that they come from, in
     frames/s per direction."""
     media_fps = plan.maximum_fps(frame_size)
@@ -46,7 +78,7 @@ def rates(plan: Plan, frame_size: int) -> dict[str, int]:
     }
 
 
-def change_rate(trial: Trial, conditions: Conditions, rates: Rates) -> Trial:
+def change_rate(trial: Trial, conditions: RecoveryConditions, rates: Rates) -> Trial:
     """With the reduced rate after the overload.
 
     Raises:
@@ -64,7 +96,7 @@ def change_rate(trial: Trial, conditions: Conditions, rates: Rates) -> Trial:
     return trial.model_copy(update=changed)
 
 
-def read(counts: DirectionCounts, conditions: Conditions, _rates: Rates) -> Reading:
+def read(counts: DirectionCounts, conditions: RecoveryConditions, _rates: Rates) -> Reading:
     """The recovery time of a direction."""
     change_s, end_s, losses = conditions.overload_s, conditions.duration_s, counts.losses
     if losses is None or losses.first_s >= change_s:
@@ -90,12 +122,24 @@ class RecoveryPoint(TimesPoint):
 
 RECOVERY = Kind(name="recovery", rates=rates, amend=change_rate, read=read, said=_said)
 
+
+def _overload(facts: Facts) -> str | None:
+    overload_s = facts.conditions.overload_s
+    return f"an overload of {overload_s:g} s, shorter than {OVERLOAD_S:g} s" if overload_s < OVERLOAD_S else None
+
+
+RULES = deviations.rules(
+    Clause("RFC 2544 section 26.5", _overload),
+    Clause("RFC 2544 sections 26.5, 26.6", throughput_given),
+    Clause("RFC 8219 section 12", deviations.single_iteration),
+)
+
+
 PROCEDURE = Definition(
     name=RECOVERY.name,
     summary="Measure how long a DUT that was overloaded goes on losing frames (RFC 2544 26.5).",
-    options=("repetitions", "rate", "found", "overload_s"),
+    conditions=RecoveryConditions,
     make=partial(TimesProcedure, RECOVERY),
     point=point_builder(RECOVERY, RecoveryPoint),
-    defaults={"duration_s": 120.0},
-    without=("pattern", "burst_rate"),
+    rules=RULES,
 )

@@ -20,15 +20,21 @@ reset it is (hardware, software, power) the command decides.
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, model_validator
 
 from dutperf.model import DirectionCounts, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.during import During
-from dutperf.procedures.rates import rate_of
+from dutperf.procedures.rates import rate_of, throughput_given
 from dutperf.procedures.times import Kind, Rates, Reading, TimesPoint, TimesProcedure, point_builder
-from dutperf.setup.conditions import Conditions
+from dutperf.results import deviations
+from dutperf.results.deviations import Facts
+from dutperf.results.deviations import Rule as Clause
+from dutperf.setup.conditions import AtThroughput, Rate, within_the_trial
+from dutperf.setup.option import FIXED, Option
 
 LEAST_OUTAGE_S = 0.01
 """What a receiving loop may be away while frames are lost (docs/decisions/0003-validity.md)."""
@@ -39,12 +45,37 @@ REPORT_S = 2.0
 trial ends."""
 
 
-def rates(plan: Plan, frame_size: int) -> dict[str, int]:
+RESET_AFTER_S = 10.0
+
+
+class ResetConditions(AtThroughput):
+    """What a reset is measured for."""
+
+    pattern: Annotated[str, FIXED] = "constant"
+    burst_rate: Annotated[Rate | None, FIXED] = None
+    reset_after_s: Annotated[
+        float,
+        Field(gt=0, le=86_400),
+        Option(
+            "When dut.commands.reset is started, to about a second, from the start of the trial. Without it 10, or half"
+            " of a trial shorter than 20",
+            label="the DUT is reset after, s",
+            depends=True,
+        ),
+    ] = RESET_AFTER_S
+
+    @model_validator(mode="before")
+    @classmethod
+    def _within_the_trial(cls, members: Any) -> Any:
+        return within_the_trial(cls, members, "reset_after_s", RESET_AFTER_S)
+
+
+def rates(plan: Plan[ResetConditions], frame_size: int) -> dict[str, int]:
     """The throughput, in frames/s per direction."""
     return {"rate_fps": rate_of(plan.conditions, frame_size, plan.maximum_fps(frame_size))}
 
 
-def reset(plan: Plan) -> During:
+def reset(plan: Plan[ResetConditions]) -> During:
     """The DUT's command, at its time.
 
     Raises:
@@ -62,12 +93,12 @@ def reset(plan: Plan) -> During:
     return During(conditions.reset_after_s, plan.dut_reset)
 
 
-def with_links_that_fall(trial: Trial, _conditions: Conditions, _rates: Rates) -> Trial:
+def with_links_that_fall(trial: Trial, _conditions: ResetConditions, _rates: Rates) -> Trial:
     """A trial at the throughput, in which a DUT that restarts may take its links down."""
     return trial.model_copy(update={"question": trial.question.model_copy(update={"links_may_fall": True})})
 
 
-def read(counts: DirectionCounts, conditions: Conditions, rates: Rates) -> Reading:
+def read(counts: DirectionCounts, conditions: ResetConditions, rates: Rates) -> Reading:
     """The reset time of a direction, by both methods."""
     after_s, end_s, came = conditions.reset_after_s, conditions.duration_s, counts.arrivals
     least_s = max(LEAST_OUTAGE_S, LEAST_OUTAGE_FRAMES / rates["rate_fps"])
@@ -99,11 +130,29 @@ class ResetPoint(TimesPoint):
 
 RESET = Kind(name="reset", rates=rates, amend=with_links_that_fall, read=read, said=_said, during=reset)
 
+
+def _smallest(facts: Facts) -> str | None:
+    other = sorted(set(facts.conditions.frame_sizes) - {facts.smallest_size})
+    return (
+        f"measured with frames of {', '.join(map(str, other))} bytes, not of the smallest size, {facts.smallest_size}"
+        if other
+        else None
+    )
+
+
+RULES = deviations.rules(
+    Clause("RFC 2544 section 26.6", _smallest),
+    Clause("RFC 2544 sections 26.5, 26.6", throughput_given),
+    Clause("RFC 8219 section 12", deviations.single_iteration),
+    any_size=False,
+)
+
+
 PROCEDURE = Definition(
     name=RESET.name,
     summary="Measure how long a DUT forwards nothing when it is reset (RFC 2544 26.6, RFC 6201).",
-    options=("repetitions", "rate", "found", "reset_after_s"),
+    conditions=ResetConditions,
     make=partial(TimesProcedure, RESET),
     point=point_builder(RESET, ResetPoint),
-    without=("pattern", "burst_rate"),
+    rules=RULES,
 )

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
 
 from dutperf.model import Question, TrialResult
 from dutperf.procedures import rates
@@ -14,7 +16,44 @@ from dutperf.procedures.bench import PlanError
 from dutperf.search import NO_LOSS, Loss, restart
 from dutperf.search.binary import BinarySearch, Bounds, BoundsError, Resolution, Search
 from dutperf.search.restart import Known
-from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.conditions import Rate, WithMaximum
+from dutperf.setup.option import Option
+
+
+class Searched(WithMaximum):
+    """Conditions of a search for the highest rate that passes."""
+
+    search: Annotated[
+        Literal["binary", "mlr"], Option("How the rate is found: binary, or mlr (MLRsearch, RFC 9971)", label="search")
+    ] = "binary"
+    goals: Annotated[
+        tuple[Annotated[float, Field(ge=0, lt=1)], ...],
+        Option(
+            "With --search mlr: share of a direction's frames that may be lost; repeatable: 0 and 0.005 in one search",
+            label="loss ratios searched for",
+            flag="--goal",
+            metavar="RATIO",
+            listed=True,
+        ),
+    ] = ()
+    min_rate: Annotated[Rate | None, Option("Lowest rate of the search", label="lowest rate", metavar="RATE")] = None
+    initial_rate: Annotated[Rate | None, Option("Rate to try first", label="first rate", metavar="RATE")] = None
+    resolution: Annotated[
+        Rate,
+        Option(
+            "The search ends when it knows the rate so exactly: frames/s, or a share of the maximum rate",
+            label="resolution of the search",
+            metavar="RATE",
+        ),
+    ] = Rate(value=0.5, unit="percent")
+
+    @field_validator("goals")
+    @classmethod
+    def _in_order(cls, goals: tuple[float, ...]) -> tuple[float, ...]:
+        if len(set(goals)) < len(goals):
+            raise ValueError("the same loss ratio twice")
+        return tuple(sorted(goals))
+
 
 TYPICAL_LATER_TRIALS = 4
 """Estimate for a binary search that begins near the value of the one before; MLRsearch begins with
@@ -23,7 +62,7 @@ ANEW = "a random place of a wide step around the value of the repetition before"
 """Where a later repetition's binary search begins, for the plan."""
 
 
-def bounds(conditions: Conditions, media_fps: int | None) -> Bounds:
+def bounds(conditions: Searched, media_fps: int | None) -> Bounds:
     """The range to search, where the media's maximum frame rate is ``media_fps`` (None: unknown).
 
     Raises:
@@ -42,7 +81,7 @@ def bounds(conditions: Conditions, media_fps: int | None) -> Bounds:
         raise PlanError(str(error), option=_option_of(error)) from error
 
 
-def make(conditions: Conditions, bounds: Bounds, known: Known | None = None, seed: str = "") -> Search:
+def make(conditions: Searched, bounds: Bounds, known: Known | None = None, seed: str = "") -> Search:
     """The search that ``conditions`` name. ``known``: what earlier repetitions found; ``seed``: of
     what is random in where this one begins.
 
@@ -59,17 +98,17 @@ def make(conditions: Conditions, bounds: Bounds, known: Known | None = None, see
     return search
 
 
-def lowest_fps(conditions: Conditions, bounds: Bounds) -> int:
+def lowest_fps(conditions: Searched, bounds: Bounds) -> int:
     """The lowest rate that the search may offer, for conditions that it can have."""
     return bounds.lowest_fps if conditions.search == "binary" else _mlr().lowest_fps(bounds)
 
 
-def typical_later_trials(conditions: Conditions) -> int:
+def typical_later_trials(conditions: Searched) -> int:
     """Estimate for the search of a repetition after the first."""
     return TYPICAL_LATER_TRIALS if conditions.search == "binary" else _mlr().TYPICAL_TRIALS
 
 
-def description(conditions: Conditions) -> dict[str, Any]:
+def description(conditions: Searched) -> dict[str, Any]:
     """What the journal's plan states about the search."""
     if conditions.search == "mlr":
         return {
@@ -81,7 +120,7 @@ def description(conditions: Conditions) -> dict[str, Any]:
     return {"algorithm": "binary", "start": ANEW if conditions.repetitions != 1 else "none"}
 
 
-def question(conditions: Conditions, bounds: Bounds, rate_fps: int) -> Question:
+def question(conditions: Searched, bounds: Bounds, rate_fps: int) -> Question:
     """What the search wants to know of a trial at ``rate_fps``. MLRsearch learns more of a loss
     than whether it is tolerated."""
     if conditions.search != "binary":
@@ -120,7 +159,7 @@ def _mlr() -> ModuleType:
     return mlr
 
 
-def _check(conditions: Conditions, bounds: Bounds) -> None:
+def _check(conditions: Searched, bounds: Bounds) -> None:
     """No option may be given that the search would not heed."""
     if conditions.search == "binary":
         if conditions.goals:

@@ -33,14 +33,18 @@ from dutperf.procedures import evidence, repeated_searches, searches
 from dutperf.procedures.bench import Bench, Place, Plan, frame_limits
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.evidence import outcome_of
-from dutperf.results import charts, inconsistency, points
+from dutperf.procedures.searches import Searched
+from dutperf.results import charts, deviations, inconsistency, points
 from dutperf.results.charts import Chart, Curve
+from dutperf.results.deviations import Facts
+from dutperf.results.deviations import Rule as Clause
 from dutperf.results.inconsistency import Contradiction, contradictions
 from dutperf.results.points import Loss, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, Bounds, Found, Search
 from dutperf.search.restart import Known
+from dutperf.setup.conditions import WithTimeout
 from dutperf.statistics import stopping as repetition
 from dutperf.statistics.stopping import Rule
 
@@ -81,6 +85,10 @@ class _Point:
         self.near_fps = found.value_fps or found.above_fps
 
 
+class ThroughputConditions(WithTimeout, Searched):
+    """What a throughput is measured for."""
+
+
 class Throughput:
     """The procedure (:class:`dutperf.procedures.bench.Procedure`).
 
@@ -88,7 +96,7 @@ class Throughput:
         PlanError: rates that contradict each other, or percentages of an unknown maximum.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan[ThroughputConditions]) -> None:
         self._plan = plan
         self._conditions = plan.conditions
         self._bounds = {
@@ -474,22 +482,28 @@ def _above(searches: list[Event], results: list[Event]) -> Above | None:
     return Above(rate_fps=rate_fps, **points.losses(result))
 
 
+def _usual_repetitions(facts: Facts) -> str | None:
+    """RFC 2544 26.1 asks for none, RFC 8219 for several; who publishes throughput takes as many as
+    for the delays."""
+    few = deviations.few_repetitions(facts)
+    return few and f"{few}, which are usual; several are recommended"
+
+
+RULES = deviations.rules(
+    Clause("RFC 2544 section 26.1", deviations.loss),
+    Clause("RFC 2544 section 26.1", deviations.frame_timeout),
+    Clause("RFC 8219 section 12", _usual_repetitions),
+)
+
+
 PROCEDURE = Definition(
     name="throughput",
     summary=(
         "Search for the highest rate at which the DUT loses nothing (RFC 2544 26.1), and say why the number can be"
         " believed."
     ),
-    options=(
-        "repetitions",
-        "frame_timeout_ms",
-        "search",
-        "goals",
-        "min_rate",
-        "max_rate",
-        "initial_rate",
-        "resolution",
-    ),
+    conditions=ThroughputConditions,
     make=Throughput,
     point=point,
+    rules=RULES,
 )

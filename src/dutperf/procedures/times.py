@@ -25,7 +25,6 @@ from dutperf.results import charts, points
 from dutperf.results.charts import Chart
 from dutperf.results.points import PointBuilder, Recorded, Row, Trials
 from dutperf.results.statistics import percentiles
-from dutperf.setup.conditions import Conditions
 from dutperf.statistics.stopping import Stopped
 
 Rates = Mapping[str, int]
@@ -49,13 +48,13 @@ class Kind:
 
     name: str
     """Of the procedure, and of the journal's event of a repetition."""
-    rates: Callable[[Plan, int], Rates]
+    rates: Callable[[Plan[Any], int], Rates]
     """Of a frame size. Raises PlanError."""
-    amend: Callable[[Trial, Conditions, Rates], Trial]
-    read: Callable[[DirectionCounts, Conditions, Rates], Reading]
+    amend: Callable[[Trial, Any, Rates], Trial]
+    read: Callable[[DirectionCounts, Any, Rates], Reading]
     said: Callable[[Rates], str]
     """At which rates, for a person."""
-    during: Callable[[Plan], During | None] = lambda _plan: None
+    during: Callable[[Plan[Any]], During | None] = lambda _plan: None
     """Raises PlanError."""
 
 
@@ -66,7 +65,7 @@ class TimesProcedure:
         PlanError: rates that are not known, or times that do not fit into a trial.
     """
 
-    def __init__(self, kind: Kind, plan: Plan) -> None:
+    def __init__(self, kind: Kind, plan: Plan[Any]) -> None:
         self._kind = kind
         self._plan = plan
         self._repetitions = fixed_repetitions(plan.conditions)

@@ -44,7 +44,7 @@ def page(measured: Sequence[Measured]) -> str:
         setup=_setup(plan),
         parts=[_part(one) for one in measured],
         deviations=_deviations(known),
-        conditions=_merged({one.name: _named(_conditions(one), labels.CONDITIONS) for one in known}),
+        conditions=_merged({one.name: _named(_conditions(one), labels.of_conditions()) for one in known}),
         environment=_merged({one.name: _named(_environment(one), labels.ENVIRONMENT) for one in known}),
         ranges=[(one.name, _ranges(one)) for one in known],
     )

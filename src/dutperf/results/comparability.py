@@ -48,7 +48,7 @@ class Unlike(Value):
 
 MEANINGS = ("procedure", "definition", "subtract_calibration")
 """Conditions without which figures of the same name are not the same."""
-LOOSE = ("seed", "found", "delays_to", "dut")
+LOOSE = ("seed", "throughput_from", "delays_to", "dut")
 """What is noted alone, with all its members."""
 _EACH_TIME = ("engine.netns", "engine.dut_netns")
 """Of the set-up: a lab gives them another name each time."""
@@ -102,5 +102,5 @@ def _weight(name: str) -> Weight:
 def _name(name: str) -> str:
     if name in _NAMES or name.startswith("deviation"):
         return _NAMES.get(name, name)
-    known = labels.name_of(name, {**labels.CONDITIONS, **labels.ENVIRONMENT})
+    known = labels.name_of(name, {**labels.of_conditions(), **labels.ENVIRONMENT})
     return known if known != name.replace("_", " ") else name.replace(".", " ").replace("_", " ")

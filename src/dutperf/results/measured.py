@@ -42,7 +42,7 @@ class Measured:
         return (
             []
             if self.summary is None
-            else trials.trials(self.events, Conditions.model_validate(self.events[0]["conditions"]))
+            else trials.trials(self.events, Conditions.recorded(self.events[0]["conditions"]))
         )
 
     def records(self, *, of_trials: bool = False) -> list[Record]:

@@ -20,7 +20,6 @@ from dutperf.journal import Event, ending
 from dutperf.model import Direction, DirectionCounts, LimitedBy, TrialResult, Value
 from dutperf.results import loss
 from dutperf.results.charts import Chart, Mark
-from dutperf.setup.conditions import Conditions
 from dutperf.statistics.stopping import Stopped
 
 Row = tuple[str, ...]
@@ -191,7 +190,8 @@ class Recorded:
 
     frame: dict[str, Any]
     events: list[Event]
-    conditions: Conditions
+    conditions: Any
+    """Of the procedure's own model."""
 
     def of(self, kind: str) -> list[Event]:
         """This frame size's events of that kind."""

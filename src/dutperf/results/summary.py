@@ -5,6 +5,7 @@ has, and the procedure's own points."""
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,12 @@ from pydantic import SerializeAsAny
 from dutperf import journal
 from dutperf.journal import Event
 from dutperf.model import Value
-from dutperf.results import environments
+from dutperf.results import deviations, environments
 from dutperf.results import idle_offloads as idle_help
-from dutperf.results.deviations import Deviation, deviations
+from dutperf.results.deviations import Deviation, Rule
 from dutperf.results.environments import Move
 from dutperf.results.points import Point, PointBuilder, Recorded, of_kind
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import Conditions, Rate
 
 SUMMARY = "summary.json"
 
@@ -44,7 +45,18 @@ class Summary(Value):
         return tuple(point for point in self.points if not point.has_number)
 
 
-def write_summary(directory: Path, build: PointBuilder) -> Summary:
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """How the journal of a procedure's run is read."""
+
+    conditions: type[Conditions]
+    """Its own model."""
+    point: PointBuilder
+    rules: tuple[Rule, ...]
+    """The clauses that it may deviate from."""
+
+
+def write_summary(directory: Path, reader: Reader) -> Summary:
     """Make ``directory/summary.json`` from ``directory/journal.jsonl``; ``build`` is the
     procedure's.
 
@@ -52,27 +64,27 @@ def write_summary(directory: Path, build: PointBuilder) -> Summary:
         JournalError: the journal cannot be read.
         WriteError: the summary cannot be written.
     """
-    summary = summarise(journal.read(directory), build)
+    summary = summarise(journal.read(directory), reader)
     journal.write_whole(directory / SUMMARY, json.dumps(summary.model_dump(mode="json"), indent=2) + "\n")
     return summary
 
 
-def summarise(events: list[Event], build: PointBuilder) -> Summary:
+def summarise(events: list[Event], reader: Reader) -> Summary:
     """The summary of a journal's events; of an unfinished run, what there is.
 
     Raises:
         JournalError: there is no plan, or it is of another format.
     """
     plan = journal.plan_of(events)
-    conditions = Conditions.model_validate(plan["conditions"])
-    points = tuple(build(Recorded(frame, events, conditions)) for frame in plan["frames"])
+    conditions = reader.conditions.recorded(plan["conditions"])
+    points = tuple(reader.point(Recorded(frame, events, conditions)) for frame in plan["frames"])
     finished = min(point.finished for point in points)
     return Summary(
         procedure=plan["procedure"],
         dut=plan["dut"],
         environment=_environment(plan, events),
         conditions=_conditions(plan),
-        deviations=deviations(conditions, procedure=plan["procedure"], frames=plan["frames"], repetitions=finished),
+        deviations=deviations.deviations(reader.rules, conditions, frames=plan["frames"], repetitions=finished),
         points=points,
         idle_help=_idle_help(events),
         moves=environments.moves(events),
@@ -105,7 +117,7 @@ def _dut_states(events: list[Event]) -> dict[str, Any]:
 
 
 def _conditions(plan: Event) -> dict[str, Any]:
-    conditions = Conditions.model_validate(plan["conditions"])
-    shown = {"resolution": str(conditions.resolution)} if "resolution" in plan["conditions"] else {}
+    resolution = plan["conditions"].get("resolution")
+    shown = {} if resolution is None else {"resolution": str(Rate.model_validate(resolution))}
     ranges = [{key: value for key, value in frame.items() if key != "first_trial"} for frame in plan["frames"]]
     return {**plan["conditions"], **shown, "search": plan["search"] | {"attempts": plan["attempts"]}, "ranges": ranges}

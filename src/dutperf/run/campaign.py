@@ -77,7 +77,7 @@ def measure(
         )
         journal.write("environment", **_environment(tester, plan))
         ending["message"] = _run(procedure, Campaign(definition.name, tester, plan, journal, observer, first_trial))
-    return write_summary(out, definition.point)
+    return write_summary(out, definition)
 
 
 def definition_of(plan: Event) -> Definition:
@@ -116,7 +116,7 @@ def resume(tester: Tester, plan: Plan, journal: ResumedJournal, observer: Observ
         ending["message"] = _run(
             procedure, Campaign(definition.name, continued, plan, journal, observer, journal.plan.get("first_trial", 0))
         )
-    return write_summary(journal.directory, definition.point)
+    return write_summary(journal.directory, definition)
 
 
 def _run(procedure: Procedure, campaign: Campaign) -> str | None:
@@ -135,7 +135,7 @@ def _described(definition: Definition, procedure: Procedure, plan: Plan) -> dict
     """What decides about a run's course, as JSON types."""
     return {
         "procedure": definition.name,
-        "conditions": procedures.conditions_of(definition, plan.conditions),
+        "conditions": plan.conditions.stated(),
         "dut": dict(plan.dut),
         "config": dict(plan.config),
         "attempts": {"beyond_reach": ATTEMPTS, "within_reach": ATTEMPTS_WITHIN_REACH},
@@ -166,7 +166,7 @@ def _ending(journal: JournalWriter, definition: Definition) -> Iterator[dict[str
         message = "interrupted" if interrupted else str(error) or type(error).__name__
         with suppress(JournalError, OSError):  # what went wrong first is what the caller has to hear of
             journal.write("end", outcome="interrupted" if interrupted else "error", message=message)
-            write_summary(journal.directory, definition.point)
+            write_summary(journal.directory, definition)
         raise
     journal.write("end", outcome="completed" if ending["message"] is None else "ended", message=ending["message"])
 

@@ -50,7 +50,7 @@ def _run(directory: Path, watching: Watching) -> Summary:
     with ResumedJournal.open(directory) as recorded:
         definition = campaign.definition_of(recorded.plan)
         if recorded.is_complete:  # it may have been killed between its end and its summary
-            return write_summary(directory, definition.point)
+            return write_summary(directory, definition)
         source, conditions = Source.of_plan(recorded.plan), _conditions(recorded.plan)
         only = Measurement(definition.name, definition, conditions)
         with bench(source, conditions) as ready, watching([only]) as watch, watch(only, 1) as observer:
@@ -75,7 +75,7 @@ def _rest_of_suite(directory: Path, watching: Watching) -> SuiteSummary:
 
 def _conditions(plan: Event) -> Conditions:
     try:
-        return Conditions.model_validate(plan["conditions"])
+        return campaign.definition_of(plan).conditions.recorded(plan["conditions"])
     except (ValidationError, KeyError) as error:
         raise JournalError(
             f"the run cannot go on: this version does not know its conditions ({str(error).splitlines()[0]})"

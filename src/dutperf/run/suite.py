@@ -100,11 +100,6 @@ def arrange(wanted: Sequence[tuple[Definition, Conditions]]) -> tuple[Measuremen
     return tuple(one for label in labels for one in _of_mix(label, [each for each in wanted if each[1].mix == label]))
 
 
-def needs_throughput(definition: Definition, conditions: Conditions) -> bool:
-    """Whether the rate to measure at is still to be found."""
-    return "found" in definition.options and conditions.rate is None and conditions.found is None
-
-
 def measure(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch) -> Summary | SuiteSummary:
     """One measurement into ``out`` itself, several as a suite into its folders. Raises as
     :func:`begin` does."""
@@ -190,7 +185,7 @@ def summarise(measurements: Sequence[Measurement], directory: Path) -> SuiteSumm
             name=one.name,
             procedure=one.definition.name,
             note=noted[one.name],
-            summary=write_summary(directory / one.name, one.definition.point)
+            summary=write_summary(directory / one.name, one.definition)
             if (directory / one.name / JOURNAL).exists()
             else None,
         )
@@ -216,7 +211,7 @@ def throughput_in(directory: Path, conditions: Conditions) -> Path:
 
 def _of_mix(label: str, wanted: Sequence[tuple[Definition, Conditions]]) -> list[Measurement]:
     first = throughput.PROCEDURE
-    needing = [conditions for definition, conditions in wanted if needs_throughput(definition, conditions)]
+    needing = [conditions for definition, conditions in wanted if definition.needs_throughput(conditions)]
     searching = next((conditions for definition, conditions in wanted if definition is first), None)
     if needing and searching is None:
         searching = _searching(needing)
@@ -234,7 +229,7 @@ def _of_mix(label: str, wanted: Sequence[tuple[Definition, Conditions]]) -> list
     return [Measurement(first.name + label, first, searching), *others]
 
 
-def _searching(needing: Sequence[Conditions]) -> Conditions:
+def _searching(needing: Sequence[Conditions]) -> throughput.ThroughputConditions:
     """To find the throughput for measurements that need it."""
     sizes = tuple(dict.fromkeys(size for conditions in needing for size in conditions.frame_sizes))
     shortest_s = min(conditions.duration_s for conditions in needing)
@@ -243,17 +238,17 @@ def _searching(needing: Sequence[Conditions]) -> Conditions:
         "duration_s": min(shortest_s, LONGEST_SEARCH_TRIAL_S),
         "repetitions": _search_repetitions(needing[0].repetitions),
     }
-    return needing[0].model_copy(update=own)
+    return throughput.ThroughputConditions.recorded(needing[0].stated() | own)
 
 
 def _search_repetitions(rule: Rule) -> Rule:
     """As many as what needs the throughput has, but no more than a throughput has by itself."""
-    usual = Conditions().repetitions
+    usual = throughput.ThroughputConditions().repetitions
     return min(rule, usual) if isinstance(rule, int) and isinstance(usual, int) else rule
 
 
 def _measurement_of(definition: Definition, conditions: Conditions, label: str) -> Measurement:
-    throughput_of = throughput.PROCEDURE.name + label if needs_throughput(definition, conditions) else None
+    throughput_of = throughput.PROCEDURE.name + label if definition.needs_throughput(conditions) else None
     return Measurement(definition.name + label, definition, conditions, throughput_of)
 
 
@@ -271,7 +266,9 @@ def _with_some_throughput(one: Measurement, plan: Plan) -> Conditions:
         )
         return min([SOME_FPS, *(fps for fps in known if fps is not None)])
 
-    return one.conditions.model_copy(update={"found": {size: some_fps(size) for size in one.conditions.frame_sizes}})
+    return one.conditions.model_copy(
+        update={"throughput_from": {size: some_fps(size) for size in one.conditions.frame_sizes}}
+    )
 
 
 # --- measuring ------------------------------------------------------------------------------------
@@ -318,7 +315,7 @@ def _at_throughput(one: Measurement, parts: Mapping[str, Part]) -> tuple[Measure
     if not found:
         return None, note
     return replace(
-        one, conditions=one.conditions.model_copy(update={"found": found, "frame_sizes": tuple(found)})
+        one, conditions=one.conditions.model_copy(update={"throughput_from": found, "frame_sizes": tuple(found)})
     ), note
 
 
@@ -329,7 +326,7 @@ def _advance(one: Measurement, bench: Bench, directory: Path, observer: Observer
         return campaign.measure(one.definition, bench.tester, plan, directory, observer, first_trial)
     with ResumedJournal.open(directory) as recorded:
         if recorded.is_complete:
-            return write_summary(directory, one.definition.point)
+            return write_summary(directory, one.definition)
         return campaign.resume(bench.tester, plan, recorded, observer)
 
 
@@ -353,7 +350,7 @@ def _document(measurements: Sequence[Measurement], plan: Plan) -> dict[str, Any]
         {
             "name": one.name,
             "procedure": one.definition.name,
-            "conditions": procedures.conditions_of(one.definition, one.conditions),
+            "conditions": one.conditions.stated(),
             "throughput_of": one.throughput_of,
         }
         for one in measurements
@@ -369,10 +366,11 @@ def _document(measurements: Sequence[Measurement], plan: Plan) -> dict[str, Any]
 
 def _measurement(document: Mapping[str, Any]) -> Measurement:
     try:
-        conditions = Conditions.model_validate(document["conditions"])
+        definition = procedures.find(document["procedure"])
+        conditions = definition.conditions.recorded(document["conditions"])
     except ValidationError as error:
         raise ValueError(str(error)) from None
-    return Measurement(document["name"], procedures.find(document["procedure"]), conditions, document["throughput_of"])
+    return Measurement(document["name"], definition, conditions, document["throughput_of"])
 
 
 def _write(out: Path, parts: Mapping[str, Part]) -> SuiteSummary:

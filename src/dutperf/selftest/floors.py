@@ -9,11 +9,11 @@ from pathlib import Path
 
 from dutperf.procedures import pdv, throughput
 from dutperf.procedures.delays import DelaysPoint
-from dutperf.procedures.throughput import ThroughputPoint
+from dutperf.procedures.throughput import ThroughputConditions, ThroughputPoint
 from dutperf.run import campaign
 from dutperf.run.suite import Bench
 from dutperf.selftest.progress import Watch
-from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.conditions import Rate
 from dutperf.tester import calibration
 from dutperf.tester.calibration import Calibration, Floor
 
@@ -32,7 +32,7 @@ def frame_sizes(*, quick: bool) -> tuple[int, ...]:
     return FRAME_SIZES[:1] if quick else FRAME_SIZES
 
 
-def search_conditions(*, quick: bool) -> Conditions:
+def search_conditions(*, quick: bool) -> ThroughputConditions:
     """Of the search for the tester's limit. Beyond it every rate is tried several times: so the
     search is coarse."""
     coarse = {
@@ -41,7 +41,7 @@ def search_conditions(*, quick: bool) -> Conditions:
         "drain_s": 0.1,
         "repetitions": 1,
     }
-    return Conditions(frame_sizes=frame_sizes(quick=quick), duration_s=0.2 if quick else 0.5, **coarse)
+    return ThroughputConditions(frame_sizes=frame_sizes(quick=quick), duration_s=0.2 if quick else 0.5, **coarse)
 
 
 def calibrate(bench: Bench, out: Path, watch: Watch, *, quick: bool) -> Calibration:
@@ -65,7 +65,7 @@ def _floor(bench: Bench, limit: ThroughputPoint, out: Path, watch: Watch, *, qui
     limit_fps = None if limit.throughput_fps.median is None else int(limit.throughput_fps.median)
     rate_fps = min(DELAYS_FPS, max(1, (limit_fps or 2 * DELAYS_FPS) // 2))
     times = {"duration_s": 0.5 if quick else 2.0, "drain_s": 0.1, "repetitions": 3}
-    conditions = Conditions(frame_sizes=(limit.frame_size,), rate=Rate(value=rate_fps, unit="fps"), **times)
+    conditions = pdv.PdvConditions(frame_sizes=(limit.frame_size,), rate=Rate(value=rate_fps, unit="fps"), **times)
     name = f"floor-{limit.frame_size}"
     with watch(name) as observer:
         [point] = campaign.measure(pdv.PROCEDURE, bench.tester, bench.plan(conditions), out / name, observer).points

@@ -60,7 +60,7 @@ class Course:
         return found
 
     def _once(self, check: Check, directory: Path) -> list[Finding]:
-        conditions = Conditions(**check.chosen(quick=self.quick))
+        conditions = check.definition.conditions(**check.chosen(quick=self.quick))
         plan = self._plan(check, conditions)
         floor_s = path_floor_s(self.bench.tester, self.dut, plan) if check.has_floor else 0.0
         tester = WitnessedTester(self.bench.tester, self.dut, check.properties, check.befall)

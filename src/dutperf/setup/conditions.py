@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The conditions under which a procedure measures: what the user chose, checked once, and what a
-summary states.
+summary states (RFC 2544 section 10 and RFC 8219 section 5 ask that every result names them).
 
-RFC 2544 section 10 and RFC 8219 section 5 ask that every result names them.
+:class:`Conditions` has what every measurement has. A procedure's own model is made from it and from
+the groups below (:class:`AtThroughput`, :class:`WithTimeout`, …), in the procedure's file. Each
+member declares its option (:mod:`dutperf.setup.option`): command line, plan, interface for programs,
+help and documentation follow from the member.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_serializer, model_validator
 
 from dutperf import errors
-from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, FieldMode, Value
+from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, FieldMode, Value, to_json
+from dutperf.setup.option import FIXED, Option, all_offered, is_fixed, offered
 from dutperf.statistics import stopping
 
 Directions = Literal["both", "forward", "reverse"]
-Algorithm = Literal["binary", "mlr"]
-LatencyDefinition = Literal["rfc8219", "rfc2544"]
 
 _RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 _RFC8219_SIZES = (64, 128, 256, 512, 768, 1024, 1280, 1518)
@@ -33,7 +37,7 @@ FRAME_SIZE_SERIES: dict[str, tuple[int, ...]] = {
 smallest is 84. Not every Ethernet carries what is longer than 1518: those sizes are in series of
 their own."""
 Series = Literal["rfc2544", "rfc5180", "rfc5180-jumbo", "rfc8219", "rfc8219-jumbo"]
-NATIVE_SHARES = ((2, 2), (10, 9), (2, 1), (10, 1))
+NATIVE_SHARES = ("2:2", "10:9", "2:1", "10:1")
 """Foreground n:m with which 0, 10, 50 and 90 % of the frames are native IPv6 (RFC 8219 5.3)."""
 
 RFC4814_SOURCE_PORTS = (1024, 65535)
@@ -45,10 +49,6 @@ RFC2544_DESTINATION_PORT = 7
 
 LONGEST_BURST = 1_000_000
 """Frames."""
-LATEST_S = {"tag_after_s": 60.0, "overload_s": 60.0, "reset_after_s": 10.0}
-"""Members that are a time within the trial, and what they are by default (RFC 8219 7.2, RFC 2544
-26.2 and 26.5; no clause says when to reset), in seconds. In a trial shorter than twice that, the
-default is half of the trial: a run names the deviation."""
 
 
 class Rate(Value):
@@ -115,136 +115,231 @@ def refusal(error: ValidationError) -> tuple[str, str]:
     other), and why, for a person."""
     details = errors.first(error)
     field = str(details["loc"][0]) if details["loc"] else ""
+    if details["type"] in ("int_parsing", "float_parsing"):
+        return field, f"'{details['input']}' is no number"
     reason = details["msg"].replace("Input should", "should")
-    return field, f"{reason} (it is {details['input']})" if field else reason
+    quoted = reason.startswith("'")
+    return field, f"{reason} (it is {details['input']})" if field and not quoted else reason
 
 
-class Conditions(Value):
-    """Everything about a measurement that the user may choose, apart from the set-up itself. Rates
-    are per direction."""
+class Foreground(Value):
+    """Frame k is foreground when k mod n < m, else native IPv6 (RFC 8219 5.3); ``"10:9"`` as text."""
 
-    frame_sizes: Annotated[
-        tuple[Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)], ...], Field(min_length=1)
-    ] = (84,)
-    """Bytes incl. FCS; with any IPv6 traffic the size of the IPv6 frame, the IPv4 one is 20 bytes
-    shorter."""
-    series: Series | None = None
-    """Where no sizes are given: those of this series (:data:`FRAME_SIZE_SERIES`); None: the
-    smallest that the traffic can have."""
-    duration_s: Annotated[float, Field(ge=0.001, le=86_400)] = 60.0
-    """Sending time of a trial (RFC 2544 section 24)."""
-    drain_s: Annotated[float, Field(ge=0, le=3_600)] = 2.0
-    """Receiving goes on for so long after the last frame (RFC 2544 section 23)."""
-    learning_rest_s: Annotated[float, Field(ge=0, le=60)] = 0.0
-    """Between the learning frames (ARP, NDP) before each trial and its first test frame (RFC 2544
-    section 23 (b): 2)."""
-    settle_s: Annotated[float, Field(ge=0, le=3_600)] = 0.0
-    """Rest between a trial and the next, for the DUT to restabilise (RFC 2544 section 23 (e): 5)."""
-    dut_patience_s: Annotated[float, Field(ge=0, le=86_400)] = 0.0
-    """How long a DUT that answers neither test frames nor ARP or NDP is waited for; 0: its silence
-    is a result at once."""
-    directions: Directions = "both"
-    """Which directions send (RFC 2544 section 14: both)."""
     n: Annotated[int, Field(ge=1, le=1_000_000)] = 2
-    """Frame k is foreground when k mod n < m, else native IPv6 (RFC 8219 5.3); n = m: no
-    background."""
     m: Annotated[int, Field(ge=0, le=1_000_000)] = 2
-    ports: FieldMode = FieldMode.RANDOM
-    """How the UDP ports vary, over the ranges of RFC 4814 4.5; ``fixed``: those of RFC 2544
-    C.2.6.4."""
-    networks: Annotated[int, Field(ge=1, le=256)] = 1
-    """Destination networks in each direction (RFC 2544 section 12: 1 and 256)."""
-    seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
-    """Of what is random: the same seed sends the same frames."""
-    burst: Annotated[int, Field(ge=1, le=512)] = 32
-    """Most frames that are due handed to the driver at once."""
-    pattern: str = "constant"
-    """How frames come at the mean rate: ``constant``, ``poisson`` (exponential gaps), or
-    ``bursts:32``, as in RFC 2544 section 21, of so many frames."""
-    burst_rate: Rate | None = None
-    """Of the frames of such a burst; None: as fast as the sender can."""
-    loss_tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Share of the frames of a direction that may be lost in a trial that passes; RFC 2544 26.1
-    knows only 0."""
-    frame_timeout_ms: Annotated[float, Field(gt=0, le=60_000)] | None = None
-    """A frame that takes longer counts as lost; None: every frame counts that comes before
-    receiving ends. It is no condition of any RFC (Lencse, Kovács, Shima, IJATES2 9(2), 2020)."""
-    repetitions: Annotated[int, Field(ge=1, le=10_000)] | stopping.Auto = 20
-    """A number (RFC 8219 7.2 and 7.3: 20 at least), or as many as it takes."""
-    search: Algorithm = "binary"
-    """How the highest rate that passes is found; ``mlr``: MLRsearch (RFC 9971)."""
-    goals: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = ()
-    """Loss ratios that MLRsearch looks for in one search; empty: the loss tolerance alone."""
-    min_rate: Rate | None = None
-    """The lowest of a search."""
-    max_rate: Rate | None = None
-    """The highest; None: the media's maximum."""
-    initial_rate: Rate | None = None
-    """To try first."""
-    rates: Annotated[tuple[Rate, ...], Field(min_length=1)] | None = None
-    """Those to measure, where a series does not find them by itself."""
-    rate: Rate | None = None
-    """The throughput as far as it is known, or another rate to measure delays at."""
-    found: dict[int, int] | None = None
-    """... or the throughput of an earlier run: frame size (bytes) to frames/s per direction."""
-    definition: LatencyDefinition = "rfc8219"
-    """What latency is: typical and worst case of many tagged frames (RFC 8219 7.2), or the mean of
-    one a trial (RFC 2544 26.2)."""
-    tags: Annotated[int, Field(ge=1, le=10_000_000)] = 50_000
-    """Tagged frames of a latency trial (RFC 8219 7.2: at least 500; RFC 2544 26.2: one, which is
-    the default there)."""
-    tag_after_s: Annotated[float, Field(ge=0, le=86_400)] = LATEST_S["tag_after_s"]
-    """When the first frame is tagged, in seconds after the start; by default 60, or half of a
-    shorter trial than 120."""
-    delays_to: str | None = None
-    """Directory for a file with every delay of each trial, on the machine of the tester."""
-    subtract_calibration: bool = False
-    """Whether the tester's own typical delay, as the self-test found it, is taken from latencies;
-    no clause has that."""
-    overload_s: Annotated[float, Field(gt=0, le=86_400)] = LATEST_S["overload_s"]
-    """How long the DUT is overloaded, in seconds; the rest of the trial is at the reduced rate (RFC
-    2544 26.5). By default 60, or half of a shorter trial than 120."""
-    reset_after_s: Annotated[float, Field(gt=0, le=86_400)] = LATEST_S["reset_after_s"]
-    """When the DUT is reset, in seconds after the start of the trial; by default 10, or half of a
-    shorter trial than 20."""
-    step: Rate | None = None
-    """Of a series of rates: frames/s, or a share of its highest rate; None: 10 %, the widest that
-    RFC 2544 26.3 allows."""
-    max_burst_s: Annotated[float, Field(gt=0, le=3_600)] = 30.0
-    """The longest burst, as the time that its sending takes (RFC 9004 6.2: up to 30)."""
-    burst_resolution: Annotated[float, Field(gt=0, le=0.5)] = 0.005
-    """Of the search for the longest burst: a share of the shortest that failed; never less than a
-    frame."""
-    verifications: Annotated[int, Field(ge=0, le=100)] = 1
-    """How often a burst that failed is offered again before it counts as failed (loss verification,
-    ETSI GS NFV-TST 009 12.3)."""
-    resolution: Rate = Rate(value=0.5, unit="percent")
-    """Frames/s; or a share of the maximum rate, of the search's upper end where the media has no
-    maximum."""
 
     @model_validator(mode="before")
     @classmethod
-    def _tags_of_the_definition(cls, members: Any) -> Any:
-        return (
-            {"tags": 1, **members} if isinstance(members, dict) and members.get("definition") == "rfc2544" else members
-        )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _within_the_trial(cls, members: Any) -> Any:
-        if not isinstance(members, dict):
-            return members
-        try:
-            duration_s = float(members.get("duration_s", cls.model_fields["duration_s"].default))
-        except (TypeError, ValueError):
-            return members  # which is refused as the duration
-        return {name: min(latest_s, duration_s / 2) for name, latest_s in LATEST_S.items()} | members
+    def _of_text(cls, given: Any) -> Any:
+        if not isinstance(given, str):
+            return given
+        match = re.fullmatch(r"\s*(\d+):(\d+)\s*", given)
+        if not match:
+            raise ValueError(f"'{given}' is not of the form N:M, as in 2:2 or 10:9")
+        return {"n": int(match[1]), "m": int(match[2])}
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.m > self.n:
             raise ValueError(f"foreground n:m needs m <= n, not {self.n}:{self.m}")
         return self
+
+    @model_serializer
+    def text(self) -> str:
+        """As it is typed: ``10:9``."""
+        return f"{self.n}:{self.m}"
+
+    @property
+    def native_percent(self) -> float:
+        """Share of the frames that are native IPv6 in the background (RFC 8219 5.3)."""
+        return 100 * (self.n - self.m) / self.n
+
+
+Duration = Annotated[
+    float,
+    Field(ge=0.001, le=86_400),
+    Option("Sending time of a trial", clause="RFC 2544 section 24: 60", label="sending time of a trial, s"),
+]
+Repetitions = Annotated[
+    Annotated[int, Field(ge=1, le=10_000)] | stopping.Auto,
+    Option(
+        "How often each frame size is measured (throughput, RFC 8219: 20); or auto: until the confidence interval"
+        " of the median is narrower than a share of it. auto:width=1%,min=10,max=100,confidence=95% are its"
+        " settings and their defaults. Not for frame loss, recovery and reset",
+        label="repetitions asked for",
+        metavar="COUNT|auto",
+    ),
+]
+
+
+class Conditions(Value):
+    """What every measurement has. Rates are per direction.
+
+    A procedure that has no use for one of them declares it again as :data:`FIXED`.
+    """
+
+    frame_sizes: Annotated[
+        tuple[Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)], ...],
+        Field(min_length=1),
+        Option(
+            "With FCS; with any IPv6 traffic the IPv6 frame's, IPv4 frames are 20 bytes shorter. Repeatable, or a list"
+            " (84,128), or the series of rfc2544, rfc5180 or rfc8219 up to 1518 bytes; rfc5180-jumbo and rfc8219-jumbo"
+            " have the longer ones too. Without it the smallest",
+            label="frame sizes, bytes with FCS",
+            flag="--frame-size",
+            alias="--frame-sizes",
+            metavar="BYTES|SERIES",
+            listed=True,
+            depends=True,
+        ),
+    ] = (84,)
+    series: Series | None = None
+    """Where no sizes are given: those of this series (:data:`FRAME_SIZE_SERIES`); None: the
+    smallest that the traffic can have."""
+    duration_s: Duration = 60.0
+    drain_s: Annotated[
+        float,
+        Field(ge=0, le=3_600),
+        Option("Receiving time after it", clause="RFC 2544 section 23: 2", label="receiving goes on after sending, s"),
+    ] = 2.0
+    learning_rest_s: Annotated[
+        float,
+        Field(ge=0, le=60),
+        Option(
+            "Rest between ARP or NDP before each trial and its first frame",
+            clause="RFC 2544 section 23: 2",
+            label="rest after the learning frames (ARP, NDP), s",
+        ),
+    ] = 0.0
+    settle_s: Annotated[
+        float,
+        Field(ge=0, le=3_600),
+        Option("Rest of the DUT between two trials", clause="RFC 2544 section 23: 5", label="rest between trials, s"),
+    ] = 0.0
+    dut_patience_s: Annotated[
+        float,
+        Field(ge=0, le=86_400),
+        Option(
+            "Wait so long for a DUT that answers nothing, not even ARP or NDP, before it counts as not forwarding",
+            label="longest wait for a DUT that does not answer, s",
+        ),
+    ] = 0.0
+    directions: Annotated[
+        Directions, Option("Which directions send", clause="RFC 2544 section 14: both", label="directions that send")
+    ] = "both"
+    foreground: Annotated[
+        Foreground,
+        Option(
+            "Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each of a list is"
+            " measured; rfc8219 is 2:2,10:9,2:1,10:1",
+            label="foreground traffic n:m, the rest is native IPv6",
+            metavar="N:M,…",
+            several=True,
+        ),
+    ] = Foreground()
+    ports: Annotated[
+        FieldMode,
+        Option("UDP ports over the ranges of RFC 4814; fixed: those of RFC 2544 C.2.6.4", label="UDP ports"),
+    ] = FieldMode.RANDOM
+    networks: Annotated[
+        int,
+        Field(ge=1, le=256),
+        Option(
+            "Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each is measured",
+            label="destination networks in each direction",
+            metavar="COUNT,…",
+            several=True,
+        ),
+    ] = 1
+    seed: Annotated[
+        int,
+        Field(ge=0, le=2**53 - 1),
+        Option("Of what is random; the same seed sends the same frames", label="seed of what is random"),
+    ] = 0
+    tx_burst: Annotated[
+        int,
+        Field(ge=1, le=512),
+        Option(
+            "Most frames that are due handed to the driver at once, 1-512",
+            label="most frames handed to the driver at once",
+            metavar="FRAMES",
+        ),
+    ] = 32
+    pattern: Annotated[
+        str,
+        Option(
+            "How frames come at the mean rate: at a constant rate, as the RFCs have it; with exponential gaps; or in"
+            " bursts (RFC 2544 section 21)",
+            label="how frames come at the mean rate",
+            metavar="constant|poisson|bursts:FRAMES",
+        ),
+    ] = "constant"
+    burst_rate: Annotated[
+        Rate | None,
+        Option(
+            "With bursts: the rate of a burst's frames (100%). Without it they leave as fast as the tester can",
+            label="rate of a burst's frames",
+            metavar="RATE",
+        ),
+    ] = None
+    loss_tolerance: Annotated[
+        float,
+        Field(ge=0, lt=1),
+        Option(
+            "Share of a direction's frames that may be lost",
+            clause="RFC 2544: 0",
+            label="share of a direction's frames that may be lost",
+            metavar="RATIO",
+        ),
+    ] = 0.0
+    repetitions: Repetitions = 20
+    frame_timeout_ms: Annotated[float | None, FIXED] = None
+    """See :class:`WithTimeout`."""
+    goals: Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], FIXED] = ()
+    """Loss ratios that one search looks for; empty: the loss tolerance alone."""
+
+    @classmethod
+    def recorded(cls, members: Mapping[str, Any]) -> Self:
+        """Of a journal or a suite, as :meth:`stated` wrote them, those that this model has.
+
+        Raises:
+            ValidationError: a value that is not possible.
+        """
+        return cls.model_validate({name: value for name, value in members.items() if name in cls.model_fields})
+
+    def stated(self) -> dict[str, Any]:
+        """Those that mean something to the procedure, as JSON types."""
+        fields = type(self).model_fields
+        return {name: value for name, value in to_json(self).items() if not is_fixed(fields[name])}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _series(cls, members: Any) -> Any:
+        """Sizes may be a number, a list, a text (``84,128``), or the name of a series."""
+        if not isinstance(members, dict) or "frame_sizes" not in members:
+            return members
+        words = _words(members["frame_sizes"])
+        if len(words) == 1 and words[0] in FRAME_SIZE_SERIES:
+            return {name: value for name, value in members.items() if name != "frame_sizes"} | {"series": words[0]}
+        return members
+
+    @field_validator("frame_sizes", mode="before")
+    @classmethod
+    def _numbers(cls, given: Any) -> Any:
+        words = _words(given)
+        for word in words:
+            if isinstance(word, str) and not re.fullmatch(r"[0-9]+", word):
+                raise ValueError(
+                    f"'{word}' is no frame size in bytes, and not one of the series {', '.join(FRAME_SIZE_SERIES)}"
+                )
+        return tuple(words)
+
+    @field_validator("frame_sizes")
+    @classmethod
+    def _different(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(sizes)) < len(sizes):
+            raise ValueError("the same size twice")
+        return sizes
 
     @field_validator("pattern")
     @classmethod
@@ -267,25 +362,7 @@ class Conditions(Value):
     def _of_text(cls, given: Any) -> Any:
         return stopping.parse(given) if isinstance(given, str) else given
 
-    @field_validator("goals")
-    @classmethod
-    def _in_order(cls, goals: tuple[float, ...]) -> tuple[float, ...]:
-        if len(set(goals)) < len(goals):
-            raise ValueError("the same loss ratio twice")
-        return tuple(sorted(goals))
-
-    @property
-    def sizes_are_given(self) -> bool:
-        """Whether ``frame_sizes`` were chosen, by the user or for the set-up
-        (:func:`dutperf.setup.traffic.sized`)."""
-        return "frame_sizes" in self.model_fields_set
-
-    @property
-    def native_percent(self) -> float:
-        """Share of the frames that are native IPv6 in the background (RFC 8219 5.3)."""
-        return 100 * (self.n - self.m) / self.n
-
-    @field_validator("frame_timeout_ms")
+    @field_validator("frame_timeout_ms", check_fields=False)
     @classmethod
     def _within_drain(cls, timeout_ms: float | None, others: ValidationInfo) -> float | None:
         """The last frame of a trial must have as much time as the others."""
@@ -298,11 +375,18 @@ class Conditions(Value):
         return timeout_ms
 
     @property
+    def sizes_are_given(self) -> bool:
+        """Whether ``frame_sizes`` were chosen, by the user or for the set-up
+        (:func:`dutperf.setup.traffic.sized`)."""
+        return "frame_sizes" in self.model_fields_set
+
+    @property
     def mix(self) -> str:
         """What tells the traffic of a measurement from that of another beside it, empty for the
         usual: ``-native50-networks256``, ``-forward-bursts32``."""
         direction = "" if self.directions == "both" else f"-{self.directions}"
-        native = f"-native{self.native_percent:g}" if self.native_percent else ""
+        percent = self.foreground.native_percent
+        native = f"-native{percent:g}" if percent else ""
         pattern = "" if self.pattern == "constant" else "-" + self.pattern.replace(":", "")
         within = "" if self.burst_rate is None else "-at" + self.burst_rate.text().replace("%", "pc")
         return direction + native + (f"-networks{self.networks}" if self.networks > 1 else "") + pattern + within
@@ -327,3 +411,192 @@ class Conditions(Value):
     def active(self) -> tuple[Direction, ...]:
         """The directions that send, forward first."""
         return tuple(Direction) if self.directions == "both" else (Direction(self.directions),)
+
+
+# --- groups of which procedures make their conditions ---------------------------------------------
+
+TimeoutMs = Annotated[
+    Annotated[float, Field(gt=0, le=60_000)] | None,
+    Option(
+        "A frame that takes longer counts as lost; no RFC has it. Every frame is stamped then",
+        label="frame timeout, ms",
+        metavar="MS",
+    ),
+]
+"""Of Lencse, Kovács, Shima, IJATES2 9(2), 2020."""
+
+
+class WithTimeout(Value):
+    """Late frames may count as lost. Named before the other groups: it declares anew what is fixed in
+    :class:`Conditions`."""
+
+    frame_timeout_ms: TimeoutMs = None
+
+
+class WithMaximum(Conditions):
+    """Rates up to a highest one."""
+
+    max_rate: Annotated[
+        Rate | None,
+        Option(
+            "Highest rate. Without it the media's; where that is not known a search doubles its rate; a series and"
+            " bursts need this",
+            label="highest rate",
+            metavar="RATE",
+        ),
+    ] = None
+
+
+class AtThroughput(Conditions):
+    """Measured at the throughput that was found before, or at a given rate."""
+
+    rate: Annotated[
+        Rate | None,
+        Option(
+            "The throughput per direction, or another rate to measure delays at: frames/s or % of the media's"
+            " maximum. Without it and --throughput-from the throughput is measured first",
+            label="rate per direction",
+            metavar="RATE",
+        ),
+    ] = None
+    throughput_from: Annotated[
+        dict[int, int] | None,
+        Option(
+            "Take the throughput (median) that this run found for each frame size",
+            label="rate measured at by frame size, frames/s per direction",
+            metavar="DIR",
+        ),
+    ] = None
+    """Frame size (bytes) to frames/s per direction."""
+
+
+class DelayFiles(Conditions):
+    """Every delay may be written to a file."""
+
+    delays_to: Annotated[
+        str | None,
+        Option(
+            "Write every delay of each trial to files there (.npy: numpy.load; protocol/README.md). On the engine's"
+            " machine, where engine.command starts it on another",
+            label="files of all delays",
+            metavar="DIR",
+        ),
+    ] = None
+
+
+class Calibrated(Conditions):
+    """The tester's own delay may be subtracted."""
+
+    subtract_calibration: Annotated[
+        bool,
+        Option(
+            "Take the tester's own typical delay (dutperf selftest) from latencies, and say so. Differences of delays"
+            " stay as they are",
+            label="the tester's own delay is subtracted",
+        ),
+    ] = False
+
+
+class SingleTrial(WithTimeout, Conditions):
+    """Of one trial by itself."""
+
+    settle_s: Annotated[float, FIXED] = 0.0
+    dut_patience_s: Annotated[float, FIXED] = 0.0
+    repetitions: Annotated[int, FIXED] = 1
+    foreground: Annotated[
+        Foreground,
+        Option("Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground", metavar="N:M"),
+    ] = Foreground()
+    networks: Annotated[
+        int, Field(ge=1, le=256), Option("Destination networks in each direction, 1-256", metavar="COUNT")
+    ] = 1
+
+
+def within_the_trial(model: type[Conditions], members: Any, name: str, latest_s: float) -> Any:
+    """``members`` with the default of the time ``name``: ``latest_s``, as its clause has it, but half
+    of a trial that is shorter than twice that. A run names the deviation."""
+    if not isinstance(members, dict):
+        return members
+    try:
+        duration_s = float(members.get("duration_s", model.model_fields["duration_s"].default))
+    except (TypeError, ValueError):
+        return members  # which is refused as the duration
+    return {name: min(latest_s, duration_s / 2)} | members
+
+
+# --- from what was chosen -------------------------------------------------------------------------
+
+Model = TypeVar("Model", bound=Conditions)
+
+
+class ConditionError(ValueError):
+    """A condition that is not possible. ``member`` is its name in the model; empty: several
+    contradict each other."""
+
+    def __init__(self, message: str, member: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.member = member
+
+
+def make(model: type[Model], chosen: Mapping[str, Any]) -> Model:
+    """The conditions that were chosen, by the names of their members; what is None keeps its
+    default.
+
+    Raises:
+        ConditionError: a value that is not possible.
+    """
+    try:
+        return model.model_validate({name: value for name, value in chosen.items() if value is not None})
+    except ValidationError as error:
+        member, reason = refusal(error)
+        raise ConditionError(reason, member) from None
+
+
+def each(model: type[Model], chosen: Mapping[str, Any]) -> tuple[Model, ...]:
+    """One for every combination of the members of which several values may be given
+    (``"2:2,10:9"``, ``"1,256"``); ``foreground`` may be ``rfc8219`` (section 5.3).
+
+    Raises:
+        ConditionError: see :func:`make`; the same value twice.
+    """
+    several = {
+        one.name: _several(one.name, chosen[one.name])
+        for one in offered(model)
+        if one.option.several and chosen.get(one.name) is not None
+    }
+    for name, values in several.items():
+        same = [getattr(one, "native_percent", one) for one in (getattr(make(model, {name: v}), name) for v in values)]
+        if len(set(same)) < len(same):
+            raise ConditionError("the same twice", name)
+    names = sorted(several, key=lambda name: name != "networks")
+    return tuple(
+        make(model, {**chosen, **dict(zip(names, values, strict=True))})
+        for values in product(*(several[name] for name in names))
+    )
+
+
+def labels() -> dict[str, str]:
+    """Member to its name in reports, with the unit, for all procedures."""
+    return {one.name: one.option.label for one in all_offered(Conditions) if one.option.label}
+
+
+def _several(name: str, given: Any) -> list[Any]:
+    if name == "foreground" and given == "rfc8219":
+        return list(NATIVE_SHARES)
+    return list(_listed(given))
+
+
+def _words(given: Any) -> list[Any]:
+    """Of a list whose texts may be lists too."""
+    return [word for one in _listed(given) for word in _listed(one)]
+
+
+def _listed(given: Any) -> Iterator[Any]:
+    """The values of a list, or of a text with commas, or the only one."""
+    if isinstance(given, str):
+        yield from (word.strip() for word in given.split(","))
+    elif isinstance(given, list | tuple):
+        yield from given
+    else:
+        yield given

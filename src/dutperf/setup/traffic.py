@@ -68,7 +68,7 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
         rest_ns=round(conditions.learning_rest_s * 1e9) or None,
         duration_ns=round(conditions.duration_s * 1e9),
         drain_ns=round(conditions.drain_s * 1e9),
-        burst=conditions.burst,
+        burst=conditions.tx_burst,
         **stamps(conditions),
         forward=streams.get("forward"),
         reverse=streams.get("reverse"),
@@ -116,7 +116,7 @@ def check(setup: Setup, conditions: Conditions) -> None:
 def has_ipv6(setup: Setup, conditions: Conditions) -> bool:
     """Whether an IPv6 frame appears on either side of the DUT, so that frame sizes mean the IPv6
     frame's."""
-    return conditions.m < conditions.n or 6 in (setup.left.version, setup.right.version)
+    return conditions.foreground.native_percent > 0 or 6 in (setup.left.version, setup.right.version)
 
 
 def frame_size_ipv4(setup: Setup, conditions: Conditions, frame_size: int) -> int:
@@ -186,9 +186,9 @@ def _stream(setup: Setup, conditions: Conditions, direction: Direction, frame_si
         rate_fps=rate_fps,
         pattern=_pattern(setup, conditions, frame_size, rate_fps),
         foreground=_foreground(sender, receiver, frame_size, frame_size_ipv4(setup, conditions, frame_size)),
-        background=_background(sender, receiver, frame_size) if conditions.m < conditions.n else None,
-        n=conditions.n,
-        m=conditions.m,
+        background=_background(sender, receiver, frame_size) if conditions.foreground.native_percent > 0 else None,
+        n=conditions.foreground.n,
+        m=conditions.foreground.m,
         source_port=sender.source_port or source_ports(conditions.ports),
         destination_port=sender.destination_port or destination_ports(conditions.ports),
         networks=_networks(receiver, conditions),
@@ -323,9 +323,9 @@ def _check_networks(setup: Setup, conditions: Conditions) -> None:
 
 def _check_background(setup: Setup, conditions: Conditions) -> None:
     """Background traffic is IPv6 on both sides, whatever the foreground is."""
-    if conditions.m == conditions.n:
+    if conditions.foreground.native_percent == 0:
         return
-    need = f"--foreground {conditions.n}:{conditions.m} sends native IPv6 in the background"
+    need = f"--foreground {conditions.foreground.text()} sends native IPv6 in the background"
     for name, side in setup.sides().items():
         if side.ipv6 is None:
             raise ConfigError(f"is missing: {need}", f"{name}.ipv6")

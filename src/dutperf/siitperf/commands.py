@@ -13,7 +13,7 @@ import secrets
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dutperf.exit_status import ABORTED, INTERRUPTED, INVALID, WRONG_USAGE, signals_interrupt
 from dutperf.model import TRIAL_NUMBERS, Direction, DirectionCounts, Trial, TrialResult, Verdict
@@ -30,6 +30,9 @@ from dutperf.tester import Tester, TesterError
 from dutperf.tester.dut_core import yield_to_the_dut
 from dutperf.tester.factory import engine_on
 
+if TYPE_CHECKING:
+    from dutperf.procedures.latency import LatencyConditions
+
 SEEDED_TRIAL = 1
 """Number of a trial whose seed is given: that of ``dutperf trial``, so that both send the same
 frames."""
@@ -41,11 +44,11 @@ class Program:
     a direction's delays."""
 
     parameters: tuple[Parameter, ...]
-    stamp: Callable[[Trial, Conditions, Arguments], Trial]
+    stamp: Callable[[Trial, Any, Arguments], Trial]
     figures: Callable[[DirectionCounts, Arguments], Figures | None]
 
 
-def _tagged(trial: Trial, conditions: Conditions, _arguments: Arguments) -> Trial:
+def _tagged(trial: Trial, conditions: LatencyConditions, _arguments: Arguments) -> Trial:
     from dutperf.procedures import latency
 
     return latency.stamp(trial, conditions)

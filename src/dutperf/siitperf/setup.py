@@ -18,7 +18,7 @@ from typing import Any
 from dutperf.machine import pci
 from dutperf.model import IPV6_HEADER_EXCESS, FieldMode, VaryingAddress, VaryingField, to_json
 from dutperf.setup import configuration
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import Conditions, Foreground
 from dutperf.setup.configuration import ConfigError, Setup
 from dutperf.setup.traffic import destination_ports, source_ports
 from dutperf.siitperf.arguments import Arguments, all_ipv4, has_background
@@ -51,16 +51,21 @@ def make(settings: Settings, variables: Variables, arguments: Arguments) -> Setu
 
 def conditions(settings: Settings, variables: Variables, arguments: Arguments) -> Conditions:
     """The conditions of a command's trial. SIZE is the IPv6 frame's even where all traffic is IPv4."""
-    return Conditions(
+    if "DELAY" not in arguments:
+        model, tagging = Conditions, dict[str, Any]()
+    else:
+        from dutperf.procedures.latency import LatencyConditions
+
+        model, tagging = LatencyConditions, {"tags": arguments["TIMESTAMPS"], "tag_after_s": arguments["DELAY"]}
+    return model(
         frame_sizes=(arguments["SIZE"] - (IPV6_HEADER_EXCESS if all_ipv4(arguments, settings) else 0),),
         duration_s=arguments["DURATION"],
         drain_s=arguments["TIMEOUT"] / 1000,
         learning_rest_s=variables.learning_rest_s,
         directions=directions(settings),
-        n=arguments["n"],
-        m=arguments["m"],
+        foreground=Foreground(n=arguments["n"], m=arguments["m"]),
         **({} if variables.seed is None else {"seed": variables.seed}),
-        **({"tags": arguments["TIMESTAMPS"], "tag_after_s": arguments["DELAY"]} if "DELAY" in arguments else {}),
+        **tagging,
     )
 
 

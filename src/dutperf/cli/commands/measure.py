@@ -5,7 +5,7 @@ definition."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any, NoReturn
@@ -115,7 +115,7 @@ def _command(
     **chosen: Any,
 ) -> None:
     source = Source.of(lab, options.lab_options(lab_option), config_file, queues, options.hardware(hardware))
-    mixes = options.mixes(**chosen)
+    mixes = options.chosen(definition.conditions, chosen)
     directory = out or fresh_directory(definition.name)
     with bench(source, *mixes) as ready:
         result = measure_all([(definition, conditions) for conditions in mixes], ready, directory, watchers)
@@ -124,18 +124,15 @@ def _command(
 
 def _signature(definition: Definition) -> Signature:
     """What Typer reads: each option's declaration and its default."""
-    defaults = options.DEFAULT.model_copy(update=dict(definition.defaults))
-    chosen = {name: (declared, options.default(name, defaults)) for name, declared in _declared(definition).items()}
-    declared = {name: (kind, None) for name, kind in SOURCE.items()} | chosen | RESULT
+    return signature({name: (kind, None) for name, kind in SOURCE.items()}, definition.conditions, RESULT)
+
+
+def signature(first: Mapping[str, tuple[Any, Any]], model: type[Conditions], last: Mapping[str, Any]) -> Signature:
+    """Of a command whose options are ``first``, those of the conditions, and ``last``."""
+    every = {**first, **options.declared(model), **last}
     return Signature(
         [
             Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-            for name, (kind, default) in declared.items()
+            for name, (kind, default) in every.items()
         ]
     )
-
-
-def _declared(definition: Definition) -> dict[str, Any]:
-    """The options of every trial, but for those that mean nothing here, and the procedure's own."""
-    of_trials = {name: declared for name, declared in options.EVERY_TRIAL.items() if name not in definition.without}
-    return of_trials | {name: options.OF_PROCEDURES[name] for name in definition.options}

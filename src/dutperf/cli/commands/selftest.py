@@ -34,7 +34,6 @@ from dutperf.selftest.findings import Finding, Judgement, exit_status
 from dutperf.selftest.floors import DisturbedError
 from dutperf.selftest.outcome import COLUMNS, FLOOR_COLUMNS, Outcome, floor_rows, markdown, row
 from dutperf.selftest.progress import Course
-from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import ConfigError, Hardware
 from dutperf.tester import calibration, host
 from dutperf.tester.calibration import Calibration
@@ -155,7 +154,7 @@ def _check(parts: Sequence[str], directory: Path, *, quick: bool) -> Iterator[Fi
     chosen = [check for check in checks.ALL if check.name in parts]
     if not chosen:
         return
-    conditions = [Conditions(**check.chosen(quick=quick)) for check in chosen]
+    conditions = [check.definition.conditions(**check.chosen(quick=quick)) for check in chosen]
     with bench(Source("refdut-ipv4", {}, None), *conditions) as ready:
         dut = RefDut(Path(str(ready.setup.dut.control)))
         course = Course(ready, dut, directory, _watch, quick)

@@ -4,20 +4,21 @@
 from __future__ import annotations
 
 import json
+from inspect import Parameter
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from dutperf.cli import options
+from dutperf.cli.commands.measure import RESULT, SOURCE, signature
 from dutperf.cli.errors import reported, say
-from dutperf.cli.options import DEFAULT
 from dutperf.cli.output import console, live
 from dutperf.exit_status import ABORTED, INVALID
 from dutperf.model import Trial, TrialResult, Verdict, to_json
 from dutperf.run.testbench import Bench, Source, bench, check_one_size
 from dutperf.setup import configuration, traffic
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import Conditions, SingleTrial
 from dutperf.setup.configuration import ConfigError
 from dutperf.setup.dut import losses_during, losses_of
 from dutperf.tester import Tester
@@ -28,61 +29,45 @@ NUMBER = 1
 STATUS = {Verdict.VALID: 0, Verdict.INVALID: INVALID, Verdict.ABORTED: ABORTED}
 
 
-def trial(
-    rate: options.RateText,
-    lab: options.LabName = None,
-    lab_option: options.LabOptions = None,
-    config_file: options.ConfigFile = None,
-    queues: options.Queues = None,
-    hardware: options.HardwareText = None,
-    frame_size: options.FrameSizes = None,
-    duration: options.Duration = DEFAULT.duration_s,
-    drain: options.Drain = DEFAULT.drain_s,
-    learning_rest: options.LearningRest = DEFAULT.learning_rest_s,
-    directions: options.DirectionsChoice = DEFAULT.directions,
-    foreground: options.Foreground = f"{DEFAULT.n}:{DEFAULT.m}",
-    ports: options.Ports = DEFAULT.ports,
-    networks: options.Networks = DEFAULT.networks,
-    seed: options.Seed = DEFAULT.seed,
-    burst: options.Burst = DEFAULT.burst,
-    pattern: options.Pattern = DEFAULT.pattern,
-    burst_rate: options.BurstRate = None,
-    loss_tolerance: options.LossTolerance = DEFAULT.loss_tolerance,
-    frame_timeout_ms: options.FrameTimeout = DEFAULT.frame_timeout_ms,
-    out: options.Out = None,
-    as_json: options.Json = False,
-) -> None:
+def trial(**given: Any) -> None:
     """Run one trial at a given rate and tell whether it is valid, and what the DUT lost."""
     with reported():
-        source = Source.of(lab, options.lab_options(lab_option), config_file, queues, options.hardware(hardware))
-        conditions = options.conditions(
-            frame_size,
-            foreground,
-            duration_s=duration,
-            drain_s=drain,
-            learning_rest_s=learning_rest,
-            directions=directions,
-            ports=ports,
-            networks=networks,
-            seed=seed,
-            burst=burst,
-            pattern=pattern,
-            burst_rate=burst_rate,
-            loss_tolerance=loss_tolerance,
-            frame_timeout_ms=frame_timeout_ms,
-        )
-        check_one_size(conditions)
-        intended = options.parse_rate("--rate", rate)
-        with bench(source, conditions) as ready:
-            planned = ready.trial(conditions, intended, NUMBER)
-            sized = ready.sized(conditions)
-            count = losses_of(ready.setup.dut)
-            result = losses_during(count, lambda: run_one(planned, sized.frame_sizes[0], ready.tester))
-            report = as_report(ready, sized, planned, result)
-        if out is not None:
-            _write(out, report)
-        typer.echo(json.dumps(report)) if as_json else console.trial(report, result)
-        raise typer.Exit(STATUS[result.verdict])
+        _trial(**given)
+
+
+trial.__signature__ = signature(  # type: ignore[attr-defined]
+    {"rate": (options.RateText, Parameter.empty), **{name: (kind, None) for name, kind in SOURCE.items()}},
+    SingleTrial,
+    RESULT,
+)
+
+
+def _trial(
+    *,
+    rate: str,
+    lab: str | None,
+    lab_option: list[str] | None,
+    config_file: Path | None,
+    queues: int | None,
+    hardware: str | None,
+    out: Path | None,
+    as_json: bool,
+    **chosen: Any,
+) -> None:
+    source = Source.of(lab, options.lab_options(lab_option), config_file, queues, options.hardware(hardware))
+    [conditions] = options.chosen(SingleTrial, chosen)
+    check_one_size(conditions)
+    intended = options.parse_rate("--rate", rate)
+    with bench(source, conditions) as ready:
+        planned = ready.trial(conditions, intended, NUMBER)
+        sized = ready.sized(conditions)
+        count = losses_of(ready.setup.dut)
+        result = losses_during(count, lambda: run_one(planned, sized.frame_sizes[0], ready.tester))
+        report = as_report(ready, sized, planned, result)
+    if out is not None:
+        _write(out, report)
+    typer.echo(json.dumps(report)) if as_json else console.trial(report, result)
+    raise typer.Exit(STATUS[result.verdict])
 
 
 def run_one(planned: Trial, frame_size: int, tester: Tester) -> TrialResult:

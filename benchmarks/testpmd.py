@@ -94,6 +94,6 @@ class Testpmd:
 
 
 def _claim_core() -> None:
-    """It gets its core as the engine does (``claim_cores`` in engine/trial/cores.cpp), else what is
+    """It gets its core as the engine does (``claim_cores`` in engine/platform/cores.cpp), else what is
     compared is luck."""
     Path("/proc/self/autogroup").write_text("-20")

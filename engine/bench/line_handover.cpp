@@ -11,7 +11,7 @@
 #include <memory>
 #include <thread>
 
-#include "trial/cores.hpp"
+#include "platform/cores.hpp"
 
 namespace dutperf {
 namespace {

@@ -4,9 +4,10 @@
 
 #include <cstdint>
 
+#include "platform/ticks.hpp"
+
 namespace dutperf {
 
-using Ticks = std::uint64_t;  // of the time stamp counter
 __extension__ using Wide = unsigned __int128;
 
 // Ticks from the start to the due time of frame k.

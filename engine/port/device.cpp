@@ -12,9 +12,10 @@
 #include <bit>
 #include <vector>
 
-#include "port/error.hpp"
+#include "platform/error.hpp"
 #include "port/kernel_interface.hpp"
 #include "port/pci_device.hpp"
+#include "port/rings.hpp"
 #include "port/socket_device.hpp"
 
 namespace dutperf {
@@ -101,31 +102,6 @@ std::uint16_t take_card(const PortOptions& options) {
 }
 
 }  // namespace
-
-std::uint32_t receive_buffer_size(std::uint16_t max_frame_size) { return std::bit_ceil(std::uint32_t{max_frame_size} + 128U); }
-
-namespace {
-
-unsigned usual_pool_frames(const PortOptions& options) { return options.buffers != 0 ? options.buffers : options.max_frame_size > 2048 ? 4095 : 8191; }
-
-}  // namespace
-
-std::uint16_t most_receive_descriptors(const PortOptions& options) {
-    const std::uint32_t wanted = std::min<std::uint32_t>(std::bit_ceil(options.receive_ring), 32768);
-    return static_cast<std::uint16_t>(std::min(wanted, usual_pool_frames(options) / 2 + 1));  // the rest is for frames in flight
-}
-
-unsigned receive_pool_frames(const PortOptions& options) {
-    constexpr unsigned kInFlight = 2047;  // caches of the pool, and bursts
-    const unsigned filled = options.reach == Reach::device ? 2U * most_receive_descriptors(options) + kInFlight : 0;
-    return std::max(usual_pool_frames(options), filled);
-}
-
-std::uint16_t queues_apart(const PortOptions& options) {
-    constexpr std::uint16_t kApart = 3;
-    if (options.spec.kind != PortSpec::Kind::ring || options.queues == 1) return 1;
-    return std::clamp<std::uint16_t>(RTE_PMD_RING_MAX_RX_RINGS / options.queues, 1, kApart);
-}
 
 Device::Device(const PortOptions& options) {
     const std::string& argument = options.spec.argument;

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "port/error.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 

@@ -18,7 +18,7 @@
 #include <cstring>
 #include <vector>
 
-#include "port/error.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 
@@ -78,12 +78,9 @@ void read_xdp(const rtattr* xdp, KernelInterface& into) {
 }
 
 void read_statistics(const rtnl_link_stats64& statistics, KernelInterface& into) {
-    into.rx_packets = statistics.rx_packets;
     into.rx_dropped = statistics.rx_dropped + statistics.rx_missed_errors;
-    into.rx_errors = statistics.rx_errors;
     into.tx_packets = statistics.tx_packets;
     into.tx_dropped = statistics.tx_dropped;
-    into.tx_errors = statistics.tx_errors;
 }
 
 void read_attribute(const rtattr* attribute, KernelInterface& into) {

@@ -19,8 +19,7 @@ struct KernelInterface {
     bool carrier = false;
     std::uint32_t xdp_program = 0;  // its number; 0: none is attached
     std::uint64_t carrier_changes = 0;
-    std::uint64_t rx_packets = 0, rx_dropped = 0, rx_errors = 0;
-    std::uint64_t tx_packets = 0, tx_dropped = 0, tx_errors = 0;
+    std::uint64_t rx_dropped = 0, tx_packets = 0, tx_dropped = 0;
 };
 
 // Asks the kernel by rtnetlink, so the answer is of this process' network namespace whatever is mounted on /sys. Nothing if there is no such interface.

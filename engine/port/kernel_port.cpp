@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "port/error.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "port/error.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 

@@ -6,39 +6,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <linux/if_ether.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 
-#include "frame/headers.hpp"
-#include "port/error.hpp"
+#include "platform/error.hpp"
+#include "port/mtu.hpp"
+#include "port/rings.hpp"
 
 namespace dutperf {
 
 namespace {
 
-constexpr std::uint16_t kOverheadOfMtu = 18;  // Ethernet header and FCS
-constexpr std::uint64_t kPreambleAndGap = 20;
-constexpr std::uint32_t kMostTransmitRing = 1024, kLeastTransmitRing = 128;
-constexpr std::uint64_t kMostWaitUs = 1000;            // in a card's transmit ring, at the fastest that the card can: what waits there is in the frames' delays
 constexpr unsigned kLongestXdpFrame = 2048 - 256 + 4;  // the driver's buffers, without the room that XDP keeps before a frame; the FCS is not in them
-
-// Mbit/s; 0 where the driver does not say.
-std::uint32_t fastest_link(std::uint32_t speeds) {
-    constexpr std::array kSpeeds{
-        std::pair{RTE_ETH_LINK_SPEED_10M, 10U},     std::pair{RTE_ETH_LINK_SPEED_100M, 100U},  std::pair{RTE_ETH_LINK_SPEED_1G, 1000U},
-        std::pair{RTE_ETH_LINK_SPEED_2_5G, 2500U},  std::pair{RTE_ETH_LINK_SPEED_5G, 5000U},   std::pair{RTE_ETH_LINK_SPEED_10G, 10000U},
-        std::pair{RTE_ETH_LINK_SPEED_20G, 20000U},  std::pair{RTE_ETH_LINK_SPEED_25G, 25000U}, std::pair{RTE_ETH_LINK_SPEED_40G, 40000U},
-        std::pair{RTE_ETH_LINK_SPEED_50G, 50000U},  std::pair{RTE_ETH_LINK_SPEED_56G, 56000U}, std::pair{RTE_ETH_LINK_SPEED_100G, 100000U},
-        std::pair{RTE_ETH_LINK_SPEED_200G, 200000U}};
-    std::uint32_t fastest = 0;
-    for (const auto& [bit, mbps] : kSpeeds) fastest = (speeds & bit) != 0 ? mbps : fastest;
-    return fastest;
-}
 
 void require_packet_privilege(const PortOptions& options) {
     const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -60,7 +42,7 @@ Port::Port(const PortOptions& options) : options_(options), queues_apart_(queues
         watch_.emplace();
     }
     device_.emplace(options_);
-    configure();
+    bring_up();
     failed_allocations_.emplace(id());
     if (!options_.spec.uses_kernel_interface()) link_watch_.emplace(id(), options_.spec.kind == PortSpec::Kind::pci ? options_.spec.argument : "");
 }
@@ -80,11 +62,7 @@ void Port::check_interface() const {
             unavailable(options_, name + " has an XDP program: take it off (ip link set dev " + name + " xdp off), or name the port af_packet:" + name);
         attach_xdp_directly();
     }
-    const unsigned needed = options_.max_frame_size - kOverheadOfMtu;
-    if (interface->mtu < needed) {
-        unavailable(options_, "the MTU of " + name + " is " + std::to_string(interface->mtu) + ", frames of " + std::to_string(options_.max_frame_size) +
-                                  " bytes need " + std::to_string(needed));
-    }
+    require_mtu(options_, *interface);
 }
 
 void Port::require_queues(const std::string& what, std::uint16_t receive, std::uint16_t transmit) const {
@@ -95,78 +73,52 @@ void Port::require_queues(const std::string& what, std::uint16_t receive, std::u
                 "queues");
 }
 
-void Port::configure() {
-    rte_eth_dev_info info{};
-    if (rte_eth_dev_info_get(id(), &info) != 0) unavailable(options_, "the driver tells nothing about the port");
-    require_queues("driver " + driver(), info.max_rx_queues, info.max_tx_queues);
-    rte_eth_conf conf{};
-    conf.rxmode.mtu = mtu_within(info);
-    const std::uint64_t hashes = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
-    spreads_by_hash_ = options_.queues > 1 && hashes != 0;
-    if (spreads_by_hash_) {
-        conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-        conf.rx_adv_conf.rss_conf.rss_hf = hashes;
-    }
-    if (options_.hardware.contains(Help::send_at)) send_time_field();
-    conf.txmode.offloads = transmit_offloads(options_.hardware, info.tx_offload_capa);
-    conf.rxmode.offloads = receive_offloads(options_.hardware, info.rx_offload_capa);
-    const auto queues = static_cast<std::uint16_t>(options_.queues * queues_apart_);
-    check(rte_eth_dev_configure(id(), queues, queues, &conf), "configuring the port");
+// In DPDK's order: what the device is capable of, its queues, its start, its link.
+void Port::bring_up() {
+    const rte_eth_dev_info info = capabilities();
+    configure(info);
+    require_mtu(options_, id(), info);
     const std::vector<int> sockets_before = xdp_sockets();
-    require_mtu();
-    set_up_queues(queues, info.speed_capa);
-    const int started = rte_eth_dev_start(id());
-    if (started < 0 && options_.spec.uses_socket()) unavailable(options_, why_unjoined(options_));
-    check(started, "starting the port");
-    require_help();
-    if (options_.spec.kind == PortSpec::Kind::af_packet) widen_packet_sockets(kernel_interface(options_.spec.argument)->index);
-    if (options_.spec.kind == PortSpec::Kind::af_xdp) xdp_.emplace(kernel_interface(options_.spec.argument)->index, sockets_before);
+    set_up_queues(info);
+    start();
+    require_offered_help();
+    adopt_kernel_sockets(sockets_before);
     read_own_mac();
     accept_all();
     if (!options_.spec.uses_kernel_interface()) set_flow_control(id(), options_.flow_control);  // for the negotiation of the link
 }
 
-void Port::check(int status, const char* step) const {
-    if (status < 0) unavailable(options_, std::string(step) + " failed: " + rte_strerror(-status));
+rte_eth_dev_info Port::capabilities() const {
+    rte_eth_dev_info info{};
+    if (rte_eth_dev_info_get(id(), &info) != 0) unavailable(options_, "the driver tells nothing about the port");
+    require_queues("driver " + driver(), info.max_rx_queues, info.max_tx_queues);
+    return info;
 }
 
-// Virtual drivers name limits that they do not enforce: they get the most that they admit. A card would cut or drop what is longer.
-std::uint32_t Port::mtu_within(const rte_eth_dev_info& info) const {
-    const std::uint32_t largest = std::min<std::uint32_t>(info.max_mtu, info.max_rx_pktlen - kOverheadOfMtu), needed = options_.max_frame_size - kOverheadOfMtu;
-    if (options_.spec.does_dma() && needed > largest) {
-        unavailable(options_, "the driver " + driver() + " takes frames of " + std::to_string(largest + kOverheadOfMtu) + " bytes at most, not of " +
-                                  std::to_string(options_.max_frame_size));
-    }
-    return std::clamp<std::uint32_t>(needed, std::min<std::uint32_t>(RTE_ETHER_MIN_MTU, largest), largest);
+void Port::configure(const rte_eth_dev_info& info) {
+    rte_eth_conf conf{};
+    conf.rxmode.mtu = mtu_within(options_, info);
+    spread_over_queues(info, conf);
+    if (options_.hardware.contains(Help::send_at)) send_time_field();
+    conf.txmode.offloads = transmit_offloads(options_.hardware, info.tx_offload_capa);
+    conf.rxmode.offloads = receive_offloads(options_.hardware, info.rx_offload_capa);
+    check(rte_eth_dev_configure(id(), device_queues(), device_queues(), &conf), "configuring the port");
 }
 
-// Some drivers take what rte_eth_dev_configure() is told, some what they are told by a call of its own, some neither.
-void Port::require_mtu() const {
-    if (!options_.spec.does_dma()) return;
-    const auto needed = static_cast<std::uint16_t>(options_.max_frame_size - kOverheadOfMtu);
-    const int status = rte_eth_dev_set_mtu(id(), needed);
-    std::uint16_t mtu = 0;
-    rte_eth_dev_get_mtu(id(), &mtu);
-    if (status < 0 && status != -ENOTSUP) check(status, "setting the MTU");
-    if (mtu >= needed) return;
-    unavailable(options_, "the driver " + driver() + " keeps an MTU of " + std::to_string(mtu) + ", frames of " + std::to_string(options_.max_frame_size) +
-                              " bytes need " + std::to_string(needed));
+void Port::spread_over_queues(const rte_eth_dev_info& info, rte_eth_conf& conf) {
+    const std::uint64_t hashes = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
+    spreads_by_hash_ = options_.queues > 1 && hashes != 0;
+    if (!spreads_by_hash_) return;
+    conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+    conf.rx_adv_conf.rss_conf.rss_hf = hashes;
 }
 
-void Port::set_up_queues(std::uint16_t queues, std::uint32_t speeds) {
-    std::uint16_t receive = most_receive_descriptors(options_), transmit = transmit_ring_size(speeds);
+void Port::set_up_queues(const rte_eth_dev_info& info) {
+    std::uint16_t receive = most_receive_descriptors(options_), transmit = transmit_ring_size(options_, info.speed_capa);
     check(rte_eth_dev_adjust_nb_rx_tx_desc(id(), &receive, &transmit), "sizing the port's rings");
-    receive_pool_ = make_pool({.name = "receive_" + options_.side,
-                               .count = receive_pool_frames(options_) * options_.queues,
-                               .frame_size = receive_frame_room(),
-                               .reach = options_.reach,
-                               .numa_node = numa_node()});
-    if (numa_node() >= 0 && receive_pool_->socket_id != numa_node()) {
-        warnings_.push_back("no memory is free on NUMA node " + std::to_string(numa_node()) + ", where the card of the " + side() +
-                            " port is: its frames lie on another node, which costs time for each; reserve huge pages there");
-    }
+    make_receive_pool();
     const auto node = static_cast<unsigned>(receive_pool_->socket_id);
-    for (std::uint16_t queue = 0; queue < queues; ++queue) {
+    for (std::uint16_t queue = 0; queue < device_queues(); ++queue) {
         check(rte_eth_rx_queue_setup(id(), queue, receive, node, nullptr, receive_pool_.get()), "setting up a receive queue");
         check(rte_eth_tx_queue_setup(id(), queue, transmit, node, nullptr), "setting up a transmit queue");
     }
@@ -175,11 +127,31 @@ void Port::set_up_queues(std::uint16_t queues, std::uint32_t speeds) {
     transmit_ring_ = kernel_ring ? std::bit_ceil(options_.receive_ring) : transmit;
 }
 
-// Many cards know powers of two only, and would spread a longer frame over two buffers. But vmxnet3 has 14 bits for a buffer's length.
-std::uint32_t Port::receive_frame_room() const {
-    constexpr std::uint32_t kLongestOfVmxnet3 = RTE_ALIGN_FLOOR(16383U, 64U);
-    const std::uint32_t room = receive_buffer_size(options_.max_frame_size);
-    return driver() == "net_vmxnet3" ? std::min(room, kLongestOfVmxnet3) : room;
+void Port::make_receive_pool() {
+    receive_pool_ = make_pool({.name = "receive_" + options_.side,
+                               .count = receive_pool_frames(options_) * options_.queues,
+                               .frame_size = receive_frame_room(options_, driver()),
+                               .reach = options_.reach,
+                               .numa_node = numa_node()});
+    if (numa_node() < 0 || receive_pool_->socket_id == numa_node()) return;
+    warnings_.push_back("no memory is free on NUMA node " + std::to_string(numa_node()) + ", where the card of the " + side() +
+                        " port is: its frames lie on another node, which costs time for each; reserve huge pages there");
+}
+
+void Port::start() {
+    const int started = rte_eth_dev_start(id());
+    if (started < 0 && options_.spec.uses_socket()) unavailable(options_, why_unjoined(options_));
+    check(started, "starting the port");
+}
+
+// The drivers of the kernel's sockets leave some things undone, and their counts to whoever asks.
+void Port::adopt_kernel_sockets(const std::vector<int>& sockets_before) {
+    if (options_.spec.kind == PortSpec::Kind::af_packet) widen_packet_sockets(kernel_interface(options_.spec.argument)->index);
+    if (options_.spec.kind == PortSpec::Kind::af_xdp) xdp_.emplace(kernel_interface(options_.spec.argument)->index, sockets_before);
+}
+
+void Port::check(int status, const char* step) const {
+    if (status < 0) unavailable(options_, std::string(step) + " failed: " + rte_strerror(-status));
 }
 
 void Port::read_own_mac() {
@@ -220,18 +192,8 @@ std::optional<FlowControl> Port::flow_control() const {
     return options_.spec.uses_kernel_interface() ? interface_flow_control(options_.spec.argument) : flow_control_of(id());
 }
 
-// Frames for each queue. Those that wait in a card's ring are not late by what the sender knows, so few may wait; with less than the least, drivers that
-// are told of sent frames by the dozen would wait for room.
-std::uint16_t Port::transmit_ring_size(std::uint32_t speeds) const {
-    const std::uint32_t mbps = fastest_link(speeds);
-    if (!is_card() || mbps == 0) return kMostTransmitRing;
-    const std::uint64_t bits = (options_.max_frame_size + kPreambleAndGap) * 8ULL;
-    const std::uint64_t waiting = mbps * kMostWaitUs / bits / options_.queues;
-    return static_cast<std::uint16_t>(std::clamp<std::uint64_t>(std::bit_floor(waiting), kLeastTransmitRing, kMostTransmitRing));
-}
-
 // Asked of a port that is running: there is no other way to find out whether its clock can be read.
-void Port::require_help() {
+void Port::require_offered_help() {
     offers_ = offered_by(id(), options_.hardware);
     for (const Help help : options_.hardware) {
         if (offers_.contains(help)) continue;

@@ -86,17 +86,21 @@ public:
 
 private:
     void check_interface() const;
-    void configure();
-    void set_up_queues(std::uint16_t queues, std::uint32_t speeds);
-    void accept_all();
-    void require_mtu() const;
-    [[nodiscard]] std::uint32_t mtu_within(const rte_eth_dev_info& info) const;
-    [[nodiscard]] std::uint32_t receive_frame_room() const;
+    void bring_up();
+    [[nodiscard]] rte_eth_dev_info capabilities() const;
+    void configure(const rte_eth_dev_info& info);
+    void spread_over_queues(const rte_eth_dev_info& info, rte_eth_conf& conf);
+    void set_up_queues(const rte_eth_dev_info& info);
+    void make_receive_pool();
+    void start();
+    void require_offered_help();
+    void adopt_kernel_sockets(const std::vector<int>& sockets_before);
     void read_own_mac();
-    void check(int status, const char* step) const;
+    void accept_all();
     void require_queues(const std::string& what, std::uint16_t receive, std::uint16_t transmit) const;
-    [[nodiscard]] std::uint16_t transmit_ring_size(std::uint32_t speeds) const;
-    void require_help();
+    void check(int status, const char* step) const;
+    // Of the driver, each way: more than the port's where some are left out.
+    [[nodiscard]] std::uint16_t device_queues() const { return static_cast<std::uint16_t>(options_.queues * queues_apart_); }
     void read_kernel_counters(PortCounters& into);
 
     PortOptions options_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "port/port_options.hpp"
 
-#include "port/error.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <regex>
 
-#include "port/error.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 

@@ -15,7 +15,7 @@
 #include <filesystem>
 #include <map>
 
-#include "port/device.hpp"
+#include "port/rings.hpp"
 
 namespace dutperf {
 

@@ -20,8 +20,6 @@ struct Gateway {
     std::optional<Ipv4> ipv4;
     std::optional<Ipv6> ipv6;
     std::optional<Mac> mac;
-
-    [[nodiscard]] bool is_direct_cable() const { return !ipv4 && !ipv6 && !mac; }
 };
 
 // One frame into a buffer of the pool; nullptr when the pool is empty.
@@ -37,7 +35,6 @@ public:
     // Asks for the gateways' MAC addresses, which teaches the DUT ours as well. True when all answered in time.
     bool resolve(std::chrono::milliseconds timeout);
     [[nodiscard]] bool has_mac4() const { return !gateway_.ipv4 || mac4_; }
-    [[nodiscard]] bool has_mac6() const { return !gateway_.ipv6 || mac6_; }
 
     // Where frames of that IP version go; `direct` where the gateway is the other port.
     [[nodiscard]] Mac dut_mac(bool ipv6, const Mac& direct) const;

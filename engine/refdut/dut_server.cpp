@@ -12,9 +12,9 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "platform/clock.hpp"
 #include "refdut/dut_requests.hpp"
 #include "server/events.hpp"
-#include "trial/clock.hpp"
 
 namespace dutperf {
 

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <exception>
 
+#include "platform/cores.hpp"
 #include "refdut/dut_server.hpp"
-#include "trial/cores.hpp"
 
 namespace {
 

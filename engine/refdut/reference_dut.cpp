@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <span>
 
+#include "platform/clock.hpp"
 #include "port/burst.hpp"
 #include "port/kernel_port.hpp"
-#include "trial/clock.hpp"
+#include "port/rings.hpp"
 
 namespace dutperf {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "measure/histogram.hpp"
-#include "port/eal.hpp"
+#include "platform/eal.hpp"
 #include "port/station.hpp"
 #include "refdut/forwarder.hpp"
 #include "refdut/pipeline.hpp"

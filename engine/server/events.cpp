@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/events.hpp"
 
-#include "trial/cores.hpp"
+#include "trial/role_cores.hpp"
 
 namespace dutperf {
 

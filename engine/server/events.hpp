@@ -7,7 +7,7 @@
 #include <string>
 
 #include "measure/histogram.hpp"
-#include "port/error.hpp"
+#include "platform/error.hpp"
 #include "server/session.hpp"
 #include "trial/run_trial.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "frame/address.hpp"
-#include "port/error.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 

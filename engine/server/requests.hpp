@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "port/eal.hpp"
+#include "platform/eal.hpp"
 #include "port/station.hpp"
 #include "server/reader.hpp"
 #include "trial/trial.hpp"

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "port/pci_device.hpp"
+#include "port/rings.hpp"
 
 namespace dutperf {
 

@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "port/eal.hpp"
+#include "platform/clock.hpp"
+#include "platform/cores.hpp"
+#include "platform/eal.hpp"
 #include "port/kernel_port.hpp"
 #include "port/station.hpp"
 #include "server/requests.hpp"
-#include "trial/clock.hpp"
-#include "trial/cores.hpp"
+#include "trial/role_cores.hpp"
 #include "trial/run_trial.hpp"
 
 namespace dutperf {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "port/error.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "frame/arrival.hpp"
-#include "port/eal.hpp"
+#include "platform/eal.hpp"
 #include "port/port.hpp"
 
 namespace dutperf {

@@ -6,9 +6,9 @@
 #include <tuple>
 
 #include "frame/tag.hpp"
-#include "port/error.hpp"
+#include "platform/clock.hpp"
+#include "platform/error.hpp"
 #include "trial/account.hpp"
-#include "trial/clock.hpp"
 #include "trial/departures.hpp"
 #include "trial/nic_stamps.hpp"
 

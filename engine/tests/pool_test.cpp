@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <rte_mbuf.h>
 
-#include "port/eal.hpp"
-#include "port/error.hpp"
+#include "platform/eal.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 namespace {

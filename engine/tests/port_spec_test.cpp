@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "port/error.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 namespace {

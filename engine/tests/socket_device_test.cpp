@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "port/error.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 namespace {

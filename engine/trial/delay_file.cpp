@@ -12,8 +12,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "port/error.hpp"
-#include "trial/cores.hpp"
+#include "platform/cores.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 

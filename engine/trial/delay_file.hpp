@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "trial/clock.hpp"
-#include "trial/cores.hpp"
+#include "platform/clock.hpp"
+#include "trial/role_cores.hpp"
 #include "trial/trial.hpp"
 
 namespace dutperf {

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <thread>
 
-#include "port/error.hpp"
-#include "trial/clock.hpp"
+#include "platform/clock.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 

@@ -10,10 +10,10 @@
 #include <array>
 
 #include "frame/alike.hpp"
+#include "platform/clock.hpp"
 #include "port/burst.hpp"
 #include "port/neighbour.hpp"
 #include "trial/account.hpp"
-#include "trial/clock.hpp"
 #include "trial/nic_stamps.hpp"
 
 namespace dutperf {

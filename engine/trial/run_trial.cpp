@@ -8,7 +8,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "port/error.hpp"
+#include "platform/cores.hpp"
+#include "platform/error.hpp"
 #include "trial/media.hpp"
 
 namespace dutperf {

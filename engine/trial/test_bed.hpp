@@ -10,8 +10,8 @@
 
 #include "port/hardware.hpp"
 #include "port/station.hpp"
-#include "trial/cores.hpp"
 #include "trial/nic_clock.hpp"
+#include "trial/role_cores.hpp"
 #include "trial/trial.hpp"
 
 namespace dutperf {

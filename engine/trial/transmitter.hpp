@@ -13,8 +13,8 @@
 #include "measure/histogram.hpp"
 #include "pace/full_queue.hpp"
 #include "pace/schedule.hpp"
+#include "platform/clock.hpp"
 #include "port/burst.hpp"
-#include "trial/clock.hpp"
 #include "trial/frame_source.hpp"
 
 namespace dutperf {

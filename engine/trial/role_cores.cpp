@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trial/cores.hpp"
-
-#include <sched.h>
-#include <sys/resource.h>
-#include <unistd.h>
+#include "trial/role_cores.hpp"
 
 #include <algorithm>
-#include <fstream>
+#include <iterator>
 #include <string>
 
-#include "port/error.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 
 namespace {
-
-constexpr int kHighestPriority = -20, kLowestPriority = 19;
 
 bool contains(const std::vector<unsigned>& cores, unsigned core) { return std::ranges::find(cores, core) != cores.end(); }
 
@@ -51,37 +45,9 @@ std::vector<unsigned> RoleCores::distinct() const {
     return cores;
 }
 
-std::vector<unsigned> allowed_cores() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    sched_getaffinity(0, sizeof set, &set);
-    std::vector<unsigned> cores;
-    for (unsigned core = 0; core < CPU_SETSIZE; ++core) {
-        if (CPU_ISSET(core, &set)) cores.push_back(core);
-    }
-    return cores;
-}
-
 OtherCores other_cores(const std::vector<unsigned>& allowed, const std::vector<unsigned>& hot, const std::vector<unsigned>& dut_cores) {
     return {.between_trials = without(dut_cores, allowed), .during_trials = without(hot, allowed)};
 }
-
-void run_on(pid_t thread, const std::vector<unsigned>& cores) {
-    if (cores.empty()) return;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (const unsigned core : cores) CPU_SET(core, &set);
-    sched_setaffinity(thread, sizeof set, &set);
-}
-
-void claim_cores() {
-    setsid();  // a session of its own, unless it has one or leads the terminal's
-    if (getsid(0) == getpid()) std::ofstream("/proc/self/autogroup") << kHighestPriority;
-}
-
-void claim_core_for_thread() { setpriority(PRIO_PROCESS, 0, kHighestPriority); }
-
-void yield_core_for_thread() { setpriority(PRIO_PROCESS, 0, kLowestPriority); }
 
 RoleCores place_roles(const std::vector<unsigned>& allowed, const CoreWishes& wishes) {
     if (wishes.cores) check_exist(*wishes.cores, allowed);

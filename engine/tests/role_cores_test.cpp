@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trial/cores.hpp"
+#include "trial/role_cores.hpp"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "port/error.hpp"
+#include "platform/cores.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 namespace {

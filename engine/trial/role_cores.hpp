@@ -3,9 +3,6 @@
 // otherwise one core runs several in turn, which loses less than threads that fight for a core.
 #pragma once
 
-#include <sys/types.h>
-
-#include <array>
 #include <optional>
 #include <vector>
 
@@ -18,9 +15,6 @@ struct RoleCores {
 
     [[nodiscard]] std::vector<unsigned> distinct() const;
 };
-
-// Cores that this process may run on.
-std::vector<unsigned> allowed_cores();
 
 struct CoreWishes {
     std::optional<std::vector<unsigned>> cores;  // the user's, in order of preference; nothing: chosen
@@ -41,18 +35,5 @@ struct OtherCores {
 // Between trials not on the DUT's cores, during trials not on `hot` ones, both as far as others are left. For a DUT may spin: who shared its core also between
 // trials would need seconds to prepare one.
 OtherCores other_cores(const std::vector<unsigned>& allowed, const std::vector<unsigned>& hot, const std::vector<unsigned>& dut_cores);
-
-// From now on the thread runs on one of `cores`, if there are any (gettid(2); 0: the calling one).
-void run_on(pid_t thread, const std::vector<unsigned>& cores);
-
-// Puts this process before everything else that wants its cores. Linux shares a core between *sessions* first (sched(7), autogroup): a thread's nice value
-// alone counts for nothing against a process of another terminal. Where this is refused the loops are merely away more often, which is measured.
-void claim_cores();
-
-// The same for the calling thread within this process.
-void claim_core_for_thread();
-
-// The opposite: all else goes before the calling thread.
-void yield_core_for_thread();
 
 }  // namespace dutperf

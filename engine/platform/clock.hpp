@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "pace/schedule.hpp"
+#include "platform/ticks.hpp"
 
 namespace dutperf {
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "port/eal.hpp"
+#include "platform/eal.hpp"
 
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_log.h>
 #include <rte_version.h>
-#include <sched.h>
 
 #include <array>
 #include <cstdio>
 #include <fstream>
 #include <optional>
 
-#include "port/error.hpp"
+#include "platform/cores.hpp"
+#include "platform/error.hpp"
 
 namespace dutperf {
 
@@ -41,24 +41,14 @@ Memory choose_memory(const EalOptions& options) {
     return {};
 }
 
-int first_allowed_core() {
-    cpu_set_t allowed;
-    CPU_ZERO(&allowed);
-    sched_getaffinity(0, sizeof allowed, &allowed);
-    for (int core = 0; core < CPU_SETSIZE; ++core) {
-        if (CPU_ISSET(core, &allowed)) return core;
-    }
-    return 0;
-}
-
-std::vector<std::string> arguments(const EalOptions& options, const Memory& memory) {
+std::vector<std::string> arguments(const EalOptions& options, const Memory& memory, const std::vector<unsigned>& allowed) {
     // Either way no file is left behind, so that any number of engines can run at once and a killed one needs no cleaning up.
     std::vector<std::string> all{"dutperf-engine",
                                  memory.huge_pages ? "--in-memory" : "--no-shconf",
                                  "--no-telemetry",
                                  "--log-level=*:error",
                                  "-l",
-                                 std::to_string(first_allowed_core()),
+                                 std::to_string(allowed.empty() ? 0 : allowed.front()),
                                  "-m",
                                  std::to_string(memory.huge_pages ? options.megabytes : options.small_page_megabytes)};
     if (!memory.huge_pages) all.emplace_back("--no-huge");
@@ -80,9 +70,8 @@ Memory start_eal(const EalOptions& options) {
     static std::optional<Memory> started;
     if (started) return *started;
     const Memory memory = choose_memory(options);
-    cpu_set_t allowed;
-    sched_getaffinity(0, sizeof allowed, &allowed);
-    std::vector<std::string> all = arguments(options, memory);
+    const std::vector<unsigned> allowed = allowed_cores();
+    std::vector<std::string> all = arguments(options, memory, allowed);
     std::vector<char*> argv;
     argv.reserve(all.size());
     for (std::string& one : all) argv.push_back(one.data());
@@ -97,7 +86,7 @@ Memory start_eal(const EalOptions& options) {
         }
         throw Error(rte_errno == ENOMEM ? "no_memory" : "internal", "DPDK did not start: " + reason);
     }
-    sched_setaffinity(0, sizeof allowed, &allowed);  // DPDK pins the calling thread to a core that the hot loops may want
+    run_on(0, allowed);  // DPDK pins the calling thread to a core that the hot loops may want
     started = memory;
     started->virtual_addresses = rte_eal_iova_mode() == RTE_IOVA_VA;
     return *started;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trial/clock.hpp"
+#include "platform/clock.hpp"
 
 #include <rte_pause.h>
 
@@ -10,7 +10,7 @@
 #include <limits>
 #include <thread>
 
-#include "trial/cores.hpp"
+#include "platform/cores.hpp"
 
 namespace dutperf {
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/cores.hpp"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace dutperf {
+
+namespace {
+
+constexpr int kHighestPriority = -20, kLowestPriority = 19;
+
+}  // namespace
+
+std::vector<unsigned> allowed_cores() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    std::vector<unsigned> cores;
+    for (unsigned core = 0; core < CPU_SETSIZE; ++core) {
+        if (CPU_ISSET(core, &set)) cores.push_back(core);
+    }
+    return cores;
+}
+
+void run_on(pid_t thread, const std::vector<unsigned>& cores) {
+    if (cores.empty()) return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const unsigned core : cores) CPU_SET(core, &set);
+    sched_setaffinity(thread, sizeof set, &set);
+}
+
+void claim_cores() {
+    setsid();  // a session of its own, unless it has one or leads the terminal's
+    if (getsid(0) == getpid()) std::ofstream("/proc/self/autogroup") << kHighestPriority;
+}
+
+void claim_core_for_thread() { setpriority(PRIO_PROCESS, 0, kHighestPriority); }
+
+void yield_core_for_thread() { setpriority(PRIO_PROCESS, 0, kLowestPriority); }
+
+}  // namespace dutperf

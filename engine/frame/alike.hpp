@@ -12,23 +12,19 @@
 #include <span>
 #include <utility>
 
-#include "frame/headers.hpp"
 #include "frame/lanes.hpp"
-#include "frame/tag.hpp"
+#include "frame/layout.hpp"
 
 namespace dutperf {
 
-// What find_tag() and is_intact() look at, as 64-bit words that end where the tag ends, and masks of the bytes that are to be the same as before (S) or
-// that the checksums cover.
-template <bool Ipv6>
+// What find_tag() and is_intact() look at of a layout, as 64-bit words that end where the tag ends, and masks of the bytes that are to be the same as before
+// or that the checksums cover.
+template <Layout L>
 struct AlikeWords {
-    static constexpr std::size_t kIp = ethernet::kSize, kUdp = kIp + (Ipv6 ? ipv6::kSize : ipv4::kSize), kTag = kUdp + udp::kSize, kEnd = kTag + kTagSize;
-    static constexpr std::size_t kCount = (kEnd - ethernet::kType + 7) / 8, kBegin = kEnd - 8 * kCount;
+    static constexpr std::size_t kIp = L.ip_at(), kUdp = L.transport_at(), kTag = L.tag_at(), kEnd = L.tag_end();
+    static constexpr std::size_t kCount = (kEnd - L.types().from + 7) / 8, kBegin = kEnd - 8 * kCount;
 
     using Words = std::array<std::uint64_t, kCount>;
-    struct Range {
-        std::size_t from, to;
-    };
 
     static constexpr Words mask(std::initializer_list<Range> ranges) {
         Words words{};
@@ -37,27 +33,18 @@ struct AlikeWords {
         }
         return words;
     }
+    static constexpr Range field(std::size_t at, std::size_t size) { return {at, at + size}; }
 
-    static constexpr Range kType{ethernet::kType, ethernet::kSize}, kUdpLength{kUdp + udp::kLength, kUdp + udp::kChecksum},
-        kIdentity{kTag + tag::kSignatureAt, kTag + tag::kHighAt};
-    static constexpr Words kSame = Ipv6 ? mask({kType,
-                                                {kIp, kIp + 1},
-                                                {kIp + ipv6::kPayloadLength, kIp + ipv6::kPayloadLength + 2},
-                                                {kIp + ipv6::kNextHeader, kIp + ipv6::kNextHeader + 1},
-                                                kUdpLength,
-                                                kIdentity})
-                                        : mask({kType,
-                                                {kIp, kIp + 1},
-                                                {kIp + ipv4::kLength, kIp + ipv4::kLength + 2},
-                                                {kIp + ipv4::kFragment, kIp + ipv4::kFragment + 2},
-                                                {kIp + ipv4::kProtocol, kIp + ipv4::kProtocol + 1},
-                                                kUdpLength,
-                                                kIdentity});
-    static constexpr Words kIpSum = Ipv6 ? Words{} : mask({{kIp, kUdp}});
-    static constexpr Words kUdpSum = mask({{kIp + (Ipv6 ? ipv6::kSource : ipv4::kSource), kEnd}});
+    static constexpr Range kVersion = field(kIp, 1), kUdpLength = field(kUdp + udp::kLength, 2), kIdentity{kTag + tag::kSignatureAt, kTag + tag::kHighAt};
+    static constexpr Words kSame =
+        L.ipv6 ? mask({L.types(), kVersion, field(kIp + ipv6::kPayloadLength, 2), field(kIp + ipv6::kNextHeader, 1), L.extensions(), kUdpLength, kIdentity})
+               : mask({L.types(), kVersion, field(kIp + ipv4::kLength, 2), field(kIp + ipv4::kFragment, 2), field(L.protocol_at(), 1), kUdpLength, kIdentity});
+    static constexpr Words kIpSum = mask({L.ip_covered()});
+    static constexpr Words kUdpSum = mask({L.addresses(), {kUdp, kEnd}});
+    static_assert(kSame[0] != 0);  // Alike::read() marks what is unlike there
 };
 
-template <bool Ipv6>
+template <Layout L>
 class Alike {
 public:
     static constexpr std::size_t kMost = 64;  // frames of a burst
@@ -102,7 +89,7 @@ public:
     [[nodiscard]] Tag tag(std::size_t i) const { return {.trial = identity_.trial, .stream = identity_.stream, .sequence = sequence_[i], .stamp = stamp_[i]}; }
 
 private:
-    using W = AlikeWords<Ipv6>;
+    using W = AlikeWords<L>;
     using Column = std::array<std::uint64_t, kMost>;
     static constexpr std::uint64_t kUnlike = std::uint64_t{1} << 63U;
 
@@ -119,7 +106,7 @@ private:
         [&]<std::size_t... w>(std::index_sequence<w...>) { (look_at<w>(i, unlike, ip, udp), ...); }
         (std::make_index_sequence<W::kCount>{});
         unlike |= checksum_folded(udp) ^ 0xFFFFU;
-        if constexpr (!Ipv6) unlike |= checksum_folded(ip) ^ 0xFFFFU;
+        if constexpr (!L.ipv6) unlike |= checksum_folded(ip) ^ 0xFFFFU;
         const Lanes before = load_lanes(&words_[W::kCount - 2][i]), last = load_lanes(&words_[W::kCount - 1][i]);
         const Lanes high = swap64(before >> 48U | last << 16U), low = swap16(last >> 48U);
         store_lanes(&sequence_[i], tag_sequence(high) | ((unlike | -unlike) & kUnlike));

@@ -58,10 +58,10 @@ OtherKind ipv6_kind(const std::uint8_t* ip, std::size_t length) {
 }  // namespace
 
 OtherKind kind_of(const std::uint8_t* frame, std::size_t length) {
-    if (length < ethernet::kSize) return OtherKind::not_ip;
-    const std::uint8_t* payload = frame + ethernet::kSize;
-    const std::size_t rest = length - ethernet::kSize;
-    switch (load_be16(frame + ethernet::kType)) {
+    if (length < kEthernetPayloadAt) return OtherKind::not_ip;
+    const std::uint8_t* payload = frame + kEthernetPayloadAt;
+    const std::size_t rest = length - kEthernetPayloadAt;
+    switch (type_of(frame)) {
         case ethernet::kTypeIpv4: return ipv4_kind(payload, rest);
         case ethernet::kTypeIpv6: return ipv6_kind(payload, rest);
         case ethernet::kTypeArp: return rest >= 8 && load_be16(payload + 6) == 2 ? OtherKind::arp_reply : OtherKind::arp_request;

@@ -6,49 +6,54 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "frame/headers.hpp"
-#include "frame/tag.hpp"
+#include "frame/layout.hpp"
 
 namespace dutperf {
 
-// The payload of a frame with our signature (UDP over IPv4 without options, or over IPv6 without extension headers), else nullptr.
-inline const std::uint8_t* find_tag(const std::uint8_t* frame, std::size_t length) {
-    constexpr std::size_t kUdp4 = ethernet::kSize + ipv4::kSize, kUdp6 = ethernet::kSize + ipv6::kSize;
-    constexpr std::size_t kBehindUdp = udp::kSize + kTagSize;
-    if (length < kUdp4 + kBehindUdp) return nullptr;
-    const std::uint8_t* ip = frame + ethernet::kSize;
-    const std::uint8_t* payload = nullptr;
-    const std::uint16_t type = load<std::uint16_t>(frame + ethernet::kType);
-    if (type == __builtin_bswap16(ethernet::kTypeIpv4)) {
+// The type of what Ethernet carries. Of a frame that has one.
+inline std::uint16_t type_of(const std::uint8_t* frame) { return load_be16(frame + ethernet::kType); }
+
+// find_tag() for frames of one layout, as their types say.
+template <Layout L>
+inline const std::uint8_t* find_tag_at(const std::uint8_t* frame, std::size_t length) {
+    if (length < L.tag_end() || frame[L.protocol_at()] != kProtocolUdp) return nullptr;
+    if constexpr (!L.ipv6) {
+        const std::uint8_t* ip = frame + L.ip_at();
         const bool fragment = (load_be16(ip + ipv4::kFragment) & ipv4::kFragmentMask) != 0;
-        if (ip[0] != 0x45 || ip[ipv4::kProtocol] != kProtocolUdp || fragment) return nullptr;
-        payload = frame + kUdp4 + udp::kSize;
-    } else if (type == __builtin_bswap16(ethernet::kTypeIpv6)) {
-        if (length < kUdp6 + kBehindUdp || ip[ipv6::kNextHeader] != kProtocolUdp) return nullptr;
-        payload = frame + kUdp6 + udp::kSize;
-    } else {
-        return nullptr;
+        if (ip[0] != ipv4::kFirstByte || fragment) return nullptr;
     }
-    return has_signature(payload) ? payload : nullptr;
+    return has_signature(frame + L.tag_at()) ? frame + L.tag_at() : nullptr;
+}
+
+// The tag of a frame with our signature (UDP over IPv4 without options, or over IPv6 without extension headers), else nullptr.
+inline const std::uint8_t* find_tag(const std::uint8_t* frame, std::size_t length) {
+    if (length < kEthernetPayloadAt) return nullptr;
+    switch (type_of(frame)) {
+        case kIpv4Layout.type(): return find_tag_at<kIpv4Layout>(frame, length);
+        case kIpv6Layout.type(): return find_tag_at<kIpv6Layout>(frame, length);
+        default: return nullptr;
+    }
+}
+
+// is_intact() for frames of one layout, which find_tag_at() accepted.
+template <Layout L>
+inline bool is_intact_at(const std::uint8_t* frame, std::size_t length) {
+    const std::uint8_t *ip = frame + L.ip_at(), *udp = frame + L.transport_at();
+    const std::uint16_t udp_length = load_be16(udp + udp::kLength);
+    if (udp_length < udp::kSize + kTagSize || L.transport_at() + udp_length > length) return false;
+    if constexpr (L.ipv6) {
+        if ((ip[0] >> 4U) != 6 || load_be16(ip + ipv6::kPayloadLength) != L.ip_length(udp_length)) return false;
+    } else {
+        if (load_be16(ip + ipv4::kLength) != L.ip_length(udp_length)) return false;
+        if (checksum_fold(ip_sum(L, frame)) != 0xFFFF) return false;
+        if (load<std::uint16_t>(udp + udp::kChecksum) == 0) return true;  // RFC 768: IPv4 may do without
+    }
+    return checksum_fold(udp_sum(L, frame, udp_length)) == 0xFFFF;
 }
 
 // Whether lengths and checksums of a frame that find_tag() accepted are right. A translator that miscounts a checksum fails here.
-inline bool is_intact(const std::uint8_t* frame, std::size_t length, const std::uint8_t* payload) {
-    const std::uint8_t* ip = frame + ethernet::kSize;
-    const std::uint8_t* udp = payload - udp::kSize;
-    const std::uint16_t udp_length = load_be16(udp + udp::kLength);
-    if (udp_length < udp::kSize + kTagSize || udp + udp_length > frame + length) return false;
-    const bool ipv4_header = ip[0] == 0x45;
-    if (ipv4_header) {
-        if (load_be16(ip + ipv4::kLength) != udp_length + ipv4::kSize) return false;
-        if (checksum_fold(checksum_add(ip, ipv4::kSize)) != 0xFFFF) return false;
-        if (load<std::uint16_t>(udp + udp::kChecksum) == 0) return true;  // RFC 768: IPv4 may do without
-    } else {
-        if ((ip[0] >> 4U) != 6 || load_be16(ip + ipv6::kPayloadLength) != udp_length) return false;
-    }
-    const std::size_t addresses_at = ipv4_header ? ipv4::kSource : ipv6::kSource, addresses_size = ipv4_header ? 8 : 32;
-    const std::uint64_t sum = pseudo_header_sum(ip + addresses_at, addresses_size, udp_length, kProtocolUdp) + checksum_add(udp, udp_length);
-    return checksum_fold(sum) == 0xFFFF;
+inline bool is_intact(const std::uint8_t* frame, std::size_t length) {
+    return type_of(frame) == kIpv6Layout.type() ? is_intact_at<kIpv6Layout>(frame, length) : is_intact_at<kIpv4Layout>(frame, length);
 }
 
 // Everything that is no intact test frame of the running trial.

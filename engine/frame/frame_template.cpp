@@ -7,45 +7,41 @@ namespace dutperf {
 
 namespace {
 
-constexpr std::size_t kIpAt = ethernet::kSize;
-
 // RFC 8219 and siitperf vary bits 16-23 of an IPv4 and bits 56-63 of an IPv6 destination: the third and the eighth byte.
 constexpr std::uint8_t kNetworkOffset4 = 2, kNetworkOffset6 = 6;
-
-std::size_t header_size(bool ipv6) { return ethernet::kSize + (ipv6 ? ipv6::kSize : ipv4::kSize); }
 
 }  // namespace
 
 FrameTemplate::FrameTemplate(const FrameSpec& spec, const Mac& source, const Mac& destination, const FrameIdentity& identity, const AddressVariations& vary)
-    : bytes_(spec.size - kFcsSize), ipv6_(spec.is_ipv6()), udp_at_(static_cast<std::uint16_t>(header_size(ipv6_))) {
+    : bytes_(spec.size - kFcsSize), layout_(spec.layout()) {
     write_ethernet(source, destination);
     write_ip(spec.addresses);
     write_udp(identity);
     write_payload(identity);
-    source_ = slot(vary.source, kIpAt + (ipv6_ ? ipv6::kSource : ipv4::kSource), vary.source_offset);
-    destination_ = slot(vary.destination, kIpAt + (ipv6_ ? ipv6::kDestination : ipv4::kDestination), vary.destination_offset);
+    source_ = slot(vary.source, layout_.source_at(), vary.source_offset);
+    destination_ = slot(vary.destination, layout_.destination_at(), vary.destination_offset);
     sum_up();
 }
 
 void FrameTemplate::write_ethernet(const Mac& source, const Mac& destination) {
     std::ranges::copy(destination, bytes_.begin() + ethernet::kDestination);
     std::ranges::copy(source, bytes_.begin() + ethernet::kSource);
-    store_be16(&bytes_[ethernet::kType], ipv6_ ? ethernet::kTypeIpv6 : ethernet::kTypeIpv4);
+    store_be16(&bytes_[layout_.type_at()], layout_.type());
 }
 
 void FrameTemplate::write_ip(const IpPair& addresses) {
-    std::uint8_t* ip = &bytes_[kIpAt];
-    if (ipv6_) {
-        ip[0] = 0x60;
-        store_be16(ip + ipv6::kPayloadLength, static_cast<std::uint16_t>(bytes_.size() - udp_at_));
+    std::uint8_t* ip = &bytes_[layout_.ip_at()];
+    if (layout_.ipv6) {
+        ip[0] = ipv6::kFirstByte;
+        store_be16(ip + ipv6::kPayloadLength, static_cast<std::uint16_t>(layout_.ip_length(udp_length())));
         ip[ipv6::kNextHeader] = kProtocolUdp;
         ip[ipv6::kHopLimit] = kTestTtl;
         std::ranges::copy(std::get<Ipv6>(addresses.source), ip + ipv6::kSource);
         std::ranges::copy(std::get<Ipv6>(addresses.destination), ip + ipv6::kDestination);
         return;
     }
-    ip[0] = 0x45;
-    store_be16(ip + ipv4::kLength, static_cast<std::uint16_t>(bytes_.size() - kIpAt));
+    ip[0] = ipv4::kFirstByte;
+    store_be16(ip + ipv4::kLength, static_cast<std::uint16_t>(layout_.ip_length(udp_length())));
     // "Don't fragment" keeps a translator from adding a fragment header (RFC 7915 4): the IPv6 frame is then exactly 20 bytes longer.
     store_be16(ip + ipv4::kFragment, ipv4::kDontFragment);
     ip[ipv4::kTtl] = kTestTtl;
@@ -55,16 +51,15 @@ void FrameTemplate::write_ip(const IpPair& addresses) {
 }
 
 void FrameTemplate::write_udp(const FrameIdentity& identity) {
-    std::uint8_t* udp = &bytes_[udp_at_];
+    std::uint8_t* udp = &bytes_[layout_.transport_at()];
     store_be16(udp + udp::kSourcePort, identity.source_port);
     store_be16(udp + udp::kDestinationPort, identity.destination_port);
-    store_be16(udp + udp::kLength, static_cast<std::uint16_t>(bytes_.size() - udp_at_));
+    store_be16(udp + udp::kLength, udp_length());
 }
 
 void FrameTemplate::write_payload(const FrameIdentity& identity) {
-    const std::size_t payload_at = udp_at_ + udp::kSize;
-    for (std::size_t i = payload_at; i < bytes_.size(); ++i) bytes_[i] = static_cast<std::uint8_t>(i - payload_at);  // RFC 2544 C.2.6.4
-    std::uint8_t* at = &bytes_[payload_at];
+    for (std::size_t i = layout_.tag_at(); i < bytes_.size(); ++i) bytes_[i] = static_cast<std::uint8_t>(i - layout_.tag_at());  // RFC 2544 C.2.6.4
+    std::uint8_t* at = &bytes_[layout_.tag_at()];
     store_be32(at + tag::kSignatureAt, kSignature);
     store_be16(at + tag::kTrialAt, identity.trial);
     at[tag::kStreamAt] = identity.stream;
@@ -73,7 +68,7 @@ void FrameTemplate::write_payload(const FrameIdentity& identity) {
 }
 
 AddressSlot FrameTemplate::slot(AddressVariation vary, std::size_t address_at, std::uint8_t offset) const {
-    if (vary == AddressVariation::network) offset = ipv6_ ? kNetworkOffset6 : kNetworkOffset4;
+    if (vary == AddressVariation::network) offset = layout_.ipv6 ? kNetworkOffset6 : kNetworkOffset4;
     const auto at = static_cast<std::uint16_t>(address_at + offset);
     const std::uint16_t now = load_be16(&bytes_[at]);
     switch (vary) {
@@ -81,7 +76,7 @@ AddressSlot FrameTemplate::slot(AddressVariation vary, std::size_t address_at, s
         case AddressVariation::word: return {.at = at, .fixed = 0, .mask = 0xFFFF, .shift = 0};
         case AddressVariation::network:
             // the third byte of four is the upper half of its word, the eighth of sixteen the lower half
-            if (ipv6_) return {.at = at, .fixed = static_cast<std::uint16_t>(now & 0xFF00U), .mask = 0xFF, .shift = 0};
+            if (layout_.ipv6) return {.at = at, .fixed = static_cast<std::uint16_t>(now & 0xFF00U), .mask = 0xFF, .shift = 0};
             return {.at = at, .fixed = static_cast<std::uint16_t>(now & 0x00FFU), .mask = 0xFF, .shift = 8};
     }
     return {};
@@ -93,21 +88,18 @@ void FrameTemplate::sum_up() {
         slots_sum_ += checksum_word(load<std::uint16_t>(&still[slot.at]), slot.at_odd_offset());
         store<std::uint16_t>(&still[slot.at], 0);
     }
-    store<std::uint32_t>(&still[udp_at_], 0);
-    const std::uint8_t* ip = &still[kIpAt];
-    const auto udp_length = static_cast<std::uint16_t>(still.size() - udp_at_);
-    const std::size_t addresses_at = ipv6_ ? ipv6::kSource : ipv4::kSource, addresses_size = ipv6_ ? 2 * sizeof(Ipv6) : 2 * sizeof(Ipv4);
-    pseudo_sum_ = checksum_fold(pseudo_header_sum(ip + addresses_at, addresses_size, udp_length, kProtocolUdp));
-    udp_sum_ = checksum_fold(pseudo_sum_ + checksum_add(&still[udp_at_], udp_length));
-    if (ipv6_) return;
-    ip_sum_ = checksum_fold(checksum_add(ip, ipv4::kSize));
+    store<std::uint32_t>(&still[layout_.transport_at()], 0);  // the ports
+    pseudo_sum_ = checksum_fold(dutperf::udp_pseudo_sum(layout_, still.data(), udp_length()));
+    udp_sum_ = checksum_fold(dutperf::udp_sum(layout_, still.data(), udp_length()));
+    if (layout_.ipv6) return;
+    ip_sum_ = checksum_fold(dutperf::ip_sum(layout_, still.data()));
     // where addresses do not vary the header's checksum never changes: it stands in the template
-    store(&bytes_[kIpAt + ipv4::kChecksum], checksum_finish(checksum_add(&bytes_[kIpAt], ipv4::kSize)));
+    store(&bytes_[layout_.ip_at() + ipv4::kChecksum], checksum_finish(dutperf::ip_sum(layout_, bytes_.data())));
 }
 
 void FrameTemplate::leave_checksums_to_hardware() {
     by_hardware_ = true;
-    if (!ipv6_) store<std::uint16_t>(&bytes_[kIpAt + ipv4::kChecksum], 0);
+    if (!layout_.ipv6) store<std::uint16_t>(&bytes_[layout_.ip_at() + ipv4::kChecksum], 0);
 }
 
 }  // namespace dutperf

@@ -10,12 +10,10 @@
 
 #include "frame/address.hpp"
 #include "frame/checksum.hpp"
-#include "frame/headers.hpp"
-#include "frame/tag.hpp"
+#include "frame/layout.hpp"
 
 namespace dutperf {
 
-inline constexpr std::uint16_t kMinFrameSize = 64, kMinFrameSizeIpv6 = 84, kMaxFrameSize = 9216;
 inline constexpr std::uint8_t kTestTtl = 10;  // RFC 2544 C.2.6.4
 
 struct IpPair {
@@ -27,6 +25,7 @@ struct FrameSpec {
     IpPair addresses;
 
     [[nodiscard]] bool is_ipv6() const { return std::holds_alternative<Ipv6>(addresses.source); }
+    [[nodiscard]] const Layout& layout() const { return is_ipv6() ? kIpv6Layout : kIpv4Layout; }
 };
 
 // 16 bits of an address that vary: `fixed | (value & mask) << shift` stands there, so that a single varying byte is a case of it.
@@ -66,8 +65,7 @@ public:
 
     [[nodiscard]] const std::uint8_t* data() const { return bytes_.data(); }
     [[nodiscard]] std::uint16_t length() const { return static_cast<std::uint16_t>(bytes_.size()); }  // without FCS
-    [[nodiscard]] std::uint16_t udp_at() const { return udp_at_; }
-    [[nodiscard]] bool is_ipv6() const { return ipv6_; }
+    [[nodiscard]] const Layout& layout() const { return layout_; }
     [[nodiscard]] const AddressSlot& source_slot() const { return source_; }
     [[nodiscard]] const AddressSlot& destination_slot() const { return destination_; }
 
@@ -79,19 +77,20 @@ public:
     // What both address slots add to the UDP checksum as they stand in the template.
     [[nodiscard]] std::uint32_t slots_sum() const { return slots_sum_; }
     // The ports of the template as the 32 bits that stand in the UDP header.
-    [[nodiscard]] std::uint32_t ports() const { return load<std::uint32_t>(bytes_.data() + udp_at_); }
+    [[nodiscard]] std::uint32_t ports() const { return load<std::uint32_t>(bytes_.data() + layout_.transport_at()); }
 
 private:
     void write_ethernet(const Mac& source, const Mac& destination);
     void write_ip(const IpPair& addresses);
     void write_udp(const FrameIdentity& identity);
     void write_payload(const FrameIdentity& identity);
+    [[nodiscard]] std::uint16_t udp_length() const { return static_cast<std::uint16_t>(bytes_.size() - layout_.transport_at()); }
     void sum_up();
     [[nodiscard]] AddressSlot slot(AddressVariation vary, std::size_t address_at, std::uint8_t offset) const;
 
     std::vector<std::uint8_t> bytes_;
-    bool ipv6_, by_hardware_ = false;
-    std::uint16_t udp_at_;
+    Layout layout_;
+    bool by_hardware_ = false;
     AddressSlot source_, destination_;
     std::uint32_t udp_sum_ = 0, ip_sum_ = 0, slots_sum_ = 0, pseudo_sum_ = 0;
 };

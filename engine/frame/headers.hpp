@@ -10,14 +10,13 @@
 
 namespace dutperf {
 
-inline constexpr std::size_t kFcsSize = 4;  // counted in frame sizes, added and removed by the port
-
 namespace ethernet {
 inline constexpr std::size_t kSize = 14, kDestination = 0, kSource = 6, kType = 12;
 inline constexpr std::uint16_t kTypeIpv4 = 0x0800, kTypeIpv6 = 0x86DD, kTypeArp = 0x0806;
 }  // namespace ethernet
 
 namespace ipv4 {
+inline constexpr std::uint8_t kFirstByte = 0x45;  // version, and a header without options
 inline constexpr std::size_t kSize = 20, kTos = 1, kLength = 2, kIdentification = 4, kFragment = 6, kTtl = 8, kProtocol = 9, kChecksum = 10, kSource = 12,
                              kDestination = 16;
 inline constexpr std::uint16_t kDontFragment = 0x4000, kFragmentMask = 0x3FFF;  // mask: "more fragments" and the offset
@@ -25,7 +24,8 @@ inline constexpr std::uint16_t kDontFragment = 0x4000, kFragmentMask = 0x3FFF;  
 
 namespace ipv6 {
 inline constexpr std::size_t kSize = 40, kPayloadLength = 4, kNextHeader = 6, kHopLimit = 7, kSource = 8, kDestination = 24;
-}
+inline constexpr std::uint8_t kFirstByte = 0x60;  // version, and the upper half of the traffic class
+}  // namespace ipv6
 
 namespace udp {
 inline constexpr std::size_t kSize = 8, kSourcePort = 0, kDestinationPort = 2, kLength = 4, kChecksum = 6;

@@ -7,13 +7,13 @@
 #include <cerrno>
 #include <string>
 
+#include "frame/layout.hpp"
+
 namespace dutperf {
 
 namespace {
 
-constexpr std::uint16_t kOverheadOfMtu = 18;  // Ethernet header and FCS
-
-std::uint16_t needed_mtu(const PortOptions& options) { return static_cast<std::uint16_t>(options.max_frame_size - kOverheadOfMtu); }
+std::uint16_t needed_mtu(const PortOptions& options) { return static_cast<std::uint16_t>(kIpv4Layout.mtu_of(options.max_frame_size)); }
 
 std::string driver_of(const rte_eth_dev_info& info) { return info.driver_name != nullptr ? info.driver_name : "unknown"; }
 
@@ -24,10 +24,11 @@ std::string driver_of(const rte_eth_dev_info& info) { return info.driver_name !=
 }  // namespace
 
 std::uint32_t mtu_within(const PortOptions& options, const rte_eth_dev_info& info) {
-    const std::uint32_t largest = std::min<std::uint32_t>(info.max_mtu, info.max_rx_pktlen - kOverheadOfMtu), needed = needed_mtu(options);
+    const std::uint32_t largest = std::min<std::uint32_t>(info.max_mtu, static_cast<std::uint32_t>(kIpv4Layout.mtu_of(info.max_rx_pktlen))),
+                        needed = needed_mtu(options);
     if (options.spec.does_dma() && needed > largest) {
-        unavailable(options, "the driver " + driver_of(info) + " takes frames of " + std::to_string(largest + kOverheadOfMtu) + " bytes at most, not of " +
-                                 std::to_string(options.max_frame_size));
+        unavailable(options, "the driver " + driver_of(info) + " takes frames of " + std::to_string(kIpv4Layout.frame_size_of(largest)) +
+                                 " bytes at most, not of " + std::to_string(options.max_frame_size));
     }
     return std::clamp<std::uint32_t>(needed, std::min<std::uint32_t>(RTE_ETHER_MIN_MTU, largest), largest);
 }

@@ -4,21 +4,19 @@
 #include <algorithm>
 #include <cstring>
 
-#include "frame/headers.hpp"
+#include "frame/layout.hpp"
 
 namespace dutperf {
 
 namespace {
 
-constexpr std::size_t kMinLength = 60;  // smallest Ethernet frame without FCS
-
 namespace arp {
-constexpr std::size_t kAt = ethernet::kSize, kOperation = 6, kSenderMac = 8, kSenderIp = 14, kTargetMac = 18, kTargetIp = 24, kSize = 28;
+constexpr std::size_t kAt = kEthernetPayloadAt, kOperation = 6, kSenderMac = 8, kSenderIp = 14, kTargetMac = 18, kTargetIp = 24, kSize = 28;
 constexpr std::uint16_t kRequest = 1, kReply = 2;
 }  // namespace arp
 
 namespace ndp {
-constexpr std::size_t kIpAt = ethernet::kSize, kAt = ethernet::kSize + ipv6::kSize;
+constexpr std::size_t kIpAt = kIpv6Layout.ip_at(), kAt = kIpv6Layout.transport_at();
 constexpr std::size_t kFlags = 4, kTarget = 8, kOptions = 24, kSize = 32;  // with one link-layer address option
 constexpr std::uint8_t kSolicitation = 135, kAdvertisement = 136, kSourceOption = 1, kTargetOption = 2;
 constexpr std::uint8_t kHopLimit = 255;                              // RFC 4861 7.1: anything else was forwarded and is refused
@@ -31,7 +29,7 @@ void write(const Address& address, std::uint8_t* at) {
 }
 
 FrameBytes ethernet_frame(const Mac& destination, const Mac& source, std::uint16_t type, std::size_t size) {
-    FrameBytes frame(std::max(size, kMinLength));
+    FrameBytes frame(std::max(size, kMinEthernetLength));
     write(destination, &frame[ethernet::kDestination]);
     write(source, &frame[ethernet::kSource]);
     store_be16(&frame[ethernet::kType], type);
@@ -71,7 +69,7 @@ struct NdpMessage {
 FrameBytes ndp_frame(const Host& host, const Mac& destination_mac, const Ipv6& destination, const NdpMessage& message) {
     FrameBytes frame = ethernet_frame(destination_mac, host.mac, ethernet::kTypeIpv6, ndp::kAt + ndp::kSize);
     std::uint8_t* ip = &frame[ndp::kIpAt];
-    ip[0] = 0x60;
+    ip[0] = ipv6::kFirstByte;
     store_be16(ip + ipv6::kPayloadLength, ndp::kSize);
     ip[ipv6::kNextHeader] = kProtocolIcmpv6;
     ip[ipv6::kHopLimit] = ndp::kHopLimit;

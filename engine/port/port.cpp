@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "frame/layout.hpp"
 #include "platform/error.hpp"
 #include "port/mtu.hpp"
 #include "port/rings.hpp"
@@ -20,7 +21,7 @@ namespace dutperf {
 
 namespace {
 
-constexpr unsigned kLongestXdpFrame = 2048 - 256 + 4;  // the driver's buffers, without the room that XDP keeps before a frame; the FCS is not in them
+constexpr unsigned kLongestXdpFrame = 2048 - 256 + kFcsSize;  // the driver's buffers, without the room that XDP keeps before a frame; the FCS is not in them
 
 void require_packet_privilege(const PortOptions& options) {
     const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);

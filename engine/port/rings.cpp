@@ -10,11 +10,12 @@
 #include <bit>
 #include <utility>
 
+#include "frame/layout.hpp"
+
 namespace dutperf {
 
 namespace {
 
-constexpr std::uint64_t kPreambleAndGap = 20;
 constexpr std::uint32_t kMostTransmitRing = 1024, kLeastTransmitRing = 128;
 constexpr std::uint64_t kMostWaitUs = 1000;  // in a card's transmit ring, at the fastest that the card can: what waits there is in the frames' delays
 

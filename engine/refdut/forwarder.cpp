@@ -8,7 +8,7 @@ namespace {
 // Bytes of the IP packet, or nothing where header and frame contradict each other (RFC 1812 5.2.2, RFC 8200 3).
 std::optional<std::size_t> packet_length(const Packet& packet) {
     const std::uint8_t* ip = packet.ip();
-    const std::size_t room = packet.length - ethernet::kSize;
+    const std::size_t room = packet.length - kEthernetPayloadAt;
     if (packet.is_ipv6()) {
         if (room < ipv6::kSize || ip[0] >> 4U != 6) return std::nullopt;
         const std::size_t length = load_be16(ip + ipv6::kPayloadLength) + ipv6::kSize;
@@ -33,7 +33,7 @@ std::uint64_t flow_of(const Packet& packet) {
     const std::uint8_t protocol = six ? ip[ipv6::kNextHeader] : ip[ipv4::kProtocol];
     const std::size_t header = six ? ipv6::kSize : 4 * std::size_t{ip[0] & 0x0FU};
     const bool fragment = !six && (load_be16(ip + ipv4::kFragment) & ipv4::kFragmentMask) != 0;
-    const bool ports = (protocol == kProtocolUdp || protocol == kProtocolTcp) && !fragment && packet.length >= ethernet::kSize + header + 4;
+    const bool ports = (protocol == kProtocolUdp || protocol == kProtocolTcp) && !fragment && packet.length >= kEthernetPayloadAt + header + 4;
     return ports ? hash_words(hash, ip + header, 4) : hash;
 }
 
@@ -53,7 +53,7 @@ void decrement_hop_limit(const Packet& packet) {
 std::variant<Forwarded, Loss> Forwarder::forward(Packet& packet, std::size_t from) {
     const auto length = packet_length(packet);
     if (!length) return Loss::malformed;
-    packet.length = ethernet::kSize + *length;
+    packet.length = kEthernetPayloadAt + *length;
     const std::uint64_t flow = flow_of(packet);
     auto exit = exit_of(packet);
     if (!exit) return Loss::not_routable;
@@ -66,7 +66,7 @@ std::variant<Forwarded, Loss> Forwarder::forward(Packet& packet, std::size_t fro
         decrement_hop_limit(packet);
     }
     if (exit != 1 - from) return Loss::not_routable;
-    if (packet.length > ethernet::kSize + mtu_) return Loss::too_long;
+    if (packet.length > kEthernetPayloadAt + mtu_) return Loss::too_long;
     return Forwarded{.flow = flow, .ipv6 = packet.is_ipv6(), .translated = translate};
 }
 

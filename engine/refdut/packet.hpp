@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "frame/headers.hpp"
+#include "frame/layout.hpp"
 
 namespace dutperf {
 
@@ -15,7 +15,7 @@ struct Packet {
     std::uint8_t* at;  // at least kTranslationGrowth bytes of its buffer lie in front
     std::size_t length;
 
-    [[nodiscard]] std::uint8_t* ip() const { return at + ethernet::kSize; }
+    [[nodiscard]] std::uint8_t* ip() const { return at + kEthernetPayloadAt; }
     [[nodiscard]] bool is_ipv6() const { return load_be16(at + ethernet::kType) == ethernet::kTypeIpv6; }
 };
 

@@ -18,9 +18,7 @@ namespace {
 constexpr std::uint16_t kBurst = 32;
 constexpr unsigned kCopies = 4095;
 constexpr std::uint64_t kAskAgainNs = 200'000'000;
-constexpr std::size_t kShortestFrame = 60;    // without FCS
-constexpr std::size_t kDamagedBytes = 8;      // at the packet's end, where nothing but the transport checksum tells
-constexpr std::uint16_t kOverheadOfMtu = 18;  // Ethernet header and FCS
+constexpr std::size_t kDamagedBytes = 8;  // at the packet's end, where nothing but the transport checksum tells
 
 EalOptions eal_options(const DutRequest& request) {
     const auto megabytes = [&request](std::uint64_t page_bytes) {
@@ -50,8 +48,7 @@ void ReferenceDut::Buffers::damage(Frame frame, std::uint64_t bits) const {
     *at = static_cast<std::uint8_t>(*at ^ (1U << (bit % 8)));
 }
 
-ReferenceDut::ReferenceDut(const DutRequest& request)
-    : forwarder_(request.routes, request.translator, static_cast<std::size_t>(request.max_frame_size - kOverheadOfMtu)) {
+ReferenceDut::ReferenceDut(const DutRequest& request) : forwarder_(request.routes, request.translator, kIpv4Layout.mtu_of(request.max_frame_size)) {
     const ClockCalibration calibration;
     open(request);
     clock_hz_ = calibration.hertz();
@@ -60,7 +57,7 @@ ReferenceDut::ReferenceDut(const DutRequest& request)
 
 void ReferenceDut::open(const DutRequest& request) {
     start_eal(eal_options(request));
-    control_pool_ = make_pool({"control", 1023, kShortestFrame, reach_of(request.sides), SOCKET_ID_ANY});
+    control_pool_ = make_pool({"control", 1023, kMinEthernetLength, reach_of(request.sides), SOCKET_ID_ANY});
     copy_pool_ = make_pool({"copies", kCopies, request.max_frame_size, reach_of(request.sides), SOCKET_ID_ANY});
     buffers_.pool = copy_pool_.get();
     std::array<PortOptions, 2> options{request.sides[0].port, request.sides[1].port};
@@ -139,10 +136,10 @@ void ReferenceDut::take(rte_mbuf* frame, std::size_t side, Ticks now) {
 // What a router takes for itself: ARP, multicast, packets to its own addresses; and what is no IP.
 bool ReferenceDut::is_for_us(const std::uint8_t* frame, std::size_t length, std::size_t side) const {
     const std::uint16_t type = load_be16(frame + ethernet::kType);
-    const std::uint8_t* ip = frame + ethernet::kSize;
+    const std::uint8_t* ip = frame + kEthernetPayloadAt;
     const Host& host = stations_[side]->host();
-    if (type == ethernet::kTypeIpv4 && length >= ethernet::kSize + ipv4::kSize) return host.ipv4 == address_at<Ipv4>(ip + ipv4::kDestination);
-    if (type != ethernet::kTypeIpv6 || length < ethernet::kSize + ipv6::kSize) return type != ethernet::kTypeIpv4 && type != ethernet::kTypeIpv6;
+    if (type == ethernet::kTypeIpv4 && length >= kIpv4Layout.transport_at()) return host.ipv4 == address_at<Ipv4>(ip + ipv4::kDestination);
+    if (type != ethernet::kTypeIpv6 || length < kIpv6Layout.transport_at()) return type != ethernet::kTypeIpv4 && type != ethernet::kTypeIpv6;
     return ip[ipv6::kDestination] == 0xFF || host.ipv6 == address_at<Ipv6>(ip + ipv6::kDestination);
 }
 
@@ -191,8 +188,8 @@ void ReferenceDut::hand_over(std::size_t side) {
         for (std::uint16_t i = 0; i < count; ++i) {
             frames[i] = leaving[i].frame;
             const std::uint16_t length = rte_pktmbuf_data_len(frames[i]);
-            if (length >= kShortestFrame) continue;
-            const auto missing = static_cast<std::uint16_t>(kShortestFrame - length);
+            if (length >= kMinEthernetLength) continue;
+            const auto missing = static_cast<std::uint16_t>(kMinEthernetLength - length);
             if (char* padding = rte_pktmbuf_append(frames[i], missing)) std::fill_n(padding, missing, '\0');
         }
         const std::uint16_t taken = transmit_burst({ports_[side]->id()}, frames.data(), count);

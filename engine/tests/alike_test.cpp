@@ -30,7 +30,7 @@ Bytes with_damage(Bytes bytes, Random& random) {
 void expect_as_alone(const Bytes& bytes, const Tag& tag) {
     const std::uint8_t* payload = find_tag(bytes.data(), bytes.size());
     ASSERT_NE(payload, nullptr);
-    EXPECT_TRUE(is_intact(bytes.data(), bytes.size(), payload));
+    EXPECT_TRUE(is_intact(bytes.data(), bytes.size()));
     const Tag alone = read_tag(payload);
     EXPECT_EQ(tag.trial, alone.trial);
     EXPECT_EQ(tag.stream, alone.stream);
@@ -38,19 +38,19 @@ void expect_as_alone(const Bytes& bytes, const Tag& tag) {
     EXPECT_EQ(tag.stamp, alone.stamp);
 }
 
-template <bool Ipv6>
+template <Layout L>
 void accepts_only_what_is_intact(std::uint16_t size) {
     Random random(size);
-    const auto alike = std::make_unique<Alike<Ipv6>>();
-    const Bytes known = test_frame({.ipv6 = Ipv6, .size = size});
+    const auto alike = std::make_unique<Alike<L>>();
+    const Bytes known = test_frame({.ipv6 = L.ipv6, .size = size});
     alike->learn(known.data(), known.size());
     int accepted = 0;
     for (int burst = 0; burst < 200; ++burst) {
-        std::vector<Bytes> frames(1 + random() % Alike<Ipv6>::kMost);
+        std::vector<Bytes> frames(1 + random() % Alike<L>::kMost);
         std::vector<bool> damaged;
         for (std::size_t i = 0; i < frames.size(); ++i) {
             const Bytes whole = test_frame(
-                {.ipv6 = Ipv6, .size = size, .sequence = random() & kMask40, .stamp = random() & kMask40, .ports = static_cast<std::uint32_t>(random())});
+                {.ipv6 = L.ipv6, .size = size, .sequence = random() & kMask40, .stamp = random() & kMask40, .ports = static_cast<std::uint32_t>(random())});
             frames[i] = with_damage(whole, random);
             damaged.push_back(frames[i] != whole);
             alike->read(i, frames[i].data(), frames[i].size());
@@ -67,14 +67,16 @@ void accepts_only_what_is_intact(std::uint16_t size) {
 }
 
 TEST(Alike, AcceptsOnlyWhatIsIntact) {
-    for (const std::uint16_t size : {std::uint16_t{64}, std::uint16_t{65}, std::uint16_t{90}, std::uint16_t{300}}) accepts_only_what_is_intact<false>(size);
-    for (const std::uint16_t size : {std::uint16_t{84}, std::uint16_t{85}, std::uint16_t{128}, std::uint16_t{301}}) accepts_only_what_is_intact<true>(size);
+    for (const std::uint16_t size : {std::uint16_t{64}, std::uint16_t{65}, std::uint16_t{90}, std::uint16_t{300}})
+        accepts_only_what_is_intact<kIpv4Layout>(size);
+    for (const std::uint16_t size : {std::uint16_t{84}, std::uint16_t{85}, std::uint16_t{128}, std::uint16_t{301}})
+        accepts_only_what_is_intact<kIpv6Layout>(size);
 }
 
 // Any single bit: what two looks at the frame alone refuse is refused here as well.
 TEST(Alike, NoticesEveryBitErrorThatMatters) {
     const Bytes known = test_frame({.size = 70});
-    const auto alike = std::make_unique<Alike<false>>();
+    const auto alike = std::make_unique<Alike<kIpv4Layout>>();
     alike->learn(known.data(), known.size());
     for (std::size_t bit = 0; bit < 8 * known.size(); ++bit) {
         Bytes bad = known;
@@ -87,7 +89,7 @@ TEST(Alike, NoticesEveryBitErrorThatMatters) {
 
 TEST(Alike, BeforeItLearnedNothingIsAlike) {
     const Bytes frame = test_frame({});
-    const auto alike = std::make_unique<Alike<false>>();
+    const auto alike = std::make_unique<Alike<kIpv4Layout>>();
     alike->read(0, frame.data(), frame.size());
     alike->judge(1);
     EXPECT_TRUE(alike->run_from(0, 1).empty());
@@ -97,7 +99,7 @@ TEST(Alike, BeforeItLearnedNothingIsAlike) {
 TEST(Alike, RunsEndWhereNumbersFallOrStampsJump) {
     using Run = std::vector<std::uint64_t>;
     const std::vector<std::pair<std::uint64_t, std::uint64_t>> frames{{5, 1}, {6, 1}, {8, 1}, {9, 2}, {12, 2}, {12, 2}, {11, 2}, {0, 2}};
-    const auto alike = std::make_unique<Alike<false>>();
+    const auto alike = std::make_unique<Alike<kIpv4Layout>>();
     const Bytes known = test_frame({});
     alike->learn(known.data(), known.size());
     for (std::size_t i = 0; i < frames.size(); ++i) {
@@ -116,7 +118,7 @@ TEST(Alike, RunsEndWhereNumbersFallOrStampsJump) {
 
 // ... and before a frame that is unlike, whatever its number.
 TEST(Alike, ARunEndsBeforeAFrameThatIsUnlike) {
-    const auto alike = std::make_unique<Alike<false>>();
+    const auto alike = std::make_unique<Alike<kIpv4Layout>>();
     const Bytes known = test_frame({});
     alike->learn(known.data(), known.size());
     for (std::size_t i = 0; i < 4; ++i) {

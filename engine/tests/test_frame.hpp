@@ -25,8 +25,8 @@ inline Bytes test_frame(const TestFrame& wanted) {
     const FrameTemplate frame({.size = wanted.size, .addresses = wanted.ipv6 ? v6 : v4}, Mac{}, Mac{},
                               {.trial = wanted.trial, .stream = wanted.stream, .source_port = 1, .destination_port = 2}, {});
     Bytes bytes(frame.data(), frame.data() + frame.length());
-    std::uint8_t* const udp_at = &bytes[frame.udp_at()];
-    std::uint8_t* const tag_at = udp_at + udp::kSize;
+    std::uint8_t* const udp_at = &bytes[wanted.ipv6 ? 54 : 34];
+    std::uint8_t* const tag_at = udp_at + 8;
     store(udp_at, wanted.ports);
     store(tag_at + tag::kHighAt, tag_high(wanted.sequence, wanted.stamp));
     store(tag_at + tag::kLowAt, tag_low(wanted.stamp));

@@ -38,9 +38,10 @@ void FramePool::write_template(rte_mbuf* buffer) {
 }
 
 void FramePool::leave_checksums_to_hardware(rte_mbuf* buffer) const {
-    buffer->l2_len = ethernet::kSize;
-    buffer->l3_len = (frame_.is_ipv6() ? ipv6::kSize : ipv4::kSize) & 0x1FFU;
-    buffer->ol_flags = RTE_MBUF_F_TX_UDP_CKSUM | (frame_.is_ipv6() ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM);
+    const Layout& layout = frame_.layout();
+    buffer->l2_len = layout.ip_at() & 0x7FU;
+    buffer->l3_len = (layout.transport_at() - layout.ip_at()) & 0x1FFU;
+    buffer->ol_flags = RTE_MBUF_F_TX_UDP_CKSUM | (layout.ipv6 ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM);
 }
 
 // Writes the template into every buffer that is at home, so that the loop need not. The order of the pool stays as it was.

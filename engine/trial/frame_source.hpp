@@ -259,8 +259,12 @@ private:
     // Where the fields stand, at hand while bytes are written that might be anything to the compiler.
     struct Places {
         explicit Places(const FrameTemplate& frame)
-            : udp(frame.udp_at()), source(frame.source_slot().at), destination(frame.destination_slot().at), ipv4(!frame.is_ipv6()) {}
-        std::size_t udp, source, destination;
+            : udp(frame.layout().transport_at()),
+              source(frame.source_slot().at),
+              destination(frame.destination_slot().at),
+              ip_checksum(frame.layout().ip_at() + ipv4::kChecksum),
+              ipv4(!frame.layout().ipv6) {}
+        std::size_t udp, source, destination, ip_checksum;
         bool ipv4;
     };
 
@@ -278,14 +282,14 @@ private:
     void write_one(const Places& at, const Fields& fields, std::uint32_t i, rte_mbuf* buffer) const {
         std::uint8_t* bytes = FramePool::begin_of(buffer);
         std::uint8_t* udp = bytes + at.udp;
-        store(udp + udp::kSize + tag::kHighAt, fields.high[i]);
-        if constexpr (V::stamps) store(udp + udp::kSize + tag::kLowAt, fields.low[i]);
+        store(udp + kTagInUdp + tag::kHighAt, fields.high[i]);
+        if constexpr (V::stamps) store(udp + kTagInUdp + tag::kLowAt, fields.low[i]);
         if constexpr (V::ports) store(udp, ports_[i]);
         store(udp + udp::kChecksum, fields.udp_checksum[i]);
         if constexpr (V::addresses) {
             store(bytes + at.source, fields.source_word[i]);
             store(bytes + at.destination, fields.destination_word[i]);
-            if (at.ipv4) store(bytes + ethernet::kSize + ipv4::kChecksum, fields.ip_checksum[i]);
+            if (at.ipv4) store(bytes + at.ip_checksum, fields.ip_checksum[i]);
         }
     }
 

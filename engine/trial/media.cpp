@@ -8,7 +8,7 @@ namespace dutperf {
 
 namespace {
 
-constexpr double kPreambleAndGap = 20, kBitsPerByte = 8;
+constexpr double kBitsPerByte = 8;
 
 double frame_s(double size, std::uint32_t mbps) { return (size + kPreambleAndGap) * kBitsPerByte / (mbps * 1e6); }
 

@@ -66,7 +66,7 @@ public:
 private:
     static constexpr std::uint16_t kBurst = 64;
     static constexpr std::uint16_t kNearlyBurst = kBurst - 8;  // a driver may leave some of what waits, to keep in step with cache lines
-    static_assert(kBurst <= Alike<false>::kMost);
+    static_assert(kBurst <= Alike<kIpv4Layout>::kMost);
     static constexpr std::uint16_t kWorthwhile = 4;  // so many are faster together than one by one
     // How many frames before its turn the processor is asked for a buffer's description, and then for what it holds.
     static constexpr std::uint16_t kBufferAhead = 24, kFrameAhead = 12;
@@ -80,9 +80,7 @@ private:
     }
 
     static const std::uint8_t* begin_of(const rte_mbuf& frame) { return rte_pktmbuf_mtod(&frame, const std::uint8_t*); }
-    static bool is_ipv6(const rte_mbuf& frame) {
-        return rte_pktmbuf_data_len(&frame) >= ethernet::kSize && load_be16(begin_of(frame) + ethernet::kType) == ethernet::kTypeIpv6;
-    }
+    static bool is_ipv6(const rte_mbuf& frame) { return rte_pktmbuf_data_len(&frame) >= kEthernetPayloadAt && type_of(begin_of(frame)) == kIpv6Layout.type(); }
 
     static void prefetch_first(rte_mbuf* const* frames, std::uint16_t count) {
         for (std::uint16_t i = 0; i < std::min(count, kBufferAhead); ++i) __builtin_prefetch(frames[i]);
@@ -90,8 +88,8 @@ private:
     }
 
     // Frames like the one that `alike` knows are judged together and accounted in runs, all others one by one.
-    template <bool Ipv6>
-    void take_many(Alike<Ipv6>& alike, rte_mbuf* const* frames, std::uint16_t count, Account::Burst& taken) {
+    template <Layout L>
+    void take_many(Alike<L>& alike, rte_mbuf* const* frames, std::uint16_t count, Account::Burst& taken) {
         const int last_buffer = std::max(count - kBufferAhead, 0), last_frame = std::max(count - kFrameAhead, 0);
         int i = 0;
         for (; i < last_buffer; ++i) read<true, true>(alike, frames, i);
@@ -101,15 +99,15 @@ private:
     }
 
     // Asks for what comes later, where it does.
-    template <bool Buffer, bool Frame, bool Ipv6>
-    static void read(Alike<Ipv6>& alike, rte_mbuf* const* frames, int i) {
+    template <bool Buffer, bool Frame, Layout L>
+    static void read(Alike<L>& alike, rte_mbuf* const* frames, int i) {
         if constexpr (Buffer) __builtin_prefetch(frames[i + kBufferAhead]);
         if constexpr (Frame) __builtin_prefetch(begin_of(*frames[i + kFrameAhead]));
         alike.read(static_cast<std::size_t>(i), begin_of(*frames[i]), rte_pktmbuf_data_len(frames[i]));
     }
 
-    template <bool Ipv6>
-    void account_judged(Alike<Ipv6>& alike, rte_mbuf* const* frames, std::uint16_t count, Account::Burst& taken) {
+    template <Layout L>
+    void account_judged(Alike<L>& alike, rte_mbuf* const* frames, std::uint16_t count, Account::Burst& taken) {
         alike.judge(count);
         const rte_mbuf* unlike = nullptr;
         for (std::size_t i = 0; i < count;) {
@@ -138,7 +136,7 @@ private:
         const std::uint8_t* frame = begin_of(one);
         const std::size_t length = rte_pktmbuf_data_len(&one);
         const std::uint8_t* payload = find_tag(frame, length);
-        const bool intact = payload != nullptr && is_intact(frame, length, payload);
+        const bool intact = payload != nullptr && is_intact(frame, length);
         if (payload == nullptr) [[unlikely]] {
             take_other(frame, length);
         } else if (!intact) [[unlikely]] {
@@ -174,8 +172,8 @@ private:
     rte_mempool* control_pool_;
     rte_ring* control_;
     Account account_;
-    Alike<false> alike4_;
-    Alike<true> alike6_;
+    Alike<kIpv4Layout> alike4_;
+    Alike<kIpv6Layout> alike6_;
     NicStamps nic_;
     StampCounts stamp_counts_;
     std::uint32_t room_ = 0, most_waiting_ = 0;

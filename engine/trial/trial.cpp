@@ -52,7 +52,7 @@ std::uint64_t TrialSpec::due_before(Direction direction, std::uint64_t after_ns)
 }
 
 std::uint32_t TrialSpec::rate_ceiling_mbps(Direction direction, std::uint16_t queues) const {
-    constexpr std::uint64_t kPreambleAndGap = 20, kBitsPerMbit = 1'000'000;
+    constexpr std::uint64_t kBitsPerMbit = 1'000'000;
     const auto& stream = streams[index_of(direction)];
     if (!stream || !std::holds_alternative<std::monostate>(stream->pattern)) return 0;
     const std::uint64_t size = kPreambleAndGap + std::max(stream->foreground.size, stream->background ? stream->background->size : std::uint16_t{0});

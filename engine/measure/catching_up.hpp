@@ -3,6 +3,7 @@
 // with a frame that leaves more than a millisecond after it was due, and ends before one that leaves less than a tenth of that late.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -31,17 +32,21 @@ public:
             add(due, count);
         } else {
             from_ = punctual_;
+            running_ = 0;
         }
     }
 
-    // All that another one has recorded.
+    // All that another sender of the same frames has recorded. Their longest bursts may have come at once.
     void add(const CatchingUp& other) {
         for (std::size_t bin = 0; bin < bins_.size(); ++bin) bins_[bin] += other.bins_[bin];
+        longest_ += other.longest_;
     }
 
     [[nodiscard]] std::uint64_t frames() const { return std::accumulate(bins_.begin(), bins_.end(), std::uint64_t{0}); }
     // Over the same parts of the sending time as losses.
     [[nodiscard]] const MissingFrames::Bins& bins() const { return bins_; }
+    // Frames of the longest burst.
+    [[nodiscard]] std::uint64_t longest() const { return longest_; }
 
 private:
     static constexpr std::uint64_t kCaughtUpShare = 10;
@@ -53,6 +58,8 @@ private:
             bin_end_ = end_of_bin();
         }
         bins_[bin_] += count;
+        running_ += count;
+        longest_ = std::max(longest_, running_);
     }
     [[nodiscard]] std::uint64_t end_of_bin() const { return start_ + duration_ * (bin_ + 1) / bins_.size(); }
 
@@ -61,6 +68,7 @@ private:
     std::size_t bin_ = 0;
     std::uint64_t bin_end_ = 0;
     MissingFrames::Bins bins_{};
+    std::uint64_t running_ = 0, longest_ = 0;  // frames of the burst that has not ended, and of the longest
 };
 
 }  // namespace dutperf

@@ -70,6 +70,8 @@ public:
     [[nodiscard]] std::uint32_t transmit_ring() const { return transmit_ring_; }
     [[nodiscard]] std::uint32_t receive_ring() const { return receive_ring_; }
     // Frames that one of its receive queues holds where nobody on this side counts those that found it full; else 0.
+    // Frames that a receive queue has room for which the kernel fills; it counts those that find none. 0: another kind of queue.
+    [[nodiscard]] std::uint32_t counted_room() const { return options_.spec.uses_kernel_interface() ? receive_ring_ : 0; }
     [[nodiscard]] std::uint32_t uncounted_room() const { return options_.spec.uses_socket() ? receive_room(options_, id()) : 0; }
     // Whether a frame that a driver does not accept has found the DUT's input queue full.
     [[nodiscard]] bool sends_into_dut() const { return options_.spec.uses_socket(); }

@@ -51,14 +51,15 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
              {"dut_input_drops", result.dut_input_drops},
              {"other_received", result.other_received.empty() ? json::object() : json(result.other_received)}};
     if (const std::uint64_t frames = result.catching_up.frames(); frames != 0) {
-        out["catching_up"] = {{"frames", frames}, {"bins", result.catching_up.bins()}};
+        out["catching_up"] = {{"frames", frames}, {"longest", result.catching_up.longest()}, {"bins", result.catching_up.bins()}};
     }
     if (result.transmitted) {
         const TransmitCount& count = *result.transmitted;
         out["transmitted"] = {{"handed_over", count.handed_over}, {"counted", count.counted}, {"by", name_of(count.by)}};
     }
     add_media(result, out);
-    if (result.receive_backlog) out["receive_backlog"] = {{"frames", result.receive_backlog->frames}, {"ring", result.receive_backlog->ring}};
+    if (const auto& backlog = result.receive_backlog)
+        out["receive_backlog"] = {{"frames", backlog->frames}, {"ring", backlog->ring}, {"counted", backlog->counted}};
     if (result.losses) {
         const Losses& losses = *result.losses;
         out["losses"] = {{"first_s", losses.first_s}, {"last_s", losses.last_s}, {"longest_run", losses.longest_run}, {"bins", losses.bins}};
@@ -182,12 +183,18 @@ json opened_event(const Session& session) {
     return out;
 }
 
-json progress_event(const RunningTrial& trial) {
+json progress_event(RunningTrial& trial, std::uint64_t clock_hz) {
     json out{{"event", "progress"}, {"elapsed_s", trial.elapsed_s()}};
     for (const Direction direction : kDirections) {
         if (!trial.spec().streams[index_of(direction)]) continue;
-        out[name_of(direction)] = {{"sent", trial.sent(direction)}, {"received", trial.received(direction)}};
+        const SoFar so_far = trial.so_far(direction);
+        out[name_of(direction)] = {{"sent", so_far.sent},
+                                   {"received", so_far.received},
+                                   {"latest_us", us(so_far.latest, clock_hz)},
+                                   {"tester_drops", so_far.tester_drops},
+                                   {"nic_clock_us", us(so_far.nic_clock_uncertainty, clock_hz)}};
     }
+    out["link_down"] = sides_json(trial.links_down());
     return out;
 }
 

@@ -45,6 +45,13 @@ std::string Reader::text(const std::string& name, const std::vector<std::string>
     fail(name, "must be one of " + all + ", not '" + found + "'");
 }
 
+bool Reader::flag(const std::string& name) {
+    if (!has(name)) return false;
+    const json& found = member(name);
+    if (!found.is_boolean()) fail(name, "must be true or false");
+    return found.get<bool>();
+}
+
 std::optional<std::string> Reader::optional_text(const std::string& name) { return has(name) ? std::optional(text(name)) : std::nullopt; }
 
 std::optional<Mac> Reader::mac(const std::string& name) {

@@ -27,6 +27,7 @@ public:
     std::uint64_t integer(const std::string& name, Range range, std::uint64_t otherwise);
     std::string text(const std::string& name);
     std::string text(const std::string& name, const std::vector<std::string>& choices, const std::string& otherwise);
+    bool flag(const std::string& name);  // false where it is missing
     std::optional<Mac> mac(const std::string& name);
     std::optional<Ipv4> ipv4(const std::string& name);
     std::optional<Ipv6> ipv6(const std::string& name);

@@ -40,8 +40,11 @@ void Server::dispatch(const json& id, const std::string& method, Reader& request
         return stream_.write(hello_event(), id);
     }
     if (method == "stop") {
+        auto params = request.optional_object("params");
+        const bool drains = params && params->flag("drain");
+        if (params) params->finish();
         request.finish();
-        return stop(id);
+        return stop(id, drains);
     }
     if (method != "open" && method != "run") request.fail("method", "must be one of hello, open, run, stop, not '" + method + "'");
     if (trial_ || waiting_) throw Error("busy", "a trial is running");
@@ -81,9 +84,9 @@ void Server::start_waiting() {
     next_progress_s_ = 1;
 }
 
-void Server::stop(const json& id) {
+void Server::stop(const json& id, bool drains) {
     if (waiting_) start_waiting();
-    if (trial_) trial_->stop();
+    if (trial_) drains ? trial_->stop_sending() : trial_->stop();
     stream_.write(stopped_event(), id);
 }
 
@@ -95,7 +98,7 @@ void Server::look_after_trial() {
         stream_.write(event, trial_id_);
     } else if (trial_->elapsed_s() >= next_progress_s_) {
         next_progress_s_ += 1;
-        stream_.write(progress_event(*trial_), trial_id_);
+        stream_.write(progress_event(*trial_, session_->bed().clock_hz), trial_id_);
     }
 }
 

@@ -25,7 +25,7 @@ private:
     void dispatch(const nlohmann::json& id, const std::string& method, Reader& request);
     void open(const nlohmann::json& id, Reader& request);
     void run(const nlohmann::json& id, Reader& request);
-    void stop(const nlohmann::json& id);
+    void stop(const nlohmann::json& id, bool drains);
     void start_waiting();
     void look_after_trial();
 

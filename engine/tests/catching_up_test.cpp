@@ -48,10 +48,18 @@ TEST(CatchingUp, ByTheTable) {
     for (const Row& row : rows) EXPECT_EQ(filled(recorded(row.calls)), row.bins) << row.name;
 }
 
+TEST(CatchingUp, TheLongestBurst) {
+    EXPECT_EQ(recorded({{0, 0, 9}}).longest(), 0U);
+    // 3 and 4 in one burst, which ends with a frame that is punctual; then 5
+    EXPECT_EQ(recorded({{0, 2'000, 3}, {100, 500, 4}, {200, 100, 32}, {300, 2'000, 5}}).longest(), 7U);
+    EXPECT_EQ(recorded({{0, 2'000, 3}, {200, 0, 32}, {300, 2'000, 5}}).longest(), 5U);
+}
+
 TEST(CatchingUp, OfSeveralSenders) {
     CatchingUp all = recorded({{0, 2'000, 3}});
     all.add(recorded({{0, 2'000, 4}, {5'000, 2'000, 1}}));
     EXPECT_EQ(all.frames(), 8U);
+    EXPECT_EQ(all.longest(), 8U) << "their bursts may have come at once";
     EXPECT_EQ(filled(all), (std::map<std::size_t, std::uint64_t>{{0, 7}, {5, 1}}));
 }
 

@@ -206,11 +206,13 @@ void Gathering::gather_port_counters(Direction direction, DirectionResult& into)
     add(into.tester_drops, "transmit_unaccounted", transmitted.unaccounted);
 }
 
-// Of all queues the one that came nearest to being full.
+// Of all queues the one that came nearest to being full; nothing where one may have come nearer after the loop's last look at it.
 void Gathering::gather_backlog(Direction direction, DirectionResult& into) const {
-    for (const auto& receiver : parts_.receivers[index_of(direction)]) {
+    const auto& receivers = parts_.receivers[index_of(direction)];
+    if (std::ranges::any_of(receivers, [](const auto& one) { return one->counts_overruns() && !one->saw_all(); })) return;
+    for (const auto& receiver : receivers) {
         if (receiver->room() == 0) continue;
-        if (!into.receive_backlog) into.receive_backlog = ReceiveBacklog{.frames = 0, .ring = receiver->room()};
+        if (!into.receive_backlog) into.receive_backlog = ReceiveBacklog{.frames = 0, .ring = receiver->room(), .counted = receiver->counts_overruns()};
         into.receive_backlog->frames = std::max(into.receive_backlog->frames, receiver->most_waiting());
     }
 }

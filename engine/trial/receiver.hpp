@@ -32,14 +32,19 @@ public:
     // The queue has room for so many frames, and nobody on this side counts those that find it full: each turn takes all that wait. Before the trial.
     void watch_room(std::uint32_t frames) { room_ = frames; }
 
+    // The queue has room for so many frames, and the kernel counts those that find it full: how many wait is only looked at. Before the trial.
+    void watch_ring(std::uint32_t frames) { ring_ = frames; }
+
     // Takes what has arrived, at most a burst. Whether there was anything.
     bool turn() {
         std::uint16_t count = take_burst();
-        std::uint32_t waited = count;
+        const bool any = count != 0;
+        std::uint32_t waited = left_from_ + count;
         while (count >= kNearlyBurst && waited < room_) [[unlikely]] waited += count = take_burst();
         if (waited > most_waiting_) [[unlikely]]
             most_waiting_ = waited;
-        return waited != 0;
+        left_from_ = count >= kNearlyBurst && room_ == 0 ? std::min(waited, kVeryMany) : 0;  // there may be more, which waited together with these
+        return any;
     }
 
     // Frames that came at one time. They stay the caller's.
@@ -56,17 +61,24 @@ public:
         account_.add(taken);
     }
 
+    // The trial is over; `away`: and the loop was away until now, so that nobody knows what waits.
+    void end(bool away) { saw_all_ = !away && left_from_ == 0; }
+
     [[nodiscard]] Account& account() { return account_; }
     [[nodiscard]] const ReceiverCounts& counts() const { return account_.counts(); }
     [[nodiscard]] const StampCounts& stamp_counts() const { return stamp_counts_; }
     // Of the queue, where that is watched: frames that it has room for, and that waited there at once, at most. The latter is no less than what it was.
-    [[nodiscard]] std::uint32_t room() const { return room_; }
+    [[nodiscard]] std::uint32_t room() const { return room_ != 0 ? room_ : ring_; }
+    [[nodiscard]] bool counts_overruns() const { return room_ == 0; }
+    // Whether the queue was seen empty at the end: else more may wait than ever did.
+    [[nodiscard]] bool saw_all() const { return saw_all_; }
     [[nodiscard]] std::uint32_t most_waiting() const { return most_waiting_; }
 
 private:
     static constexpr std::uint16_t kBurst = 64;
     static constexpr std::uint16_t kNearlyBurst = kBurst - 8;  // a driver may leave some of what waits, to keep in step with cache lines
     static_assert(kBurst <= Alike<kIpv4Layout>::kMost);
+    static constexpr std::uint32_t kVeryMany = std::uint32_t{1} << 30U;
     static constexpr std::uint16_t kWorthwhile = 4;  // so many are faster together than one by one
     // How many frames before its turn the processor is asked for a buffer's description, and then for what it holds.
     static constexpr std::uint16_t kBufferAhead = 24, kFrameAhead = 12;
@@ -176,7 +188,9 @@ private:
     Alike<kIpv6Layout> alike6_;
     NicStamps nic_;
     StampCounts stamp_counts_;
-    std::uint32_t room_ = 0, most_waiting_ = 0;
+    std::uint32_t room_ = 0, ring_ = 0, most_waiting_ = 0;
+    bool saw_all_ = false;
+    std::uint32_t left_from_ = 0;  // frames taken in the turns just before, each of which left some
     std::array<rte_mbuf*, kBurst> burst_{};
 };
 

@@ -17,9 +17,10 @@ namespace dutperf {
 namespace {
 
 constexpr std::chrono::milliseconds kAnswerTimeout{500};
-constexpr std::uint64_t kCoresDifferNs = 1000;  // RDTSC is not ordered with loads, and a virtual machine's counters agree no better
-constexpr double kStartDelayS = 0.002;          // so that every loop is running when the first frame is due
-constexpr double kSendingGraceShare = 0.01;     // sending goes on this much longer before the rest is given up; the client judges far more strictly
+constexpr std::uint64_t kCoresDifferNs = 1000;     // RDTSC is not ordered with loads, and a virtual machine's counters agree no better
+constexpr std::uint64_t kShortTurnNs = 1'000'000;  // what waits in a receive queue after a longer one nobody has seen
+constexpr double kStartDelayS = 0.002;             // so that every loop is running when the first frame is due
+constexpr double kSendingGraceShare = 0.01;        // sending goes on this much longer before the rest is given up; the client judges far more strictly
 constexpr double kSendingGraceS = 0.05;
 constexpr double kCountsLateS = 1.5;  // some cards tell their driver once a second what they counted
 constexpr std::uint64_t kFramesBetweenReadings = std::uint64_t{1} << 30U;
@@ -106,7 +107,10 @@ struct RunningTrial::Loop {
         for (Ticks now = last;;) {
             if (now - last > away.whole && now >= trial.parts_.start) [[unlikely]]
                 away.whole = now - last;
-            if (trial.end_.has_come(now)) return;  // only here: the time away that the end fell into counts as well
+            if (trial.end_.has_come(now)) {  // only here: the time away that the end fell into counts as well
+                for (Receiver* receiver : receivers) receiver->end(now - last > ticks_of(kShortTurnNs, trial.bed_.clock_hz));
+                return;
+            }
             last = now;
             Ticks known = 0;  // the time after sending, good for the next turn if nothing was received
             for (Sender* sender : senders) known = std::max(known, sender->turn(now));
@@ -128,7 +132,7 @@ struct RunningTrial::Loop {
         const auto ended = static_cast<int>(sending - still);
         if (trial.sending_.fetch_sub(ended) == ended) {
             const double ahead_s = trial.bed_.hardware.contains(Help::send_at) ? kMostLeadS : 0;
-            const double drain_s = ahead_s + (trial.stopped_ ? 0 : static_cast<double>(trial.spec_.drain_ns) / 1e9);
+            const double drain_s = ahead_s + (trial.drains_ ? static_cast<double>(trial.spec_.drain_ns) / 1e9 : 0);
             trial.end_.set_after_drain(now_ticks() + static_cast<Ticks>(drain_s * static_cast<double>(trial.bed_.clock_hz)));
         }
         return still;
@@ -248,6 +252,7 @@ void RunningTrial::make_receivers(Direction direction) {
         parts_.receivers[index_of(direction)].push_back(
             std::make_unique<Receiver>(bed_.ports[side]->queue(queue), host, expected, bed_.control_pool, bed_.control_rings[side]));
         parts_.receivers[index_of(direction)].back()->watch_room(bed_.ports[side]->uncounted_room());
+        parts_.receivers[index_of(direction)].back()->watch_ring(bed_.ports[side]->counted_room());
         if (stamped_by_nic) parts_.receivers[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
     }
 }
@@ -314,11 +319,17 @@ void RunningTrial::begin() {
 
 void RunningTrial::stop() {
     if (loops_have_ended()) return;
+    drains_ = false;
+    stop_sending();
+    if (sending_.load() == 0) end_.set_now();  // already receiving only, or just about to
+}
+
+void RunningTrial::stop_sending() {
+    if (loops_have_ended()) return;
     stopped_ = true;
     for (const auto& senders : parts_.senders) {
         for (const auto& sender : senders) sender->stop();
     }
-    if (sending_.load() == 0) end_.set_now();  // already receiving only, or just about to
 }
 
 void RunningTrial::look_after() {
@@ -341,7 +352,7 @@ void RunningTrial::read_counters_in_time() {
 bool RunningTrial::done() {
     if (!loops_have_ended()) return false;
     const bool waited = now_ticks() - last_sent() > static_cast<Ticks>(kCountsLateS * static_cast<double>(bed_.clock_hz));
-    if (stopped_ || waited || std::ranges::all_of(kDirections, [this](Direction direction) { return is_counted(direction); })) return true;
+    if (!drains_ || waited || std::ranges::all_of(kDirections, [this](Direction direction) { return is_counted(direction); })) return true;
     for (Station* station : bed_.stations) station->serve();
     return false;
 }
@@ -376,6 +387,31 @@ std::uint64_t RunningTrial::received(Direction direction) const {
     std::uint64_t received = 0;
     for (const auto& receiver : parts_.receivers[index_of(direction)]) received += receiver->counts().received.load(std::memory_order_relaxed);
     return received;
+}
+
+SoFar RunningTrial::so_far(Direction direction) {
+    SoFar so_far{.sent = sent(direction), .received = received(direction)};
+    for (const auto& sender : parts_.senders[index_of(direction)])
+        so_far.latest = std::max(so_far.latest, sender->counts().latest.load(std::memory_order_relaxed));
+    const std::size_t out = sending_port(direction), in = receiving_port(direction);
+    const PortCounters out1 = bed_.ports[out]->counters(), in1 = bed_.ports[in]->counters();
+    const PortCounters &out0 = parts_.before[out], &in0 = parts_.before[in];
+    so_far.tester_drops = (in1.nic_missed - in0.nic_missed) + (in1.no_buffer - in0.no_buffer) + (in1.receive_errors - in0.receive_errors) +
+                          (in1.kernel_socket - in0.kernel_socket) + (in1.kernel_backlog - in0.kernel_backlog) +
+                          (out1.interface_transmit_drops - out0.interface_transmit_drops);
+    for (const std::size_t side : {out, in}) {
+        if (bed_.clocks[side] != nullptr) so_far.nic_clock_uncertainty = std::max(so_far.nic_clock_uncertainty, bed_.clocks[side]->uncertainty());
+    }
+    return so_far;
+}
+
+std::array<bool, 2> RunningTrial::links_down() {
+    std::array<bool, 2> down{};
+    for (std::size_t side = 0; side < 2; ++side) {
+        Port& port = *bed_.ports[side];
+        down[side] = port.owns_link() && (!port.link().up || port.counters().carrier_changes != parts_.before[side].carrier_changes);
+    }
+    return down;
 }
 
 TrialResult RunningTrial::finish() {

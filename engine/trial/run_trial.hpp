@@ -15,6 +15,14 @@
 
 namespace dutperf {
 
+// Of a direction, while the trial runs.
+struct SoFar {
+    std::uint64_t sent = 0, received = 0;  // a frame that came to several receivers counts with each
+    Ticks latest = 0;                      // most that a frame was late
+    std::uint64_t tester_drops = 0;        // by the counters of ports and kernel that only grow: what is known only at the end is missing
+    double nic_clock_uncertainty = 0;      // in ticks, of the clocks that have a part in the direction
+};
+
 class RunningTrial {
 public:
     // Starts sending within milliseconds. The calling thread is the one that is to look after the trial: it leaves the loops' cores to them. Throws Error
@@ -24,7 +32,10 @@ public:
     RunningTrial(const RunningTrial&) = delete;
     RunningTrial& operator=(const RunningTrial&) = delete;
 
+    // At once, without a drain.
     void stop();
+    // Nothing more is sent; what is under way is waited for as at the end of a whole trial, so that it does not come into the next one.
+    void stop_sending();
     // To be called every few milliseconds while the trial runs.
     void look_after();
     // Whether the loops have ended, and the ports have had time to count what they did.
@@ -33,6 +44,10 @@ public:
     // By now. A frame that came to several receivers counts with each.
     [[nodiscard]] std::uint64_t sent(Direction direction) const;
     [[nodiscard]] std::uint64_t received(Direction direction) const;
+    // Reads the ports' counters.
+    [[nodiscard]] SoFar so_far(Direction direction);
+    // Of the tester's own: left, right.
+    [[nodiscard]] std::array<bool, 2> links_down();
     [[nodiscard]] const TrialSpec& spec() const { return spec_; }
 
     // Waits for the loops to end and gathers their counts.
@@ -67,7 +82,8 @@ private:
     std::atomic<int> sending_;                          // senders that still send
     pid_t caretaker_;                                   // the thread that prepares the trial and looks after it
     std::atomic<std::size_t> unready_{0}, running_{0};  // loops
-    std::atomic<bool> go_{false}, stopped_{false};
+    std::atomic<bool> go_{false}, stopped_{false};      // the latter: before its time
+    std::atomic<bool> drains_{true};                    // ... and it does without the drain
 };
 
 }  // namespace dutperf

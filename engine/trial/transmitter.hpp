@@ -22,6 +22,7 @@ namespace dutperf {
 // What a sender counted. Written by its core alone; `sent` may be read by others for progress.
 struct SenderCounts {
     std::atomic<std::uint64_t> sent{0};
+    std::atomic<Ticks> latest{0};  // most that a frame was late; may be read by others as well
     std::uint64_t refused = 0;
     std::uint64_t control_sent = 0;  // ARP and NDP answers
     std::uint64_t input_drops = 0;   // of `sent`: frames that the DUT's full input queue did not take
@@ -65,6 +66,8 @@ protected:
     Ticks account(std::uint32_t accepted, Ticks oldest) {
         const Ticks end = now_ticks();
         counts_.lateness.record(end - oldest, accepted);
+        if (end - oldest > counts_.latest.load(std::memory_order_relaxed)) [[unlikely]]
+            counts_.latest.store(end - oldest, std::memory_order_relaxed);
         counts_.catching_up.record(oldest, end, accepted);
         counts_.last_call_end = end;
         counts_.sent.store(counts_.sent.load(std::memory_order_relaxed) + accepted, std::memory_order_relaxed);

@@ -118,9 +118,10 @@ struct Losses {
     MissingFrames::Bins bins{};      // over equal parts of the sending time
 };
 
-// Of a receive queue that the DUT fills itself: frames that waited in it at once, at most, and that it has room for.
+// Of a receive queue: frames that waited in it at once, at most, and that it has room for; whether somebody on this side counts those that find it full.
 struct ReceiveBacklog {
     std::uint32_t frames = 0, ring = 0;
+    bool counted = false;
 };
 
 // When undamaged frames of the trial arrived, by the receiving loop's clock, in seconds from the start.
@@ -172,7 +173,7 @@ struct DirectionResult {
     std::optional<MediaLimit> media;                // where the media's rate is the limit
     std::optional<TransmitWait> transmit_wait;      // where a card sends
     std::optional<double> receive_ring_us;          // that the ring of a receiving card takes to fill at the trial's rate
-    std::optional<ReceiveBacklog> receive_backlog;  // where nobody on this side counts frames that found the queue full
+    std::optional<ReceiveBacklog> receive_backlog;  // of queues that the DUT or the kernel fills
     std::optional<Losses> losses;                   // where frames are missing
     std::optional<Arrivals> arrivals;               // where any came
     std::map<std::string, std::uint64_t> tester_drops, other_received;

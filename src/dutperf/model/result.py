@@ -147,8 +147,15 @@ class CatchingUp(Value):
     ``PUNCTUAL_US`` until one less than a tenth of that late."""
 
     frames: Annotated[int, Field(ge=1)]
+    longest: Annotated[int, Field(ge=1)] | None = None
+    """Frames of the longest burst; None: an older engine, which did not say."""
     bins: Annotated[tuple[Count, ...], Field(min_length=LOSS_BINS, max_length=LOSS_BINS)]
     """By the time at which they were due, over the same parts of the sending time as losses."""
+
+    @property
+    def at_once(self) -> int:
+        """Frames that one burst had at most."""
+        return self.frames if self.longest is None else self.longest
 
 
 class Arrivals(Value):
@@ -168,12 +175,14 @@ class Arrivals(Value):
 
 
 class ReceiveBacklog(Value):
-    """Of receive queues that the DUT fills itself."""
+    """Of receive queues that the DUT fills itself, or the kernel."""
 
     frames: Count
     """That waited in one queue at once, at most."""
     ring: Annotated[int, Field(ge=1)]
     """That a queue has room for."""
+    counted: bool = False
+    """The kernel counts frames that find a queue full; they are among the ``tester_drops``."""
 
 
 class DirectionCounts(Value):
@@ -214,7 +223,7 @@ class DirectionCounts(Value):
     late: Count = 0
     """Arrived after the frame timeout: these are among the lost."""
     receive_backlog: ReceiveBacklog | None = None
-    """Where nobody on the tester's side counts frames that found a receive queue full."""
+    """None where a card's queues receive."""
     early: Count = 0
     """Stamped frames that arrived before they were sent, by the counters of the tester's cores:
     their delay counts as 0, and the trial is invalid."""
@@ -253,6 +262,19 @@ class DirectionCounts(Value):
     def loss_ratio(self) -> float:
         """Lost frames as a share of those sent (0 where nothing was sent)."""
         return self.lost / self.sent if self.sent else 0.0
+
+
+class SoFar(Value):
+    """Of a direction, while its trial runs (event.schema.json, ``so_far``)."""
+
+    sent: Count
+    received: Count
+    latest_us: float = 0.0
+    """The most that a frame left late."""
+    tester_drops: Count = 0
+    """Frames lost by the tester itself, by counters that only grow."""
+    nic_clock_us: float = 0.0
+    """By how much a NIC's clock was uncertain, where frames leave or arrive by it."""
 
 
 class Verdict(StrEnum):
@@ -305,6 +327,12 @@ class TrialResult(Value):
     elsewhere, or a process of it ended, and its time is not known."""
     dut_answered: LinkState = LinkState(left=True, right=True)
     """Whether the DUT answered ARP and NDP just before the trial."""
+    proven_failed: str | None = None
+    """Why the DUT lost more than was tolerated whatever disturbed the trial, where the trial is not
+    valid and a search asked only whether it passes. The
+    counts are not the DUT's then, only the answer is."""
+    ended_early_s: float | None = None
+    """How long after the start the tester ended the trial, which could no longer become valid; None: it did not."""
     dut_losses: dict[Direction, dict[str, Count]] | None = None
     """Frames that the DUT itself counted as lost during the trial, by cause; None: it does not say."""
 

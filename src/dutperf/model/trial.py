@@ -52,6 +52,9 @@ class Question(Value):
     """Share of a direction's frames whose loss makes no difference."""
     links_may_fall: bool = False
     """The DUT is reset during the trial, and takes the tester's links down with it."""
+    may_end_early: bool = False
+    """A trial that can no longer become valid need not be sent to its end: it is repeated, and
+    nobody looks at what it would have shown."""
     resolution: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of the trial's rate to which the DUT's highest is looked for; 0: nothing is looked for,
     the trial's own figures count."""

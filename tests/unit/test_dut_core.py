@@ -75,3 +75,22 @@ def test_a_loss_while_others_had_the_core_says_nothing_about_the_dut(lost: int, 
     found, causes = validity.judge(trial(1000), {Direction.FORWARD: counts(received=1000 - lost)}, taken)
     assert found is verdict
     assert [cause.code for cause in causes] == ([validity.DUT_DISTURBED] if verdict is Verdict.INVALID else [])
+
+
+def test_how_long_the_duts_threads_waited_for_a_core(tmp_path: Path) -> None:
+    proc, watched = tmp_path / "proc", DutCores((1,), None, pids=(17,))
+    threads = {"17": 1_000_000, "18": 2_000_000}
+
+    def write(more_ns: int, steal: int) -> None:
+        write_stat(proc, 0, 0, steal)
+        (proc / "17").mkdir(exist_ok=True)
+        (proc / "17" / "stat").write_text("17 (dut) R " + " ".join(["0"] * 20))
+        for thread, waited_ns in threads.items():
+            (proc / "17" / "task" / thread).mkdir(parents=True, exist_ok=True)
+            (proc / "17" / "task" / thread / "schedstat").write_text(f"5 {waited_ns + more_ns} 1\n")
+
+    write(0, 100)
+    before = watched.reading(proc)
+    write(3_000_000, 100 + TICKS)
+    assert watched.reading(proc).waited_since(before) == pytest.approx(1.006)
+    assert watched.reading(proc).waited_since(watched.reading(proc)) == 0

@@ -67,6 +67,7 @@ def waited(us: float | None, *, full: bool = True) -> TransmitWait:
     return TransmitWait(frames=160, us=us, full=full)
 
 
+AWAY: dict[str, Any] = {"received": 990, "away_us": Away(sender=0, receiver=LATE_WITH_LOSS_US + 1)}
 MEDIA = MediaLimit(line_rate_fps=1000, granted_us=12_000)
 DELAYS = Delays(p50=1, p99=1, p999=1, max=1, min=1)
 WAIT_US = validity.TRANSMIT_WAIT_LIMIT_US
@@ -174,6 +175,21 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
         "a receive queue that may have been full",
         {"received": 990, "receive_backlog": ReceiveBacklog(frames=513, ring=1024)},
         {"receive_queue"},
+    ),
+    (
+        "a kernel's queue that was never half full while the receiver was away",
+        {**AWAY, "receive_backlog": ReceiveBacklog(frames=512, ring=1024, counted=True)},
+        set(),
+    ),
+    (
+        "a kernel's queue that may have been full then",
+        {**AWAY, "receive_backlog": ReceiveBacklog(frames=513, ring=1024, counted=True)},
+        {"receiver_away"},
+    ),
+    (
+        "a DUT's own queue, which nobody counts for",
+        {**AWAY, "receive_backlog": ReceiveBacklog(frames=512, ring=1024)},
+        {"receiver_away"},
     ),
     ("a full receive queue that cost nothing", {"receive_backlog": ReceiveBacklog(frames=1024, ring=1024)}, set()),
     ("a NIC's clock that was followed", {"receive_timestamps": nic_arrivals(validity.NIC_CLOCK_LIMIT_US)}, set()),
@@ -338,3 +354,33 @@ def test_a_frame_that_waited_in_a_full_ring_is_not_the_duts_either(
     timed = trial(stamping="every", frame_timeout_ns=10_000_000)
     counted = counts(received=1000 - late_frames, late=late_frames, delay_us=DELAYS, transmit_wait=waited(wait_us))
     assert {cause.code for cause in validity.judge(timed, {Direction.FORWARD: counted})[1]} == codes
+
+
+@pytest.mark.parametrize(
+    ("lost", "waited_s", "tolerated", "codes"),
+    [
+        (50, 0.0, 0.0, set()),
+        (50, 0.049, 0.0, set()),
+        (50, 0.05, 0.0, {validity.DUT_DISTURBED}),
+        (0, 0.5, 0.0, set()),
+        (50, 0.04, 0.02, {validity.DUT_DISTURBED}),
+    ],
+    ids=["it had its core", "it lost more than it missed", "no more", "nothing", "beyond what is tolerated no more"],
+)
+def test_what_a_dut_missed_while_others_had_its_core_is_not_its_loss(
+    lost: int, waited_s: float, tolerated: float, codes: set[str]
+) -> None:
+    """1,000 frames in a second, lost all at once."""
+    asked = trial(question=Question(tolerated_loss=tolerated))
+    counted = counts(received=1000 - lost, **lost_at(*[3] * lost) if lost else {})
+    judged = validity.judge(asked, {Direction.FORWARD: counted}, dut_waited_s=waited_s)
+    assert {cause.code for cause in judged[1]} == codes
+
+
+def test_a_loss_at_a_steady_rate_is_not_what_a_dut_missed_now_and_then() -> None:
+    lost = lost_at(*[part for part in range(LOSS_BINS) for _ in range(2)])
+    steady = {Direction.FORWARD: counts(sent=4000, intended=4000, received=3800, **lost)}
+    at_once = {Direction.FORWARD: counts(sent=4000, intended=4000, received=3800, **lost_at(*[3] * 200))}
+    assert validity.judge(trial(4000), steady, dut_waited_s=0.05) == (Verdict.VALID, ())
+    assert validity.judge(trial(4000), at_once, dut_waited_s=0.05)[0] is Verdict.INVALID
+    assert validity.judge(trial(4000), steady, dut_waited_s=0.051)[0] is Verdict.INVALID

@@ -10,11 +10,14 @@ from dutperf.setup.conditions import Conditions
 
 
 def outcome_of(result: TrialResult, conditions: Conditions) -> Outcome:
-    """What a search may learn from ``result``: nothing, unless the trial was valid."""
-    if result.verdict is not Verdict.VALID:
+    """What a search may learn from ``result``: nothing, unless the trial was valid, or proves that
+    the DUT fails whatever disturbed it."""
+    if result.verdict is not Verdict.VALID and result.proven_failed is None:
         return Outcome.UNMEASURABLE
     if silent_directions(result):
         return Outcome.SILENT
+    if result.proven_failed is not None:
+        return Outcome.FAILED
     return Outcome.PASSED if result.worst_loss_ratio <= conditions.loss_tolerance else Outcome.FAILED
 
 

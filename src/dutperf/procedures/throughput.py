@@ -244,6 +244,8 @@ def _explanation(found: Found, point: _Point) -> str:
     if found.limited_by is LimitedBy.TESTER:
         return f"limited by the tester at {above_fps:,} frames/s: {evidence.invalidity(result)}"
     failed = f"at {above_fps:,} frames/s {evidence.losses(result, point.frame_timeout_ms)}"
+    if result.proven_failed is not None:
+        failed += f"; the tester was disturbed, and {result.proven_failed}"
     return failed if found.value_fps is not None else f"nothing passed, down to the minimum rate: {failed}"
 
 

@@ -95,7 +95,8 @@ def _by_size(done: Sequence[Done]) -> dict[int, list[Done]]:
 def _done(number: int, event: Event, conditions: Conditions) -> Done:
     result = journal.recorded_result(event["result"])
     passed = result.worst_loss_ratio <= min(conditions.loss_goals())
-    outcome = INVALID if result.verdict is not Verdict.VALID else PASSED if passed else FAILED
+    tells = result.verdict is Verdict.VALID or result.proven_failed is not None
+    outcome = INVALID if not tells else PASSED if passed else FAILED
     return Done(
         number, event["frame_size"], event["repetition"], event.get("attempt", 1), event["rate_fps"], result, outcome
     )

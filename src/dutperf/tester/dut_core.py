@@ -14,11 +14,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 PROC = Path("/proc")
 NETNS = Path("/run/netns")
+COARSE_SHARE = 0.05
+"""What the counters of ticks show for certain, in a trial of a second."""
 _USER, _NICE, _SYSTEM, _STEAL = 0, 1, 2, 7
 """Fields of /proc/stat's lines (proc(5)), in ticks."""
 
@@ -41,7 +43,12 @@ class DutCores:
             for pid in (*self._processes(proc), *self.pids)
             if (proc / str(pid)).exists()
         }
-        return Reading(busy_ticks=_busy_ticks(proc / "stat", self.cores), own_ticks=own)
+        return Reading(
+            busy_ticks=_ticks(proc / "stat", self.cores, (_USER, _NICE, _SYSTEM, _STEAL)),
+            own_ticks=own,
+            waited_ns={pid: _waited_ns(proc / str(pid)) for pid in own},
+            stolen_ticks=_ticks(proc / "stat", self.cores, (_STEAL,)),
+        )
 
     def _processes(self, proc: Path) -> Iterator[int]:
         named = None if self.netns is None else _inode(NETNS / self.netns)
@@ -52,6 +59,18 @@ class DutCores:
 
 
 @dataclass(frozen=True)
+class Missed:
+    """What a DUT did without during a trial."""
+
+    share: float | None = None
+    """Share (0-1) of its cores' time that others took; None: it is not on this machine, or that is not known."""
+    waited_s: float = 0.0
+    """For so long it had work to do and no core."""
+    at_most_s: float = 0.0
+    """The time that it did without at most, by either."""
+
+
+@dataclass(frozen=True)
 class Reading:
     """Of all the DUT's cores together, in clock ticks: time that is not soft interrupts, and the
     DUT's processes' part of it."""
@@ -59,6 +78,23 @@ class Reading:
     busy_ticks: int
     own_ticks: Mapping[int, int]
     """By process."""
+    waited_ns: Mapping[int, int] = field(default_factory=dict)
+    """By process: how long its threads had work to do and no core, in ns."""
+    stolen_ticks: int = 0
+    """What the hypervisor took of the cores."""
+
+    def missed_since(self, before: Reading, elapsed_s: float, cores: int) -> Missed:
+        """All of it. Ticks are coarse: a share of them that is within the limits says nothing of
+        single events."""
+        share, waited_s = self.taken_since(before, elapsed_s, cores), self.waited_since(before)
+        taken_s = (share or 0.0) * elapsed_s * cores
+        return Missed(share, waited_s, max(waited_s, taken_s if (share or 0.0) > COARSE_SHARE else 0.0))
+
+    def waited_since(self, before: Reading) -> float:
+        """Seconds for which the DUT's processes could not work though they had to, of all cores
+        together; a DUT that is all kernel has none but what was stolen."""
+        waited_ns = sum(waited - before.waited_ns.get(pid, 0) for pid, waited in self.waited_ns.items())
+        return max(0, waited_ns) / 1e9 + max(0, self.stolen_ticks - before.stolen_ticks) / os.sysconf("SC_CLK_TCK")
 
     def taken_since(self, before: Reading, elapsed_s: float, cores: int) -> float | None:
         """Share (0-1) of the cores' time since ``before`` that went to others; None where a process
@@ -91,14 +127,19 @@ def yielding_to_the_dut() -> Iterator[None]:
             os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
-def _busy_ticks(stat: Path, cores: Sequence[int]) -> int:
+def _ticks(stat: Path, cores: Sequence[int], fields: Sequence[int]) -> int:
     lines = {line.split()[0]: line.split()[1:] for line in stat.read_text().splitlines() if line.startswith("cpu")}
-    return sum(
-        int(lines[f"cpu{core}"][field])
-        for core in cores
-        if f"cpu{core}" in lines
-        for field in (_USER, _NICE, _SYSTEM, _STEAL)
-    )
+    return sum(int(lines[f"cpu{core}"][number]) for core in cores if f"cpu{core}" in lines for number in fields)
+
+
+def _waited_ns(process: Path) -> int:
+    """How long the threads of a process waited for a core; those that have ended are not in it."""
+    waited = 0
+    with suppress(OSError):
+        for task in (process / "task").iterdir():
+            with suppress(OSError, ValueError, IndexError):
+                waited += int((task / "schedstat").read_text().split()[1])
+    return waited
 
 
 def _own_ticks(process: Path) -> int:

@@ -135,9 +135,15 @@ class SimulatedTester:
             trial=trial.trial,
             verdict=verdict,
             causes=causes,
+            proven_failed=validity.proven_failed(trial, counts, causes),
             forward=counts.get(Direction.FORWARD),
             reverse=counts.get(Direction.REVERSE),
         )
+
+    def wait_until_quiet(self, limit_s: float) -> float:
+        """Nothing disturbs virtual time."""
+        del limit_s
+        return 0.0
 
     def environment(self) -> dict[str, Any]:
         """See :meth:`dutperf.tester.Tester.environment`."""

@@ -8,10 +8,11 @@ docs/decisions/0003-validity.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import ceil
 
-from dutperf.model import LOSS_BINS, CatchingUp, Cause, Direction, DirectionCounts, LinkState, Trial, Verdict
+from dutperf.model import LOSS_BINS, CatchingUp, Cause, Direction, DirectionCounts, LinkState, SoFar, Trial, Verdict
+from dutperf.tester.own_loss import clear_parts, own_loss, steady_loss
 
 SENDING_TIME_TOLERANCE = 1.00001
 """Sending may take this many times the trial's duration (siitperf's rule; Lencse, IJATES2 9(3),
@@ -44,6 +45,8 @@ take two places, and a driver is not quick to free them."""
 TRANSMIT_WAIT_LIMIT_US = 2_000.0
 """Delays may hold this much of waiting in a full transmit ring: what the smallest ring that any
 driver takes holds of 1,518 bytes at 1 Gbit/s."""
+MOST_GRANTED = 200e-6
+"""Of the sending time: the most lateness that a card's clock excuses."""
 DUT_CORE_TAKEN_LIMIT = 0.05
 """Others may take this share of the core of a DUT on this machine while frames are lost."""
 NO_LINK_DOWN = LinkState(left=False, right=False)
@@ -59,15 +62,19 @@ def judge(
     counts: dict[Direction, DirectionCounts],
     dut_core_taken: float = 0.0,
     link_down: LinkState = NO_LINK_DOWN,
+    dut_waited_s: float = 0.0,
 ) -> tuple[Verdict, tuple[Cause, ...]]:
     """The verdict on a completed trial, with every cause that speaks against it.
 
     ``dut_core_taken``: share (0-1) of the core of a DUT on this machine that others took
     (:mod:`dutperf.tester.dut_core`). ``link_down``: the tester's own links that were down at any
-    time of the trial.
+    time of the trial. ``dut_waited_s``: for so long a DUT on this machine had work to do and no core.
     """
     causes = () if trial.question.links_may_fall else tuple(_links(link_down))
     causes += tuple(cause for direction, one in counts.items() for cause in _causes(trial, direction, one))
+    if causes and {cause.code for cause in causes} == {BURSTS} and _is_mostly_its_own(trial, counts):
+        causes = ()
+    dut_core_taken = max(dut_core_taken, min(1.0, dut_waited_s / trial.duration_s))
     if dut_core_taken > DUT_CORE_TAKEN_LIMIT and any(_loss_matters(trial, one) for one in counts.values()):
         causes += (
             Cause(
@@ -78,7 +85,94 @@ def judge(
                 ),
             ),
         )
+    elif _may_be_those_it_missed(trial, counts, dut_waited_s):
+        text = (
+            f"the DUT, which runs on this machine, had to wait {dut_waited_s * 1000:.1f} ms for its core, and lost no"
+            " more frames than were sent meanwhile"
+        )
+        causes += (Cause(code=DUT_DISTURBED, text=text),)
     return (Verdict.INVALID if causes else Verdict.VALID), causes
+
+
+def _may_be_those_it_missed(trial: Trial, counts: Mapping[Direction, DirectionCounts], waited_s: float) -> bool:
+    """Whether no more was lost than was sent while the DUT had no core, and not at a steady rate."""
+    if not waited_s or not any(_loss_matters(trial, one) for one in counts.values()):
+        return False
+    meanwhile = sum(one.sent for one in counts.values()) * waited_s / trial.duration_s
+    tolerated = _tolerated(trial, counts)
+    return sum(one.lost for one in counts.values()) - tolerated <= meanwhile and steady_loss(trial, counts) <= tolerated
+
+
+def _is_mostly_its_own(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> bool:
+    """Whether the DUT would have lost more than is tolerated, and more than half of what it lost,
+    if no frame had left in a burst."""
+    lost = sum(one.lost for one in counts.values())
+    return own_loss(trial, counts) > max(_tolerated(trial, counts), (1 - BURSTS_WORK_SHARE) * lost)
+
+
+def _tolerated(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> float:
+    """Where all directions together lost more than that, one of them lost more than is tolerated."""
+    return trial.question.tolerated_loss * sum(one.sent for one in counts.values())
+
+
+def proven_failed(
+    trial: Trial,
+    counts: Mapping[Direction, DirectionCounts],
+    causes: tuple[Cause, ...],
+    dut_waited_s: float = 0.0,
+) -> str | None:
+    """Why the DUT fails the trial although ``causes`` speak against it: a clause. None: that is not proven.
+
+    Only for a search that asks for nothing but whether it passes: how many frames an undisturbed
+    DUT would have lost nobody knows.
+    """
+    if not causes or not trial.question.resolution or {cause.code for cause in causes} - OVERCOME:
+        return None
+    if any(_late_us(one) > LATENESS_LIMIT_US + one.granted_us for one in counts.values()):
+        return None
+    missed_share = dut_waited_s / trial.duration_s
+    missed = ceil(sum(one.sent for one in counts.values()) * min(1.0, missed_share))
+    own = own_loss(trial, counts) - missed
+    if missed_share <= DUT_CORE_TAKEN_LIMIT:
+        own = max(own, steady_loss(trial, counts))
+    if own <= _tolerated(trial, counts):
+        return None
+    lost = sum(one.lost for one in counts.values())
+    return f"at least {own:,} of the {lost:,} lost frames are the DUT's own loss, whatever else disturbed the trial"
+
+
+def hopeless(
+    trial: Trial, so_far: Mapping[Direction, SoFar], down: LinkState, lost: Mapping[Direction, int]
+) -> tuple[Cause, ...]:
+    """Causes for which a trial that still runs can no longer become valid, nor prove anything, whatever follows.
+
+    ``lost``: frames of each direction that were sent longer ago than the trial waits for any, and did not come.
+    """
+    causes = () if trial.question.links_may_fall else tuple(_links(down))
+    granted_us = MOST_GRANTED * trial.duration_s * 1e6
+    for direction, one in so_far.items():
+        if one.tester_drops:
+            causes += (
+                Cause(
+                    code=DROPS,
+                    text=f"{direction}: the tester itself dropped {one.tester_drops:,} frames",
+                    direction=direction,
+                ),
+            )
+        matters = not trial.question.resolution and lost.get(
+            direction, 0
+        ) > trial.question.tolerated_loss * trial.intended(direction)
+        limit_us = (LATENESS_LIMIT_WITH_LOSS_US if matters else LATENESS_LIMIT_US) + granted_us
+        if one.latest_us > limit_us:
+            where = " where frames are lost" if matters else ""
+            late = f"a frame left {one.latest_us / 1000:.3f} ms late, more than the {limit_us / 1000:g} ms allowed"
+            text = f"{direction}: {late}{where}"
+            causes += (Cause(code=LATE, text=text, direction=direction),)
+        if one.nic_clock_us > NIC_CLOCK_LIMIT_US:
+            uncertain = f"a NIC's clock was uncertain by {one.nic_clock_us:,.1f} us"
+            text = f"{direction}: {uncertain}, more than the {NIC_CLOCK_LIMIT_US:g} us allowed"
+            causes += (Cause(code="nic_clock", text=text, direction=direction),)
+    return causes
 
 
 def _links(down: LinkState) -> Iterator[Cause]:
@@ -132,7 +226,7 @@ def _sender_late(trial: Trial, _direction: Direction, counts: DirectionCounts) -
     stands, a loss may be the burst's work."""
     matters = _loss_matters(trial, counts)
     limit_us = (LATENESS_LIMIT_WITH_LOSS_US if matters else LATENESS_LIMIT_US) + counts.granted_us
-    late_us = counts.lateness_us.max + (counts.waited_us or 0.0)
+    late_us = _late_us(counts)
     if late_us <= limit_us:
         return None
     waited = (
@@ -140,6 +234,10 @@ def _sender_late(trial: Trial, _direction: Direction, counts: DirectionCounts) -
     )
     allowed = f"more than the {limit_us / 1000:g} ms allowed" + (" where frames are lost" if matters else "")
     return f"a frame left {late_us / 1000:.3f} ms late{waited}, {allowed}"
+
+
+def _late_us(counts: DirectionCounts) -> float:
+    return counts.lateness_us.max + (counts.waited_us or 0.0)
 
 
 def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
@@ -165,12 +263,11 @@ def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, catching_up:
     """
     if counts.losses is None:
         return 0
-    after = ceil(counts.lateness_us.max / 1e6 / (trial.duration_s / LOSS_BINS)) + 1
-    bursts = [part for part, frames in enumerate(catching_up.bins) if frames]
-    around = {part + later for part in bursts for later in range(after + 1)}
+    clear = clear_parts(catching_up.bins, counts.lateness_us.max, trial.duration_s)
+    first = next(part for part, frames in enumerate(catching_up.bins) if frames)
     few = max(FEW_IN_BURSTS, FEW_OF_RESOLUTION * trial.question.resolution) * counts.sent
-    end = LOSS_BINS if catching_up.frames <= few else bursts[0]
-    return sum(lost for part, lost in enumerate(counts.losses.bins[:end]) if part not in around)
+    end = LOSS_BINS if catching_up.frames <= few else first
+    return sum(counts.losses.bins[part] for part in clear if part < end)
 
 
 def _tester_drops(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
@@ -180,8 +277,13 @@ def _tester_drops(_trial: Trial, _direction: Direction, counts: DirectionCounts)
 
 
 def _receiver_away(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... also where a ring may have overrun without a counter that tells."""
-    away_us, ring_us = counts.away_us.receiver, counts.receive_ring_us
+    """... also where a ring may have overrun without a counter that tells.
+
+    A ring that was full has that many frames when the loop comes back: where it found far fewer, none was lost there.
+    """
+    away_us, ring_us, backlog = counts.away_us.receiver, counts.receive_ring_us, counts.receive_backlog
+    if backlog is not None and backlog.counted and backlog.frames <= backlog.ring * QUEUE_CERTAINLY_NOT_FULL:
+        return None
     if not _loss_matters(trial, counts) or away_us <= min(
         LATENESS_LIMIT_WITH_LOSS_US, ring_us or LATENESS_LIMIT_WITH_LOSS_US
     ):
@@ -198,7 +300,12 @@ def _receive_queue(trial: Trial, _direction: Direction, counts: DirectionCounts)
     """... also where the DUT itself puts frames into the tester's receive queue, and drops what
     finds no room there."""
     backlog = counts.receive_backlog
-    if backlog is None or not _loss_matters(trial, counts) or backlog.frames <= backlog.ring * QUEUE_CERTAINLY_NOT_FULL:
+    if (
+        backlog is None
+        or backlog.counted
+        or not _loss_matters(trial, counts)
+        or backlog.frames <= backlog.ring * QUEUE_CERTAINLY_NOT_FULL
+    ):
         return None
     return (
         f"{backlog.frames:,} frames waited in a receive queue that has room for {backlog.ring:,} and may have been full"
@@ -278,6 +385,11 @@ def _received_too_many(_trial: Trial, _direction: Direction, counts: DirectionCo
 
 DUT_DISTURBED = "dut_disturbed"
 """Code of a cause that is not of a direction: the DUT could not do what it can do."""
+BURSTS, LATE, DROPS = "sender_bursts", "sender_late", "tester_drops"
+OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
+"""Causes in spite of which a DUT may be shown to fail: what they did to it is bounded."""
+OF_A_WHOLE_TRIAL = frozenset({"unsent", "sending_time"})
+"""Causes that say nothing of a trial which was ended early."""
 LINK_DOWN = "link_down"
 """... nor is this one."""
 
@@ -288,9 +400,9 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("unsent", _unsent),
     ("sending_time", _sending_time),
     ("received_too_many", _received_too_many),
-    ("tester_drops", _tester_drops),
-    ("sender_late", _sender_late),
-    ("sender_bursts", _bursts),
+    (DROPS, _tester_drops),
+    (LATE, _sender_late),
+    (BURSTS, _bursts),
     ("receiver_away", _receiver_away),
     ("receive_queue", _receive_queue),
     ("late_in_tester", _late_in_tester),

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A DUT frame by frame, before a sender that is held up now and then: what a trial would show, and
+what an undisturbed one would have shown.
+
+The DUT is a server of constant capacity with a queue that drops at its tail, or several of them
+among which each frame is spread at random; or a token
+bucket, which is the same in other words.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from dutperf.model import LOSS_BINS, CatchingUp, Direction, DirectionCounts, Losses, Quantiles, Trial
+from plans import counts, trial
+
+PUNCTUAL_S, CAUGHT_UP_S = 1e-3, 1e-4
+CALL_S = 2e-6
+"""Between two frames of one that catches up."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """All cores together forward ``capacity_fps``."""
+
+    capacity_fps: float
+    queue: int
+    cores: int = 1
+    random_loss: float = 0.0
+
+
+@dataclass(frozen=True)
+class Stall:
+    """The sender is away from one time to another, in seconds from the start."""
+
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Of a direction: its number, when it was due and when it left."""
+
+    direction: Direction
+    number: int
+    due_s: float
+    left_s: float
+    core: int
+
+
+def a_trial(rate_fps: int, duration_s: float = 1.0, **members: Any) -> Trial:
+    """Both ways."""
+    return trial(rate_fps, duration_ns=round(duration_s * 1e9), **members)
+
+
+def sent(of: Trial, stalls: Sequence[Stall], seed: int) -> list[Frame]:
+    """In the order in which they leave."""
+    random = Random(seed)
+    frames = []
+    for direction in of.streams():
+        times, left_s = of.times(direction), 0.0
+        for number in range(of.intended(direction)):
+            due_s = times.due_ns(number) / 1e9
+            until_s = max((stall.end_s for stall in stalls if stall.start_s <= due_s < stall.end_s), default=due_s)
+            left_s = max(until_s, left_s + CALL_S)
+            frames.append(Frame(direction, number, due_s, left_s, random.randrange(2**16)))
+    return sorted(frames, key=lambda frame: (frame.left_s, frame.due_s))
+
+
+def lost(frames: Sequence[Frame], dut: Server, seed: int = 0) -> list[Frame]:
+    """Those that find the queue full, or are lost at random."""
+    random = Random(seed)
+    unlucky = {
+        (frame.direction, frame.number): random.random() < dut.random_loss
+        for frame in sorted(frames, key=lambda frame: (frame.direction, frame.number))
+    }
+    service_s = dut.cores / dut.capacity_fps
+    ends_s: list[deque[float]] = [deque() for _ in range(dut.cores)]
+    gone = []
+    for frame in frames:
+        queue = ends_s[frame.core % dut.cores]
+        while queue and queue[0] <= frame.left_s:
+            queue.popleft()
+        if len(queue) > dut.queue:
+            gone.append(frame)
+            continue
+        queue.append((queue[-1] if queue else frame.left_s) + service_s)
+        if unlucky[frame.direction, frame.number]:
+            gone.append(frame)
+    return gone
+
+
+def counted(of: Trial, frames: Sequence[Frame], gone: Sequence[Frame]) -> dict[Direction, DirectionCounts]:
+    """What the engine would report."""
+    return {direction: _counted(of, direction, frames, gone) for direction in of.streams()}
+
+
+def _counted(of: Trial, direction: Direction, frames: Sequence[Frame], gone: Sequence[Frame]) -> DirectionCounts:
+    own, missing = ([frame for frame in each if frame.direction is direction] for each in (frames, gone))
+    late_us = max(frame.left_s - frame.due_s for frame in own) * 1e6
+    members: dict[str, Any] = {
+        "lateness_us": Quantiles(p50=0, p99=0, p999=0, max=late_us),
+        "catching_up": _catching_up(of, own),
+    }
+    if missing:
+        due_s = sorted(frame.due_s for frame in missing)
+        bins = _bins(of, [frame.due_s for frame in missing])
+        members["losses"] = Losses(first_s=due_s[0], last_s=due_s[-1], longest_run=1, bins=bins)
+    whole = len(own)
+    return counts(sent=whole, intended=whole, received=whole - len(missing), send_time_s=of.duration_s, **members)
+
+
+def _catching_up(of: Trial, frames: Sequence[Frame]) -> CatchingUp | None:
+    late_s: list[float] = []
+    limit_s, longest, running = PUNCTUAL_S, 0, 0
+    for frame in frames:
+        if frame.left_s - frame.due_s > limit_s:
+            late_s.append(frame.due_s)
+            limit_s, running = CAUGHT_UP_S, running + 1
+            longest = max(longest, running)
+        else:
+            limit_s, running = PUNCTUAL_S, 0
+    return CatchingUp(frames=len(late_s), longest=longest, bins=_bins(of, late_s)) if late_s else None
+
+
+def _bins(of: Trial, due_s: Sequence[float]) -> tuple[int, ...]:
+    parts = [min(LOSS_BINS - 1, int(at_s / of.duration_s * LOSS_BINS)) for at_s in due_s]
+    return tuple(parts.count(part) for part in range(LOSS_BINS))

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a trial proves in spite of late bursts is never more than the same DUT loses when no frame is late."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from dutperf.model import CatchingUp, Direction, Poisson, Question, RateChange, Trial, Verdict
+from dutperf.tester import own_loss, validity
+from plans import counts
+from queueing import Server, Stall, a_trial, counted, lost, sent
+
+TICKS = [Stall(at / 10, at / 10 + 0.004) for at in range(10)]
+"""A neighbour takes the sender's core for a tick of the scheduler, ten times a second."""
+SEARCH = Question(resolution=0.001)
+
+
+def measured(of: Trial, dut: Server, stalls: list[Stall], seed: int = 0) -> tuple[int, int, Verdict, str | None]:
+    """What is proven of the DUT, what it loses undisturbed, the verdict on the trial, and the proof that it failed."""
+    frames = sent(of, stalls, seed)
+    shown = counted(of, frames, lost(frames, dut, seed))
+    verdict, causes = validity.judge(of, shown)
+    return (
+        own_loss.own_loss(of, shown),
+        len(lost(sent(of, [], seed), dut, seed)),
+        verdict,
+        validity.proven_failed(of, shown, causes),
+    )
+
+
+def some(seed: int) -> tuple[Trial, Server, list[Stall]]:
+    """A DUT near its limit, or not, before a sender that is held up by whatever comes."""
+    random = Random(seed)
+    rate_fps, duration_s, cores = (
+        random.randrange(1_500, 4_000),
+        random.choice([0.5, 1.0]),
+        random.choice([1, 1, 2, 4, 8]),
+    )
+    capacity_fps = 2 * rate_fps * random.choice([random.uniform(0.9, 1.1), random.uniform(0.99, 1.02)])
+    dut = Server(
+        capacity_fps, max(1, random.choice([0, 5, 30, 100, 300]) // cores), cores, random.choice([0, 0, 0.001, 0.01])
+    )
+    begins_s = [random.uniform(0, duration_s) for _ in range(random.randrange(1, 20))]
+    stalls = [
+        Stall(at_s, at_s + random.choice([random.uniform(0.0005, 0.005), 0.004, random.uniform(0.004, 0.04)]))
+        for at_s in begins_s
+    ]
+    return a_trial(rate_fps, duration_s), dut, stalls
+
+
+@pytest.mark.parametrize("batch", range(6))
+def test_no_more_is_proven_than_an_undisturbed_dut_loses(batch: int) -> None:
+    proven = 0
+    for seed in range(12 * batch, 12 * batch + 12):
+        own, truth, *_ = measured(*some(seed), seed)
+        assert own <= truth, (seed, some(seed)[1:])
+        proven += own > 0
+    assert proven > 0
+
+
+@pytest.mark.parametrize("capacity", [1.001, 1.01, 1.1, 2.0])
+@pytest.mark.parametrize("queue", [1, 3, 10, 20])
+def test_a_dut_that_can_do_the_rate_is_never_shown_to_fail_however_short_its_queue(capacity: float, queue: int) -> None:
+    """All that it loses is the work of bursts, or of the time in which it got nothing."""
+    asked = a_trial(3_000).model_copy(update={"question": SEARCH})
+    dut = Server(6_000 * capacity, queue)
+    own, truth, verdict, proof = measured(asked, dut, TICKS)
+    assert truth <= 1  # two streams, whose frames are due at the same times
+    assert own <= truth
+    assert (verdict, proof) == (Verdict.INVALID, None)
+
+
+def test_a_dut_whose_queue_bursts_filled_before_its_time_is_not_shown_to_fail() -> None:
+    """A little beyond its capacity, but its queue takes what is too much for a whole trial."""
+    asked = a_trial(3_000).model_copy(update={"question": SEARCH})
+    own, truth, verdict, proof = measured(asked, Server(5_985, 20), TICKS)
+    assert truth == 0
+    assert (own, verdict, proof) == (0, Verdict.INVALID, None)
+
+
+def test_a_dut_that_is_overloaded_throughout_fails_whatever_the_bursts_did() -> None:
+    asked = a_trial(3_000).model_copy(update={"question": SEARCH})
+    frames = sent(asked, TICKS, 0)
+    late = sum(one.catching_up.frames for one in counted(asked, frames, []).values() if one.catching_up)
+    own, truth, verdict, proof = measured(asked, Server(5_800, 20), TICKS)
+    assert truth < late  # fewer than the bursts might have cost in the worst case
+    assert 0.5 * truth < own <= truth
+    assert verdict is Verdict.VALID or proof is not None
+
+
+def test_losses_at_random_are_the_duts_though_they_lie_in_bursts_as_well() -> None:
+    asked = a_trial(4_000, 1.0)
+    own, truth, verdict, _ = measured(asked, Server(1e9, 1_000, random_loss=0.05), TICKS)
+    assert 0.5 * truth < own <= truth
+    assert verdict is Verdict.VALID
+
+
+def test_what_was_lost_before_the_first_burst_was_not_its_work() -> None:
+    asked = a_trial(3_000).model_copy(update={"question": SEARCH})
+    own, truth, verdict, proof = measured(
+        asked, Server(5_500, 5), [Stall(0.5 + at / 100, 0.504 + at / 100) for at in range(40)]
+    )
+    assert 0 < own <= truth
+    assert verdict is Verdict.VALID or proof is not None
+
+
+def test_a_dut_that_loses_frames_once_is_not_overloaded_all_the_time() -> None:
+    """What happened once, in parts without bursts, is not taken for what is usual."""
+    once = {
+        "losses": {
+            "first_s": 0.05,
+            "last_s": 0.9,
+            "longest_run": 1,
+            "bins": tuple(30 if part in (5, 47) else 0 for part in range(100)),
+        }
+    }
+    burst = CatchingUp(frames=100, longest=20, bins=tuple(20 if part % 20 == 10 else 0 for part in range(100)))
+    shown = counts(sent=3_000, intended=3_000, received=2_940, catching_up=burst, losses=once["losses"])
+    assert own_loss.own_loss(a_trial(3_000), {Direction.FORWARD: shown}) == 30  # before the first burst
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [{"pattern": Poisson()}, {"then": RateChange(rate_fps=100, after_ns=500_000_000)}],
+    ids=["poisson", "another rate"],
+)
+def test_what_is_usual_is_known_at_a_steady_rate_only(stream: dict[str, Any]) -> None:
+    steady = a_trial(3_000)
+    assert steady.forward is not None
+    changed = steady.model_copy(update={"forward": steady.forward.model_copy(update=stream)})
+    shown = counted(steady, frames := sent(steady, TICKS, 0), lost(frames, Server(5_800, 20)))
+    assert own_loss.steady_loss(steady, shown) > 0
+    assert own_loss.steady_loss(changed, shown) == 0
+
+
+OVERLOAD = Server(5_600, 20)
+
+
+@pytest.mark.parametrize(
+    ("members", "taken", "proven"),
+    [
+        ({}, 0.0, True),
+        ({"tester_drops": {"kernel_socket": 1}}, 0.0, False),
+        ({"early": 1}, 0.0, False),
+        ({"received": 1}, 0.0, False),
+        ({}, 0.06, False),
+    ],
+    ids=[
+        "bursts",
+        "and drops of its own",
+        "and clocks that differ",
+        "and a count that is not its own",
+        "and a DUT that had no core meanwhile",
+    ],
+)
+def test_only_what_bursts_may_have_done_is_bounded(members: dict[str, Any], taken: float, proven: bool) -> None:
+    asked = a_trial(3_000).model_copy(update={"question": SEARCH})
+    stalls = [*TICKS, Stall(0.55, 0.562)]  # too late for a valid trial
+    frames = sent(asked, stalls, 0)
+    shown = counted(asked, frames, lost(frames, OVERLOAD))
+    shown[Direction.FORWARD] = shown[Direction.FORWARD].model_copy(update=members)
+    verdict, causes = validity.judge(asked, shown, dut_core_taken=taken)
+    assert verdict is Verdict.INVALID
+    assert (validity.proven_failed(asked, shown, causes, taken) is not None) == proven
+    counting = asked.model_copy(update={"question": Question()})
+    assert validity.proven_failed(counting, shown, causes, taken) is None  # who asks for figures cannot have those
+
+
+def test_a_core_that_was_taken_explains_no_more_than_the_dut_does_in_that_time() -> None:
+    asked = a_trial(3_000).model_copy(update={"question": SEARCH})
+    frames = sent(asked, [], 0)
+    shown = counted(asked, frames, lost(frames, Server(3_000, 20)))  # half of the frames
+    _, causes = validity.judge(asked, shown, dut_core_taken=0.2)
+    assert {cause.code for cause in causes} == {validity.DUT_DISTURBED}
+    assert validity.proven_failed(asked, shown, causes, 0.2) is not None
+    assert validity.proven_failed(asked, shown, causes, 0.5) is None

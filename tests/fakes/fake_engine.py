@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -199,6 +200,66 @@ class Waits(Engine):
         say(request, "progress", elapsed_s=0.1, forward={"sent": 5, "received": 4})
 
 
+class Reporting(Engine):
+    """A trial says every tenth of its time how it goes, and ends when it is told to, or by itself."""
+
+    so_far: ClassVar[dict[str, Any]] = {}
+    link_down = False
+    lost_of_10 = 0
+
+    def run(self, request: int, trial: dict[str, Any]) -> None:
+        self.running = (request, trial)
+        for tenth in range(1, 10):
+            sent = 100 * tenth
+            calm = {"sent": sent, "received": sent - sent * self.lost_of_10 // 10, "latest_us": 5.0, "tester_drops": 0}
+            forward = calm | {"nic_clock_us": 0.0} | (self.so_far if tenth > 2 else {})
+            link_down = {"left": self.link_down, "right": False}
+            say(request, "progress", elapsed_s=tenth / 10, link_down=link_down, forward=forward)
+            if select.select([sys.stdin], [], [], 0.1)[0]:
+                return
+        self.running = None
+        self.result(request, trial)
+
+    def stop(self, request: int, params: Any) -> None:
+        if self.running is not None and params != {"drain": True}:
+            sys.exit(UNEXPECTED)
+        super().stop(request, params)
+
+    def result(self, request: int, trial: dict[str, Any], outcome: str = "completed", **changes: Any) -> None:
+        whole = outcome == "completed"
+        super().result(request, trial, outcome, **({} if whole else {"sent": 500, "received": 500}) | changes)
+
+
+class Dropping(Reporting):
+    so_far: ClassVar[dict[str, Any]] = {"tester_drops": 3}
+
+
+class Late(Reporting):
+    so_far: ClassVar[dict[str, Any]] = {"latest_us": 60_000.0}
+
+
+class LinkDown(Reporting):
+    link_down = True
+
+
+class ClockSet(Reporting):
+    so_far: ClassVar[dict[str, Any]] = {"nic_clock_us": 5_000.0}
+
+
+class Lossy(Reporting):
+    lost_of_10 = 5
+
+
+class LateAndLossy(Lossy):
+    so_far: ClassVar[dict[str, Any]] = {"latest_us": 20_000.0}
+
+
+class Overdue(Reporting):
+    """What is missing may still be under way."""
+
+    so_far: ClassVar[dict[str, Any]] = {"latest_us": 20_000.0}
+
+
 class Old(Engine):
     """Speaks another protocol."""
 
@@ -252,6 +313,11 @@ class Chatty(Engine):
         super().run(request, trial)
 
 
+def kinds_of(kind: type[Engine]) -> list[type[Engine]]:
+    """All that behave in some way."""
+    return [kind, *(one for other in kind.__subclasses__() for one in kinds_of(other))]
+
+
 def serve(engine: Engine) -> None:
     """Answer until the end of input."""
     for line in sys.stdin:
@@ -294,4 +360,4 @@ if __name__ == "__main__":
     if behaviour.startswith("replay:"):
         replay(behaviour.removeprefix("replay:"))
     else:
-        serve({kind.__name__: kind for kind in (Engine, *Engine.__subclasses__())}[behaviour](begun))
+        serve({kind.__name__: kind for kind in kinds_of(Engine)}[behaviour](begun))

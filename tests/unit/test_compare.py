@@ -53,6 +53,9 @@ class WanderingTester:
         )
         return self._tester.run(trial, on_progress)
 
+    def wait_until_quiet(self, limit_s: float) -> float:
+        return self._tester.wait_until_quiet(limit_s)
+
     def environment(self) -> dict[str, Any]:
         return {"tester": "simulated"}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dutperf.model import FieldMode, FrameSpec, Stream, Trial, VaryingField, Verdict
+from dutperf.model import FieldMode, FrameSpec, Question, Stream, Trial, VaryingField, Verdict
 from dutperf.tester import Progress, TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester, Patience
 from fakes import fake_engine
@@ -29,6 +29,12 @@ def a_trial(number: int = 1) -> Trial:
     frame = FrameSpec(version=4, size=64, source="198.18.0.2", destination="198.19.0.2")  # type: ignore[arg-type]
     stream = Stream(rate_fps=1000, foreground=frame, source_port=port, destination_port=port)
     return Trial(trial=number, duration_ns=10_000_000, drain_ns=0, forward=stream)
+
+
+def long_trial(question: Question) -> Trial:
+    """Of a second, with a drain of a fifth."""
+    times = {"duration_ns": 1_000_000_000, "drain_ns": 200_000_000}
+    return a_trial().model_copy(update={"question": question, **times})
 
 
 def engine_tester(behaviour: str, patience: Patience = PATIENT) -> EngineTester:
@@ -96,6 +102,56 @@ def test_the_tester_s_own_drops_make_the_trial_invalid() -> None:
     assert "tester_drops" in [cause.code for cause in result.causes]
 
 
+ENDLESS = Question(may_end_early=True)
+REASONS = [
+    ("Dropping", {"resolution": 0.01}, "tester_drops"),
+    ("Late", {"resolution": 0.01}, "sender_late"),
+    ("LinkDown", {"resolution": 0.01}, "link_down"),
+    ("ClockSet", {"resolution": 0.01}, "nic_clock"),
+    ("LateAndLossy", {}, "sender_late"),
+]
+
+
+@pytest.mark.parametrize(("behaviour", "question", "code"), REASONS, ids=[row[0] for row in REASONS])
+def test_a_trial_that_can_no_longer_become_valid_is_ended(
+    behaviour: str, question: dict[str, float], code: str
+) -> None:
+    endable = long_trial(ENDLESS.model_copy(update=question))
+    with engine_tester(behaviour) as tester:
+        result = tester.run(endable)
+        assert tester.run(a_trial(2)).verdict in (Verdict.VALID, Verdict.INVALID)  # the same engine goes on
+    assert result.verdict is Verdict.INVALID
+    assert result.causes[0].code == code
+    assert "unsent" not in {cause.code for cause in result.causes}
+    assert result.ended_early_s is not None
+    assert 0 < result.ended_early_s < endable.duration_s
+    assert result.proven_failed is None
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "question"),
+    [
+        ("Dropping", Question()),
+        ("LinkDown", Question(may_end_early=True, links_may_fall=True)),
+        ("LateAndLossy", Question(may_end_early=True, resolution=0.01)),
+        ("LateAndLossy", Question(may_end_early=True, tolerated_loss=0.5)),
+        ("Lossy", ENDLESS),
+        ("Overdue", ENDLESS),
+    ],
+    ids=[
+        "asked for by a person",
+        "the DUT is reset",
+        "may prove something",
+        "tolerated",
+        "loses and is in time",
+        "loss is not certain",
+    ],
+)
+def test_a_trial_that_may_still_be_of_use_is_sent_to_its_end(behaviour: str, question: Question) -> None:
+    with engine_tester(behaviour) as tester:
+        assert tester.run(long_trial(question)).ended_early_s is None
+
+
 DEATHS = [
     ("Dies", PATIENT, "ended with status 7; the last it said: a thing that should not have happened"),
     ("Killed", PATIENT, "was ended by SIGSEGV"),
@@ -132,7 +188,8 @@ def test_progress_is_passed_on() -> None:
     seen: list[Progress] = []
     with engine_tester("Dies") as tester:
         tester.run(a_trial(), seen.append)
-    assert seen == [Progress(elapsed_s=1.0, sent=5, received=4)]
+    [progress] = seen
+    assert (progress.elapsed_s, progress.sent, progress.received) == (1.0, 5, 4)
 
 
 def test_what_a_library_prints_into_the_stream_does_no_harm() -> None:

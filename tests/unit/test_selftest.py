@@ -189,6 +189,9 @@ class Remembering:
         self.results.append(result)
         return result
 
+    def wait_until_quiet(self, limit_s: float) -> float:
+        return self.inner.wait_until_quiet(limit_s)
+
     def environment(self) -> dict[str, Any]:
         return self.inner.environment()
 

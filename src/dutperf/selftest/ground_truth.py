@@ -111,6 +111,10 @@ class WitnessedTester:
             raise TesterError(str(error)) from None
         return result
 
+    def wait_until_quiet(self, limit_s: float) -> float:
+        """See :meth:`dutperf.tester.Tester.wait_until_quiet`."""
+        return self.tester.wait_until_quiet(limit_s)
+
     def environment(self) -> dict[str, Any]:
         """See :meth:`dutperf.tester.Tester.environment`."""
         return self.tester.environment()

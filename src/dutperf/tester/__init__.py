@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from dutperf.model import Trial, TrialResult
+from dutperf.model import Direction, LinkState, SoFar, Trial, TrialResult
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,10 @@ class Progress:
     elapsed_s: float
     sent: int
     received: int
+    directions: Mapping[Direction, SoFar] = field(default_factory=dict)
+    """What the engine says of each."""
+    link_down: LinkState = field(default_factory=lambda: LinkState(left=False, right=False))
+    """The tester's own links that were down at any time so far."""
 
 
 ProgressCallback = Callable[[Progress], None]
@@ -35,6 +39,11 @@ class Tester(Protocol):
             TesterError: the trial cannot be run at all (bad port, DUT without an answer to ARP or
                 NDP, no privilege).
         """
+        ...
+
+    def wait_until_quiet(self, limit_s: float) -> float:
+        """Between trials: wait until others leave the tester's and the DUT's cores alone,
+        ``limit_s`` at most. Returns how long that took."""
         ...
 
     def environment(self) -> dict[str, Any]:

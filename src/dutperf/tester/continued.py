@@ -24,6 +24,10 @@ class ContinuedTester:
         tester = self._replayed if self._replayed.has(trial) else self._live
         return tester.run(trial, on_progress)
 
+    def wait_until_quiet(self, limit_s: float) -> float:
+        """See :meth:`dutperf.tester.Tester.wait_until_quiet`."""
+        return self._live.wait_until_quiet(limit_s)
+
     def environment(self) -> dict[str, Any]:
         """That of the trials still to be run."""
         return self._live.environment()

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ class CoreChoice:
     """A clause, or nothing where no DUT is here."""
     told: DutCores | None = None
     discovery: Discovery | None = None
+    is_here: bool = field(default=False, compare=False)
+    """The engine runs on this machine."""
 
     def watched(self, environment: Mapping[str, Any]) -> DutCores | None:
         """The cores on which others' work would disturb the DUT; ``environment`` says where the
@@ -74,11 +76,8 @@ class CoreChoice:
 def told(dut_cores: Sequence[int], netns: str | None, *, here: bool) -> CoreChoice:
     """The configuration names the DUT's cores, and its network namespace; whether they are those of
     this machine, so that they can be watched."""
-    return CoreChoice(
-        tuple(dut_cores),
-        f"the configuration gives the DUT {named(dut_cores)}",
-        DutCores(tuple(dut_cores), netns) if here else None,
-    )
+    watched = DutCores(tuple(dut_cores), netns) if here else None
+    return CoreChoice(tuple(dut_cores), f"the configuration gives the DUT {named(dut_cores)}", watched, is_here=here)
 
 
 def look(argv: Sequence[str], ports: Sequence[str]) -> CoreChoice:
@@ -86,7 +85,7 @@ def look(argv: Sequence[str], ports: Sequence[str]) -> CoreChoice:
     word the engine's program."""
     names = [match[1] for port in ports if port not in ("ring", "null") and (match := _KERNEL_PORT.fullmatch(port))]
     if not names:
-        return CoreChoice()
+        return CoreChoice(is_here=len(argv) == 1 or Path(argv[0]).name in LOCAL)
     if len(argv) > 1 and Path(argv[0]).name not in LOCAL:
         return CoreChoice(
             why=(
@@ -99,9 +98,10 @@ def look(argv: Sequence[str], ports: Sequence[str]) -> CoreChoice:
         found = discover(facts, names, shared=[Path("/proc/self/ns/net").stat().st_ino])
     except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
         return CoreChoice(
-            why=f"where the DUT works was not found ({_reason(error)}): give engine.dut_cores if it is on this machine"
+            why=f"where the DUT works was not found ({_reason(error)}): give engine.dut_cores if it is on this machine",
+            is_here=True,
         )
-    return CoreChoice(tuple(sorted(found.cores)), _why(found), discovery=found)
+    return CoreChoice(tuple(sorted(found.cores)), _why(found), discovery=found, is_here=True)
 
 
 def _probed(argv: Sequence[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,19 +20,23 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from dutperf.machine.programs import find_program
-from dutperf.model import Cause, Direction, DirectionCounts, LinkState, PortState, Trial, TrialResult, Verdict
+from dutperf.model import Cause, Direction, DirectionCounts, LinkState, PortState, SoFar, Trial, TrialResult, Verdict
 from dutperf.setup.configuration import LINK_TIMEOUT_S
-from dutperf.tester import Progress, ProgressCallback, TesterError
+from dutperf.tester import Progress, ProgressCallback, TesterError, neighbours
 from dutperf.tester.core_choice import CoreChoice
-from dutperf.tester.dut_core import DutCores, Reading
+from dutperf.tester.dut_core import DutCores, Missed, Reading
 from dutperf.tester.process import EngineDied, EngineProcess, EngineSilent
-from dutperf.tester.validity import judge
+from dutperf.tester.validity import BURSTS, DUT_DISTURBED, LATE, OF_A_WHOLE_TRIAL, hopeless, judge, proven_failed
 
 PROTOCOL = 1
 PROGRAM = "dutperf-engine"
 VARIABLE = "DUTPERF_ENGINE"
 """The environment variable that names another one than was built here."""
 NETNS_DIRECTORY = Path("/run/netns")
+LOOPS = ("dutperf-engine",)
+"""Names of the threads that are to have the tester's cores."""
+HELD_UP = frozenset({BURSTS, LATE, DUT_DISTURBED, "receiver_away", "sending_time", "unsent"})
+"""Causes that somebody else's work on the tester's cores may have."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,39 @@ class Patience:
     """For a trial beyond its sending and draining."""
     stop_s: float = 2.0
     """To end a trial that is to be stopped."""
+
+
+@dataclass
+class _Watch:
+    """Looks at a running trial whether it can still become valid, as far as it may be ended early."""
+
+    trial: Trial
+    course: list[Progress] = field(default_factory=list)
+    causes: tuple[Cause, ...] = ()
+    ended_s: float | None = None
+    """When it was to end, after the start of sending."""
+
+    def is_hopeless(self, progress: Progress) -> bool:
+        """Whether it has just become so."""
+        if (
+            not self.trial.question.may_end_early
+            or self.ended_s is not None
+            or progress.elapsed_s >= self.trial.duration_s
+        ):
+            return False
+        self.course.append(progress)
+        self.causes = hopeless(self.trial, progress.directions, progress.link_down, self._lost(progress))
+        self.ended_s = progress.elapsed_s if self.causes else None
+        return bool(self.causes)
+
+    def _lost(self, now: Progress) -> dict[Direction, int]:
+        """Frames that were sent longer ago than the drain lasts, and have not come."""
+        old = [one for one in self.course if now.elapsed_s - one.elapsed_s >= self.trial.drain_ns / 1e9]
+        if not old:
+            return {}
+        return {
+            direction: old[-1].directions[direction].sent - one.received for direction, one in now.directions.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -136,10 +173,12 @@ class EngineTester:
         the exception goes on."""
         process = self._running()
         before = None if self._dut_cores is None else self._dut_cores.reading()
+        around = self._load()
         began_s = time.monotonic()
+        watch = _Watch(trial)
         try:
             request = self._send(process, "run", params=trial.request())
-            event = self._until_result(process, request, trial, on_progress)
+            event = self._until_result(process, request, watch, on_progress)
         except EngineDied as death:
             self._abandon()
             return _aborted(trial, str(death))
@@ -147,14 +186,37 @@ class EngineTester:
             last = process.errors()[-1:]
             self._abandon()
             return _aborted(trial, f"{silence} and was killed" + (f"; the last it said: {last[0]}" if last else ""))
-        return _result(trial, event, self._taken_since(before, began_s))
+        result = _result(watch, event, self._missed_since(before, began_s))
+        return (
+            result
+            if around is None or result.verdict is Verdict.VALID
+            else _with_others(result, neighbours.sentence(around, self._read_load(), LOOPS))
+        )
 
-    def _taken_since(self, before: Reading | None, began_s: float) -> float | None:
-        """See :class:`dutperf.tester.dut_core.Reading`; None where the DUT is not on this machine."""
+    def wait_until_quiet(self, limit_s: float) -> float:
+        """See :meth:`dutperf.tester.Tester.wait_until_quiet`."""
+        self._running()
+        if not self._own_cores():
+            return 0.0
+        return neighbours.wait_until_quiet(self._own_cores(), limit_s, LOOPS)
+
+    def _own_cores(self) -> tuple[int, ...]:
+        """Those of the loops; none where the engine is on another machine."""
+        here = self._choice is not None and self._choice.is_here
+        return tuple(sorted(set(self._environment.get("roles", {}).values()))) if here else ()
+
+    def _load(self) -> neighbours.Load | None:
+        return self._read_load() if self._own_cores() else None
+
+    def _read_load(self) -> neighbours.Load:
+        return neighbours.reading(self._own_cores())
+
+    def _missed_since(self, before: Reading | None, began_s: float) -> Missed:
+        """What the DUT did without since ``before``."""
         if self._dut_cores is None or before is None:
-            return None
+            return Missed()
         elapsed_s = time.monotonic() - began_s
-        return self._dut_cores.reading().taken_since(before, elapsed_s, len(self._dut_cores.cores))
+        return self._dut_cores.reading().missed_since(before, elapsed_s, len(self._dut_cores.cores))
 
     def close(self) -> None:
         """See :meth:`dutperf.tester.Tester.close`."""
@@ -224,8 +286,9 @@ class EngineTester:
                 return event
 
     def _until_result(
-        self, process: EngineProcess, request: int, trial: Trial, on_progress: ProgressCallback | None
+        self, process: EngineProcess, request: int, watch: _Watch, on_progress: ProgressCallback | None
     ) -> dict[str, Any]:
+        trial = watch.trial
         limit_s = time.monotonic() + trial.whole_s + self._patience.trial_s + self._link_s
         silence_s = (
             self._patience.silence_s + self._link_s + (trial.rest_ns or 0) / 1e9
@@ -235,8 +298,11 @@ class EngineTester:
                 event = self._answer(process, request, min(silence_s, limit_s - time.monotonic()))
                 if event["event"] != "progress":
                     return event
+                progress = _progress(event)
+                if watch.is_hopeless(progress):
+                    self._send(process, "stop", params={"drain": True})
                 if on_progress is not None:
-                    on_progress(_progress(event))
+                    on_progress(progress)
         except KeyboardInterrupt:
             self._stop(process, request)
             raise
@@ -268,16 +334,24 @@ def _tester_error(event: dict[str, Any]) -> TesterError:
 
 
 def _progress(event: dict[str, Any]) -> Progress:
-    directions = [event[direction] for direction in Direction if direction in event]
-    return Progress(event["elapsed_s"], *(sum(one[name] for one in directions) for name in ("sent", "received")))
+    try:
+        directions = {
+            direction: SoFar.model_validate(event[direction]) for direction in Direction if direction in event
+        }
+        down = LinkState.model_validate(event.get("link_down", {"left": False, "right": False}))
+    except ValidationError as error:
+        raise TesterError(f"the engine's progress is not as the protocol has it: {error}") from None
+    sent, received = (sum(getattr(one, name) for one in directions.values()) for name in ("sent", "received"))
+    return Progress(event["elapsed_s"], sent, received, directions, down)
 
 
-def _result(trial: Trial, event: dict[str, Any], dut_core_taken: float | None) -> TrialResult:
+def _result(watch: _Watch, event: dict[str, Any], missed: Missed) -> TrialResult:
     """The judged result.
 
     Raises:
         TesterError: the engine's event is not what the protocol says, or of another trial.
     """
+    trial = watch.trial
     try:
         counts = {
             direction: DirectionCounts.model_validate(event[direction]) for direction in Direction if direction in event
@@ -289,7 +363,12 @@ def _result(trial: Trial, event: dict[str, Any], dut_core_taken: float | None) -
             raise ValueError("it is of another trial")
     except (KeyError, ValueError, ValidationError) as error:
         raise TesterError(f"the engine's result is not as the protocol has it: {error}") from None
-    verdict, causes = judge(trial, counts, dut_core_taken or 0.0, links["link_down"]) if completed else _stopped()
+    verdict, causes = judge(trial, counts, missed.share or 0.0, links["link_down"], missed.waited_s)
+    ended_s = None if completed else watch.ended_s
+    if ended_s is not None:
+        verdict, causes = _ended_early(watch.causes, causes)
+    elif not completed:
+        verdict, causes = _stopped()
     return TrialResult(
         trial=trial.trial,
         verdict=verdict,
@@ -297,8 +376,31 @@ def _result(trial: Trial, event: dict[str, Any], dut_core_taken: float | None) -
         **{str(name): one for name, one in counts.items()},
         link_changes=changes,
         **links,
-        dut_core_taken=dut_core_taken,
+        dut_core_taken=missed.share,
+        proven_failed=proven_failed(trial, counts, causes, missed.at_most_s) if completed else None,
+        ended_early_s=ended_s,
     )
+
+
+def _ended_early(ended_by: tuple[Cause, ...], found: tuple[Cause, ...]) -> tuple[Verdict, tuple[Cause, ...]]:
+    """What ended it first; then what the whole count shows besides, without what only follows from the end."""
+    known = {(cause.code, cause.direction) for cause in ended_by}
+    more = tuple(
+        cause for cause in found if (cause.code, cause.direction) not in known and cause.code not in OF_A_WHOLE_TRIAL
+    )
+    return Verdict.INVALID, ended_by + more
+
+
+def _with_others(result: TrialResult, others: str) -> TrialResult:
+    """With what others did on the tester's cores, after the first of the causes that it may explain."""
+    first = next((place for place, cause in enumerate(result.causes) if cause.code in HELD_UP), None)
+    if first is None or not others:
+        return result
+    causes = [
+        cause.model_copy(update={"text": f"{cause.text} ({others})"}) if place == first else cause
+        for place, cause in enumerate(result.causes)
+    ]
+    return result.model_copy(update={"causes": tuple(causes)})
 
 
 def _stopped() -> tuple[Verdict, tuple[Cause, ...]]:

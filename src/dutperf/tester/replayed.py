@@ -58,6 +58,11 @@ class ReplayedTester:
         """Whether there is a result for ``trial`` that was not asked for yet."""
         return bool(self._results.get(_key(trial)))
 
+    def wait_until_quiet(self, limit_s: float) -> float:
+        """Nothing is measured."""
+        del limit_s
+        return 0.0
+
     def environment(self) -> dict[str, Any]:
         """That of the tester which made the journal."""
         return self._environment

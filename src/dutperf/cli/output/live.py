@@ -194,8 +194,11 @@ def _progress_text(progress: Progress) -> str:
 
 
 def _outcome(result: TrialResult) -> str:
+    if result.proven_failed is not None:
+        return f"failed, though the tester was disturbed: {result.proven_failed}"
     if result.verdict is not Verdict.VALID:
-        return f"{result.verdict}: " + "; ".join(cause.text for cause in result.causes)
+        early = "" if result.ended_early_s is None else f", ended after {result.ended_early_s:.1f} s"
+        return f"{result.verdict}{early}: " + "; ".join(cause.text for cause in result.causes)
     losses = [
         f"{direction} lost {counts.lost:,} of {counts.sent:,}{_late(counts)}"
         for direction, counts in result.directions().items()

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who else worked on the tester's cores: what the hypervisor took, interrupts, and every thread that ran there last.
+
+Read before and after a trial, never while it runs. A trial that is not valid says with it whose
+work held the loops up; and a run that waits until the
+machine is quiet looks at the same figures.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+_USER, _NICE, _SYSTEM, _IRQ, _SOFTIRQ, _STEAL = 0, 1, 2, 5, 6, 7
+"""Fields of /proc/stat's lines (proc(5)), in ticks."""
+MOST_NAMED = 4
+"""Of each core, those that took most."""
+LEAST_SHARE = 0.001
+QUIET_SHARE = 0.02
+"""Others may take this share of a core, and the machine is quiet."""
+LOOK_S = 0.25
+"""How long the machine is looked at before it is called quiet."""
+
+
+@dataclass(frozen=True)
+class Thread:
+    """What has run on ``core`` last, and for how long so far."""
+
+    name: str
+    pid: int
+    core: int
+    run_ns: int
+
+
+@dataclass(frozen=True)
+class Load:
+    """A reading: of each core its counters in ticks, and all threads by their number."""
+
+    at_s: float
+    cores: Mapping[int, tuple[int, ...]]
+    threads: Mapping[int, Thread]
+
+
+def reading(cores: Sequence[int], proc: Path = PROC) -> Load:
+    """As it is now."""
+    lines = {
+        line.split()[0]: line.split()[1:] for line in (proc / "stat").read_text().splitlines() if line.startswith("cpu")
+    }
+    counters = {core: tuple(map(int, lines[f"cpu{core}"])) for core in cores if f"cpu{core}" in lines}
+    return Load(time.monotonic(), counters, dict(_threads(proc)))
+
+
+def shares(before: Load, after: Load, ours: Sequence[str] = ()) -> dict[int, dict[str, float]]:
+    """By core: the share (0-1) of the time between two readings that each of the others took, the greatest first.
+
+    ``ours``: beginnings of the names of programs that are to have the cores. A thread counts for
+    the core on which it ran last.
+    """
+    elapsed_s = max(after.at_s - before.at_s, 1e-9)
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    found: dict[int, dict[str, float]] = {}
+    for core, counters in after.cores.items():
+        since = [now - then for now, then in zip(counters, before.cores.get(core, counters), strict=False)]
+        took = {"stolen by the hypervisor": since[_STEAL] * tick_s, "interrupts": since[_IRQ] * tick_s}
+        for number, thread in after.threads.items():
+            if thread.core != core or thread.name.startswith(tuple(ours)):
+                continue
+            name = "dutperf itself" if thread.pid == os.getpid() else thread.name
+            began = before.threads.get(number)
+            took[name] = took.get(name, 0.0) + (thread.run_ns - (0 if began is None else began.run_ns)) / 1e9
+        greatest = sorted(took.items(), key=lambda one: -one[1])
+        found[core] = {name: seconds / elapsed_s for name, seconds in greatest if seconds > 0}
+    return found
+
+
+def sentence(before: Load, after: Load, ours: Sequence[str] = ()) -> str:
+    """``during the trial others took of the tester's core 1: 3.1 % stolen by the hypervisor, 2 %
+    kdamond``; empty where nobody took much."""
+    told = []
+    for core, took in shares(before, after, ours).items():
+        named = [
+            f"{share * 100:.2g} % {name}" for name, share in list(took.items())[:MOST_NAMED] if share >= LEAST_SHARE
+        ]
+        told += [f"core {core}: {', '.join(named)}"] if named else []
+    return f"during the trial others took of the tester's {'; '.join(told)}" if told else ""
+
+
+def wait_until_quiet(cores: Sequence[int], limit_s: float, ours: Sequence[str] = ()) -> float:
+    """Wait until others take next to nothing of ``cores``, ``limit_s`` seconds at most; how long
+    that was. Nothing of ours is to spin meanwhile."""
+    began_s = time.monotonic()
+    before = reading(cores)
+    while (waited_s := time.monotonic() - began_s) < limit_s:
+        time.sleep(min(LOOK_S, limit_s - waited_s))
+        after = reading(cores)
+        busiest = max((sum(took.values()) for took in shares(before, after, (*ours, "dutperf")).values()), default=0.0)
+        if busiest <= QUIET_SHARE:
+            break
+        before = after
+    return time.monotonic() - began_s
+
+
+def _threads(proc: Path) -> Iterator[tuple[int, Thread]]:
+    for process in proc.iterdir():
+        if not process.name.isdigit():
+            continue
+        with suppress(OSError):
+            for task in (process / "task").iterdir():
+                with suppress(OSError, ValueError, IndexError):
+                    run_ns = int((task / "schedstat").read_text().split()[0])
+                    head, _, tail = (task / "stat").read_text().rpartition(")")
+                    yield (
+                        int(task.name),
+                        Thread(head.partition("(")[2], int(process.name), int(tail.split()[36]), run_ns),
+                    )

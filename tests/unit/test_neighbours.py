@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who else worked on the tester's cores, from a made-up /proc; and waiting until nobody does."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from dutperf.tester import neighbours
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def write(proc: Path, steal: int, threads: dict[int, tuple[int, str, int, int]]) -> None:
+    """``threads``: number to process, name, core and run time in ms."""
+    proc.mkdir(exist_ok=True)
+    (proc / "stat").write_text(f"cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 9 0 0\ncpu1 0 0 0 0 0 0 0 {steal} 0 0\n")
+    for number, (pid, name, core, run_ms) in threads.items():
+        task = proc / str(pid) / "task" / str(number)
+        task.mkdir(parents=True, exist_ok=True)
+        (task / "schedstat").write_text(f"{run_ms * 1_000_000} 7 3\n")
+        (task / "stat").write_text(f"{number} ({name}) R " + " ".join(["0"] * 35) + f" {core} 0 0\n")
+
+
+def two_readings(proc: Path) -> tuple[neighbours.Load, neighbours.Load]:
+    """A second apart: kdamond took 20 ms, dutperf itself 4 ms, and the hypervisor 30 ms."""
+    own = os.getpid()
+    calm = {
+        5: (5, "kdamond.0", 1, 100),
+        6: (6, "dutperf-engine", 1, 0),
+        own: (own, "dutperf", 1, 50),
+        7: (7, "cc1plus", 0, 0),
+    }
+    write(proc, 100, calm)
+    before = neighbours.reading((1,), proc)
+    busy = {5: (5, "kdamond.0", 1, 120), 6: (6, "dutperf-engine", 1, 900), own: (own, "dutperf", 1, 54)}
+    write(proc, 100 + 3 * TICKS // 100, {**busy, 7: (7, "cc1plus", 0, 500), 8: (8, "(a) b", 1, 2)})
+    after = neighbours.reading((1,), proc)
+    return before, neighbours.Load(before.at_s + 1, after.cores, after.threads)
+
+
+def test_who_took_how_much_of_the_testers_core(tmp_path: Path) -> None:
+    before, after = two_readings(tmp_path / "proc")
+    told = neighbours.sentence(before, after, ("dutperf-engine",))
+    assert told == (
+        "during the trial others took of the tester's core 1:"
+        " 3 % stolen by the hypervisor, 2 % kdamond.0, 0.4 % dutperf itself, 0.2 % (a) b"
+    )
+    assert neighbours.sentence(before, neighbours.Load(before.at_s + 1, before.cores, before.threads)) == ""
+
+
+def test_this_machine_can_be_read() -> None:
+    load = neighbours.reading(sorted(os.sched_getaffinity(0)))
+    assert load.cores
+    assert any(thread.pid == os.getpid() for thread in load.threads.values())
+
+
+def test_a_busy_machine_is_waited_for_no_longer_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = min(os.sched_getaffinity(0))
+    monkeypatch.setattr(neighbours, "QUIET_SHARE", -1.0)
+    assert 0.3 <= neighbours.wait_until_quiet((core,), 0.3) < 30
+    monkeypatch.setattr(neighbours, "QUIET_SHARE", 1e9)
+    assert neighbours.wait_until_quiet((core,), 60) < 30
+
+
+def test_what_spins_on_the_core_is_seen() -> None:
+    stop = threading.Event()
+    before = neighbours.reading(sorted(os.sched_getaffinity(0)))
+    end_s = time.monotonic() + 0.3
+    while time.monotonic() < end_s and not stop.is_set():
+        pass
+    after = neighbours.reading(sorted(os.sched_getaffinity(0)))
+    took = neighbours.shares(before, after)
+    assert sum(of.get("dutperf itself", 0.0) for of in took.values()) > 0.05

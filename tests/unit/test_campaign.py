@@ -63,13 +63,50 @@ def test_a_load_beyond_the_testers_reach_is_given_up_after_a_few_attempts_and_a_
     assert point.throughput_fps.values == (500,)
 
 
-def test_a_load_within_reach_gets_more_attempts(tmp_path: Path) -> None:
-    tester = Scripted(
-        {number: unsuccessful(Verdict.INVALID, number) for number in range(1, campaign.ATTEMPTS_WITHIN_REACH)}
-    )
-    [point] = measure(tester, plan(**{**TO_1000, "repetitions": 2}), tmp_path).points
-    assert point.throughput_fps.values == (1000, 1000)
-    assert len(tester.trials) == 1 + campaign.ATTEMPTS_WITHIN_REACH
+def test_a_load_within_reach_gets_more_attempts_while_they_take_no_more_than_their_share(tmp_path: Path) -> None:
+    """Of 40 trials that tell something, 20 more may tell nothing; then a load has the fewest attempts, twice."""
+    bad = {
+        number: unsuccessful(Verdict.INVALID, number) for number in range(40, 40 + campaign.ATTEMPTS_WITHIN_REACH - 1)
+    }
+    [point] = measure(Scripted(bad), plan(**{**TO_1000, "repetitions": 41}), tmp_path / "few").points
+    assert point.throughput_fps.values == (1000,) * 41
+    worse = {number: unsuccessful(Verdict.INVALID, number) for number in range(1, 100)}
+    tester = Scripted(worse)
+    [point] = measure(
+        tester, plan(**{**TO_1000, "repetitions": 2, "min_rate": Rate.parse("1000")}), tmp_path / "many"
+    ).points
+    assert point.limited_by == "tester"
+    assert len(tester.trials) == 1 + 2 * campaign.AT_LEAST
+
+
+def test_before_it_tries_once_more_it_waits_until_the_machine_is_quiet_and_less_long_where_that_is_in_vain(
+    tmp_path: Path,
+) -> None:
+    waits: list[float] = []
+
+    class Busy(Scripted):
+        def wait_until_quiet(self, limit_s: float) -> float:
+            waits.append(limit_s)
+            return limit_s if len(waits) < 3 else 0.0
+
+    tester = Busy({number: unsuccessful(Verdict.INVALID, number) for number in range(20)})
+    measure(tester, plan(**TO_1000, min_rate=Rate.parse("1000"), duration_s=4), tmp_path)
+    assert waits[:4] == [4.0, 2.0, 1.0, 4.0]
+
+
+def test_only_trials_that_nobody_interferes_with_may_be_ended_early(tmp_path: Path) -> None:
+    kinds: dict[str, dict[str, Any]] = {
+        "throughput": {"max_rate": Rate.parse("1000")},
+        "frame-loss": {"max_rate": Rate.parse("1000")},
+        "recovery": {"rate": Rate.parse("50k"), "duration_s": 120, "overload_s": 60},
+        "reset": {"rate": Rate.parse("1000"), "duration_s": 60},
+    }
+    endable = {}
+    for name, conditions in kinds.items():
+        tester = SimulatedTester()
+        measure(tester, plan(**conditions, repetitions=1), tmp_path / name, name)
+        endable[name] = {trial.question.may_end_early for trial in tester.trials}
+    assert endable == {"throughput": {True}, "frame-loss": {True}, "recovery": {False}, "reset": {False}}
 
 
 def test_the_journal_has_each_event_before_the_next_thing_happens(tmp_path: Path) -> None:

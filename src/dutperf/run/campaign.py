@@ -40,6 +40,14 @@ ATTEMPTS = 4
 ATTEMPTS_WITHIN_REACH = 10
 """... where the tester has already made a valid trial of this frame size at that load or a higher
 one: then it is disturbed, not too slow."""
+AT_LEAST = 3
+"""... of which so many are made whatever they cost; more only while what they cost stays within
+bounds:"""
+LOST_SHARE = 1 / 3
+"""trials that said nothing may take this share of the sending time of a run."""
+QUIET_AFTER = 2
+"""After so many trials of a load that said nothing, it is worth waiting until the machine is quiet:
+for as long as a trial takes, at most."""
 WAITS = 3
 """How often a DUT may be away at one load. Then the silence is what that load does to it."""
 
@@ -198,6 +206,8 @@ class Campaign:
         self._search: tuple[int, int] | None = None
         self._given_up = False
         self._during: During | None = None
+        self._sent_s = {True: 0.0, False: 0.0}
+        self._hope = 1.0
 
     def measure(
         self, rate_fps: int, place: Place, amend: Amend | None = None, during: During | None = None
@@ -254,7 +264,8 @@ class Campaign:
 
     def _until_valid(self, rate_fps: int, place: Place, amend: Amend | None) -> TrialResult:
         note = None
-        attempts = ATTEMPTS_WITHIN_REACH if rate_fps <= self._reach_fps.get(place.frame_size, 0) else ATTEMPTS
+        within_reach = rate_fps <= self._reach_fps.get(place.frame_size, 0)
+        attempts = ATTEMPTS_WITHIN_REACH if within_reach else ATTEMPTS
         for attempt in range(1, attempts + 1):
             made = self._make_trial(place.frame_size, rate_fps)
             trial = made if place.duration_s is None else made.lasting(place.duration_s)
@@ -264,12 +275,38 @@ class Campaign:
                 "rate_fps": rate_fps,
                 "attempt": attempt,
             }
-            result = self._run(amend(trial) if amend else trial, where, place, note)
-            if result.verdict is Verdict.VALID:
+            amended = self._may_end_early(amend(trial) if amend else trial)
+            if attempt > QUIET_AFTER and not self._journal.repeats:
+                self._await_quiet(amended.whole_s)
+            result = self._run(amended, where, place, note)
+            tells = result.verdict is Verdict.VALID or result.proven_failed is not None
+            self._sent_s[tells] += amended.duration_s if result.ended_early_s is None else result.ended_early_s
+            if tells:
                 self._reach_fps[place.frame_size] = max(rate_fps, self._reach_fps.get(place.frame_size, 0))
+                break
+            if within_reach and attempt >= AT_LEAST and self._sent_s[False] > LOST_SHARE * sum(self._sent_s.values()):
                 break
             note = f"trial {self._trials} says nothing about the DUT, attempt {attempt} of {attempts}"
         return result
+
+    def _await_quiet(self, longest_s: float) -> None:
+        """For what disturbs the tester to pass. Where it did not the last time, less long."""
+        limit_s = longest_s * self._hope
+        self._hope = self._hope / 2 if self._tester.wait_until_quiet(limit_s) >= limit_s else 1.0
+
+    def _may_end_early(self, trial: Trial) -> Trial:
+        """One that is only repeated where it is not valid: nothing is done to the DUT meanwhile,
+        and no load brings it into a state that is measured."""
+        whole = (
+            self._during is not None
+            or trial.question.links_may_fall
+            or any(stream.then is not None for stream in trial.streams().values())
+        )
+        return (
+            trial
+            if whole
+            else trial.model_copy(update={"question": trial.question.model_copy(update={"may_end_early": True})})
+        )
 
     def _comes_back(self, place: Place, result: TrialResult) -> bool:
         """Wait for a DUT that is away; whether it forwards again."""

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tester is harmed while a search asks whether the reference DUT passes: a DUT that can do the
+rate is never shown to fail; and a trial that is ended early leaves nothing to the next one."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from dutperf.lab.refdut import Properties
+from dutperf.model import Question, TrialResult, Verdict
+from dutperf.setup import traffic
+from dutperf.setup.conditions import Conditions
+from integration.measuring import Bench, bench
+from integration.test_commands import wait_until
+from undisturbed import until
+
+from . import harm
+from .harm import Harm, Target
+from .test_faults import truth_of
+
+pytestmark = [pytest.mark.root, pytest.mark.faults, pytest.mark.usefixtures("lab_records")]
+
+FPS = 4_000
+SEARCH = Question(resolution=0.001, may_end_early=True)
+HARMS = {
+    "stopped for 4 ms, often": harm.stop_engine_often(0.004, 40),
+    "stopped for 9 ms, often": harm.stop_engine_often(0.009, 20),
+    "stopped for 25 ms, often": harm.stop_engine_often(0.025, 8),
+    "a neighbour on the tester's core": harm.neighbour_of_tester(0.5),
+    "a neighbour on the DUT's core": harm.neighbour_of_dut(0.5),
+}
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Bench]:
+    """One DUT for all."""
+    with bench("refdut-ipv4") as ready:
+        yield ready
+
+
+def asked(ready: Bench, dut: Properties, what: Harm | None, duration_s: float, drain_s: float = 0.3) -> TrialResult:
+    """What a search is told of a trial during which ``what`` is done."""
+    truth_of(ready).configure(dut)
+    ready.tester.environment()
+    target = Target(ready, ready.engine(), lambda: None)
+
+    def interfere() -> None:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -20)
+        wait_until(lambda: truth_of(ready).counters().forward.received >= 0.1 * FPS, limit_s=20)
+        if what is not None:
+            what(target)
+
+    conditions = Conditions(duration_s=duration_s, drain_s=drain_s)
+    trial = traffic.make_trial(ready.setup, conditions, 64, FPS, 1).model_copy(update={"question": SEARCH})
+    thread = threading.Thread(target=interfere)
+    thread.start()
+    try:
+        result = ready.tester.run(trial)
+    finally:
+        thread.join()
+    print(
+        result.verdict, result.proven_failed, result.ended_early_s, *(cause.text for cause in result.causes), sep="; "
+    )
+    return result
+
+
+@pytest.mark.parametrize("queue", [3, 10, 40])
+@pytest.mark.parametrize("what", HARMS.values(), ids=HARMS)
+def test_a_dut_that_can_do_the_rate_is_never_shown_to_fail(lab: Bench, what: Harm, queue: int) -> None:
+    """It loses frames to bursts, and while it has no core; not by itself."""
+    result = asked(lab, Properties(capacity_fps=10_000, queue=queue), what, 1.0)
+    assert result.proven_failed is None
+    if result.verdict is Verdict.VALID:
+        assert sum(counts.lost for counts in result.directions().values()) == 0
+
+
+@pytest.mark.parametrize("what", HARMS.values(), ids=HARMS)
+def test_a_dut_that_is_overloaded_is_shown_to_fail_though_the_tester_is_disturbed(lab: Bench, what: Harm) -> None:
+    """Where the DUT has its core."""
+    overloaded = Properties(capacity_fps=4_000, queue=20)
+    result = until(lambda: asked(lab, overloaded, what, 1.0), tells, fewest=3)
+    assert result.verdict is Verdict.VALID or result.proven_failed is not None
+
+
+def tells(result: TrialResult) -> bool:
+    """Whether a search learns something."""
+    return result.verdict is Verdict.VALID or result.proven_failed is not None
+
+
+def test_a_trial_that_was_ended_early_leaves_nothing_to_the_next(lab: Bench) -> None:
+    """When it is ended the DUT holds what was sent for a second."""
+    slow = Properties(delay_ms=1_000)
+    result = asked(lab, slow, harm.stop_engine(0.3), 8.0, drain_s=2.0)
+    assert result.verdict is Verdict.INVALID
+    assert result.ended_early_s is not None
+    assert result.ended_early_s < 6
+    assert {cause.code for cause in result.causes} >= {"sender_late"}
+    assert not {cause.code for cause in result.causes} & {"unsent", "stopped"}
+    for counts in result.directions().values():
+        assert counts.sent < counts.intended
+        assert counts.received + sum(counts.tester_drops.values()) >= counts.sent - counts.dut_input_drops
+    after = asked(lab, slow, None, 1.0, drain_s=2.0)
+    assert [counts.stale for counts in after.directions().values()] == [0, 0]

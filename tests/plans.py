@@ -167,7 +167,9 @@ def measure(tester: Tester, what: Plan[Any], out: Path, name: str = "throughput"
 
 def resume(tester: Tester, what: Plan[Any], recorded: ResumedJournal, log: Observer) -> Summary:
     """Go on with the procedure of the journal."""
-    return campaign.resume(tester, narrowed(what, recorded.plan["procedure"]), recorded, log)
+    name = recorded.plan["procedure"]
+    known = any(name == definition.name for definition in procedures.ALL)
+    return campaign.resume(tester, narrowed(what, name) if known else what, recorded, log)
 
 
 def narrowed(what: Plan[Any], name: str) -> Plan[Any]:

@@ -196,6 +196,9 @@ class Waits(Engine):
     """A trial runs until it is stopped."""
 
     def run(self, request: int, trial: dict[str, Any]) -> None:
+        if self.running is not None:
+            say(request, "error", code="busy", message="a trial is running")
+            return
         self.running = (request, trial)
         say(request, "progress", elapsed_s=0.1, forward={"sent": 5, "received": 4})
 

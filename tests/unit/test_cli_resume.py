@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from command_line import QUICK, SEARCH, FakeLabs, dutperf, setup_of, throughput, trial
 from dutperf import lab
@@ -54,11 +55,33 @@ def test_a_run_goes_on_with_the_set_up_in_its_journal(command: tuple[str, ...], 
     out = tmp_path / "out"
     expected = timeless(dutperf(*command, "--config", config, "--out", out, "--json").stdout)
     kept = cut_off(out, 7)
-    config.write_text("changed: since")
+    config.write_text(config.read_text() + "\nmedia_mbps: 7\n")
     result = dutperf("resume", out, "--json")
     assert (result.exit_code, timeless(result.stdout)) == (0, expected)
     assert (out / "journal.jsonl").read_bytes().startswith(kept + b'{"event": "resumed"')
     assert json.loads((out / "summary.json").read_text()) == json.loads(result.stdout)
+
+
+def test_commands_are_taken_from_the_configuration_not_from_the_journal(config: Path, tmp_path: Path) -> None:
+    """A journal may come from anybody, and resume runs as root."""
+    out, log = tmp_path / "out", tmp_path / "log"
+    whole = yaml.safe_load(config.read_text())
+    whole["dut"]["commands"] = {"set_up": f"echo secret-word >> {log}", "state": "echo up"}
+    config.write_text(yaml.safe_dump(whole))
+    dutperf("throughput", *SEARCH, "--config", config, "--out", out)
+    assert "secret-word" not in (out / "journal.jsonl").read_text()
+    cut_off(out, 9)
+    moved = config.rename(tmp_path / "moved.yaml")
+    refused = dutperf("resume", out)
+    assert refused.exit_code == 2
+    assert "commands are not kept in journals" in refused.stderr
+    assert dutperf("resume", out, "--config", moved).exit_code == 0
+    assert log.read_text().split() == ["secret-word", "secret-word"]
+    cut_off(out, 9)
+    del whole["dut"]["commands"]["set_up"]
+    moved.write_text(yaml.safe_dump(whole))
+    other = dutperf("resume", out, "--config", moved)
+    assert (other.exit_code, "has other commands for the DUT than it had (set_up, state)" in other.stderr) == (2, True)
 
 
 def test_a_complete_run_says_so_and_has_its_summary(config: Path, tmp_path: Path) -> None:

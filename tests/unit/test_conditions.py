@@ -17,7 +17,7 @@ from dutperf.procedures.frame_loss import FrameLossConditions
 from dutperf.procedures.latency import LatencyConditions
 from dutperf.procedures.recovery import RecoveryConditions
 from dutperf.procedures.reset import ResetConditions
-from dutperf.setup.conditions import ConditionError, Conditions, Rate, WithMaximum, WithTimeout, each, refusal
+from dutperf.setup.conditions import ConditionError, Conditions, Rate, SingleTrial, WithMaximum, each, refusal
 from dutperf.setup.option import offered
 from plans import Everything
 
@@ -130,7 +130,7 @@ def test_the_defaults_conform() -> None:
 )
 def test_what_cannot_be(members: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        WithTimeout(**members)
+        SingleTrial(**members)
 
 
 def test_a_list_of_rates_is_not_empty() -> None:

@@ -174,7 +174,12 @@ def test_a_configuration_comes_back_from_a_journal(commands: dict[str, Any]) -> 
         },
         "test",
     )
-    assert configuration.parse(configuration.as_json(setup), "journal") == setup
+    kept = configuration.as_json(setup)
+    named = sorted(commands.keys() - {"time_limit_s"})
+    assert "commands" not in kept["dut"]
+    assert configuration.commands_of(setup) == named
+    without = setup.model_copy(update={"dut": setup.dut.model_copy(update={"commands": None})})
+    assert configuration.parse(kept, "journal") == without
 
 
 def test_losses_are_what_the_dut_counted_during_the_trial(tmp_path: Path) -> None:
@@ -198,6 +203,22 @@ def test_what_a_dut_that_counts_may_not_say(line: str) -> None:
     assert count is not None
     with pytest.raises(ConfigError, match=f"dut.commands.losses: '{line}' is not a direction, a cause and a number"):
         count()
+
+
+def test_a_dut_that_restarts_cannot_be_asked_for_its_losses(tmp_path: Path) -> None:
+    counters = tmp_path / "counters"
+    count = dut.losses_of(with_commands(losses=["cat", str(counters)]))
+    assert count is not None
+    with pytest.raises(ConfigError, match=r"dut\.commands\.losses: ended with status 1"):
+        count()
+    counters.write_text("forward queue 5\n")
+
+    def restart() -> TrialResult:
+        counters.unlink()
+        return RESULT
+
+    assert dut.losses_during(count, restart) == RESULT
+    assert dut.losses_during(count, lambda: RESULT) == RESULT
 
 
 def test_a_dut_that_cannot_be_asked_says_nothing(tmp_path: Path) -> None:

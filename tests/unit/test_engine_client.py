@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dutperf.model import FieldMode, FrameSpec, Question, Stream, Trial, VaryingField, Verdict
-from dutperf.tester import Progress, TesterError
+from dutperf.tester import Progress, TesterError, process
 from dutperf.tester.engine import EngineCommand, EngineTester, Patience
 from fakes import fake_engine
 
@@ -240,6 +240,58 @@ def test_ctrl_c_stops_the_trial_and_the_engine_lives_to_be_closed(starts: Path) 
         assert is_alive(pids(starts)[0])
         assert len(pids(starts)) == 1
     assert not is_alive(pids(starts)[0])
+
+
+def test_a_callback_that_raises_stops_the_trial_and_the_engine_measures_on(starts: Path) -> None:
+    def broken(_progress: Progress) -> None:
+        raise ZeroDivisionError
+
+    with engine_tester("Waits") as tester:
+        for number in (1, 2):  # an engine whose trial runs on would be busy
+            with pytest.raises(ZeroDivisionError):
+                tester.run(a_trial(number), broken)
+    assert len(pids(starts)) == 1
+
+
+def test_an_engine_that_may_not_be_ended_is_not_waited_for_without_end(
+    starts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As under sudo, where root's process is not this user's to end."""
+
+    def forbidden(_group: int, _number: int) -> None:
+        raise PermissionError
+
+    kill = os.killpg
+    monkeypatch.setattr(process.os, "killpg", forbidden)
+    monkeypatch.setattr(process, "SUDO", ("false",))
+    monkeypatch.setattr(process, "CLOSE_S", 0.2)
+    tester = engine_tester("Hangs", HASTY)
+    try:
+        assert tester.run(a_trial()).verdict is Verdict.ABORTED
+        [pid] = pids(starts)
+        assert is_alive(pid)
+    finally:
+        kill(pids(starts)[0], signal.SIGKILL)
+    tester.close()
+
+
+def test_sudo_ends_what_this_user_may_not(starts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kill, asked = os.killpg, list[list[str]]()
+
+    def forbidden(_group: int, _number: int) -> None:
+        raise PermissionError
+
+    def as_root(argv: list[str], **_: object) -> None:
+        asked.append(argv)
+        kill(int(argv[-1].removeprefix("-")), int(argv[3].removeprefix("-")))
+
+    monkeypatch.setattr(process.os, "killpg", forbidden)
+    monkeypatch.setattr(process.subprocess, "run", as_root)
+    monkeypatch.setattr(process, "CLOSE_S", 0.2)
+    assert engine_tester("Hangs", HASTY).run(a_trial()).verdict is Verdict.ABORTED
+    [pid] = pids(starts)
+    assert await_end(pid)
+    assert asked[-1] == ["sudo", "-n", "kill", "-9", "--", f"-{pid}"]
 
 
 def test_ctrl_c_while_the_engine_hangs_ends_it(starts: Path) -> None:

@@ -87,6 +87,15 @@ def test_a_plan_says_what_help_of_hardware_is_used(setup: Path) -> None:
         assert made.engine.hardware == ("receive_timestamps",)
 
 
+def test_a_boolean_needs_no_quotes(setup: Path) -> None:
+    text = "lab: tayga-siit\nprocedures: {latency: {subtract-calibration: true}}"
+    [(_, conditions)] = plan_file.load(plan(setup, text)).wanted
+    assert isinstance(conditions, LatencyConditions)
+    assert conditions.subtract_calibration
+    with pytest.raises(ConfigError, match=r"latency\.tags: is neither a number nor a text"):
+        plan_file.load(plan(setup, text.replace("subtract-calibration", "tags")))
+
+
 def test_a_procedure_without_options_has_those_of_its_clause(setup: Path) -> None:
     planned = plan_file.load(
         plan(setup, "lab: tayga-siit\nlab-options: {max_frame_size: 1600}\nprocedures: {latency: , pdv: }")

@@ -33,6 +33,7 @@ from dutperf.run.testbench import USUAL_FRAME_SIZE, Source, check_one_size
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import ConditionError, Conditions, Rate, SingleTrial, refusal
 from dutperf.setup.configuration import ConfigError, Setup
+from dutperf.setup.dut import losses_during, losses_of
 from dutperf.setup.option import offered
 
 StrPath = str | os.PathLike[str]
@@ -72,7 +73,8 @@ class Bench:
         planned = self._ready.trial(
             self._sized(_conditions_of_trial(conditions)), _rate(rate), next(self._numbers) % TRIAL_NUMBERS
         )
-        return self._ready.tester.run(planned, lambda _progress: None)
+        count = losses_of(self._ready.setup.dut)
+        return losses_during(count, lambda: self._ready.tester.run(planned))
 
     def _sized(self, conditions: Conditions) -> Conditions:
         """With frame sizes, and checked against the set-up. Raises ConfigError where it cannot have
@@ -184,15 +186,18 @@ def open_result(directory: StrPath) -> Results:
     return results.read(Path(directory))
 
 
-def resume(directory: StrPath, told: Told | None = None) -> Results:
+def resume(directory: StrPath, told: Told | None = None, *, config: Config | None = None) -> Results:
     """Go on with a run or a suite that was killed or interrupted, from the last trial that it
     finished, as ``dutperf resume`` does.
+
+    ``config``: the configuration, where its file is no longer where it was, or a program made it:
+    commands are taken from there, never from a journal.
 
     Raises:
         JournalError: there is nothing that could go on, or the set-up or this version is another.
         ConfigError, LabError, PlanError, TesterError: see :func:`measure`.
     """
-    resumption.go_on(Path(directory), lambda _measurements: nullcontext(_watch(told)))
+    resumption.go_on(Path(directory), lambda _measurements: nullcontext(_watch(told)), _current(config))
     return results.read(Path(directory))
 
 
@@ -214,6 +219,14 @@ def _source(lab: str | None, lab_options: Mapping[str, object] | None, config: C
         return Source.of(lab, texts, None if config is None else Path(config))
     made = config if isinstance(config, Setup) else configuration.parse(config, origin="the configuration")
     return Source.of(lab, texts, Path()).with_setup(made)
+
+
+def _current(config: Config | None) -> Path | Setup | None:
+    if config is None or isinstance(config, Setup):
+        return config
+    if isinstance(config, str | os.PathLike):
+        return Path(config)
+    return configuration.parse(config, origin="the configuration")
 
 
 def _definition(name: str) -> Definition:

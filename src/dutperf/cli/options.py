@@ -47,6 +47,17 @@ LabOptions = Annotated[
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Measure the set-up that this file describes.")
 ]
+ConfigNow = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help=(
+            "The configuration, where it is no longer where it was. Commands are taken from there, never from a"
+            " journal."
+        ),
+    ),
+]
 Queues = Annotated[
     int | None,
     typer.Option(

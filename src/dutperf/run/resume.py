@@ -21,6 +21,7 @@ from dutperf.run.campaign import Summary
 from dutperf.run.suite import SUITE, Measurement, SuiteSummary, Watch
 from dutperf.run.testbench import Source, bench
 from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import Setup
 
 Watching = Callable[[Sequence[Measurement]], AbstractContextManager[Watch]]
 """Shows the course of these measurements while it is entered."""
@@ -34,8 +35,9 @@ def is_complete(directory: Path) -> bool:
     return (directory / JOURNAL).exists() and journal.is_complete(journal.read(directory))
 
 
-def go_on(directory: Path, watching: Watching) -> Summary | SuiteSummary:
+def go_on(directory: Path, watching: Watching, current: Path | Setup | None = None) -> Summary | SuiteSummary:
     """Measure what is left in ``directory``; of what is complete, only the summary is made again.
+    ``current``: the configuration, where it is not in the file that the run was begun with.
 
     Raises:
         JournalError: there is nothing that could go on, or this version would take another course.
@@ -43,31 +45,32 @@ def go_on(directory: Path, watching: Watching) -> Summary | SuiteSummary:
         ConfigError, LabError, PlanError, TesterError: the set-up cannot be had as it was, or cannot
             be measured.
     """
-    return _suite(directory, watching) if (directory / SUITE).exists() else _run(directory, watching)
+    go = _suite if (directory / SUITE).exists() else _run
+    return go(directory, watching, current)
 
 
-def _run(directory: Path, watching: Watching) -> Summary:
+def _run(directory: Path, watching: Watching, current: Path | Setup | None) -> Summary:
     with ResumedJournal.open(directory) as recorded:
         definition = campaign.definition_of(recorded.plan)
         if recorded.is_complete:  # it may have been killed between its end and its summary
             return write_summary(directory, definition)
-        source, conditions = Source.of_plan(recorded.plan), _conditions(recorded.plan)
+        source, conditions = Source.of_plan(recorded.plan, current), _conditions(recorded.plan)
         only = Measurement(definition.name, definition, conditions)
         with bench(source, conditions) as ready, watching([only]) as watch, watch(only, 1) as observer:
             return campaign.resume(ready.tester, ready.plan(conditions), recorded, observer)
 
 
-def _suite(directory: Path, watching: Watching) -> SuiteSummary:
+def _suite(directory: Path, watching: Watching, current: Path | Setup | None) -> SuiteSummary:
     with suite.held(directory):  # before the DUT's set-up: a live run has it already, and a tear-down would end it
-        return _rest_of_suite(directory, watching)
+        return _rest_of_suite(directory, watching, current)
 
 
-def _rest_of_suite(directory: Path, watching: Watching) -> SuiteSummary:
+def _rest_of_suite(directory: Path, watching: Watching, current: Path | Setup | None) -> SuiteSummary:
     document, measurements = suite.read(directory)
     if suite.is_complete(measurements, directory):
         return suite.summarise(measurements, directory)
     with (
-        bench(Source.of_plan(document), *(one.conditions for one in measurements)) as ready,
+        bench(Source.of_plan(document, current), *(one.conditions for one in measurements)) as ready,
         watching(measurements) as watch,
     ):
         return suite.go_on(measurements, ready, directory, watch)

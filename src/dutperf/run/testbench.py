@@ -65,11 +65,15 @@ class Source:
         return cls(name, dict(lab_options), file, queues=queues, hardware=hardware)
 
     @classmethod
-    def of_plan(cls, plan: Event) -> Source:
-        """Of a run that goes on, from its journal's plan.
+    def of_plan(cls, plan: Event, current: Path | Setup | None = None) -> Source:
+        """Of a run that goes on, from its journal's plan. The commands by which the engine is started
+        and the DUT is set up come from the configuration as it is now: ``current``, or the file that
+        the run was begun with.
 
         Raises:
-            JournalError: the plan does not say it, or says what this version cannot read.
+            ConfigError: that configuration cannot be used.
+            JournalError: the plan does not say it, or says what this version cannot read; there is no
+                such configuration, or it has other commands.
         """
         source = plan.get("source", {})
         try:
@@ -81,16 +85,20 @@ class Source:
                 source["lab"], source["lab_options"], None, recorded, recorded.engine.queues, recorded.engine.hardware
             )
         if isinstance(source.get("config"), str):
-            return cls(None, {}, Path(source["config"]), recorded)
+            path = current if isinstance(current, Path) else Path(source["config"])
+            return cls(None, {}, path, _with_commands(recorded, source.get("commands", []), path, current))
         raise JournalError("the run cannot go on: its journal does not say where its set-up came from")
 
     def with_setup(self, setup: Setup) -> Source:
         """A set-up that a program made; no file is read."""
         return replace(self, recorded=setup)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self, setup: Setup) -> dict[str, Any]:
         """For the journal; :meth:`of_plan` reads it."""
-        return {"config": str(self.file)} if self.lab is None else {"lab": self.lab, "lab_options": self.lab_options}
+        if self.lab is not None:
+            return {"lab": self.lab, "lab_options": self.lab_options}
+        names = configuration.commands_of(setup)
+        return {"config": str(self.file)} | ({"commands": names} if names else {})
 
     @contextmanager
     def setup(self, max_frame_size: int) -> Iterator[Setup]:
@@ -115,6 +123,25 @@ class Source:
         return self.file
 
 
+def _with_commands(recorded: Setup, names: list[str], path: Path, current: Path | Setup | None) -> Setup:
+    if not names and not recorded.engine.command:
+        return recorded
+    if not isinstance(current, Setup):
+        if not path.is_file():
+            raise JournalError(
+                f"the run cannot go on: its commands are not kept in journals, and {path} is no file: give the"
+                " configuration (--config FILE)"
+            )
+        current = configuration.load(path)
+    if configuration.commands_of(current) != names:
+        raise JournalError(
+            f"the run cannot go on: {path} has other commands for the DUT than it had ({', '.join(names) or 'none'})"
+        )
+    engine = recorded.engine.model_copy(update={"command": current.engine.command})
+    dut = recorded.dut.model_copy(update={"commands": current.dut.commands})
+    return recorded.model_copy(update={"engine": engine, "dut": dut})
+
+
 @dataclass(frozen=True)
 class Bench:
     """Ready to measure: the DUT is set up, the engine runs, its ports are open, the DUT has
@@ -137,7 +164,7 @@ class Bench:
             dut=self.setup.dut.identity(),
             config=configuration.as_json(self.setup),
             invocation=self.invocation,
-            source=self.source.as_json(),
+            source=self.source.as_json(self.setup),
             calibration=calibration.find(self.tester.environment()),
             dut_state=dut.state_of(self.setup.dut),
             dut_reset=dut.reset_of(self.setup.dut),

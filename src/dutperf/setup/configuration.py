@@ -318,8 +318,19 @@ _HARDWARE: TypeAdapter[Hardware] = TypeAdapter(Hardware)
 
 
 def as_json(setup: Setup) -> dict[str, Any]:
-    """The configuration as JSON types, for a journal; what was not set is left out."""
-    return to_json(setup)
+    """The configuration as JSON types, for a journal; what was not set is left out.
+
+    So are the DUT's commands: they may hold secrets, and nobody is to run, as root, what stands in a
+    file of results.
+    """
+    members = to_json(setup)
+    members["dut"].pop("commands", None)
+    return members
+
+
+def commands_of(setup: Setup) -> list[str]:
+    """The names of the DUT's commands that the configuration has."""
+    return [] if setup.dut.commands is None else sorted(to_json(setup.dut.commands).keys() - {"time_limit_s"})
 
 
 class _Refusal(Exception):

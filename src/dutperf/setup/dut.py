@@ -65,15 +65,15 @@ def losses_of(dut: Dut) -> CountLosses | None:
     """Asks how many frames the DUT has counted as lost so far: a reference DUT, or one whose
     configuration has a command for it; None for others.
 
+    Once it has said so, a command that fails says nothing: a DUT that restarts cannot be asked.
+
     Raises, when it is called:
-        ConfigError: the command fails, or says something else.
+        ConfigError: the command fails the first time, or says something else.
     """
     if dut.control is not None:
         control = Path(dut.control)
         return lambda: _reference_losses(control)
-    return (
-        None if dut.commands is None or dut.commands.losses is None else lambda: _losses_in(_run_if_any(dut, "losses"))
-    )
+    return None if dut.commands is None or dut.commands.losses is None else _Counter(dut)
 
 
 def losses_during(count: CountLosses | None, run: Callable[[], TrialResult]) -> TrialResult:
@@ -104,6 +104,25 @@ def _reference_losses(control: Path) -> ByCause | None:
         truth = RefDut(control).counters()
         return {Direction.FORWARD: truth.forward.lost, Direction.REVERSE: truth.reverse.lost}
     return None
+
+
+class _Counter:
+    """Asks by the command of the configuration."""
+
+    def __init__(self, dut: Dut) -> None:
+        self._dut = dut
+        self._has_answered = False
+
+    def __call__(self) -> ByCause | None:
+        try:
+            said = _run_if_any(self._dut, "losses")
+        except ConfigError:
+            if not self._has_answered:
+                raise
+            return None
+        losses = _losses_in(said)
+        self._has_answered = True
+        return losses
 
 
 def _losses_in(said: str) -> ByCause:

@@ -12,6 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -224,6 +225,8 @@ class EngineTester:
         if process is not None:
             try:
                 process.close()
+            except EngineSilent as alive:
+                raise TesterError(str(alive), code="no_engine") from None
             except BaseException:
                 process.kill()
                 raise
@@ -303,7 +306,9 @@ class EngineTester:
                     self._send(process, "stop", params={"drain": True})
                 if on_progress is not None:
                     on_progress(progress)
-        except KeyboardInterrupt:
+        except (EngineDied, EngineSilent, TesterError):
+            raise
+        except BaseException:  # an interruption, or whatever went wrong in who is told of the progress
             self._stop(process, request)
             raise
 
@@ -319,7 +324,8 @@ class EngineTester:
     def _abandon(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            process.kill()
+            with suppress(EngineSilent):  # what went wrong before is what the user has to hear of
+                process.kill()
 
 
 def _members(event: dict[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,8 @@ from typing import IO, Any
 KEPT_LINES = 50
 """Last lines of the engine's standard error that are kept to tell what it died of."""
 CLOSE_S = 3.0
+SUDO = ("sudo", "-n")
+"""How a process of root is ended by another user; it fails where nothing may be done so."""
 """What the engine gets to exit after the end of its input, and again after SIGTERM, before SIGKILL."""
 
 _PR_SET_PDEATHSIG = 1
@@ -116,7 +118,11 @@ class EngineProcess:
         return list(self._said)
 
     def close(self) -> int:
-        """End the process: end of input first, then SIGTERM, then SIGKILL. Returns its exit status."""
+        """End the process: end of input first, then SIGTERM, then SIGKILL. Returns its exit status.
+
+        Raises:
+            EngineSilent: it does not end, and this user may not end it.
+        """
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
@@ -125,7 +131,10 @@ class EngineProcess:
                 return self._process.wait(timeout=CLOSE_S)
             except subprocess.TimeoutExpired:
                 self._signal(number)
-        return self._process.wait()
+        try:
+            return self._process.wait(timeout=CLOSE_S)
+        except subprocess.TimeoutExpired:
+            raise EngineSilent(f"the engine (process {self._process.pid}) cannot be ended; end it by hand") from None
 
     def kill(self) -> None:
         """End the process at once."""
@@ -134,8 +143,14 @@ class EngineProcess:
         self.close()
 
     def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        try:
             os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            pass
+        except PermissionError:  # of another user, as under sudo: the same way in ends it
+            command = [*SUDO, "kill", f"-{number.value}", "--", f"-{self._process.pid}"]
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=CLOSE_S, check=False)
 
     def _read_events(self) -> None:
         assert self._process.stdout is not None

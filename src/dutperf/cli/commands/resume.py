@@ -13,11 +13,17 @@ from dutperf.run.resume import go_on, is_complete
 
 
 @watched
-def resume(directory: options.Directory, as_json: options.Json = False, *, watchers: Watchers) -> None:
+def resume(
+    directory: options.Directory,
+    config_file: options.ConfigNow = None,
+    as_json: options.Json = False,
+    *,
+    watchers: Watchers,
+) -> None:
     """Go on with a run, or a suite of them, from the last trial that it finished; ends as it would
     have."""
     if is_complete(directory):
         say(f"what was to be measured in {directory} is complete")
     with kept(directory):
-        result = go_on(directory, lambda measurements: watch.course(measurements, directory, watchers))
+        result = go_on(directory, lambda measurements: watch.course(measurements, directory, watchers), config_file)
     tell(result, directory, as_json)

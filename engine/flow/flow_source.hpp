@@ -27,10 +27,10 @@ struct FieldSpec {
     [[nodiscard]] std::uint32_t range() const { return std::uint32_t{max} - min + 1; }
 };
 
-// Uniform over 0 … range-1 from 32 random bits; with 16-bit ranges the bias is below 2^-16.
+// Uniform over 0 … range-1 from the lower 32 bits, which are random; with 16-bit ranges the bias is below 2^-16.
 template <class Number>
 inline Number scale_to_range(Number bits, std::uint32_t range) {
-    return (bits * range) >> 32U;
+    return multiply32(bits, range) >> 32U;
 }
 
 using Column = std::array<std::uint16_t, kMaxBurst>;
@@ -48,7 +48,7 @@ public:
     void fill(std::uint64_t k, std::size_t count, DoubleColumn& both) const;
 
 private:
-    // Calls `on_lanes(i, first, second)` for eight frames after eight.
+    // Calls `on_lanes(i, first, second)` for lanes of frames after lanes of them.
     template <class OnLanes>
     void draw(std::uint64_t k, std::size_t count, const OnLanes& on_lanes) const;
 

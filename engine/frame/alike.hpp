@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that are like one that was found intact. Most frames of a stream differ from those before only in fields that a checksum covers: eight at once are
+// Frames that are like one that was found intact. Most frames of a stream differ from those before only in fields that a checksum covers: several at once are
 // compared in what must be the same, and what may differ is summed. That is find_tag() and is_intact() for many, and accepts nothing that they would not;
 // what is unlike is for them to judge.
 #pragma once

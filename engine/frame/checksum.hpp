@@ -47,10 +47,13 @@ inline Word checksum_word(Word word, bool at_odd_offset) {
 }
 
 // The sum in 16 bits: twice the halves are added, the carry coming round, each time in the upper half of what holds them.
-template <class Sum>
-inline Sum checksum_folded(Sum sum) {
+inline std::uint64_t checksum_folded(std::uint64_t sum) {
     sum = (sum + ((sum << 32U) | (sum >> 32U))) >> 32U;
     return ((sum + ((sum << 16U) | (sum >> 16U))) >> 16U) & 0xFFFFU;
+}
+inline Lanes checksum_folded(Lanes sum) {
+    sum += swap_halves64(sum);
+    return add32(sum, swap_halves32(sum)) >> 48U;
 }
 
 // The checksum field of an IPv4 header.
@@ -63,7 +66,7 @@ inline Sum checksum_finished(Sum sum) {
 template <class Sum>
 inline Sum checksum_finished_udp(Sum sum) {
     const Sum checksum = checksum_finished(sum);
-    return checksum | (((checksum - 1) >> 16U) & 0xFFFFU);  // what is borrowed from tells a 0
+    return checksum | ((checksum - 1) >> 16U);  // what is borrowed from tells a 0
 }
 
 inline std::uint16_t checksum_fold(std::uint64_t sum) { return static_cast<std::uint16_t>(checksum_folded(sum)); }

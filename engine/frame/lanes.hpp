@@ -1,19 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight numbers that are computed at once: what differs from frame to frame is computed for eight frames by one vector instruction where the processor
-// has wide ones, by several where it has not. Functions that are templates over their number compute one value or eight by the same lines.
+// Numbers that are computed at once, as many as one vector register of the processor holds: what differs from frame to frame is computed for that many frames
+// by each instruction. Functions that are templates over their number compute one value or lanes of them by the same lines.
+//
+// This is the only file that depends on the processor's instructions. A wider type than the registers would be kept in memory by the compiler, and every step
+// would wait for the stores of the one before.
 #pragma once
 
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace dutperf {
 
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+#define DUTPERF_LANES_OF_AVX512
 inline constexpr std::size_t kLanes = 8;
+#elif defined(__AVX2__)
+#define DUTPERF_LANES_OF_AVX2
+inline constexpr std::size_t kLanes = 4;
+#else
+inline constexpr std::size_t kLanes = 2;
+#endif
+
 using Lanes = std::uint64_t __attribute__((vector_size(kLanes * sizeof(std::uint64_t))));
 
-// Eight words that lie one behind the other in memory, anywhere.
+// Words that lie one behind the other in memory, anywhere.
 template <class Word>
 struct Packed {
     typedef Word Words __attribute__((vector_size(kLanes * sizeof(Word)), aligned(1), may_alias));  // NOLINT(modernize-use-using): a template needs it so
@@ -27,49 +43,89 @@ inline Lanes load_lanes(const Word* at) {
 // The lower bits of each.
 template <class Word>
 inline void store_lanes(Word* at, Lanes lanes) {
+#ifdef DUTPERF_LANES_OF_AVX2
+    if constexpr (sizeof(Word) == 8) {
+        std::memcpy(at, &lanes, sizeof lanes);
+    } else {
+        const auto all = reinterpret_cast<__m256i>(lanes);
+        const __m128 low = _mm_castsi128_ps(_mm256_castsi256_si128(all)), high = _mm_castsi128_ps(_mm256_extracti128_si256(all, 1));
+        const __m128i words = _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88));  // every second one of 32 bits
+        if constexpr (sizeof(Word) == 4) {
+            std::memcpy(at, &words, sizeof words);
+        } else {
+            static_assert(sizeof(Word) == 2);
+            const __m128i packed = _mm_shuffle_epi8(words, _mm_set_epi64x(-1, 0x0D0C'0908'0504'0100));
+            std::memcpy(at, &packed, kLanes * sizeof(Word));
+        }
+    }
+#else
     *reinterpret_cast<typename Packed<Word>::Words*>(at) = __builtin_convertvector(lanes, typename Packed<Word>::Words);
+#endif
 }
 
+// The lower 32 bits of each times a number of 32 bits. A multiplication of 64 bits would be one of many steps without AVX-512, and a slow one with it.
+inline Lanes multiply32(Lanes lanes, std::uint32_t by) {
+#if defined(DUTPERF_LANES_OF_AVX512)
+    return reinterpret_cast<Lanes>(_mm512_mul_epu32(reinterpret_cast<__m512i>(lanes), _mm512_set1_epi64(by)));
+#elif defined(DUTPERF_LANES_OF_AVX2)
+    return reinterpret_cast<Lanes>(_mm256_mul_epu32(reinterpret_cast<__m256i>(lanes), _mm256_set1_epi64x(by)));
+#else
+    return (lanes & 0xFFFFFFFFU) * by;
+#endif
+}
+inline std::uint64_t multiply32(std::uint64_t number, std::uint32_t by) { return (number & 0xFFFFFFFFU) * by; }
+
+using LanesOf32 = std::uint32_t __attribute__((vector_size(sizeof(Lanes))));
+using LanesOf8 = std::uint8_t __attribute__((vector_size(sizeof(Lanes))));
+
+// The bytes of each lane in the order that `order` says of its first lanes, two of them: what one instruction can do.
+template <std::size_t... order>
+inline Lanes in_order(Lanes all) {
+    static_assert(sizeof...(order) == 16);
+    const auto bytes = reinterpret_cast<LanesOf8>(all);
+    if constexpr (kLanes == 8) {
+        return reinterpret_cast<Lanes>(__builtin_shufflevector(bytes, bytes, order..., (16 + order)..., (32 + order)..., (48 + order)...));
+    } else if constexpr (kLanes == 4) {
+        return reinterpret_cast<Lanes>(__builtin_shufflevector(bytes, bytes, order..., (16 + order)...));
+    } else {
+        return reinterpret_cast<Lanes>(__builtin_shufflevector(bytes, bytes, order...));
+    }
+}
+
+// The bytes of each in the opposite order.
+inline Lanes swap64(Lanes all) { return in_order<7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8>(all); }
+inline std::uint64_t swap64(std::uint64_t number) { return __builtin_bswap64(number); }
+
+// The two bytes of every 16 bits in the opposite order.
+inline Lanes swap_bytes_of_words(Lanes all) { return in_order<1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14>(all); }
+
+// With the halves of 64 bits, or of both 32 bits, in the opposite order.
+inline Lanes swap_halves64(Lanes all) { return in_order<4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11>(all); }
+inline Lanes swap_halves32(Lanes all) { return in_order<2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13>(all); }
+
+// Both 32 bits of each added by themselves.
+inline Lanes add32(Lanes one, Lanes other) { return reinterpret_cast<Lanes>(reinterpret_cast<LanesOf32>(one) + reinterpret_cast<LanesOf32>(other)); }
+
 // The bits that any of them has.
-inline std::uint64_t any_of(Lanes lanes) {
+inline std::uint64_t any_of(Lanes all) {
     std::uint64_t bits = 0;
-    for (std::size_t i = 0; i < kLanes; ++i) bits |= lanes[i];
+    for (std::size_t i = 0; i < kLanes; ++i) bits |= all[i];
     return bits;
 }
 
-// Counts in steps of `distance`, eight numbers at once.
+// Counts in steps of `distance`, as many numbers at once as there are lanes.
 class Stride {
 public:
     explicit Stride(std::uint64_t distance = 1) : distance_(distance) {
         for (std::size_t i = 0; i < kLanes; ++i) steps_[i] = i * distance;
     }
     [[nodiscard]] std::uint64_t distance() const { return distance_; }
-    // The number that is `steps` steps from `first`, and the seven that follow it.
+    // The number that is `steps` steps from `first`, and those that follow it.
     [[nodiscard]] Lanes lanes(std::uint64_t first, std::uint64_t steps) const { return first + steps * distance_ + load_lanes(steps_.data()); }
 
 private:
     std::uint64_t distance_;
     std::array<std::uint64_t, kLanes> steps_{};
 };
-
-// The bytes of each in the opposite order. Without AVX-512 the compiler moves bytes one by one if asked for all at once.
-inline Lanes swap64(Lanes lanes) {
-#ifdef __AVX512BW__
-    using Bytes = std::uint8_t __attribute__((vector_size(sizeof(Lanes))));
-    const auto bytes = reinterpret_cast<Bytes>(lanes);
-    return reinterpret_cast<Lanes>(__builtin_shufflevector(bytes, bytes, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8, 23, 22, 21, 20, 19, 18, 17, 16,
-                                                           31, 30, 29, 28, 27, 26, 25, 24, 39, 38, 37, 36, 35, 34, 33, 32, 47, 46, 45, 44, 43, 42, 41, 40, 55,
-                                                           54, 53, 52, 51, 50, 49, 48, 63, 62, 61, 60, 59, 58, 57, 56));
-#else
-    using Bytes = std::uint8_t __attribute__((vector_size(sizeof(Lanes) / 2)));
-    std::array<Bytes, 2> halves = std::bit_cast<std::array<Bytes, 2>>(lanes);
-    for (Bytes& half : halves) {
-        half = __builtin_shufflevector(half, half, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8, 23, 22, 21, 20, 19, 18, 17, 16, 31, 30, 29, 28, 27, 26,
-                                       25, 24);
-    }
-    return std::bit_cast<Lanes>(halves);
-#endif
-}
-inline std::uint64_t swap64(std::uint64_t number) { return __builtin_bswap64(number); }
 
 }  // namespace dutperf

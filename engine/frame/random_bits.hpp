@@ -21,7 +21,7 @@ inline constexpr std::uint64_t kGamma = 0x9E3779B97F4A7C15U;
 // 64 bits for frame `k` of the generator `seed`.
 inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t k) { return splitmix64(seed + (k + 1) * kGamma); }
 
-// The same for eight frames after eight, `distance` from one to the next.
+// The same for lanes of frames after lanes of them, `distance` from one frame to the next.
 class RandomLanes {
 public:
     RandomLanes(std::uint64_t seed, Lanes first, std::uint64_t distance) : state_(seed + (first + 1) * kGamma), step_(kLanes * distance * kGamma) {}

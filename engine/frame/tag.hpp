@@ -25,7 +25,7 @@ namespace tag {
 inline constexpr std::size_t kSignatureAt = 0, kTrialAt = 4, kStreamAt = 6, kVersionAt = 7, kHighAt = 8, kLowAt = 16;
 }
 
-// Sequence number and time stamp, 40 bits each, as the 8 and the 2 bytes that are written for each frame, in memory order: of one frame, or of eight.
+// Sequence number and time stamp, 40 bits each, as the 8 and the 2 bytes that are written for each frame, in memory order: of one frame, or of lanes of them.
 template <class Number>
 inline Number tag_high(Number sequence, Number stamp) {
     return swap64((sequence << 24U) | ((stamp & kMask40) >> 16U));

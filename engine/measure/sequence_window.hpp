@@ -81,7 +81,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t kTogether = 4 * kLanes;
+    static constexpr std::size_t kTogether = 32;
 
     [[nodiscard]] std::uint64_t& word_of(std::uint64_t number) { return words_[(number / 64) & (words_.size() - 1)]; }
     static std::uint64_t bit_of(std::uint64_t number) { return std::uint64_t{1} << (number % 64); }
@@ -125,8 +125,8 @@ private:
         const std::uint64_t first = numbers.front() / 64;
         Lanes in_first{}, in_second{};
         for (std::size_t i = 0; i < kTogether; i += kLanes) {
-            const Lanes eight = load_lanes(&numbers[i]), bits = std::uint64_t{1} << (eight % 64);
-            const auto is_first = reinterpret_cast<Lanes>(eight / 64 == first);
+            const Lanes some = load_lanes(&numbers[i]), bits = std::uint64_t{1} << (some % 64);
+            const auto is_first = reinterpret_cast<Lanes>(some / 64 == first);
             in_first |= bits & is_first;
             in_second |= bits & ~is_first;
         }

@@ -186,7 +186,7 @@ private:
     template <class Word>
     using Words = std::array<Word, kMaxBurst>;
 
-    // What is written into the frames of a burst if they are made from one template, in memory order: computed field by field for eight of
+    // What is written into the frames of a burst if they are made from one template, in memory order: computed field by field for lanes of
     // them at once.
     struct Fields {
         Words<std::uint64_t> high;

@@ -17,7 +17,8 @@ from dutperf.procedures.frame_loss import FrameLossConditions
 from dutperf.procedures.latency import LatencyConditions
 from dutperf.procedures.recovery import RecoveryConditions
 from dutperf.procedures.reset import ResetConditions
-from dutperf.setup.conditions import ConditionError, Conditions, Rate, SingleTrial, WithMaximum, each, refusal
+from dutperf.procedures.throughput import ThroughputConditions
+from dutperf.setup.conditions import ConditionError, Conditions, Rate, WithMaximum, each, refusal
 from dutperf.setup.option import offered
 from plans import Everything
 
@@ -130,7 +131,7 @@ def test_the_defaults_conform() -> None:
 )
 def test_what_cannot_be(members: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        SingleTrial(**members)
+        ThroughputConditions(**members)
 
 
 def test_a_list_of_rates_is_not_empty() -> None:

@@ -11,11 +11,15 @@ from typing import Any
 from dutperf import procedures
 from dutperf.journal import ResumedJournal
 from dutperf.model import (
+    FRAME_SIZE,
+    FRAME_SIZE_IPV4,
     Away,
+    Case,
     Direction,
     DirectionCounts,
     FieldMode,
     FrameSpec,
+    Load,
     Quantiles,
     Stream,
     Trial,
@@ -103,14 +107,17 @@ def plan(media_fps: int | None = None, **conditions: Any) -> Plan[Everything]:
     """To measure SIIT with trials of 5 s, three times, unless ``conditions`` say otherwise."""
     chosen = Everything(**{"duration_s": 5, "drain_s": 0, "repetitions": 3, **conditions})
 
-    def make_trial(frame_size: int, rate_fps: int, number: int) -> Trial:
+    def make_trial(case: Case, load: Load, number: int) -> Trial:
         times = {"duration_ns": round(chosen.duration_s * 1e9), "drain_ns": round(chosen.drain_s * 1e9)}
-        made = trial(rate_fps, number=number, size=frame_size, seed=chosen.seed, **times, **traffic.stamps(chosen))
+        made = trial(
+            load.value, number=number, size=case[FRAME_SIZE], seed=chosen.seed, **times, **traffic.stamps(chosen)
+        )
         idle = {direction.value: None for direction in set(Direction) - set(chosen.active())}
         return made.model_copy(update=idle)
 
     return Plan(
         conditions=chosen,
+        cases=tuple(Case({FRAME_SIZE: size, FRAME_SIZE_IPV4: size - 20}) for size in chosen.frame_sizes),
         make_trial=make_trial,
         maximum_fps=lambda _: media_fps,
         dut={"name": "simulated"},

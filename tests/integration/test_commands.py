@@ -245,11 +245,11 @@ def test_frame_loss_of_a_known_router(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     [point] = json.loads(done.stdout)["points"]
-    assert [rate["rate_fps"] for rate in point["rates"]] == [40_000, 20_000, 5_000]
+    assert [rate["load"]["value"] for rate in point["rates"]] == [40_000, 20_000, 5_000]
     for rate in point["rates"]:
         if rate["limited_by"] is None:
             assert rate["loss_ratio"]["worst"]["median"] == pytest.approx(
-                max(0, 1 - 10_200 / rate["rate_fps"]), abs=0.01
+                max(0, 1 - 10_200 / rate["load"]["value"]), abs=0.01
             )
     assert point["first_lossless_fps"] == 5_000
 

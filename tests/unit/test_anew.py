@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from test_search import bounds, capable_of, rates, search
 
 from dutperf.search import Outcome, restart
-from dutperf.search.binary import HIGHEST_FPS, BinarySearch, Bounds, Near, Resolution
+from dutperf.search.binary import HIGHEST, BinarySearch, Bounds, Near, Resolution
 from dutperf.search.restart import FIRST_STEP, Known
 from dutperf.statistics import stopping
 from dutperf.statistics.stopping import Auto, Rule
@@ -26,7 +26,7 @@ from dutperf.statistics.stopping import Auto, Rule
 RUNS = 1_000
 """Seeded runs of each DUT; the share that is covered is known to 0.7 % then."""
 RESOLUTION = 100
-LIMITS = Bounds(Resolution(fps=RESOLUTION), initial_fps=30_000, maximum_fps=80_000)
+LIMITS = Bounds(Resolution(step=RESOLUTION), initial=30_000, maximum=80_000)
 SHARES = Bounds(Resolution(share=0.002))
 seeds = st.text(max_size=3)
 values = st.lists(st.none() | rates, min_size=1, max_size=8)
@@ -60,7 +60,7 @@ def lossy(random: Random) -> tuple[float, Passes]:
 def where_the_last_one_ended(limits: Bounds, known: Known, seed: str) -> Near:
     """For comparison: with a step of the resolution from the last value."""
     del seed
-    return Near(known.near_fps, limits.resolution.at(known.near_fps))
+    return Near(known.near, limits.resolution.at(known.near))
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ def run(limits: Bounds, dut: Passes, rule: Rule, begins: Begins, seed: int) -> t
     near: Near | None = None
     while stopping.stopped(rule, found) is None:
         one = BinarySearch(limits, near)
-        while (rate_fps := one.next_fps()) is not None:
+        while (rate_fps := one.next_load()) is not None:
             one.tell(Outcome.PASSED if dut(rate_fps) else Outcome.FAILED)
         ended = one.found()
-        found.append(ended.value_fps)
+        found.append(ended.value)
         trials.append(len(ended.loads))
-        near = begins(limits, Known(ended.value_fps or ended.above_fps or 1, found), f"{seed} {len(found)}")
+        near = begins(limits, Known(ended.value or ended.above or 1, found), f"{seed} {len(found)}")
     return found, trials
 
 
@@ -165,28 +165,28 @@ def test_it_begins_within_the_range_and_at_the_same_place_for_the_same_seed(
 ) -> None:
     known = Known(limits.clamp(near_fps), found)
     near = restart.begin(limits, known, seed)
-    assert limits.lowest_fps <= near.start_fps <= limits.highest_fps
+    assert limits.lowest <= near.start <= limits.highest
     assert near == restart.begin(limits, known, seed)
-    assert near.step_fps == 0 or near.step_fps >= 1
+    assert near.step == 0 or near.step >= 1
 
 
-@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST_FPS), near_fps=rates, found=values, seed=seeds)
+@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST), near_fps=rates, found=values, seed=seeds)
 def test_it_finds_the_truth_wherever_it_begins(
     limits: Bounds, truth_fps: int, near_fps: int, found: list[int | None], seed: str
 ) -> None:
     ended = search(limits, capable_of(truth_fps), restart.begin(limits, Known(limits.clamp(near_fps), found), seed))
-    if limits.lowest_fps <= truth_fps < limits.highest_fps:
-        assert ended.value_fps is not None
-        assert ended.above_fps is not None
-        assert 0 <= truth_fps - ended.value_fps < limits.resolution.at(ended.above_fps)
+    if limits.lowest <= truth_fps < limits.highest:
+        assert ended.value is not None
+        assert ended.above is not None
+        assert 0 <= truth_fps - ended.value < limits.resolution.at(ended.above)
     else:
-        assert ended.value_fps == (None if truth_fps < limits.lowest_fps else limits.highest_fps)
+        assert ended.value == (None if truth_fps < limits.lowest else limits.highest)
 
 
 def test_places_are_uniform_over_the_step() -> None:
     near = [restart.begin(LIMITS, Known(45_000, [45_000]), str(seed)) for seed in range(400)]
-    assert {one.step_fps for one in near} == {FIRST_STEP * RESOLUTION}
-    shares = sorted((one.start_fps - 45_000) / near[0].step_fps + 0.5 for one in near)
+    assert {one.step for one in near} == {FIRST_STEP * RESOLUTION}
+    shares = sorted((one.start - 45_000) / near[0].step + 0.5 for one in near)
     assert max(abs(share - index / 400) for index, share in enumerate(shares)) < 1.63 / 20  # Kolmogorov, 1 %
 
 
@@ -202,13 +202,13 @@ def test_places_are_uniform_over_the_step() -> None:
     ],
 )
 def test_the_first_step_is_wider_than_the_values_scatter(found: list[int | None], step_fps: int) -> None:
-    assert restart.begin(LIMITS, Known(45_000, found), "any").step_fps == step_fps
+    assert restart.begin(LIMITS, Known(45_000, found), "any").step == step_fps
 
 
 def test_where_the_highest_rate_passed_it_is_offered_first() -> None:
     near = [restart.begin(LIMITS, Known(80_000, [80_000] * 2), str(seed)) for seed in range(50)]
-    assert {one.start_fps for one in near} == {80_000}
-    assert len({one.step_fps for one in near}) > 10
+    assert {one.start for one in near} == {80_000}
+    assert len({one.step for one in near}) > 10
 
 
 def test_what_scatters_by_its_own_size_is_searched_in_the_whole_range() -> None:
@@ -216,4 +216,4 @@ def test_what_scatters_by_its_own_size_is_searched_in_the_whole_range() -> None:
         restart.begin(LIMITS, Known(last, [last, 500] * 3), str(seed)) for last in (45_000, 1_000) for seed in range(50)
     ]
     assert near[:50] == near[50:]  # whatever the last value
-    assert all(15_000 <= one.start_fps <= 30_000 for one in near)
+    assert all(15_000 <= one.start <= 30_000 for one in near)

@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 import documented
 import dutperf
 from dutperf import cli, procedures
+from dutperf.model import FRAME_SIZE
 from dutperf.procedures.frame_loss import FrameLossConditions
 from dutperf.report import export
 from dutperf.run import suite
@@ -65,7 +66,7 @@ def test_a_measurement_gives_points_and_leaves_what_the_command_leaves(labs: Lab
     assert labs.asked == [("refdut-siit", {"queue": "10"})]
     assert (labs.up, result.is_complete, len(result.measured)) == (0, True, 1)
     points = result["throughput"].summary.points  # type: ignore[union-attr]
-    assert [point.frame_size for point in points] == [84, 1518]
+    assert [point.case[FRAME_SIZE] for point in points] == [84, 1518]
     assert all(35_000 < point.throughput_fps.median <= 40_200 for point in points)  # type: ignore[attr-defined]
     assert statuses[-1].trials_left == 0
     assert json.loads((tmp_path / "out" / "summary.json").read_text()) == result.summary.model_dump(mode="json")

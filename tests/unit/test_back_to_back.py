@@ -67,7 +67,7 @@ def test_a_known_buffer_gives_its_burst_to_the_frame(tmp_path: Path, queue_frame
     assert point.implied_buffer_s == pytest.approx(expected / RATE_FPS)
     assert point.corrected_buffer_s == pytest.approx(expected / RATE_FPS * 0.4)
     assert point.corrected_buffer_s * RATE_FPS == pytest.approx(queue_frames, abs=1)
-    assert (point.limited_by, point.above.frames if point.above else None) == (LimitedBy.DUT, expected + 1)
+    assert (point.limited_by, point.above.load.value if point.above else None) == (LimitedBy.DUT, expected + 1)
 
 
 def test_every_trial_has_exactly_its_frames_and_time_to_receive_them(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def outcome(frames: int, lost: int, late_us: float) -> Outcome:
         "forward": counts(frames, frames - lost, lateness_us=late),
         "reverse": counts(frames),
     }
-    limits = back_to_back._Limits(84, RATE_FPS, True, THROUGHPUT_FPS, 10**6)
+    limits = back_to_back._Limits(RATE_FPS, True, THROUGHPUT_FPS, 10**6)
     return limits.outcome(TrialResult(trial=0, verdict=Verdict.VALID, **directions), plan().conditions, frames)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from dutperf import journal
 from dutperf.journal import JournalError
-from dutperf.model import Cause, Trial, TrialResult, Verdict
+from dutperf.model import Cause, Load, Trial, TrialResult, Verdict
 from dutperf.results.summary import SUMMARY
 from dutperf.run import campaign
 from dutperf.setup.conditions import Rate
@@ -135,11 +135,11 @@ def test_the_observer_is_told_what_is_tried_and_what_is_left(tmp_path: Path) -> 
     log = Log()
     measure(SimulatedTester(SimulatedDut(capacity_fps=5000)), plan(), tmp_path, log=log)
     first, last = log.statuses[0], log.statuses[-1]
-    assert (first.trying_fps, first.repetition, first.trials_done, first.last) == (1000, 1, 0, None)
+    assert (first.trying, first.repetition, first.trials_done, first.last) == (Load.fps(1000), 1, 0, None)
     assert first.remaining_s >= 5 * first.trials_left > 0
     assert (last.repetition, last.repetitions, last.trials_left) == (3, 3, 0)
     assert any(status.progress is not None for status in log.statuses)
-    assert all(status.lower_fps < status.upper_fps for status in log.statuses if status.lower_fps and status.upper_fps)
+    assert all(status.lower < status.upper for status in log.statuses if status.lower and status.upper)
     done = [status.trials_done for status in log.statuses]
     assert done == sorted(done)
 

@@ -23,7 +23,7 @@ def test_throughput_writes_what_it_says(config: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0
     summary = json.loads(result.stdout)
     assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert [point["frame_size"] for point in summary["points"]] == [64, 128, 256]
+    assert [point["case"]["frame_size"] for point in summary["points"]] == [64, 128, 256]
     assert all(
         point["throughput_fps"]["values"] == [8000, 8000] and point["limited_by"] == "range"
         for point in summary["points"]

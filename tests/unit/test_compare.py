@@ -22,7 +22,7 @@ import simulated_run
 from dutperf import journal, procedures
 from dutperf.api import results
 from dutperf.journal import JOURNAL
-from dutperf.model import Trial, TrialResult
+from dutperf.model import FRAME_SIZE, Case, Load, Trial, TrialResult
 from dutperf.results import comparison, gate, tables
 from dutperf.results.comparison import Compared, Comparison, Figure, Results, Row, Verdict, compare
 from dutperf.results.gate import Condition, GateError, Outcome
@@ -237,9 +237,9 @@ def test_medians_difference_and_interval(runs: dict[str, Path]) -> None:
     shift = ranks.shift_interval(row.base.values, row.other.values, 0.05)
     assert shift is not None
     assert row.interval == (shift[0] - row.margin, shift[1] + row.margin)
-    assert (row.measurement, row.frame_size, row.figure, row.verdict, row.why) == (
+    assert (row.measurement, row.case, row.figure, row.verdict, row.why) == (
         "throughput",
-        84,
+        Case({FRAME_SIZE: 84}),
         "throughput_fps",
         Verdict.LOWER,
         "",
@@ -324,7 +324,7 @@ def test_what_was_measured_otherwise_is_named(runs: dict[str, Path]) -> None:
     assert said["sending time of a trial, s"] == ("1.0", "0.5", "warned")
     assert said["frame sizes, bytes with FCS"] == ("84", "84, 128", "warned")
     assert said["deviation from RFC 2544 section 24"][0] == "trials of 1 s, shorter than 60 s"
-    assert [row.why for row in one.rows] == ["", "base has no figure: the frame size was not measured"]
+    assert [row.why for row in one.rows] == ["", "base has no figure: 128 bytes: not measured"]
     shown = dutperf("compare", runs["base"], runs["shorter"])
     assert shown.exit_code == 0
     assert "warning: not measured alike: sending time of a trial, s: 1.0 against 0.5" in shown.stdout
@@ -398,7 +398,7 @@ def test_a_lab_s_namespace_is_another_one_each_time(runs: dict[str, Path], tmp_p
 
 def subtract(events: list[dict[str, Any]]) -> None:
     events[0]["conditions"].update(subtract_calibration=True)
-    for frame in events[0]["frames"]:
+    for frame in events[0]["cases"]:
         frame["subtracted"] = {"delay_ms": 0.001, "frame_size": 84, "date": "2026-01-01"}
 
 
@@ -504,8 +504,8 @@ def test_a_share_of_nothing_is_still_nothing() -> None:
     base, other = (Figure(median=value, values=(value,) * 6) for value in (0.0, 1e-4))
     row = Row(
         measurement="frame-loss",
-        frame_size=84,
-        place="20,000 frames/s",
+        case=Case({FRAME_SIZE: 84}),
+        load=Load.fps(20_000),
         figure="rates.loss_ratio.worst",
         base=base,
         other=other,
@@ -540,11 +540,11 @@ def test_suites_are_compared_measurement_by_measurement(tmp_path: Path) -> None:
     )
     first, second = (documented.measure(tmp_path / name, chosen) for name in ("a", "b"))
     [one] = compared(first, second).compared
-    figures = {(row.measurement, row.place, row.figure) for row in one.rows}
+    figures = {(row.measurement, row.load, row.figure) for row in one.rows}
     assert {
-        ("throughput", "", "throughput_fps"),
-        ("latency", "", "forward.TL"),
-        ("frame-loss", "60,000 frames/s", "rates.loss_ratio.worst"),
+        ("throughput", None, "throughput_fps"),
+        ("latency", None, "forward.TL"),
+        ("frame-loss", Load.fps(60_000), "rates.loss_ratio.worst"),
     } <= figures
     assert all(row.p == 1 for row in one.rows)
     alone = compared(first / "throughput", second).compared[0]

@@ -148,26 +148,32 @@ def test_changes_of_delay_are_not_measured_where_neighbours_may_come_to_differen
     procedures.find("pdv").make(several)
 
 
+OF_84 = {"frame_size": 84, "frame_size_ipv4": 64}
 USUAL_MIX = {"foreground": "2:2", "networks": 1, "directions": "both"}
 NO_THROUGHPUT = [
     pytest.param(None, "holds no summary.json of a throughput run", id="no summary"),
     pytest.param("{", "holds no summary.json of a throughput run", id="torn"),
     pytest.param(
-        {"points": [{"frame_size": 84}]}, "holds no summary.json of a throughput run", id="of another procedure"
+        {"points": [{"case": {"frame_size": 84}}]},
+        "holds no summary.json of a throughput run",
+        id="of another procedure",
     ),
     pytest.param(
-        {"points": [{"frame_size": 84, "throughput_fps": {"median": None}}], "conditions": USUAL_MIX},
+        {"points": [{"case": OF_84, "throughput_fps": {"median": None}}], "conditions": USUAL_MIX},
         "found no throughput",
         id="without a number",
     ),
     pytest.param(
-        {"points": [{"frame_size": 84, "throughput_fps": {"median": 5}}], "conditions": USUAL_MIX | {"networks": 256}},
+        {
+            "points": [{"case": OF_84, "throughput_fps": {"median": 5}}],
+            "conditions": USUAL_MIX | {"networks": 256},
+        },
         "is that of other traffic (networks 256)",
         id="other traffic",
     ),
     pytest.param(
         {
-            "points": [{"frame_size": 84, "throughput_fps": {"median": 5}}],
+            "points": [{"case": OF_84, "throughput_fps": {"median": 5}}],
             "conditions": USUAL_MIX | {"pattern": "bursts:32", "burst_rate": {"value": 50, "unit": "percent"}},
         },
         "is that of other traffic (pattern bursts:32, burst rate 50 %)",

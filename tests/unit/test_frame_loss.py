@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dutperf import journal
-from dutperf.model import Cause, Direction, LimitedBy, Trial, TrialResult, Verdict
+from dutperf.model import Cause, Direction, LimitedBy, Load, Trial, TrialResult, Verdict
 from dutperf.procedures.frame_loss import PROCEDURE, FrameLossConditions, rates_of
 from dutperf.results.summary import SUMMARY, write_summary
 from dutperf.run.campaign import ATTEMPTS, PlanError, Summary
@@ -48,9 +48,9 @@ def test_a_known_capacity_gives_the_loss_of_each_rate(tmp_path: Path, capacity_f
     tester = SimulatedTester(SimulatedDut(capacity_fps=capacity_fps))
     [point] = series(tester, tmp_path).points
     for rate in point.rates:
-        expected = max(0.0, 1 - capacity_fps / rate.rate_fps)
+        expected = max(0.0, 1 - capacity_fps / rate.load.value)
         for figures in (rate.loss_ratio.worst, rate.loss_ratio.forward, rate.loss_ratio.reverse):
-            assert figures.median == pytest.approx(expected, abs=1 / (5 * rate.rate_fps))
+            assert figures.median == pytest.approx(expected, abs=1 / (5 * rate.load.value))
     lossless = [rate_fps for rate_fps in range(100_000, 0, -10_000) if rate_fps <= capacity_fps]
     assert point.first_lossless_fps == max(lossless, default=None)
     assert offered(tester) == [rate_fps for rate_fps in range(100_000, 0, -10_000) if rate_fps not in lossless[2:]]
@@ -66,7 +66,7 @@ def test_known_random_loss_lies_in_its_interval(tmp_path: Path) -> None:
             SimulatedTester(SimulatedDut(loss_ratio=truth), seed=seed), tmp_path / str(seed), directions="forward"
         ).points
         for rate in point.rates:
-            deviation = PERCENT_1 * (truth * (1 - truth) / (5 * rate.rate_fps)) ** 0.5
+            deviation = PERCENT_1 * (truth * (1 - truth) / (5 * rate.load.value)) ** 0.5
             missed += abs(rate.loss_ratio.worst.median - truth) > deviation
             seen += 1
     assert seen == 1_000
@@ -120,8 +120,8 @@ def test_a_tolerance_ends_the_series_and_is_disclosed(tmp_path: Path) -> None:
 def test_the_testers_limit_is_not_booked_as_the_duts(tmp_path: Path) -> None:
     tester = SimulatedTester(SimulatedDut(capacity_fps=50_000), SimulatedLimits(receive_fps=45_000))
     [point] = series(tester, tmp_path).points
-    beyond = [rate for rate in point.rates if rate.rate_fps > 45_000]
-    assert [rate.rate_fps for rate in beyond] == [100_000, 90_000, 80_000, 70_000, 60_000, 50_000]
+    beyond = [rate for rate in point.rates if rate.load.value > 45_000]
+    assert [rate.load.value for rate in beyond] == [100_000, 90_000, 80_000, 70_000, 60_000, 50_000]
     for rate in beyond:
         assert (rate.limited_by, rate.loss_ratio.worst.median, rate.loss_ratio.worst.values) == (
             LimitedBy.TESTER,
@@ -184,9 +184,9 @@ def test_repetitions_are_whole_series_and_are_summarised_by_rate(tmp_path: Path)
     for rate in point.rates:
         figures = rate.loss_ratio.worst
         assert (figures.p1, figures.p99) == (min(figures.values), max(figures.values))
-    lossless = [rate.rate_fps for rate in point.rates if set(rate.loss_ratio.worst.values) == {0}]
+    lossless = [rate.load.value for rate in point.rates if set(rate.loss_ratio.worst.values) == {0}]
     assert point.first_lossless_fps == max(lossless)
-    assert point.first_lossless_fps < max(rate.rate_fps for rate in point.rates if 0 in rate.loss_ratio.worst.values)
+    assert point.first_lossless_fps < max(rate.load.value for rate in point.rates if 0 in rate.loss_ratio.worst.values)
 
 
 def test_a_list_is_measured_to_its_end_from_the_highest_down(tmp_path: Path) -> None:
@@ -377,8 +377,7 @@ def test_the_summary_has_its_form_and_comes_from_the_journal_alone(tmp_path: Pat
     assert not {"resolution", "min_rate", "initial_rate"} & set(before["conditions"])
     [point] = before["points"]
     assert set(point) == {
-        "frame_size",
-        "frame_size_ipv4",
+        "case",
         "passing",
         "message",
         "rates",
@@ -386,7 +385,7 @@ def test_the_summary_has_its_form_and_comes_from_the_journal_alone(tmp_path: Pat
         "repetitions",
         "silent",
     }
-    assert set(point["rates"][0]) == {"rate_fps", "percent_of_maximum", "loss_ratio", "limited_by", "trials"}
+    assert set(point["rates"][0]) == {"load", "percent_of_maximum", "loss_ratio", "limited_by", "trials"}
     assert set(point["rates"][0]["loss_ratio"]) == {"forward", "reverse", "worst"}
     assert point["rates"][0]["loss_ratio"]["worst"] == {"median": 0.25, "p1": 0.25, "p99": 0.25, "values": [0.25]}
 
@@ -407,7 +406,7 @@ def test_the_observer_is_told_what_is_tried_and_what_is_left(tmp_path: Path) -> 
     log = Log()
     series(SimulatedTester(SimulatedDut(capacity_fps=75_000)), tmp_path, repetitions=2, frame_sizes=(84, 128), log=log)
     first, last = log.statuses[0], log.statuses[-1]
-    assert (first.procedure, first.trying_fps, first.trials_left) == ("frame-loss", 100_000, 40)
+    assert (first.procedure, first.trying, first.trials_left) == ("frame-loss", Load.fps(100_000), 40)
     assert (last.repetition, last.trials_left) == (2, 0)
     assert {status.note for status in log.statuses} >= {"repetition 1: no loss at 70,000 frames/s"}
-    assert all(status.lower_fps < status.upper_fps for status in log.statuses if status.lower_fps and status.upper_fps)
+    assert all(status.lower < status.upper for status in log.statuses if status.lower and status.upper)

@@ -97,7 +97,7 @@ def test_throughput_by_binary_search(tmp_path: Path) -> None:
     length."""
     for one in worlds(300):
         point = one.measured("throughput", tmp_path, resolution=Rate.parse("1%"))
-        value, above, buffered = point.throughput_fps.median, point.above.rate_fps, one.dut.queue_frames / 2
+        value, above, buffered = point.throughput_fps.median, point.above.load.value, one.dut.queue_frames / 2
         assert point.limited_by is LimitedBy.DUT
         assert one.capacity_fps + buffered - 0.01 * above - 1 <= value <= one.capacity_fps + buffered + 1
 
@@ -123,7 +123,7 @@ def test_throughput_with_a_tolerance_is_what_the_dut_can_do_beside_its_random_lo
     lossy = worlds(100, lambda dut, random: replace(dut, loss_ratio=random.uniform(0, 2e-4), queue_frames=0))
     for one in lossy:
         point = one.measured("throughput", tmp_path, loss_tolerance=0.005, resolution=Rate.parse("1%"))
-        value, above = point.throughput_fps.median, point.above.rate_fps
+        value, above = point.throughput_fps.median, point.above.load.value
         assert one.capacity_fps - 0.01 * above - 1 <= value <= one.capacity_fps / (1 - 0.005) + 1
 
 
@@ -134,7 +134,7 @@ def test_frame_loss_rate(tmp_path: Path) -> None:
         rates = tuple(fps(max(50, round(share * one.capacity_fps))) for share in (0.5, 0.99, 1.2, 3))
         point = one.measured("frame-loss", tmp_path, rates=rates)
         for rate in point.rates:
-            frames, passing = 2 * rate.rate_fps, min(1.0, one.capacity_fps / rate.rate_fps)
+            frames, passing = 2 * rate.load.value, min(1.0, one.capacity_fps / rate.load.value)
             buffered = min(1.0, passing + (one.dut.queue_frames + 1) / frames)
             chance = bernstein(one.dut.loss_ratio, frames * passing) + 1 / frames
             low, high = 1 - buffered * (1 - one.dut.loss_ratio), 1 - passing * (1 - one.dut.loss_ratio)
@@ -205,7 +205,7 @@ def test_back_to_back_frames(tmp_path: Path) -> None:
         }
         point = one.measured("back-to-back", tmp_path, **options)
         served = one.capacity_fps / rate_fps
-        value, above = point.average_frames, point.above.frames
+        value, above = point.average_frames, point.above.load.value
         assert (
             one.dut.queue_frames / (1 - served) - max(1, 0.01 * above) - 1
             <= value

@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from dutperf.cli import options
-from dutperf.model import TrialResult
+from dutperf.model import Load, TrialResult
 from dutperf.procedures import latency
-from dutperf.procedures.bench import Amend, Place, Plan
+from dutperf.procedures.bench import MakeTrial, Place, Plan
 from dutperf.procedures.delays import DelaysPoint
+from dutperf.procedures.during import During
 from dutperf.procedures.latency import LatencyConditions
 from dutperf.results.points import Recorded
 from dutperf.run.campaign import PlanError
@@ -50,12 +51,11 @@ class MemoryBench:
     tester: SimulatedTester
     events: list[dict[str, Any]] = field(default_factory=list)
 
-    def measure(self, rate_fps: int, place: Place, amend: Amend | None = None) -> TrialResult:
-        made = self.what.make_trial(place.frame_size, rate_fps, len(self.tester.trials))
-        return self.tester.run(amend(made) if amend else made)
+    def measure(self, _load: Load, _place: Place, make: MakeTrial, _during: During | None = None) -> TrialResult:
+        return self.tester.run(make(len(self.tester.trials)))
 
-    def record(self, event: str, **members: Any) -> None:
-        self.events.append({"event": event, **members})
+    def record(self, event: str, place: Place, **members: Any) -> None:
+        self.events.append({"event": event, "case": place.case.key(), "repetition": place.repetition, **members})
 
     def say(self, note: str, place: Place) -> None:
         """Nobody listens."""
@@ -67,7 +67,7 @@ def run_of(seed: int, **conditions: Any) -> DelaysPoint:
     bench = MemoryBench(what, SimulatedTester(GAMING, seed=seed))
     procedure = latency.latency(what)
     assert procedure.run(bench) is None
-    return latency.point(Recorded(procedure.description()["frames"][0], bench.events, what.conditions))
+    return latency.point(Recorded(what.cases[0], procedure.description()["cases"][0], bench.events, what.conditions))
 
 
 def test_rfc_2544s_latency_is_a_matter_of_chance() -> None:

@@ -11,9 +11,11 @@ from rich.console import Console
 from rich.live import Live
 
 from dutperf.cli.output import live
+from dutperf.model import FRAME_SIZE, Case, Load
 from dutperf.run.campaign import Status
 from dutperf.tester import Progress
 
+SMALL = Case({FRAME_SIZE: 84})
 DURATIONS = [
     (0, "0.0 s"),
     (1.25, "1.2 s"),
@@ -34,12 +36,13 @@ def test_durations_for_a_person(seconds: float, text: str) -> None:
 def a_status(**members: Any) -> Status:
     given = {
         "procedure": "throughput",
-        "frame_size": 84,
+        "case": SMALL,
+        "cases": (SMALL,),
         "repetition": 2,
         "repetitions": 20,
-        "trying_fps": 15_000,
-        "lower_fps": 10_000,
-        "upper_fps": None,
+        "trying": Load.fps(15_000),
+        "lower": Load.fps(10_000),
+        "upper": None,
     }
     return Status(**(given | {"trials_done": 3, "trials_left": 7, "remaining_s": 213.0} | members))
 
@@ -53,8 +56,8 @@ def test_the_live_line_shows_rate_bracket_what_is_left_and_the_running_trial() -
         shown.refresh()
     text = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]  # a dumb terminal has 80 columns, whatever is asked for
     line = (
-        "84 B, 2/20: trying 15,000 frames/s (passed 10,000, not -); about 7 trials, 3 min 33 s left (3 s: sent 45,000,"
-        " received 44,999)"
+        "84 bytes, 2/20: trying 15,000 frames/s (passed 10,000, not -); about 7 trials, 3 min 33 s left (3 s:"
+        " sent 45,000, received 44,999)"
     )
     assert line in text
     assert "trial 2 was invalid" in text

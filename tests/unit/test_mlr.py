@@ -19,8 +19,8 @@ Told = tuple[Outcome, Loss]
 Measure = Callable[[int, float], Told]
 MOST_TRIALS = 200
 UNMEASURABLE = (Outcome.UNMEASURABLE, NO_LOSS)
-FINE = Resolution(fps=500)
-TO_100K = Bounds(FINE, maximum_fps=100_000)
+FINE = Resolution(step=500)
+TO_100K = Bounds(FINE, maximum=100_000)
 GOALS = (0.0, 0.005)
 
 
@@ -32,9 +32,9 @@ def lossy(lost: int, sent: int) -> Told:
 def capable_of(truth_fps: float) -> Measure:
     """Loses what is more, to the frame."""
 
-    def measure(rate_fps: int, duration_s: float) -> Told:
-        sent = max(1, int(rate_fps * duration_s))
-        return lossy(max(0, sent - int(truth_fps * duration_s)) if rate_fps > truth_fps else 0, sent)
+    def measure(load: int, duration_s: float) -> Told:
+        sent = max(1, int(load * duration_s))
+        return lossy(max(0, sent - int(truth_fps * duration_s)) if load > truth_fps else 0, sent)
 
     return measure
 
@@ -44,49 +44,49 @@ def search(
 ) -> tuple[Found, list[tuple[int, float]]]:
     one, offered = MlrSearch(limits, goals, duration_s), []
     for _ in range(MOST_TRIALS):
-        rate_fps, length_s = one.next_fps(), one.next_duration_s()
-        if rate_fps is None or length_s is None:
+        load, length_s = one.next_load(), one.next_duration_s()
+        if load is None or length_s is None:
             assert one.trials_left() == 0
             with pytest.raises(ValueError, match="ended"):
                 one.tell(Outcome.PASSED)
             return one.found(), offered
         assert one.trials_left() >= 1
-        offered.append((rate_fps, length_s))
-        one.tell(*measure(rate_fps, length_s))
+        offered.append((load, length_s))
+        one.tell(*measure(load, length_s))
     raise AssertionError(f"no end after {MOST_TRIALS} trials: {offered}")
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     truth_fps=st.integers(1_000, 99_000),
-    resolution_fps=st.integers(200, 5_000),
+    resolution=st.integers(200, 5_000),
     goals=st.lists(st.sampled_from([0.0, 0.001, 0.005, 0.05]), min_size=1, max_size=3, unique=True).map(
         lambda some: tuple(sorted(some))
     ),
     duration_s=st.sampled_from([0.5, 1.0, 5.0, 60.0]),
 )
 def test_every_goal_s_truth_is_found_within_the_resolution(
-    truth_fps: int, resolution_fps: int, goals: tuple[float, ...], duration_s: float
+    truth_fps: int, resolution: int, goals: tuple[float, ...], duration_s: float
 ) -> None:
-    limits = Bounds(Resolution(fps=resolution_fps), maximum_fps=100_000, minimum_fps=1_000)
+    limits = Bounds(Resolution(step=resolution), maximum=100_000, minimum=1_000)
     found, offered = search(limits, capable_of(truth_fps), goals, duration_s)
     assert [goal.loss_ratio for goal in found.goals] == list(goals)
-    assert found.goals[0].found.value_fps == found.value_fps
+    assert found.goals[0].found.value == found.value
     frame = 1 + 1 / duration_s  # rates are whole, and so are the frames of a trial
     for goal in found.goals:
-        value_fps, above_fps = goal.found.value_fps, goal.found.above_fps
-        assert value_fps is not None
-        highest_fps = truth_fps / (1 - goal.loss_ratio)
-        assert value_fps <= highest_fps + frame
-        assert (value_fps, duration_s) in offered
-        if above_fps is None:
-            assert (value_fps, goal.found.limited_by) == (100_000, LimitedBy.RANGE)
+        value, above = goal.found.value, goal.found.above
+        assert value is not None
+        highest = truth_fps / (1 - goal.loss_ratio)
+        assert value <= highest + frame
+        assert (value, duration_s) in offered
+        if above is None:
+            assert (value, goal.found.limited_by) == (100_000, LimitedBy.RANGE)
             continue
-        assert value_fps < above_fps
-        assert above_fps >= highest_fps - frame
-        assert above_fps - value_fps <= resolution_fps / 100_000 * above_fps + 1
+        assert value < above
+        assert above >= highest - frame
+        assert above - value <= resolution / 100_000 * above + 1
         assert goal.found.limited_by is LimitedBy.DUT
-        assert goal.conditional_fps == pytest.approx(min(value_fps, truth_fps), rel=0.0005, abs=2)
+        assert goal.conditional == pytest.approx(min(value, truth_fps), rel=0.0005, abs=2)
 
 
 def test_trials_grow_to_their_full_length() -> None:
@@ -103,8 +103,8 @@ def test_a_short_trial_never_shows_that_a_load_passes() -> None:
     found, _ = search(
         TO_100K, lambda rate, length_s: capable_of(80_000 if length_s <= 3 else 50_000)(rate, length_s), (0.0,)
     )
-    assert found.value_fps is not None
-    assert 49_700 < found.value_fps <= 50_000
+    assert found.value is not None
+    assert 49_700 < found.value <= 50_000
     assert all(outcome is Outcome.FAILED for rate, outcome in found.loads if rate > 50_000)
 
 
@@ -112,7 +112,7 @@ ENDS = [
     # what it is, bounds, measure, value, above, limited by
     (
         "the media's maximum passes",
-        Bounds(FINE, maximum_fps=100_000, maximum_is_media=True),
+        Bounds(FINE, maximum=100_000, maximum_is_media=True),
         capable_of(1e9),
         100_000,
         None,
@@ -122,7 +122,7 @@ ENDS = [
     ("nothing passes", TO_100K, lambda rate, _: lossy(rate // 2, rate), None, 400, LimitedBy.DUT),
     (
         "the user's minimum fails",
-        Bounds(FINE, minimum_fps=600, maximum_fps=100_000),
+        Bounds(FINE, minimum=600, maximum=100_000),
         capable_of(300),
         None,
         600,
@@ -148,7 +148,7 @@ def test_how_a_search_ends(
 ) -> None:
     found, _ = search(limits, measure, (0.0,))
     assert (found.limited_by, found.silent) == (limited_by, False)
-    assert (found.value_fps, found.above_fps) == (value, above)
+    assert (found.value, found.above) == (value, above)
 
 
 def test_below_the_tester_s_reach_a_limit_is_the_dut_s() -> None:
@@ -156,8 +156,8 @@ def test_below_the_tester_s_reach_a_limit_is_the_dut_s() -> None:
         TO_100K, lambda rate, length: UNMEASURABLE if rate > 30_000 else capable_of(9_000)(rate, length), (0.0,)
     )
     assert found.limited_by is LimitedBy.DUT
-    assert found.value_fps is not None
-    assert 8_950 < found.value_fps <= 9_000
+    assert found.value is not None
+    assert 8_950 < found.value <= 9_000
 
 
 def test_a_load_that_cannot_be_measured_is_never_a_loss() -> None:
@@ -168,22 +168,22 @@ def test_a_load_that_cannot_be_measured_is_never_a_loss() -> None:
         TO_100K, lambda rate, length: UNMEASURABLE if next(turns) == 3 else capable_of(54_321)(rate, length)
     )
     assert again == [*offered[:4], *offered[3:]]
-    assert (found.value_fps, found.above_fps, found.limited_by) == (calm.value_fps, calm.above_fps, LimitedBy.DUT)
+    assert (found.value, found.above, found.limited_by) == (calm.value, calm.above, LimitedBy.DUT)
 
 
 def test_a_load_has_a_second_chance_at_each_length() -> None:
     """The short trial of the maximum needs two attempts, and so does the full-length one."""
     missed: set[tuple[int, float]] = set()
 
-    def measure(rate_fps: int, duration_s: float) -> Told:
-        if (rate_fps, duration_s) not in missed and duration_s in (1.0, 60.0):
-            missed.add((rate_fps, duration_s))
+    def measure(load: int, duration_s: float) -> Told:
+        if (load, duration_s) not in missed and duration_s in (1.0, 60.0):
+            missed.add((load, duration_s))
             return UNMEASURABLE
-        return lossy(0, rate_fps)
+        return lossy(0, load)
 
     found, offered = search(TO_100K, measure, (0.0,))
     assert offered == [(100_000, 1.0)] * 2 + [(100_000, pytest.approx(7.746, abs=0.001))] + [(100_000, 60.0)] * 2
-    assert (found.value_fps, found.limited_by) == (100_000, LimitedBy.RANGE)
+    assert (found.value, found.limited_by) == (100_000, LimitedBy.RANGE)
 
 
 @pytest.mark.parametrize("loses_more", [0, 1])
@@ -199,8 +199,8 @@ def test_a_load_that_cannot_be_measured_twice_ends_the_search(loses_more: int) -
     found, offered = search(TO_100K, measure)
     assert len(offered) == 6
     assert offered[4] == offered[5]
-    assert (found.above_fps, found.limited_by) == (offered[5][0], LimitedBy.TESTER)
-    assert found.value_fps is None or found.value_fps < offered[5][0]
+    assert (found.above, found.limited_by) == (offered[5][0], LimitedBy.TESTER)
+    assert found.value is None or found.value < offered[5][0]
 
 
 @pytest.mark.parametrize("trials", [0, 1, 4])
@@ -211,11 +211,9 @@ def test_a_dut_that_dies_has_no_value(trials: int) -> None:
         lambda rate, length: lossy(rate, rate) if next(before, None) is None else capable_of(54_321)(rate, length),
     )
     assert len(offered) == trials + 2
-    assert (found.silent, found.value_fps, found.limited_by) == (True, None, LimitedBy.DUT)
-    assert found.above_fps == offered[-1][0] == 400
-    assert all(
-        goal.found.silent and goal.found.value_fps is None and goal.conditional_fps is None for goal in found.goals
-    )
+    assert (found.silent, found.value, found.limited_by) == (True, None, LimitedBy.DUT)
+    assert found.above == offered[-1][0] == 400
+    assert all(goal.found.silent and goal.found.value is None and goal.conditional is None for goal in found.goals)
 
 
 def test_silent_when_overloaded_but_alive() -> None:
@@ -224,8 +222,8 @@ def test_silent_when_overloaded_but_alive() -> None:
     )
     assert [rate for rate, _ in offered[:2]] == [100_000, 400]
     assert not found.silent
-    assert found.value_fps is not None
-    assert 14_900 < found.value_fps <= 15_000
+    assert found.value is not None
+    assert 14_900 < found.value <= 15_000
 
 
 @settings(max_examples=40, deadline=None)
@@ -239,23 +237,23 @@ def test_ends_for_any_outcomes_with_a_rate_that_passed(seed: list[str]) -> None:
     said = {"pass": lossy(0, 1000), "fail": lossy(20, 1000), "silent": lossy(1000, 1000), "unmeasurable": UNMEASURABLE}
     passed, failed = set(), set()
 
-    def measure(rate_fps: int, duration_s: float) -> Told:
+    def measure(load: int, duration_s: float) -> Told:
         turn = next(turns)
-        (passed if turn == "pass" and duration_s == 60.0 else failed).add(rate_fps)
+        (passed if turn == "pass" and duration_s == 60.0 else failed).add(load)
         return said[turn]
 
     found, offered = search(TO_100K, measure, (0.0,))
     assert all(400 <= rate <= 100_000 for rate, _ in offered)
-    assert found.value_fps is None or found.value_fps in passed
-    assert found.above_fps is None or found.above_fps in failed
+    assert found.value is None or found.value in passed
+    assert found.above is None or found.above in failed
 
 
 @pytest.mark.parametrize(
     ("limits", "bound"),
     [
-        (Bounds(FINE, minimum_fps=1_000, maximum_fps=1_000), "minimum"),
-        (Bounds(FINE, minimum_fps=300, maximum_fps=100_000), "minimum"),
-        (Bounds(Resolution(fps=1), maximum_fps=100_000), "resolution"),
+        (Bounds(FINE, minimum=1_000, maximum=1_000), "minimum"),
+        (Bounds(FINE, minimum=300, maximum=100_000), "minimum"),
+        (Bounds(Resolution(step=1), maximum=100_000), "resolution"),
     ],
 )
 def test_ranges_that_cannot_be(limits: Bounds, bound: str) -> None:

@@ -129,10 +129,12 @@ def test_a_burst_that_met_a_dut_which_was_down_is_not_what_happened_above_the_lo
     )
     [calm] = measure(DownOnce(clock=clock), what, tmp_path / "calm", "back-to-back").points
     clock.now_s = 1000.0
-    [point] = measure(DownOnce(clock=clock, down_at=calm.above.frames), what, tmp_path / "run", "back-to-back").points
+    [point] = measure(
+        DownOnce(clock=clock, down_at=calm.above.load.value), what, tmp_path / "run", "back-to-back"
+    ).points
     assert [event["answered"] for event in waits(tmp_path / "run")] == [True]
     assert point.above == calm.above
-    assert point.above.forward.lost < point.above.frames
+    assert point.above.forward.lost < point.above.load.value
 
 
 SILENT: list[tuple[dict[str, Any], bool, int]] = [
@@ -224,7 +226,7 @@ def test_the_state_is_asked_for_before_and_after_each_search(tmp_path: Path) -> 
     kinds = [event["event"] for event in journal.read(tmp_path)][2:-1]
     assert kinds == ["dut_state", "trial", "result", "search", "dut_state"] * 4
     states = [event for event in journal.read(tmp_path) if event["event"] == "dut_state"]
-    assert [(event["when"], event["frame_size"], event["repetition"]) for event in states] == [
+    assert [(event["when"], event["case"]["frame_size"], event["repetition"]) for event in states] == [
         (when, size, repetition) for size in (84, 128) for repetition in (1, 2) for when in ("before", "after")
     ]
     assert [event["said"] for event in states] == [f"sessions: {number}" for number in range(8)]

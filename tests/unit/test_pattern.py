@@ -4,6 +4,7 @@ package as by the engine."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -122,7 +123,7 @@ def test_the_throughput_is_that_of_the_pattern(tmp_path: Path) -> None:
         with_pattern = _with(what.make_trial, pattern)
         summary = measure(
             SimulatedTester(dut),
-            what.__class__(what.conditions, with_pattern, what.maximum_fps),
+            replace(what, make_trial=with_pattern),
             tmp_path / str(pattern),
         )
         [point] = summary.points
@@ -137,7 +138,7 @@ def test_the_throughput_is_that_of_the_pattern(tmp_path: Path) -> None:
 
 
 def _with(make_trial: Any, pattern: Bursts | None) -> Any:
-    def made(*place: int) -> Trial:
+    def made(*place: Any) -> Trial:
         plain: Trial = make_trial(*place)
         update = {
             direction.value: one.model_copy(update={"pattern": pattern}) for direction, one in plain.streams().items()

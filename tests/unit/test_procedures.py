@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from dutperf import procedures
 from dutperf.cli.commands import measure
+from dutperf.model import FRAME_SIZE
 from dutperf.procedures.definition import Definition
 from dutperf.results.summary import write_summary
 from dutperf.run import campaign
@@ -47,7 +48,7 @@ def test_the_example_finds_the_truth(example: ModuleType, tmp_path: Path) -> Non
     summary = campaign.measure(
         example.PROCEDURE, tester, plan(max_rate=Rate.parse("10k"), **chosen), tmp_path / "run", Log()
     )
-    assert [(point.frame_size, point.loss_ratios) for point in summary.points] == [
+    assert [(point.case[FRAME_SIZE], point.loss_ratio.values) for point in summary.points] == [
         (84, (0.25, 0.25)),
         (128, (0.25, 0.25)),
     ]

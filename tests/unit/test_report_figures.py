@@ -10,7 +10,7 @@ import pytest
 
 import documented
 from dutperf.api import results
-from dutperf.model import Delays, TrialResult, Verdict
+from dutperf.model import FRAME_SIZE, Case, Delays, Load, TrialResult, Verdict
 from dutperf.report import drawing, html
 from dutperf.results import trials
 from dutperf.results.charts import Chart, Curve, Mark
@@ -58,8 +58,8 @@ def test_frame_loss_is_plotted_over_the_share_of_the_media_s_maximum(
 def test_the_path_of_a_search_says_how_each_trial_ended(measured: dict[str, Measured]) -> None:
     one = measured["throughput"]
     line, *dots = chart_of(one, "path-84").curves
-    trials = [trial for trial in one.trials() if trial.frame_size == 84]
-    assert line.y == tuple(trial.rate_fps for trial in trials)
+    trials = [trial for trial in one.trials() if trial.case[FRAME_SIZE] == 84]
+    assert line.y == tuple(trial.load.value for trial in trials)
     assert {curve.label: len(curve.x) for curve in dots} == {
         name: sum(trial.outcome == name for trial in trials) for name in ("passed", "failed", "invalid")
     }
@@ -100,7 +100,7 @@ def test_a_histogram_has_every_frame_once(measured: dict[str, Measured]) -> None
 def test_a_distribution_that_is_not_known_is_not_made_up() -> None:
     delays = Delays(min=1, p50=2, p99=3, p999=4, max=5)
     result = TrialResult(trial=0, verdict=Verdict.VALID, forward=counts(delay_us=delays))
-    done = [trials.Done(1, 84, 1, 1, 1000, result, trials.PASSED)]
+    done = [trials.Done(1, Case({FRAME_SIZE: 84}), 1, 1, Load.fps(1000), result, trials.PASSED)]
     distribution, histogram = trials.delay_charts(done, ())
     assert distribution.curves[0].x == (0.001, 0.002, 0.003, 0.004, 0.005)
     assert "nothing is known" in distribution.caption

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dutperf.model import LimitedBy
 from dutperf.search import Outcome
-from dutperf.search.binary import HIGHEST_FPS, BinarySearch, Bounds, BoundsError, Found, Near, Resolution
+from dutperf.search.binary import HIGHEST, BinarySearch, Bounds, BoundsError, Found, Near, Resolution
 
 P, F, S, U = Outcome.PASSED, Outcome.FAILED, Outcome.SILENT, Outcome.UNMEASURABLE
 MOST_TRIALS = 500
@@ -21,10 +21,10 @@ MOST_TRIALS = 500
 load followed by a probe."""
 
 resolutions = st.one_of(
-    st.integers(1, 100_000).map(lambda fps: Resolution(fps=fps)),
+    st.integers(1, 100_000).map(lambda fps: Resolution(step=fps)),
     st.floats(0.0001, 0.2).map(lambda share: Resolution(share=share)),
 )
-rates = st.integers(1, HIGHEST_FPS)
+rates = st.integers(1, HIGHEST)
 places = st.none() | st.builds(Near, rates, st.just(0) | rates)
 """Where a search may begin, once in its range."""
 
@@ -33,23 +33,23 @@ places = st.none() | st.builds(Near, rates, st.just(0) | rates)
 def bounds(draw: st.DrawFn) -> Bounds:
     ends = sorted((draw(rates), draw(rates)))
     minimum, maximum = draw(st.sampled_from([(None, None), (ends[0], None), (None, ends[1]), (ends[0], ends[1])]))
-    initial = draw(st.one_of(st.none(), st.integers(minimum or 1, maximum or HIGHEST_FPS)))
+    initial = draw(st.one_of(st.none(), st.integers(minimum or 1, maximum or HIGHEST)))
     return Bounds(
         draw(resolutions),
-        minimum_fps=minimum,
-        maximum_fps=maximum,
-        initial_fps=initial,
+        minimum=minimum,
+        maximum=maximum,
+        initial=initial,
         maximum_is_media=draw(st.booleans()),
     )
 
 
 def search(limits: Bounds, measure: Callable[[int], Outcome], near: Near | None = None) -> Found:
-    one = BinarySearch(limits, near and Near(limits.clamp(near.start_fps), near.step_fps))
+    one = BinarySearch(limits, near and Near(limits.clamp(near.start), near.step))
     for _ in range(MOST_TRIALS):
-        rate_fps = one.next_fps()
-        if rate_fps is None:
+        load = one.next_load()
+        if load is None:
             return one.found()
-        one.tell(measure(rate_fps))
+        one.tell(measure(load))
     raise AssertionError(f"no end after {MOST_TRIALS} trials: {one.found().loads}")
 
 
@@ -59,7 +59,7 @@ def told(limits: Bounds, outcomes: Iterable[Outcome], near: Near | None = None) 
 
 
 def capable_of(truth_fps: int) -> Callable[[int], Outcome]:
-    return lambda rate_fps: P if rate_fps <= truth_fps else F
+    return lambda load: P if load <= truth_fps else F
 
 
 @given(
@@ -73,56 +73,56 @@ def test_ends_for_any_outcomes_with_a_rate_that_passed(
 ) -> None:
     found = told(limits, chain(outcomes, repeat(last)), near)
     passed = {rate for rate, outcome in found.loads if outcome is P}
-    assert found.value_fps is None or found.value_fps in passed
-    assert all(limits.lowest_fps <= rate <= limits.highest_fps for rate, _ in found.loads)
-    if found.above_fps is not None and found.value_fps is not None:
-        assert found.value_fps < found.above_fps
-        assert (found.above_fps, P) not in found.loads
-        assert found.above_fps - found.value_fps <= limits.resolution.at(found.above_fps)
+    assert found.value is None or found.value in passed
+    assert all(limits.lowest <= rate <= limits.highest for rate, _ in found.loads)
+    if found.above is not None and found.value is not None:
+        assert found.value < found.above
+        assert (found.above, P) not in found.loads
+        assert found.above - found.value <= limits.resolution.at(found.above)
 
 
-@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST_FPS), near=places)
+@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST), near=places)
 def test_finds_the_truth_within_the_resolution(limits: Bounds, truth_fps: int, near: Near | None) -> None:
     found = search(limits, capable_of(truth_fps), near)
-    if truth_fps < limits.lowest_fps:
-        assert found.value_fps is None
-    elif truth_fps >= limits.highest_fps:
-        assert found.value_fps == limits.highest_fps
+    if truth_fps < limits.lowest:
+        assert found.value is None
+    elif truth_fps >= limits.highest:
+        assert found.value == limits.highest
         assert found.limited_by is (LimitedBy.MEDIA if limits.maximum_is_media else LimitedBy.RANGE)
     else:
-        assert found.value_fps is not None
-        assert found.above_fps is not None
-        assert 0 <= truth_fps - found.value_fps < limits.resolution.at(found.above_fps)
+        assert found.value is not None
+        assert found.above is not None
+        assert 0 <= truth_fps - found.value < limits.resolution.at(found.above)
         assert found.limited_by is LimitedBy.DUT
 
 
-@given(limits=bounds(), dut_fps=st.integers(0, HIGHEST_FPS), tester_fps=st.integers(0, HIGHEST_FPS))
+@given(limits=bounds(), dut_fps=st.integers(0, HIGHEST), tester_fps=st.integers(0, HIGHEST))
 def test_names_the_lower_of_two_limits(limits: Bounds, dut_fps: int, tester_fps: int) -> None:
     found = search(limits, lambda rate: U if rate > tester_fps else capable_of(dut_fps)(rate))
-    if tester_fps <= dut_fps and tester_fps < limits.highest_fps:
+    if tester_fps <= dut_fps and tester_fps < limits.highest:
         assert found.limited_by is LimitedBy.TESTER
     if found.limited_by is LimitedBy.DUT:
         assert dut_fps < tester_fps
 
 
-@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST_FPS), trials=st.integers(0, 10), near=places)
+@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST), trials=st.integers(0, 10), near=places)
 def test_a_dut_that_dies_has_no_value(limits: Bounds, truth_fps: int, trials: int, near: Near | None) -> None:
     before = iter(range(trials))
     found = search(limits, lambda rate: S if next(before, None) is None else capable_of(truth_fps)(rate), near)
     if len(found.loads) > trials:
         assert found.silent
-        assert found.value_fps is None
+        assert found.value is None
         assert found.limited_by is LimitedBy.DUT
         assert [outcome for _, outcome in found.loads[trials:]] == [S, S]
-        assert found.loads[-1][0] == limits.lowest_fps
+        assert found.loads[-1][0] == limits.lowest
 
 
-FINE = Resolution(fps=100)
+FINE = Resolution(step=100)
 TABLE = [
     # what it is, bounds, where to begin, outcomes, rates expected, value, limited by
     (
         "the initial rate is the maximum and passes",
-        Bounds(FINE, maximum_fps=5000, initial_fps=5000),
+        Bounds(FINE, maximum=5000, initial=5000),
         None,
         [P],
         [5000],
@@ -131,7 +131,7 @@ TABLE = [
     ),
     (
         "no initial rate: the media's maximum first",
-        Bounds(FINE, maximum_fps=5000, maximum_is_media=True),
+        Bounds(FINE, maximum=5000, maximum_is_media=True),
         None,
         [P],
         [5000],
@@ -140,7 +140,7 @@ TABLE = [
     ),
     (
         "the initial rate passes below the maximum",
-        Bounds(FINE, maximum_fps=5000, initial_fps=3000),
+        Bounds(FINE, maximum=5000, initial=3000),
         None,
         [P, P],
         [3000, 5000],
@@ -149,7 +149,7 @@ TABLE = [
     ),
     (
         "doubles, then bisects",
-        Bounds(Resolution(fps=500)),
+        Bounds(Resolution(step=500)),
         None,
         [P, P, F, P, F],
         [1000, 2000, 4000, 3000, 3500],
@@ -158,7 +158,7 @@ TABLE = [
     ),
     (
         "doubles from the minimum",
-        Bounds(Resolution(fps=2000), minimum_fps=3000),
+        Bounds(Resolution(step=2000), minimum=3000),
         None,
         [P, F, P],
         [3000, 6000, 4500],
@@ -167,18 +167,18 @@ TABLE = [
     ),
     (
         "halves, then bisects",
-        Bounds(Resolution(fps=125)),
+        Bounds(Resolution(step=125)),
         None,
         [F, F, P, F],
         [1000, 500, 250, 375],
         250,
         LimitedBy.DUT,
     ),
-    ("the user's minimum fails", Bounds(FINE, minimum_fps=600), None, [F, F], [1000, 600], None, LimitedBy.RANGE),
+    ("the user's minimum fails", Bounds(FINE, minimum=600), None, [F, F], [1000, 600], None, LimitedBy.RANGE),
     ("nothing passes at all", Bounds(FINE), None, [F] * 8, [1000, 500, 250, 125, 62, 31, 15, 10], None, LimitedBy.DUT),
     (
         "the minimum cannot be measured",
-        Bounds(FINE, minimum_fps=600),
+        Bounds(FINE, minimum=600),
         None,
         [U] * 3,
         [1000, 600, 600],
@@ -187,7 +187,7 @@ TABLE = [
     ),
     (
         "beyond the tester's reach",
-        Bounds(Resolution(fps=1000)),
+        Bounds(Resolution(step=1000)),
         None,
         [P, P, U, U, U],
         [1000, 2000, 4000, 3000, 3000],
@@ -196,7 +196,7 @@ TABLE = [
     ),
     (
         "bad luck, then fails",
-        Bounds(Resolution(fps=1000)),
+        Bounds(Resolution(step=1000)),
         None,
         [P, P, U, U, F],
         [1000, 2000, 4000, 3000, 3000],
@@ -205,7 +205,7 @@ TABLE = [
     ),
     (
         "bad luck, then passes",
-        Bounds(Resolution(fps=1000)),
+        Bounds(Resolution(step=1000)),
         None,
         [P, P, U, U, P, F],
         [1000, 2000, 4000, 3000, 3000, 4000],
@@ -214,7 +214,7 @@ TABLE = [
     ),
     (
         "bad luck, a failure above",
-        Bounds(Resolution(fps=500)),
+        Bounds(Resolution(step=500)),
         None,
         [P, F, U, P],
         [1000, 2000, 1500, 1500],
@@ -223,7 +223,7 @@ TABLE = [
     ),
     (
         "fails below what cannot be measured",
-        Bounds(Resolution(fps=1000)),
+        Bounds(Resolution(step=1000)),
         None,
         [P, P, U, F],
         [1000, 2000, 4000, 3000],
@@ -260,7 +260,7 @@ TABLE = [
     ),
     (
         "near: a step beyond the range",
-        Bounds(FINE, maximum_fps=7100),
+        Bounds(FINE, maximum=7100),
         Near(7000, 400),
         [P, P],
         [7000, 7100],
@@ -269,7 +269,7 @@ TABLE = [
     ),
     (
         "begins elsewhere, halves, bisects",
-        Bounds(Resolution(fps=125)),
+        Bounds(Resolution(step=125)),
         Near(900),
         [F, F, P, F],
         [900, 450, 225, 337],
@@ -279,7 +279,7 @@ TABLE = [
     ("silent at once, silent at the lowest rate", Bounds(FINE), None, [S, S], [1000, 10], None, LimitedBy.DUT),
     (
         "silent at the lowest rate: once more",
-        Bounds(FINE, minimum_fps=1000),
+        Bounds(FINE, minimum=1000),
         None,
         [S, S],
         [1000, 1000],
@@ -288,7 +288,7 @@ TABLE = [
     ),
     (
         "silent when overloaded, but alive",
-        Bounds(Resolution(fps=500)),
+        Bounds(Resolution(step=500)),
         None,
         [S, P, P],
         [1000, 10, 505],
@@ -297,7 +297,7 @@ TABLE = [
     ),
     (
         "silent, then alive at the same rate",
-        Bounds(FINE, minimum_fps=1000),
+        Bounds(FINE, minimum=1000),
         None,
         [S, P],
         [1000, 1000],
@@ -306,7 +306,7 @@ TABLE = [
     ),
     (
         "silent, and the lowest rate fails",
-        Bounds(FINE, minimum_fps=10),
+        Bounds(FINE, minimum=10),
         None,
         [S, F],
         [1000, 10],
@@ -315,7 +315,7 @@ TABLE = [
     ),
     (
         "silent, a sign of life cannot be measured",
-        Bounds(Resolution(fps=500)),
+        Bounds(Resolution(step=500)),
         None,
         [S, U, P],
         [1000, 10, 500],
@@ -341,29 +341,29 @@ def test_course(
 ) -> None:
     found = told(limits, outcomes, near)
     assert [rate for rate, _ in found.loads] == rates
-    assert (found.value_fps, found.limited_by) == (value, limited_by)
+    assert (found.value, found.limited_by) == (value, limited_by)
     assert found.silent == (outcomes[-2:] == [S, S])
 
 
 def test_a_share_as_resolution_is_of_the_upper_end() -> None:
     found = search(Bounds(Resolution(share=0.01)), capable_of(54_321))
-    assert found.value_fps is not None
-    assert found.above_fps is not None
-    assert found.above_fps - found.value_fps <= 544
+    assert found.value is not None
+    assert found.above is not None
+    assert found.above - found.value <= 544
 
 
 def test_what_is_left_is_told() -> None:
-    one = BinarySearch(Bounds(Resolution(fps=100), maximum_fps=6400))
+    one = BinarySearch(Bounds(Resolution(step=100), maximum=6400))
     left = []
-    while (rate_fps := one.next_fps()) is not None:
+    while (load := one.next_load()) is not None:
         left.append(one.trials_left())
-        one.tell(capable_of(3333)(rate_fps))
+        one.tell(capable_of(3333)(load))
     assert left[-5:] == [5, 4, 3, 2, 1]
     assert one.trials_left() == 0
 
 
 def test_nothing_can_be_told_after_the_end() -> None:
-    one = BinarySearch(Bounds(FINE, maximum_fps=5000))
+    one = BinarySearch(Bounds(FINE, maximum=5000))
     one.tell(P)
     with pytest.raises(ValueError, match="ended"):
         one.tell(P)
@@ -372,9 +372,9 @@ def test_nothing_can_be_told_after_the_end() -> None:
 @pytest.mark.parametrize(
     ("bound", "members"),
     [
-        ("minimum", {"minimum_fps": 2000, "maximum_fps": 1000}),
-        ("initial", {"minimum_fps": 500, "initial_fps": 400}),
-        ("initial", {"maximum_fps": 500, "initial_fps": 600}),
+        ("minimum", {"minimum": 2000, "maximum": 1000}),
+        ("initial", {"minimum": 500, "initial": 400}),
+        ("initial", {"maximum": 500, "initial": 600}),
     ],
 )
 def test_bounds_that_contradict_each_other(bound: str, members: dict[str, int]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dutperf import journal
-from dutperf.model import LimitedBy, Question, Trial, TrialResult, to_json
+from dutperf.model import LimitedBy, Load, Question, Trial, TrialResult, to_json
 from dutperf.procedures.throughput import PROCEDURE, ThroughputConditions
 from dutperf.results.inconsistency import contradictions
 from dutperf.results.summary import summarise
@@ -48,7 +48,7 @@ def test_each_goal_has_its_throughput(tmp_path: Path, seed: int, disturbed_ratio
         )
         assert all(value is not None and value <= truth_fps + 1 for value in goal.conditional_throughput_fps.values)
         assert goal.above is not None
-        assert goal.above.rate_fps > highest_fps - 1
+        assert goal.above.load.value > highest_fps - 1
     assert point.goals[1].throughput_fps.median > point.goals[0].throughput_fps.median  # type: ignore[operator]
 
 
@@ -92,9 +92,9 @@ def test_short_trials_are_what_the_tester_sends(tmp_path: Path) -> None:
     assert (min(lengths), max(lengths)) == (1.0, 60.0)
     [search] = [event for event in journal.read(tmp_path) if event["event"] == "search"]
     [whole] = [goal for goal in search["goals"] if goal["loss_ratio"] == 0]
-    assert [whole["value_fps"], "passed"] in whole["loads"]
+    assert [whole["value"], "passed"] in whole["loads"]
     full = {trial.forward.rate_fps for trial in tester.trials if trial.forward and trial.duration_s == 60.0}
-    assert {goal["value_fps"] for goal in search["goals"]} <= full
+    assert {goal["value"] for goal in search["goals"]} <= full
     assert log.statuses[-1].trials_left == 0
 
 
@@ -250,7 +250,7 @@ def test_a_dut_that_changes_between_repetitions_is_reported(tmp_path: Path) -> N
 
     [point] = measure(Recovering(), plan(max_rate=Rate.parse("100k"), resolution=Rate.parse("1k")), tmp_path).points
     assert point.inconsistent
-    assert {one.rate_fps > 50_000 for one in point.inconsistent} == {True}
+    assert {one.load.value > 50_000 for one in point.inconsistent} == {True}
     assert any(one.passed for one in point.inconsistent)
     assert any(one.failed for one in point.inconsistent)
 
@@ -260,13 +260,11 @@ def test_a_dut_that_fails_by_chance_is_reported(tmp_path: Path) -> None:
     [point] = measure(tester, plan(repetitions=10), tmp_path).points
     searches = [event for event in journal.read(tmp_path) if event["event"] == "search"]
     assert point.inconsistent
-    assert all(one.passed + one.failed > 0 and one.rate_fps <= 54_321 for one in point.inconsistent)
+    assert all(one.passed + one.failed > 0 and one.load.value <= 54_321 for one in point.inconsistent)
     for search in searches:  # the value stays the highest that passed below the lowest that failed, in that search
         failed = [rate for rate, outcome in search["loads"] if outcome == "failed"]
         passed = [rate for rate, outcome in search["loads"] if outcome == "passed"]
-        assert search["value_fps"] == max(
-            (rate for rate in passed if rate < min(failed, default=rate + 1)), default=None
-        )
+        assert search["value"] == max((rate for rate in passed if rate < min(failed, default=rate + 1)), default=None)
 
 
 def test_a_consistent_dut_is_not_reported(tmp_path: Path) -> None:
@@ -291,7 +289,10 @@ def test_a_consistent_dut_is_not_reported(tmp_path: Path) -> None:
     ],
 )
 def test_contradictions(loads: list[tuple[int, str]], expected: list[tuple[int, int, int]]) -> None:
-    assert [(one.rate_fps, one.passed, one.failed) for one in contradictions(loads)] == expected
+    assert [
+        (one.load.value, one.passed, one.failed)
+        for one in contradictions((Load.fps(fps), outcome) for fps, outcome in loads)
+    ] == expected
 
 
 def test_conditions_with_goals_and_rules_go_through_json_unchanged() -> None:

@@ -17,9 +17,9 @@ RATES = (1000, 900, 800, 700, 600)
 def offered(rates: tuple[int, ...], outcomes: list[Outcome], *, to_the_end: bool = False) -> tuple[list[int], Series]:
     """Every load of a series that is told these outcomes, the last of them again and again."""
     series, loads = Series(rates, to_the_end=to_the_end), []
-    while (rate_fps := series.next_fps()) is not None:
+    while (load := series.next_load()) is not None:
         series.tell(outcomes[min(len(loads), len(outcomes) - 1)])
-        loads.append(rate_fps)
+        loads.append(load)
     return loads, series
 
 
@@ -55,12 +55,12 @@ def test_what_is_offered(outcomes: list[Outcome], to_the_end: bool, loads: list[
 )
 def test_when_the_dut_forwards_nothing(outcomes: list[Outcome], silent: bool) -> None:
     series = offered(RATES, outcomes)[1]
-    assert (series.silent, series.next_fps()) == (silent, None)
+    assert (series.silent, series.next_load()) == (silent, None)
 
 
 def test_the_bracket_for_a_progress_line() -> None:
     series = offered(RATES, [F, P, F, P])[1]
-    assert (series.lower_fps, series.upper_fps) == (900, 800)
+    assert (series.lower, series.upper) == (900, 800)
 
 
 def test_a_low_rate_is_its_own_sign_of_life() -> None:
@@ -83,11 +83,11 @@ def test_every_rate_once_and_the_estimate_is_never_too_low(
 ) -> None:
     descending = tuple(sorted(rates, reverse=True))
     series, told, number = Series(descending, to_the_end=to_the_end), [], 0
-    while (rate_fps := series.next_fps()) is not None:
+    while (load := series.next_load()) is not None:
         left = series.trials_left() + series.probing
         assert left > 0
         if not series.probing:
-            told.append((rate_fps, outcomes[min(number, len(outcomes) - 1)]))
+            told.append((load, outcomes[min(number, len(outcomes) - 1)]))
         series.tell(outcomes[min(number, len(outcomes) - 1)])
         number += 1
         assert series.trials_left() < left or series.probing

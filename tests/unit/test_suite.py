@@ -15,6 +15,7 @@ import pytest
 
 from dutperf import journal, procedures
 from dutperf.journal import JOURNAL, JournalError
+from dutperf.model import Case, Load
 from dutperf.procedures.back_to_back import BackToBackPoint
 from dutperf.procedures.bench import PlanError
 from dutperf.run import resume, suite
@@ -259,10 +260,10 @@ def test_bursts_that_are_possible_are_not_refused_before_the_throughput_is_known
         def plan(self, conditions: Conditions) -> Plan:
             planned = replace(plan(812_743, **dict(conditions)), conditions=conditions)
 
-            def make_trial(frame_size: int, rate_fps: int, number: int) -> Any:
-                made.append(rate_fps)
-                assert rate_fps <= 812_743, "the frames of a burst would come more slowly than on average"
-                return planned.make_trial(frame_size, rate_fps, number)
+            def make_trial(case: Case, load: Load, number: int) -> Any:
+                made.append(load.value)
+                assert load.value <= 812_743, "the frames of a burst would come more slowly than on average"
+                return planned.make_trial(case, load, number)
 
             return replace(planned, make_trial=make_trial)
 

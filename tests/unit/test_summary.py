@@ -11,7 +11,7 @@ import pytest
 
 from dutperf import journal, procedures
 from dutperf.journal import JOURNAL, Event, JournalError
-from dutperf.model import LimitedBy, Verdict, to_json
+from dutperf.model import FRAME_SIZE, FRAME_SIZE_IPV4, Case, LimitedBy, Load, Verdict, axes_as_json, to_json
 from dutperf.procedures.throughput import PROCEDURE
 from dutperf.results import summary as report
 from dutperf.results import tables
@@ -41,16 +41,17 @@ def summarise(events: list[Event]) -> Summary:
 
 def search(repetition: int, value: int | None, limited_by: str = "dut", **members: Any) -> Event:
     defaults = {
-        "above_fps": None if value is None else value + 10,
+        "above": None if value is None else value + 10,
         "silent": False,
         "message": f"{limited_by} in {repetition}",
         "loads": [],
     }
     return {
         "event": "search",
-        "frame_size": 84,
+        "case": {"frame_size": 84},
         "repetition": repetition,
-        "value_fps": value,
+        "unit": "frames/s",
+        "value": value,
         "limited_by": limited_by,
         **defaults,
         **members,
@@ -64,11 +65,13 @@ def result(repetition: int, rate_fps: int, verdict: Verdict = Verdict.VALID, los
         "forward": to_json(counts(1000, 1000 - lost)),
         "reverse": to_json(counts(1000)),
     }
-    return {"event": "result", "frame_size": 84, "repetition": repetition, "rate_fps": rate_fps, "result": recorded}
+    where = {"case": {"frame_size": 84}, "repetition": repetition, "load": Load.fps(rate_fps).as_json()}
+    return {"event": "result", **where, "result": recorded}
 
 
 def events(*measured: Event, repetitions: int = 3) -> list[Event]:
-    frames = [{"frame_size": 84, "frame_size_ipv4": 64, "first_trial": to_json(trial_of())}]
+    case = Case({FRAME_SIZE: 84, FRAME_SIZE_IPV4: 64})
+    cases = [{"case": case.as_json(), "first_trial": to_json(trial_of())}]
     conditions = to_json(Conditions(repetitions=repetitions))
     begin = {
         "event": "plan",
@@ -78,7 +81,10 @@ def events(*measured: Event, repetitions: int = 3) -> list[Event]:
         "dut": {"name": "tayga"},
         "conditions": conditions,
     }
-    return [begin | {"search": {"algorithm": "binary"}, "attempts": {}, "frames": frames}, *measured]
+    return [
+        begin | {"search": {"algorithm": "binary"}, "attempts": {}, "axes": axes_as_json(case), "cases": cases},
+        *measured,
+    ]
 
 
 def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
@@ -108,12 +114,14 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         conditions["resolution"],
     ) == (5, 5, 3, "2:2", "0.5 %")
     assert conditions["search"]["start"] == "a random place of a wide step around the value of the repetition before"
-    assert [(point["frame_size"], point["frame_size_ipv4"]) for point in written["points"]] == [(84, 64), (1518, 1498)]
+    assert [point["case"] for point in written["points"]] == [
+        {"frame_size": 84, "frame_size_ipv4": 64},
+        {"frame_size": 1518, "frame_size_ipv4": 1498},
+    ]
     for point in written["points"]:
         assert set(point) == {
             *(
-                "frame_size",
-                "frame_size_ipv4",
+                "case",
                 "passing",
                 "throughput_fps",
                 "limited_by",
@@ -135,7 +143,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         }
         assert point["repetitions"] == {"finished": 3, "stopped": "number"}
         assert (point["inconsistent"], point["goals"]) == ([], [])
-        assert set(point["above"]) == {"rate_fps", "forward", "reverse"}
+        assert set(point["above"]) == {"load", "forward", "reverse"}
         assert set(point["above"]["forward"]) == {
             "lost",
             "loss_ratio",
@@ -146,7 +154,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
             "dut",
         }
         assert point["above"]["forward"]["lost"] > 0
-        assert point["above"]["rate_fps"] > 54_321
+        assert point["above"]["load"]["value"] > 54_321
         assert point["limited_by"] == "dut"
 
 
@@ -230,7 +238,7 @@ def test_statistics(values: list[int | None], expected: tuple[float | None, ...]
 
 
 def test_a_dead_dut_has_values_but_no_throughput() -> None:
-    silent = search(2, None, silent=True, above_fps=10, message="the DUT forwards nothing")
+    silent = search(2, None, silent=True, above=10, message="the DUT forwards nothing")
     summary = summarise(
         events(search(1, 1000), silent, {"event": "end", "outcome": "ended", "message": "the DUT forwards nothing"})
     )
@@ -252,7 +260,7 @@ def test_above_is_the_lowest_failure_right_above_a_value() -> None:
     ]
     [point] = summarise(events(*results, *searches)).points
     assert point.above is not None
-    assert point.above.rate_fps == 910
+    assert point.above.load.value == 910
     assert point.above.forward is not None
     assert (point.above.forward.lost, point.above.forward.loss_ratio) == (3, 0.003)
     assert (point.trials.valid, point.trials.invalid, point.trials.aborted) == (4, 2, 0)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from dutperf import journal
 from dutperf.model import Direction, LimitedBy, LinkState, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
-from dutperf.procedures.bench import frame_size_ipv4
 from dutperf.procedures.evidence import outcome_of
 from dutperf.procedures.searches import bounds
 from dutperf.run.campaign import PlanError
@@ -21,7 +20,7 @@ from dutperf.search import Outcome
 from dutperf.setup.conditions import Rate
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import counts, frame, measure, plan, stream, trial
+from plans import counts, measure, plan
 
 FINE = Rate.parse("20")
 
@@ -157,8 +156,8 @@ def test_later_repetitions_are_shorter_and_show_their_own_pass_and_fail(tmp_path
     first, *later = searches_of(tmp_path)
     assert len(first["loads"]) > 10
     for search in later:
-        assert [search["value_fps"], "passed"] in search["loads"]
-        assert [search["above_fps"], "failed"] in search["loads"]
+        assert [search["value"], "passed"] in search["loads"]
+        assert [search["above"], "failed"] in search["loads"]
         assert len(search["loads"]) <= 7
     assert sum(len(search["loads"]) for search in later[-6:]) <= 6 * 3
 
@@ -210,7 +209,7 @@ def test_percentages_are_of_the_media() -> None:
         resolution=Rate.parse("0.5%"),
     ).conditions
     limits = bounds(what, 100_000)
-    assert (limits.minimum_fps, limits.maximum_fps, limits.initial_fps, limits.resolution.fps) == (
+    assert (limits.minimum, limits.maximum, limits.initial, limits.resolution.step) == (
         1_000,
         50_000,
         10_000,
@@ -275,14 +274,6 @@ def test_the_evidence_of_silence() -> None:
     assert "reverse direction" not in text
 
 
-def test_the_ipv4_size() -> None:
-    assert frame_size_ipv4(trial(size=84), 84) == 64
-    assert frame_size_ipv4(trial(size=84, forward=None), 84) == 64
-    assert frame_size_ipv4(trial(forward=stream(6, 84, 1), reverse=stream(6, 84, 1)), 84) == 64
-    assert frame_size_ipv4(trial(forward=stream(4, 64, 1), reverse=stream(4, 64, 1)), 64) == 64
-    assert frame_size_ipv4(trial(forward=stream(4, 64, 1, background=frame(6, 84), m=1), reverse=None), 84) == 64
-
-
 def test_what_happened_just_above_is_told(tmp_path: Path) -> None:
     """A DUT with a queue: it is full after a while, and from then on to the end frames are lost."""
     summary = measure(
@@ -292,6 +283,6 @@ def test_what_happened_just_above_is_told(tmp_path: Path) -> None:
     )
     [remark, *_] = summary.points[0].remarks()
     above = summary.points[0].above
-    assert remark.startswith(f": what happened just above it, at {above.rate_fps:,} frames/s: forward lost from ")
+    assert remark.startswith(f": what happened just above it, at {above.load.value:,} frames/s: forward lost from ")
     assert " s to the end, one by one. reverse lost from " in remark
     assert above.forward.where == {"elsewhere": above.forward.lost}

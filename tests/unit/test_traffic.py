@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from dutperf.model import FieldMode, FrameSpec, Trial
+from dutperf.model import FRAME_SIZE, FRAME_SIZE_IPV4, FieldMode, FrameSpec, Trial
 from dutperf.setup import traffic
 from dutperf.setup.conditions import Conditions, Foreground
 from dutperf.setup.configuration import ConfigError, Setup, parse
@@ -96,6 +96,27 @@ def test_one_bad_size_among_many_is_found_beforehand() -> None:
     traffic.check(SIIT, Conditions(frame_sizes=(84, 1518)))
     with pytest.raises(ConfigError):
         traffic.check(SIIT, Conditions(frame_sizes=(84, 64, 1518)))
+
+
+@pytest.mark.parametrize(
+    ("setup", "conditions", "ipv4"),
+    [
+        (SIIT, Conditions(frame_sizes=(84, 1518)), [64, 1498]),
+        (SIIT, Conditions(frame_sizes=(84,), directions="forward"), [64]),
+        (IPV4, Conditions(frame_sizes=(64, 84)), [64, 84]),
+    ],
+)
+def test_each_frame_size_is_a_case_that_knows_the_ipv4_frames(
+    setup: Setup, conditions: Conditions, ipv4: list[int]
+) -> None:
+    cases = traffic.cases(setup, conditions)
+    assert [case.key() for case in cases] == [{"frame_size": size} for size in conditions.frame_sizes]
+    assert [case[FRAME_SIZE_IPV4] for case in cases] == ipv4
+    for case, size in zip(cases, ipv4, strict=True):
+        trial = traffic.make_trial(setup, conditions, case[FRAME_SIZE], 1, 0)
+        frames = [stream.foreground for stream in trial.streams().values()]
+        assert {frame.size for frame in frames if frame.version == 4} <= {size}
+        assert trial.longest_frame == max(frame.size for frame in frames)
 
 
 def test_reverse_alone_through_a_translator_keeps_the_ipv6_size() -> None:

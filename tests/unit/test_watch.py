@@ -26,6 +26,7 @@ from dutperf.api import results
 from dutperf.cli.output import live, log, watch
 from dutperf.cli.output.watch import Watchers
 from dutperf.journal import WriteError
+from dutperf.model import FRAME_SIZE, Case, Load
 from dutperf.results.comparison import figures_of
 from dutperf.run import suite
 from dutperf.run.campaign import Observer, Status
@@ -102,8 +103,9 @@ def test_metrics_are_served_while_it_measures_and_not_after(tmp_path: Path) -> N
     throughput, latency = measure(tmp_path / "suite", Watchers(metrics_port=port), port=port)
     assert len(throughput.fetched) > 2
     for fetched, status in zip(throughput.fetched, throughput.statuses[9::10], strict=True):
-        assert value(fetched, "dutperf_frame_size_bytes") == status.frame_size
-        assert value(fetched, "dutperf_intended_frames_per_second") == status.trying_fps
+        assert value(fetched, "dutperf_frame_size_bytes") == status.case[FRAME_SIZE]
+        assert status.trying is not None
+        assert value(fetched, "dutperf_intended_frames_per_second") == status.trying.value
         assert value(fetched, "dutperf_measurement_under_way", measurement="throughput", procedure="throughput") == 1
         assert 0 <= value(fetched, "dutperf_progress_ratio") <= 1
         assert status.last is not None
@@ -132,7 +134,7 @@ def assert_results(fetched: dict[Sample, float], directory: Path) -> None:
         unit, factor = ("frames_per_second", 1) if one.name == "throughput" else ("seconds", 1e-3)
         for point in one.summary.points:
             for _, name, figure in figures_of(point):
-                where = {"measurement": one.name, "frame_size": str(point.frame_size), "figure": name, "rate_fps": ""}
+                where = {"measurement": one.name, "frame_size": str(point.case[FRAME_SIZE]), "figure": name}
                 assert figure.median is not None
                 assert value(fetched, f"dutperf_result_{unit}", **where) == pytest.approx(figure.median * factor)
     assert value(fetched, "dutperf_measurements_ended") == value(fetched, "dutperf_measurements") == 2
@@ -219,15 +221,17 @@ def test_a_log_is_plain_and_has_a_line_for_each_trial(tmp_path: Path, capsys: py
 
 def test_a_terminal_shows_what_is_done_under_way_and_left() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, color_system=None, width=100, height=20)
-    agenda = live.Agenda([("throughput", (84, 512)), ("latency", (84, 512, 1518)), ("pdv", (84,)), ("ipdv", (84,))])
+    agenda = live.Agenda(["throughput", "latency", "pdv", "ipdv"])
+    cases = [Case({FRAME_SIZE: size}) for size in (84, 512, 1518)]
     given = {
         "procedure": "latency",
-        "frame_size": 512,
+        "case": cases[1],
+        "cases": cases,
         "repetition": 2,
         "repetitions": 20,
-        "trying_fps": 15_000,
-        "lower_fps": None,
-        "upper_fps": None,
+        "trying": Load.fps(15_000),
+        "lower": None,
+        "upper": None,
     }
     status = Status(**given, trials_done=3, trials_left=7, remaining_s=213.0)  # type: ignore[arg-type]
     agenda.begin("throughput")
@@ -239,7 +243,7 @@ def test_a_terminal_shows_what_is_done_under_way_and_left() -> None:
     text = console.file.getvalue()  # type: ignore[attr-defined]
     for line in (
         "throughput  done",
-        "latency     84 done, 512 bytes: repetition 2 of 20, 1518 left",
+        "latency     84 bytes done, 512 bytes: repetition 2 of 20, 1518 bytes left",
         "pdv         left",
         "about 7 trials, 3 min 33 s left",
         "after this one 2 more measurements",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dutperf import journal
 from dutperf.journal import JOURNAL, JournalError
+from dutperf.model import FRAME_SIZE
 from dutperf.report import export, html
 from dutperf.report.html import REPORT
 from dutperf.results import tables
@@ -177,7 +178,7 @@ def throughput_found(directory: Path, wanted: Conditions) -> dict[int, int]:
         )
     try:
         summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
-        medians = {point["frame_size"]: point["throughput_fps"]["median"] for point in summary["points"]}
+        medians = {point["case"][FRAME_SIZE.name]: point["throughput_fps"]["median"] for point in summary["points"]}
         measured = {name: summary["conditions"][name] for name in ("foreground", "networks", "directions")}
         burst_rate = summary["conditions"].get("burst_rate")
         measured |= {

@@ -4,14 +4,14 @@ before anything else happens with it.
 
 Every line has ``event`` and ``time`` (ISO 8601, UTC). The events of a run, in order:
 
-* ``plan``: format, procedure, conditions, DUT, configuration, versions, search, each frame size's
-  limits (``frames``);
+* ``plan``: format, procedure, conditions, DUT, configuration, versions, search, what is measured:
+  ``axes``, and each of the ``cases`` with its limits;
 * ``environment``: this machine (``host``) and the tester;
-* ``trial`` before and ``result`` after each trial, with frame_size, repetition, rate_fps, attempt;
-  the result has ``dut_losses`` where the DUT counts them;
-* ``search``: how the search of a repetition ended, with loss goals for each of them (``goals``;
-  throughput);
-* ``rate``: what a rate's trial showed, ``series``: how the series of a repetition ended (frame
+* ``trial`` before and ``result`` after each trial, with case, repetition, load, attempt; the result
+  has ``dut_losses`` where the DUT counts them;
+* ``search``: how the search of a repetition ended, its value and the load above it in ``unit``;
+  with loss goals for each of them (``goals``; throughput);
+* ``rate``: what a load's trial showed, ``series``: how the series of a repetition ended (frame
   loss);
 * ``delays``: a repetition's delays (latency, delay variation); ``recovery``, ``reset``: what a
   repetition of these showed;
@@ -43,7 +43,7 @@ from typing import Any, Self
 from dutperf.model import TrialResult
 
 JOURNAL = "journal.jsonl"
-FORMAT = 1
+FORMAT = 2
 """Version of the journal's form; stands in the plan."""
 
 Event = dict[str, Any]

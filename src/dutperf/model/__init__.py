@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values that the rest of the package passes around: a trial, what came of it, and what it was
-measured with.
+"""The values that the rest of the package passes around: a trial, what came of it, what it was
+measured with and for.
 
 Everything here is immutable and checked when it is made, so nothing further in checks it again.
 Units stand in the names: ``_s`` seconds, ``_us`` microseconds, ``_ns`` nanoseconds, ``_fps`` frames
@@ -10,6 +10,8 @@ those of RFC 2544, RFC 8219 and RFC 9971.
 
 from __future__ import annotations
 
+from dutperf.model.case import FRAME_SIZE, FRAME_SIZE_IPV4, Axis, AxisValue, Case, axes_as_json, axes_of, axes_of_json
+from dutperf.model.load import Load, Unit, is_load
 from dutperf.model.result import (
     LOSS_BINS,
     PUNCTUAL_US,
@@ -54,6 +56,8 @@ from dutperf.model.trial import TRIAL_NUMBERS, DelaysFiles, Question, Stamping, 
 from dutperf.model.value import Count, Direction, Fps, Port16, Value, to_json
 
 __all__ = [
+    "FRAME_SIZE",
+    "FRAME_SIZE_IPV4",
     "IPV6_HEADER_EXCESS",
     "LOSS_BINS",
     "MAX_FRAME_SIZE",
@@ -63,7 +67,10 @@ __all__ = [
     "TRIAL_NUMBERS",
     "Arrivals",
     "Away",
+    "Axis",
+    "AxisValue",
     "Bursts",
+    "Case",
     "CatchingUp",
     "Cause",
     "Count",
@@ -78,6 +85,7 @@ __all__ = [
     "FrameSpec",
     "LimitedBy",
     "LinkState",
+    "Load",
     "Losses",
     "MediaLimit",
     "NicArrivals",
@@ -97,9 +105,14 @@ __all__ = [
     "Transmitted",
     "Trial",
     "TrialResult",
+    "Unit",
     "Value",
     "VaryingAddress",
     "VaryingField",
     "Verdict",
+    "axes_as_json",
+    "axes_of",
+    "axes_of_json",
+    "is_load",
     "to_json",
 ]

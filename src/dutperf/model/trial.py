@@ -136,6 +136,16 @@ class Trial(Value):
         both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
         return {direction: stream for direction, stream in both.items() if stream is not None}
 
+    @property
+    def longest_frame(self) -> int:
+        """Size of the longest frame that is sent, in bytes."""
+        return max(
+            frame.size
+            for stream in self.streams().values()
+            for frame in (stream.foreground, stream.background)
+            if frame is not None
+        )
+
     def intended(self, direction: Direction) -> int:
         """Frames that ``direction`` is to send: those due before the end of the sending time."""
         return 0 if direction not in self.streams() else self.times(direction).frames_before(self.duration_ns)

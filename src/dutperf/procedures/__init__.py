@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurement procedures, one file per clause; what they share with the campaign that conducts them
-stands in :mod:`dutperf.procedures.bench`.
+"""Measurement procedures, one file per clause; what they share stands in
+:mod:`dutperf.procedures.base`, what the campaign that conducts them gives them in
+:mod:`dutperf.procedures.bench`.
 
 A further procedure is one file with a :class:`~dutperf.procedures.definition.Definition`, and its
 name in ``ALL``.

@@ -19,34 +19,33 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from math import ceil
 from statistics import fmean, stdev
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
-from dutperf import journal
 from dutperf.journal import Event
-from dutperf.model import LimitedBy, Trial, TrialResult, Value, Verdict, to_json
-from dutperf.procedures import evidence, repeated_searches
-from dutperf.procedures.bench import Amend, Bench, Place, Plan, PlanError, frame_limits
+from dutperf.model import Case, LimitedBy, Load, Trial, TrialResult, Unit, Verdict
+from dutperf.procedures import evidence, rates, repeated_searches
+from dutperf.procedures.base import Before
+from dutperf.procedures.bench import Bench, Place, Plan
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.evidence import outcome_of
-from dutperf.procedures.rates import highest, rate_of, throughput_given
+from dutperf.procedures.repeated_searches import Above, Offered, RepeatedSearches
 from dutperf.results import charts, deviations, points
 from dutperf.results import statistics as repeated
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import Loss, Recorded, Row, Trials, cell
+from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics, without_number
 from dutperf.search import Outcome
-from dutperf.search.binary import TYPICAL_TRIALS
-from dutperf.search.burst import FIRST_FRAMES, BurstSearch, FoundBurst
+from dutperf.search.binary import TYPICAL_TRIALS, Found, Search
+from dutperf.search.burst import FIRST_FRAMES, BurstSearch
 from dutperf.setup.conditions import AtThroughput, Conditions, Rate, Repetitions, WithMaximum
 from dutperf.setup.option import FIXED, Option
-from dutperf.statistics import stopping as repetition
 from dutperf.statistics.stopping import Rule
 
 TIMING_FRAMES = 8
@@ -58,16 +57,13 @@ ATTEMPTS = 6
 """Trials of one burst before its frames count as beyond the tester's timing. On a shared machine
 one in a few is disturbed."""
 LONGEST_DRAIN_NS = 3_600_000_000_000
-ABOVE = "above_frames"
-"""The member of a ``search`` event that holds the burst which did not pass."""
 
 
 @dataclass(frozen=True)
 class _Limits:
-    """Of a frame size: the rate of the bursts, the throughput (both in frames/s per direction) and
+    """Of a case: the rate of the bursts, the throughput (both in frames/s per direction) and
     the longest burst."""
 
-    frame_size: int
     rate_fps: int
     is_media: bool
     throughput_fps: int
@@ -78,19 +74,15 @@ class _Limits:
         """Whether there is a burst that is too long (RFC 9004 6.1)."""
         return self.throughput_fps < self.rate_fps
 
-    def amend(self, frames: int) -> Amend:
-        """To a trial of ``frames`` frames that goes on receiving, after the time that the DUT needs
-        for them, as long as the conditions say (6.2)."""
+    def burst(self, trial: Trial, frames: int) -> Trial:
+        """``trial``, which has the rate, with ``frames`` frames; it goes on receiving, after the
+        time that the DUT needs for them, as long as the conditions say (6.2)."""
         duration_ns = (
             frames * 1_000_000_000 // self.rate_fps
         )  # frame k is due at k / rate: exactly so many are due before
         emptying_ns = frames * 1_000_000_000 // self.throughput_fps - duration_ns
-
-        def amended(trial: Trial) -> Trial:
-            drain_ns = min(LONGEST_DRAIN_NS, trial.drain_ns + emptying_ns)
-            return trial.model_validate({**dict(trial), "duration_ns": duration_ns, "drain_ns": drain_ns})
-
-        return amended
+        drain_ns = min(LONGEST_DRAIN_NS, trial.drain_ns + emptying_ns)
+        return trial.model_validate({**dict(trial), "duration_ns": duration_ns, "drain_ns": drain_ns})
 
     def outcome(self, result: TrialResult, conditions: Conditions, frames: int) -> Outcome:
         """What a search may learn: nothing also where the sender was so late that it was another
@@ -98,19 +90,6 @@ class _Limits:
         outcome, shift = outcome_of(result, conditions), shift_frames(result, self.throughput_fps)
         by_timing = outcome is Outcome.PASSED or all(counts.lost <= shift for counts in result.directions().values())
         return Outcome.UNMEASURABLE if by_timing and shift > max(TIMING_FRAMES, TIMING_SHARE * frames) else outcome
-
-
-@dataclass
-class _Course:
-    """A repetition under way."""
-
-    limits: _Limits
-    repetition: int
-    repetitions: int
-    trials_after: int
-    search: BurstSearch
-    results: dict[int, TrialResult] = field(default_factory=dict)
-    """Burst to what its last trial showed."""
 
 
 class BackToBackConditions(WithMaximum, AtThroughput):
@@ -150,90 +129,96 @@ class BackToBackConditions(WithMaximum, AtThroughput):
     ] = 1
 
 
-class BackToBack:
-    """The procedure (:class:`dutperf.procedures.bench.Procedure`).
+class BackToBack(RepeatedSearches[BackToBackConditions]):
+    """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
         PlanError: no maximum rate, no throughput, or rates that cannot be.
     """
 
-    def __init__(self, plan: Plan[BackToBackConditions]) -> None:
-        self._plan = plan
-        self._conditions = plan.conditions
-        self._limits = [_limits(plan, size) for size in plan.conditions.frame_sizes]
-        self._lengths: list[int] = []
+    unit = Unit.FRAMES
+    failed_at = "of"
 
-    def description(self) -> dict[str, Any]:
-        """See :meth:`dutperf.procedures.bench.Procedure.description`."""
-        search = {
+    def __init__(self, plan: Plan[BackToBackConditions]) -> None:
+        super().__init__(plan)
+        self._limits = {case: _limits(plan, case) for case in self.cases}
+
+    def is_needed(self, case: Case) -> bool:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return self._limits[case].measured
+
+    def first_load(self, case: Case) -> Load:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return Load(min(FIRST_FRAMES, self._limits[case].longest_frames), self.unit)
+
+    def algorithm(self) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return {
             "algorithm": "binary with loss verification (ETSI GS NFV-TST 009, 12.3)",
             "start": "none",
             "first_frames": FIRST_FRAMES,
         }
-        return {"search": search, "frames": [self._frame(limits) for limits in self._limits]}
 
-    def run(self, bench: Bench) -> str | None:
-        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT
-        forwards nothing."""
-        measured = [limits for limits in self._limits if limits.measured]
-        for index, limits in enumerate(measured):
-            message = self._measure(bench, limits, len(measured) - index - 1)
-            if message is not None:
-                return message
-        return None
-
-    def _measure(self, bench: Bench, limits: _Limits, sizes_left: int) -> str | None:
-        rule, values = self._conditions.repetitions, list[int | None]()
-        while repetition.stopped(rule, values) is None:
-            at_least = repetition.next_look(rule, len(values))
-            later = at_least - len(values) - 1 + sizes_left * repetition.next_look(rule, 0)
-            search = BurstSearch(
-                limits.longest_frames, self._conditions.burst_resolution, self._conditions.verifications
-            )
-            course = _Course(
-                limits, len(values) + 1, at_least, round(later * fmean(self._lengths or [TYPICAL_TRIALS])), search
-            )
-            self._search(bench, course)
-            ended = _ended(course)
-            bench.record("search", **ended)
-            bench.say(
-                f"repetition {course.repetition}: {_number(ended['value_frames'])}; {ended['message']}", _place(course)
-            )
-            if ended["silent"]:
-                return str(ended["message"])
-            values.append(ended["value_frames"])
-        return None
-
-    def _search(self, bench: Bench, course: _Course) -> None:
-        while (frames := course.search.next_frames()) is not None:
-            course.results[frames], outcome = self._offer(bench, course, frames)
-            course.search.tell(outcome)
-        self._lengths.append(len(course.search.found().loads))
-
-    def _offer(self, bench: Bench, course: _Course, frames: int) -> tuple[TrialResult, Outcome]:
-        """A trial of that burst; another one where a valid trial's timing was not that of the
-        burst."""
-        limits = course.limits
-        for _ in range(ATTEMPTS):
-            result = bench.measure(limits.rate_fps, _place(course), limits.amend(frames))
-            outcome = limits.outcome(result, self._conditions, frames)
-            if outcome is not Outcome.UNMEASURABLE or result.verdict is not Verdict.VALID:
-                break
-        return result, outcome
-
-    def _frame(self, limits: _Limits) -> dict[str, Any]:
-        first = limits.amend(min(FIRST_FRAMES, limits.longest_frames))(
-            self._plan.make_trial(limits.frame_size, limits.rate_fps, 0)
-        )
+    def limits(self, case: Case) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        limits = self._limits[case]
         return {
-            **frame_limits(self._plan, limits.frame_size, limits.rate_fps),
-            "first_trial": to_json(first),
             "rate_fps": limits.rate_fps,
             "rate_is_media": limits.is_media,
             "throughput_fps": limits.throughput_fps,
             "longest_frames": limits.longest_frames,
             "measured": limits.measured,
         }
+
+    def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
+        """See :class:`~dutperf.procedures.base.Procedure`; the burst says how long it lasts."""
+        del duration_s
+        limits = self._limits[case]
+        return limits.burst(super().trial(case, Load.fps(limits.rate_fps), number), load.value)
+
+    def trials_of(self, *, first: bool) -> float:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del first
+        return fmean([*self._lengths[True], *self._lengths[False]] or [TYPICAL_TRIALS])
+
+    def begin(self, place: Place, before: Before) -> Search:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        del before
+        longest = self._limits[place.case].longest_frames
+        return BurstSearch(longest, self.conditions.burst_resolution, self.conditions.verifications)
+
+    def offer(self, bench: Bench, load: Load, place: Place) -> tuple[TrialResult, Outcome]:
+        """A trial of that burst; another one where a valid trial's timing was not that of the
+        burst."""
+        limits = self._limits[place.case]
+        expected = replace(place, duration_s=load.value / limits.rate_fps)
+        for _ in range(ATTEMPTS):
+            result = self.measure(bench, load, expected)
+            outcome = limits.outcome(result, self.conditions, load.value)
+            if outcome is not Outcome.UNMEASURABLE or result.verdict is not Verdict.VALID:
+                break
+        return result, outcome
+
+    def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        del limited_by
+        longest = self._limits[case].longest_frames
+        return f"the longest burst of the search, {longest:,} frames, passed: allow for longer ones"
+
+    def why_unmeasurable(self, case: Case, result: TrialResult) -> str:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        if result.verdict is not Verdict.VALID:
+            return evidence.invalidity(result)
+        shift = shift_frames(result, self._limits[case].throughput_fps)
+        return f"frames left so late that the DUT could forward {shift:,} meanwhile"
+
+    def beside(self, case: Case, found: Found, offered: Sequence[Offered]) -> dict[str, Any]:
+        """``timing_frames``: how many frames value and burst above it may be off; of what the tester
+        could not do nothing is taken."""
+        decisive = {found.value, found.above if found.limited_by is LimitedBy.DUT else None}
+        last = {one.value: one.result for one in offered if one.value in decisive}
+        shifts = (shift_frames(result, self._limits[case].throughput_fps) for result in last.values())
+        return {"timing_frames": max(shifts, default=0)}
 
 
 def shift_frames(result: TrialResult, throughput_fps: int) -> int:
@@ -244,88 +229,15 @@ def shift_frames(result: TrialResult, throughput_fps: int) -> int:
     )
 
 
-def _limits(plan: Plan[BackToBackConditions], frame_size: int) -> _Limits:
-    conditions, media_fps = plan.conditions, plan.maximum_fps(frame_size)
-    rate_fps, is_media = highest(conditions, media_fps)
-    if rate_fps is None:
-        raise PlanError(
-            "give the rate of the bursts: the media's maximum frame rate is not known (virtual links have none)",
-            option="max_rate",
-        )
-    longest = max(1, int(conditions.max_burst_s * rate_fps))
-    return _Limits(frame_size, rate_fps, is_media, rate_of(conditions, frame_size, media_fps), longest)
+def _limits(plan: Plan[BackToBackConditions], case: Case) -> _Limits:
+    rate_fps = rates.first(plan, case, "the rate of the bursts").value
+    _, is_media = rates.highest(plan.conditions, plan.maximum_fps(case))
+    longest = max(1, int(plan.conditions.max_burst_s * rate_fps))
+    return _Limits(rate_fps, is_media, rates.rate_of(plan, case), longest)
 
 
-def _place(course: _Course) -> Place:
-    frames = course.search.next_frames()
-    return Place(
-        frame_size=course.limits.frame_size,
-        repetition=course.repetition,
-        repetitions=course.repetitions,
-        lower_fps=None,
-        upper_fps=None,
-        trials_left=0 if course.search.found().silent else course.search.trials_left() + course.trials_after,
-        duration_s=None if frames is None else frames / course.limits.rate_fps,
-        burst_frames=frames,
-    )
-
-
-def _ended(course: _Course) -> dict[str, Any]:
-    """The members of a ``search`` event."""
-    found, limits = course.search.found(), course.limits
-    told = (
-        found.value_frames,
-        found.above_frames if found.limited_by is LimitedBy.DUT else None,
-    )  # of what the tester could not do nothing is taken
-    decisive = [course.results[frames] for frames in told if frames is not None]
-    return {
-        "frame_size": limits.frame_size,
-        "repetition": course.repetition,
-        "silent": found.silent,
-        "value_frames": found.value_frames,
-        "limited_by": found.limited_by,
-        "above_frames": found.above_frames,
-        "timing_frames": max((shift_frames(result, limits.throughput_fps) for result in decisive), default=0),
-        "loads": [[frames, outcome] for frames, outcome in found.loads],
-        "message": _explanation(found, course),
-    }
-
-
-def _explanation(found: FoundBurst, course: _Course) -> str:
-    """Why the value is what it is, in a sentence."""
-    if found.above_frames is None:
-        return (
-            f"the longest burst of the search, {course.limits.longest_frames:,} frames, passed: allow for longer ones"
-        )
-    result, above = course.results[found.above_frames], f"{found.above_frames:,} frames"
-    if found.silent:
-        return evidence.silence(result)
-    if found.limited_by is LimitedBy.TESTER:
-        return f"limited by the tester at {above}: {_untimely(result, course.limits)}"
-    failed = f"of a burst of {above} {evidence.losses(result)}"
-    return failed if found.value_frames is not None else f"nothing passed: {failed}"
-
-
-def _untimely(result: TrialResult, limits: _Limits) -> str:
-    if result.verdict is not Verdict.VALID:
-        return evidence.invalidity(result)
-    return f"frames left so late that the DUT could forward {shift_frames(result, limits.throughput_fps):,} meanwhile"
-
-
-def _number(frames: int | None) -> str:
-    return "no burst" if frames is None else f"a burst of {frames:,} frames"
-
-
-class AboveBurst(Value):
-    """The shortest burst that failed right above a value."""
-
-    frames: int
-    forward: Loss | None = None
-    reverse: Loss | None = None
-
-
-class BackToBackPoint(points.LimitedPoint):
-    """A frame size and its longest burst."""
+class BackToBackPoint(points.Point):
+    """A case and its longest burst."""
 
     title: ClassVar[str] = "longest burst at the maximum rate, frames per direction"
     columns: ClassVar[Row] = ("average", "min", "max", "std dev", "buffer ms", "limited by")
@@ -351,14 +263,14 @@ class BackToBackPoint(points.LimitedPoint):
     """The longest burst of the search."""
     limited_by: LimitedBy | None
     """None where no repetition was finished."""
-    above: AboveBurst | None
+    above: Above | None
     repetitions: repeated.Repetitions
     trials: Trials
 
     @property
     def finished(self) -> int:
-        """See :class:`dutperf.results.points.Point`. A size that needs no repetition lacks none."""
-        return len(self.burst_frames.values) if self.measured else sys.maxsize
+        """See :class:`dutperf.results.points.Point`. A case that needs no repetition lacks none."""
+        return super().finished if self.measured else sys.maxsize
 
     @property
     def has_number(self) -> bool:
@@ -390,72 +302,56 @@ class BackToBackPoint(points.LimitedPoint):
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
         """See :class:`dutperf.results.points.Point`; with what late frames make uncertain."""
-        above = self.maximum_frames or 0 if self.above is None else self.above.frames
+        above = self.maximum_frames or 0 if self.above is None else self.above.load.value
         return max(1.0, float(conditions["burst_resolution"] * above)) + self.timing_frames
 
     @classmethod
-    def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """The average over the frame size (RFC 9004 6.4: with minimum and maximum), and each
-        repetition's value."""
-        del frames
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """The average over the cases (RFC 9004 6.4: with minimum and maximum), and each repetition's
+        value."""
+        del limits
+        y_label = f"longest burst, {Unit.FRAMES.label}"
         figures = [
-            (float(point.frame_size), (point.average_frames, point.minimum_frames, point.maximum_frames))
+            ("measured", point.case, (point.average_frames, point.minimum_frames, point.maximum_frames))
             for point in points
         ]
-        curve = charts.with_bars("measured", figures)
-        over_sizes = Chart(
-            name="",
-            title="Longest burst over frame size",
-            x_label="frame size, bytes",
-            y_label="longest burst, frames per direction",
-            curves=(curve,),
-            caption=(
-                "Average of the repetitions; the bars reach from the smallest to the largest. A size whose throughput"
-                " is the maximum rate has none."
-            ),
-            x_scale="octaves",
-            y_scale=charts.scale_of(curve.y),
-            y_range=(0 if charts.scale_of(curve.y) == "linear" else None, None),
+        caption = (
+            "Average of the repetitions; the bars reach from the smallest to the largest. Where the throughput is the"
+            " maximum rate there is none."
         )
+        values = [(point.case, point.burst_frames.values) for point in points]
         return (
-            over_sizes,
-            charts.repetitions(
-                "Longest burst", over_sizes.y_label, [(point.frame_size, point.burst_frames.values) for point in points]
-            ),
+            *charts.over_cases("Longest burst", y_label, figures, caption=caption),
+            charts.repetitions("Longest burst", y_label, values),
         )
 
 
 def point(recorded: Recorded) -> BackToBackPoint:
     """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
-    found, frame, rule = recorded.of("search"), recorded.frame, recorded.conditions.repetitions
-    decisive = repeated_searches.decisive(found, ABOVE)
-    stopped = (
-        None
-        if any(search["silent"] for search in found)
-        else repetition.stopped(rule, [search["value_frames"] for search in found])
-    )
-    unneeded = LimitedBy.MEDIA if frame["rate_is_media"] else LimitedBy.RANGE
+    found, limits, rule = recorded.of("search"), recorded.limits, recorded.conditions.repetitions
+    decisive = repeated_searches.decisive(found)
+    stopped = repeated_searches.stopped(found, rule, [search["value"] for search in found])
+    unneeded = LimitedBy.MEDIA if limits["rate_is_media"] else LimitedBy.RANGE
+    steady = repeated_searches.without_waits(recorded.of("result"), recorded.of("wait"))
     return BackToBackPoint(
-        **{
-            name: frame[name]
-            for name in ("frame_size", "frame_size_ipv4", "rate_fps", "throughput_fps", "measured", "longest_frames")
-        },
-        **_figures(found, frame, rule),
+        case=recorded.case,
+        **{name: limits[name] for name in ("rate_fps", "throughput_fps", "measured", "longest_frames")},
+        **_figures(found, limits, rule),
         timing_frames=max((search["timing_frames"] for search in found), default=0),
-        limited_by=(None if decisive is None else decisive["limited_by"]) if frame["measured"] else unneeded,
-        above=_above(found, repeated_searches.without_waits(recorded.of("result"), recorded.of("wait"))),
+        limited_by=(None if decisive is None else decisive["limited_by"]) if limits["measured"] else unneeded,
+        above=repeated_searches.above(found, steady),
         repetitions=repeated.Repetitions(finished=len(found), stopped=stopped),
         trials=points.trials(recorded.of("result")),
-        message=_message(found, frame) + (recorded.shortfall(len(found), stopped) if frame["measured"] else ""),
+        message=_message(found, limits) + (recorded.shortfall(len(found), stopped) if limits["measured"] else ""),
     )
 
 
-def _figures(found: list[Event], frame: dict[str, Any], rule: Rule) -> dict[str, Any]:
+def _figures(found: list[Event], limits: Mapping[str, Any], rule: Rule) -> dict[str, Any]:
     """RFC 9004 6.4. Without a number where in some repetition no burst passed, or the DUT died."""
-    values = tuple(search["value_frames"] for search in found)
+    values = tuple(search["value"] for search in found)
     usable = [] if any(search["silent"] for search in found) or None in values else list(values)
     average = fmean(usable) if usable else None
-    implied_s = None if average is None else average / frame["rate_fps"]
+    implied_s = None if average is None else average / limits["rate_fps"]
     return {
         "average_frames": average,
         "minimum_frames": min(usable, default=None),
@@ -464,37 +360,15 @@ def _figures(found: list[Event], frame: dict[str, Any], rule: Rule) -> dict[str,
         "burst_frames": statistics(values, rule) if usable else without_number(values),
         "implied_buffer_s": implied_s,
         "corrected_buffer_s": (
-            None if implied_s is None else implied_s * (1 - frame["throughput_fps"] / frame["rate_fps"])
+            None if implied_s is None else implied_s * (1 - limits["throughput_fps"] / limits["rate_fps"])
         ),
     }
 
 
-def _message(found: list[Event], frame: dict[str, Any]) -> str:
-    if not frame["measured"]:
-        return f"the throughput, {frame['throughput_fps']:,} frames/s, is the maximum rate: no burst is too long"
-    return repeated_searches.message(found, ABOVE)
-
-
-def _above(found: list[Event], results: list[Event]) -> AboveBurst | None:
-    """The shortest of the failed bursts that stand right above a repetition's value; of several
-    trials, the one that lost most."""
-    wanted = {
-        (search["repetition"], search["above_frames"]) for search in found if search["limited_by"] == LimitedBy.DUT
-    }
-    recorded = [(event["repetition"], journal.recorded_result(event["result"])) for event in results]
-    lengths = [
-        (_frames(result), result)
-        for number, result in recorded
-        if (number, _frames(result)) in wanted and result.verdict is Verdict.VALID
-    ]
-    if not lengths:
-        return None
-    frames, result = min(lengths, key=lambda trial: (trial[0], -trial[1].worst_loss_ratio))
-    return AboveBurst(frames=frames, **points.losses(result))
-
-
-def _frames(result: TrialResult) -> int:
-    return max((counts.intended for counts in result.directions().values()), default=0)
+def _message(found: list[Event], limits: Mapping[str, Any]) -> str:
+    if not limits["measured"]:
+        return f"the throughput, {limits['throughput_fps']:,} frames/s, is the maximum rate: no burst is too long"
+    return repeated_searches.message(found)
 
 
 BURST_REPETITIONS = 50
@@ -514,7 +388,7 @@ def _burst_repetitions(facts: Facts) -> str | None:
 
 
 RULES = deviations.rules(
-    Clause("RFC 9004 section 5", throughput_given),
+    Clause("RFC 9004 section 5", rates.throughput_given),
     Clause("RFC 9004 section 6.2", _burst_rate),
     Clause("RFC 9004 section 6.2", deviations.loss),
     Clause("RFC 2544 section 26.4", _burst_repetitions),

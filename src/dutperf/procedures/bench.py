@@ -1,29 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every procedure is given and has to offer: the plan, a bench that runs valid trials, and the
-status that a progress line shows.
+"""What every procedure is given: the plan, a bench that runs valid trials, and the status that a
+progress line shows.
 
-A procedure decides which load comes next and what the results mean. Running a trial, repeating one
-that is not valid, keeping the journal and telling the observer is the bench's work, the same for
-all of them.
+A procedure (:mod:`dutperf.procedures.base`) decides which load comes next and what the results
+mean. Running a trial, repeating one that is not valid, keeping the journal and telling the observer
+is the bench's work, the same for all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol
 
 from typing_extensions import TypeVar
 
-from dutperf.model import IPV6_HEADER_EXCESS, Trial, TrialResult, to_json
+from dutperf.model import Case, Load, Trial, TrialResult
 from dutperf.procedures.during import During, Running
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.dut import CountLosses
 from dutperf.tester import Progress
 from dutperf.tester.calibration import Calibration
 
-TrialFactory = Callable[[int, int, int], Trial]
-"""Frame size (bytes), rate (frames/s per direction) and trial number to a trial."""
+TrialFactory = Callable[[Case, Load, int], Trial]
+"""Case, load (frames/s) and trial number to a trial."""
+MakeTrial = Callable[[int], Trial]
+"""Trial number to a trial; the same trial but for its number."""
 
 
 class PlanError(ValueError):
@@ -44,10 +46,12 @@ class Plan(Generic[ConditionsT]):
     journal as they are."""
 
     conditions: ConditionsT
+    cases: Sequence[Case]
+    """Those that the set-up and the conditions have."""
     make_trial: TrialFactory
-    maximum_fps: Callable[[int], int | None]
-    """The media's maximum frame rate for a frame size (RFC 8219 appendix A), in frames/s per
-    direction; None where it is unknown."""
+    maximum_fps: Callable[[Case], int | None]
+    """The media's maximum frame rate for a case (RFC 8219 appendix A), in frames/s per direction;
+    None where it is unknown."""
     dut: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     invocation: Sequence[str] = ()
@@ -67,34 +71,40 @@ class Plan(Generic[ConditionsT]):
 class Place:
     """Where in its course a procedure is; the procedure's share of a :class:`Status`."""
 
-    frame_size: int
+    case: Case
     repetition: int
     """From 1."""
     repetitions: int
     """As many as there will be at least."""
-    lower_fps: int | None
-    """Highest rate that passed in this repetition."""
-    upper_fps: int | None
-    """Lowest rate that did not pass in this repetition."""
     trials_left: int
     """Estimate for the whole run, the next trial included; 0 at its end."""
+    lower: Load | None = None
+    """Highest load that passed in this repetition."""
+    upper: Load | None = None
+    """Lowest load that did not pass in this repetition."""
     duration_s: float | None = None
     """Sending time of the next trial; None: as the conditions say."""
-    burst_frames: int | None = None
-    """Length of the next trial's burst, where that is what is searched."""
+
+    def within(self, trials_left: int, **members: Any) -> Place:
+        """A place in the repetition at whose beginning this one is, which was taken for a single
+        trial: it has ``trials_left`` more of its own."""
+        return replace(self, trials_left=self.trials_left - 1 + trials_left, **members)
 
 
 @dataclass(frozen=True)
 class Status:
-    """What a progress line shows. Rates in frames/s per direction."""
+    """What a progress line shows."""
 
     procedure: str
-    frame_size: int
+    case: Case
+    cases: Sequence[Case]
+    """All that are measured."""
     repetition: int
     repetitions: int
-    trying_fps: int
-    lower_fps: int | None
-    upper_fps: int | None
+    trying: Load | None
+    """None before the first trial."""
+    lower: Load | None
+    upper: Load | None
     trials_done: int
     trials_left: int
     remaining_s: float
@@ -103,8 +113,6 @@ class Status:
     """Of the running trial."""
     last: TrialResult | None = None
     """The trial that ended last."""
-    burst_frames: int | None = None
-    """Length of the burst, where that is what is searched."""
     note: str | None = None
     """A sentence for a person: why a trial is repeated, how a search ended."""
 
@@ -115,46 +123,25 @@ class Observer(Protocol):
     def update(self, status: Status) -> None: ...
 
 
-Amend = Callable[[Trial], Trial]
-
-
 class Bench(Protocol):
     """Runs a procedure's trials."""
 
-    def measure(
-        self, rate_fps: int, place: Place, amend: Amend | None = None, during: During | None = None
-    ) -> TrialResult:
-        """A valid result at ``rate_fps``; or, where repeats did not help, the last one, whose
-        verdict is not valid.
-
-        ``amend`` adds to each trial what the procedure needs beyond the plan's trials; ``during``
-        is done to the DUT in each of them.
+    def measure(self, load: Load, place: Place, make: MakeTrial, during: During | None = None) -> TrialResult:
+        """A valid result of ``load``, whose trials ``make`` makes; or, where repeats did not help,
+        the last one, whose verdict is not valid. ``during`` is done to the DUT in each of them.
 
         Raises:
             TesterError: the tester cannot work at all.
         """
         ...
 
-    def record(self, event: str, **members: Any) -> None:
-        """Write an event to the journal; it is on the disk when this returns."""
+    def record(self, event: str, place: Place, **members: Any) -> None:
+        """Write an event of the repetition at ``place`` to the journal; it is on the disk when this
+        returns. ``members`` are JSON types."""
         ...
 
     def say(self, note: str, place: Place) -> None:
         """Show a person one sentence, between trials; ``place`` as it is now."""
-        ...
-
-
-class Procedure(Protocol):
-    """One way to measure, by one clause."""
-
-    def description(self) -> dict[str, Any]:
-        """What the journal's plan states about this procedure, as JSON types: ``search``, how it
-        finds its rates; ``frames``, each frame size's limits."""
-        ...
-
-    def run(self, bench: Bench) -> str | None:
-        """Measure every frame size. Returns why the run ended before its time, None where it did
-        not."""
         ...
 
 
@@ -167,27 +154,3 @@ def fixed_repetitions(conditions: Conditions) -> int:
     if not isinstance(conditions.repetitions, int):
         raise PlanError("this procedure has no single figure for auto to look at; give a number", option="repetitions")
     return conditions.repetitions
-
-
-def frame_limits(plan: Plan, frame_size: int, first_fps: int) -> dict[str, Any]:
-    """What a frame size's entry in the plan has for every procedure; ``first_fps``: the first rate
-    to be offered."""
-    trial = plan.make_trial(frame_size, first_fps, 0)
-    return {
-        "frame_size": frame_size,
-        "frame_size_ipv4": frame_size_ipv4(trial, frame_size),
-        "media_maximum_fps": plan.maximum_fps(frame_size),
-        "first_trial": to_json(trial),
-    }
-
-
-def frame_size_ipv4(trial: Trial, frame_size: int) -> int:
-    """The size of the IPv4 frames of a measurement of ``frame_size``, in bytes: shorter, unless all
-    frames are IPv4 (RFC 8219 5.1.1)."""
-    frames = [
-        frame
-        for stream in trial.streams().values()
-        for frame in (stream.foreground, stream.background)
-        if frame is not None
-    ]
-    return min((frame.size for frame in frames if frame.version == 4), default=frame_size - IPV6_HEADER_EXCESS)

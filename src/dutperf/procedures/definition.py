@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dutperf.procedures.bench import Plan, Procedure
+from dutperf.procedures.base import Procedure
+from dutperf.procedures.bench import Plan
 from dutperf.results.summary import Reader
 from dutperf.setup.conditions import AtThroughput, Conditions
 
@@ -21,7 +22,7 @@ class Definition(Reader):
     """Of the command and in every file."""
     summary: str
     """One sentence for a person, with the clause."""
-    make: Callable[[Plan[Any]], Procedure]
+    make: Callable[[Plan[Any]], Procedure[Any]]
     """Raises PlanError where the plan's conditions cannot be measured."""
 
     def needs_throughput(self, conditions: Conditions) -> bool:

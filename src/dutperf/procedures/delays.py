@@ -22,26 +22,28 @@ from typing import Any, ClassVar, Self
 
 from dutperf.journal import Event
 from dutperf.model import (
+    Case,
     DelaysFiles,
     Direction,
     DirectionCounts,
     LimitedBy,
+    Load,
     NicArrivals,
     Trial,
-    TrialResult,
     Value,
     Verdict,
 )
 from dutperf.procedures import evidence
-from dutperf.procedures.bench import Bench, Place, Plan, PlanError, frame_limits
+from dutperf.procedures.base import Before, Procedure
+from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.rates import rate_of
 from dutperf.results import charts, deviations, points
-from dutperf.results.charts import Chart, Curve
+from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import MedianInterval, Repetitions, median_interval, percentiles
-from dutperf.setup.conditions import Calibrated, Conditions
+from dutperf.setup.conditions import Calibrated, Conditions, DelayFiles
 from dutperf.statistics import intervals
 from dutperf.statistics import stopping as repetition
 from dutperf.statistics.stopping import Rule, Stopped
@@ -67,102 +69,77 @@ class Kind:
     out."""
 
 
-class Delays:
-    """A procedure of delays (:class:`dutperf.procedures.bench.Procedure`).
+class Delays(Procedure[DelayFiles]):
+    """A procedure of delays (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
         PlanError: no rate to measure at, or a trial that cannot carry the time stamps.
     """
 
+    event = "delays"
+    has_single_figure = True
+
     def __init__(self, kind: Kind, plan: Plan[Any]) -> None:
+        super().__init__(plan)
         self.name = kind.name
         self._kind = kind
-        self._plan = plan
-        self._rates = {
-            size: rate_of(plan.conditions, size, plan.maximum_fps(size)) for size in plan.conditions.frame_sizes
+        self._rates = {case: rate_of(plan, case) for case in self.cases}
+        for case in self.cases:  # what cannot be is said before anything is sent
+            self.first_trial(case)
+            self._subtracted(case)
+
+    def first_load(self, case: Case) -> Load:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return Load.fps(self._rates[case])
+
+    def limits(self, case: Case) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return {"rate_fps": self._rates[case]} | self._subtracted(case)
+
+    def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        stamped = self._kind.stamp(super().trial(case, load, number, duration_s), self.conditions)
+        if self.conditions.delays_to is None:
+            return stamped
+        stem = f"{self.conditions.delays_to}/{self.name}{self.conditions.mix}/trial-{stamped.trial:05}"
+        files = {direction.value: f"{stem}-{direction}.npy" for direction in stamped.streams()}
+        return stamped.model_copy(update={"delays_files": DelaysFiles(**files)})
+
+    def stopped(self, before: Before) -> Stopped | None:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return _stopped(self.conditions, self._kind, before)
+
+    def repetition(self, bench: Bench, place: Place, before: Before) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`; without figures where the tester could
+        make no valid trial, or nothing came through."""
+        del before
+        result = self.measure(bench, self.first_load(place.case), place)
+        valid = result.verdict is Verdict.VALID
+        silence = evidence.silence(result) if valid and evidence.silent_directions(result) else None
+        usable = valid and silence is None
+        directions = result.directions() if usable else {}
+        return {
+            "valid": valid,
+            "silent": silence is not None,
+            "loss_ratio": result.worst_loss_ratio,
+            "message": silence or (evidence.losses(result) if usable else evidence.invalidity(result)),
+            "figures_ms": {direction.value: self._kind.figures(counts) for direction, counts in directions.items()},
+            "stamped_lost": sum(counts.stamped_sent - counts.stamped_received for counts in directions.values()),
         }
-        for size, rate_fps in self._rates.items():
-            self._stamp(plan.make_trial(size, rate_fps, 0))
-            self._subtracted(size)
 
-    def description(self) -> dict[str, Any]:
-        """See :meth:`dutperf.procedures.bench.Procedure.description`."""
-        frames = [
-            {**frame_limits(self._plan, size, rate_fps), "rate_fps": rate_fps} | self._subtracted(size)
-            for size, rate_fps in self._rates.items()
-        ]
-        return {"search": {"algorithm": "none"}, "frames": frames}
-
-    def _subtracted(self, frame_size: int) -> dict[str, Any]:
-        """What is to be taken from this size's latencies, where that is asked for."""
-        conditions = self._plan.conditions
-        if not (isinstance(conditions, Calibrated) and conditions.subtract_calibration):
+    def _subtracted(self, case: Case) -> dict[str, Any]:
+        """What is to be taken from this case's latencies, where that is asked for."""
+        if not (isinstance(self.conditions, Calibrated) and self.conditions.subtract_calibration):
             return {}
-        if self._plan.calibration is None:
+        calibration = self.plan.calibration
+        if calibration is None:
             raise PlanError(
                 "nothing is known of this tester's own delay on such ports: run dutperf selftest first",
                 option="subtract_calibration",
             )
-        floor = self._plan.calibration.floor(frame_size)
-        return {
-            "subtracted": (
-                Subtracted(
-                    delay_ms=floor.typical_us / 1000, frame_size=floor.frame_size, date=self._plan.calibration.date
-                ).model_dump()
-            )
-        }
-
-    def run(self, bench: Bench) -> str | None:
-        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT
-        forwards nothing."""
-        for index, frame_size in enumerate(self._rates):
-            message = self._measure(bench, frame_size, len(self._rates) - index - 1)
-            if message is not None:
-                return message
-        return None
-
-    def _measure(self, bench: Bench, frame_size: int, sizes_left: int) -> str | None:
-        rule, events = self._plan.conditions.repetitions, list[dict[str, Any]]()
-        while _stopped(self._plan.conditions, self._kind, events) is None:
-            at_least = repetition.next_look(rule, len(events))
-            left = at_least - len(events) + sizes_left * repetition.next_look(rule, 0)
-            place = Place(frame_size, len(events) + 1, at_least, None, None, left)
-            result = bench.measure(self._rates[frame_size], place, self._stamp)
-            message = (
-                evidence.silence(result)
-                if result.verdict is Verdict.VALID and evidence.silent_directions(result)
-                else None
-            )
-            events.append(self._measured(place, result, message))
-            bench.record("delays", **events[-1])
-            if message is not None:
-                return message
-        return None
-
-    def _stamp(self, trial: Trial) -> Trial:
-        conditions = self._plan.conditions
-        stamped = self._kind.stamp(trial, conditions)
-        if conditions.delays_to is None:
-            return stamped
-        stem = f"{conditions.delays_to}/{self.name}{conditions.mix}/trial-{trial.trial:05}"
-        files = {direction.value: f"{stem}-{direction}.npy" for direction in trial.streams()}
-        return stamped.model_copy(update={"delays_files": DelaysFiles(**files)})
-
-    def _measured(self, place: Place, result: TrialResult, message: str | None) -> dict[str, Any]:
-        """The members of a ``delays`` event; without figures where the tester could make no valid
-        trial, or nothing came through."""
-        usable = result.verdict is Verdict.VALID and message is None
-        directions = result.directions() if usable else {}
-        return {
-            "frame_size": place.frame_size,
-            "repetition": place.repetition,
-            "valid": result.verdict is Verdict.VALID,
-            "silent": message is not None,
-            "loss_ratio": result.worst_loss_ratio,
-            "message": message or (evidence.losses(result) if usable else evidence.invalidity(result)),
-            "figures_ms": {direction.value: self._kind.figures(counts) for direction, counts in directions.items()},
-            "stamped_lost": sum(counts.stamped_sent - counts.stamped_received for counts in directions.values()),
-        }
+        floor = calibration.floor(self.first_trial(case).longest_frame)
+        own = Subtracted(delay_ms=floor.typical_us / 1000, frame_size=floor.frame_size, date=calibration.date)
+        return {"subtracted": own.model_dump()}
 
 
 class Subtracted(Value):
@@ -218,14 +195,14 @@ class Figures(Value):
 
 
 class DelaysPoint(points.DirectionsPoint[Figures]):
-    """A frame size, the rate it was measured at, and each direction's figures by name."""
+    """A case, the rate it was measured at, and each direction's figures by name."""
 
     columns: ClassVar[Row] = ("figure", "median", "p1", "p99", "dispersion", "limited by")
     lost_are: ClassVar[str] = "they count as the largest delay that they could have had"
     what: ClassVar[str]
     """What is measured, as the title of a plot begins."""
     plotted: ClassVar[Mapping[str, str]]
-    """Figures that are plotted over the frame size, and what they mean."""
+    """Figures that are plotted over the cases, and what they mean."""
 
     rate_fps: int
     subtracted: Subtracted | None = None
@@ -250,11 +227,6 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     delays_files: tuple[TrialsFiles, ...]
     """Of the trials that the figures were taken from, where every delay was to be written."""
     trials: Trials
-
-    @property
-    def finished(self) -> int:
-        """See :class:`dutperf.results.points.Point`."""
-        return self.repetitions.finished
 
     def remarks(self) -> Iterator[str]:
         """See :class:`dutperf.results.points.Point`: how many repetitions there were, why no more,
@@ -294,42 +266,28 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
         )
 
     @classmethod
-    def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """The figures over the frame size, and each repetition's headline figure, by direction."""
-        del frames
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """The figures over the cases, and each repetition's headline figure, by direction."""
+        del limits
         active = [direction for direction in Direction if any(direction in point.directions() for point in points)]
-        curves = [cls._over_sizes(points, direction, name) for direction in active for name in cls.plotted]
-        over_sizes = Chart(
-            name="",
-            title=f"{cls.what} over frame size",
-            x_label="frame size, bytes",
-            y_label=f"{', '.join(cls.plotted)}, ms",
-            curves=tuple(curves),
-            caption=(
-                f"{'; '.join(f'{name}: {meaning}' for name, meaning in cls.plotted.items())}."
-                f" {charts.bars(cls.columns[1])}"
-            ),
-            x_scale="octaves",
-            y_scale=charts.scale_of(values := [y for curve in curves for y in curve.y]),
-            y_range=(0 if charts.scale_of(values) == "linear" and min(values, default=0) >= 0 else None, None),
-        )
-        return (over_sizes, *(cls._repetitions(points, direction) for direction in active))
-
-    @classmethod
-    def _over_sizes(cls, points: Sequence[Self], direction: Direction, name: str) -> Curve:
-        having = [
-            (float(point.frame_size), point.directions()[direction][name])
+        figures = [
+            (f"{direction}, {name}", point.case, (of.typical, of.p1, of.p99))
+            for direction in active
+            for name in cls.plotted
             for point in points
             if direction in point.directions()
+            for of in (point.directions()[direction][name],)
         ]
-        return charts.with_bars(
-            f"{direction}, {name}", [(size, (figures.typical, figures.p1, figures.p99)) for size, figures in having]
+        meanings = "; ".join(f"{name}: {meaning}" for name, meaning in cls.plotted.items())
+        over = charts.over_cases(
+            cls.what, f"{', '.join(cls.plotted)}, ms", figures, caption=f"{meanings}. {charts.bars(cls.columns[1])}"
         )
+        return (*over, *(cls._repetitions(points, direction) for direction in active))
 
     @classmethod
     def _repetitions(cls, points: Sequence[Self], direction: Direction) -> Chart:
         values = [
-            (point.frame_size, point.directions()[direction][points[0].headline].values)
+            (point.case, point.directions()[direction][points[0].headline].values)
             for point in points
             if direction in point.directions()
         ]
@@ -357,9 +315,8 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
         beyond = any(not event["valid"] for event in events)
         stopped = _stopped(recorded.conditions, kind, events)
         return point(
-            frame_size=recorded.frame["frame_size"],
-            frame_size_ipv4=recorded.frame["frame_size_ipv4"],
-            rate_fps=recorded.frame["rate_fps"],
+            case=recorded.case,
+            rate_fps=recorded.limits["rate_fps"],
             subtracted=subtracted,
             **(
                 {}
@@ -384,7 +341,7 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
 
 
 def _subtracted(recorded: Recorded) -> Subtracted | None:
-    member = recorded.frame.get("subtracted")
+    member = recorded.limits.get("subtracted")
     return None if member is None else Subtracted.model_validate(member)
 
 
@@ -458,7 +415,7 @@ def _trials_files(event: Event, paths: dict[str, str]) -> TrialsFiles:
     )
 
 
-def _stopped(conditions: Conditions, kind: Kind, events: list[dict[str, Any]]) -> Stopped | None:
+def _stopped(conditions: Conditions, kind: Kind, events: Before) -> Stopped | None:
     """Why no further repetition is needed after those of ``events``; None where one is, or the DUT
     had died."""
     if any(event["silent"] for event in events):
@@ -477,7 +434,7 @@ def _message(recorded: Recorded, events: list[dict[str, Any]], stopped: Stopped 
     without = [event for event in events if event["silent"] or not event["valid"]]
     worst = without or sorted(events, key=lambda event: float(event["loss_ratio"]))
     said = worst[-1] if worst else {"message": "not measured"}
-    return f"at {recorded.frame['rate_fps']:,} frames/s: {said['message']}" + recorded.shortfall(len(events), stopped)
+    return f"at {Load.fps(recorded.limits['rate_fps'])}: {said['message']}" + recorded.shortfall(len(events), stopped)
 
 
 def _over_repetitions(

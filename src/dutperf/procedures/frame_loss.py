@@ -18,7 +18,7 @@ it take b / n off the ratio of an overload.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from math import ceil
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, Self
@@ -26,12 +26,13 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, field_validator
 
 from dutperf.journal import Event
-from dutperf.model import LimitedBy, TrialResult, Value
-from dutperf.procedures import evidence
-from dutperf.procedures.bench import Bench, Place, Plan, PlanError, fixed_repetitions, frame_limits
+from dutperf.model import Case, LimitedBy, Load, TrialResult, Value
+from dutperf.procedures import evidence, rates
+from dutperf.procedures.base import Before, Procedure
+from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.evidence import outcome_of
-from dutperf.procedures.rates import given, highest
+from dutperf.procedures.rates import given
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
@@ -47,15 +48,6 @@ WIDEST_STEP = Rate(value=10, unit="percent")
 """RFC 2544 26.3: the maximum granularity."""
 MOST_RATES = 10_000
 """Of a series; a step that makes more of them is a slip of the pen."""
-
-
-@dataclass(frozen=True)
-class _Course:
-    """A series under way."""
-
-    frame_size: int
-    repetition: int
-    series: Series
 
 
 class FrameLossConditions(WithTimeout, WithMaximum):
@@ -82,84 +74,71 @@ class FrameLossConditions(WithTimeout, WithMaximum):
         return given.split(",") if isinstance(given, str) else given
 
 
-class FrameLoss:
-    """The procedure (:class:`dutperf.procedures.bench.Procedure`).
+class FrameLoss(Procedure[FrameLossConditions]):
+    """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
         PlanError: no rate to begin with, a step that is too wide, or rates that cannot be.
     """
 
-    def __init__(self, plan: Plan[FrameLossConditions]) -> None:
-        self._plan = plan
-        self._conditions = plan.conditions
-        self._repetitions = fixed_repetitions(plan.conditions)
-        self._rates = {size: rates_of(plan.conditions, plan.maximum_fps(size)) for size in plan.conditions.frame_sizes}
-        self._lengths: list[int] = []
+    event = "series"
 
-    def description(self) -> dict[str, Any]:
-        """See :meth:`dutperf.procedures.bench.Procedure.description`."""
+    def __init__(self, plan: Plan[FrameLossConditions]) -> None:
+        super().__init__(plan)
+        self._rates = {case: rates_of(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
+        self._lengths: list[int] = []
+        self._series = Series((), to_the_end=True)
+
+    def first_load(self, case: Case) -> Load:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return Load.fps(self._rates[case][0])
+
+    def algorithm(self) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
         ends = (
             "with the last rate of the list"
-            if self._conditions.rates
+            if self.conditions.rates
             else f"with {PASSES_IN_A_ROW} rates in a row that pass"
         )
-        return {
-            "search": {"algorithm": "series", "order": "descending", "ends": ends},
-            "frames": [self._frame(size) for size in self._rates],
-        }
+        return {"algorithm": "series", "order": "descending", "ends": ends}
 
-    def run(self, bench: Bench) -> str | None:
-        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT
-        forwards nothing."""
-        for frame_size, rates_fps in self._rates.items():
-            for repetition in range(1, self._repetitions + 1):
-                course = _Course(
-                    frame_size, repetition, Series(rates_fps, to_the_end=self._conditions.rates is not None)
-                )
-                message = self._measure(bench, course)
-                if message is not None:
-                    return message
-        return None
+    def limits(self, case: Case) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        rates_fps = self._rates[case]
+        return {"maximum_fps": rates_fps[0], "rates_fps": list(rates_fps)}
 
-    def _measure(self, bench: Bench, course: _Course) -> str | None:
-        """One series; what the tester saw of a DUT that forwards nothing."""
-        series, offered, message = course.series, 0, None
-        while (rate_fps := series.next_fps()) is not None:
-            probing = series.probing
-            result = bench.measure(rate_fps, self._place(course))
-            outcome = outcome_of(result, self._conditions)
+    def trials_of(self, *, first: bool) -> float:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del first
+        return fmean(self._lengths or map(len, self._rates.values()))
+
+    def repetition(self, bench: Bench, place: Place, before: Before) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`: one series."""
+        del before
+        self._series = series = Series(self._rates[place.case], to_the_end=self.conditions.rates is not None)
+        offered, message = 0, None
+        while (value := series.next_load()) is not None:
+            load, probing = Load.fps(value), series.probing
+            result = self.measure(bench, load, self._now(place))
+            outcome = outcome_of(result, self.conditions)
             if not probing:
                 offered += 1
-                bench.record("rate", **_measured(course, rate_fps, outcome, result))
+                bench.record("rate", place, **_measured(load, outcome, result))
             series.tell(outcome)
             message = evidence.silence(result) if series.silent else None
-        bench.record(
-            "series", frame_size=course.frame_size, repetition=course.repetition, silent=series.silent, message=message
-        )
         self._lengths.append(offered)
-        bench.say(
-            f"repetition {course.repetition}: {message or _result(series, self._conditions)}", self._place(course)
-        )
-        return message
+        return {"silent": series.silent, "message": message}
 
-    def _place(self, course: _Course) -> Place:
-        series, repetitions = course.series, self._repetitions
-        sizes_left = len(self._rates) - list(self._rates).index(course.frame_size) - 1
-        later = self._later_trials(repetitions - course.repetition + sizes_left * repetitions)
-        trials_left = 0 if series.silent else series.trials_left() + series.probing + later
-        return Place(course.frame_size, course.repetition, repetitions, series.lower_fps, series.upper_fps, trials_left)
+    def tell(self, bench: Bench, place: Place, done: Before) -> None:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        said = done[-1]["message"] or _result(self._series, self.conditions)
+        bench.say(f"repetition {place.repetition}: {said}", self._now(place))
 
-    def _later_trials(self, series_left: int) -> int:
-        """Estimate of the trials of all series after the running one."""
-        return round(series_left * fmean(self._lengths or map(len, self._rates.values())))
-
-    def _frame(self, frame_size: int) -> dict[str, Any]:
-        rates_fps = self._rates[frame_size]
-        return {
-            **frame_limits(self._plan, frame_size, rates_fps[0]),
-            "maximum_fps": rates_fps[0],
-            "rates_fps": list(rates_fps),
-        }
+    def _now(self, place: Place) -> Place:
+        series = self._series
+        lower, upper = (None if one is None else Load.fps(one) for one in (series.lower, series.upper))
+        now = place.within(series.trials_left() + series.probing, lower=lower, upper=upper)
+        return replace(now, trials_left=0) if series.silent else now
 
 
 def rates_of(conditions: FrameLossConditions, media_fps: int | None) -> tuple[int, ...]:
@@ -171,20 +150,16 @@ def rates_of(conditions: FrameLossConditions, media_fps: int | None) -> tuple[in
     """
     if conditions.rates is not None:
         return _listed(conditions, conditions.rates, media_fps)
-    maximum_fps, _ = highest(conditions, media_fps)
-    if maximum_fps is None:
-        raise PlanError(
-            "give the rate to begin with: the media's maximum frame rate is not known (virtual links have none)",
-            option="max_rate",
-        )
-    return _descending(maximum_fps, conditions.step or WIDEST_STEP)
+    return _descending(
+        rates.known_highest(conditions, media_fps, "the rate to begin with"), conditions.step or WIDEST_STEP
+    )
 
 
-def _listed(conditions: FrameLossConditions, rates: Sequence[Rate], media_fps: int | None) -> tuple[int, ...]:
+def _listed(conditions: FrameLossConditions, listed: Sequence[Rate], media_fps: int | None) -> tuple[int, ...]:
     for option in ("max_rate", "step"):
         if getattr(conditions, option) is not None:
             raise PlanError("has no effect where the rates are listed", option=option)
-    listed_fps = [fps for rate in rates if (fps := given("rates", rate, media_fps)) is not None]
+    listed_fps = [fps for rate in listed if (fps := given("rates", rate, media_fps)) is not None]
     if len(set(listed_fps)) < len(listed_fps):
         raise PlanError("the same rate twice", option="rates")
     if media_fps is not None and max(listed_fps) > media_fps:
@@ -208,15 +183,13 @@ def _descending(maximum_fps: int, step: Rate) -> tuple[int, ...]:
     return tuple(dict.fromkeys(max(1, round(maximum_fps * (1 - number * share))) for number in range(steps)))
 
 
-def _measured(course: _Course, rate_fps: int, outcome: Outcome, result: TrialResult) -> dict[str, Any]:
+def _measured(load: Load, outcome: Outcome, result: TrialResult) -> dict[str, Any]:
     """The members of a ``rate`` event; ``loss_ratio`` is null where there was no valid trial."""
     ratios = {direction.value: counts.loss_ratio for direction, counts in result.directions().items()} | {
         "worst": result.worst_loss_ratio
     }
     return {
-        "frame_size": course.frame_size,
-        "repetition": course.repetition,
-        "rate_fps": rate_fps,
+        "load": load.as_json(),
         "outcome": outcome,
         "loss_ratio": None if outcome is Outcome.UNMEASURABLE else ratios,
     }
@@ -225,7 +198,7 @@ def _measured(course: _Course, rate_fps: int, outcome: Outcome, result: TrialRes
 def _result(series: Series, conditions: FrameLossConditions) -> str:
     """Of one series, in a sentence."""
     lossless = f"no loss{_tolerated(conditions)}"
-    return f"no rate with {lossless}" if series.lower_fps is None else f"{lossless} at {series.lower_fps:,} frames/s"
+    return f"no rate with {lossless}" if series.lower is None else f"{lossless} at {Load.fps(series.lower)}"
 
 
 def _tolerated(conditions: FrameLossConditions) -> str:
@@ -254,9 +227,9 @@ class LossRatio(Value):
 
 
 class RateLoss(Value):
-    """One rate (frames/s per direction) and the loss there."""
+    """One rate and the loss there."""
 
-    rate_fps: int
+    load: Load
     percent_of_maximum: float | None
     """Of the media's maximum frame rate; None where that is unknown."""
     loss_ratio: LossRatio
@@ -266,7 +239,7 @@ class RateLoss(Value):
 
 
 class FrameLossPoint(points.Point):
-    """A frame size and its loss over the rate, from the highest rate down."""
+    """A case and its loss over the rate, from the highest rate down."""
 
     title: ClassVar[str] = "frame loss, frames/s per direction and share of the frames lost"
     columns: ClassVar[Row] = ("rate", "of maximum", "worst: median", "p1", "p99", "forward", "reverse", "limited by")
@@ -283,11 +256,6 @@ class FrameLossPoint(points.Point):
     """Whether the run ended as the DUT forwards nothing."""
 
     @property
-    def finished(self) -> int:
-        """See :class:`dutperf.results.points.Point`."""
-        return self.repetitions
-
-    @property
     def has_number(self) -> bool:
         """See :class:`dutperf.results.points.Point`."""
         return not self.silent and any(rate.limited_by is None for rate in self.rates)
@@ -302,10 +270,10 @@ class FrameLossPoint(points.Point):
         return [_row(rate) for rate in self.rates]
 
     @classmethod
-    def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         """The loss of the worse direction over the rate, both axes from 0 to 100 % (RFC 2544 26.3);
         over frames/s where the maximum is not known."""
-        del frames
+        del limits
         shares = all(rate.percent_of_maximum is not None for point in points for rate in point.rates)
         unknown = " The media's maximum is not known (virtual links have none), so the rates are in frames/s."
         return (
@@ -318,7 +286,7 @@ class FrameLossPoint(points.Point):
                     else "offered rate, frames/s per direction"
                 ),
                 y_label="frames lost in the worse direction, %",
-                curves=tuple(charts.with_bars(f"{point.frame_size} bytes", _losses(point, shares)) for point in points),
+                curves=tuple(charts.with_bars(str(point.case), _losses(point, shares)) for point in points),
                 caption=charts.bars() + ("" if shares else unknown),
                 x_range=(0, 100 if shares else None),
                 y_range=(0, 100),
@@ -334,7 +302,7 @@ def _losses(point: FrameLossPoint, shares: bool) -> list[tuple[float, charts.Fig
 
     return [
         (
-            (rate.percent_of_maximum or 0.0) if shares else rate.rate_fps,
+            (rate.percent_of_maximum or 0.0) if shares else rate.load.value,
             (percent(worst.median), percent(worst.p1), percent(worst.p99)),
         )
         for rate in point.rates
@@ -353,8 +321,7 @@ def point(recorded: Recorded) -> FrameLossPoint:
     ]
     silent = next((end["message"] for end in ends if end["silent"]), None)
     return FrameLossPoint(
-        frame_size=recorded.frame["frame_size"],
-        frame_size_ipv4=recorded.frame["frame_size_ipv4"],
+        case=recorded.case,
         rates=rates,
         first_lossless_fps=max(lossless_fps, default=None),
         passing=recorded.conditions.passing(),
@@ -367,14 +334,14 @@ def point(recorded: Recorded) -> FrameLossPoint:
 def _by_rate(events: list[Event]) -> dict[int, list[Event]]:
     sorted_out: dict[int, list[Event]] = {}
     for event in events:
-        sorted_out.setdefault(event["rate_fps"], []).append(event)
+        sorted_out.setdefault(event["load"]["value"], []).append(event)
     return sorted_out
 
 
 def _rate(recorded: Recorded, rate_fps: int, events: list[Event], results: list[Event]) -> RateLoss:
-    media_fps = recorded.frame["media_maximum_fps"]
+    media_fps = recorded.limits["media_maximum_fps"]
     return RateLoss(
-        rate_fps=rate_fps,
+        load=Load.fps(rate_fps),
         percent_of_maximum=None if media_fps is None else round(100 * rate_fps / media_fps, 4),
         loss_ratio=_loss_ratio([event["loss_ratio"] for event in events], recorded.conditions),
         limited_by=LimitedBy.TESTER if any(event["outcome"] == Outcome.UNMEASURABLE for event in events) else None,
@@ -400,7 +367,7 @@ def _message(
 ) -> list[str]:
     if not rates:
         return [silent or "not measured"]
-    beyond = [f"{rate.rate_fps:,}" for rate in rates if rate.limited_by is LimitedBy.TESTER]
+    beyond = [f"{rate.load.value:,}" for rate in rates if rate.limited_by is LimitedBy.TESTER]
     tester = (
         [f"the tester, not the DUT, is the limit at {', '.join(beyond)} frames/s: no figures there"] if beyond else []
     )
@@ -410,12 +377,12 @@ def _message(
 def _first_lossless(rates: Sequence[RateLoss], lossless_fps: list[int], conditions: FrameLossConditions) -> str:
     lossless = f"no loss{_tolerated(conditions)}"
     if not lossless_fps:
-        return f"no rate with {lossless}, down to {rates[-1].rate_fps:,} frames/s"
+        return f"no rate with {lossless}, down to {rates[-1].load}"
     first_fps = max(lossless_fps)
     lossy = [
-        f"{rate.rate_fps:,}"
+        f"{rate.load.value:,}"
         for rate in rates
-        if rate.rate_fps < first_fps and rate.rate_fps not in lossless_fps and rate.limited_by is None
+        if rate.load.value < first_fps and rate.load.value not in lossless_fps and rate.limited_by is None
     ]
     return f"{lossless} at {first_fps:,} frames/s" + (
         f", and yet some at the lower {', '.join(lossy)} frames/s" if lossy else ""
@@ -426,7 +393,7 @@ def _row(rate: RateLoss) -> Row:
     worst, both = rate.loss_ratio.worst, (rate.loss_ratio.forward, rate.loss_ratio.reverse)
     share = "-" if rate.percent_of_maximum is None else f"{rate.percent_of_maximum:.1f} %"
     ratios = (worst.median, worst.p1, worst.p99, *(None if figures is None else figures.median for figures in both))
-    return (f"{rate.rate_fps:,}", share, *(cell(ratio, ".4%") for ratio in ratios), rate.limited_by or "")
+    return (f"{rate.load.value:,}", share, *(cell(ratio, ".4%") for ratio in ratios), rate.limited_by or "")
 
 
 def _series(facts: Facts) -> str | None:

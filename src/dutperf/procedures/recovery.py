@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from dutperf.model import DirectionCounts, RateChange, Trial
+from dutperf.model import Case, DirectionCounts, RateChange, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.rates import rate_of, throughput_given
@@ -63,11 +63,11 @@ class RecoveryConditions(AtThroughput):
         return within_the_trial(cls, members, "overload_s", OVERLOAD_S)
 
 
-def rates(plan: Plan[RecoveryConditions], frame_size: int) -> dict[str, int]:
+def rates(plan: Plan[RecoveryConditions], case: Case) -> dict[str, int]:
     """The overload (``rate_fps``), the reduced rate, and the throughput that they come from, in
     frames/s per direction."""
-    media_fps = plan.maximum_fps(frame_size)
-    throughput_fps = rate_of(plan.conditions, frame_size, media_fps)
+    media_fps = plan.maximum_fps(case)
+    throughput_fps = rate_of(plan, case)
     overload_fps = max(throughput_fps * OVERLOAD_PERCENT // 100, throughput_fps + 1)
     if media_fps is not None:
         overload_fps = min(overload_fps, media_fps)

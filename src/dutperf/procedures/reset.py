@@ -24,7 +24,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from dutperf.model import DirectionCounts, Trial
+from dutperf.model import Case, DirectionCounts, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.during import During
@@ -70,9 +70,9 @@ class ResetConditions(AtThroughput):
         return within_the_trial(cls, members, "reset_after_s", RESET_AFTER_S)
 
 
-def rates(plan: Plan[ResetConditions], frame_size: int) -> dict[str, int]:
+def rates(plan: Plan[ResetConditions], case: Case) -> dict[str, int]:
     """The throughput, in frames/s per direction."""
-    return {"rate_fps": rate_of(plan.conditions, frame_size, plan.maximum_fps(frame_size))}
+    return {"rate_fps": rate_of(plan, case)}
 
 
 def reset(plan: Plan[ResetConditions]) -> During:

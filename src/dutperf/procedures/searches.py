@@ -72,9 +72,9 @@ def bounds(conditions: Searched, media_fps: int | None) -> Bounds:
     try:
         return Bounds(
             resolution=_resolution(conditions.resolution, media_fps),
-            minimum_fps=rates.given("min_rate", conditions.min_rate, media_fps),
-            maximum_fps=maximum_fps,
-            initial_fps=rates.given("initial_rate", conditions.initial_rate, media_fps),
+            minimum=rates.given("min_rate", conditions.min_rate, media_fps),
+            maximum=maximum_fps,
+            initial=rates.given("initial_rate", conditions.initial_rate, media_fps),
             maximum_is_media=is_media,
         )
     except BoundsError as error:
@@ -98,9 +98,9 @@ def make(conditions: Searched, bounds: Bounds, known: Known | None = None, seed:
     return search
 
 
-def lowest_fps(conditions: Searched, bounds: Bounds) -> int:
+def lowest(conditions: Searched, bounds: Bounds) -> int:
     """The lowest rate that the search may offer, for conditions that it can have."""
-    return bounds.lowest_fps if conditions.search == "binary" else _mlr().lowest_fps(bounds)
+    return bounds.lowest if conditions.search == "binary" else _mlr().lowest(bounds)
 
 
 def typical_later_trials(conditions: Searched) -> int:
@@ -143,7 +143,7 @@ def loss_of(result: TrialResult) -> Loss:
 def _resolution(rate: Rate, media_fps: int | None) -> Resolution:
     if rate.unit == "percent" and media_fps is None:
         return Resolution(share=rate.value / 100)
-    return Resolution(fps=rate.fps(media_fps))
+    return Resolution(step=rate.fps(media_fps))
 
 
 def _option_of(error: BoundsError) -> str:
@@ -169,7 +169,7 @@ def _check(conditions: Searched, bounds: Bounds) -> None:
         raise PlanError("the loss goals already say what may be lost", option="loss_tolerance")
     if conditions.initial_rate is not None:
         raise PlanError("MLRsearch begins at the maximum rate", option="initial_rate")
-    if bounds.maximum_fps is None:
+    if bounds.maximum is None:
         raise PlanError(
             "MLRsearch begins at the maximum rate, which is not known: set it, or media_mbps in the configuration",
             option="max_rate",

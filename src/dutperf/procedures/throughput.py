@@ -21,254 +21,124 @@ ever.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from operator import methodcaller
 from statistics import fmean
 from typing import Any, ClassVar, Self
 
-from dutperf import journal
 from dutperf.journal import Event
-from dutperf.model import LimitedBy, TrialResult, Value, Verdict
-from dutperf.procedures import evidence, repeated_searches, searches
-from dutperf.procedures.bench import Bench, Place, Plan, frame_limits
+from dutperf.model import Case, LimitedBy, Load, Trial, Unit, Value
+from dutperf.procedures import repeated_searches, searches
+from dutperf.procedures.base import Before
+from dutperf.procedures.bench import Place, Plan
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.evidence import outcome_of
+from dutperf.procedures.repeated_searches import Above, Offered, RepeatedSearches
 from dutperf.procedures.searches import Searched
 from dutperf.results import charts, deviations, inconsistency, points
-from dutperf.results.charts import Chart, Curve
+from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.inconsistency import Contradiction, contradictions
-from dutperf.results.points import Loss, Recorded, Row, Trials, cell
+from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
-from dutperf.search import Outcome
-from dutperf.search.binary import TYPICAL_TRIALS, Bounds, Found, Search
+from dutperf.search.binary import TYPICAL_TRIALS, Found, Search
 from dutperf.search.restart import Known
 from dutperf.setup.conditions import WithTimeout
-from dutperf.statistics import stopping as repetition
 from dutperf.statistics.stopping import Rule
-
-ABOVE = "above_fps"
-"""The member of a ``search`` event that holds the rate which did not pass."""
-
-
-@dataclass
-class _Point:
-    """A frame size in the course of its measurement."""
-
-    frame_size: int
-    bounds: Bounds
-    frame_timeout_ms: float | None = None
-    near_fps: int | None = None
-    repetition: int = 1
-    repetitions: int = 1
-    """As many as there will be at least."""
-    values: tuple[list[int | None], ...] = ()
-    """Of the finished repetitions, for each loss goal."""
-    results: dict[int, TrialResult] = field(default_factory=dict)
-    """Of this repetition: rate to what its trial showed."""
-
-    def begin(self, rule: Rule) -> None:
-        """Another repetition."""
-        done = len(self.values[0])
-        self.repetition, self.repetitions = done + 1, repetition.next_look(rule, done)
-        self.results.clear()
-
-    def known(self) -> Known | None:
-        """What the finished repetitions found."""
-        return None if self.near_fps is None else Known(self.near_fps, self.values[0])
-
-    def learn(self, found: Found) -> None:
-        """What the repetition found."""
-        for values, one in zip(self.values, _by_goal(found), strict=True):
-            values.append(one.value_fps)
-        self.near_fps = found.value_fps or found.above_fps
 
 
 class ThroughputConditions(WithTimeout, Searched):
     """What a throughput is measured for."""
 
 
-class Throughput:
-    """The procedure (:class:`dutperf.procedures.bench.Procedure`).
+class Throughput(RepeatedSearches[ThroughputConditions]):
+    """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
         PlanError: rates that contradict each other, or percentages of an unknown maximum.
     """
 
+    nothing_passed = "nothing passed, down to the minimum rate"
+
     def __init__(self, plan: Plan[ThroughputConditions]) -> None:
-        self._plan = plan
-        self._conditions = plan.conditions
-        self._bounds = {
-            size: searches.bounds(plan.conditions, plan.maximum_fps(size)) for size in plan.conditions.frame_sizes
-        }
+        super().__init__(plan)
+        self._bounds = {case: searches.bounds(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
         for limits in self._bounds.values():
-            searches.make(self._conditions, limits)  # what cannot be is said before anything is sent
-        self._trials_of_later_searches: list[int] = []
+            searches.make(self.conditions, limits)  # what cannot be is said before anything is sent
 
-    def description(self) -> dict[str, Any]:
-        """See :meth:`dutperf.procedures.bench.Procedure.description`."""
-        return {
-            "search": searches.description(self._conditions),
-            "frames": [self._frame(size) for size in self._bounds],
-        }
+    def first_load(self, case: Case) -> Load:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return Load.fps(self._bounds[case].first)
 
-    def run(self, bench: Bench) -> str | None:
-        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT
-        forwards nothing."""
-        for index, (size, limits) in enumerate(self._bounds.items()):
-            message = self._measure(
-                bench, _Point(size, limits, self._conditions.frame_timeout_ms), len(self._bounds) - index - 1
-            )
-            if message is not None:
-                return message
-        return None
+    def algorithm(self) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return searches.description(self.conditions)
 
-    def _measure(self, bench: Bench, point: _Point, sizes_left: int) -> str | None:
-        rule = self._conditions.repetitions
-        point.values = tuple([] for _ in self._conditions.loss_goals())
-        while repetition.stopped(rule, *point.values) is None:
-            point.begin(rule)
-            seed = f"{self._conditions.seed} {point.frame_size} {point.repetition}"
-            search = searches.make(self._conditions, point.bounds, point.known(), seed)
-            self._search(bench, point, search, sizes_left)
-            found = search.found()
-            message = _explanation(found, point)
-            bench.record("search", **_ended(found, point))
-            point.learn(found)
-            value = _number(found.value_fps, self._conditions.passing())
-            note = f"repetition {point.repetition}: {value}; {message}{_ending(rule, point)}"
-            bench.say(note, self._place(point, search, sizes_left))
-            if found.silent:
-                return message
-        return None
-
-    def _search(self, bench: Bench, point: _Point, search: Search, sizes_left: int) -> None:
-        while (rate_fps := search.next_fps()) is not None:
-            asked = {"question": searches.question(self._conditions, point.bounds, rate_fps)}
-            result = bench.measure(
-                rate_fps, self._place(point, search, sizes_left), methodcaller("model_copy", update=asked)
-            )
-            outcome = outcome_of(result, self._conditions)
-            if outcome is not Outcome.PASSED or rate_fps not in point.results:
-                point.results[rate_fps] = result
-            search.tell(outcome, searches.loss_of(result))
-        if point.near_fps is not None:
-            self._trials_of_later_searches.append(len(search.found().loads))
-
-    def _place(self, point: _Point, search: Search, sizes_left: int) -> Place:
-        later = self._later_trials(point.repetitions - point.repetition, sizes_left)
-        return Place(
-            frame_size=point.frame_size,
-            repetition=point.repetition,
-            repetitions=point.repetitions,
-            lower_fps=search.lower_fps,
-            upper_fps=search.upper_fps,
-            trials_left=0 if search.found().silent else search.trials_left() + later,
-            duration_s=search.next_duration_s(),
-        )
-
-    def _later_trials(self, repetitions_left: int, sizes_left: int) -> int:
-        """Estimate of the trials of all searches after the running one."""
-        later = (
-            fmean(self._trials_of_later_searches)
-            if self._trials_of_later_searches
-            else searches.typical_later_trials(self._conditions)
-        )
-        return round(
-            later * repetitions_left
-            + sizes_left * (TYPICAL_TRIALS + later * (repetition.next_look(self._conditions.repetitions, 0) - 1))
-        )
-
-    def _frame(self, frame_size: int) -> dict[str, Any]:
-        limits = self._bounds[frame_size]
+    def limits(self, case: Case) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        limits = self._bounds[case]
         resolution = (
-            {"resolution_fps": limits.resolution.fps}
-            if limits.resolution.fps
+            {"resolution_fps": limits.resolution.step}
+            if limits.resolution.step
             else {"resolution_percent": limits.resolution.share * 100}
         )
         return {
-            **frame_limits(self._plan, frame_size, limits.first_fps),
-            "minimum_fps": searches.lowest_fps(self._conditions, limits),
-            "maximum_fps": limits.maximum_fps,
-            "initial_fps": limits.initial_fps,
+            "minimum_fps": searches.lowest(self.conditions, limits),
+            "maximum_fps": limits.maximum,
+            "initial_fps": limits.initial,
             **resolution,
         }
 
+    def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        question = searches.question(self.conditions, self._bounds[case], load.value)
+        return super().trial(case, load, number, duration_s).model_copy(update={"question": question})
 
-def _ended(found: Found, point: _Point) -> dict[str, Any]:
-    """The members of a ``search`` event; with loss goals, the first one's and then ``goals``, those
-    of each."""
-    goals = [
-        {"loss_ratio": goal.loss_ratio, "conditional_fps": goal.conditional_fps, **_finding(goal.found, point)}
-        for goal in found.goals
-    ]
-    where = {"frame_size": point.frame_size, "repetition": point.repetition}
-    return {**where, "silent": found.silent, **_finding(found, point), **({"goals": goals} if goals else {})}
+    def trials_of(self, *, first: bool) -> float:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        later = self._lengths[False] or [searches.typical_later_trials(self.conditions)]
+        return TYPICAL_TRIALS if first else fmean(later)
 
+    def begin(self, place: Place, before: Before) -> Search:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        seed = f"{self.conditions.seed} {place.case.slug} {place.repetition}"
+        return searches.make(self.conditions, self._bounds[place.case], self._known(before), seed)
 
-def _finding(found: Found, point: _Point) -> dict[str, Any]:
-    return {
-        "value_fps": found.value_fps,
-        "limited_by": found.limited_by,
-        "above_fps": found.above_fps,
-        "loads": [[rate_fps, outcome] for rate_fps, outcome in found.loads],
-        "message": _explanation(found, point),
-    }
-
-
-def _by_goal(found: Found) -> list[Found]:
-    """What was found for each loss goal; for the only one, what was found."""
-    return [goal.found for goal in found.goals] or [found]
-
-
-def _ending(rule: Rule, point: _Point) -> str:
-    """What is to be said of a rule that has decided."""
-    stopped = repetition.stopped(rule, *point.values)
-    return f"; no further repetition: {stopped}" if stopped is not None and not isinstance(rule, int) else ""
-
-
-def _explanation(found: Found, point: _Point) -> str:
-    """Why the value is what it is, in a sentence."""
-    above_fps = found.above_fps
-    if above_fps is None:
-        highest = f"{point.bounds.highest_fps:,} frames/s"
+    def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        highest = Load.fps(self._bounds[case].highest)
         return (
             f"the media's maximum of {highest} passed"
-            if found.limited_by is LimitedBy.MEDIA
+            if limited_by is LimitedBy.MEDIA
             else f"the maximum rate of the search, {highest}, passed"
         )
-    result = point.results[above_fps]
-    if found.silent:
-        return evidence.silence(result)
-    if found.limited_by is LimitedBy.TESTER:
-        return f"limited by the tester at {above_fps:,} frames/s: {evidence.invalidity(result)}"
-    failed = f"at {above_fps:,} frames/s {evidence.losses(result, point.frame_timeout_ms)}"
-    if result.proven_failed is not None:
-        failed += f"; the tester was disturbed, and {result.proven_failed}"
-    return failed if found.value_fps is not None else f"nothing passed, down to the minimum rate: {failed}"
 
-
-def _number(value_fps: int | None, passing: str) -> str:
-    number = "no value" if value_fps is None else f"{value_fps:,} frames/s"
-    return f"{number} ({passing})" if passing else number
-
-
-class Above(Value):
-    """The lowest trial that failed right above a value: what happens when the DUT has too much."""
-
-    rate_fps: int
-    forward: Loss | None = None
-    reverse: Loss | None = None
-
-    def sentence(self) -> str:
-        """When and where frames were lost; empty where none was."""
-        told = [
-            f"{name} lost {one.sentence()}"
-            for name, one in (("forward", self.forward), ("reverse", self.reverse))
-            if one is not None and one.sentence()
+    def beside(self, case: Case, found: Found, offered: Sequence[Offered]) -> dict[str, Any]:
+        """With loss goals, ``goals``: what was found for each; the others are the first one's."""
+        goals = [
+            {
+                "loss_ratio": goal.loss_ratio,
+                "conditional": goal.conditional,
+                **self.finding(case, goal.found, offered),
+            }
+            for goal in found.goals
         ]
-        return f"what happened just above it, at {self.rate_fps:,} frames/s: {'. '.join(told)}" if told else ""
+        return {"goals": goals} if goals else {}
+
+    def series(self, before: Before) -> list[list[int | None]]:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`: one for each loss
+        goal."""
+        goals = len(self.conditions.loss_goals())
+        return [[_of_goal(search, number)["value"] for search in before] for number in range(goals)]
+
+    def _known(self, before: Before) -> Known | None:
+        """What the finished repetitions found; None where there is none, or nothing to begin near."""
+        near = next((search["value"] or search["above"] for search in before[-1:]), None)
+        return None if near is None else Known(near, self.series(before)[0])
+
+
+def _of_goal(search: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+    """What a ``search`` event says of a loss goal; of the only one, what it says itself."""
+    goal: Mapping[str, Any] = search.get("goals", [search])[number]
+    return goal
 
 
 class Goal(Value):
@@ -285,8 +155,8 @@ class Goal(Value):
     inconsistent: tuple[Contradiction, ...]
 
 
-class ThroughputPoint(points.LimitedPoint):
-    """A frame size and its throughput."""
+class ThroughputPoint(points.Point):
+    """A case and its throughput."""
 
     title: ClassVar[str] = "throughput, frames/s per direction"
     columns: ClassVar[Row] = ("median", "p1", "p99", "dispersion", "limited by")
@@ -304,27 +174,11 @@ class ThroughputPoint(points.LimitedPoint):
     first one's."""
     trials: Trials
 
-    @property
-    def finished(self) -> int:
-        """See :class:`dutperf.results.points.Point`."""
-        return len(self.throughput_fps.values)
-
-    @property
-    def has_number(self) -> bool:
-        """See :class:`dutperf.results.points.Point`."""
-        return self.throughput_fps.median is not None
-
     def rows(self) -> list[Row]:
         """See :class:`dutperf.results.points.Point`."""
         figures = self.throughput_fps
         dispersion = "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %"
-        return [
-            (
-                *(cell(rate, ",.0f") for rate in (figures.median, figures.p1, figures.p99)),
-                dispersion,
-                self.limited_by or "-",
-            )
-        ]
+        return [(*figures.cells(",.0f"), dispersion, self.limited_by or "-")]
 
     def remarks(self) -> Iterator[str]:
         """What happened above it, how sure the median is, what was found for each loss goal, and
@@ -348,80 +202,60 @@ class ThroughputPoint(points.LimitedPoint):
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
         """See :class:`dutperf.results.points.Point`."""
-        frame = next(frame for frame in conditions["ranges"] if frame["frame_size"] == self.frame_size)
-        above_fps = (self.throughput_fps.p99 or 0.0) if self.above is None else self.above.rate_fps
-        return max(1.0, float(frame.get("resolution_fps") or frame["resolution_percent"] / 100 * above_fps))
+        limits = points.limits_of(self, conditions)
+        above_fps = (self.throughput_fps.p99 or 0.0) if self.above is None else self.above.load.value
+        return max(1.0, float(limits.get("resolution_fps") or limits["resolution_percent"] / 100 * above_fps))
 
     @classmethod
-    def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """The rates over the frame size with the media's theoretical line (RFC 2544 26.1), and each
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """The rates over the cases with the media's theoretical line (RFC 2544 26.1), and each
         repetition's value."""
-        theory = charts.theoretical(frames)
-        beyond = [
-            (float(point.frame_size), point.throughput_fps.median or 0.0) for point in points if point.limited_by_tester
-        ]
-        doubtful = Curve(
-            "limited by the tester, not the DUT",
-            tuple(size for size, _ in beyond),
-            tuple(fps for _, fps in beyond),
-            kind="rings",
-        )
-        curves = (*_curves(points), *([doubtful] if doubtful.x else []), *([theory] if theory else []))
-        scale = charts.scale_of(y for curve in curves for y in curve.y)
-        over_sizes = Chart(
-            name="",
-            title="Throughput over frame size",
-            x_label="frame size, bytes",
-            y_label="throughput, frames/s per direction",
-            curves=curves,
+        y_label = f"throughput, {Unit.FRAMES_PER_SECOND.label}"
+        theory = [(point.case, one.get("media_maximum_fps")) for point, one in zip(points, limits, strict=True)]
+        beyond = [(point.case, point.throughput_fps.median or 0.0) for point in points if point.limited_by_tester]
+        known = any(fps for _, fps in theory)
+        over = charts.over_cases(
+            "Throughput",
+            y_label,
+            _figures(points),
             caption=charts.bars()
-            + ("" if theory else " The media's theoretical maximum is not known (virtual links have none)."),
-            x_scale="octaves",
-            y_scale=scale,
-            y_range=(0 if scale == "linear" else None, None),
+            + ("" if known else " The media's theoretical maximum is not known (virtual links have none)."),
+            rings=("limited by the tester, not the DUT", beyond),
+            reference=("theoretical maximum of the media", theory),
         )
-        return (
-            over_sizes,
-            charts.repetitions(
-                "Throughput", over_sizes.y_label, [(point.frame_size, point.throughput_fps.values) for point in points]
-            ),
-        )
+        values = [(point.case, point.throughput_fps.values) for point in points]
+        return (*over, charts.repetitions("Throughput", y_label, values))
 
 
-def _curves(points: Sequence[ThroughputPoint]) -> list[Curve]:
-    """One for each loss goal; without goals, one."""
+def _figures(points: Sequence[ThroughputPoint]) -> list[tuple[str, Case, charts.Figure]]:
+    """One curve for each loss goal; without goals, one."""
     goals = [
-        [(point.frame_size, f"at most {goal.loss_ratio * 100:g} % lost", goal.throughput_fps) for goal in point.goals]
+        (f"at most {goal.loss_ratio * 100:g} % lost", point.case, goal.throughput_fps)
         for point in points
+        for goal in point.goals
     ]
-    found = [one for each in goals for one in each] or [
-        (point.frame_size, "measured", point.throughput_fps) for point in points
-    ]
-    labels = dict.fromkeys(label for _, label, _ in found)
-    return [
-        charts.with_bars(label, [(size, (of.median, of.p1, of.p99)) for size, named, of in found if named == label])
-        for label in labels
-    ]
+    found = goals or [("measured", point.case, point.throughput_fps) for point in points]
+    return [(label, case, (of.median, of.p1, of.p99)) for label, case, of in found]
 
 
 def point(recorded: Recorded) -> ThroughputPoint:
     """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
-    found, results, rule = recorded.of("search"), recorded.of("result"), recorded.conditions.repetitions
-    decisive = repeated_searches.decisive(found, ABOVE)
-    repetitions = _repetitions(found, rule)
-    steady = repeated_searches.without_waits(results, recorded.of("wait"))
+    found, rule = recorded.of("search"), recorded.conditions.repetitions
+    decisive, goals = repeated_searches.decisive(found), _goals(found)
+    series = [[one["value"] for one in goal] for goal in goals or [found]]
+    stopped = repeated_searches.stopped(found, rule, *series)
+    steady = repeated_searches.without_waits(recorded.of("result"), recorded.of("wait"))
     return ThroughputPoint(
-        frame_size=recorded.frame["frame_size"],
-        frame_size_ipv4=recorded.frame["frame_size_ipv4"],
-        throughput_fps=_statistics(found, "value_fps", rule),
+        case=recorded.case,
+        throughput_fps=_statistics(found, "value", rule),
         limited_by=None if decisive is None else decisive["limited_by"],
         passing=recorded.conditions.passing(),
-        message=repeated_searches.message(found, ABOVE) + recorded.shortfall(len(found), repetitions.stopped),
-        above=_above(found, steady),
+        message=repeated_searches.message(found) + recorded.shortfall(len(found), stopped),
+        above=repeated_searches.above(found, steady),
         inconsistent=_inconsistent(found),
-        repetitions=repetitions,
-        goals=tuple(_goal(one, steady, rule) for one in _goals(found)),
-        trials=points.trials(results),
+        repetitions=Repetitions(finished=len(found), stopped=stopped),
+        goals=tuple(_goal(one, steady, rule) for one in goals),
+        trials=points.trials(recorded.of("result")),
     )
 
 
@@ -434,14 +268,6 @@ def _statistics(found: list[Event], member: str, rule: Rule) -> Statistics:
     return statistics(values, rule)
 
 
-def _repetitions(found: list[Event], rule: Rule) -> Repetitions:
-    series = [[one["value_fps"] for one in goal] for goal in _goals(found)] or [
-        [search["value_fps"] for search in found]
-    ]
-    alive = not any(search["silent"] for search in found)
-    return Repetitions(finished=len(found), stopped=repetition.stopped(rule, *series) if alive else None)
-
-
 def _goals(found: list[Event]) -> list[list[Event]]:
     """The findings of all repetitions for each loss goal, in the form of ``search`` events."""
     return [
@@ -451,37 +277,21 @@ def _goals(found: list[Event]) -> list[list[Event]]:
 
 
 def _goal(findings: list[Event], results: list[Event], rule: Rule) -> Goal:
-    decisive = repeated_searches.decisive(findings, ABOVE)
+    decisive = repeated_searches.decisive(findings)
     assert decisive is not None, "a goal stands in a search event"
     return Goal(
         loss_ratio=decisive["loss_ratio"],
-        throughput_fps=_statistics(findings, "value_fps", rule),
-        conditional_throughput_fps=_statistics(findings, "conditional_fps", rule),
+        throughput_fps=_statistics(findings, "value", rule),
+        conditional_throughput_fps=_statistics(findings, "conditional", rule),
         limited_by=decisive["limited_by"],
-        message=repeated_searches.message(findings, ABOVE),
-        above=_above(findings, results),
+        message=repeated_searches.message(findings),
+        above=repeated_searches.above(findings, results),
         inconsistent=_inconsistent(findings),
     )
 
 
 def _inconsistent(found: list[Event]) -> tuple[Contradiction, ...]:
-    return contradictions((rate_fps, outcome) for search in found for rate_fps, outcome in search["loads"])
-
-
-def _above(searches: list[Event], results: list[Event]) -> Above | None:
-    """The lowest of the failed trials that stand right above a repetition's value; of several at
-    that rate, the one that lost most."""
-    wanted = {(search["repetition"], search["above_fps"]) for search in searches}
-    failed = [
-        (event["rate_fps"], result)
-        for event in results
-        if (event["repetition"], event["rate_fps"]) in wanted
-        and (result := journal.recorded_result(event["result"])).verdict is Verdict.VALID
-    ]
-    if not failed:
-        return None
-    rate_fps, result = min(failed, key=lambda trial: (trial[0], -trial[1].worst_loss_ratio))
-    return Above(rate_fps=rate_fps, **points.losses(result))
+    return contradictions((Load.fps(value), outcome) for search in found for value, outcome in search["loads"])
 
 
 def _usual_repetitions(facts: Facts) -> str | None:

@@ -16,19 +16,20 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from dutperf.journal import Event
-from dutperf.model import Direction, DirectionCounts, LimitedBy, Trial, Value, Verdict
+from dutperf.model import Case, Direction, DirectionCounts, LimitedBy, Load, Trial, Value, Verdict
 from dutperf.procedures import evidence
-from dutperf.procedures.bench import Bench, Place, Plan, fixed_repetitions, frame_limits
+from dutperf.procedures.base import Before, Procedure
+from dutperf.procedures.bench import Bench, Place, Plan, fixed_repetitions
 from dutperf.procedures.during import During
 from dutperf.results import charts, points
 from dutperf.results.charts import Chart
 from dutperf.results.points import PointBuilder, Recorded, Row, Trials
 from dutperf.results.statistics import percentiles
+from dutperf.setup.conditions import AtThroughput
 from dutperf.statistics.stopping import Stopped
 
 Rates = Mapping[str, int]
-"""A frame size's rates by name, in frames/s per direction; ``rate_fps`` is the one that trials
+"""A case's rates by name, in frames/s per direction; ``rate_fps`` is the one that trials
 begin with."""
 
 
@@ -48,8 +49,8 @@ class Kind:
 
     name: str
     """Of the procedure, and of the journal's event of a repetition."""
-    rates: Callable[[Plan[Any], int], Rates]
-    """Of a frame size. Raises PlanError."""
+    rates: Callable[[Plan[Any], Case], Rates]
+    """Of a case. Raises PlanError."""
     amend: Callable[[Trial, Any, Rates], Trial]
     read: Callable[[DirectionCounts, Any, Rates], Reading]
     said: Callable[[Rates], str]
@@ -58,55 +59,51 @@ class Kind:
     """Raises PlanError."""
 
 
-class TimesProcedure:
-    """A procedure of times (:class:`dutperf.procedures.bench.Procedure`).
+class TimesProcedure(Procedure[AtThroughput]):
+    """A procedure of times (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
         PlanError: rates that are not known, or times that do not fit into a trial.
     """
 
     def __init__(self, kind: Kind, plan: Plan[Any]) -> None:
+        super().__init__(plan)
         self._kind = kind
-        self._plan = plan
-        self._repetitions = fixed_repetitions(plan.conditions)
+        self.event = kind.name
         self._during = kind.during(plan)
-        self._rates = {size: kind.rates(plan, size) for size in plan.conditions.frame_sizes}
-        for size, rates in self._rates.items():
-            kind.amend(plan.make_trial(size, rates["rate_fps"], 0), plan.conditions, rates)
+        self._rates = {case: kind.rates(plan, case) for case in self.cases}
+        for case in self.cases:
+            self.first_trial(case)  # what cannot be is said before anything is sent
 
-    def description(self) -> dict[str, Any]:
-        """See :meth:`dutperf.procedures.bench.Procedure.description`."""
-        frames = [{**frame_limits(self._plan, size, rates["rate_fps"]), **rates} for size, rates in self._rates.items()]
-        return {"search": {"algorithm": "none"}, "frames": frames}
+    def first_load(self, case: Case) -> Load:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return Load.fps(self._rates[case]["rate_fps"])
 
-    def run(self, bench: Bench) -> str | None:
-        """See :meth:`dutperf.procedures.bench.Procedure.run`. Ends before its time where the DUT
-        forwards nothing."""
-        for sizes_done, size in enumerate(self._rates):
-            events, later = list[Event](), (len(self._rates) - sizes_done - 1) * self._repetitions
-            while _stopped(events, self._repetitions) is None:
-                left = self._repetitions - len(events) + later
-                place = Place(
-                    size, len(events) + 1, self._repetitions, lower_fps=None, upper_fps=None, trials_left=left
-                )
-                events.append(self._measure(bench, place))
-                bench.record(self._kind.name, **events[-1])
-                if events[-1]["silent"]:
-                    return str(events[-1]["message"])
-        return None
+    def limits(self, case: Case) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return dict(self._rates[case])
 
-    def _measure(self, bench: Bench, place: Place) -> Event:
-        """The members of a repetition's event."""
-        rates, conditions = self._rates[place.frame_size], self._plan.conditions
-        result = bench.measure(
-            rates["rate_fps"], place, lambda trial: self._kind.amend(trial, conditions, rates), self._during
-        )
+    def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return self._kind.amend(super().trial(case, load, number, duration_s), self.conditions, self._rates[case])
+
+    def during(self) -> During | None:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return self._during
+
+    def stopped(self, before: Before) -> Stopped | None:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return _stopped(before, fixed_repetitions(self.conditions))
+
+    def repetition(self, bench: Bench, place: Place, before: Before) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del before
+        rates, conditions = self._rates[place.case], self.conditions
+        result = self.measure(bench, self.first_load(place.case), place)
         valid = result.verdict is Verdict.VALID
         silence = evidence.silence(result) if valid and evidence.silent_directions(result) else None
         usable = result.directions() if valid and silence is None else {}
         return {
-            "frame_size": place.frame_size,
-            "repetition": place.repetition,
             "valid": valid,
             "silent": silence is not None,
             "message": silence or (evidence.losses(result) if valid else evidence.invalidity(result)),
@@ -117,7 +114,7 @@ class TimesProcedure:
         }
 
 
-def _stopped(events: Sequence[Event], repetitions: int) -> Stopped | None:
+def _stopped(events: Before, repetitions: int) -> Stopped | None:
     """Why no further repetition is needed; None where one is. One that is not valid takes all
     figures away, and so does one that was not over anywhere."""
     if any(not event["valid"] for event in events):
@@ -146,7 +143,7 @@ class Times(Value):
 
 
 class TimesPoint(points.DirectionsPoint[Times]):
-    """A frame size, its rates, and each direction's times by method."""
+    """A case, its rates, and each direction's times by method."""
 
     columns: ClassVar[Row] = ("time", "median", "mean", "p1", "p99", "limited by")
 
@@ -161,36 +158,18 @@ class TimesPoint(points.DirectionsPoint[Times]):
     """Finished ones."""
     trials: Trials
 
-    @property
-    def finished(self) -> int:
-        """See :class:`dutperf.results.points.Point`."""
-        return self.repetitions
-
     @classmethod
-    def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """The times over the frame size."""
-        del frames
-        names = dict.fromkeys(name for point in points for name in point.named())
-        over = {
-            name: [(float(point.frame_size), times) for point in points if (times := point.named().get(name))]
-            for name in names
-        }
-        curves = [
-            charts.with_bars(name, [(size, (times.median, times.p1, times.p99)) for size, times in each])
-            for name, each in over.items()
-        ]
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """The times over the cases."""
+        del limits
         what, _, meaning = cls.title.partition(", s: ")
-        over_sizes = Chart(
-            name="",
-            title=f"{what.capitalize()} over frame size",
-            x_label="frame size, bytes",
-            y_label="time, s",
-            curves=tuple(curves),
-            caption=f"{meaning[0].upper()}{meaning[1:]}. {charts.bars()}",
-            x_scale="octaves",
-            y_scale=charts.scale_of(y for curve in curves for y in curve.y),
-        )
-        return (over_sizes,)
+        figures = [
+            (name, point.case, (times.median, times.p1, times.p99))
+            for point in points
+            for name, times in point.named().items()
+        ]
+        caption = f"{meaning[0].upper()}{meaning[1:]}. {charts.bars()}"
+        return charts.over_cases(what.capitalize(), "time, s", figures, caption=caption)
 
 
 def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
@@ -202,13 +181,12 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
         beyond = any(not event["valid"] for event in events)
         readings = {direction.value: _readings(events, direction) for direction in recorded.conditions.active()}
         rates = {
-            name: recorded.frame[name]
-            for name in recorded.frame
+            name: value
+            for name, value in recorded.limits.items()
             if name.endswith("_fps") and name != "media_maximum_fps"
         }
         return point(
-            frame_size=recorded.frame["frame_size"],
-            frame_size_ipv4=recorded.frame["frame_size_ipv4"],
+            case=recorded.case,
             rates_fps=rates,
             **({} if beyond else {direction: _times(of_one) for direction, of_one in readings.items()}),
             outcomes={direction: _outcomes(of_one) for direction, of_one in readings.items()},

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import __version__
+from dutperf.model import Axis, Unit, axes_of
 from dutperf.report import drawing
 from dutperf.results import environments, labels, tables
 from dutperf.results.charts import Chart
@@ -136,23 +137,26 @@ def _trials(done: Sequence[Done]) -> dict[str, Any]:
         if any(getattr(one.result, direction) is not None for one in done)
     ]
     columns = ("sent", "lost", "lost, %", "late p99.9, µs", "latest, µs")
+    axes = [axis for axis in axes_of(one.case for one in done) if not axis.derived]
+    units = " or ".join(dict.fromkeys(one.load.unit.value for one in done)) or Unit.FRAMES_PER_SECOND.value
     heads = (
         "trial",
-        "frame size",
+        *(axis.heading for axis in axes),
         "repetition",
         "attempt",
-        "frames/s",
+        units,
         *(f"{direction} {name}" for direction in directions for name in columns),
         "verdict by",
     )
-    rows = tuple(_trial_row(one, directions) for one in done)
+    rows = tuple(_trial_row(one, axes, directions) for one in done)
     invalid = sum(one.outcome == INVALID for one in done)
     return {"table": Table("every trial", heads, rows), "count": len(done), "invalid": invalid}
 
 
-def _trial_row(one: Done, directions: Sequence[str]) -> tuple[str, ...]:
+def _trial_row(one: Done, axes: Sequence[Axis[Any]], directions: Sequence[str]) -> tuple[str, ...]:
     record = one.record()
-    where = tuple(f"{record[name]:,}" for name in ("number", "frame_size", "repetition", "attempt", "rate_fps"))
+    numbers = (f"{one.repetition:,}", f"{one.attempt:,}", f"{one.load.value:,}")
+    where = (f"{one.number:,}", *tables.case_cells(one.case, axes), *numbers)
     counted = tuple(cell for direction in directions for cell in _counts(record, direction))
     return (*where, *counted, f"{one.outcome}: {record['causes']}" if record["causes"] else one.outcome)
 
@@ -194,9 +198,10 @@ def _environment(one: Measured) -> dict[str, Any]:
 
 
 def _ranges(one: Measured) -> Table:
-    """The limits of each frame size's rates, as the plan had them."""
+    """The limits of each case, as the plan had them."""
     assert one.summary is not None
-    rows = tables.uniform([dict(environments.flat(frame)) for frame in one.summary.conditions["ranges"]])
+    ranges = (tables.with_case(limits) for limits in one.summary.conditions["ranges"])
+    rows = tables.uniform([dict(environments.flat(limits)) for limits in ranges])
     return Table(
         f"rates of {one.name}",
         tuple(name.replace("_", " ") for name in rows[0]),

@@ -7,9 +7,11 @@ So a plot in the report, one in a paper and a test see the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from dutperf.model import Axis, Case
 
 WIDE = 10.0
 """Values of which one is more than so many times another are drawn on a logarithmic axis."""
@@ -53,7 +55,7 @@ class Chart:
     caption: str = ""
     """What a person has to know to read it, and what is missing."""
     x_scale: Literal["linear", "log", "octaves", "counts"] = "linear"
-    """``octaves``: logarithmic, and each x of a point is named (frame sizes); ``counts``: integers."""
+    """``octaves``: logarithmic, and each x of a point is named; ``counts``: integers."""
     y_scale: Literal["linear", "log", "nines"] = "linear"
     """``nines``: shares of a whole, the last ones wide apart (0.9, 0.99, 0.999)."""
     x_range: tuple[float | None, float | None] = (None, None)
@@ -93,11 +95,11 @@ def over_repetitions(label: str, values: Sequence[float | None]) -> Curve:
 
 
 def repetitions(
-    what: str, y_label: str, by_size: Iterable[tuple[int, Sequence[float | None]]], name: str = "repetitions"
+    what: str, y_label: str, by_case: Iterable[tuple[Case, Sequence[float | None]]], name: str = "repetitions"
 ) -> Chart:
-    """The values of all repetitions, a curve for each frame size: whether they drift, and how they
+    """The values of all repetitions, a curve for each case: whether they drift, and how they
     scatter."""
-    curves = [over_repetitions(f"{size} bytes", values) for size, values in by_size]
+    curves = [over_repetitions(str(case), values) for case, values in by_case]
     return Chart(
         name=name,
         title=f"{what} of each repetition",
@@ -109,25 +111,81 @@ def repetitions(
     )
 
 
+Values = Iterable[tuple[Case, float | None]]
+
+
+def over_cases(
+    what: str,
+    y_label: str,
+    figures: Sequence[tuple[str, Case, Figure]],
+    *,
+    caption: str,
+    rings: tuple[str, Values] = ("", ()),
+    reference: tuple[str, Values] = ("", ()),
+) -> tuple[Chart, ...]:
+    """Figures over the axis on which the cases differ (where they differ on several, the first one
+    of numbers): a curve for each label and each combination of values on the other axes.
+
+    Args:
+        what: what is shown, as the title begins.
+        y_label: its name and unit.
+        figures: label of a curve, case, and figure.
+        caption: what a person has to know.
+        rings: a label, and values that are to be marked.
+        reference: a label, and values that were not measured.
+
+    Returns:
+        One chart; none where no axis has numbers.
+    """
+    axis = _drawn_axis([case for _, case, _ in figures])
+    if axis is None:
+        return ()
+    by_label: dict[str, list[tuple[float, Figure]]] = {}
+    for label, case, figure in figures:
+        by_label.setdefault(_label(label, case, axis), []).append((float(case[axis]), figure))
+    curves = [
+        *(with_bars(label, each) for label, each in by_label.items()),
+        *_unconnected(rings, axis, "rings"),
+        *_unconnected(reference, axis, "reference"),
+    ]
+    values = [y for curve in curves for y in curve.y]
+    scale = scale_of(values)
+    chart = Chart(
+        name="",
+        title=f"{what} over {axis.heading}",
+        x_label=axis.label,
+        y_label=y_label,
+        curves=tuple(curves),
+        caption=caption,
+        x_scale="octaves" if all(x > 0 for curve in curves for x in curve.x) else "linear",
+        y_scale=scale,
+        y_range=(0 if scale == "linear" and min(values, default=0) >= 0 else None, None),
+    )
+    return (chart,)
+
+
+def _drawn_axis(cases: Sequence[Case]) -> Axis[Any] | None:
+    own = [case.own() for case in cases]
+    axes = dict.fromkeys(axis for case in own for axis in case)
+    drawable = [axis for axis in axes if all(not isinstance(case.get(axis, ""), str) for case in own)]
+    differing = (axis for axis in drawable if len({case[axis] for case in own}) > 1)
+    return next(differing, drawable[0] if drawable else None)
+
+
+def _label(label: str, case: Case, axis: Axis[Any]) -> str:
+    """With the values on the other axes."""
+    rest = str(case.but_for(axis))
+    return f"{label}, {rest}" if rest else label
+
+
+def _unconnected(named: tuple[str, Values], axis: Axis[Any], kind: Kind) -> list[Curve]:
+    label, values = named
+    known = [(float(case[axis]), float(value)) for case, value in values if value is not None]
+    return [Curve(label, tuple(x for x, _ in known), tuple(y for _, y in known), kind=kind)] if known else []
+
+
 def scale_of(values: Iterable[float]) -> Literal["linear", "log"]:
     """Of the axis for these values: logarithmic where it can be, and one of them is many times
     another."""
     known = list(values)
     return "log" if known and min(known) > 0 and max(known) / min(known) > WIDE else "linear"
-
-
-def theoretical(frames: Iterable[Mapping[str, int | None]]) -> Curve | None:
-    """The media's maximum frame rate over the frame sizes of a plan (RFC 2544 26.1, RFC 8219
-    appendix A); None where it is not known for any."""
-    known = [
-        (float(size), float(fps))
-        for frame in frames
-        if (size := frame["frame_size"]) and (fps := frame.get("media_maximum_fps"))
-    ]
-    return (
-        Curve(
-            "theoretical maximum of the media", tuple(x for x, _ in known), tuple(y for _, y in known), kind="reference"
-        )
-        if known
-        else None
-    )

@@ -78,8 +78,8 @@ def _stated(one: Measured) -> Iterator[tuple[str, Any]]:
     for name, value in summary.conditions.items():
         if name not in ("ranges", "series"):
             yield from environments.flat(labels.rates(value), name)
-    for frame in plan["frames"]:
-        yield from environments.flat(frame.get("subtracted", {}), f"subtracted at {frame['frame_size']} bytes")
+    for point, limits in zip(summary.points, plan["cases"], strict=True):
+        yield from environments.flat(limits.get("subtracted", {}), f"subtracted at {point.case}")
     yield from environments.flat(plan.get("source", {}), "set-up")
     config = {
         name: value

@@ -19,11 +19,11 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any
 
-from dutperf.model import LimitedBy, Value
+from dutperf.model import Case, LimitedBy, Load, Value, axes_of, is_load
 from dutperf.results.comparability import Unlike, Weight, unlike
 from dutperf.results.measured import Measured
 from dutperf.results.points import Point
-from dutperf.results.tables import Table
+from dutperf.results.tables import Table, case_cells
 from dutperf.setup.conditions import Conditions
 from dutperf.statistics import ranks
 from dutperf.statistics.ranks import Tails
@@ -60,9 +60,9 @@ class Row(Value):
 
     measurement: str
     """In a suite the name of its directory."""
-    frame_size: int
-    place: str
-    """Where a frame size has the figure more than once: the rate, in frames/s."""
+    case: Case
+    load: Load | None
+    """Where a case has the figure more than once."""
     figure: str
     """As exports and JSON name it, without ``.median``."""
     base: Figure | None
@@ -95,7 +95,8 @@ class Row(Value):
     @property
     def where(self) -> str:
         """For a person."""
-        return f"{self.measurement}, {self.frame_size} bytes{', ' + self.place if self.place else ''}, {self.figure}"
+        parts = (self.measurement, self.case, self.load, self.figure)
+        return ", ".join(str(part) for part in parts if part is not None)
 
 
 class Compared(Value):
@@ -148,8 +149,9 @@ def compare(base: Results, others: Sequence[Results], alpha: float = ALPHA, stri
 
 def tables_of(one: Compared, alpha: float) -> list[Table]:
     """For a person, one for each measurement."""
+    axes = [axis for axis in axes_of(row.case for row in one.rows) if not axis.derived]
     heads = (
-        "frame size",
+        *(axis.heading for axis in axes),
         "figure",
         "base",
         "other",
@@ -164,7 +166,7 @@ def tables_of(one: Compared, alpha: float) -> list[Table]:
         Table(
             f"{name}: {one.other} against {one.base}",
             heads,
-            tuple(_cells(row) for row in one.rows if row.measurement == name),
+            tuple((*case_cells(row.case, axes), *_cells(row)) for row in one.rows if row.measurement == name),
         )
         for name in names
     ]
@@ -206,8 +208,7 @@ def _pairwise(base: Results, other: Results, alpha: float, strict: bool) -> Comp
     rows = tuple(row for name, (there, here) in pairs.items() for row in _rows(name, there, here, alpha))
     if not any(row.base and row.other for row in rows):
         raise Incomparable(
-            f"{base.name} and {other.name} have no figure in common:"
-            f" {'; '.join(states) or 'other frame sizes, or rates'}"
+            f"{base.name} and {other.name} have no figure in common: {'; '.join(states) or 'other cases, or loads'}"
         )
     return Compared(base=base.name, other=other.name, unlike=differing, states=tuple(states), rows=rows)
 
@@ -255,55 +256,55 @@ def _refuse(differing: Mapping[str, Sequence[Unlike]], base: Results, other: Res
 
 # --- figures --------------------------------------------------------------------------------------
 
-Place = tuple[int, str, str]
-"""Frame size, rate where there are several, name of the figure."""
+Key = tuple[Case, Load | None, str]
+"""Case, load where there are several, name of the figure."""
 
 
 def _rows(name: str, base: Measured, other: Measured, alpha: float) -> Iterator[Row]:
     there, here = _figures(base), _figures(other)
-    for size, place, figure in sorted({**there, **here}, key=lambda key: key[0]):
-        key = (size, place, figure)
-        if place and not (key in there and key in here):
+    for key in sorted({**there, **here}, key=lambda key: key[0].order()):
+        case, load, figure = key
+        if load is not None and not (key in there and key in here):
             continue  # a series ends where nothing is lost
-        row = Row(
-            measurement=name, frame_size=size, place=place, figure=figure, base=there.get(key), other=here.get(key)
-        )
-        why = _why_not(base, there.get(key), size, "base") or _why_not(other, here.get(key), size, "other")
+        row = Row(measurement=name, case=case, load=load, figure=figure, base=there.get(key), other=here.get(key))
+        why = _why_not(base, there.get(key), case, "base") or _why_not(other, here.get(key), case, "other")
         margined = row.model_copy(update={"why": why, "margin": _margin(row)})
         yield margined.model_copy(update=_difference(margined, alpha))
 
 
-def _figures(one: Measured) -> dict[Place, Figure]:
+def _figures(one: Measured) -> dict[Key, Figure]:
     assert one.summary is not None
     unfinished = "" if one.is_complete else "not complete"
     conditions = one.summary.conditions
     found = {}
     for point in one.summary.points:
         resolution = point.resolution(conditions)
-        for place, name, figure in figures_of(point):
-            found[point.frame_size, place, name] = figure.model_copy(
+        for load, name, figure in figures_of(point):
+            found[point.case, load, name] = figure.model_copy(
                 update={"unusable": figure.unusable or unfinished, "resolution": resolution}
             )
     return found
 
 
-def figures_of(point: Point) -> Iterator[tuple[str, str, Figure]]:
-    """Every figure that repetitions gave: the rate where there are several, its name in exports,
-    and itself."""
-    for name, place, figure in _found(point.model_dump(mode="json"), "", "", None, point.series):
+def figures_of(point: Point) -> Iterator[tuple[Load | None, str, Figure]]:
+    """Every figure that repetitions gave: its load where there are several, its name in exports, and
+    itself."""
+    members = {name: value for name, value in point.model_dump(mode="json").items() if name != "case"}
+    for name, load, figure in _found(members, "", None, None, point.series):
         if not any(fnmatchcase(name, pattern) for pattern in point.implied):
-            yield place, name, figure
+            yield load, name, figure
 
 
 def _found(
-    value: Any, name: str, place: str, limit: str | None, series: str | None
-) -> Iterator[tuple[str, str, Figure]]:
+    value: Any, name: str, load: Load | None, limit: str | None, series: str | None
+) -> Iterator[tuple[str, Load | None, Figure]]:
     if isinstance(value, list):
         for number, entry in enumerate(value):
             if name == series and isinstance(entry, dict):
-                yield from _found(entry, name, f"{next(iter(entry.values())):,} frames/s", limit, series)
+                at = next((Load.of_json(member) for member in entry.values() if is_load(member)), None)
+                yield from _found(entry, name, at, limit, series)
             elif isinstance(entry, dict):
-                yield from _found(entry, f"{name}.{number}", place, limit, series)
+                yield from _found(entry, f"{name}.{number}", load, limit, series)
     elif isinstance(value, dict):
         limit = value.get("limited_by", limit)
         if "values" in value and "median" in value:
@@ -314,19 +315,17 @@ def _found(
                 "limited_by": limit,
                 "unusable": by_tester,
             }
-            yield name, place, Figure.model_validate(figure)
+            yield name, load, Figure.model_validate(figure)
             return
         for member, inner in value.items():
-            yield from _found(inner, f"{name}.{member}" if name else member, place, limit, series)
+            yield from _found(inner, f"{name}.{member}" if name else member, load, limit, series)
 
 
-def _why_not(one: Measured, figure: Figure | None, size: int, side: str) -> str:
+def _why_not(one: Measured, figure: Figure | None, case: Case, side: str) -> str:
     if figure is not None and figure.values:
         return f"{side}: {figure.unusable}" if figure.unusable else ""
     assert one.summary is not None
-    message = next(
-        (point.message for point in one.summary.points if point.frame_size == size), "the frame size was not measured"
-    )
+    message = next((point.message for point in one.summary.points if point.case == case), f"{case}: not measured")
     return f"{side} has no figure: {message}"
 
 
@@ -371,5 +370,5 @@ def _cells(row: Row) -> tuple[str, ...]:
     interval = "-" if row.interval is None else " to ".join(digits(end, "+") for end in row.interval)
     share = "-" if row.difference_percent is None else f"{row.difference_percent:+.2f}"
     p = "-" if row.p is None else f"{row.p:.2g}"
-    figure = f"{row.figure} at {row.place}" if row.place else row.figure
-    return (str(row.frame_size), figure, *medians, digits(row.difference, "+"), share, interval, p, row.verdict)
+    figure = row.figure if row.load is None else f"{row.figure} at {row.load}"
+    return (figure, *medians, digits(row.difference, "+"), share, interval, p, row.verdict)

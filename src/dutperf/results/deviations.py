@@ -58,7 +58,7 @@ class Facts:
     @property
     def smallest_size(self) -> int:
         """Smallest frame size that the traffic allows, in bytes: 64, with IPv6 84."""
-        with_ipv6 = any(frame["frame_size_ipv4"] != frame["frame_size"] for frame in self.frames)
+        with_ipv6 = any(frame.get("frame_size_ipv4") != frame.get("frame_size") for frame in self.frames)
         return MIN_FRAME_SIZE_IPV6 if with_ipv6 else MIN_FRAME_SIZE
 
 
@@ -170,6 +170,8 @@ def _ports(facts: Facts) -> str | None:
 
 
 def _frame_sizes(facts: Facts) -> str | None:
+    if any("frame_size" not in frame for frame in facts.frames):
+        return None
     standard, chosen = {facts.smallest_size, *FRAME_SIZES}, set(facts.conditions.frame_sizes)
     parts = {"not measured": standard - chosen, "not of the series": chosen - standard - LARGER_FRAME_SIZES}
     said = [f"{meaning}: {', '.join(map(str, sorted(sizes)))}" for meaning, sizes in parts.items() if sizes]

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from dutperf.journal import Event
-from dutperf.model import Value
+from dutperf.model import Load, Value, is_load
 
 HOST = ("name", "cpu", "cores", "usable_cores", "kernel", "kernel_options", "governor", "clock_source")
 TESTER = ("engine", "dpdk", "cores", "left.driver", "right.driver", "memory.mode")
@@ -51,8 +51,12 @@ def moves(events: Sequence[Event]) -> tuple[Move, ...]:
 
 
 def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The leaves of JSON types by their dotted names; a list of plain values is a leaf."""
-    if isinstance(value, Mapping):
+    """The leaves of JSON types by their dotted names; a list of plain values is a leaf, and a load,
+    whose name is that of its unit."""
+    if is_load(value):
+        load, (parent, dot, _) = Load.of_json(value), name.rpartition(".")
+        yield f"{parent}{dot}{load.unit.column}", load.value
+    elif isinstance(value, Mapping):
         for key, inner in value.items():
             yield from flat(inner, f"{name}.{key}" if name else str(key))
     elif isinstance(value, list) and any(isinstance(entry, Mapping | list) for entry in value):

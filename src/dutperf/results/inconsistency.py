@@ -12,40 +12,39 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from dutperf.model import Value
+from dutperf.model import Load, Value
 
 FEW = 6
 """Loads that are named one by one."""
 
 
 class Contradiction(Value):
-    """A load (frames/s per direction) on the wrong side of another, and how often it passed and
-    failed."""
+    """A load on the wrong side of another, and how often it passed and failed."""
 
-    rate_fps: int
+    load: Load
     passed: int
     failed: int
 
 
-def contradictions(loads: Iterable[tuple[int, str]]) -> tuple[Contradiction, ...]:
-    """Of ``loads``, with their outcomes in any order, those that passed at or above one that
-    failed, or failed at or below one that passed."""
-    passed: Counter[int] = Counter()
-    failed: Counter[int] = Counter()
-    for rate_fps, outcome in loads:
+def contradictions(loads: Iterable[tuple[Load, str]]) -> tuple[Contradiction, ...]:
+    """Of ``loads``, all of one unit, with their outcomes in any order, those that passed at or above
+    one that failed, or failed at or below one that passed."""
+    passed: Counter[Load] = Counter()
+    failed: Counter[Load] = Counter()
+    for load, outcome in loads:
         if outcome != "unmeasurable":
-            (passed if outcome == "passed" else failed)[rate_fps] += 1
+            (passed if outcome == "passed" else failed)[load] += 1
     lowest_failed, highest_passed = min(failed, default=None), max(passed, default=None)
     if lowest_failed is None or highest_passed is None:
         return ()
-    rates = {rate for rate in passed if rate >= lowest_failed} | {rate for rate in failed if rate <= highest_passed}
-    return tuple(Contradiction(rate_fps=rate, passed=passed[rate], failed=failed[rate]) for rate in sorted(rates))
+    wrong = {load for load in passed if load >= lowest_failed} | {load for load in failed if load <= highest_passed}
+    return tuple(Contradiction(load=load, passed=passed[load], failed=failed[load]) for load in sorted(wrong))
 
 
 def sentence(found: Sequence[Contradiction]) -> str:
     """What a person is told of them; nothing where there are none."""
-    each = ", ".join(f"{one.rate_fps:,} ({one.passed} × passed, {one.failed} × failed)" for one in found)
-    loads = each if len(found) <= FEW else f"{len(found)} from {found[0].rate_fps:,} to {found[-1].rate_fps:,} frames/s"
+    each = ", ".join(f"{one.load.value:,} ({one.passed} × passed, {one.failed} × failed)" for one in found)
+    loads = each if len(found) <= FEW else f"{len(found)} from {found[0].load.value:,} to {found[-1].load}"
     return (
         f"the DUT contradicts itself: rates that passed above one that failed, or the other way round: {loads}"
         if loads

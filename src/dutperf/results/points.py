@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the points of every procedure's summary share, and what the journal holds of one frame size
-to make such a point from.
+"""What the points of every procedure's summary share, and what the journal holds of one case to
+make such a point from.
 
 Repetitions are summarised as RFC 8219 section 12 asks: median, 1st and 99th percentile. Rates are
 in frames/s per direction.
@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 from pydantic import Field
 
 from dutperf.journal import Event, ending
-from dutperf.model import Direction, DirectionCounts, LimitedBy, TrialResult, Value
+from dutperf.model import Case, Direction, DirectionCounts, LimitedBy, TrialResult, Value
 from dutperf.results import loss
 from dutperf.results.charts import Chart, Mark
+from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.statistics.stopping import Stopped
 
 Row = tuple[str, ...]
@@ -61,12 +62,13 @@ class Trials(Value):
 
 
 class Point(Value, ABC):
-    """A frame size (bytes incl. FCS) and what was measured with it."""
+    """A case and what was measured for it. A member ``limited_by`` is what the whole point is
+    limited by, ``repetitions`` how many were finished."""
 
     title: ClassVar[str]
     """What the table of these points shows."""
     columns: ClassVar[Row]
-    """The table's heads after those of the frame sizes; one that ends in "by" is a word, the others
+    """The table's heads after those of the case; one that ends in "by" is a word, the others
     are figures."""
 
     marks: ClassVar[Sequence[Mark]] = ()
@@ -77,8 +79,7 @@ class Point(Value, ABC):
     implied: ClassVar[Sequence[str]] = ()
     """Figures, by patterns of their names, that others imply: two runs are not compared by these."""
 
-    frame_size: int
-    frame_size_ipv4: int
+    case: Case
     passing: str = ""
     """What a trial that passed may have lost, or counted as lost, where that is not as RFC 2544
     26.1 has it: it belongs to every figure of the point."""
@@ -86,26 +87,27 @@ class Point(Value, ABC):
     """What the figures rest on, or why there is none."""
 
     @property
-    @abstractmethod
     def finished(self) -> int:
         """Repetitions that came to their end."""
+        done: Repetitions | int = getattr(self, "repetitions", 0)
+        return done if isinstance(done, int) else done.finished
 
     @property
-    @abstractmethod
     def has_number(self) -> bool:
         """Whether there is a result; where not, ``message`` says why."""
+        return any(isinstance(of, Statistics) and of.median is not None for _, of in self)
 
     @property
-    @abstractmethod
     def limited_by_tester(self) -> bool:
         """Whether the point shows what the tester can do, not the DUT."""
+        return getattr(self, "limited_by", None) is LimitedBy.TESTER
 
     @abstractmethod
     def rows(self) -> list[Row]:
         """The table's cells under ``columns``."""
 
     def remarks(self) -> Iterable[str]:
-        """What else a person is told, each in a line of its own that begins with the frame size;
+        """What else a person is told, each in a line of its own that begins with the case;
         none, unless a procedure has some."""
         return ()
 
@@ -119,24 +121,21 @@ class Point(Value, ABC):
         return 0.0
 
     @classmethod
-    def charts(cls, points: Sequence[Self], frames: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         """What a run's points look like, the chief plot first; none, unless a procedure has some.
-        ``frames`` are those of the plan."""
-        del points, frames
+        ``limits`` are those of the plan, one for each point."""
+        del points, limits
         return ()
 
 
-class LimitedPoint(Point):
-    """A point of which one word says what it is limited by."""
+class RepeatedPoint(Point):
+    """A point whose event in the journal says of each repetition whether it was ``valid``
+    (:meth:`Recorded.repeated`)."""
 
-    # each kind of point declares it among its members: summaries and exports have them in that order
-    if TYPE_CHECKING:
-        limited_by: LimitedBy | None
-
-    @property
-    def limited_by_tester(self) -> bool:
-        """See :class:`Point`."""
-        return self.limited_by is LimitedBy.TESTER
+    repetitions: int
+    """Finished ones."""
+    limited_by: LimitedBy | None
+    """``tester`` where it could not measure."""
 
 
 class Figures(Protocol):
@@ -150,11 +149,13 @@ class Figures(Protocol):
 FiguresT = TypeVar("FiguresT", bound=Figures)
 
 
-class DirectionsPoint(LimitedPoint, Generic[FiguresT]):
+class DirectionsPoint(Point, Generic[FiguresT]):
     """A point that has figures for each direction, by their names. ``columns`` begins with the name
     and ends with what they are limited by."""
 
-    if TYPE_CHECKING:  # as above
+    # each kind of point declares them among its members: files have them in that order
+    if TYPE_CHECKING:
+        limited_by: LimitedBy | None
         forward: dict[str, FiguresT] | None
         reverse: dict[str, FiguresT] | None
 
@@ -185,17 +186,35 @@ class DirectionsPoint(LimitedPoint, Generic[FiguresT]):
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the journal of a run holds, seen from one frame size: ``frame`` is its entry in the
-    plan."""
+    """What the journal of a run holds, seen from one case: ``limits`` is its entry in the plan."""
 
-    frame: dict[str, Any]
-    events: list[Event]
+    case: Case
+    limits: Mapping[str, Any]
+    events: Sequence[Event]
     conditions: Any
     """Of the procedure's own model."""
 
     def of(self, kind: str) -> list[Event]:
-        """This frame size's events of that kind."""
-        return [event for event in of_kind(self.events, kind) if event["frame_size"] == self.frame["frame_size"]]
+        """This case's events of that kind."""
+        key = self.case.key()
+        return [event for event in of_kind(self.events, kind) if event["case"] == key]
+
+    def repeated(self, kind: str) -> dict[str, Any]:
+        """The members of a :class:`RepeatedPoint` whose repetitions' events are of that kind."""
+        events = self.of(kind)
+        valid = all(event.get("valid", True) for event in events)
+        return {
+            "case": self.case,
+            "message": ("measured" if events else "not measured") + self.shortfall(len(events)),
+            "repetitions": len(events),
+            "limited_by": None if valid else LimitedBy.TESTER,
+        }
+
+    def statistics(self, kind: str, member: str) -> Statistics:
+        """Of a member of those events; without a number where one of them has none."""
+        values = [event[member] for event in self.of(kind)]
+        number = values and None not in values
+        return statistics(values, self.conditions.repetitions) if number else without_number(values)
 
     def shortfall(self, finished: int, stopped: Stopped | None = None) -> str:
         """What is to be added to a message where not all repetitions were finished; ``stopped``:
@@ -207,7 +226,7 @@ class Recorded:
         return f" ({finished} of {wanted} repetitions; the run ended early because {self._early_end()})"
 
     def _early_end(self) -> str:
-        end = ending(self.events)
+        end = ending(list(self.events))
         if not end:
             return "it was killed"
         reasons = {
@@ -225,6 +244,13 @@ PointBuilder = Callable[[Recorded], Point]
 def of_kind(events: Iterable[Event], kind: str) -> Iterator[Event]:
     """The events of that kind."""
     return (event for event in events if event["event"] == kind)
+
+
+def limits_of(point: Point, conditions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The limits of a point's case, as the conditions of its summary have them."""
+    key = point.case.as_json()
+    limits: Mapping[str, Any] = next(one for one in conditions["ranges"] if one["case"] == key)
+    return limits
 
 
 def losses(result: TrialResult) -> dict[str, Loss]:

@@ -32,6 +32,12 @@ class Statistics(Value):
     values: tuple[int | float | None, ...]
     """One for each finished repetition, in order."""
 
+    def cells(self, form: str) -> tuple[str, str, str]:
+        """Median, 1st and 99th percentile for a table, by the format ``form``; ``-`` where there is
+        none."""
+        median, low, high = ("-" if one is None else format(one, form) for one in (self.median, self.p1, self.p99))
+        return median, low, high
+
     def within(self) -> str:
         """The median's interval as the end of a sentence; nothing where there is none."""
         interval = self.median_interval

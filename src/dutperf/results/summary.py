@@ -13,7 +13,7 @@ from pydantic import SerializeAsAny
 
 from dutperf import journal
 from dutperf.journal import Event
-from dutperf.model import Value
+from dutperf.model import Case, Value, axes_of_json
 from dutperf.results import deviations, environments
 from dutperf.results import idle_offloads as idle_help
 from dutperf.results.deviations import Deviation, Rule
@@ -76,15 +76,23 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
         JournalError: there is no plan, or it is of another format.
     """
     plan = journal.plan_of(events)
-    conditions = reader.conditions.recorded(plan["conditions"])
-    points = tuple(reader.point(Recorded(frame, events, conditions)) for frame in plan["frames"])
+    conditions, axes = reader.conditions.recorded(plan["conditions"]), axes_of_json(plan["axes"])
+    points = tuple(
+        reader.point(Recorded(Case.of_json(limits["case"], axes), limits, events, conditions))
+        for limits in plan["cases"]
+    )
     finished = min(point.finished for point in points)
     return Summary(
         procedure=plan["procedure"],
         dut=plan["dut"],
         environment=_environment(plan, events),
         conditions=_conditions(plan),
-        deviations=deviations.deviations(reader.rules, conditions, frames=plan["frames"], repetitions=finished),
+        deviations=deviations.deviations(
+            reader.rules,
+            conditions,
+            frames=[{**limits["case"], **limits} for limits in plan["cases"]],
+            repetitions=finished,
+        ),
         points=points,
         idle_help=_idle_help(events),
         moves=environments.moves(events),
@@ -110,8 +118,7 @@ def _dut_states(events: list[Event]) -> dict[str, Any]:
     """Digests of what the DUT said of its state, where it was asked: a person sees at once whether
     it changed."""
     states = [
-        {key: event[key] for key in ("when", "frame_size", "repetition", "sha256")}
-        for event in of_kind(events, "dut_state")
+        {key: event[key] for key in ("when", "case", "repetition", "sha256")} for event in of_kind(events, "dut_state")
     ]
     return {"dut_states": states} if states else {}
 
@@ -119,5 +126,5 @@ def _dut_states(events: list[Event]) -> dict[str, Any]:
 def _conditions(plan: Event) -> dict[str, Any]:
     resolution = plan["conditions"].get("resolution")
     shown = {} if resolution is None else {"resolution": str(Rate.model_validate(resolution))}
-    ranges = [{key: value for key, value in frame.items() if key != "first_trial"} for frame in plan["frames"]]
+    ranges = [{key: value for key, value in limits.items() if key != "first_trial"} for limits in plan["cases"]]
     return {**plan["conditions"], **shown, "search": plan["search"] | {"attempts": plan["attempts"]}, "ranges": ranges}

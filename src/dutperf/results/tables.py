@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dutperf.model import Axis, Case, axes_of
 from dutperf.results.environments import flat
-from dutperf.results.points import Row
+from dutperf.results.points import Point, Row
 from dutperf.results.summary import Summary
 
 Record = dict[str, Any]
 """One line of figures: name (``throughput_fps.median``) to a number, a text, None, or a list of
 numbers."""
-SIZES = ("frame size", "IPv4")
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Table:
     title: str
     heads: Row
     rows: tuple[Row, ...]
+    keys: int = 1
+    """So many columns say what a row is of: rows of the same follow each other."""
 
     def is_word(self, column: int) -> bool:
         """Whether a column holds words, not figures."""
@@ -32,24 +34,24 @@ class Table:
 
 
 def results(summary: Summary) -> Table:
-    """A row or more for each frame size: median, 1st and 99th percentile, and what else the
-    procedure's points state."""
+    """A row or more for each case: median, 1st and 99th percentile, and what else the procedure's
+    points state."""
     kind = type(summary.points[0])
-    rows = tuple(
-        (str(point.frame_size), str(point.frame_size_ipv4), *row) for point in summary.points for row in point.rows()
-    )
+    axes = axes_of(point.case for point in summary.points)
+    rows = tuple((*case_cells(point.case, axes), *row) for point in summary.points for row in point.rows())
     passing = f" ({summary.points[0].passing})" if summary.points[0].passing else ""
-    return Table(kind.title + passing, (*SIZES, *kind.columns), rows)
+    return Table(kind.title + passing, (*(axis.heading for axis in axes), *kind.columns), rows, len(axes))
+
+
+def case_cells(case: Case, axes: Sequence[Axis[Any]]) -> Row:
+    """A case in the columns of ``axes``; ``-`` where it has no value."""
+    return tuple("-" if (value := case.get(axis)) is None else str(value) for axis in axes)
 
 
 def messages(summary: Summary) -> list[tuple[str, bool]]:
-    """What the figures of each frame size rest on, and what else is to be said of it and of the
-    run; with whether it warns that the tester was the limit."""
-    of_points = [
-        message
-        for point in summary.points
-        for message in _messages(point.frame_size, point.message, point.remarks(), point.limited_by_tester)
-    ]
+    """What the figures of each case rest on, and what else is to be said of it and of the run; with
+    whether it warns that the tester was the limit."""
+    of_points = [message for point in summary.points for message in _messages(point)]
     return of_points + [(text, False) for text in summary.idle_help] + [(move.said(), True) for move in summary.moves]
 
 
@@ -72,17 +74,24 @@ def uniform(rows: Sequence[Record]) -> list[Record]:
     return [{name: row.get(name) for name in names} for row in rows]
 
 
+def with_case(members: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a point, or of its limits in the plan, with the case's values in the place of
+    the case."""
+    return {**members["case"], **{name: value for name, value in members.items() if name != "case"}}
+
+
 def _of_point(point: Mapping[str, Any], series: str | None) -> Iterator[Record]:
+    members = with_case(point)
     if series is None:
-        yield dict(flat(point))
+        yield dict(flat(members))
         return
-    rest = {name: value for name, value in point.items() if name != series}
-    for entry in point[series] or [{}]:
+    rest = {name: value for name, value in members.items() if name != series}
+    for entry in members[series] or [{}]:
         yield {**dict(flat(rest)), **dict(flat(entry, series))}
 
 
-def _messages(frame_size: int, message: str, remarks: Any, limited_by_tester: bool) -> Iterator[tuple[str, bool]]:
-    warning = "limited by the tester, not the DUT: " if limited_by_tester else ""
-    yield f"{frame_size} bytes: {warning}{message}", limited_by_tester
-    for remark in remarks:
-        yield f"{frame_size} bytes{remark}", False
+def _messages(point: Point) -> Iterator[tuple[str, bool]]:
+    warning = "limited by the tester, not the DUT: " if point.limited_by_tester else ""
+    yield f"{point.case}: {warning}{point.message}", point.limited_by_tester
+    for remark in point.remarks():
+        yield f"{point.case}{remark}", False

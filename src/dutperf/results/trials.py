@@ -7,7 +7,7 @@ Here stands what happened; what follows from it for the DUT is the summary's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import log
@@ -17,7 +17,7 @@ import numpy as np
 
 from dutperf import journal
 from dutperf.journal import Event
-from dutperf.model import Delays, Direction, DirectionCounts, TrialResult, Verdict
+from dutperf.model import Case, Delays, Direction, DirectionCounts, Load, TrialResult, Verdict, axes_of_json
 from dutperf.results.charts import Chart, Curve, Mark, scale_of
 from dutperf.results.points import of_kind
 from dutperf.setup.conditions import Conditions
@@ -43,19 +43,24 @@ class Done:
 
     number: int
     """In the order of the run, from 1."""
-    frame_size: int
+    case: Case
     repetition: int
     attempt: int
-    rate_fps: int
+    load: Load
     result: TrialResult
     outcome: str
     """One of OUTCOMES: it lost no more than is tolerated, or more; or it is not valid and says
     nothing about the DUT."""
 
     def record(self) -> dict[str, Any]:
-        """Its figures, flat, for an export: rates in frames/s per direction, lateness and delays in
-        µs."""
-        where = {name: getattr(self, name) for name in ("number", "frame_size", "repetition", "attempt", "rate_fps")}
+        """Its figures, flat, for an export: lateness and delays in µs."""
+        where = {
+            "number": self.number,
+            **self.case.key(),
+            "repetition": self.repetition,
+            "attempt": self.attempt,
+            self.load.unit.column: self.load.value,
+        }
         causes = "; ".join(cause.text for cause in self.result.causes)
         counted = {
             f"{direction}.{name}": value
@@ -65,41 +70,42 @@ class Done:
         return {**where, "verdict": self.result.verdict.value, "causes": causes, **counted}
 
 
-def trials(events: Iterable[Event], conditions: Conditions) -> list[Done]:
-    """All that have a result, in order."""
-    return [_done(number, event, conditions) for number, event in enumerate(of_kind(events, "result"), start=1)]
+def trials(events: Sequence[Event], conditions: Conditions) -> list[Done]:
+    """All of a journal that have a result, in order."""
+    axes = axes_of_json(journal.plan_of(list(events))["axes"])
+    results = enumerate(of_kind(events, "result"), start=1)
+    return [_done(number, event, Case.of_json(event["case"], axes), conditions) for number, event in results]
 
 
 def delay_charts(done: Sequence[Done], marks: Sequence[Mark]) -> list[Chart]:
-    """The delays of each frame size, where frames were stamped."""
+    """The delays of each case, where frames were stamped."""
     return [
         chart
-        for size, each in _by_size(done).items()
-        for chart in (_distribution(size, each, marks), _histogram(size, each))
+        for case, each in _by_case(done).items()
+        for chart in (_distribution(case, each, marks), _histogram(case, each))
     ]
 
 
 def course_charts(done: Sequence[Done]) -> list[Chart]:
-    """How the run went: the path of the search for each frame size, where more than one rate was
-    offered, and the sender's lateness."""
-    searched = {size: each for size, each in _by_size(done).items() if len({one.rate_fps for one in each}) > 1}
-    return [*(_path(size, each) for size, each in searched.items()), _lateness(done)]
+    """How the run went: the path of the search for each case, where more than one load was offered,
+    and the sender's lateness."""
+    searched = {case: each for case, each in _by_case(done).items() if len({one.load for one in each}) > 1}
+    return [*(_path(case, each) for case, each in searched.items()), _lateness(done)]
 
 
-def _by_size(done: Sequence[Done]) -> dict[int, list[Done]]:
-    return {
-        size: [one for one in done if one.frame_size == size] for size in dict.fromkeys(one.frame_size for one in done)
-    }
+def _by_case(done: Sequence[Done]) -> dict[Case, list[Done]]:
+    by_case: dict[Case, list[Done]] = {}
+    for one in done:
+        by_case.setdefault(one.case, []).append(one)
+    return by_case
 
 
-def _done(number: int, event: Event, conditions: Conditions) -> Done:
-    result = journal.recorded_result(event["result"])
+def _done(number: int, event: Event, case: Case, conditions: Conditions) -> Done:
+    result, load = journal.recorded_result(event["result"]), Load.of_json(event["load"])
     passed = result.worst_loss_ratio <= min(conditions.loss_goals())
     tells = result.verdict is Verdict.VALID or result.proven_failed is not None
     outcome = INVALID if not tells else PASSED if passed else FAILED
-    return Done(
-        number, event["frame_size"], event["repetition"], event.get("attempt", 1), event["rate_fps"], result, outcome
-    )
+    return Done(number, case, event["repetition"], event.get("attempt", 1), load, result, outcome)
 
 
 def _figures(counts: DirectionCounts) -> dict[str, Any]:
@@ -123,24 +129,24 @@ def _figures(counts: DirectionCounts) -> dict[str, Any]:
     }
 
 
-def _path(frame_size: int, done: Sequence[Done]) -> Chart:
-    """Rate over trials; the line joins them in their order, the marks say how each ended."""
+def _path(case: Case, done: Sequence[Done]) -> Chart:
+    """Load over trials; the line joins them in their order, the marks say how each ended."""
     places = list(enumerate(done, start=1))
     line = Curve(
         "in this order",
         tuple(float(x) for x, _ in places),
-        tuple(float(one.rate_fps) for _, one in places),
+        tuple(float(one.load.value) for _, one in places),
         kind="path",
     )
     each = [
-        _dots(outcome, [(float(x), float(one.rate_fps)) for x, one in places if one.outcome == outcome])
+        _dots(outcome, [(float(x), float(one.load.value)) for x, one in places if one.outcome == outcome])
         for outcome in OUTCOMES
     ]
     return Chart(
-        name=f"path-{frame_size}",
-        title=f"Rates offered with {frame_size} byte frames",
+        name=f"path-{case.slug}",
+        title=f"Offered loads, {case}",
         x_label="trial",
-        y_label="offered rate, frames/s per direction",
+        y_label=f"offered load, {done[0].load.unit.label}",
         curves=(line, *each),
         caption="Passed: a trial lost no more than tolerated. Invalid: it says nothing about the DUT.",
         x_scale="counts",
@@ -197,7 +203,7 @@ def _stamped(done: Sequence[Done]) -> list[tuple[Direction, Delays]]:
     return [(direction, delays) for direction, delays in counted if delays is not None]
 
 
-def _distribution(frame_size: int, done: Sequence[Done], marks: Sequence[Mark]) -> Chart:
+def _distribution(case: Case, done: Sequence[Done], marks: Sequence[Mark]) -> Chart:
     """Which share of the frames took no longer."""
     stamped = _stamped(done)
     curves = [
@@ -211,8 +217,8 @@ def _distribution(frame_size: int, done: Sequence[Done], marks: Sequence[Mark]) 
     )
     return _over_delays(
         curves,
-        name=f"delays-{frame_size}",
-        title=f"Delays with {frame_size} byte frames",
+        name=f"delays-{case.slug}",
+        title=f"Delays, {case}",
         y_label="share of the frames",
         caption="The share of the frames that took no longer, a line for each valid trial." + between,
         y_scale="nines",
@@ -246,7 +252,7 @@ def _cumulative(delays: Delays) -> list[tuple[float, float]]:
     return sorted(known + ends)
 
 
-def _histogram(frame_size: int, done: Sequence[Done]) -> Chart:
+def _histogram(case: Case, done: Sequence[Done]) -> Chart:
     """How the delays of all valid trials are distributed, in bins that are evenly wide on a
     logarithmic axis."""
     stamped = [(direction, delays) for direction, delays in _stamped(done) if delays.buckets and delays.min > 0]
@@ -257,8 +263,8 @@ def _histogram(frame_size: int, done: Sequence[Done]) -> Chart:
     ]
     return _over_delays(
         curves,
-        name=f"histogram-{frame_size}",
-        title=f"Histogram of the delays with {frame_size} byte frames",
+        name=f"histogram-{case.slug}",
+        title=f"Histogram of the delays, {case}",
         y_label="frames, %",
         caption=f"All valid trials together, in {BINS} bins.",
         y_range=(0, None),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -21,9 +21,10 @@ from typing import Any
 
 from dutperf import __version__, procedures
 from dutperf.journal import FORMAT, Event, JournalError, JournalWriter, ResumedJournal
-from dutperf.model import TRIAL_NUMBERS, Trial, TrialResult, Verdict, to_json
+from dutperf.model import TRIAL_NUMBERS, Case, Load, Trial, TrialResult, Verdict, to_json
 from dutperf.procedures import evidence
-from dutperf.procedures.bench import Amend, Observer, Place, Plan, PlanError, Procedure, Status, TrialFactory
+from dutperf.procedures.base import Procedure
+from dutperf.procedures.bench import MakeTrial, Observer, Place, Plan, PlanError, Status, TrialFactory
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.during import During, Meanwhile
 from dutperf.results.summary import Summary, write_summary
@@ -38,8 +39,8 @@ __all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "TrialFactory",
 ATTEMPTS = 4
 """Trials of one load before it counts as beyond the tester's reach."""
 ATTEMPTS_WITHIN_REACH = 10
-"""... where the tester has already made a valid trial of this frame size at that load or a higher
-one: then it is disturbed, not too slow."""
+"""... where the tester has already made a valid trial of this case at that load or a higher one: then
+it is disturbed, not too slow."""
 AT_LEAST = 3
 """... of which so many are made whatever they cost; more only while what they cost stays within
 bounds:"""
@@ -55,7 +56,7 @@ WAITS = 3
 def measure(
     definition: Definition, tester: Tester, plan: Plan, out: Path, observer: Observer, first_trial: int = 0
 ) -> Summary:
-    """Measure every frame size by one procedure; writes ``out/journal.jsonl`` and
+    """Measure every case by one procedure; writes ``out/journal.jsonl`` and
     ``out/summary.json``.
 
     ``first_trial``: number of the first trial. A late frame of another run on the same test bench
@@ -84,7 +85,9 @@ def measure(
             **described,
         )
         journal.write("environment", **_environment(tester, plan))
-        ending["message"] = _run(procedure, Campaign(definition.name, tester, plan, journal, observer, first_trial))
+        ending["message"] = _run(
+            procedure, Campaign(definition.name, procedure.cases, tester, plan, journal, observer, first_trial)
+        )
     return write_summary(out, definition)
 
 
@@ -122,12 +125,21 @@ def resume(tester: Tester, plan: Plan, journal: ResumedJournal, observer: Observ
         if not known:
             journal.write("environment", **environment)
         ending["message"] = _run(
-            procedure, Campaign(definition.name, continued, plan, journal, observer, journal.plan.get("first_trial", 0))
+            procedure,
+            Campaign(
+                definition.name,
+                procedure.cases,
+                continued,
+                plan,
+                journal,
+                observer,
+                journal.plan.get("first_trial", 0),
+            ),
         )
     return write_summary(journal.directory, definition)
 
 
-def _run(procedure: Procedure, campaign: Campaign) -> str | None:
+def _run(procedure: Procedure[Any], campaign: Campaign) -> str | None:
     message = procedure.run(campaign)
     campaign.leave()
     return message
@@ -139,7 +151,7 @@ def _environment(tester: Tester, plan: Plan) -> dict[str, Any]:
     return {"host": host.environment(), "tester": tester.environment(), **known}
 
 
-def _described(definition: Definition, procedure: Procedure, plan: Plan) -> dict[str, Any]:
+def _described(definition: Definition, procedure: Procedure[Any], plan: Plan) -> dict[str, Any]:
     """What decides about a run's course, as JSON types."""
     return {
         "procedure": definition.name,
@@ -185,6 +197,7 @@ class Campaign:
     def __init__(
         self,
         procedure: str,
+        cases: Sequence[Case],
         tester: Tester,
         plan: Plan,
         journal: JournalWriter,
@@ -192,6 +205,7 @@ class Campaign:
         first_trial: int = 0,
     ) -> None:
         self._procedure = procedure
+        self._cases = cases
         self._tester = tester
         self._plan = plan
         self._journal = journal
@@ -201,25 +215,23 @@ class Campaign:
         self._timed_trials = 0
         self._timed_s = 0.0
         self._ended_s = -math.inf
-        self._reach_fps: dict[int, int] = {}
+        self._reach: dict[Case, Load] = {}
         self._status: Status | None = None
-        self._search: tuple[int, int] | None = None
+        self._search: Place | None = None
         self._given_up = False
         self._during: During | None = None
         self._sent_s = {True: 0.0, False: 0.0}
         self._hope = 1.0
 
-    def measure(
-        self, rate_fps: int, place: Place, amend: Amend | None = None, during: During | None = None
-    ) -> TrialResult:
+    def measure(self, load: Load, place: Place, make: MakeTrial, during: During | None = None) -> TrialResult:
         """See :meth:`dutperf.procedures.bench.Bench.measure`."""
         self._during = during
         self._enter(place)
-        result = self._until_valid(rate_fps, place, amend)
+        result = self._until_valid(load, place, make)
         for _ in range(WAITS):
             if not self._is_missed(result) or not self._comes_back(place, result):
                 break
-            result = self._until_valid(rate_fps, place, amend)
+            result = self._until_valid(load, place, make)
         return result
 
     def _is_missed(self, result: TrialResult) -> bool:
@@ -229,65 +241,61 @@ class Campaign:
             self._given_up = False
         return is_away(result) and bool(self._plan.conditions.dut_patience_s) and not self._given_up
 
-    def record(self, event: str, **members: Any) -> None:
+    def record(self, event: str, place: Place, **members: Any) -> None:
         """See :meth:`dutperf.procedures.bench.Bench.record`."""
-        self._journal.write(event, **members)
+        self._journal.write(event, **_where(place), **members)
 
     def say(self, note: str, place: Place) -> None:
         """See :meth:`dutperf.procedures.bench.Bench.say`."""
-        trying_fps = self._status.trying_fps if self._status is not None else 0
-        self._show(self._status_of(trying_fps, place, note))
+        trying = self._status.trying if self._status is not None else None
+        self._show(self._status_of(trying, place, note))
 
     def leave(self) -> None:
         """The last trial of a search is over: ask the DUT for its state."""
         if self._search is not None:
-            self._record_state("after", *self._search)
+            self._record_state("after", self._search)
             self._search = None
 
     def _enter(self, place: Place) -> None:
         """Ask for the state before the first trial of a search, and after the last one of that
         before."""
-        search = (place.frame_size, place.repetition)
-        if search != self._search:
+        if self._search is None or _where(place) != _where(self._search):
             self.leave()
-            self._search = search
-            self._record_state("before", *search)
+            self._search = place
+            self._record_state("before", place)
 
-    def _record_state(self, when: str, frame_size: int, repetition: int) -> None:
+    def _record_state(self, when: str, place: Place) -> None:
         if self._plan.dut_state is None or self._journal.recall("dut_state") is not None:
             return
         said = self._plan.dut_state()
         digest = sha256(said.encode()).hexdigest()
-        self._journal.write(
-            "dut_state", when=when, frame_size=frame_size, repetition=repetition, sha256=digest, said=said
-        )
+        self._journal.write("dut_state", when=when, **_where(place), sha256=digest, said=said)
 
-    def _until_valid(self, rate_fps: int, place: Place, amend: Amend | None) -> TrialResult:
+    def _until_valid(self, load: Load, place: Place, make: MakeTrial) -> TrialResult:
         note = None
-        within_reach = rate_fps <= self._reach_fps.get(place.frame_size, 0)
+        within_reach = self._is_within_reach(load, place.case)
         attempts = ATTEMPTS_WITHIN_REACH if within_reach else ATTEMPTS
         for attempt in range(1, attempts + 1):
-            made = self._make_trial(place.frame_size, rate_fps)
-            trial = made if place.duration_s is None else made.lasting(place.duration_s)
-            where = {
-                "frame_size": place.frame_size,
-                "repetition": place.repetition,
-                "rate_fps": rate_fps,
-                "attempt": attempt,
-            }
-            amended = self._may_end_early(amend(trial) if amend else trial)
+            trial = self._may_end_early(make(self._next_number()))
+            where = {**_where(place), "load": load.as_json(), "attempt": attempt}
             if attempt > QUIET_AFTER and not self._journal.repeats:
-                self._await_quiet(amended.whole_s)
-            result = self._run(amended, where, place, note)
+                self._await_quiet(trial.whole_s)
+            result = self._run(trial, load, where, place, note)
             tells = result.verdict is Verdict.VALID or result.proven_failed is not None
-            self._sent_s[tells] += amended.duration_s if result.ended_early_s is None else result.ended_early_s
+            self._sent_s[tells] += trial.duration_s if result.ended_early_s is None else result.ended_early_s
             if tells:
-                self._reach_fps[place.frame_size] = max(rate_fps, self._reach_fps.get(place.frame_size, 0))
+                self._reach[place.case] = max(load, self._reach.get(place.case, load))
                 break
             if within_reach and attempt >= AT_LEAST and self._sent_s[False] > LOST_SHARE * sum(self._sent_s.values()):
                 break
             note = f"trial {self._trials} says nothing about the DUT, attempt {attempt} of {attempts}"
         return result
+
+    def _is_within_reach(self, load: Load, case: Case) -> bool:
+        """Whether the tester has shown that it can offer so much. What is no rate asks no more of it
+        at any moment than less of the same."""
+        reached = self._reach.get(case)
+        return reached is not None and (load <= reached or not load.unit.is_rate)
 
     def _await_quiet(self, longest_s: float) -> None:
         """For what disturbs the tester to pass. Where it did not the last time, less long."""
@@ -325,10 +333,14 @@ class Campaign:
             f"{evidence.silence(result)}; it does not answer ARP or NDP: waiting for it, {patience_s:g} s at most",
             place,
         )
-        waited = wait_for_dut(self._tester, lambda: probe(self._make_trial(place.frame_size, PROBE_FPS)), patience_s)
-        where = {"frame_size": place.frame_size, "repetition": place.repetition, "trial": result.trial}
+        waited = wait_for_dut(self._tester, lambda: probe(self._probing_trial(place.case)), patience_s)
         self._journal.write(
-            "wait", **where, answered=waited.answered, waited_s=round(waited.waited_s, 3), probes=waited.probes
+            "wait",
+            **_where(place),
+            trial=result.trial,
+            answered=waited.answered,
+            waited_s=round(waited.waited_s, 3),
+            probes=waited.probes,
         )
         self.say(
             f"the DUT {'forwards again' if waited.answered else 'still forwards nothing'} after"
@@ -337,10 +349,9 @@ class Campaign:
         )
         return waited.answered
 
-    def _run(self, trial: Trial, where: dict[str, int], place: Place, note: str | None) -> TrialResult:
-        """One trial; ``where`` says in the journal what it is."""
-        rate_fps = where["rate_fps"]
-        self._show(self._status_of(rate_fps, place, note))
+    def _run(self, trial: Trial, load: Load, where: dict[str, Any], place: Place, note: str | None) -> TrialResult:
+        """One trial of ``load``; ``where`` says in the journal what it is."""
+        self._show(self._status_of(load, place, note))
         run = self._tester.run if self._journal.repeats else self._settled_run
         self._journal.write("trial", **where, trial=to_json(trial))
         result = run(trial, self._progressed)
@@ -348,15 +359,16 @@ class Campaign:
         _check_directions(trial, result)
         self._journal.write("result", **where, trial=trial.trial, result=to_json(result))
         self._show(
-            replace(
-                self._status_of(rate_fps, replace(place, trials_left=max(0, place.trials_left - 1)), note), last=result
-            )
+            replace(self._status_of(load, replace(place, trials_left=max(0, place.trials_left - 1)), note), last=result)
         )
         return result
 
-    def _make_trial(self, frame_size: int, rate_fps: int) -> Trial:
+    def _next_number(self) -> int:
         self._number += 1
-        return self._plan.make_trial(frame_size, rate_fps, (self._number - 1) % TRIAL_NUMBERS)
+        return (self._number - 1) % TRIAL_NUMBERS
+
+    def _probing_trial(self, case: Case) -> Trial:
+        return self._plan.make_trial(case, Load.fps(PROBE_FPS), self._next_number())
 
     def _settled_run(self, trial: Trial, on_progress: ProgressCallback) -> TrialResult:
         """Run ``trial`` when the DUT has had its rest since the one before (RFC 2544 section 23
@@ -387,20 +399,20 @@ class Campaign:
         if not self._journal.repeats:
             self._observer.update(status)
 
-    def _status_of(self, rate_fps: int, place: Place, note: str | None) -> Status:
+    def _status_of(self, trying: Load | None, place: Place, note: str | None) -> Status:
         return Status(
             procedure=self._procedure,
-            frame_size=place.frame_size,
+            case=place.case,
+            cases=self._cases,
             repetition=place.repetition,
             repetitions=place.repetitions,
-            trying_fps=rate_fps,
-            lower_fps=place.lower_fps,
-            upper_fps=place.upper_fps,
+            trying=trying,
+            lower=place.lower,
+            upper=place.upper,
             trials_done=self._trials,
             trials_left=place.trials_left,
             remaining_s=place.trials_left * self._trial_s(place),
             last=self._last(),
-            burst_frames=place.burst_frames,
             note=note,
         )
 
@@ -413,6 +425,11 @@ class Campaign:
 
     def _last(self) -> TrialResult | None:
         return None if self._status is None else self._status.last
+
+
+def _where(place: Place) -> dict[str, Any]:
+    """Of which repetition an event is."""
+    return {"case": place.case.key(), "repetition": place.repetition}
 
 
 def _check_directions(trial: Trial, result: TrialResult) -> None:

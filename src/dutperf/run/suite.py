@@ -24,7 +24,7 @@ from pydantic import SerializeAsAny, ValidationError
 
 from dutperf import __version__, journal, procedures
 from dutperf.journal import JOURNAL, JournalError, ResumedJournal
-from dutperf.model import Value
+from dutperf.model import FRAME_SIZE, Case, Value
 from dutperf.procedures import throughput
 from dutperf.procedures.definition import Definition
 from dutperf.results.summary import SUMMARY, write_summary
@@ -257,8 +257,8 @@ def _with_some_throughput(one: Measurement, plan: Plan) -> Conditions:
     if one.throughput_of is None:
         return one.conditions
 
-    def some_fps(frame_size: int) -> int:
-        media_fps, within = plan.maximum_fps(frame_size), one.conditions.burst_rate
+    def some_fps(case: Case) -> int:
+        media_fps, within = plan.maximum_fps(case), one.conditions.burst_rate
         known = (
             [media_fps]
             if within is None or (within.unit == "percent" and media_fps is None)
@@ -267,7 +267,7 @@ def _with_some_throughput(one: Measurement, plan: Plan) -> Conditions:
         return min([SOME_FPS, *(fps for fps in known if fps is not None)])
 
     return one.conditions.model_copy(
-        update={"throughput_from": {size: some_fps(size) for size in one.conditions.frame_sizes}}
+        update={"throughput_from": {case[FRAME_SIZE]: some_fps(case) for case in plan.cases}}
     )
 
 
@@ -301,7 +301,7 @@ def _at_throughput(one: Measurement, parts: Mapping[str, Part]) -> tuple[Measure
     searched = parts[one.throughput_of].summary
     assert searched is not None, "a search needs nothing before it"
     medians = {
-        point.frame_size: point.throughput_fps.median
+        point.case[FRAME_SIZE]: point.throughput_fps.median
         for point in searched.points
         if isinstance(point, throughput.ThroughputPoint)
     }

@@ -8,13 +8,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dutperf import lab
 from dutperf.journal import Event, JournalError
-from dutperf.model import Trial
+from dutperf.model import FRAME_SIZE, Case, Load, Trial
 from dutperf.run.campaign import Plan, PlanError
 from dutperf.setup import configuration, dut, traffic
 from dutperf.setup.conditions import Conditions, Rate
@@ -157,10 +156,15 @@ class Bench:
 
     def plan(self, conditions: Conditions) -> Plan:
         """What is to be measured here under ``conditions``, which have their frame sizes."""
+
+        def make_trial(case: Case, load: Load, number: int) -> Trial:
+            return traffic.make_trial(self.setup, conditions, case[FRAME_SIZE], load.value, number)
+
         return Plan(
             conditions=conditions,
-            make_trial=partial(traffic.make_trial, self.setup, conditions),
-            maximum_fps=partial(traffic.maximum_fps, self.setup),
+            cases=traffic.cases(self.setup, conditions),
+            make_trial=make_trial,
+            maximum_fps=lambda case: traffic.maximum_fps(self.setup, case[FRAME_SIZE]),
             dut=self.setup.dut.identity(),
             config=configuration.as_json(self.setup),
             invocation=self.invocation,
@@ -183,12 +187,12 @@ class Bench:
         """
         check_one_size(conditions)
         plan = self.plan(self.sized(conditions))
-        [frame_size] = plan.conditions.frame_sizes
+        [case] = plan.cases
         try:
-            rate_fps = rate.fps(plan.maximum_fps(frame_size))
+            load = Load.fps(rate.fps(plan.maximum_fps(case)))
         except ValueError as error:
             raise PlanError(str(error), option="rate") from None
-        return plan.make_trial(frame_size, rate_fps, number)
+        return plan.make_trial(case, load, number)
 
 
 def check_one_size(conditions: Conditions) -> None:

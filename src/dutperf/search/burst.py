@@ -14,11 +14,11 @@ Lengths are in frames per direction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from dutperf.model import LimitedBy
-from dutperf.search import Outcome
-from dutperf.search.binary import BinarySearch, Bounds, Resolution
+from dutperf.model import LimitedBy, Unit
+from dutperf.search import NO_LOSS, Loss, Outcome
+from dutperf.search.binary import BinarySearch, Bounds, Found, Resolution
 
 FIRST_FRAMES = 64
 """The first burst: a receive ring of few descriptors is the smallest buffer that is usual."""
@@ -27,31 +27,16 @@ SIGN_OF_LIFE_FRAMES = 10
 question whether the DUT works at all."""
 
 
-@dataclass(frozen=True)
-class FoundBurst:
-    """What a search found. ``value_frames`` is None where no burst passed, or the DUT forwards
-    nothing (``silent``)."""
-
-    value_frames: int | None
-    limited_by: LimitedBy
-    above_frames: int | None
-    """The burst directly above the value that did not pass; the shortest one tried where there is
-    no value."""
-    silent: bool
-    loads: tuple[tuple[int, Outcome], ...]
-    """Every burst offered, in order, the verifications included."""
-
-
 class BurstSearch:
-    """Ask :meth:`next_frames`, tell :meth:`tell`, until the former is None; then :meth:`found`."""
+    """A :class:`dutperf.search.binary.Search` whose loads are frames per direction."""
 
-    def __init__(self, longest_frames: int, resolution_share: float, verifications: int) -> None:
+    def __init__(self, longest: int, resolution_share: float, verifications: int) -> None:
         """``resolution_share``: how far apart the longest burst that passed and the shortest that
         failed may be, as a share of the latter; at least a frame. ``verifications``: how often a
         burst that failed is offered again."""
-        first = min(FIRST_FRAMES, longest_frames)
+        first = min(FIRST_FRAMES, longest)
         self._search = BinarySearch(
-            Bounds(Resolution(share=resolution_share), minimum_fps=1, maximum_fps=longest_frames, initial_fps=first)
+            Bounds(Resolution(share=resolution_share), minimum=1, maximum=longest, initial=first, unit=Unit.FRAMES)
         )
         self._verifications = verifications
         self._failures = 0
@@ -59,26 +44,29 @@ class BurstSearch:
         self._loads: list[tuple[int, Outcome]] = []
 
     @property
-    def lower_frames(self) -> int | None:
+    def lower(self) -> int | None:
         """Longest burst that passed so far."""
-        return self._search.lower_fps
+        return self._search.lower
 
     @property
-    def upper_frames(self) -> int | None:
+    def upper(self) -> int | None:
         """Shortest burst that did not pass, above the longest that did."""
-        return self._search.upper_fps
+        return self._search.upper
 
-    def next_frames(self) -> int | None:
+    def next_load(self) -> int | None:
         """The burst to offer next; None where the search has ended."""
-        return self._search.next_fps()
+        return self._search.next_load()
 
-    def tell(self, outcome: Outcome) -> None:
-        """What came of the burst that :meth:`next_frames` asked for.
+    def next_duration_s(self) -> None:
+        """The burst says how long its trial sends."""
+
+    def tell(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:  # noqa: ARG002
+        """What came of the burst that :meth:`next_load` asked for.
 
         Raises:
             ValueError: the search has ended.
         """
-        frames = self.next_frames()
+        frames = self.next_load()
         if frames is None:
             raise ValueError("the search has ended")
         if outcome is Outcome.SILENT and frames < SIGN_OF_LIFE_FRAMES and not self._probing:
@@ -91,14 +79,14 @@ class BurstSearch:
         self._probing = outcome is Outcome.SILENT and not self._probing
         self._search.tell(outcome)
 
-    def found(self) -> FoundBurst:
-        """What was found so far; final when :meth:`next_frames` is None."""
-        found = self._search.found()
-        whole = FoundBurst(found.value_fps, found.limited_by, found.above_fps, found.silent, tuple(self._loads))
+    def found(self) -> Found:
+        """What was found so far, every burst with its verifications; final when :meth:`next_load` is
+        None."""
+        found = replace(self._search.found(), loads=tuple(self._loads))
         nothing_passed = (
-            found.value_fps is None and found.limited_by is LimitedBy.RANGE
+            found.value is None and found.limited_by is LimitedBy.RANGE
         )  # down to a single frame: that is no range of the user's
-        return replace(whole, limited_by=LimitedBy.DUT) if nothing_passed else whole
+        return replace(found, limited_by=LimitedBy.DUT) if nothing_passed else found
 
     def trials_left(self) -> int:
         """Estimate of how many bursts are still to be offered."""

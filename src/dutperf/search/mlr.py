@@ -33,7 +33,7 @@ INITIAL_TRIAL_S = 1.0
 """The shortest trials, where the conditions' own are longer."""
 PRECEDING_TARGETS = 2
 """Steps from the shortest trials to the full length."""
-NARROWEST_STEP_FPS = 2
+NARROWEST_STEP = 2
 """Widths are shares of the load. Where a width is less than this, loads would be fractions of a
 frame/s apart."""
 TYPICAL_TRIALS = 12
@@ -50,17 +50,17 @@ class _Stat(Protocol):
 
 @dataclass(frozen=True)
 class _Trial:
-    """A load that was offered. ``load_fps`` is the library's own figure, ``rate_fps`` the whole one
+    """A load that was offered. ``exact`` is the library's own figure, ``load`` the whole one
     that was sent."""
 
-    load_fps: float
+    exact: float
     duration_s: float
     outcome: Outcome = Outcome.UNMEASURABLE
     loss: Loss = NO_LOSS
 
     @property
-    def rate_fps(self) -> int:
-        return round(self.load_fps)
+    def load(self) -> int:
+        return round(self.exact)
 
     def outcome_for(self, goal: float) -> Outcome:
         """Whether the load passed for a goal."""
@@ -74,7 +74,7 @@ class MlrSearch:
     that of each of ``goals``.
 
     Raises:
-        BoundsError: the range is of one rate, or reaches so low that loads would be fractions of a
+        BoundsError: the range is of one load, or reaches so low that loads would be fractions of a
             frame/s apart.
     """
 
@@ -84,40 +84,40 @@ class MlrSearch:
         self._goals = tuple(goals)
         self._duration_s = duration_s
         self._width = _width(bounds)
-        self._lowest_fps = lowest_fps(bounds)
-        self._highest_fps = bounds.highest_fps
+        self._lowest = lowest(bounds)
+        self._highest = bounds.highest
         self._known: list[_Trial] = []
         self._offered: list[_Trial] = []
         self._second_chances = 0
-        self._tester_limit_fps: int | None = None
+        self._tester_limit: int | None = None
         self._silent_at: _Trial | None = None
         self._silent = False
         self._reached: dict[float, GoalResult] | None = None
         self._next = self._ask()
 
     @property
-    def lower_fps(self) -> int | None:
-        """Highest rate that passed for the first goal, below the lowest that failed."""
+    def lower(self) -> int | None:
+        """Highest load that passed for the first goal, below the lowest that failed."""
         return self._value(self._goals[0])
 
     @property
-    def upper_fps(self) -> int | None:
-        """Lowest rate that did not pass for the first goal."""
+    def upper(self) -> int | None:
+        """Lowest load that did not pass for the first goal."""
         return min(
-            (rate_fps for rate_fps, outcome in self._loads(self._goals[0]) if outcome is not Outcome.PASSED),
+            (load for load, outcome in self._loads(self._goals[0]) if outcome is not Outcome.PASSED),
             default=None,
         )
 
-    def next_fps(self) -> int | None:
+    def next_load(self) -> int | None:
         """The load to offer next; None where the search has ended."""
-        return None if self._next is None else self._next.rate_fps
+        return None if self._next is None else self._next.load
 
     def next_duration_s(self) -> float | None:
         """How long the trial of that load is to send."""
         return None if self._next is None else self._next.duration_s
 
     def tell(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
-        """What came of the load that :meth:`next_fps` asked for.
+        """What came of the load that :meth:`next_load` asked for.
 
         Raises:
             ValueError: the search has ended.
@@ -130,7 +130,7 @@ class MlrSearch:
             self._next = self._probed(self._silent_at, told)
         elif outcome is Outcome.SILENT:
             self._silent_at = told
-            self._next = _Trial(float(self._lowest_fps), told.duration_s)
+            self._next = _Trial(float(self._lowest), told.duration_s)
         elif outcome is Outcome.UNMEASURABLE:
             self._next = self._again_or_lower(told)
         else:
@@ -138,8 +138,8 @@ class MlrSearch:
 
     def found(self) -> Found:
         """What was found for the first goal, with every goal's findings; final when
-        :meth:`next_fps` is None."""
-        by_goal = tuple(FoundGoal(goal, self._found(goal), self._conditional_fps(goal)) for goal in self._goals)
+        :meth:`next_load` is None."""
+        by_goal = tuple(FoundGoal(goal, self._found(goal), self._conditional(goal)) for goal in self._goals)
         return replace(by_goal[0].found, goals=by_goal)
 
     def trials_left(self) -> int:
@@ -152,7 +152,7 @@ class MlrSearch:
         return self._ask()
 
     def _probed(self, silent: _Trial, told: _Trial) -> _Trial | None:
-        """The DUT was asked for a sign of life at the lowest rate after it had been silent: without
+        """The DUT was asked for a sign of life at the lowest load after it had been silent: without
         one, the search ends."""
         self._silent_at = None
         self._silent = told.outcome is Outcome.SILENT
@@ -160,16 +160,16 @@ class MlrSearch:
 
     def _again_or_lower(self, told: _Trial) -> _Trial | None:
         is_second = any(
-            (one.load_fps, one.duration_s, one.outcome) == (told.load_fps, told.duration_s, told.outcome)
+            (one.exact, one.duration_s, one.outcome) == (told.exact, told.duration_s, told.outcome)
             for one in self._offered[-2:-1]
         )
         if not is_second and self._second_chances < SECOND_CHANCES:
             self._second_chances += 1
-            return _Trial(told.load_fps, told.duration_s)
-        self._tester_limit_fps = told.rate_fps
-        if self._known or told.rate_fps // 2 <= self._lowest_fps:
+            return _Trial(told.exact, told.duration_s)
+        self._tester_limit = told.load
+        if self._known or told.load // 2 <= self._lowest:
             return None
-        self._highest_fps = told.rate_fps // 2
+        self._highest = told.load // 2
         return self._ask()
 
     def _ask(self) -> _Trial | None:
@@ -177,8 +177,8 @@ class MlrSearch:
         goals = {goal: self._search_goal(goal) for goal in self._goals}
         config = Config(
             goals=tuple(goals.values()),
-            min_load=self._lowest_fps,
-            max_load=self._highest_fps,
+            min_load=self._lowest,
+            max_load=self._highest,
             search_duration_max=inf,  # nothing may depend on the clock
             warmup_duration=None,
         )
@@ -203,16 +203,16 @@ class MlrSearch:
         )
 
     def _found(self, goal: float) -> Found:
-        above_fps = self._offered[-1].rate_fps if self._silent else self._above(goal)
-        value_fps = None if self._silent else self._value(goal)
-        return Found(value_fps, self._limited_by(value_fps, above_fps), above_fps, self._silent, self._loads(goal))
+        above = self._offered[-1].load if self._silent else self._above(goal)
+        value = None if self._silent else self._value(goal)
+        return Found(value, self._limited_by(value, above), above, self._silent, self._loads(goal))
 
     def _loads(self, goal: float) -> tuple[tuple[int, Outcome], ...]:
         """Every load offered, in order, but for shorter trials that lost no more than the goal
         allows: they show nothing."""
         told = [(one, one.outcome_for(goal)) for one in self._offered]
         return tuple(
-            (one.rate_fps, outcome)
+            (one.load, outcome)
             for one, outcome in told
             if outcome is not Outcome.PASSED or one.duration_s >= self._duration_s
         )
@@ -221,42 +221,38 @@ class MlrSearch:
         """The library's lower bound; where it was not heard out, the highest load that passed below
         all that did not."""
         if self._reached is not None:
-            return _rate(self._reached[goal].relevant_lower_bound)
+            return _load(self._reached[goal].relevant_lower_bound)
         loads = self._loads(goal)
-        barrier_fps = min((rate_fps for rate_fps, outcome in loads if outcome is not Outcome.PASSED), default=inf)
+        barrier = min((load for load, outcome in loads if outcome is not Outcome.PASSED), default=inf)
         return max(
-            (rate_fps for rate_fps, outcome in loads if outcome is Outcome.PASSED and rate_fps < barrier_fps),
+            (load for load, outcome in loads if outcome is Outcome.PASSED and load < barrier),
             default=None,
         )
 
     def _above(self, goal: float) -> int | None:
         if self._reached is not None:
-            upper_fps = _rate(self._reached[goal].relevant_upper_bound)
-            return self._tester_limit_fps if upper_fps is None else upper_fps
-        value_fps = self._value(goal) or 0
+            upper = _load(self._reached[goal].relevant_upper_bound)
+            return self._tester_limit if upper is None else upper
+        value = self._value(goal) or 0
         return min(
-            (
-                rate_fps
-                for rate_fps, outcome in self._loads(goal)
-                if outcome is not Outcome.PASSED and rate_fps > value_fps
-            ),
+            (load for load, outcome in self._loads(goal) if outcome is not Outcome.PASSED and load > value),
             default=None,
         )
 
-    def _conditional_fps(self, goal: float) -> float | None:
+    def _conditional(self, goal: float) -> float | None:
         """Conditional throughput (RFC 9971): what was forwarded at the lower bound."""
         if self._reached is None or (reached := self._reached[goal].conditional_throughput) is None:
             return None
         return float(reached)
 
-    def _limited_by(self, value_fps: int | None, above_fps: int | None) -> LimitedBy:
+    def _limited_by(self, value: int | None, above: int | None) -> LimitedBy:
         if self._silent:
             return LimitedBy.DUT
-        if above_fps is None:
+        if above is None:
             return LimitedBy.MEDIA if self._bounds.maximum_is_media else LimitedBy.RANGE
-        if above_fps == self._tester_limit_fps:
+        if above == self._tester_limit:
             return LimitedBy.TESTER
-        below_the_users_range = value_fps is None and self._bounds.minimum_fps is not None
+        below_the_users_range = value is None and self._bounds.minimum is not None
         return LimitedBy.RANGE if below_the_users_range else LimitedBy.DUT
 
 
@@ -291,35 +287,31 @@ def _silently(_: str) -> None:
     """The library's debug output is not wanted."""
 
 
-def _rate(bound: _Stat | None) -> int | None:
+def _load(bound: _Stat | None) -> int | None:
     return None if bound is None else round(float(bound))
 
 
-def lowest_fps(bounds: Bounds) -> int:
+def lowest(bounds: Bounds) -> int:
     """The lowest load: the user's; else the lowest at which the resolution still is a step of whole
     frames/s.
 
     Raises:
-        BoundsError: no range of rates is left above it, or it lies too low.
+        BoundsError: no range of loads is left above it, or it lies too low.
     """
     width = _width(bounds)
-    possible_fps = ceil(NARROWEST_STEP_FPS / width)
-    lowest = (
-        bounds.lowest_fps
-        if bounds.minimum_fps is not None
-        else max(bounds.lowest_fps, min(possible_fps, bounds.highest_fps // 2))
-    )
-    if lowest >= bounds.highest_fps:
-        raise BoundsError(f"MLRsearch needs a range of rates, not {bounds.highest_fps:,} frames/s alone", "minimum")
-    if lowest < possible_fps:
+    possible = ceil(NARROWEST_STEP / width)
+    lowest = bounds.lowest if bounds.minimum is not None else max(bounds.lowest, min(possible, bounds.highest // 2))
+    if lowest >= bounds.highest:
+        raise BoundsError(f"MLRsearch needs a range of rates, not {bounds.highest:,} frames/s alone", "minimum")
+    if lowest < possible:
         message = (
-            f"MLRsearch's resolution is a share of the load, {width * 100:.2g} % here: below {possible_fps:,} frames/s"
+            f"MLRsearch's resolution is a share of the load, {width * 100:.2g} % here: below {possible:,} frames/s"
             " less than a frame"
         )
-        raise BoundsError(message, "minimum" if bounds.minimum_fps is not None else "resolution")
+        raise BoundsError(message, "minimum" if bounds.minimum is not None else "resolution")
     return lowest
 
 
 def _width(bounds: Bounds) -> float:
     """The resolution as the library has it: a share of the load."""
-    return min(0.5, bounds.resolution.at(bounds.highest_fps) / bounds.highest_fps)
+    return min(0.5, bounds.resolution.at(bounds.highest) / bounds.highest)

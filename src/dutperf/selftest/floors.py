@@ -7,6 +7,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from dutperf.model import FRAME_SIZE
 from dutperf.procedures import pdv, throughput
 from dutperf.procedures.delays import DelaysPoint
 from dutperf.procedures.throughput import ThroughputConditions, ThroughputPoint
@@ -62,11 +63,12 @@ def calibrate(bench: Bench, out: Path, watch: Watch, *, quick: bool) -> Calibrat
 
 
 def _floor(bench: Bench, limit: ThroughputPoint, out: Path, watch: Watch, *, quick: bool) -> Floor:
+    frame_size = limit.case[FRAME_SIZE]
     limit_fps = None if limit.throughput_fps.median is None else int(limit.throughput_fps.median)
     rate_fps = min(DELAYS_FPS, max(1, (limit_fps or 2 * DELAYS_FPS) // 2))
     times = {"duration_s": 0.5 if quick else 2.0, "drain_s": 0.1, "repetitions": 3}
-    conditions = pdv.PdvConditions(frame_sizes=(limit.frame_size,), rate=Rate(value=rate_fps, unit="fps"), **times)
-    name = f"floor-{limit.frame_size}"
+    conditions = pdv.PdvConditions(frame_sizes=(frame_size,), rate=Rate(value=rate_fps, unit="fps"), **times)
+    name = f"floor-{frame_size}"
     with watch(name) as observer:
         [point] = campaign.measure(pdv.PROCEDURE, bench.tester, bench.plan(conditions), out / name, observer).points
     assert isinstance(point, DelaysPoint)
@@ -79,4 +81,4 @@ def _floor(bench: Bench, limit: ThroughputPoint, out: Path, watch: Watch, *, qui
     faster = min(directions, key=lambda figures: figures["median"].median)
     min_us, typical_us, p999_us = (faster[name].median * 1e3 for name in ("Dmin", "median", "D99.9"))
     delays = {"min_us": min_us, "typical_us": typical_us, "p999_us": p999_us, "away_us": point.tester_away_ms * 1e3}
-    return Floor(frame_size=limit.frame_size, limit_fps=limit_fps, rate_fps=rate_fps, **delays)
+    return Floor(frame_size=frame_size, limit_fps=limit_fps, rate_fps=rate_fps, **delays)

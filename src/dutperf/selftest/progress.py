@@ -11,14 +11,14 @@ from pathlib import Path
 from statistics import median
 
 from dutperf.lab.refdut import Properties, RefDutError
-from dutperf.model import Verdict
+from dutperf.model import Load, Verdict
 from dutperf.procedures import pdv
 from dutperf.procedures.bench import Plan
 from dutperf.procedures.during import Running
 from dutperf.run import campaign
 from dutperf.run.campaign import Observer
 from dutperf.run.suite import Bench
-from dutperf.selftest.checks import DELAY_FPS, FRAME_SIZE, Check, Evidence
+from dutperf.selftest.checks import DELAY_FPS, Check, Evidence
 from dutperf.selftest.findings import Finding, Judgement
 from dutperf.selftest.ground_truth import ReferenceDut, WitnessedTester, balance
 from dutperf.setup.conditions import Conditions
@@ -104,7 +104,8 @@ def path_floor_s(tester: Tester, dut: ReferenceDut, plan: Plan) -> float:
     witnessed = WitnessedTester(tester, dut, Properties())
     floors: list[float] = []
     for number in range(FLOOR_ATTEMPTS):
-        result = witnessed.run(pdv.stamp(plan.make_trial(FRAME_SIZE, DELAY_FPS, number), plan.conditions))
+        trial = plan.make_trial(plan.cases[0], Load.fps(DELAY_FPS), number)
+        result = witnessed.run(pdv.stamp(trial, plan.conditions))
         p99_us = [counts.delay_us.p99 for counts in result.directions().values() if counts.delay_us is not None]
         if result.verdict is Verdict.VALID and p99_us:
             floors.append(max(p99_us) / 1e6)

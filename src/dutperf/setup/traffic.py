@@ -14,11 +14,14 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 from dutperf.model import (
+    FRAME_SIZE,
+    FRAME_SIZE_IPV4,
     IPV6_HEADER_EXCESS,
     MAX_FRAME_SIZE,
     MIN_FRAME_SIZE,
     MIN_FRAME_SIZE_IPV6,
     Bursts,
+    Case,
     Direction,
     FieldMode,
     FrameSpec,
@@ -87,6 +90,14 @@ def sized(setup: Setup, conditions: Conditions) -> Conditions:
         else tuple(max(size, smallest) for size in FRAME_SIZE_SERIES[conditions.series])
     )
     return conditions.model_copy(update={"frame_sizes": sizes})
+
+
+def cases(setup: Setup, conditions: Conditions) -> tuple[Case, ...]:
+    """Each frame size of ``conditions``, which are :func:`sized`."""
+    return tuple(
+        Case({FRAME_SIZE: size, FRAME_SIZE_IPV4: frame_size_ipv4(setup, conditions, size)})
+        for size in conditions.frame_sizes
+    )
 
 
 def longest_frame(conditions: Conditions) -> int:

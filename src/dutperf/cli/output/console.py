@@ -173,7 +173,7 @@ def line(text: str) -> None:
 
 
 def _summary(of: Summary) -> None:
-    """A row or more for each frame size, what they rest on, and the deviations from the RFCs."""
+    """A row or more for each case, what they rest on, and the deviations from the RFCs."""
     console = output()
     of_dut = f", of {name}" if (name := tables.dut_name(of.dut)) else ""
     shown = tables.results(of)

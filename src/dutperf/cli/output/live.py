@@ -82,8 +82,8 @@ class PlainObserver:
 class Agenda:
     """What a run measures: done, under way, left; a line for each measurement."""
 
-    def __init__(self, measurements: Sequence[tuple[str, Sequence[int]]]) -> None:
-        """Names and frame sizes."""
+    def __init__(self, measurements: Sequence[str]) -> None:
+        """By name."""
         self._measurements = measurements
         self._done: set[str] = set()
         self._now: str | None = None
@@ -99,22 +99,21 @@ class Agenda:
 
     def lines(self, status: Status) -> list[str]:
         """For a person."""
-        width = max(len(name) for name, _ in self._measurements)
-        return [f"{name:{width}}  {self._state(name, sizes, status)}" for name, sizes in self._measurements]
+        width = max(map(len, self._measurements))
+        return [f"{name:{width}}  {self._state(name, status)}" for name in self._measurements]
 
     def left(self) -> int:
         """Measurements that have not begun."""
-        return len([name for name, _ in self._measurements if name != self._now and name not in self._done])
+        return len([name for name in self._measurements if name != self._now and name not in self._done])
 
-    def _state(self, name: str, sizes: Sequence[int], status: Status) -> str:
+    def _state(self, name: str, status: Status) -> str:
         if name != self._now:
             return "done" if name in self._done else "left"
-        place = list(sizes).index(status.frame_size) if status.frame_size in sizes else 0
-        done = [f"{size} done" for size in sizes[:place]]
-        left = [f"{size} left" for size in sizes[place + 1 :]]
-        return ", ".join(
-            [*done, f"{status.frame_size} bytes: repetition {status.repetition} of {status.repetitions}", *left]
-        )
+        cases = list(status.cases)
+        place = cases.index(status.case)
+        done = [f"{case} done" for case in cases[:place]]
+        left = [f"{case} left" for case in cases[place + 1 :]]
+        return ", ".join([*done, f"{status.case}: repetition {status.repetition} of {status.repetitions}", *left])
 
 
 class LiveObserver(PlainObserver):
@@ -157,36 +156,25 @@ def _estimate(status: Status) -> str:
 
 
 def _place(status: Status) -> str:
-    return f"{status.frame_size} bytes, repetition {status.repetition} of {status.repetitions}"
+    return f"{status.case}, repetition {status.repetition} of {status.repetitions}"
 
 
 def _ended(status: Status, result: TrialResult) -> str:
     left = f"about {status.trials_left} left, {duration(status.remaining_s)}"
-    return f"{_place(status)}, trial {status.trials_done}: {_load(status)}: {_outcome(result)}; {left}"
+    return f"{_place(status)}, trial {status.trials_done}: {status.trying}: {_outcome(result)}; {left}"
 
 
 def _running(status: Status) -> str:
-    if status.burst_frames is not None:
-        return f"{_where(status)}: trying {_load(status)}; {_left(status)}"
-    lower = "-" if status.lower_fps is None else f"{status.lower_fps:,}"
-    upper = "-" if status.upper_fps is None else f"{status.upper_fps:,}"
-    tried = f"trying {status.trying_fps:,} frames/s (passed {lower}, not {upper})"
-    return f"{_where(status)}: {tried}; {_left(status)}"
-
-
-def _where(status: Status) -> str:
-    return f"{status.frame_size} B, {status.repetition}/{status.repetitions}"
+    where = f"{status.case}, {status.repetition}/{status.repetitions}"
+    if status.trying is None:
+        return f"{where}: {_left(status)}"
+    lower, upper = ("-" if bound is None else f"{bound.value:,}" for bound in (status.lower, status.upper))
+    return f"{where}: trying {status.trying} (passed {lower}, not {upper}); {_left(status)}"
 
 
 def _left(status: Status) -> str:
     course = f" ({_progress_text(status.progress)})" if status.progress else ""
     return f"about {status.trials_left} trials, {duration(status.remaining_s)} left{course}"
-
-
-def _load(status: Status) -> str:
-    """What is offered."""
-    burst = "" if status.burst_frames is None else f"a burst of {status.burst_frames:,} at "
-    return f"{burst}{status.trying_fps:,} frames/s"
 
 
 def _progress_text(progress: Progress) -> str:

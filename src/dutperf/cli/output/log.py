@@ -63,19 +63,11 @@ class JsonObserver:
             event("trial", **self._where(status), **_outcome(ended))
 
     def _where(self, status: Status) -> dict[str, Any]:
-        names = (
-            "procedure",
-            "frame_size",
-            "repetition",
-            "repetitions",
-            "burst_frames",
-            "trials_done",
-            "trials_left",
-            "remaining_s",
-        )
+        names = ("procedure", "repetition", "repetitions", "trials_done", "trials_left", "remaining_s")
         return {
             "measurement": self._measurement,
-            "rate_fps": status.trying_fps,
+            "case": status.case.key(),
+            "load": None if status.trying is None else status.trying.as_json(),
             **{name: getattr(status, name) for name in names},
         }
 

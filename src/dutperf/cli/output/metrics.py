@@ -9,17 +9,21 @@ replaced as a whole after each trial, and stays when the run is over.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server, write_to_textfile
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from dutperf.api import results
 from dutperf.cli.output.news import News
 from dutperf.journal import WriteError
-from dutperf.model import Direction, DirectionCounts, TrialResult
+from dutperf.model import Axis, Case, Direction, DirectionCounts, Load, TrialResult, Unit
 from dutperf.results.comparison import figures_of
 from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import SUITE, Measurement, Watch
@@ -27,7 +31,6 @@ from dutperf.setup.configuration import ConfigError
 
 LOOPBACK = "127.0.0.1"
 _QUANTILES = {"0.5": "p50", "0.99": "p99", "0.999": "p999", "1": "max"}
-_WHERE = ("measurement", "frame_size", "figure", "rate_fps")
 
 
 @dataclass(frozen=True)
@@ -51,12 +54,8 @@ class Metrics:
         self.under_way = self._gauge(
             "measurement_under_way", "1 for the measurement under way.", "measurement", "procedure"
         )
-        self.frame_size = self._gauge(
-            "frame_size_bytes", "Frame size being measured, with FCS; the IPv6 frame's where there is IPv6."
-        )
         self.repetition = self._gauge("repetition", "Repetition under way, from 1.")
         self.repetitions = self._gauge("repetitions", "Repetitions that there will be at least.")
-        self.rate = self._gauge("intended_frames_per_second", "Intended load of the trial under way, per direction.")
         self.progress = self._gauge(
             "progress_ratio",
             "Trials done of the measurement under way, as a share of those and the trials that are estimated to be"
@@ -93,10 +92,24 @@ class Metrics:
             "direction",
             "loop",
         )
-        self._results = {
-            unit: self._gauge(f"result_{unit}", f"Median over the repetitions, {unit.replace('_', ' ')}.", *_WHERE)
-            for unit in ("frames_per_second", "frames", "ratio", "seconds")
-        }
+        self._now: dict[str, Gauge] = {}
+        self._results = _Results()
+        self.registry.register(self._results)
+
+    def trying(self, case: Case, load: Load | None) -> None:
+        """Show what is offered for which case: a metric for each axis of numbers, and one whose name
+        has the load's unit."""
+        shown = {_name_of(axis): (f"{axis.heading} being measured.", value) for axis, value in case.own().items()}
+        if load is not None:
+            told = f"Intended load of the trial under way, {load.unit.label}."
+            shown[f"intended_{load.unit.in_words}"] = (told, load.value)
+        for name in set(self._now) - set(shown):
+            self.registry.unregister(self._now.pop(name))
+        for name, (told, value) in shown.items():
+            if not isinstance(value, str):
+                if name not in self._now:
+                    self._now[name] = self._gauge(name, told)
+                self._now[name].set(value)
 
     def trial_ended(self, measurement: str, result: TrialResult) -> None:
         """Show what it counted."""
@@ -120,26 +133,49 @@ class Metrics:
         self.measured.inc()
         for one in results.read(directory).measured:
             for point in one.summary.points if one.summary else ():
-                for place, name, figure in figures_of(point):
+                for load, name, figure in figures_of(point):
                     if figure.median is not None:
                         unit, factor = _unit(name, one.summary.procedure if one.summary else "")
-                        where = (
-                            measurement,
-                            str(point.frame_size),
-                            name,
-                            place.removesuffix(" frames/s").replace(",", ""),
-                        )
-                        self._results[unit].labels(*where).set(figure.median * factor)
+                        at = {} if load is None else {load.unit.column: str(load.value)}
+                        case = {name: str(value) for name, value in point.case.key().items()}
+                        labels = {"measurement": measurement, **case, "figure": name, **at}
+                        self._results.add(unit, labels, figure.median * factor)
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(f"dutperf_{name}", text, labels, registry=self.registry)
 
 
+class _Results(Collector):
+    """Medians. Each has the axes of its case among its labels, so they differ from result to
+    result."""
+
+    def __init__(self) -> None:
+        self._samples: dict[str, list[tuple[dict[str, str], float]]] = {}
+
+    def add(self, unit: str, labels: dict[str, str], median: float) -> None:
+        """A median in ``unit`` (``frames_per_second``)."""
+        self._samples.setdefault(unit, []).append((labels, median))
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """See the library's class."""
+        for unit, samples in list(self._samples.items()):
+            name = f"dutperf_result_{unit}"
+            family = GaugeMetricFamily(name, f"Median over the repetitions, {unit.replace('_', ' ')}.")
+            for labels, median in list(samples):
+                family.add_sample(name, labels, median)
+            yield family
+
+
+def _name_of(axis: Axis[Any]) -> str:
+    """With its unit: ``frame_size_bytes``."""
+    unit = re.sub(r"\W+", "_", axis.unit).strip("_")
+    return axis.name if unit in ("", axis.name) else f"{axis.name}_{unit}"
+
+
 def _unit(figure: str, procedure: str) -> tuple[str, float]:
     """Of a figure in a summary: the unit that Prometheus asks for, and what to multiply by."""
-    endings = {"_fps": "frames_per_second", "_frames": "frames"}
     known = next(
-        (unit for ending, unit in endings.items() if figure.endswith(ending)),
+        (unit.in_words for unit in Unit if figure.endswith(f"_{unit.suffix}")),
         "ratio" if "loss_ratio" in figure else None,
     )
     return (known, 1.0) if known else ("seconds", 1.0 if procedure in ("recovery", "reset") else 1e-3)
@@ -177,14 +213,13 @@ class _MetricsObserver:
         """See :class:`dutperf.run.campaign.Observer`."""
         metrics, all_ = self._metrics, status.trials_done + status.trials_left
         for gauge, value in (
-            (metrics.frame_size, status.frame_size),
             (metrics.repetition, status.repetition),
             (metrics.repetitions, status.repetitions),
-            (metrics.rate, status.trying_fps),
             (metrics.progress, status.trials_done / all_ if all_ else 0),
             (metrics.remaining, status.remaining_s),
         ):
             gauge.set(value)
+        metrics.trying(status.case, status.trying)
         if ended := self._news.trial(status):
             metrics.trial_ended(self._measurement, ended)
             _keep_up(metrics, self._place)

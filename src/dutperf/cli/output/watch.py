@@ -114,7 +114,7 @@ def _shown(measurements: Sequence[Measurement], log_format: log.Format) -> Itera
         yield lambda one, number: _plain(one, number, len(measurements), console)
     else:
         with Live(console=console, transient=True, refresh_per_second=4) as shown:
-            agenda = live.Agenda([(one.name, one.conditions.frame_sizes) for one in measurements])
+            agenda = live.Agenda([one.name for one in measurements])
             yield lambda one, _: _live(one, agenda, shown)
 
 

@@ -81,7 +81,7 @@ def test_frame_loss_writes_what_it_says(arguments: list[str], rates: list[int], 
     summary = json.loads(result.stdout)
     assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
     [point] = summary["points"]
-    assert [rate["rate_fps"] for rate in point["rates"]] == rates
+    assert [rate["load"]["value"] for rate in point["rates"]] == rates
     assert (summary["procedure"], summary["conditions"]["repetitions"], point["first_lossless_fps"]) == (
         "frame-loss",
         1,

@@ -117,7 +117,7 @@ def test_a_rate_beyond_the_tester_has_no_figures(tmp_path: Path, name: str) -> N
 
 def test_the_rate_of_each_frame_size_comes_from_an_earlier_run(tmp_path: Path) -> None:
     measure(SimulatedTester(SimulatedDut(capacity_fps=20_000)), plan(frame_sizes=(84, 128)), tmp_path / "found")
-    found = throughput_found(tmp_path / "found", Conditions())
+    found = throughput_found(tmp_path / "found", Conditions())["throughput_from"]
     assert set(found) == {84, 128}
     tester, _ = delays("pdv", SimulatedDut(), tmp_path / "pdv", rate=None, throughput_from=found, frame_sizes=(84, 128))
     assert [trial.forward.rate_fps for trial in tester.trials if trial.forward] == [found[84]] * 2 + [found[128]] * 2

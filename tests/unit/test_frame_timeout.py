@@ -41,7 +41,7 @@ def test_with_it_the_throughput_collapses(tmp_path: Path) -> None:
     [point] = summary.points
     assert point.throughput_fps.median is None
     assert point.limited_by is LimitedBy.RANGE
-    assert point.above.rate_fps == 1000
+    assert point.above.load.value == 1000
     assert point.above.forward.late == point.above.forward.lost == 500
     assert "forward lost 500 of 5,000 frames (10 %, of these 500 later than 10 ms)" in point.message
     assert {trial.frame_timeout_ns for trial in tester.trials} == {10_000_000}

@@ -237,7 +237,7 @@ def test_a_plan_that_was_cut_off_goes_on(setup: Path) -> None:
         (out / name).rmdir()
     journal = (out / RUNS[1] / "journal.jsonl").read_bytes().splitlines(keepends=True)
     (out / RUNS[1] / "journal.jsonl").write_bytes(b"".join(journal[:5]))
-    (setup / "setup.yaml").write_text("changed: since")
+    (setup / "setup.yaml").write_text((setup / "setup.yaml").read_text() + "\nmedia_mbps: 7\n")
     result = dutperf("resume", out, "--json")
     assert result.exit_code == 0, result.stderr
     assert timeless(json.loads(result.stdout)) == expected

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from dutperf import journal, procedures
+from dutperf.api.results import throughput_found
 from dutperf.journal import JOURNAL, JournalError
 from dutperf.model import Case, Load
 from dutperf.procedures.back_to_back import BackToBackPoint
@@ -342,3 +343,15 @@ def test_a_suite_knows_where_its_throughput_is(tmp_path: Path) -> None:
     begun(tmp_path)
     assert suite.throughput_in(tmp_path, conditions(networks=256)) == tmp_path / "throughput-networks256"
     assert journal.is_complete(journal.read(tmp_path / "throughput"))
+
+
+def test_what_is_measured_at_a_throughput_says_how_that_was_found(tmp_path: Path) -> None:
+    """Also where it comes from an earlier run."""
+    asked = wanted(("throughput", conditions(loss_tolerance=0.001)), ("pdv", conditions()))
+    summary = suite.begin(suite.arrange(asked), SimulatedBench(), tmp_path / "suite", Watched())
+    texts = [one.text for part in summary.measurements[1:] if part.summary for one in part.summary.deviations]
+    [said] = [text for text in texts if text.startswith("the throughput that it is measured at was found with")]
+    assert "trials of 0.5 s, shorter than 60 s" in said
+    assert "up to 0.1 % of a direction's frames lost" in said
+    earlier = throughput_found(tmp_path / "suite", conditions())
+    assert "; ".join(earlier["throughput_deviations"]) in said

@@ -17,6 +17,7 @@ from dutperf.model import FRAME_SIZE
 from dutperf.report import export, html
 from dutperf.report.html import REPORT
 from dutperf.results import tables
+from dutperf.results.deviations import OF_A_SEARCH
 from dutperf.results.measured import Measured
 from dutperf.results.summary import SUMMARY, summarise
 from dutperf.results.tables import Record
@@ -147,7 +148,7 @@ def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
     if prior is None or isinstance(prior, Mapping):
         return made
     directory = prior.directory if isinstance(prior, Results) else Path(prior)
-    return tuple(one.model_copy(update={"throughput_from": throughput_found(directory, one)}) for one in made)
+    return tuple(one.model_copy(update=throughput_found(directory, one)) for one in made)
 
 
 def _fresh(directory: Path) -> str:
@@ -163,9 +164,10 @@ def _text(value: Any) -> str:
     return value.text() if isinstance(value, Foreground) else str(value)
 
 
-def throughput_found(directory: Path, wanted: Conditions) -> dict[int, int]:
-    """Frame size to median throughput (frames/s) of the run in ``directory``, in a suite of the one
-    with the same mix as ``wanted``.
+def throughput_found(directory: Path, wanted: Conditions) -> dict[str, Any]:
+    """Members of the conditions: frame size to median throughput (frames/s) of the run in
+    ``directory``, in a suite of the one with the same mix as ``wanted``; and what its search did
+    otherwise than its clauses have it.
 
     Raises:
         PlanError: there is no summary of a throughput run, one without a number, or one of another
@@ -180,6 +182,7 @@ def throughput_found(directory: Path, wanted: Conditions) -> dict[int, int]:
         summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
         medians = {point["case"][FRAME_SIZE.name]: point["throughput_fps"]["median"] for point in summary["points"]}
         measured = {name: summary["conditions"][name] for name in ("foreground", "networks", "directions")}
+        otherwise = [one["text"] for one in summary.get("deviations", ()) if one["clause"] in OF_A_SEARCH]
         burst_rate = summary["conditions"].get("burst_rate")
         measured |= {
             "pattern": summary["conditions"].get("pattern", Conditions().pattern),
@@ -198,7 +201,7 @@ def throughput_found(directory: Path, wanted: Conditions) -> dict[int, int]:
     found = {size: int(median) for size, median in medians.items() if median is not None and median >= 1}
     if not found:
         raise PlanError(f"the run in {place} found no throughput", option="throughput_from")
-    return found
+    return {"throughput_from": found, "throughput_deviations": tuple(otherwise)}
 
 
 def _run(directory: Path) -> Results:

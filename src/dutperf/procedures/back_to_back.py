@@ -389,6 +389,7 @@ def _burst_repetitions(facts: Facts) -> str | None:
 
 RULES = deviations.rules(
     Clause("RFC 9004 section 5", rates.throughput_given),
+    Clause("RFC 9004 section 5", rates.throughput_otherwise),
     Clause("RFC 9004 section 6.2", _burst_rate),
     Clause("RFC 9004 section 6.2", deviations.loss),
     Clause("RFC 2544 section 26.4", _burst_repetitions),

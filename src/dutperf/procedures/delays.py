@@ -36,7 +36,7 @@ from dutperf.model import (
 from dutperf.procedures import evidence
 from dutperf.procedures.base import Before, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
-from dutperf.procedures.rates import rate_of
+from dutperf.procedures.rates import rate_of, throughput_otherwise
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
@@ -483,6 +483,7 @@ def _subtraction(facts: Facts) -> str | None:
 
 AT_THROUGHPUT = (
     Clause("RFC 8219 sections 7.2, 7.3", _at_given_rate),
+    Clause("RFC 8219 sections 7.2, 7.3", throughput_otherwise),
     Clause("RFC 8219 sections 7.2, 7.3", deviations.few_repetitions),
 )
 SUBTRACTED = Clause("RFC 8219 sections 7.2, 7.3", _subtraction)

@@ -90,6 +90,12 @@ def rate_of(plan: Plan[AtThroughput], case: Case) -> int:
     return found_fps
 
 
+def throughput_otherwise(facts: Facts) -> str | None:
+    """A deviation of procedures that measure at a throughput: that of its search."""
+    said = facts.conditions.throughput_deviations
+    return f"the throughput that it is measured at was found with {'; '.join(said)}" if said else None
+
+
 def throughput_given(facts: Facts) -> str | None:
     """A deviation of procedures that measure at the throughput."""
     return (

@@ -22,7 +22,7 @@ from pydantic import Field, model_validator
 from dutperf.model import Case, DirectionCounts, RateChange, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.rates import rate_of, throughput_given
+from dutperf.procedures.rates import rate_of, throughput_given, throughput_otherwise
 from dutperf.procedures.times import Kind, Rates, Reading, TimesPoint, TimesProcedure, point_builder
 from dutperf.results import deviations
 from dutperf.results.deviations import Facts
@@ -131,6 +131,7 @@ def _overload(facts: Facts) -> str | None:
 RULES = deviations.rules(
     Clause("RFC 2544 section 26.5", _overload),
     Clause("RFC 2544 sections 26.5, 26.6", throughput_given),
+    Clause("RFC 2544 sections 26.5, 26.6", throughput_otherwise),
     Clause("RFC 8219 section 12", deviations.single_iteration),
 )
 

@@ -28,7 +28,7 @@ from dutperf.model import Case, DirectionCounts, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.during import During
-from dutperf.procedures.rates import rate_of, throughput_given
+from dutperf.procedures.rates import rate_of, throughput_given, throughput_otherwise
 from dutperf.procedures.times import Kind, Rates, Reading, TimesPoint, TimesProcedure, point_builder
 from dutperf.results import deviations
 from dutperf.results.deviations import Facts
@@ -143,6 +143,7 @@ def _smallest(facts: Facts) -> str | None:
 RULES = deviations.rules(
     Clause("RFC 2544 section 26.6", _smallest),
     Clause("RFC 2544 sections 26.5, 26.6", throughput_given),
+    Clause("RFC 2544 sections 26.5, 26.6", throughput_otherwise),
     Clause("RFC 8219 section 12", deviations.single_iteration),
     any_size=False,
 )

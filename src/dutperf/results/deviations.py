@@ -190,6 +190,8 @@ def _networks(facts: Facts) -> str | None:
 
 TRIAL_LENGTH = Rule("RFC 2544 section 24", trial_length)
 FRAME_SIZES_RULE = Rule("RFC 8219 section 5.1.1", _frame_sizes)
+OF_A_SEARCH = ("RFC 2544 section 24", "RFC 2544 section 26.1")
+"""Clauses of which what is measured at a throughput inherits the deviations."""
 GENERAL = (
     Rule("RFC 2544 section 23 (d)", _drain),
     Rule("RFC 2544 section 23 (b)", _preparation),

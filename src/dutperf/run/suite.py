@@ -27,6 +27,7 @@ from dutperf.journal import JOURNAL, JournalError, ResumedJournal
 from dutperf.model import FRAME_SIZE, Case, Value
 from dutperf.procedures import throughput
 from dutperf.procedures.definition import Definition
+from dutperf.results.deviations import OF_A_SEARCH
 from dutperf.results.summary import SUMMARY, write_summary
 from dutperf.run import campaign
 from dutperf.run.campaign import Observer, Plan, PlanError, Summary
@@ -314,9 +315,9 @@ def _at_throughput(one: Measurement, parts: Mapping[str, Part]) -> tuple[Measure
     note = f"not measured with {', '.join(lacking)} bytes: no throughput was found for them" if lacking else None
     if not found:
         return None, note
-    return replace(
-        one, conditions=one.conditions.model_copy(update={"throughput_from": found, "frame_sizes": tuple(found)})
-    ), note
+    otherwise = tuple(one.text for one in searched.deviations if one.clause in OF_A_SEARCH)
+    known = {"throughput_from": found, "throughput_deviations": otherwise, "frame_sizes": tuple(found)}
+    return replace(one, conditions=one.conditions.model_copy(update=known)), note
 
 
 def _advance(one: Measurement, bench: Bench, directory: Path, observer: Observer, first_trial: int) -> Summary:

@@ -468,6 +468,8 @@ class AtThroughput(Conditions):
         ),
     ] = None
     """Frame size (bytes) to frames/s per direction."""
+    throughput_deviations: tuple[str, ...] = ()
+    """What the search for that throughput did otherwise than its clauses have it."""
 
 
 class DelayFiles(Conditions):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dutperf.api import Bench, bench, measure, open_result, procedure_names, resume, trial
     from dutperf.api.results import Results
+    from dutperf.errors import DutperfError
     from dutperf.journal import JournalError, WriteError
     from dutperf.lab import LabError, list_labs
     from dutperf.model import TrialResult, Verdict
@@ -26,6 +27,7 @@ __all__ = [
     "Bench",
     "Conditions",
     "ConfigError",
+    "DutperfError",
     "JournalError",
     "LabError",
     "Measured",
@@ -48,6 +50,7 @@ __all__ = [
 ]
 
 _PLACES = {
+    "dutperf.errors": ("DutperfError",),
     "dutperf.api": ("Bench", "bench", "measure", "open_result", "procedure_names", "resume", "trial"),
     "dutperf.run.campaign": ("PlanError", "Status"),
     "dutperf.setup.conditions": ("Conditions", "Rate"),

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pydantic refused, for a person."""
+"""What goes wrong: the base of all exceptions that a caller may meet, and what pydantic refused, for a
+person."""
 
 from __future__ import annotations
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
+
+
+class DutperfError(Exception):
+    """Base of every exception by which this package says that something cannot be done."""
 
 
 def first(error: ValidationError) -> ErrorDetails:

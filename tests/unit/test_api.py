@@ -4,6 +4,7 @@ objects, rows and frames."""
 
 from __future__ import annotations
 
+import html
 import inspect
 import json
 import signal
@@ -26,7 +27,9 @@ from dutperf import cli, procedures
 from dutperf.model import FRAME_SIZE
 from dutperf.procedures.frame_loss import FrameLossConditions
 from dutperf.report import export
+from dutperf.results import tables
 from dutperf.run import suite
+from dutperf.run.suite import SuiteSummary
 from dutperf.setup.option import offered
 from dutperf.statistics.stopping import Auto
 from virtual import Labs
@@ -193,6 +196,35 @@ def test_conditions_as_a_program_gives_them() -> None:
     assert given.max_rate == dutperf.Rate.parse("10%")
     assert given.rates == (dutperf.Rate.parse("1000"), dutperf.Rate.parse("2k"))
     assert given.repetitions == Auto(minimum=7)
+
+
+def test_results_are_shown_as_their_tables(several: Path) -> None:
+    """In a notebook: not the whole journal."""
+    result = dutperf.open_result(several)
+    assert [one.name for one in result] == list(documented.MEASURED)
+    assert len(result) == len(documented.MEASURED)
+    assert "throughput" in result
+    assert "nonsense" not in result
+    shown = result._repr_html_()
+    assert shown.count("<table>") == len(result)
+    for one in result:
+        assert one.summary is not None
+        assert html.escape(tables.results(one.summary).rows[0][-1]) in shown
+    assert len(repr(result)) < 1000
+    assert repr(result["throughput"]).startswith("<throughput: ")
+
+
+def test_a_name_in_html_is_escaped(tmp_path: Path) -> None:
+    one = dutperf.Measured("<b>", None, note="<script>")
+    shown = dutperf.Results(tmp_path, SuiteSummary(measurements=()), (one,))._repr_html_()
+    assert "&lt;b&gt;" in shown
+    assert "<script>" not in shown
+
+
+def test_one_base_class_for_all_that_goes_wrong() -> None:
+    errors = [getattr(dutperf, name) for name in dutperf.__all__ if name.endswith("Error")]
+    assert len(errors) == 7
+    assert all(issubclass(error, dutperf.DutperfError) for error in errors)
 
 
 def test_frames_have_the_rows_that_exports_have(several: Path) -> None:

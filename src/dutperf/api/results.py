@@ -5,7 +5,7 @@ and the report that is written beside it."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 NOT_YET = "not measured yet"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results:
     """What there is at one moment. ``results["latency"]`` is the measurement of that name (of its
-    folder in a suite; else the procedure's)."""
+    folder in a suite; else the procedure's), ``"latency" in results`` whether there is one; a loop goes
+    through the measurements in their order."""
 
     directory: Path
     """Where the journals are."""
@@ -53,6 +54,22 @@ class Results:
             if one.name == name:
                 return one
         raise KeyError(f"no measurement is called {name}; there are {', '.join(one.name for one in self.measured)}")
+
+    def __iter__(self) -> Iterator[Measured]:
+        return iter(self.measured)
+
+    def __len__(self) -> int:
+        return len(self.measured)
+
+    def __contains__(self, name: object) -> bool:
+        return any(one.name == name for one in self.measured)
+
+    def __repr__(self) -> str:
+        return f"Results({str(self.directory)!r}: {', '.join(map(repr, self.measured))})"
+
+    def _repr_html_(self) -> str:
+        """The tables of all measurements, for a notebook."""
+        return "".join(html.table_of(one) for one in self.measured)
 
     @property
     def is_complete(self) -> bool:

@@ -40,6 +40,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from dutperf.errors import DutperfError
 from dutperf.model import TrialResult
 
 JOURNAL = "journal.jsonl"
@@ -53,7 +54,7 @@ _REPEATED = ("plan", "environment", "resumed", "end")
 _FINAL = ("completed", "ended")
 
 
-class JournalError(Exception):
+class JournalError(DutperfError):
     """A journal cannot be written or read; the message names the file."""
 
 

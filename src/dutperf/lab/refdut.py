@@ -16,6 +16,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dutperf.errors import DutperfError
+
 PROGRAM = "dutperf-refdut"
 VARIABLE = "DUTPERF_REFDUT"
 """The environment variable that names another one than was built here."""
@@ -25,7 +27,7 @@ Every = Annotated[int, Field(ge=0, le=1_000_000_000)]
 Milliseconds = Annotated[float, Field(ge=0, le=3_600_000)]
 
 
-class RefDutError(Exception):
+class RefDutError(DutperfError):
     """The reference DUT cannot be reached or refuses a request; the text is one sentence."""
 
 

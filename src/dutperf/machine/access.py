@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from dutperf.errors import DutperfError
+
 SYSTEM_PATHS = "/usr/sbin:/sbin"
 """Where ``ip`` and ``modprobe`` are, which is not on every user's PATH."""
 TIME_LIMIT_S = 60
 """For a program: none of them measures."""
 
 
-class MachineError(Exception):
+class MachineError(DutperfError):
     """The machine is not as it has to be, or does not let itself be changed: one sentence with what
     to do."""
 

@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol
 
 from typing_extensions import TypeVar
 
+from dutperf.errors import DutperfError
 from dutperf.model import Case, Load, Trial, TrialResult
 from dutperf.procedures.during import During, Running
 from dutperf.setup.conditions import Conditions
@@ -28,7 +29,7 @@ MakeTrial = Callable[[int], Trial]
 """Trial number to a trial; the same trial but for its number."""
 
 
-class PlanError(ValueError):
+class PlanError(DutperfError, ValueError):
     """The conditions cannot be measured as they are. ``option`` names the one to change, as in
     ``Conditions`` (``max_rate``)."""
 

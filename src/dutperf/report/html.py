@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,19 @@ def page(measured: Sequence[Measured]) -> str:
         environment=_merged({one.name: _named(_environment(one), labels.ENVIRONMENT) for one in known}),
         ranges=[(one.name, _ranges(one)) for one in known],
     )
+
+
+def table_of(one: Measured) -> str:
+    """The table of one measurement with its messages, as a piece of HTML for a notebook."""
+    if one.summary is None:
+        return f"<p><b>{escape(one.name)}</b>: {escape(one.note or 'nothing yet')}</p>"
+    table = tables.results(one.summary)
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in table.heads)
+    rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
+    said = [text for text, _ in tables.messages(one.summary)] + [state for state in (one.state(),) if state]
+    below = "".join(f"<p>{escape(text)}</p>" for text in said)
+    caption = escape(f"{one.name}: {table.title}")
+    return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{below}"
 
 
 # --- what was measured ----------------------------------------------------------------------------

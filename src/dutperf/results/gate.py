@@ -19,12 +19,13 @@ from enum import StrEnum
 from math import inf
 from typing import Self
 
+from dutperf.errors import DutperfError
 from dutperf.model import Value
 from dutperf.results.comparison import Comparison, Row, digits
 from dutperf.statistics import ranks
 
 
-class GateError(Exception):
+class GateError(DutperfError):
     """A condition that is none, that names no figure, or that could never fail."""
 
 

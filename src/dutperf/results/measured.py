@@ -19,7 +19,7 @@ from dutperf.results.trials import Done
 from dutperf.setup.conditions import Conditions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Measured:
     """One measurement. ``summary`` and ``events`` are of the same moment."""
 
@@ -31,6 +31,12 @@ class Measured:
     note: str | None = None
     under_way: bool = False
     """Whether a process is writing its journal."""
+
+    def __repr__(self) -> str:
+        points = 0 if self.summary is None else len(self.summary.points)
+        return (
+            f"<{self.name}: {points} points, {len(self.events)} events{'' if self.is_complete else ', not complete'}>"
+        )
 
     @property
     def is_complete(self) -> bool:

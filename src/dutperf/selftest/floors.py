@@ -7,6 +7,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from dutperf.errors import DutperfError
 from dutperf.model import FRAME_SIZE
 from dutperf.procedures import pdv, throughput
 from dutperf.procedures.delays import DelaysPoint
@@ -24,7 +25,7 @@ DELAYS_FPS = 10_000
 """Delays are taken at this rate, or at half the tester's limit where that is lower."""
 
 
-class DisturbedError(Exception):
+class DisturbedError(DutperfError):
     """No valid trial: the machine is too busy to be calibrated; the text is one sentence."""
 
 

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_serializer, model_validator
 
 from dutperf import errors
+from dutperf.errors import DutperfError
 from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, FieldMode, Value, to_json
 from dutperf.setup.option import FIXED, Option, all_offered, is_fixed, offered
 from dutperf.statistics import stopping
@@ -531,7 +532,7 @@ def within_the_trial(model: type[Conditions], members: Any, name: str, latest_s:
 Model = TypeVar("Model", bound=Conditions)
 
 
-class ConditionError(ValueError):
+class ConditionError(DutperfError, ValueError):
     """A condition that is not possible. ``member`` is its name in the model; empty: several
     contradict each other."""
 

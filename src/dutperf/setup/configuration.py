@@ -29,6 +29,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from dutperf import errors
+from dutperf.errors import DutperfError
 from dutperf.model import Value, VaryingAddress, VaryingField, to_json
 from dutperf.setup import yaml_text
 from dutperf.setup.yaml_text import Location, YamlError, path_of
@@ -51,7 +52,7 @@ _PORT_SPECS = (
 )
 
 
-class ConfigError(Exception):
+class ConfigError(DutperfError):
     """The configuration, or an option, cannot be used. ``key`` is the key's path (``left.ipv6``) or
     the option (``--frame-size``)."""
 

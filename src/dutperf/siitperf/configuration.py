@@ -19,6 +19,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from dutperf import errors
+from dutperf.errors import DutperfError
 from dutperf.model import FieldMode
 from dutperf.setup.configuration import Mac
 
@@ -31,7 +32,7 @@ MODES = (FieldMode.FIXED, FieldMode.INCREASING, FieldMode.DECREASING, FieldMode.
 """What 0 to 3 mean for ports and addresses."""
 
 
-class InputError(Exception):
+class InputError(DutperfError):
     """The file, an argument or a variable cannot be used; the message begins with its name."""
 
     def __init__(self, name: str, message: str) -> None:

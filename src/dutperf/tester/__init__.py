@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from dutperf.errors import DutperfError
 from dutperf.model import Direction, LinkState, SoFar, Trial, TrialResult
 
 
@@ -56,7 +57,7 @@ class Tester(Protocol):
         ...
 
 
-class TesterError(Exception):
+class TesterError(DutperfError):
     """The tester cannot work as configured. ``field`` names the configuration's key (``left.port``)
     where there is one."""
 

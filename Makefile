@@ -90,6 +90,7 @@ check: setup-dev
 	@scripts/check
 
 format: setup-dev
+	$(VENV)/python scripts/typed_parameters
 	$(VENV)/ruff check --fix
 	$(VENV)/ruff format
 	git ls-files -co --exclude-standard 'engine/*.cpp' 'engine/*.hpp' | xargs --no-run-if-empty clang-format -i

@@ -7,6 +7,7 @@ from __future__ import annotations
 import html
 import inspect
 import json
+import runpy
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from typer.testing import CliRunner
 import documented
 import dutperf
 from dutperf import cli, procedures
+from dutperf.api import parameters
 from dutperf.model import FRAME_SIZE
 from dutperf.procedures.frame_loss import FrameLossConditions
 from dutperf.report import export
@@ -219,6 +221,16 @@ def test_a_name_in_html_is_escaped(tmp_path: Path) -> None:
     shown = dutperf.Results(tmp_path, SuiteSummary(measurements=()), (one,))._repr_html_()
     assert "&lt;b&gt;" in shown
     assert "<script>" not in shown
+
+
+def test_the_typed_parameters_are_those_of_the_conditions() -> None:
+    """And no others: an editor completes what measure takes."""
+    made = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "typed_parameters"))
+    assert made["FILE"].read_text() == made["text"]()
+    for definition in procedures.ALL:
+        typed = getattr(parameters, "Of" + definition.name.title().replace("-", ""))
+        known = set(typed.__annotations__) - {"lab", "lab_options", "config"}
+        assert known == {one.name for one in offered(definition.conditions)}
 
 
 def test_one_base_class_for_all_that_goes_wrong() -> None:

@@ -16,12 +16,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Unpack, overload
 
 from pydantic import ValidationError
 
 from dutperf import procedures
-from dutperf.api import results
+from dutperf.api import parameters, results
 from dutperf.api.results import Results
 from dutperf.model import TRIAL_NUMBERS, TrialResult
 from dutperf.procedures.definition import Definition
@@ -39,7 +39,7 @@ from dutperf.setup.option import offered
 StrPath = str | os.PathLike[str]
 Config = StrPath | Mapping[str, Any] | Setup
 """A configuration file's path, or what would stand in it."""
-Told = Callable[[Status], None]
+Callback = Callable[[Status], None]
 """Is told how far a measurement is: before, about once a second during, and after each trial."""
 SOURCE = ("lab", "lab_options", "config")
 
@@ -58,14 +58,14 @@ class Bench:
         return self._ready.setup
 
     def measure(
-        self, procedure: str, out: StrPath | None = None, told: Told | None = None, **conditions: Any
+        self, procedure: str, out: StrPath | None = None, progress: Callback | None = None, **conditions: Any
     ) -> Results:
         """Measure by a procedure; see :func:`measure`."""
         definition, chosen = _definition(procedure), dict(conditions)
         directory = results.fresh_directory(procedure) if out is None else Path(out)
         measurements = suite.arrange([(definition, self._sized(_conditions_of(definition, chosen)))])
         ready = replace(self._ready, invocation=_invocation(procedure, chosen))
-        suite.measure(measurements, ready, directory, _watch(told))
+        suite.measure(measurements, ready, directory, _watch(progress))
         return results.read(directory)
 
     def trial(self, rate: Rate | str | float, **conditions: Any) -> TrialResult:
@@ -116,7 +116,63 @@ def bench(
         yield Bench(ready)
 
 
-def measure(procedure: str, out: StrPath | None = None, told: Told | None = None, **given: Any) -> Results:
+@overload
+def measure(
+    procedure: Literal["throughput"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfThroughput],
+) -> Results: ...
+@overload
+def measure(
+    procedure: Literal["frame-loss"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfFrameLoss],
+) -> Results: ...
+@overload
+def measure(
+    procedure: Literal["back-to-back"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfBackToBack],
+) -> Results: ...
+@overload
+def measure(
+    procedure: Literal["latency"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfLatency],
+) -> Results: ...
+@overload
+def measure(
+    procedure: Literal["pdv"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfPdv],
+) -> Results: ...
+@overload
+def measure(
+    procedure: Literal["ipdv"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfIpdv],
+) -> Results: ...
+@overload
+def measure(
+    procedure: Literal["recovery"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfRecovery],
+) -> Results: ...
+@overload
+def measure(
+    procedure: Literal["reset"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfReset],
+) -> Results: ...
+def measure(procedure: str, out: StrPath | None = None, progress: Callback | None = None, **given: Any) -> Results:
     """Measure by a procedure, as ``dutperf PROCEDURE`` does: every trial goes to a journal, and
     only valid ones count.
 
@@ -128,7 +184,7 @@ def measure(procedure: str, out: StrPath | None = None, told: Told | None = None
             ``ipdv``, ``recovery`` or ``reset``.
         out: directory for journal and summary, which must not hold another run; without it
             ``results/DATE-TIME-PROCEDURE``.
-        told: is called with a :class:`~dutperf.run.campaign.Status` before, about once a second
+        progress: is called with a :class:`~dutperf.run.campaign.Status` before, about once a second
             during, and after each trial.
         given: ``lab``, ``lab_options`` and ``config`` as for :func:`bench`; the others are
             :class:`~dutperf.setup.conditions.Conditions` of the procedure. Rates are frames/s per
@@ -152,10 +208,10 @@ def measure(procedure: str, out: StrPath | None = None, told: Told | None = None
     definition = _definition(procedure)
     longest = traffic.longest_frame(_conditions_of(definition, conditions))
     with bench(**source, max_frame_size=longest) as ready:
-        return ready.measure(procedure, out, told, **conditions)
+        return ready.measure(procedure, out, progress, **conditions)
 
 
-def trial(rate: Rate | str | float, **given: Any) -> TrialResult:
+def trial(rate: Rate | str | float, **given: Unpack[parameters.OfTrial]) -> TrialResult:
     """Run one trial (RFC 2544 section 23) and have it judged.
 
     Args:
@@ -186,7 +242,7 @@ def open_result(directory: StrPath) -> Results:
     return results.read(Path(directory))
 
 
-def resume(directory: StrPath, told: Told | None = None, *, config: Config | None = None) -> Results:
+def resume(directory: StrPath, progress: Callback | None = None, *, config: Config | None = None) -> Results:
     """Go on with a run or a suite that was killed or interrupted, from the last trial that it
     finished, as ``dutperf resume`` does.
 
@@ -197,7 +253,7 @@ def resume(directory: StrPath, told: Told | None = None, *, config: Config | Non
         JournalError: there is nothing that could go on, or the set-up or this version is another.
         ConfigError, LabError, PlanError, TesterError: see :func:`measure`.
     """
-    resumption.go_on(Path(directory), lambda _measurements: nullcontext(_watch(told)), _current(config))
+    resumption.go_on(Path(directory), lambda _measurements: nullcontext(_watch(progress)), _current(config))
     return results.read(Path(directory))
 
 
@@ -282,16 +338,16 @@ def _invocation(procedure: str, chosen: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class _Observer:
-    def __init__(self, told: Told) -> None:
-        self._told = told
+    def __init__(self, progress: Callback) -> None:
+        self._progress = progress
 
     def update(self, status: Status) -> None:
         """See :class:`dutperf.run.campaign.Observer`."""
-        self._told(status)
+        self._progress(status)
 
 
-def _watch(told: Told | None) -> suite.Watch:
-    observer = _Observer(told or (lambda _status: None))
+def _watch(progress: Callback | None) -> suite.Watch:
+    observer = _Observer(progress or (lambda _status: None))
 
     def watch(_measurement: Measurement, _number: int) -> AbstractContextManager[Observer]:
         return nullcontext(observer)

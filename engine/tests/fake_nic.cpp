@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <string>
 
 #include "port/port.hpp"
@@ -80,7 +81,7 @@ struct FakePort {
     std::array<std::uint32_t, 16> limit_mbps{};          // of each transmit queue; 0: none
     std::array<std::uint64_t, 16> idle_from{};           // when the queue has sent what it got
     std::array<std::deque<std::uint64_t>, 16> to_leave;  // when each frame of a queue leaves, or is counted
-    std::uint64_t handed_over = 0, kept = 0;
+    std::uint64_t handed_over = 0, kept = 0, sent = 0;   // the last as it was told
 };
 
 std::array<FakePort, RTE_MAX_ETHPORTS> ports;
@@ -179,7 +180,10 @@ std::uint16_t room_in(std::deque<std::uint64_t>& queue, std::uint16_t count) {
     return static_cast<std::uint16_t>(std::min<double>(count, std::max(0.0, amiss.ring - static_cast<double>(queue.size() - left))));
 }
 
+std::mutex counting;
+
 std::uint16_t leave(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames, std::uint16_t count, void* /*unused*/) {
+    const std::lock_guard lock(counting);
     count = room_in(ports[port].to_leave[queue], count);
     if (first_handed_over == 0) first_handed_over = rte_rdtsc();
     for (std::uint16_t i = 0; i < count; ++i) {
@@ -274,14 +278,17 @@ int __wrap_rte_eth_dev_flow_ctrl_set(std::uint16_t port, rte_eth_fc_conf* conf) 
     return 0;
 }
 
-// What waits has not been sent. While nobody sends.
+// What waits has not been sent. Counters are read while others send: a frame is in a queue here before the driver counts it, and no counter goes back.
 int __wrap_rte_eth_stats_get(std::uint16_t port, rte_eth_stats* stats) {
     const int status = __real_rte_eth_stats_get(port, stats);
+    const std::lock_guard lock(counting);
+    std::uint64_t not_sent = ports[port].kept;
     for (auto& queue : ports[port].to_leave) {
         count_what_left(queue);
-        stats->opackets -= queue.size();
+        not_sent += queue.size();
     }
-    stats->opackets -= ports[port].kept;
+    ports[port].sent = std::max(ports[port].sent, stats->opackets - std::min(stats->opackets, not_sent));
+    stats->opackets = ports[port].sent;
     stats->oerrors += amiss.errors ? ports[port].kept : 0;
     if (amiss.uncounted) stats->opackets = 0;
     if (amiss.halved) stats->opackets /= 2;

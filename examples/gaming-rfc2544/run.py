@@ -17,7 +17,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,6 +28,8 @@ from dutperf.cli.output import live
 from dutperf.lab import hosts, netns
 from dutperf.lab.hosts import Hosts
 from dutperf.lab.refdut import Properties, RefDut
+from dutperf.model import FRAME_SIZE as FRAME_SIZE_AXIS
+from dutperf.model import Case, Load, Trial
 from dutperf.procedures.throughput import ThroughputConditions
 from dutperf.run import campaign
 from dutperf.setup import configuration, traffic
@@ -150,10 +151,15 @@ class Bench:
             "resolution": Rate.parse("5%"),
         }
         conditions = ThroughputConditions(frame_sizes=(FRAME_SIZE,), **times, **rates, **WAYS[way])
+
+        def make_trial(case: Case, load: Load, number: int) -> Trial:
+            return traffic.make_trial(self.setup, conditions, case[FRAME_SIZE_AXIS], load.value, number)
+
         plan = campaign.Plan(
             conditions=conditions,
-            make_trial=partial(traffic.make_trial, self.setup, conditions),
-            maximum_fps=partial(traffic.maximum_fps, self.setup),
+            cases=traffic.cases(self.setup, conditions),
+            make_trial=make_trial,
+            maximum_fps=lambda case: traffic.maximum_fps(self.setup, case[FRAME_SIZE_AXIS]),
             dut={**self.setup.dut.identity(), "properties": properties_of(scenario).model_dump(exclude_defaults=True)},
             config=configuration.as_json(self.setup),
             invocation=sys.argv,

@@ -133,7 +133,7 @@ def test_tayga_translates_the_foreground_and_routes_the_background(
     tayga: Bench, size: int, mix: tuple[int, int]
 ) -> None:
     n, m = mix
-    result = valid(lambda: tayga.run(SLOW_FPS, frame_sizes=[size], n=n, m=m))
+    result = valid(lambda: tayga.run(SLOW_FPS, frame_sizes=[size], foreground=f"{n}:{m}"))
     for counts in result.directions().values():
         assert counts.lost == 0
         assert (counts.foreground_received, counts.background_received) == (1000 * m // n, 1000 - 1000 * m // n)

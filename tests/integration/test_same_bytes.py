@@ -43,7 +43,7 @@ def received(name: str, networks: int) -> dict[bytes, bytes]:
             listener.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
             listener.bind((port, ETH_P_ALL))
             listener.setblocking(False)
-        valid(lambda: ready.run(2 * FRAMES, n=4, m=3, networks=networks, seed=7))
+        valid(lambda: ready.run(2 * FRAMES, foreground="4:3", networks=networks, seed=7))
         for listener in listeners:
             packets |= dict(of_test_frames(listener))
             listener.close()

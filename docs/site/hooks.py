@@ -97,8 +97,7 @@ def _own(definition: Definition) -> list[Offered]:
 
 
 def _default(one: Offered) -> str:
-    value = one.field.default
-    return "" if one.option.depends or value in (None, ()) else f"`{value.text() if hasattr(value, 'text') else value}`"
+    return "" if one.default is None else f"`{one.default}`"
 
 
 def labs() -> str:

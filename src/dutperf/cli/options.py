@@ -20,7 +20,7 @@ from dutperf.cli import completion
 from dutperf.cli.output import log
 from dutperf.run.campaign import PlanError
 from dutperf.setup import configuration
-from dutperf.setup.conditions import ConditionError, Conditions, Foreground, Model, Rate
+from dutperf.setup.conditions import ConditionError, Conditions, Model, Rate
 from dutperf.setup.configuration import MOST_QUEUES, ConfigError
 from dutperf.setup.option import Offered, all_offered, flag_of, offered
 
@@ -198,12 +198,8 @@ def _is_enum(kind: Any) -> bool:
 
 
 def _default(one: Offered) -> Any:
-    value = one.field.default
-    if one.option.depends or value in (None, ()):
-        return None
-    if isinstance(value, Rate | Foreground):
-        return value.text()
-    return str(value) if one.option.several or one.name == "repetitions" else value
+    value = one.default
+    return str(value) if value is not None and _typed(one) is str else value
 
 
 def parse_rate(option: str, text: str) -> Rate:

@@ -136,9 +136,7 @@ def _conditions(
 
 def _typed(one: Offered, value: object, place: Location, directory: Path) -> Any:
     """``value`` as the conditions take it."""
-    if isinstance(value, bool):
-        if one.field.annotation is not bool:
-            raise _Refusal(place, "is neither a number nor a text, nor a list of them")
+    if isinstance(value, bool) and one.field.annotation is bool:
         return value
     listed = value if isinstance(value, list) else [value]
     if not all(isinstance(each, str | int | float) and not isinstance(each, bool) for each in listed) or not listed:

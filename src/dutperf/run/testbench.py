@@ -137,8 +137,8 @@ def _with_commands(recorded: Setup, names: list[str], path: Path, current: Path 
             f"the run cannot go on: {path} has other commands for the DUT than it had ({', '.join(names) or 'none'})"
         )
     engine = recorded.engine.model_copy(update={"command": current.engine.command})
-    dut = recorded.dut.model_copy(update={"commands": current.dut.commands})
-    return recorded.model_copy(update={"engine": engine, "dut": dut})
+    device = recorded.dut.model_copy(update={"commands": current.dut.commands})
+    return recorded.model_copy(update={"engine": engine, "dut": device})
 
 
 @dataclass(frozen=True)

@@ -363,7 +363,7 @@ class Conditions(Value):
     def _of_text(cls, given: Any) -> Any:
         return stopping.parse(given) if isinstance(given, str) else given
 
-    @field_validator("frame_timeout_ms", check_fields=False)
+    @field_validator("frame_timeout_ms")
     @classmethod
     def _within_drain(cls, timeout_ms: float | None, others: ValidationInfo) -> float | None:
         """The last frame of a trial must have as much time as the others."""

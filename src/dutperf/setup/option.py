@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -68,6 +69,14 @@ class Offered:
         return tuple(name.removeprefix("--") for name in (self.flag, self.option.alias) if name)
 
     @property
+    def default(self) -> Any:
+        """What it is where it is not given, as it would be typed; None where it then has no value."""
+        value = self.field.default
+        if self.option.depends or value in (None, ()):
+            return None
+        return value.text() if hasattr(value, "text") else value
+
+    @property
     def metavar(self) -> str | None:
         """What stands for the value."""
         return self.option.metavar or ("S" if self.name.endswith("_s") else None)
@@ -76,9 +85,7 @@ class Offered:
 def offered(model: type[BaseModel]) -> Iterator[Offered]:
     """The members of ``model`` that a user may choose, in the order of their declaration."""
     for name, field in model.model_fields.items():
-        options = [mark for mark in field.metadata if isinstance(mark, Option | Fixed)]
-        if options and isinstance(option := options[-1], Option):
-            yield Offered(name, field, option)
+        yield from (Offered(name, field, mark) for mark in field.metadata if isinstance(mark, Option))
 
 
 def is_fixed(field: FieldInfo) -> bool:

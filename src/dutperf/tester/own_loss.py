@@ -35,8 +35,7 @@ is not overloaded all the time."""
 def own_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> int:
     """Frames that the DUT lost at least, in all directions together, whatever late bursts did; 0
     where nothing is proven."""
-    lost = _sum_of_bins([() if one.losses is None else one.losses.bins for one in counts.values()])
-    late = _sum_of_bins([() if one.catching_up is None else one.catching_up.bins for one in counts.values()])
+    lost, late = _lost_and_late(counts)
     before = next((part for part, frames in enumerate(late) if frames), LOSS_BINS)
     return max(
         0, sum(lost[:before]), sum(lost) - sum(late) - _punctual(trial), _beyond_capacity(trial, counts, lost, late)
@@ -46,8 +45,7 @@ def own_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> int:
 def steady_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> int:
     """The same, by what is lost at a steady rate alone: what befell the DUT once, or in a few parts
     of the sending time, is not in it."""
-    lost = _sum_of_bins([() if one.losses is None else one.losses.bins for one in counts.values()])
-    late = _sum_of_bins([() if one.catching_up is None else one.catching_up.bins for one in counts.values()])
+    lost, late = _lost_and_late(counts)
     return max(0, _beyond_capacity(trial, counts, lost, late))
 
 
@@ -80,6 +78,13 @@ def _beyond_capacity(
 def _punctual(trial: Trial) -> int:
     """Frames of a stall that is too short to count as one."""
     return ceil(sum(stream.rate_fps for stream in trial.streams().values()) * PUNCTUAL_US / 1e6)
+
+
+def _lost_and_late(counts: Mapping[Direction, DirectionCounts]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Frames that were lost, and that left late, in each part of the sending time."""
+    lost = [() if one.losses is None else one.losses.bins for one in counts.values()]
+    late = [() if one.catching_up is None else one.catching_up.bins for one in counts.values()]
+    return _sum_of_bins(lost), _sum_of_bins(late)
 
 
 def _sum_of_bins(of_directions: list[tuple[int, ...]]) -> tuple[int, ...]:

@@ -121,7 +121,8 @@ def proven_failed(
     causes: tuple[Cause, ...],
     dut_waited_s: float = 0.0,
 ) -> str | None:
-    """Why the DUT fails the trial although ``causes`` speak against it: a clause. None: that is not proven.
+    """Why the DUT fails the trial although ``causes`` speak against it: a clause. None: that is not
+    proven.
 
     Only for a search that asks for nothing but whether it passes: how many frames an undisturbed
     DUT would have lost nobody knows.
@@ -144,35 +145,31 @@ def proven_failed(
 def hopeless(
     trial: Trial, so_far: Mapping[Direction, SoFar], down: LinkState, lost: Mapping[Direction, int]
 ) -> tuple[Cause, ...]:
-    """Causes for which a trial that still runs can no longer become valid, nor prove anything, whatever follows.
+    """Causes for which a trial that still runs can no longer become valid, nor prove anything,
+    whatever follows.
 
-    ``lost``: frames of each direction that were sent longer ago than the trial waits for any, and did not come.
+    ``lost``: frames of each direction that were sent longer ago than the trial waits for any, and
+    did not come.
     """
     causes = () if trial.question.links_may_fall else tuple(_links(down))
-    granted_us = MOST_GRANTED * trial.duration_s * 1e6
-    for direction, one in so_far.items():
-        if one.tester_drops:
-            causes += (
-                Cause(
-                    code=DROPS,
-                    text=f"{direction}: the tester itself dropped {one.tester_drops:,} frames",
-                    direction=direction,
-                ),
-            )
-        matters = not trial.question.resolution and lost.get(
-            direction, 0
-        ) > trial.question.tolerated_loss * trial.intended(direction)
-        limit_us = (LATENESS_LIMIT_WITH_LOSS_US if matters else LATENESS_LIMIT_US) + granted_us
-        if one.latest_us > limit_us:
-            where = " where frames are lost" if matters else ""
-            late = f"a frame left {one.latest_us / 1000:.3f} ms late, more than the {limit_us / 1000:g} ms allowed"
-            text = f"{direction}: {late}{where}"
-            causes += (Cause(code=LATE, text=text, direction=direction),)
-        if one.nic_clock_us > NIC_CLOCK_LIMIT_US:
-            uncertain = f"a NIC's clock was uncertain by {one.nic_clock_us:,.1f} us"
-            text = f"{direction}: {uncertain}, more than the {NIC_CLOCK_LIMIT_US:g} us allowed"
-            causes += (Cause(code="nic_clock", text=text, direction=direction),)
-    return causes
+    return causes + tuple(
+        Cause(code=code, text=f"{direction}: {text}", direction=direction)
+        for direction, one in so_far.items()
+        for code, text in _hopeless(trial, direction, one, lost.get(direction, 0))
+    )
+
+
+def _hopeless(trial: Trial, direction: Direction, so_far: SoFar, lost: int) -> Iterator[tuple[str, str]]:
+    """Codes and texts of one direction."""
+    if so_far.tester_drops:
+        yield DROPS, f"the tester itself dropped {so_far.tester_drops:,} frames"
+    matters = not trial.question.resolution and lost > trial.question.tolerated_loss * trial.intended(direction)
+    allowed = _too_late(so_far.latest_us, MOST_GRANTED * trial.duration_s * 1e6, matters=matters)
+    if allowed is not None:
+        yield LATE, f"a frame left {so_far.latest_us / 1000:.3f} ms late, {allowed}"
+    if so_far.nic_clock_us > NIC_CLOCK_LIMIT_US:
+        uncertain = f"a NIC's clock was uncertain by {so_far.nic_clock_us:,.1f} us"
+        yield NIC_CLOCK, f"{uncertain}, more than the {NIC_CLOCK_LIMIT_US:g} us allowed"
 
 
 def _links(down: LinkState) -> Iterator[Cause]:
@@ -224,16 +221,22 @@ def _sending_time(trial: Trial, _direction: Direction, counts: DirectionCounts) 
 def _sender_late(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and at the intended rate throughout: after a silence it got a burst. A pass under a burst
     stands, a loss may be the burst's work."""
-    matters = _loss_matters(trial, counts)
-    limit_us = (LATENESS_LIMIT_WITH_LOSS_US if matters else LATENESS_LIMIT_US) + counts.granted_us
     late_us = _late_us(counts)
-    if late_us <= limit_us:
+    allowed = _too_late(late_us, counts.granted_us, matters=_loss_matters(trial, counts))
+    if allowed is None:
         return None
     waited = (
         f", of which it waited {counts.waited_us / 1000:.3f} ms in the port's transmit ring" if counts.waited_us else ""
     )
-    allowed = f"more than the {limit_us / 1000:g} ms allowed" + (" where frames are lost" if matters else "")
     return f"a frame left {late_us / 1000:.3f} ms late{waited}, {allowed}"
+
+
+def _too_late(late_us: float, granted_us: float, *, matters: bool) -> str | None:
+    """What a frame that was so late exceeds; ``matters``: whether frames are lost. None: nothing."""
+    limit_us = (LATENESS_LIMIT_WITH_LOSS_US if matters else LATENESS_LIMIT_US) + granted_us
+    if late_us <= limit_us:
+        return None
+    return f"more than the {limit_us / 1000:g} ms allowed" + (" where frames are lost" if matters else "")
 
 
 def _late_us(counts: DirectionCounts) -> float:
@@ -385,13 +388,13 @@ def _received_too_many(_trial: Trial, _direction: Direction, counts: DirectionCo
 
 DUT_DISTURBED = "dut_disturbed"
 """Code of a cause that is not of a direction: the DUT could not do what it can do."""
-BURSTS, LATE, DROPS = "sender_bursts", "sender_late", "tester_drops"
+LINK_DOWN = "link_down"
+"""... nor is this one."""
+BURSTS, LATE, DROPS, NIC_CLOCK = "sender_bursts", "sender_late", "tester_drops", "nic_clock"
 OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Causes in spite of which a DUT may be shown to fail: what they did to it is bounded."""
 OF_A_WHOLE_TRIAL = frozenset({"unsent", "sending_time"})
 """Causes that say nothing of a trial which was ended early."""
-LINK_DOWN = "link_down"
-"""... nor is this one."""
 
 Rule = Callable[[Trial, Direction, DirectionCounts], str | None]
 
@@ -407,7 +410,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("receive_queue", _receive_queue),
     ("late_in_tester", _late_in_tester),
     ("transmit_wait", _transmit_wait),
-    ("nic_clock", _nic_clock),
+    (NIC_CLOCK, _nic_clock),
     ("nic_stamps", _nic_stamps),
     ("core_clocks", _core_clocks),
 )

@@ -100,26 +100,25 @@ def exit_status(result: Summary | SuiteSummary) -> int:
     return INVALID if all(point.limited_by_tester for point in lacking) else NO_NUMBER
 
 
-def _command(
-    definition: Definition,
-    /,
-    *,
-    lab: str | None,
-    lab_option: list[str] | None,
-    config_file: Path | None,
-    queues: int | None,
-    hardware: str | None,
-    out: Path | None,
-    as_json: bool,
-    watchers: Watchers,
-    **chosen: Any,
-) -> None:
-    source = Source.of(lab, options.lab_options(lab_option), config_file, queues, options.hardware(hardware))
+def _command(definition: Definition, /, *, out: Path | None, as_json: bool, watchers: Watchers, **given: Any) -> None:
+    source, chosen = parted(given)
     mixes = options.chosen(definition.conditions, chosen)
     directory = out or fresh_directory(definition.name)
     with bench(source, *mixes) as ready:
         result = measure_all([(definition, conditions) for conditions in mixes], ready, directory, watchers)
     tell(result, directory, as_json)
+
+
+def parted(given: Mapping[str, Any]) -> tuple[Source, dict[str, Any]]:
+    """Where the set-up comes from (the options :data:`SOURCE`), and what else was given."""
+    source = Source.of(
+        given["lab"],
+        options.lab_options(given["lab_option"]),
+        given["config_file"],
+        given["queues"],
+        options.hardware(given["hardware"]),
+    )
+    return source, {name: value for name, value in given.items() if name not in SOURCE}
 
 
 def _signature(definition: Definition) -> Signature:

@@ -11,12 +11,12 @@ from typing import Any
 import typer
 
 from dutperf.cli import options
-from dutperf.cli.commands.measure import RESULT, SOURCE, signature
+from dutperf.cli.commands.measure import RESULT, SOURCE, parted, signature
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import console, live
 from dutperf.exit_status import ABORTED, INVALID
 from dutperf.model import Trial, TrialResult, Verdict, to_json
-from dutperf.run.testbench import Bench, Source, bench, check_one_size
+from dutperf.run.testbench import Bench, bench, check_one_size
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import Conditions, SingleTrial
 from dutperf.setup.configuration import ConfigError
@@ -42,19 +42,8 @@ trial.__signature__ = signature(  # type: ignore[attr-defined]
 )
 
 
-def _trial(
-    *,
-    rate: str,
-    lab: str | None,
-    lab_option: list[str] | None,
-    config_file: Path | None,
-    queues: int | None,
-    hardware: str | None,
-    out: Path | None,
-    as_json: bool,
-    **chosen: Any,
-) -> None:
-    source = Source.of(lab, options.lab_options(lab_option), config_file, queues, options.hardware(hardware))
+def _trial(*, rate: str, out: Path | None, as_json: bool, **given: Any) -> None:
+    source, chosen = parted(given)
     [conditions] = options.chosen(SingleTrial, chosen)
     check_one_size(conditions)
     intended = options.parse_rate("--rate", rate)

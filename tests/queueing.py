@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from dutperf.model import LOSS_BINS, CatchingUp, Direction, DirectionCounts, Losses, Quantiles, Trial
+from dutperf.model import LOSS_BINS, Direction, DirectionCounts, LateBursts, Losses, Quantiles, Trial
 from plans import counts, trial
 
 PUNCTUAL_S, CAUGHT_UP_S = 1e-3, 1e-4
@@ -104,7 +104,7 @@ def _counted(of: Trial, direction: Direction, frames: Sequence[Frame], gone: Seq
     late_us = max(frame.left_s - frame.due_s for frame in own) * 1e6
     members: dict[str, Any] = {
         "lateness_us": Quantiles(p50=0, p99=0, p999=0, max=late_us),
-        "catching_up": _catching_up(of, own),
+        "late_bursts": _catching_up(of, own),
     }
     if missing:
         due_s = sorted(frame.due_s for frame in missing)
@@ -114,7 +114,7 @@ def _counted(of: Trial, direction: Direction, frames: Sequence[Frame], gone: Seq
     return counts(sent=whole, intended=whole, received=whole - len(missing), send_time_s=of.duration_s, **members)
 
 
-def _catching_up(of: Trial, frames: Sequence[Frame]) -> CatchingUp | None:
+def _catching_up(of: Trial, frames: Sequence[Frame]) -> LateBursts | None:
     late_s: list[float] = []
     limit_s, longest, running = PUNCTUAL_S, 0, 0
     for frame in frames:
@@ -124,7 +124,7 @@ def _catching_up(of: Trial, frames: Sequence[Frame]) -> CatchingUp | None:
             longest = max(longest, running)
         else:
             limit_s, running = PUNCTUAL_S, 0
-    return CatchingUp(frames=len(late_s), longest=longest, bins=_bins(of, late_s)) if late_s else None
+    return LateBursts(frames=len(late_s), longest=longest, bins=_bins(of, late_s)) if late_s else None
 
 
 def _bins(of: Trial, due_s: Sequence[float]) -> tuple[int, ...]:

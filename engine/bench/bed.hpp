@@ -14,7 +14,8 @@ namespace dutperf {
 
 inline constexpr std::uint64_t kRing = 4096;  // frames
 
-// As many iterations as the environment says, where it does: what counts instructions runs two numbers of them and takes the difference.
+// As many iterations as the environment says, where it does: what counts instructions runs two numbers of them and
+// takes the difference.
 inline void set_iterations(benchmark::internal::Benchmark* one) {
     if (const char* wanted = std::getenv("BENCH_ITERATIONS")) one->Iterations(std::atoll(wanted));
 }
@@ -22,8 +23,11 @@ inline void set_iterations(benchmark::internal::Benchmark* one) {
 // DPDK starts once in a process, so all benchmarks use one session.
 inline Session& session() {
     static Session one = [] {
-        const auto side = [](const char* ipv4) { return nlohmann::json{{"port", "ring"}, {"receive_ring", kRing}, {"ipv4", ipv4}}; };
-        const nlohmann::json open{{"left", side("198.18.0.2")}, {"right", side("198.19.0.2")}, {"cores", {allowed_cores().back()}}};
+        const auto side = [](const char* ipv4) {
+            return nlohmann::json{{"port", "ring"}, {"receive_ring", kRing}, {"ipv4", ipv4}};
+        };
+        const nlohmann::json open{
+            {"left", side("198.18.0.2")}, {"right", side("198.19.0.2")}, {"cores", {allowed_cores().back()}}};
         return Session(read_open(Reader(open, "")));
     }();
     return one;
@@ -40,6 +44,9 @@ inline std::uint32_t next_generation() {
     return ++last;
 }
 
-inline FieldPair random_ports() { return {{.mode = FieldMode::random, .min = 1024, .max = 65535}, {.mode = FieldMode::random, .min = 1, .max = 49151}, 1}; }
+inline FieldPair random_ports() {
+    return {
+        {.mode = FieldMode::random, .min = 1024, .max = 65535}, {.mode = FieldMode::random, .min = 1, .max = 49151}, 1};
+}
 
 }  // namespace dutperf

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many lines of memory a second one core hands over to another: `line-handover FROM TO` prints it. A frame is at least a line, so no frames can go
-// from a sending core to a receiving one faster; and on a virtual machine it changes from one second to the next, with where the two cores are.
+// How many lines of memory a second one core hands over to another: `line-handover FROM TO` prints it. A frame is at
+// least a line, so no frames can go from a sending core to a receiving one faster; and on a virtual machine it changes
+// from one second to the next, with where the two cores are.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -22,7 +23,8 @@ struct alignas(64) Line {
     std::array<std::uint64_t, 8> words;
 };
 
-// Lines are written and read in order and over again, as buffers of a pool are. Each end asks for a burst of them ahead, as the hot loops do.
+// Lines are written and read in order and over again, as buffers of a pool are. Each end asks for a burst of them
+// ahead, as the hot loops do.
 struct Ring {
     std::array<Line, kLines> lines{};
     alignas(128) std::atomic<std::uint64_t> written{0};

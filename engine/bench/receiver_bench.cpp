@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the receiving hot loop alone costs: frames of a ring that was filled before are taken, checked and accounted; only the taking is timed.
+// What the receiving hot loop alone costs: frames of a ring that was filled before are taken, checked and counted; only
+// the taking is timed.
 #include "bench/bed.hpp"
 #include "port/burst.hpp"
 
@@ -27,8 +28,13 @@ public:
     explicit Bench(const TestBed& bed)
         : bed_(bed),
           pool_(bed.frame_pools[0], frame_of(bed, Stamps ? kStreamStamped : std::uint8_t{0}, {}), next_generation()),
-          source_(
-              {.foreground = &pool_, .background = nullptr, .ports = random_ports(), .addresses = {{}, {}, 1}, .n = 2, .m = 2, .stamps = StampChoice::every()}),
+          source_({.foreground = &pool_,
+                   .background = nullptr,
+                   .ports = random_ports(),
+                   .addresses = {{}, {}, 1},
+                   .n = 2,
+                   .m = 2,
+                   .stamps = StampChoice::every()}),
           receiver_({bed.ports[1]->id()}, {}, expected<Stamps>(), bed.control_pool, bed.control_rings[1]) {}
 
     void fill() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each step of sending costs on a port that costs least (null): each benchmark does what the one before it does, and one thing more.
+// What each step of sending costs on a port that costs least (null): each benchmark does what the one before it does,
+// and one thing more.
 #include "bench/bed.hpp"
 #include "port/burst.hpp"
 #include "trial/transmitter.hpp"
@@ -18,10 +19,13 @@ Port& null_port() {
     return one;
 }
 
-void send_all(std::uint16_t port, Frames& frames) { benchmark::DoNotOptimize(transmit_burst({port}, frames.data(), kBurst)); }
+void send_all(std::uint16_t port, Frames& frames) {
+    benchmark::DoNotOptimize(transmit_burst({port}, frames.data(), kBurst));
+}
 
 void report(benchmark::State& state) {
-    state.counters["frames/s"] = benchmark::Counter(static_cast<double>(state.iterations()) * kBurst, benchmark::Counter::kIsRate);
+    state.counters["frames/s"] =
+        benchmark::Counter(static_cast<double>(state.iterations()) * kBurst, benchmark::Counter::kIsRate);
 }
 
 // Buffers are taken and given back, and nothing else.
@@ -29,7 +33,8 @@ void pool_alone(benchmark::State& state) {
     rte_mempool* pool = session().bed().frame_pools[0];
     Frames frames{};
     for (auto _ : state) {
-        if (rte_mempool_get_bulk(pool, reinterpret_cast<void**>(frames.data()), kBurst) != 0) return state.SkipWithError("no buffers");
+        if (rte_mempool_get_bulk(pool, reinterpret_cast<void**>(frames.data()), kBurst) != 0)
+            return state.SkipWithError("no buffers");
         rte_mempool_put_bulk(pool, reinterpret_cast<void**>(frames.data()), kBurst);
     }
     report(state);
@@ -42,7 +47,8 @@ void driver_alone(benchmark::State& state) {
     const std::uint16_t port = null_port().id();
     Frames frames{};
     for (auto _ : state) {
-        if (rte_mempool_get_bulk(pool, reinterpret_cast<void**>(frames.data()), kBurst) != 0) return state.SkipWithError("no buffers");
+        if (rte_mempool_get_bulk(pool, reinterpret_cast<void**>(frames.data()), kBurst) != 0)
+            return state.SkipWithError("no buffers");
         send_all(port, frames);
     }
     report(state);
@@ -70,7 +76,8 @@ template <Composition C>
 struct Parts {
     explicit Parts(const TestBed& bed)
         : pool(bed.frame_pools[0],
-               frame_of(bed, C.stamps ? kStreamStamped : std::uint8_t{0}, {.destination = C.networks ? AddressVariation::network : AddressVariation::none}),
+               frame_of(bed, C.stamps ? kStreamStamped : std::uint8_t{0},
+                        {.destination = C.networks ? AddressVariation::network : AddressVariation::none}),
                next_generation()),
           parts{.foreground = &pool,
                 .background = nullptr,
@@ -93,7 +100,8 @@ void with_content(benchmark::State& state) {
     Frames frames{};
     std::uint64_t number = 0;
     for (auto _ : state) {
-        if (!source.make(number, kBurst, C.stamps ? now_ticks() : 0, frames.data())) return state.SkipWithError("no buffers");
+        if (!source.make(number, kBurst, C.stamps ? now_ticks() : 0, frames.data()))
+            return state.SkipWithError("no buffers");
         number += kBurst;
         send_all(port, frames);
     }
@@ -101,23 +109,34 @@ void with_content(benchmark::State& state) {
 }
 BENCHMARK(with_content<Composition{}>)->Name("send: and numbers and checksums")->Apply(set_iterations);
 BENCHMARK(with_content<Composition{.ports = true}>)->Name("send: and random ports")->Apply(set_iterations);
-BENCHMARK(with_content<Composition{.ports = true, .networks = true}>)->Name("send: and random ports and networks")->Apply(set_iterations);
-BENCHMARK(with_content<Composition{.ports = true, .stamps = true}>)->Name("send: and random ports and stamps")->Apply(set_iterations);
+BENCHMARK(with_content<Composition{.ports = true, .networks = true}>)
+    ->Name("send: and random ports and networks")
+    ->Apply(set_iterations);
+BENCHMARK(with_content<Composition{.ports = true, .stamps = true}>)
+    ->Name("send: and random ports and stamps")
+    ->Apply(set_iterations);
 
 template <Composition C>
 void with_schedule(benchmark::State& state) {
     const TestBed bed = session().bed();
     Parts<C> made(bed);
-    Transmitter<ConstantRate, typename Parts<C>::Varying> transmitter({null_port().id()}, {kClockHz, kClockHz, kFrames, kBurst}, bed.control_rings[0],
-                                                                      made.parts);
-    transmitter.start({.start = now_ticks() - kFrames, .end = ~Ticks{0}, .deadline = ~Ticks{0}, .punctual = ~Ticks{0}});  // always late
+    Transmitter<ConstantRate, typename Parts<C>::Varying> transmitter(
+        {null_port().id()}, {kClockHz, kClockHz, kFrames, kBurst}, bed.control_rings[0], made.parts);
+    transmitter.start({.start = now_ticks() - kFrames,
+                       .end = ~Ticks{0},
+                       .deadline = ~Ticks{0},
+                       .punctual = ~Ticks{0}});  // always late
     Ticks now = now_ticks();
     for (auto _ : state) now = transmitter.turn(now);
     report(state);
 }
 BENCHMARK(with_schedule<Composition{}>)->Name("send: numbers, schedule and evidence")->Apply(set_iterations);
-BENCHMARK(with_schedule<Composition{.ports = true}>)->Name("send: random ports, schedule and evidence")->Apply(set_iterations);
-BENCHMARK(with_schedule<Composition{.ports = true, .stamps = true}>)->Name("send: random ports, stamps, schedule and evidence")->Apply(set_iterations);
+BENCHMARK(with_schedule<Composition{.ports = true}>)
+    ->Name("send: random ports, schedule and evidence")
+    ->Apply(set_iterations);
+BENCHMARK(with_schedule<Composition{.ports = true, .stamps = true}>)
+    ->Name("send: random ports, stamps, schedule and evidence")
+    ->Apply(set_iterations);
 
 }  // namespace
 }  // namespace dutperf

@@ -30,7 +30,8 @@ void FieldPair::draw(std::uint64_t k, std::size_t count, const OnLanes& on_lanes
     RandomLanes random(seed_, stride_.lanes(k, 0), stride_.distance());
     for (std::size_t i = 0; i < count; i += kLanes) {
         const Lanes bits = random.next();
-        on_lanes(i, first_min + scale_to_range(bits, first_range), second_min + scale_to_range(bits >> 32U, second_range));
+        on_lanes(i, first_min + scale_to_range(bits, first_range),
+                 second_min + scale_to_range(bits >> 32U, second_range));
     }
 }
 
@@ -46,7 +47,9 @@ void FieldPair::fill(std::uint64_t k, std::size_t count, Column& first, Column& 
 }
 
 void FieldPair::fill(std::uint64_t k, std::size_t count, DoubleColumn& both) const {
-    const auto put = [&both](std::size_t i, Lanes first, Lanes second) { store_lanes(&both[i], swap_bytes_of_words(first | second << 16U)); };
+    const auto put = [&both](std::size_t i, Lanes first, Lanes second) {
+        store_lanes(&both[i], swap_bytes_of_words(first | second << 16U));
+    };
     if (!first_.counts() && !second_.counts()) return draw(k, count, put);
     Column first, second;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled
     fill(k, count, first, second);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ports and addresses the frames have (RFC 4814 4.4, 4.5; RFC 2544 12). Values are a function of seed and frame number alone: the same
-// trial has the same frames whatever the burst or the number of cores. A burst's values are filled column by column, so that a field's mode
-// is looked at once a burst and the loops can be vectorised.
+// Which ports and addresses the frames have (RFC 4814 4.4, 4.5; RFC 2544 12). Values are a function of seed and frame
+// number alone: the same trial has the same frames whatever the burst or the number of cores. A burst's values are
+// filled column by column, so that a field's mode is looked at once a burst and the loops can be vectorised.
 #pragma once
 
 #include <array>
@@ -34,7 +34,8 @@ inline Number scale_to_range(Number bits, std::uint32_t range) {
 }
 
 using Column = std::array<std::uint16_t, kMaxBurst>;
-using DoubleColumn = std::array<std::uint32_t, kMaxBurst>;  // both fields of each frame as they stand in it if one follows the other, the first one first
+using DoubleColumn = std::array<std::uint32_t, kMaxBurst>;  // both fields of each frame as they stand in it if one
+                                                            // follows the other, the first one first
 
 // Two fields of a frame that share one random word: the ports, or the addresses.
 class FieldPair {
@@ -43,7 +44,8 @@ public:
     FieldPair(const FieldSpec& first, const FieldSpec& second, std::uint64_t seed, std::uint64_t stride = 1)
         : first_(first), second_(second), seed_(seed), stride_(stride) {}
 
-    // Values of `count` frames from frame k on; what the columns hold behind them, up to a multiple of kLanes, is undefined.
+    // Values of `count` frames from frame k on; what the columns hold behind them, up to a multiple of kLanes, is
+    // undefined.
     void fill(std::uint64_t k, std::size_t count, Column& first, Column& second) const;
     void fill(std::uint64_t k, std::size_t count, DoubleColumn& both) const;
 

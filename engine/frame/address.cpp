@@ -21,7 +21,8 @@ std::optional<Address> parse_ip(int family, const std::string& text) {
 std::optional<Mac> parse_mac(const std::string& text) {
     std::array<unsigned, 6> part{};
     int used = 0;
-    const int found = std::sscanf(text.c_str(), "%2x:%2x:%2x:%2x:%2x:%2x%n", &part[0], &part[1], &part[2], &part[3], &part[4], &part[5], &used);
+    const int found = std::sscanf(text.c_str(), "%2x:%2x:%2x:%2x:%2x:%2x%n", &part[0], &part[1], &part[2], &part[3],
+                                  &part[4], &part[5], &used);
     if (found != 6 || static_cast<std::size_t>(used) != text.size() || text.size() != 17) return std::nullopt;
     Mac mac{};
     for (std::size_t i = 0; i < mac.size(); ++i) mac[i] = static_cast<std::uint8_t>(part[i]);
@@ -34,7 +35,8 @@ std::optional<Ipv6> parse_ipv6(const std::string& text) { return parse_ip<Ipv6>(
 
 std::string to_string(const Mac& mac) {
     std::array<char, 18> text{};
-    std::snprintf(text.data(), text.size(), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+    std::snprintf(text.data(), text.size(), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4],
+                  mac[5]);
     return text.data();
 }
 

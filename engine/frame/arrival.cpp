@@ -64,7 +64,8 @@ OtherKind kind_of(const std::uint8_t* frame, std::size_t length) {
     switch (type_of(frame)) {
         case ethernet::kTypeIpv4: return ipv4_kind(payload, rest);
         case ethernet::kTypeIpv6: return ipv6_kind(payload, rest);
-        case ethernet::kTypeArp: return rest >= 8 && load_be16(payload + 6) == 2 ? OtherKind::arp_reply : OtherKind::arp_request;
+        case ethernet::kTypeArp:
+            return rest >= 8 && load_be16(payload + 6) == 2 ? OtherKind::arp_reply : OtherKind::arp_request;
         default: return OtherKind::not_ip;
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has arrived: a test frame, intact or not, or something else. The first two functions are in the receiving hot loop.
+// What has arrived: a test frame, intact or not, or something else. The first two functions are in the receiving hot
+// loop.
 #pragma once
 
 #include <array>
@@ -25,7 +26,8 @@ inline const std::uint8_t* find_tag_at(const std::uint8_t* frame, std::size_t le
     return has_signature(frame + L.tag_at()) ? frame + L.tag_at() : nullptr;
 }
 
-// The tag of a frame with our signature (UDP over IPv4 without options, or over IPv6 without extension headers), else nullptr.
+// The tag of a frame with our signature (UDP over IPv4 without options, or over IPv6 without extension headers), else
+// nullptr.
 inline const std::uint8_t* find_tag(const std::uint8_t* frame, std::size_t length) {
     if (length < kEthernetPayloadAt) return nullptr;
     switch (type_of(frame)) {
@@ -51,9 +53,11 @@ inline bool is_intact_at(const std::uint8_t* frame, std::size_t length) {
     return checksum_fold(udp_sum(L, frame, udp_length)) == 0xFFFF;
 }
 
-// Whether lengths and checksums of a frame that find_tag() accepted are right. A translator that miscounts a checksum fails here.
+// Whether lengths and checksums of a frame that find_tag() accepted are right. A translator that miscounts a checksum
+// fails here.
 inline bool is_intact(const std::uint8_t* frame, std::size_t length) {
-    return type_of(frame) == kIpv6Layout.type() ? is_intact_at<kIpv6Layout>(frame, length) : is_intact_at<kIpv4Layout>(frame, length);
+    return type_of(frame) == kIpv6Layout.type() ? is_intact_at<kIpv6Layout>(frame, length)
+                                                : is_intact_at<kIpv4Layout>(frame, length);
 }
 
 // Everything that is no intact test frame of the running trial.

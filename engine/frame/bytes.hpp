@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes numbers in frames. Multi-byte fields of every header here are big-endian (RFC 791, RFC 8200, RFC 768).
+// Reads and writes numbers in frames. Multi-byte fields of every header here are big-endian (RFC 791, RFC 8200, RFC
+// 768).
 #pragma once
 
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Internet checksum (RFC 1071), in the machine's byte order: a ones' complement sum does not depend on the order of bytes in its words,
-// so nothing is swapped. Sums are kept unfolded in 64 bits, where no frame can overflow them.
+// The Internet checksum (RFC 1071), in the machine's byte order: a ones' complement sum does not depend on the order of
+// bytes in its words, so nothing is swapped. Sums are kept unfolded in 64 bits, where no frame can overflow them.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace dutperf {
 
-// Adds a 64-bit word whose bytes stand in the frame as they stand in memory: 2^16 = 1 modulo 2^16 - 1, so its halves may simply be added.
-// `Sum`: one number, or lanes of them.
+// Adds a 64-bit word whose bytes stand in the frame as they stand in memory: 2^16 = 1 modulo 2^16 - 1, so its halves
+// may simply be added. `Sum`: one number, or lanes of them.
 template <class Sum>
 inline Sum checksum_add64(Sum sum, Sum word) {
     return sum + (word & 0xFFFFFFFFU) + (word >> 32U);
@@ -23,7 +23,8 @@ inline std::uint64_t checksum_add(const std::uint8_t* at, std::size_t size) {
     std::size_t i = 0;
     if (size >= sizeof(Lanes)) {
         Lanes sums{};
-        for (; i + sizeof(Lanes) <= size; i += sizeof(Lanes)) sums = checksum_add64(sums, load_lanes(reinterpret_cast<const std::uint64_t*>(at + i)));
+        for (; i + sizeof(Lanes) <= size; i += sizeof(Lanes))
+            sums = checksum_add64(sums, load_lanes(reinterpret_cast<const std::uint64_t*>(at + i)));
         for (std::size_t lane = 0; lane < kLanes; ++lane) sum += sums[lane];
     }
     std::uint64_t carries = 0;
@@ -40,13 +41,15 @@ inline std::uint64_t checksum_add(const std::uint8_t* at, std::size_t size) {
     return (size & 1U) != 0 ? sum + at[i] : sum;
 }
 
-// What 16 bits in memory order add to a sum: at an odd offset their bytes lie in the other halves of two neighbouring words.
+// What 16 bits in memory order add to a sum: at an odd offset their bytes lie in the other halves of two neighbouring
+// words.
 template <class Word>
 inline Word checksum_word(Word word, bool at_odd_offset) {
     return at_odd_offset ? swap16(word) : word;
 }
 
-// The sum in 16 bits: twice the halves are added, the carry coming round, each time in the upper half of what holds them.
+// The sum in 16 bits: twice the halves are added, the carry coming round, each time in the upper half of what holds
+// them.
 inline std::uint64_t checksum_folded(std::uint64_t sum) {
     sum = (sum + ((sum << 32U) | (sum >> 32U))) >> 32U;
     return ((sum + ((sum << 16U) | (sum >> 16U))) >> 16U) & 0xFFFFU;
@@ -71,12 +74,15 @@ inline Sum checksum_finished_udp(Sum sum) {
 
 inline std::uint16_t checksum_fold(std::uint64_t sum) { return static_cast<std::uint16_t>(checksum_folded(sum)); }
 inline std::uint16_t checksum_finish(std::uint64_t sum) { return static_cast<std::uint16_t>(checksum_finished(sum)); }
-inline std::uint16_t checksum_finish_udp(std::uint64_t sum) { return static_cast<std::uint16_t>(checksum_finished_udp(sum)); }
+inline std::uint16_t checksum_finish_udp(std::uint64_t sum) {
+    return static_cast<std::uint16_t>(checksum_finished_udp(sum));
+}
 
-// The sum of what a checksum field covers after words that add up to `removed` were replaced by others that add up to `added` (RFC 1624, equation 3):
-// to be finished as the field was.
+// The sum of what a checksum field covers after words that add up to `removed` were replaced by others that add up to
+// `added` (RFC 1624, equation 3): to be finished as the field was.
 inline std::uint64_t checksum_update(std::uint16_t field, std::uint64_t removed, std::uint64_t added) {
-    return std::uint64_t{static_cast<std::uint16_t>(~field)} + static_cast<std::uint16_t>(~checksum_fold(removed)) + added;
+    return std::uint64_t{static_cast<std::uint16_t>(~field)} + static_cast<std::uint16_t>(~checksum_fold(removed)) +
+           added;
 }
 
 }  // namespace dutperf

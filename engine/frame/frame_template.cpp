@@ -7,12 +7,14 @@ namespace dutperf {
 
 namespace {
 
-// RFC 8219 and siitperf vary bits 16-23 of an IPv4 and bits 56-63 of an IPv6 destination: the third and the eighth byte.
+// RFC 8219 and siitperf vary bits 16-23 of an IPv4 and bits 56-63 of an IPv6 destination: the third and the eighth
+// byte.
 constexpr std::uint8_t kNetworkOffset4 = 2, kNetworkOffset6 = 6;
 
 }  // namespace
 
-FrameTemplate::FrameTemplate(const FrameSpec& spec, const Mac& source, const Mac& destination, const FrameIdentity& identity, const AddressVariations& vary)
+FrameTemplate::FrameTemplate(const FrameSpec& spec, const Mac& source, const Mac& destination,
+                             const FrameIdentity& identity, const AddressVariations& vary)
     : bytes_(spec.size - kFcsSize), layout_(spec.layout()) {
     write_ethernet(source, destination);
     write_ip(spec.addresses);
@@ -42,7 +44,8 @@ void FrameTemplate::write_ip(const IpPair& addresses) {
     }
     ip[0] = ipv4::kFirstByte;
     store_be16(ip + ipv4::kLength, static_cast<std::uint16_t>(layout_.ip_length(udp_length())));
-    // "Don't fragment" keeps a translator from adding a fragment header (RFC 7915 4): the IPv6 frame is then exactly 20 bytes longer.
+    // "Don't fragment" keeps a translator from adding a fragment header (RFC 7915 4): the IPv6 frame is then exactly 20
+    // bytes longer.
     store_be16(ip + ipv4::kFragment, ipv4::kDontFragment);
     ip[ipv4::kTtl] = kTestTtl;
     ip[ipv4::kProtocol] = kProtocolUdp;
@@ -58,7 +61,8 @@ void FrameTemplate::write_udp(const FrameIdentity& identity) {
 }
 
 void FrameTemplate::write_payload(const FrameIdentity& identity) {
-    for (std::size_t i = layout_.tag_at(); i < bytes_.size(); ++i) bytes_[i] = static_cast<std::uint8_t>(i - layout_.tag_at());  // RFC 2544 C.2.6.4
+    for (std::size_t i = layout_.tag_at(); i < bytes_.size(); ++i)
+        bytes_[i] = static_cast<std::uint8_t>(i - layout_.tag_at());  // RFC 2544 C.2.6.4
     std::uint8_t* at = &bytes_[layout_.tag_at()];
     store_be32(at + tag::kSignatureAt, kSignature);
     store_be16(at + tag::kTrialAt, identity.trial);
@@ -76,7 +80,8 @@ AddressSlot FrameTemplate::slot(AddressVariation vary, std::size_t address_at, s
         case AddressVariation::word: return {.at = at, .fixed = 0, .mask = 0xFFFF, .shift = 0};
         case AddressVariation::network:
             // the third byte of four is the upper half of its word, the eighth of sixteen the lower half
-            if (layout_.ipv6) return {.at = at, .fixed = static_cast<std::uint16_t>(now & 0xFF00U), .mask = 0xFF, .shift = 0};
+            if (layout_.ipv6)
+                return {.at = at, .fixed = static_cast<std::uint16_t>(now & 0xFF00U), .mask = 0xFF, .shift = 0};
             return {.at = at, .fixed = static_cast<std::uint16_t>(now & 0x00FFU), .mask = 0xFF, .shift = 8};
     }
     return {};

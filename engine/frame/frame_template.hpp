@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test frame built once, with the places and checksum sums of what varies from frame to frame (RFC 2544 C.2.6.4, RFC 4814 4).
-// The sums cover everything but the varying fields, so that a frame's checksum is one addition of what was written, never a pass over the frame.
+// A test frame built once, with the places and checksum sums of what varies from frame to frame (RFC 2544 C.2.6.4, RFC
+// 4814 4). The sums cover everything but the varying fields, so that a frame's checksum is one addition of what was
+// written, never a pass over the frame.
 #pragma once
 
 #include <cstddef>
@@ -28,14 +29,17 @@ struct FrameSpec {
     [[nodiscard]] const Layout& layout() const { return is_ipv6() ? kIpv6Layout : kIpv4Layout; }
 };
 
-// 16 bits of an address that vary: `fixed | (value & mask) << shift` stands there, so that a single varying byte is a case of it.
+// 16 bits of an address that vary: `fixed | (value & mask) << shift` stands there, so that a single varying byte is a
+// case of it.
 struct AddressSlot {
     std::uint16_t at = 0;  // bytes from the frame's start
     std::uint16_t fixed = 0;
     std::uint16_t mask = 0xFFFF;
     std::uint8_t shift = 0;
 
-    [[nodiscard]] Lanes words(Lanes values) const { return swap16(fixed | ((values & mask) << shift)); }  // in memory order
+    [[nodiscard]] Lanes words(Lanes values) const {
+        return swap16(fixed | ((values & mask) << shift));
+    }  // in memory order
     [[nodiscard]] bool at_odd_offset() const { return (at & 1U) != 0; }
 };
 
@@ -57,9 +61,11 @@ struct FrameIdentity {
 
 class FrameTemplate {
 public:
-    FrameTemplate(const FrameSpec& spec, const Mac& source, const Mac& destination, const FrameIdentity& identity, const AddressVariations& vary);
+    FrameTemplate(const FrameSpec& spec, const Mac& source, const Mac& destination, const FrameIdentity& identity,
+                  const AddressVariations& vary);
 
-    // What is written then is what a NIC needs to complete the checksums as it sends: the sum of the pseudo-header in UDP's, nothing in IPv4's.
+    // What is written then is what a NIC needs to complete the checksums as it sends: the sum of the pseudo-header in
+    // UDP's, nothing in IPv4's.
     void leave_checksums_to_hardware();
     [[nodiscard]] bool checksums_by_hardware() const { return by_hardware_; }
 
@@ -84,7 +90,9 @@ private:
     void write_ip(const IpPair& addresses);
     void write_udp(const FrameIdentity& identity);
     void write_payload(const FrameIdentity& identity);
-    [[nodiscard]] std::uint16_t udp_length() const { return static_cast<std::uint16_t>(bytes_.size() - layout_.transport_at()); }
+    [[nodiscard]] std::uint16_t udp_length() const {
+        return static_cast<std::uint16_t>(bytes_.size() - layout_.transport_at());
+    }
     void sum_up();
     [[nodiscard]] AddressSlot slot(AddressVariation vary, std::size_t address_at, std::uint8_t offset) const;
 

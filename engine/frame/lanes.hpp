@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that are computed at once, as many as one vector register of the processor holds: what differs from frame to frame is computed for that many frames
-// by each instruction. Functions that are templates over their number compute one value or lanes of them by the same lines.
+// Numbers that are computed at once, as many as one vector register of the processor holds: what differs from frame to
+// frame is computed for that many frames by each instruction. Functions that are templates over their number compute
+// one value or lanes of them by the same lines.
 //
-// This is the only file that depends on the processor's instructions. A wider type than the registers would be kept in memory by the compiler, and every step
-// would wait for the stores of the one before.
+// This is the only file that depends on the processor's instructions. A wider type than the registers would be kept in
+// memory by the compiler, and every step would wait for the stores of the one before.
 #pragma once
 
 #ifdef __AVX2__
@@ -32,7 +33,8 @@ using Lanes = std::uint64_t __attribute__((vector_size(kLanes * sizeof(std::uint
 // Words that lie one behind the other in memory, anywhere.
 template <class Word>
 struct Packed {
-    typedef Word Words __attribute__((vector_size(kLanes * sizeof(Word)), aligned(1), may_alias));  // NOLINT(modernize-use-using): a template needs it so
+    typedef Word Words __attribute__((vector_size(kLanes * sizeof(Word)), aligned(1),
+                                      may_alias));  // NOLINT(modernize-use-using): a template needs it so
 };
 
 template <class Word>
@@ -48,7 +50,8 @@ inline void store_lanes(Word* at, Lanes lanes) {
         std::memcpy(at, &lanes, sizeof lanes);
     } else {
         const auto all = reinterpret_cast<__m256i>(lanes);
-        const __m128 low = _mm_castsi128_ps(_mm256_castsi256_si128(all)), high = _mm_castsi128_ps(_mm256_extracti128_si256(all, 1));
+        const __m128 low = _mm_castsi128_ps(_mm256_castsi256_si128(all)),
+                     high = _mm_castsi128_ps(_mm256_extracti128_si256(all, 1));
         const __m128i words = _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88));  // every second one of 32 bits
         if constexpr (sizeof(Word) == 4) {
             std::memcpy(at, &words, sizeof words);
@@ -63,7 +66,8 @@ inline void store_lanes(Word* at, Lanes lanes) {
 #endif
 }
 
-// The lower 32 bits of each times a number of 32 bits. A multiplication of 64 bits would be one of many steps without AVX-512, and a slow one with it.
+// The lower 32 bits of each times a number of 32 bits. A multiplication of 64 bits would be one of many steps without
+// AVX-512, and a slow one with it.
 inline Lanes multiply32(Lanes lanes, std::uint32_t by) {
 #if defined(DUTPERF_LANES_OF_AVX512)
     return reinterpret_cast<Lanes>(_mm512_mul_epu32(reinterpret_cast<__m512i>(lanes), _mm512_set1_epi64(by)));
@@ -84,7 +88,8 @@ inline Lanes in_order(Lanes all) {
     static_assert(sizeof...(order) == 16);
     const auto bytes = reinterpret_cast<LanesOf8>(all);
     if constexpr (kLanes == 8) {
-        return reinterpret_cast<Lanes>(__builtin_shufflevector(bytes, bytes, order..., (16 + order)..., (32 + order)..., (48 + order)...));
+        return reinterpret_cast<Lanes>(
+            __builtin_shufflevector(bytes, bytes, order..., (16 + order)..., (32 + order)..., (48 + order)...));
     } else if constexpr (kLanes == 4) {
         return reinterpret_cast<Lanes>(__builtin_shufflevector(bytes, bytes, order..., (16 + order)...));
     } else {
@@ -97,14 +102,18 @@ inline Lanes swap64(Lanes all) { return in_order<7, 6, 5, 4, 3, 2, 1, 0, 15, 14,
 inline std::uint64_t swap64(std::uint64_t number) { return __builtin_bswap64(number); }
 
 // The two bytes of every 16 bits in the opposite order.
-inline Lanes swap_bytes_of_words(Lanes all) { return in_order<1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14>(all); }
+inline Lanes swap_bytes_of_words(Lanes all) {
+    return in_order<1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14>(all);
+}
 
 // With the halves of 64 bits, or of both 32 bits, in the opposite order.
 inline Lanes swap_halves64(Lanes all) { return in_order<4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11>(all); }
 inline Lanes swap_halves32(Lanes all) { return in_order<2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13>(all); }
 
 // Both 32 bits of each added by themselves.
-inline Lanes add32(Lanes one, Lanes other) { return reinterpret_cast<Lanes>(reinterpret_cast<LanesOf32>(one) + reinterpret_cast<LanesOf32>(other)); }
+inline Lanes add32(Lanes one, Lanes other) {
+    return reinterpret_cast<Lanes>(reinterpret_cast<LanesOf32>(one) + reinterpret_cast<LanesOf32>(other));
+}
 
 // The bits that any of them has.
 inline std::uint64_t any_of(Lanes all) {
@@ -121,7 +130,9 @@ public:
     }
     [[nodiscard]] std::uint64_t distance() const { return distance_; }
     // The number that is `steps` steps from `first`, and those that follow it.
-    [[nodiscard]] Lanes lanes(std::uint64_t first, std::uint64_t steps) const { return first + steps * distance_ + load_lanes(steps_.data()); }
+    [[nodiscard]] Lanes lanes(std::uint64_t first, std::uint64_t steps) const {
+        return first + steps * distance_ + load_lanes(steps_.data());
+    }
 
 private:
     std::uint64_t distance_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chance that can be repeated: what is drawn is a function of a seed and a number alone, so no draw depends on those before it.
+// Chance that can be repeated: what is drawn is a function of a seed and a number alone, so no draw depends on those
+// before it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t k) { return s
 // The same for lanes of frames after lanes of them, `distance` from one frame to the next.
 class RandomLanes {
 public:
-    RandomLanes(std::uint64_t seed, Lanes first, std::uint64_t distance) : state_(seed + (first + 1) * kGamma), step_(kLanes * distance * kGamma) {}
+    RandomLanes(std::uint64_t seed, Lanes first, std::uint64_t distance)
+        : state_(seed + (first + 1) * kGamma), step_(kLanes * distance * kGamma) {}
 
     Lanes next() {
         const Lanes bits = splitmix64(state_);

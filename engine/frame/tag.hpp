@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 18 bytes behind the UDP header by which a test frame is known again; the layout is documented in protocol/README.md.
-// They survive translation and stand where RFC 8219 7.2 wants a tag. Eighteen is the room that a 64-byte IPv4 frame leaves.
+// The 18 bytes behind the UDP header by which a test frame is known again; the layout is documented in
+// protocol/README.md. They survive translation and stand where RFC 8219 7.2 wants a tag. Eighteen is the room that a
+// 64-byte IPv4 frame leaves.
 #pragma once
 
 #include <array>
@@ -25,7 +26,8 @@ namespace tag {
 inline constexpr std::size_t kSignatureAt = 0, kTrialAt = 4, kStreamAt = 6, kVersionAt = 7, kHighAt = 8, kLowAt = 16;
 }
 
-// Sequence number and time stamp, 40 bits each, as the 8 and the 2 bytes that are written for each frame, in memory order: of one frame, or of lanes of them.
+// Sequence number and time stamp, 40 bits each, as the 8 and the 2 bytes that are written for each frame, in memory
+// order: of one frame, or of lanes of them.
 template <class Number>
 inline Number tag_high(Number sequence, Number stamp) {
     return swap64((sequence << 24U) | ((stamp & kMask40) >> 16U));
@@ -56,7 +58,8 @@ inline bool has_signature(const std::uint8_t* payload) {
 
 inline Tag read_tag(const std::uint8_t* payload) {
     const std::uint64_t high = load_be64(payload + tag::kHighAt);
-    // Read at once: a byte read alone was put on the stack, and from there read back with its neighbours, which waits for the store buffer.
+    // Read at once: a byte read alone was put on the stack, and from there read back with its neighbours, which waits
+    // for the store buffer.
     const std::uint32_t identity = load_be32(payload + tag::kTrialAt);
     return {.trial = static_cast<std::uint16_t>(identity >> 16U),
             .stream = static_cast<std::uint8_t>(identity >> 8U),

@@ -23,7 +23,8 @@ namespace {
 
 // RFC 2330 11.3: the smallest rank that covers the share.
 std::uint64_t rank_of(double share, std::uint64_t total) {
-    return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(total))), 1, total);
+    return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(total))), 1,
+                                     total);
 }
 
 }  // namespace
@@ -53,7 +54,8 @@ std::vector<Histogram::Bucket> Histogram::buckets() const {
         const std::uint64_t value = largest_in(i);
         const unsigned width = static_cast<unsigned>(std::bit_width(value | 1));
         const unsigned shift = width > kBucketBits + 1 ? width - (kBucketBits + 1) : 0;
-        const std::uint64_t largest = (((value >> shift) + 1) << shift) - 1;  // its end is one of our own cells' as well
+        const std::uint64_t largest =
+            (((value >> shift) + 1) << shift) - 1;  // its end is one of our own cells' as well
         if (merged.empty() || merged.back().largest != largest) merged.push_back({.largest = largest, .count = 0});
         merged.back().count += counts_[i];
     }
@@ -61,9 +63,13 @@ std::vector<Histogram::Bucket> Histogram::buckets() const {
     return merged;
 }
 
-std::int64_t SignedHistogram::min() const { return below_.total() != 0 ? -static_cast<std::int64_t>(below_.max()) : static_cast<std::int64_t>(above_.min()); }
+std::int64_t SignedHistogram::min() const {
+    return below_.total() != 0 ? -static_cast<std::int64_t>(below_.max()) : static_cast<std::int64_t>(above_.min());
+}
 
-std::int64_t SignedHistogram::max() const { return above_.total() != 0 ? static_cast<std::int64_t>(above_.max()) : -static_cast<std::int64_t>(below_.min()); }
+std::int64_t SignedHistogram::max() const {
+    return above_.total() != 0 ? static_cast<std::int64_t>(above_.max()) : -static_cast<std::int64_t>(below_.min());
+}
 
 std::int64_t SignedHistogram::quantile(double share) const {
     if (total() == 0) return 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distribution of delays in ticks. Exact below 8192, above it a sample counts as the middle of its cell, which is at most 1/4096 of its value wide: memory
-// (0.9 MiB) does not grow with the number of samples, and no quantile is off by more than 0.0123 %, 12.3 us of 100 ms, to either side. Finer cells would make
-// the hot loop slower: what it writes to is to stay in the core's own cache. Smallest and largest value are exact. Percentiles follow RFC 2330 11.3.
+// Distribution of delays in ticks. Exact below 8192, above it a sample counts as the middle of its cell, which is at
+// most 1/4096 of its value wide: memory (0.9 MiB) does not grow with the number of samples, and no quantile is off by
+// more than 0.0123 %, 12.3 us of 100 ms, to either side. Finer cells would make the hot loop slower: what it writes to
+// is to stay in the core's own cache. Smallest and largest value are exact. Percentiles follow RFC 2330 11.3.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +42,8 @@ public:
     struct Bucket {
         std::uint64_t largest, count;
     };
-    // The distribution in few words: buckets that are not empty, in order, each at most an eighth of its values wide; the last one ends with max().
+    // The distribution in few words: buckets that are not empty, in order, each at most an eighth of its values wide;
+    // the last one ends with max().
     [[nodiscard]] std::vector<Bucket> buckets() const;
 
 private:
@@ -66,7 +68,8 @@ private:
 class SignedHistogram {
 public:
     void record(std::int64_t value, std::uint64_t weight = 1) {
-        value < 0 ? below_.record(static_cast<std::uint64_t>(-value), weight) : above_.record(static_cast<std::uint64_t>(value), weight);
+        value < 0 ? below_.record(static_cast<std::uint64_t>(-value), weight)
+                  : above_.record(static_cast<std::uint64_t>(value), weight);
     }
 
     [[nodiscard]] std::uint64_t total() const { return below_.total() + above_.total(); }

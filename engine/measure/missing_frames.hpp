@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that never came, in the order of their numbers: how many, the first and the last, the longest run of consecutive ones, and how many in each of
-// 100 equal parts of the sending time. The schedule says when a number was due, so losses have times although nothing tells when a frame is lost.
+// Frames that never came, in the order of their numbers: how many, the first and the last, the longest run of
+// consecutive ones, and how many in each of 100 equal parts of the sending time. The schedule says when a number was
+// due, so losses have times although nothing tells when a frame is lost.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,8 @@ class MissingFrames {
 public:
     static constexpr std::size_t kBins = 100;
     using Bins = std::array<std::uint64_t, kBins>;
-    using Bounds = std::array<std::uint64_t, kBins>;  // the first number that is beyond the bin, of each; never decreasing
+    using Bounds =
+        std::array<std::uint64_t, kBins>;  // the first number that is beyond the bin, of each; never decreasing
 
     explicit MissingFrames(const Bounds& bounds) : bounds_(bounds) {}
 
@@ -35,7 +37,8 @@ public:
     [[nodiscard]] const Bins& bins() const { return bins_; }
 
 private:
-    // Counts those from `at` on that are in the same bin; returns the number that follows them. What is beyond all bounds belongs to the last bin.
+    // Counts those from `at` on that are in the same bin; returns the number that follows them. What is beyond all
+    // bounds belongs to the last bin.
     std::uint64_t fill(std::uint64_t at) {
         while (bin_ < kBins - 1 && at >= bounds_[bin_]) ++bin_;
         const std::uint64_t end = bin_ < kBins - 1 ? std::min(last_ + 1, bounds_[bin_]) : last_ + 1;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells new frames from duplicates and frames in order from those that were overtaken (RFC 4737: a frame is reordered when one with a higher
-// number arrived before it), and keeps account of those that never came. A bitmap of the whole trial where that fits into 8 MiB (67 million frames), a
-// window of that size that slides above it: what is missing where it leaves is missing for good. Windows of receivers that share a direction are
-// joined after the trial; they hold the whole trial, however long it is.
+// Tells new frames from duplicates and frames in order from those that were reordered (RFC 4737: a frame is reordered
+// when one with a higher number arrived before it), and keeps account of those that never came. A bitmap of the whole
+// trial where that fits into 8 MiB (67 million frames), a window of that size that slides above it: what is missing
+// where it leaves is missing for good. Windows of receivers that share a direction are joined after the trial; they
+// hold the whole trial, however long it is.
 #pragma once
 
 #include <algorithm>
@@ -18,15 +19,19 @@ namespace dutperf {
 
 class SequenceWindow {
 public:
-    enum class Arrival : std::uint8_t { in_order, overtaken, duplicate };
+    enum class Arrival : std::uint8_t { in_order, reordered, duplicate };
 
     // `largest`: the most frames that the window holds; a longer trial's slides.
-    explicit SequenceWindow(std::uint64_t frames, const MissingFrames::Bounds& bounds = {}, std::uint64_t largest = std::uint64_t{1} << 26U)
-        : words_(std::bit_ceil(std::max<std::uint64_t>(1, (std::min(frames, largest) + 63) / 64))), slides_(frames > words_.size() * 64), missing_(bounds) {}
+    explicit SequenceWindow(std::uint64_t frames, const MissingFrames::Bounds& bounds = {},
+                            std::uint64_t largest = std::uint64_t{1} << 26U)
+        : words_(std::bit_ceil(std::max<std::uint64_t>(1, (std::min(frames, largest) + 63) / 64))),
+          slides_(frames > words_.size() * 64),
+          missing_(bounds) {}
 
     Arrival insert(std::uint64_t number) {
         if (number == end_ && number % 64 != 0) [[likely]] {
-            end_ = number + 1;  // its bit is set with those of its neighbours: setting one by one, each would wait for the one before
+            end_ = number + 1;  // its bit is set with those of its neighbours: setting one by one, each would wait for
+                                // the one before
             return Arrival::in_order;
         }
         mark();
@@ -41,17 +46,19 @@ public:
         std::uint64_t& word = word_of(number);
         if ((word & bit_of(number)) != 0) return Arrival::duplicate;
         word |= bit_of(number);
-        return Arrival::overtaken;
+        return Arrival::reordered;
     }
 
-    // Whether the numbers, each above the one before, are above all that came; they are then inserted, each in order. Else nothing is done.
+    // Whether the numbers, each above the one before, are above all that came; they are then inserted, each in order.
+    // Else nothing is done.
     bool extend(std::span<const std::uint64_t> numbers) {
         const std::uint64_t first = numbers.front(), end = numbers.back() + 1;
         if (first == end_ && end - first == numbers.size()) [[likely]] {
             extend_without_gap(end);
             return true;
         }
-        if (first < end_ || (slides_ && (end - 1) / 64 - first / 64 >= words_.size())) return false;  // the window cannot hold all of them
+        if (first < end_ || (slides_ && (end - 1) / 64 - first / 64 >= words_.size()))
+            return false;  // the window cannot hold all of them
         mark();
         if (slides_) slide_to(end - 1);
         insert_in_order(numbers);
@@ -59,14 +66,15 @@ public:
         return true;
     }
 
-    // Adds what the window of another receiver of the same frames holds; neither may slide. Calls `on_both(number)` for each frame that came to both, in
-    // order. After the last insert.
+    // Adds what the window of another receiver of the same frames holds; neither may slide. Calls `on_both(number)` for
+    // each frame that came to both, in order. After the last insert.
     template <class OnBoth>
-    void join(SequenceWindow& other, const OnBoth& on_both) {
+    void merge(SequenceWindow& other, const OnBoth& on_both) {
         mark();
         other.mark();
         for (std::size_t i = 0; i < words_.size(); ++i) {
-            for (std::uint64_t both = words_[i] & other.words_[i]; both != 0; both &= both - 1) on_both(i * 64 + static_cast<unsigned>(std::countr_zero(both)));
+            for (std::uint64_t both = words_[i] & other.words_[i]; both != 0; both &= both - 1)
+                on_both(i * 64 + static_cast<unsigned>(std::countr_zero(both)));
             words_[i] |= other.words_[i];
         }
         end_ = marked_ = std::max(end_, other.end_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When frames are due that do not come at a constant rate: Poisson arrivals (exponential gaps), and bursts (RFC 2544 section 21). A source gives the due times
-// in ticks after the start, in order, a few at a time.
+// When frames are due that do not come at a constant rate: Poisson arrivals (exponential gaps), and bursts (RFC 2544
+// section 21). A source gives the due times in ticks after the start, in order, a few at a time.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,13 @@
 
 namespace dutperf {
 
-// The whole sending time's frames at independent, uniform times: exponential gaps whose number in the sending time is given, so the mean rate is exact.
+// The whole sending time's frames at independent, uniform times: exponential gaps whose number in the sending time is
+// given, so the mean rate is exact.
 class PoissonTimes {
 public:
-    PoissonTimes(const UniformTimes& times, Ticks duration) : times_(times), duration_(duration) { waiting_[0] = times_.whole(); }
+    PoissonTimes(const UniformTimes& times, Ticks duration) : times_(times), duration_(duration) {
+        waiting_[0] = times_.whole();
+    }
 
     // Due times into `few`, and how many; not to be asked for more when all have been given.
     std::uint32_t next(FewTimes& few) {
@@ -31,7 +34,9 @@ public:
     }
 
     // A time of UniformTimes in the unit of `duration`, rounded down.
-    static std::uint64_t scaled(std::uint64_t time, std::uint64_t duration) { return static_cast<std::uint64_t>(static_cast<Wide>(time) * duration >> 64U); }
+    static std::uint64_t scaled(std::uint64_t time, std::uint64_t duration) {
+        return static_cast<std::uint64_t>(static_cast<Wide>(time) * duration >> 64U);
+    }
 
 private:
     UniformTimes times_;
@@ -40,13 +45,15 @@ private:
     std::size_t depth_ = 1;
 };
 
-// Bursts of so many frames. Each begins when its first frame would be due at the mean rate. Its others are due at `within_fps`, which is not
-// lower; with 0, all at once: as fast as the sender can.
+// Bursts of so many frames. Each begins when its first frame would be due at the mean rate. Its others are due at
+// `within_fps`, which is not lower; with 0, all at once: as fast as the sender can.
 struct Bursts {
     std::uint64_t frames = 1, within_fps = 0;
 
     // When the frame after `j` others of its burst is due, after its burst's beginning.
-    [[nodiscard]] std::uint64_t within(std::uint64_t j, std::uint64_t clock_hz) const { return within_fps == 0 ? 0 : due_after(j, clock_hz, within_fps); }
+    [[nodiscard]] std::uint64_t within(std::uint64_t j, std::uint64_t clock_hz) const {
+        return within_fps == 0 ? 0 : due_after(j, clock_hz, within_fps);
+    }
 
     // When frame k is due.
     [[nodiscard]] std::uint64_t due_of(std::uint64_t k, std::uint64_t clock_hz, std::uint64_t rate_fps) const {
@@ -56,7 +63,8 @@ struct Bursts {
 
 class BurstTimes {
 public:
-    BurstTimes(const Bursts& bursts, std::uint64_t clock_hz, std::uint64_t rate_fps) : bursts_(bursts), clock_hz_(clock_hz), rate_fps_(rate_fps) {}
+    BurstTimes(const Bursts& bursts, std::uint64_t clock_hz, std::uint64_t rate_fps)
+        : bursts_(bursts), clock_hz_(clock_hz), rate_fps_(rate_fps) {}
 
     // See PoissonTimes; there is no end.
     std::uint32_t next(FewTimes& few) {

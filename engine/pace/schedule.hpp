@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// When each frame is due: frame k at start + floor(k * clock_hz / rate) ticks, in integers, so that no rounding adds up however long a trial is.
-// A late frame does not shift those after it (Lencse, IJATES2 9(3), 2020): what is due is sent at once, up to a burst a turn.
-// A sender is composed with its schedule at compile time, so a further one is a further class here that fulfils Schedule, and costs the others nothing.
-// Patterns other than a constant rate are lists of due times (patterns.hpp).
+// When each frame is due: frame k at start + floor(k * clock_hz / rate) ticks, in integers, so that no rounding adds up
+// however long a trial is. A late frame does not shift those after it (Lencse, IJATES2 9(3), 2020): what is due is sent
+// at once, up to a burst a turn. A sender is composed with its schedule at compile time, so a further one is a further
+// class here that fulfils Schedule, and costs the others nothing. Patterns other than a constant rate are lists of due
+// times (patterns.hpp).
 #pragma once
 
 #include <algorithm>
@@ -17,9 +18,10 @@
 
 namespace dutperf {
 
-// `start` comes first, once. `due` tells how many frames are due at a time, at most a burst, and does not move the schedule; `advance` says that so many
-// have been taken. `due_of` may be asked for the frames that were taken last, a burst of them, and for the next burst. Due times never decrease with the
-// frame's number. Frames are counted within the sender's share: a share's frame j is the stream's frame share.number(j), and due when that is.
+// `start` comes first, once. `due` tells how many frames are due at a time, at most a burst, and does not move the
+// schedule; `advance` says that so many have been taken. `due_of` may be asked for the frames that were taken last, a
+// burst of them, and for the next burst. Due times never decrease with the frame's number. Frames are counted within
+// the sender's share: a share's frame j is the stream's frame share.number(j), and due when that is.
 template <class S>
 concept Schedule = requires(S schedule, const S& still, Ticks now, std::uint64_t k, std::uint32_t count) {
     schedule.start(now);
@@ -34,7 +36,8 @@ concept Schedule = requires(S schedule, const S& still, Ticks now, std::uint64_t
 class ConstantRate {
 public:
     // The share of a stream of `frames` in all at `rate_fps` (> 0); `burst` is the most that due() returns.
-    ConstantRate(std::uint64_t clock_hz, std::uint64_t rate_fps, std::uint64_t frames, std::uint32_t burst, Share share = {})
+    ConstantRate(std::uint64_t clock_hz, std::uint64_t rate_fps, std::uint64_t frames, std::uint32_t burst,
+                 Share share = {})
         : clock_hz_(clock_hz),
           rate_(rate_fps),
           share_(share),
@@ -110,8 +113,9 @@ private:
     std::uint64_t number_ = 0;
 };
 
-// A rate that changes once: the frames of `first`, then those of `second`, whose frame j is due `change` + floor(j * clock_hz / rate) ticks after the
-// start. Both have the same burst. The frames of `first` are those due before the change.
+// A rate that changes once: the frames of `first`, then those of `second`, whose frame j is due `change` + floor(j *
+// clock_hz / rate) ticks after the start. Both have the same burst. The frames of `first` are those due before the
+// change.
 class ChangingRate {
 public:
     ChangingRate(const ConstantRate& first, const ConstantRate& second, Ticks change, std::uint32_t burst)
@@ -125,7 +129,9 @@ public:
     [[nodiscard]] std::uint64_t number() const { return first_.number() + second_.number(); }
     [[nodiscard]] Ticks next_due() const { return first_.finished() ? second_.next_due() : first_.next_due(); }
     [[nodiscard]] bool finished() const { return first_.finished() && second_.finished(); }
-    [[nodiscard]] Ticks due_of(std::uint64_t k) const { return k < first_.frames() ? first_.due_of(k) : second_.due_of(k - first_.frames()); }
+    [[nodiscard]] Ticks due_of(std::uint64_t k) const {
+        return k < first_.frames() ? first_.due_of(k) : second_.due_of(k - first_.frames());
+    }
 
     [[nodiscard]] std::uint32_t due(Ticks now) const {
         const std::uint32_t of_first = first_.due(now);
@@ -144,15 +150,22 @@ private:
     std::uint32_t burst_;
 };
 
-// Due times that are listed a few at a time, as a source gives them: for patterns of which no step leads from a frame to the next one. A list costs some
-// nanoseconds a frame more than a step. It holds the last burst that was taken and at least the next one.
+// Due times that are listed a few at a time, as a source gives them: for patterns of which no step leads from a frame
+// to the next one. A list costs some nanoseconds a frame more than a step. It holds the last burst that was taken and
+// at least the next one.
 class Listed {
 public:
     using Source = std::variant<PoissonTimes, BurstTimes>;
 
-    // The share of a stream of `frames` in all, of which `source` gives every time; `burst` is the most that due() returns.
+    // The share of a stream of `frames` in all, of which `source` gives every time; `burst` is the most that due()
+    // returns.
     Listed(const Source& source, std::uint64_t frames, std::uint32_t burst, Share share = {})
-        : source_(source), share_(share), frames_(share.among(frames)), burst_(burst), mask_(std::bit_ceil(2 * burst + kFewTimes) - 1), due_(mask_ + 1) {}
+        : source_(source),
+          share_(share),
+          frames_(share.among(frames)),
+          burst_(burst),
+          mask_(std::bit_ceil(2 * burst + kFewTimes) - 1),
+          due_(mask_ + 1) {}
 
     void start(Ticks at) {
         start_ = at;

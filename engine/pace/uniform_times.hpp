@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// So many times, independent of each other and uniform over a stretch, in order: the arrivals of a Poisson process in that stretch, given their number.
-// They are found by halving. Each of the times of a part is in its earlier half by the toss of a coin, so that half has Binomial(n, 1/2) of the n; a part
-// with few times has them drawn one by one, and sorted. So any of them is found without those before it, no error adds up over a trial, and all
-// of it is done in integers: the package computes the same times (src/dutperf/pattern.py).
+// So many times, independent of each other and uniform over a stretch, in order: the arrivals of a Poisson process in
+// that stretch, given their number. They are found by halving. Each of the times of a part is in its earlier half by
+// the toss of a coin, so that half has Binomial(n, 1/2) of the n; a part with few times has them drawn one by one, and
+// sorted. So any of them is found without those before it, no error adds up over a trial, and all of it is done in
+// integers: the package computes the same times (src/dutperf/pattern.py).
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,8 @@ using FewTimes = std::array<std::uint64_t, kFewTimes>;
 
 class UniformTimes {
 public:
-    // The part `id` of the stretch: 1 is the whole, 2 and 3 its halves, 2 id and 2 id + 1 those of each part. Times are in 2^-64 of the stretch.
+    // The part `id` of the stretch: 1 is the whole, 2 and 3 its halves, 2 id and 2 id + 1 those of each part. Times are
+    // in 2^-64 of the stretch.
     struct Part {
         std::uint64_t id = 1, begin = 0;
         std::uint64_t first = 0, count = 0;  // number of its first time among all, and how many it has
@@ -37,7 +39,8 @@ public:
     [[nodiscard]] Halves halves(const Part& part) const {
         const std::uint64_t earlier = earlier_of(part.count, random_bits(seed_, part.id));
         return {{2 * part.id, part.begin, part.first, earlier},
-                {2 * part.id + 1, part.begin + (std::uint64_t{1} << (63 - level_of(part))), part.first + earlier, part.count - earlier}};
+                {2 * part.id + 1, part.begin + (std::uint64_t{1} << (63 - level_of(part))), part.first + earlier,
+                 part.count - earlier}};
     }
 
     // The times of a part that has few. Their number.
@@ -80,15 +83,18 @@ private:
     // Parts of level 63 have more than a few times never, as far as chance goes.
     static unsigned level_of(const Part& part) { return static_cast<unsigned>(std::bit_width(part.id)) - 1; }
 
-    // How many of `count` times are in the earlier half. Of many, a 4^j-th is tossed for, and how far the heads are from their mean counts 2^j times: mean and
-    // variance are those of all tosses, and the values are so dense (a 64th of the standard deviation) that nothing tells it from the normal distribution.
+    // How many of `count` times are in the earlier half. Of many, a 4^j-th is tossed for, and how far the heads are
+    // from their mean counts 2^j times: mean and variance are those of all tosses, and the values are so dense (a 64th
+    // of the standard deviation) that nothing tells it from the normal distribution.
     static std::uint64_t earlier_of(std::uint64_t count, std::uint64_t seed) {
         unsigned j = 0;
         while (count >> (2 * j) > kMostTosses) ++j;
         const std::uint64_t tosses = count >> (2 * j);
         std::uint64_t heads = 0;
-        for (std::uint64_t i = 0; i < tosses / 64; ++i) heads += static_cast<std::uint64_t>(std::popcount(random_bits(seed, i)));
-        if (tosses % 64 != 0) heads += static_cast<std::uint64_t>(std::popcount(random_bits(seed, tosses / 64) >> (64 - tosses % 64)));
+        for (std::uint64_t i = 0; i < tosses / 64; ++i)
+            heads += static_cast<std::uint64_t>(std::popcount(random_bits(seed, i)));
+        if (tosses % 64 != 0)
+            heads += static_cast<std::uint64_t>(std::popcount(random_bits(seed, tosses / 64) >> (64 - tosses % 64)));
         return (count + (2 * heads << j) - (tosses << j)) / 2;
     }
 

@@ -34,7 +34,8 @@ void return_balls(Court& court, unsigned core) {
     }
 }
 
-// Offset of the other core's counter, from the exchange with the shortest round trip: there the middle of the trip is known best.
+// Offset of the other core's counter, from the exchange with the shortest round trip: there the middle of the trip is
+// known best.
 double offset_to(unsigned first, unsigned other) {
     Court court;
     std::thread partner(return_balls, std::ref(court), other);
@@ -83,7 +84,8 @@ std::uint64_t ClockCalibration::hertz() const {
         std::this_thread::sleep_for(std::chrono::nanoseconds(kLeastCalibrationNs - (end.ns - begin_.ns)));
         end = read_both();
     }
-    return static_cast<std::uint64_t>(std::llround(static_cast<double>(end.ticks - begin_.ticks) * 1e9 / static_cast<double>(end.ns - begin_.ns)));
+    return static_cast<std::uint64_t>(
+        std::llround(static_cast<double>(end.ticks - begin_.ticks) * 1e9 / static_cast<double>(end.ns - begin_.ns)));
 }
 
 std::optional<double> counter_skew(const std::vector<unsigned>& cores) {

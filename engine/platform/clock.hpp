@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of every measurement: the time stamp counter. Its frequency is measured against CLOCK_MONOTONIC_RAW over the whole start-up, because
-// DPDK rounds its own estimate to 10 MHz, which would make every rate wrong by up to 0.2 %.
+// The clock of every measurement: the time stamp counter. Its frequency is measured against CLOCK_MONOTONIC_RAW over
+// the whole start-up, because DPDK rounds its own estimate to 10 MHz, which would make every rate wrong by up to 0.2 %.
 #pragma once
 
 #include <rte_cycles.h>
@@ -30,7 +30,8 @@ private:
     Instant begin_;
 };
 
-// The largest difference between the counters of `cores` that a ping-pong between each of them and the first can show, in ticks; nothing for one core.
+// The largest difference between the counters of `cores` that a ping-pong between each of them and the first can show,
+// in ticks; nothing for one core.
 std::optional<double> counter_skew(const std::vector<unsigned>& cores);
 
 }  // namespace dutperf

@@ -41,8 +41,10 @@ Memory choose_memory(const EalOptions& options) {
     return {};
 }
 
-std::vector<std::string> arguments(const EalOptions& options, const Memory& memory, const std::vector<unsigned>& allowed) {
-    // Either way no file is left behind, so that any number of engines can run at once and a killed one needs no cleaning up.
+std::vector<std::string> arguments(const EalOptions& options, const Memory& memory,
+                                   const std::vector<unsigned>& allowed) {
+    // Either way no file is left behind, so that any number of engines can run at once and a killed one needs no
+    // cleaning up.
     std::vector<std::string> all{"dutperf-engine",
                                  memory.huge_pages ? "--in-memory" : "--no-shconf",
                                  "--no-telemetry",
@@ -52,9 +54,11 @@ std::vector<std::string> arguments(const EalOptions& options, const Memory& memo
                                  "-m",
                                  std::to_string(memory.huge_pages ? options.megabytes : options.small_page_megabytes)};
     if (!memory.huge_pages) all.emplace_back("--no-huge");
-    // Another process is given memory by file descriptors, eight at most; with one for each page there would be hundreds.
+    // Another process is given memory by file descriptors, eight at most; with one for each page there would be
+    // hundreds.
     if (memory.huge_pages && options.shares_memory) all.emplace_back("--single-file-segments");
-    // The buses say which addresses cards can use: virtual ones behind an IOMMU, else physical ones. Where there is no card, virtual ones need no privilege.
+    // The buses say which addresses cards can use: virtual ones behind an IOMMU, else physical ones. Where there is no
+    // card, virtual ones need no privilege.
     if (options.pci_devices.empty()) all.insert(all.end(), {"--no-pci", "--iova-mode=va"});
     for (const std::string& device : options.pci_devices) {
         all.emplace_back("-a");
@@ -80,7 +84,8 @@ Memory start_eal(const EalOptions& options) {
         const std::string reason = rte_strerror(rte_errno);
         if (!options.pci_devices.empty() && !memory.huge_pages) {
             throw Error("no_memory",
-                        "DPDK did not start with 4 kB pages (" + reason + "): without an IOMMU a card needs huge pages; reserve " +
+                        "DPDK did not start with 4 kB pages (" + reason +
+                            "): without an IOMMU a card needs huge pages; reserve " +
                             std::to_string(options.megabytes) + " MB (vm.nr_hugepages, or dutperf doctor --fix)",
                         "memory");
         }

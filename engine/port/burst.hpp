@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames to and from a driver: the calls of the hot loops. Ownership of a transmitted frame passes to the driver, that of a received one to the caller.
+// Frames to and from a driver: the calls of the hot loops. Ownership of a transmitted frame passes to the driver, that
+// of a received one to the caller.
 #pragma once
 
 #include <rte_ethdev.h>
@@ -19,10 +20,13 @@ struct PortQueue {
 inline std::uint16_t transmit_burst(PortQueue queue, rte_mbuf** frames, std::uint16_t count) {
     return rte_eth_tx_burst(queue.port, queue.index, frames, count);
 }
-inline std::uint16_t receive_burst(PortQueue queue, rte_mbuf** frames, std::uint16_t count) { return rte_eth_rx_burst(queue.port, queue.index, frames, count); }
+inline std::uint16_t receive_burst(PortQueue queue, rte_mbuf** frames, std::uint16_t count) {
+    return rte_eth_rx_burst(queue.port, queue.index, frames, count);
+}
 
-// Gives frames back to their pools, at least one. rte_pktmbuf_free_bulk() reads the second line of every buffer, for a next segment that frames of one
-// segment do not have. Nothing else does, and a line that is never read takes no time to come and no room in the caches.
+// Gives frames back to their pools, at least one. rte_pktmbuf_free_bulk() reads the second line of every buffer, for a
+// next segment that frames of one segment do not have. Nothing else does, and a line that is never read takes no time
+// to come and no room in the caches.
 inline void free_burst(rte_mbuf** frames, std::uint16_t count) {
     rte_mempool* const pool = frames[0]->pool;
     static_assert(offsetof(rte_mbuf, nb_segs) == offsetof(rte_mbuf, refcnt) + 2);
@@ -33,7 +37,8 @@ inline void free_burst(rte_mbuf** frames, std::uint16_t count) {
         std::uint32_t references_and_segments = 0;
         std::memcpy(&references_and_segments, &one.refcnt, sizeof references_and_segments);
         flags |= one.ol_flags;
-        special |= (references_and_segments ^ 0x10001U) | (reinterpret_cast<std::uintptr_t>(one.pool) ^ reinterpret_cast<std::uintptr_t>(pool));
+        special |= (references_and_segments ^ 0x10001U) |
+                   (reinterpret_cast<std::uintptr_t>(one.pool) ^ reinterpret_cast<std::uintptr_t>(pool));
     }
     if ((flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL)) == 0 && special == 0) [[likely]]
         return rte_mempool_put_bulk(pool, reinterpret_cast<void* const*>(frames), count);

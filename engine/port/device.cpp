@@ -27,11 +27,13 @@ std::string af_packet_arguments(const PortOptions& options) {
     const std::uint32_t slot = receive_buffer_size(options.max_frame_size);
     const std::uint32_t count = std::bit_ceil(options.receive_ring);
     const std::uint32_t block = std::max(slot, std::min<std::uint32_t>(65536, slot * count));
-    // Straight to a NIC's driver, whose queue discipline might delay or reorder. But on a veth without one, the kernel would keep a frame that the other
-    // end has no room for and send it again later: only with a queue discipline is such a frame dropped, once and counted.
+    // Straight to a NIC's driver, whose queue discipline might delay or reorder. But on a veth without one, the kernel
+    // would keep a frame that the other end has no room for and send it again later: only with a queue discipline is
+    // such a frame dropped, once and counted.
     const bool virtual_link = kernel_interface(options.spec.argument)->kind == "veth";
-    return "iface=" + options.spec.argument + ",qpairs=" + std::to_string(options.queues) + ",qdisc_bypass=" + (virtual_link ? "0" : "1") +
-           ",framesz=" + std::to_string(slot) + ",blocksz=" + std::to_string(block) + ",framecnt=" + std::to_string(count);
+    return "iface=" + options.spec.argument + ",qpairs=" + std::to_string(options.queues) +
+           ",qdisc_bypass=" + (virtual_link ? "0" : "1") + ",framesz=" + std::to_string(slot) +
+           ",blocksz=" + std::to_string(block) + ",framecnt=" + std::to_string(count);
 }
 
 DeviceName vdev_of(const PortOptions& options) {
@@ -39,7 +41,8 @@ DeviceName vdev_of(const PortOptions& options) {
     switch (options.spec.kind) {
         case PortSpec::Kind::af_packet: return {"net_af_packet_" + options.side, af_packet_arguments(options)};
         case PortSpec::Kind::af_xdp:
-            return {"net_af_xdp_" + options.side, "iface=" + argument + ",start_queue=0,queue_count=" + std::to_string(options.queues)};
+            return {"net_af_xdp_" + options.side,
+                    "iface=" + argument + ",start_queue=0,queue_count=" + std::to_string(options.queues)};
         case PortSpec::Kind::null: return {"net_null_" + options.side, "no-rx=1"};
         case PortSpec::Kind::virtio_user:
         case PortSpec::Kind::vhost_user:
@@ -50,15 +53,19 @@ DeviceName vdev_of(const PortOptions& options) {
     return {argument.substr(0, comma), comma == std::string::npos ? "" : argument.substr(comma + 1)};
 }
 
-int add_device(const DeviceName& device) { return rte_eal_hotplug_add("vdev", device.name.c_str(), device.arguments.c_str()); }
+int add_device(const DeviceName& device) {
+    return rte_eal_hotplug_add("vdev", device.name.c_str(), device.arguments.c_str());
+}
 
 void join_by_socket(const PortOptions& options, const DeviceName& device) {
     prepare_socket(options);
     const SocketDeadline deadline(options.spec.argument, options.link_timeout);
     if (add_device(device) == 0) return;
     if (!deadline.passed()) unavailable(options, why_unjoined(options));
-    unavailable(options, "nobody " + std::string(listens(options.spec) ? "connected to" : "answered on") + " the socket " + options.spec.argument + " within " +
-                             std::to_string(options.link_timeout.count()) + " ms: is the switch up, and does it use this socket for that?");
+    unavailable(options, "nobody " + std::string(listens(options.spec) ? "connected to" : "answered on") +
+                             " the socket " + options.spec.argument + " within " +
+                             std::to_string(options.link_timeout.count()) +
+                             " ms: is the switch up, and does it use this socket for that?");
 }
 
 rte_ring* joining_ring(const std::string& name, std::uint32_t size) {
@@ -68,13 +75,16 @@ rte_ring* joining_ring(const std::string& name, std::uint32_t size) {
     return ring;
 }
 
-// Two ports joined in memory: what one sends on a queue the other receives on that queue. Whichever is opened first makes the rings of both.
+// Two ports joined in memory: what one sends on a queue the other receives on that queue. Whichever is opened first
+// makes the rings of both.
 int make_ring_port(const PortOptions& options) {
     std::vector<rte_ring*> to_right, to_left;
     const std::uint16_t apart = queues_apart(options);
     for (unsigned queue = 0; queue < options.queues; ++queue) {
-        to_right.insert(to_right.end(), apart, joining_ring("dutperf_to_right_" + std::to_string(queue), options.receive_ring));
-        to_left.insert(to_left.end(), apart, joining_ring("dutperf_to_left_" + std::to_string(queue), options.receive_ring));
+        to_right.insert(to_right.end(), apart,
+                        joining_ring("dutperf_to_right_" + std::to_string(queue), options.receive_ring));
+        to_left.insert(to_left.end(), apart,
+                       joining_ring("dutperf_to_left_" + std::to_string(queue), options.receive_ring));
     }
     const bool left = options.side == "left";
     rte_ring** receive = (left ? to_left : to_right).data();
@@ -94,10 +104,12 @@ std::uint16_t take_card(const PortOptions& options) {
     if (rte_eal_has_hugepages() == 0 && !has_iommu_group(address)) {
         throw Error("no_memory",
                     "no IOMMU stands between the PCI device " + address +
-                        " and the memory, and without one a card needs huge pages: reserve them (vm.nr_hugepages, or dutperf doctor --fix)",
+                        " and the memory, and without one a card needs huge pages: reserve them (vm.nr_hugepages, or "
+                        "dutperf doctor --fix)",
                     "memory");
     }
-    unavailable(options, "no DPDK driver took the PCI device " + address + (error != 0 ? std::string(": ") + rte_strerror(-error) : "") +
+    unavailable(options, "no DPDK driver took the PCI device " + address +
+                             (error != 0 ? std::string(": ") + rte_strerror(-error) : "") +
                              "; is there one for this card, and is every card of its IOMMU group bound to vfio-pci?");
 }
 
@@ -123,11 +135,13 @@ Device::Device(const PortOptions& options) {
     if (options.spec.uses_socket()) {
         join_by_socket(options, vdev);
     } else if (const int error = add_device(vdev); error != 0) {
-        unavailable(options, "the device " + vdev.name + " (" + vdev.arguments + ") could not be made: " + rte_strerror(-error));
+        unavailable(options,
+                    "the device " + vdev.name + " (" + vdev.arguments + ") could not be made: " + rte_strerror(-error));
     }
     bus_ = "vdev";
     made_ = vdev.name;
-    if (rte_eth_dev_get_port_by_name(vdev.name.c_str(), &id_) != 0) unavailable(options, "the device " + vdev.name + " is no network port");
+    if (rte_eth_dev_get_port_by_name(vdev.name.c_str(), &id_) != 0)
+        unavailable(options, "the device " + vdev.name + " is no network port");
 }
 
 Device::~Device() {

@@ -10,9 +10,12 @@
 namespace dutperf {
 
 bool counts_failed_allocations(std::string_view name) {
-    constexpr std::string_view kOfEveryDriver = "rx_mbuf_allocation_errors";  // rx_nombuf, as rte_eth_stats_get() has it
-    constexpr std::array<std::string_view, 4> kEndings{"alloc_failure", "alloc_fail", "alloc_errors", "allocation_errors"};
-    const bool of_frames = name.starts_with("rx_") && name != kOfEveryDriver && name.find("fcoe") == std::string_view::npos;
+    constexpr std::string_view kOfEveryDriver =
+        "rx_mbuf_allocation_errors";  // rx_nombuf, as rte_eth_stats_get() has it
+    constexpr std::array<std::string_view, 4> kEndings{"alloc_failure", "alloc_fail", "alloc_errors",
+                                                       "allocation_errors"};
+    const bool of_frames =
+        name.starts_with("rx_") && name != kOfEveryDriver && name.find("fcoe") == std::string_view::npos;
     return of_frames && std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often a driver found no buffer for a frame, where it says so only among its own counters (vmxnet3: rx_q0_rx_buf_alloc_failure).
+// How often a driver found no buffer for a frame, where it says so only among its own counters (vmxnet3:
+// rx_q0_rx_buf_alloc_failure).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@
 
 namespace dutperf {
 
-// Whether a driver's own counter of that name (rte_eth_xstat_name) counts buffers that it did not get for the port's frames.
+// Whether a driver's own counter of that name (rte_eth_xstat_name) counts buffers that it did not get for the port's
+// frames.
 bool counts_failed_allocations(std::string_view name);
 
 class FailedAllocations {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A counter of a driver as one that only grows, over 64 bits. Some drivers give their card's 32 bits as they are, which begin again after 2^32 frames (five
-// minutes at 14.88 million a second); some begin at 0 when they start the card again. It has to be read before 2^31 frames have passed.
+// A counter of a driver as one that only grows, over 64 bits. Some drivers give their card's 32 bits as they are, which
+// begin again after 2^32 frames (five minutes at 14.88 million a second); some begin at 0 when they start the card
+// again. It has to be read before 2^31 frames have passed.
 #pragma once
 
 #include <cstdint>

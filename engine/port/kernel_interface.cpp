@@ -159,7 +159,8 @@ std::optional<FlowControl> interface_flow_control(const std::string& name) {
 
 std::uint16_t xdp_queues(const std::string& name) {
     const auto channels = channels_of(name);
-    return channels && channels->max_combined != 0 ? static_cast<std::uint16_t>(channels->combined_count) : std::uint16_t{1};
+    return channels && channels->max_combined != 0 ? static_cast<std::uint16_t>(channels->combined_count)
+                                                   : std::uint16_t{1};
 }
 
 std::uint16_t receive_queues(const std::string& name) {
@@ -170,7 +171,8 @@ std::uint16_t receive_queues(const std::string& name) {
 void widen_packet_sockets(unsigned interface_index) {
     constexpr int kBytes = 256 * 1024 * 1024;
     for (const int fd : packet_sockets(interface_index)) {
-        if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &kBytes, sizeof kBytes) != 0) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kBytes, sizeof kBytes);
+        if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &kBytes, sizeof kBytes) != 0)
+            setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kBytes, sizeof kBytes);
     }
 }
 
@@ -188,7 +190,8 @@ InterfaceWatch::InterfaceWatch() : fd_(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXE
     sockaddr_nl address{};
     address.nl_family = AF_NETLINK;
     address.nl_groups = RTMGRP_LINK;
-    if (bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) throw Error("internal", "the kernel does not tell of interfaces");
+    if (bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+        throw Error("internal", "the kernel does not tell of interfaces");
 }
 
 InterfaceWatch::~InterfaceWatch() {
@@ -204,9 +207,12 @@ std::uint64_t InterfaceWatch::take_downs(unsigned interface_index) {
         if (length < 0 && (errno == ENOBUFS || errno == EINTR)) continue;
         if (length <= 0) return downs;
         auto rest = static_cast<unsigned>(length);
-        for (const auto* header = reinterpret_cast<const nlmsghdr*>(told.data()); NLMSG_OK(header, rest); header = NLMSG_NEXT(header, rest)) {
+        for (const auto* header = reinterpret_cast<const nlmsghdr*>(told.data()); NLMSG_OK(header, rest);
+             header = NLMSG_NEXT(header, rest)) {
             const auto* body = static_cast<const ifinfomsg*>(NLMSG_DATA(header));
-            if (header->nlmsg_type == RTM_NEWLINK && body->ifi_index == static_cast<int>(interface_index) && (body->ifi_flags & IFF_UP) == 0) ++downs;
+            if (header->nlmsg_type == RTM_NEWLINK && body->ifi_index == static_cast<int>(interface_index) &&
+                (body->ifi_flags & IFF_UP) == 0)
+                ++downs;
         }
     }
 }

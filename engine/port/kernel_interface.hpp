@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel knows of a network interface that a port uses (af_packet, af_xdp): its counters are the second witness of every trial.
+// What the kernel knows of a network interface that a port uses (af_packet, af_xdp): its counters are the second
+// witness of every trial.
 #pragma once
 
 #include <cstdint>
@@ -22,26 +23,31 @@ struct KernelInterface {
     std::uint64_t rx_dropped = 0, tx_packets = 0, tx_dropped = 0;
 };
 
-// Asks the kernel by rtnetlink, so the answer is of this process' network namespace whatever is mounted on /sys. Nothing if there is no such interface.
+// Asks the kernel by rtnetlink, so the answer is of this process' network namespace whatever is mounted on /sys.
+// Nothing if there is no such interface.
 std::optional<KernelInterface> kernel_interface(const std::string& name);
 
 // Of an interface that uses flow control (ethtool -a); nothing where its driver does not know any.
 std::optional<FlowControl> interface_flow_control(const std::string& name);
 
-// Queues of an interface that AF_XDP sockets can have: those that receive and transmit (ethtool -l); 1 where its driver does not tell of any.
+// Queues of an interface that AF_XDP sockets can have: those that receive and transmit (ethtool -l); 1 where its driver
+// does not tell of any.
 std::uint16_t xdp_queues(const std::string& name);
 
 // Queues at which frames may arrive, whether or not they transmit too; 1 where its driver does not tell.
 std::uint16_t receive_queues(const std::string& name);
 
-// Lets the kernel hold as many of this process' frames as an overloaded DUT lets pile up. With the default limit the kernel would leave frames in the
-// transmit ring that the driver has reported as sent, and they would leave late or never.
+// Lets the kernel hold as many of this process' frames as an overloaded DUT lets pile up. With the default limit the
+// kernel would leave frames in the transmit ring that the driver has reported as sent, and they would leave late or
+// never.
 void widen_packet_sockets(unsigned interface_index);
 
-// Frames that the kernel dropped since the last call because this process' packet sockets on the interface were full (PACKET_STATISTICS).
+// Frames that the kernel dropped since the last call because this process' packet sockets on the interface were full
+// (PACKET_STATISTICS).
 std::uint64_t take_packet_socket_drops(unsigned interface_index);
 
-// Hears from the kernel when an interface of this network namespace is taken down, which one that only loses its carrier is not: there, the other end may be.
+// Hears from the kernel when an interface of this network namespace is taken down, which one that only loses its
+// carrier is not: there, the other end may be.
 class InterfaceWatch {
 public:
     InterfaceWatch();

@@ -11,8 +11,8 @@ namespace {
 
 bool is_automatic(const PortOptions& options) { return options.spec.kind == PortSpec::Kind::kernel; }
 
-// Nothing where AF_XDP may be tried. On a veth it was compared with AF_PACKET; elsewhere frames may arrive at queues that have no socket, wait in a driver
-// unseen, or the link go down while a program is attached.
+// Nothing where AF_XDP may be tried. On a veth it was compared with AF_PACKET; elsewhere frames may arrive at queues
+// that have no socket, wait in a driver unseen, or the link go down while a program is attached.
 std::string objection_to_xdp(const PortOptions& options) {
     const std::string& name = options.spec.argument;
     const auto interface = kernel_interface(name);
@@ -24,7 +24,8 @@ std::string objection_to_xdp(const PortOptions& options) {
     return {};
 }
 
-// Somebody else's program may keep frames from packet sockets as well: which of the two is to be used is then for the user to say.
+// Somebody else's program may keep frames from packet sockets as well: which of the two is to be used is then for the
+// user to say.
 bool has_program(const PortOptions& options) {
     const auto interface = is_automatic(options) ? kernel_interface(options.spec.argument) : std::nullopt;
     return interface && interface->xdp_program != 0;

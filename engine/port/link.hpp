@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A port's link: up or down, as fast as it was negotiated, and whether Ethernet flow control (IEEE 802.3 annex 31B) may stop its sender.
+// A port's link: up or down, as fast as it was negotiated, and whether Ethernet flow control (IEEE 802.3 annex 31B) may
+// stop its sender.
 #pragma once
 
 #include <array>
@@ -19,8 +20,8 @@ struct LinkStatus {
 // What the driver says of a link now. `physical`: its speed is one of a medium.
 LinkStatus link_status(std::uint16_t port, bool physical);
 
-// Counts the changes of a link that nobody else counts: by asking the driver now and then, as not every driver has an interrupt for it. A card that is
-// unplugged has no link any more.
+// Counts the changes of a link that nobody else counts: by asking the driver now and then, as not every driver has an
+// interrupt for it. A card that is unplugged has no link any more.
 class LinkWatch {
 public:
     LinkWatch(std::uint16_t port, std::string device_name);
@@ -47,9 +48,11 @@ private:
     std::atomic<bool> unplugged_{false};  // set by DPDK's thread of interrupts
 };
 
-// Who may send pause frames, and whom they stop: with `receive` the port stops when it is asked to, with `transmit` it asks the other end.
+// Who may send pause frames, and whom they stop: with `receive` the port stops when it is asked to, with `transmit` it
+// asks the other end.
 enum class FlowControl : std::uint8_t { off, receive, transmit, full };
-inline constexpr std::array kFlowControls{FlowControl::off, FlowControl::receive, FlowControl::transmit, FlowControl::full};
+inline constexpr std::array kFlowControls{FlowControl::off, FlowControl::receive, FlowControl::transmit,
+                                          FlowControl::full};
 
 // As in the protocol.
 std::string name_of(FlowControl mode);

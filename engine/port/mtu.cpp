@@ -13,22 +13,29 @@ namespace dutperf {
 
 namespace {
 
-std::uint16_t needed_mtu(const PortOptions& options) { return static_cast<std::uint16_t>(kIpv4Layout.mtu_of(options.max_frame_size)); }
+std::uint16_t needed_mtu(const PortOptions& options) {
+    return static_cast<std::uint16_t>(kIpv4Layout.mtu_of(options.max_frame_size));
+}
 
-std::string driver_of(const rte_eth_dev_info& info) { return info.driver_name != nullptr ? info.driver_name : "unknown"; }
+std::string driver_of(const rte_eth_dev_info& info) {
+    return info.driver_name != nullptr ? info.driver_name : "unknown";
+}
 
 [[noreturn]] void refuse(const PortOptions& options, const std::string& has_mtu) {
-    unavailable(options, has_mtu + ", frames of " + std::to_string(options.max_frame_size) + " bytes need " + std::to_string(needed_mtu(options)));
+    unavailable(options, has_mtu + ", frames of " + std::to_string(options.max_frame_size) + " bytes need " +
+                             std::to_string(needed_mtu(options)));
 }
 
 }  // namespace
 
 std::uint32_t mtu_within(const PortOptions& options, const rte_eth_dev_info& info) {
-    const std::uint32_t largest = std::min<std::uint32_t>(info.max_mtu, static_cast<std::uint32_t>(kIpv4Layout.mtu_of(info.max_rx_pktlen))),
+    const std::uint32_t largest = std::min<std::uint32_t>(
+                            info.max_mtu, static_cast<std::uint32_t>(kIpv4Layout.mtu_of(info.max_rx_pktlen))),
                         needed = needed_mtu(options);
     if (options.spec.does_dma() && needed > largest) {
-        unavailable(options, "the driver " + driver_of(info) + " takes frames of " + std::to_string(kIpv4Layout.frame_size_of(largest)) +
-                                 " bytes at most, not of " + std::to_string(options.max_frame_size));
+        unavailable(options, "the driver " + driver_of(info) + " takes frames of " +
+                                 std::to_string(kIpv4Layout.frame_size_of(largest)) + " bytes at most, not of " +
+                                 std::to_string(options.max_frame_size));
     }
     return std::clamp<std::uint32_t>(needed, std::min<std::uint32_t>(RTE_ETHER_MIN_MTU, largest), largest);
 }
@@ -38,12 +45,15 @@ void require_mtu(const PortOptions& options, std::uint16_t port, const rte_eth_d
     const int status = rte_eth_dev_set_mtu(port, needed_mtu(options));
     std::uint16_t mtu = 0;
     rte_eth_dev_get_mtu(port, &mtu);
-    if (status < 0 && status != -ENOTSUP) unavailable(options, std::string("setting the MTU failed: ") + rte_strerror(-status));
-    if (mtu < needed_mtu(options)) refuse(options, "the driver " + driver_of(info) + " keeps an MTU of " + std::to_string(mtu));
+    if (status < 0 && status != -ENOTSUP)
+        unavailable(options, std::string("setting the MTU failed: ") + rte_strerror(-status));
+    if (mtu < needed_mtu(options))
+        refuse(options, "the driver " + driver_of(info) + " keeps an MTU of " + std::to_string(mtu));
 }
 
 void require_mtu(const PortOptions& options, const KernelInterface& interface) {
-    if (interface.mtu < needed_mtu(options)) refuse(options, "the MTU of " + options.spec.argument + " is " + std::to_string(interface.mtu));
+    if (interface.mtu < needed_mtu(options))
+        refuse(options, "the MTU of " + options.spec.argument + " is " + std::to_string(interface.mtu));
 }
 
 }  // namespace dutperf

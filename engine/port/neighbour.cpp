@@ -11,7 +11,8 @@ namespace dutperf {
 namespace {
 
 namespace arp {
-constexpr std::size_t kAt = kEthernetPayloadAt, kOperation = 6, kSenderMac = 8, kSenderIp = 14, kTargetMac = 18, kTargetIp = 24, kSize = 28;
+constexpr std::size_t kAt = kEthernetPayloadAt, kOperation = 6, kSenderMac = 8, kSenderIp = 14, kTargetMac = 18,
+                      kTargetIp = 24, kSize = 28;
 constexpr std::uint16_t kRequest = 1, kReply = 2;
 }  // namespace arp
 
@@ -19,7 +20,7 @@ namespace ndp {
 constexpr std::size_t kIpAt = kIpv6Layout.ip_at(), kAt = kIpv6Layout.transport_at();
 constexpr std::size_t kFlags = 4, kTarget = 8, kOptions = 24, kSize = 32;  // with one link-layer address option
 constexpr std::uint8_t kSolicitation = 135, kAdvertisement = 136, kSourceOption = 1, kTargetOption = 2;
-constexpr std::uint8_t kHopLimit = 255;                              // RFC 4861 7.1: anything else was forwarded and is refused
+constexpr std::uint8_t kHopLimit = 255;  // RFC 4861 7.1: anything else was forwarded and is refused
 constexpr std::uint8_t kSolicitedFlag = 0x40, kOverrideFlag = 0x20;  // RFC 4861 4.4
 }  // namespace ndp
 
@@ -48,7 +49,8 @@ Address read(const std::uint8_t* at) {
     return address;
 }
 
-FrameBytes arp_frame(const Host& host, const Mac& destination, std::uint16_t operation, const Mac& target_mac, const Ipv4& target) {
+FrameBytes arp_frame(const Host& host, const Mac& destination, std::uint16_t operation, const Mac& target_mac,
+                     const Ipv4& target) {
     FrameBytes frame = ethernet_frame(destination, host.mac, ethernet::kTypeArp, arp::kAt + arp::kSize);
     std::uint8_t* at = &frame[arp::kAt];
     store_be32(at, 0x00010800);  // Ethernet, IPv4
@@ -82,7 +84,8 @@ FrameBytes ndp_frame(const Host& host, const Mac& destination_mac, const Ipv6& d
     icmp[ndp::kOptions] = message.option;
     icmp[ndp::kOptions + 1] = 1;  // eight bytes
     write(host.mac, icmp + ndp::kOptions + 2);
-    const std::uint64_t sum = pseudo_header_sum(ip + ipv6::kSource, 2 * sizeof(Ipv6), ndp::kSize, kProtocolIcmpv6) + checksum_add(icmp, ndp::kSize);
+    const std::uint64_t sum = pseudo_header_sum(ip + ipv6::kSource, 2 * sizeof(Ipv6), ndp::kSize, kProtocolIcmpv6) +
+                              checksum_add(icmp, ndp::kSize);
     store(icmp + 2, checksum_finish(sum));
     return frame;
 }
@@ -94,11 +97,12 @@ bool is_arp(const std::uint8_t* frame, std::size_t length, std::uint16_t operati
 
 bool is_ndp(const std::uint8_t* frame, std::size_t length, std::uint8_t type) {
     const std::uint8_t* ip = frame + ndp::kIpAt;
-    return length >= ndp::kAt + ndp::kOptions && load_be16(frame + ethernet::kType) == ethernet::kTypeIpv6 && ip[ipv6::kNextHeader] == kProtocolIcmpv6 &&
-           ip[ipv6::kHopLimit] == ndp::kHopLimit && frame[ndp::kAt] == type;
+    return length >= ndp::kAt + ndp::kOptions && load_be16(frame + ethernet::kType) == ethernet::kTypeIpv6 &&
+           ip[ipv6::kNextHeader] == kProtocolIcmpv6 && ip[ipv6::kHopLimit] == ndp::kHopLimit && frame[ndp::kAt] == type;
 }
 
-std::optional<Mac> arp_sender(std::uint16_t operation, const Ipv4& sender, const std::uint8_t* frame, std::size_t length) {
+std::optional<Mac> arp_sender(std::uint16_t operation, const Ipv4& sender, const std::uint8_t* frame,
+                              std::size_t length) {
     if (!is_arp(frame, length, operation) || !stands_at(sender, frame + arp::kAt + arp::kSenderIp)) return std::nullopt;
     return read<Mac>(frame + arp::kAt + arp::kSenderMac);
 }
@@ -122,11 +126,15 @@ std::optional<FrameBytes> answer_ndp(const Host& host, const std::uint8_t* frame
     if (!host.ipv6 || !stands_at(*host.ipv6, icmp + ndp::kTarget)) return std::nullopt;
     const auto asker = read<Ipv6>(frame + ndp::kIpAt + ipv6::kSource);
     const auto asker_mac = read<Mac>(frame + ethernet::kSource);
-    const bool unspecified = asker == Ipv6{};  // duplicate address detection: the answer goes to all nodes (RFC 4861 7.2.4)
+    const bool unspecified =
+        asker == Ipv6{};  // duplicate address detection: the answer goes to all nodes (RFC 4861 7.2.4)
     const Ipv6 all_nodes{0xFF, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
-    const auto flags = static_cast<std::uint8_t>(unspecified ? ndp::kOverrideFlag : ndp::kSolicitedFlag | ndp::kOverrideFlag);
-    const NdpMessage message{.type = ndp::kAdvertisement, .flags = flags, .option = ndp::kTargetOption, .target = *host.ipv6};
-    return unspecified ? ndp_frame(host, multicast_mac(all_nodes), all_nodes, message) : ndp_frame(host, asker_mac, asker, message);
+    const auto flags =
+        static_cast<std::uint8_t>(unspecified ? ndp::kOverrideFlag : ndp::kSolicitedFlag | ndp::kOverrideFlag);
+    const NdpMessage message{
+        .type = ndp::kAdvertisement, .flags = flags, .option = ndp::kTargetOption, .target = *host.ipv6};
+    return unspecified ? ndp_frame(host, multicast_mac(all_nodes), all_nodes, message)
+                       : ndp_frame(host, asker_mac, asker, message);
 }
 
 }  // namespace
@@ -137,24 +145,33 @@ std::optional<FrameBytes> answer(const Host& host, const std::uint8_t* frame, st
     return std::nullopt;
 }
 
-FrameBytes arp_request(const Host& host, const Ipv4& wanted) { return arp_frame(host, kBroadcastMac, arp::kRequest, Mac{}, wanted); }
+FrameBytes arp_request(const Host& host, const Ipv4& wanted) {
+    return arp_frame(host, kBroadcastMac, arp::kRequest, Mac{}, wanted);
+}
 
 FrameBytes neighbour_solicitation(const Host& host, const Ipv6& wanted) {
     const Ipv6 group = solicited_node(wanted);
-    return ndp_frame(host, multicast_mac(group), group, {.type = ndp::kSolicitation, .flags = 0, .option = ndp::kSourceOption, .target = wanted});
+    return ndp_frame(host, multicast_mac(group), group,
+                     {.type = ndp::kSolicitation, .flags = 0, .option = ndp::kSourceOption, .target = wanted});
 }
 
-std::optional<Mac> arp_answer(const Ipv4& wanted, const std::uint8_t* frame, std::size_t length) { return arp_sender(arp::kReply, wanted, frame, length); }
+std::optional<Mac> arp_answer(const Ipv4& wanted, const std::uint8_t* frame, std::size_t length) {
+    return arp_sender(arp::kReply, wanted, frame, length);
+}
 
 std::optional<Mac> neighbour_answer(const Ipv6& wanted, const std::uint8_t* frame, std::size_t length) {
-    if (!is_ndp(frame, length, ndp::kAdvertisement) || !stands_at(wanted, frame + ndp::kAt + ndp::kTarget)) return std::nullopt;
+    if (!is_ndp(frame, length, ndp::kAdvertisement) || !stands_at(wanted, frame + ndp::kAt + ndp::kTarget))
+        return std::nullopt;
     return link_layer_address(ndp::kTargetOption, frame, length);
 }
 
-std::optional<Mac> arp_asker(const Ipv4& asker, const std::uint8_t* frame, std::size_t length) { return arp_sender(arp::kRequest, asker, frame, length); }
+std::optional<Mac> arp_asker(const Ipv4& asker, const std::uint8_t* frame, std::size_t length) {
+    return arp_sender(arp::kRequest, asker, frame, length);
+}
 
 std::optional<Mac> neighbour_asker(const Ipv6& asker, const std::uint8_t* frame, std::size_t length) {
-    if (!is_ndp(frame, length, ndp::kSolicitation) || !stands_at(asker, frame + ndp::kIpAt + ipv6::kSource)) return std::nullopt;
+    if (!is_ndp(frame, length, ndp::kSolicitation) || !stands_at(asker, frame + ndp::kIpAt + ipv6::kSource))
+        return std::nullopt;
     return link_layer_address(ndp::kSourceOption, frame, length);
 }
 

@@ -44,19 +44,25 @@ std::string target_name(const fs::path& link) {
 std::string interfaces_of(const fs::path& device) {
     std::string names;
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(device / "net", error)) names += (names.empty() ? "" : ", ") + entry.path().filename().string();
+    for (const auto& entry : fs::directory_iterator(device / "net", error))
+        names += (names.empty() ? "" : ", ") + entry.path().filename().string();
     return names;
 }
 
-constexpr const char* kTurnOnIommu = ": turn on the IOMMU in the firmware and on the kernel's command line (intel_iommu=on), see dutperf doctor";
+constexpr const char* kTurnOnIommu =
+    ": turn on the IOMMU in the firmware and on the kernel's command line (intel_iommu=on), see dutperf doctor";
 
 // vfio-pci takes no card that has no IOMMU group: telling to bind it would lead nowhere.
 std::string without_driver(const std::string& address, const std::string& group) {
-    if (!group.empty()) return "no driver is bound to the PCI device " + address + ": bind it to vfio-pci (dutperf ports bind " + address + ")";
-    return "no driver is bound to the PCI device " + address + ", and it has no IOMMU group, without which vfio-pci takes no card" + kTurnOnIommu;
+    if (!group.empty())
+        return "no driver is bound to the PCI device " + address + ": bind it to vfio-pci (dutperf ports bind " +
+               address + ")";
+    return "no driver is bound to the PCI device " + address +
+           ", and it has no IOMMU group, without which vfio-pci takes no card" + kTurnOnIommu;
 }
 
-std::optional<std::string> obstacle_of_group(const std::string& address, const std::string& group, const KernelFiles& files) {
+std::optional<std::string> obstacle_of_group(const std::string& address, const std::string& group,
+                                             const KernelFiles& files) {
     if (group.empty()) return "the PCI device " + address + " has no IOMMU group" + kTurnOnIommu;
     const bool unprotected = first_line(fs::path(files.sys) / "kernel/iommu_groups" / group / "name") == "vfio-noiommu";
     const std::string file = files.dev + "/vfio/" + (unprotected ? "noiommu-" : "") + group;
@@ -65,9 +71,12 @@ std::optional<std::string> obstacle_of_group(const std::string& address, const s
         close(fd);
         return std::nullopt;
     }
-    if (errno == EBUSY) return "the PCI device " + address + " (or another one of its IOMMU group " + group + ") is in use by another program";
+    if (errno == EBUSY)
+        return "the PCI device " + address + " (or another one of its IOMMU group " + group +
+               ") is in use by another program";
     if (errno == EACCES || errno == EPERM) return "the PCI device " + address + " needs root, or access to " + file;
-    return "the PCI device " + address + " is bound to vfio-pci, but " + file + " cannot be opened: " + std::strerror(errno);
+    return "the PCI device " + address + " is bound to vfio-pci, but " + file +
+           " cannot be opened: " + std::strerror(errno);
 }
 
 std::optional<int> number_in(const fs::path& file) {
@@ -80,15 +89,18 @@ std::optional<int> number_in(const fs::path& file) {
 
 std::optional<std::string> obstacle_of_pci_device(const std::string& address, const KernelFiles& files) {
     const fs::path device = fs::path(files.sys) / "bus/pci/devices" / address;
-    if (!fs::exists(device)) return "there is no PCI device " + address + " on this machine: dutperf ports lists those that there are";
-    if (!first_line(device / "class").starts_with("0x02")) return "the PCI device " + address + " is not a network card";
+    if (!fs::exists(device))
+        return "there is no PCI device " + address + " on this machine: dutperf ports lists those that there are";
+    if (!first_line(device / "class").starts_with("0x02"))
+        return "the PCI device " + address + " is not a network card";
     const std::string driver = target_name(device / "driver"), group = target_name(device / "iommu_group");
     if (driver.empty()) return without_driver(address, group);
     if (driver == "vfio-pci") return obstacle_of_group(address, group, files);
     if (is_among(kForProcesses, driver) || is_among(kSharing, driver)) return std::nullopt;
     const std::string names = interfaces_of(device);
-    return "the PCI device " + address + " is in use by the kernel (driver " + driver + (names.empty() ? "" : ", interface " + names) +
-           "): bind it to vfio-pci (dutperf ports bind " + address + ")";
+    return "the PCI device " + address + " is in use by the kernel (driver " + driver +
+           (names.empty() ? "" : ", interface " + names) + "): bind it to vfio-pci (dutperf ports bind " + address +
+           ")";
 }
 
 bool has_iommu_group(const std::string& address, const KernelFiles& files) {
@@ -101,9 +113,11 @@ std::optional<int> numa_node_of_pci_device(const std::string& address, const Ker
 
 std::optional<int> numa_node_of_core(unsigned core, const KernelFiles& files) {
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(fs::path(files.sys) / "devices/system/cpu" / ("cpu" + std::to_string(core)), error)) {
+    for (const auto& entry :
+         fs::directory_iterator(fs::path(files.sys) / "devices/system/cpu" / ("cpu" + std::to_string(core)), error)) {
         const std::string name = entry.path().filename().string();
-        if (name.starts_with("node") && name.size() > 4 && std::ranges::all_of(name.substr(4), [](char c) { return c >= '0' && c <= '9'; })) {
+        if (name.starts_with("node") && name.size() > 4 &&
+            std::ranges::all_of(name.substr(4), [](char c) { return c >= '0' && c <= '9'; })) {
             return std::stoi(name.substr(4));
         }
     }

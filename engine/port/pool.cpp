@@ -16,19 +16,23 @@ namespace {
 
 constexpr unsigned kPoolCache = 256;
 
-// Buffers that a device reaches by itself lie within pages whose bus addresses are known. Others may cross page borders, and then have no bus address: in
-// 4 kB pages each would otherwise begin a page, and all their headers fall into one set of the first-level cache.
+// Buffers that a device reaches by itself lie within pages whose bus addresses are known. Others may cross page
+// borders, and then have no bus address: in 4 kB pages each would otherwise begin a page, and all their headers fall
+// into one set of the first-level cache.
 unsigned flags_for(Reach reach) { return reach == Reach::device ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG; }
 
 std::uint16_t room_for(std::uint32_t frame_size) {
-    return static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + std::max<std::uint32_t>(2048, RTE_ALIGN_CEIL(frame_size, 64U)));
+    return static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM +
+                                      std::max<std::uint32_t>(2048, RTE_ALIGN_CEIL(frame_size, 64U)));
 }
 
-// As rte_pktmbuf_pool_create() does, which cannot be told how buffers lie. Nothing, and rte_errno, where the node has no memory for it.
+// As rte_pktmbuf_pool_create() does, which cannot be told how buffers lie. Nothing, and rte_errno, where the node has
+// no memory for it.
 Pool make_on_node(const PoolOptions& options, int node) {
     const std::uint16_t room = room_for(options.frame_size);
     rte_pktmbuf_pool_private size{.mbuf_data_room_size = room, .mbuf_priv_size = 0, .flags = 0};
-    Pool pool(rte_mempool_create_empty(options.name.c_str(), options.count, static_cast<unsigned>(sizeof(rte_mbuf)) + room, kPoolCache, sizeof size, node,
+    Pool pool(rte_mempool_create_empty(options.name.c_str(), options.count,
+                                       static_cast<unsigned>(sizeof(rte_mbuf)) + room, kPoolCache, sizeof size, node,
                                        flags_for(options.reach)));
     if (!pool || rte_mempool_set_ops_byname(pool.get(), rte_mbuf_best_mempool_ops(), nullptr) != 0) return nullptr;
     rte_pktmbuf_pool_init(pool.get(), &size);
@@ -49,7 +53,8 @@ Pool make_pool(const PoolOptions& options) {
     Pool pool = make_on_node(options, options.numa_node);
     if (!pool && options.numa_node != SOCKET_ID_ANY) pool = make_on_node(options, SOCKET_ID_ANY);
     if (!pool) {
-        throw Error("no_memory", "no memory for " + std::to_string(options.count) + " frames of " + std::to_string(room_for(options.frame_size)) +
+        throw Error("no_memory", "no memory for " + std::to_string(options.count) + " frames of " +
+                                     std::to_string(room_for(options.frame_size)) +
                                      " bytes: " + rte_strerror(rte_errno));
     }
     if (options.reach == Reach::device) require_reachable(pool.get());
@@ -63,13 +68,16 @@ void require_reachable(rte_mempool* pool) {
         const auto* const first = static_cast<const std::uint8_t*>(frame->buf_addr);
         const std::uint64_t last = frame->buf_len - 1;
         const rte_iova_t iova = rte_mbuf_iova_get(frame);
-        const bool reached = iova != RTE_BAD_IOVA && rte_mem_virt2iova(first) == iova && rte_mem_virt2iova(first + last) == iova + last;
+        const bool reached =
+            iova != RTE_BAD_IOVA && rte_mem_virt2iova(first) == iova && rte_mem_virt2iova(first + last) == iova + last;
         *static_cast<std::uint64_t*>(count) += reached ? 0 : 1;
     };
     rte_mempool_obj_iter(pool, check, &unreachable);
     if (unreachable == 0) return;
-    throw Error("internal", std::to_string(unreachable) + " of the " + std::to_string(pool->size) + " buffers of the pool " + pool->name +
-                                " have a bus address (IOVA) that is not theirs: a device would send and overwrite other memory");
+    throw Error("internal",
+                std::to_string(unreachable) + " of the " + std::to_string(pool->size) + " buffers of the pool " +
+                    pool->name +
+                    " have a bus address (IOVA) that is not theirs: a device would send and overwrite other memory");
 }
 
 }  // namespace dutperf

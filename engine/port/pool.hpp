@@ -15,7 +15,8 @@ struct PoolDeleter {
 };
 using Pool = std::unique_ptr<rte_mempool, PoolDeleter>;
 
-// Who reads and writes the frames. A device that does so by itself (DMA) needs the bus address (IOVA) of each; a driver that copies does not.
+// Who reads and writes the frames. A device that does so by itself (DMA) needs the bus address (IOVA) of each; a driver
+// that copies does not.
 enum class Reach : std::uint8_t { processor, device };
 
 struct PoolOptions {
@@ -28,7 +29,8 @@ struct PoolOptions {
 
 inline constexpr std::uint64_t kSmallPageBytes = 4096, kHugePageBytes = 2 * 1024 * 1024;
 
-// Memory that a frame's buffer takes at most. One that a device reaches begins a small page where several would not fit into one.
+// Memory that a frame's buffer takes at most. One that a device reaches begins a small page where several would not fit
+// into one.
 std::uint64_t buffer_bytes(std::uint32_t frame_size, Reach reach, std::uint64_t page_bytes);
 
 // Throws Error "no_memory", or "internal" where a device could not reach the frames.

@@ -21,7 +21,9 @@ namespace dutperf {
 
 namespace {
 
-constexpr unsigned kLongestXdpFrame = 2048 - 256 + kFcsSize;  // the driver's buffers, without the room that XDP keeps before a frame; the FCS is not in them
+constexpr unsigned kLongestXdpFrame =
+    2048 - 256 +
+    kFcsSize;  // the driver's buffers, without the room that XDP keeps before a frame; the FCS is not in them
 
 void require_packet_privilege(const PortOptions& options) {
     const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -30,7 +32,9 @@ void require_packet_privilege(const PortOptions& options) {
         return;
     }
     if (errno == EPERM || errno == EACCES) {
-        throw Error("no_privilege", "packet sockets on " + options.spec.argument + " need root (or the capability CAP_NET_RAW)", options.side + ".port");
+        throw Error("no_privilege",
+                    "packet sockets on " + options.spec.argument + " need root (or the capability CAP_NET_RAW)",
+                    options.side + ".port");
     }
     unavailable(options, std::string("packet sockets do not work here: ") + std::strerror(errno));
 }
@@ -45,7 +49,8 @@ Port::Port(const PortOptions& options) : options_(options), queues_apart_(queues
     device_.emplace(options_);
     bring_up();
     failed_allocations_.emplace(id());
-    if (!options_.spec.uses_kernel_interface()) link_watch_.emplace(id(), options_.spec.kind == PortSpec::Kind::pci ? options_.spec.argument : "");
+    if (!options_.spec.uses_kernel_interface())
+        link_watch_.emplace(id(), options_.spec.kind == PortSpec::Kind::pci ? options_.spec.argument : "");
 }
 
 void Port::check_interface() const {
@@ -60,7 +65,8 @@ void Port::check_interface() const {
         }
         require_queues("interface " + name, xdp_queues(name), xdp_queues(name));
         if (interface->xdp_program != 0)
-            unavailable(options_, name + " has an XDP program: take it off (ip link set dev " + name + " xdp off), or name the port af_packet:" + name);
+            unavailable(options_, name + " has an XDP program: take it off (ip link set dev " + name +
+                                      " xdp off), or name the port af_packet:" + name);
         attach_xdp_directly();
     }
     require_mtu(options_, *interface);
@@ -69,8 +75,9 @@ void Port::check_interface() const {
 void Port::require_queues(const std::string& what, std::uint16_t receive, std::uint16_t transmit) const {
     if (receive >= options_.queues && transmit >= options_.queues) return;
     throw Error("port_unavailable",
-                "the " + what + " of the " + side() + " port offers " + std::to_string(receive) + " receive and " + std::to_string(transmit) +
-                    " transmit queue(s), not " + std::to_string(options_.queues) + " of each",
+                "the " + what + " of the " + side() + " port offers " + std::to_string(receive) + " receive and " +
+                    std::to_string(transmit) + " transmit queue(s), not " + std::to_string(options_.queues) +
+                    " of each",
                 "queues");
 }
 
@@ -82,11 +89,12 @@ void Port::bring_up() {
     const std::vector<int> sockets_before = xdp_sockets();
     set_up_queues(info);
     start();
-    require_offered_help();
+    require_offloads();
     adopt_kernel_sockets(sockets_before);
     read_own_mac();
     accept_all();
-    if (!options_.spec.uses_kernel_interface()) set_flow_control(id(), options_.flow_control);  // for the negotiation of the link
+    if (!options_.spec.uses_kernel_interface())
+        set_flow_control(id(), options_.flow_control);  // for the negotiation of the link
 }
 
 rte_eth_dev_info Port::capabilities() const {
@@ -100,9 +108,9 @@ void Port::configure(const rte_eth_dev_info& info) {
     rte_eth_conf conf{};
     conf.rxmode.mtu = mtu_within(options_, info);
     spread_over_queues(info, conf);
-    if (options_.hardware.contains(Help::send_at)) send_time_field();
-    conf.txmode.offloads = transmit_offloads(options_.hardware, info.tx_offload_capa);
-    conf.rxmode.offloads = receive_offloads(options_.hardware, info.rx_offload_capa);
+    if (options_.offloads.contains(Offload::send_at)) send_time_field();
+    conf.txmode.offloads = transmit_offloads(options_.offloads, info.tx_offload_capa);
+    conf.rxmode.offloads = receive_offloads(options_.offloads, info.rx_offload_capa);
     check(rte_eth_dev_configure(id(), device_queues(), device_queues(), &conf), "configuring the port");
 }
 
@@ -115,15 +123,18 @@ void Port::spread_over_queues(const rte_eth_dev_info& info, rte_eth_conf& conf) 
 }
 
 void Port::set_up_queues(const rte_eth_dev_info& info) {
-    std::uint16_t receive = most_receive_descriptors(options_), transmit = transmit_ring_size(options_, info.speed_capa);
+    std::uint16_t receive = most_receive_descriptors(options_),
+                  transmit = transmit_ring_size(options_, info.speed_capa);
     check(rte_eth_dev_adjust_nb_rx_tx_desc(id(), &receive, &transmit), "sizing the port's rings");
     make_receive_pool();
     const auto node = static_cast<unsigned>(receive_pool_->socket_id);
     for (std::uint16_t queue = 0; queue < device_queues(); ++queue) {
-        check(rte_eth_rx_queue_setup(id(), queue, receive, node, nullptr, receive_pool_.get()), "setting up a receive queue");
+        check(rte_eth_rx_queue_setup(id(), queue, receive, node, nullptr, receive_pool_.get()),
+              "setting up a receive queue");
         check(rte_eth_tx_queue_setup(id(), queue, transmit, node, nullptr), "setting up a transmit queue");
     }
-    const bool kernel_ring = options_.spec.kind == PortSpec::Kind::af_packet || options_.spec.kind == PortSpec::Kind::ring;
+    const bool kernel_ring =
+        options_.spec.kind == PortSpec::Kind::af_packet || options_.spec.kind == PortSpec::Kind::ring;
     receive_ring_ = kernel_ring ? std::bit_ceil(options_.receive_ring) : receive;
     transmit_ring_ = kernel_ring ? std::bit_ceil(options_.receive_ring) : transmit;
 }
@@ -135,8 +146,9 @@ void Port::make_receive_pool() {
                                .reach = options_.reach,
                                .numa_node = numa_node()});
     if (numa_node() < 0 || receive_pool_->socket_id == numa_node()) return;
-    warnings_.push_back("no memory is free on NUMA node " + std::to_string(numa_node()) + ", where the card of the " + side() +
-                        " port is: its frames lie on another node, which costs time for each; reserve huge pages there");
+    warnings_.push_back(
+        "no memory is free on NUMA node " + std::to_string(numa_node()) + ", where the card of the " + side() +
+        " port is: its frames lie on another node, which costs time for each; reserve huge pages there");
 }
 
 void Port::start() {
@@ -147,8 +159,10 @@ void Port::start() {
 
 // The drivers of the kernel's sockets leave some things undone, and their counts to whoever asks.
 void Port::adopt_kernel_sockets(const std::vector<int>& sockets_before) {
-    if (options_.spec.kind == PortSpec::Kind::af_packet) widen_packet_sockets(kernel_interface(options_.spec.argument)->index);
-    if (options_.spec.kind == PortSpec::Kind::af_xdp) xdp_.emplace(kernel_interface(options_.spec.argument)->index, sockets_before);
+    if (options_.spec.kind == PortSpec::Kind::af_packet)
+        widen_packet_sockets(kernel_interface(options_.spec.argument)->index);
+    if (options_.spec.kind == PortSpec::Kind::af_xdp)
+        xdp_.emplace(kernel_interface(options_.spec.argument)->index, sockets_before);
 }
 
 void Port::check(int status, const char* step) const {
@@ -162,45 +176,52 @@ void Port::read_own_mac() {
     if (options_.mac) mac_ = *options_.mac;
 }
 
-// The tester needs what is sent to its own address, also to one that is not the card's, and to groups (Neighbour Discovery). Virtual drivers filter nothing.
+// The tester needs what is sent to its own address, also to one that is not the card's, and to groups (Neighbour
+// Discovery). Virtual drivers filter nothing.
 void Port::accept_all() {
     if (rte_eth_promiscuous_enable(id()) == 0 || !options_.spec.does_dma()) return;
     rte_ether_addr own{}, wanted{};
     rte_eth_macaddr_get(id(), &own);
     std::ranges::copy(mac_, wanted.addr_bytes);
-    const bool own_passes = rte_is_same_ether_addr(&own, &wanted) != 0 || rte_eth_dev_mac_addr_add(id(), &wanted, 0) == 0;
+    const bool own_passes =
+        rte_is_same_ether_addr(&own, &wanted) != 0 || rte_eth_dev_mac_addr_add(id(), &wanted, 0) == 0;
     if (!own_passes || rte_eth_allmulticast_enable(id()) != 0) {
-        unavailable(options_, "the driver " + driver() + " has neither promiscuous mode nor filters for the address " + to_string(mac_) + " and for groups");
+        unavailable(options_, "the driver " + driver() + " has neither promiscuous mode nor filters for the address " +
+                                  to_string(mac_) + " and for groups");
     }
     warnings_.push_back("the driver " + driver() + " of the " + side() +
                         " port has no promiscuous mode: frames for addresses that are not the port's are not counted");
 }
 
-// A pause frame of the DUT would stop the sender, and make it a measurement of flow control. Ports that know none are left as they are. Once the
-// link is up a driver may have set what it negotiated, whatever it was told before.
+// A pause frame of the DUT would stop the sender, and make it a measurement of flow control. Ports that know none are
+// left as they are. Once the link is up a driver may have set what it negotiated, whatever it was told before.
 void Port::require_flow_control() {
     if (!options_.spec.uses_kernel_interface() && set_flow_control(id(), options_.flow_control)) return;
     const auto used = flow_control();
     if (used == options_.flow_control || (!used && options_.flow_control == FlowControl::off)) return;
-    const std::string what = "flow control of the " + side() + " port is " + (used ? name_of(*used) : "not known to the driver " + driver()) + ", not " +
+    const std::string what = "flow control of the " + side() + " port is " +
+                             (used ? name_of(*used) : "not known to the driver " + driver()) + ", not " +
                              name_of(options_.flow_control);
-    const std::string remedy = options_.spec.uses_kernel_interface() ? ": set it with ethtool -A " + options_.spec.argument : "";
+    const std::string remedy =
+        options_.spec.uses_kernel_interface() ? ": set it with ethtool -A " + options_.spec.argument : "";
     if (options_.flow_control != FlowControl::off) throw Error("port_unavailable", what + remedy, "flow_control");
     warnings_.push_back(what + remedy);
 }
 
 std::optional<FlowControl> Port::flow_control() const {
-    return options_.spec.uses_kernel_interface() ? interface_flow_control(options_.spec.argument) : flow_control_of(id());
+    return options_.spec.uses_kernel_interface() ? interface_flow_control(options_.spec.argument)
+                                                 : flow_control_of(id());
 }
 
 // Asked of a port that is running: there is no other way to find out whether its clock can be read.
-void Port::require_offered_help() {
-    offers_ = offered_by(id(), options_.hardware);
-    for (const Help help : options_.hardware) {
-        if (offers_.contains(help)) continue;
+void Port::require_offloads() {
+    offers_ = offered_by(id(), options_.offloads);
+    for (const Offload offload : options_.offloads) {
+        if (offers_.contains(offload)) continue;
         throw Error("port_unavailable",
-                    "the driver " + driver() + " of the " + side() + " port does not offer " + name_of(help) + "; what it offers: " + to_string(offers_),
-                    "hardware");
+                    "the driver " + driver() + " of the " + side() + " port does not offer " + name_of(offload) +
+                        "; what it offers: " + to_string(offers_),
+                    "offloads");
     }
 }
 
@@ -229,7 +250,9 @@ std::uint32_t Port::limit_rate(std::uint32_t mbps) const {
     for (std::uint16_t index = 0; index < options_.queues; ++index) {
         if (limit_queue_rate(id(), queue(index).index, limit)) continue;
         throw Error("port_unavailable",
-                    "the driver " + driver() + " of the " + side() + " port does not take a rate limit of " + std::to_string(limit) + " Mbit/s", "hardware");
+                    "the driver " + driver() + " of the " + side() + " port does not take a rate limit of " +
+                        std::to_string(limit) + " Mbit/s",
+                    "offloads");
     }
     return limit;
 }
@@ -239,7 +262,8 @@ PortCounters Port::counters() {
     rte_eth_stats driver{};
     if (rte_eth_stats_get(id(), &driver) == 0) {
         now.nic_missed = driver_counters_.missed(driver.imissed);
-        now.no_buffer = driver_counters_.no_buffer(std::max(driver.rx_nombuf, failed_allocations_->count()));  // where a driver has both, they are one
+        now.no_buffer = driver_counters_.no_buffer(
+            std::max(driver.rx_nombuf, failed_allocations_->count()));  // where a driver has both, they are one
         now.receive_errors = driver_counters_.receive_errors(driver.ierrors);
         now.driver_sent = driver_counters_.sent(driver.opackets);
         now.driver_send_errors = driver_counters_.send_errors(driver.oerrors);
@@ -261,7 +285,8 @@ void Port::read_kernel_counters(PortCounters& into) {
     into.taken_down = taken_down_;
     into.kernel_backlog = interface->rx_dropped;
     // a veth counts what an AF_XDP socket had no room for a second time
-    if (xdp_ && interface->kind == "veth") into.kernel_backlog -= std::min(into.kernel_backlog, into.nic_missed + into.kernel_socket);
+    if (xdp_ && interface->kind == "veth")
+        into.kernel_backlog -= std::min(into.kernel_backlog, into.nic_missed + into.kernel_socket);
     into.interface_sent = interface->tx_packets;
     into.carrier_changes = interface->carrier_changes;
     into.counts_transmitted = true;

@@ -5,6 +5,8 @@
 
 namespace dutperf {
 
-void unavailable(const PortOptions& options, const std::string& message) { throw Error("port_unavailable", message, options.side + ".port"); }
+void unavailable(const PortOptions& options, const std::string& message) {
+    throw Error("port_unavailable", message, options.side + ".port");
+}
 
 }  // namespace dutperf

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "frame/address.hpp"
-#include "port/hardware.hpp"
 #include "port/link.hpp"
+#include "port/offloads.hpp"
 #include "port/pool.hpp"
 #include "port/port_spec.hpp"
 
@@ -22,11 +22,12 @@ struct PortOptions {
     std::uint32_t receive_ring = 4096;  // frames
     std::uint16_t max_frame_size = 1522;
     std::uint16_t queues = 1;        // each way
-    Helps hardware = {};             // to use; refused where the port does not offer it
+    Offloads offloads = {};          // to use; refused where the port does not offer it
     Reach reach = Reach::processor;  // of both ports' drivers: a frame that one received may be sent by the other
     FlowControl flow_control = FlowControl::off;
     std::chrono::milliseconds link_timeout{10'000};  // for another process to join the port by a socket
-    unsigned buffers = 0;                            // for received frames, for each queue; 0: as many as the receiving loop needs, which keeps none
+    unsigned buffers =
+        0;  // for received frames, for each queue; 0: as many as the receiving loop needs, which keeps none
 };
 
 // Throws Error "port_unavailable" for the field "<side>.port".

@@ -14,8 +14,9 @@ namespace dutperf {
 namespace {
 
 // Virtual devices whose drivers copy frames, or pass them on to somebody who copies.
-constexpr std::array<std::string_view, 9> kCopying{"net_af_packet", "net_af_xdp", "net_memif",       "net_null", "net_pcap",
-                                                   "net_ring",      "net_tap",    "net_virtio_user", "net_vhost"};
+constexpr std::array<std::string_view, 9> kCopying{"net_af_packet", "net_af_xdp",      "net_memif",
+                                                   "net_null",      "net_pcap",        "net_ring",
+                                                   "net_tap",       "net_virtio_user", "net_vhost"};
 
 // As the kernel names it: 0000:3b:00.0.
 std::string kernel_name(const std::smatch& address) {
@@ -36,26 +37,33 @@ std::optional<PortSpec> parse_socket(const std::string& text, const std::string&
     const std::string socket = parts[2].str();
     if (!socket.starts_with('/') || socket.size() > kLongest || socket.find_first_of(" \t\n") != std::string::npos) {
         throw Error("bad_request",
-                    "'" + socket + "' is not the path of a socket: give one that begins with / and has " + std::to_string(kLongest) + " characters at most",
+                    "'" + socket + "' is not the path of a socket: give one that begins with / and has " +
+                        std::to_string(kLongest) + " characters at most",
                     field);
     }
-    const Kind kind = parts[1] == "memif" ? Kind::memif : parts[1] == "vhost_user" ? Kind::vhost_user : Kind::virtio_user;
+    const Kind kind = parts[1] == "memif"        ? Kind::memif
+                      : parts[1] == "vhost_user" ? Kind::vhost_user
+                                                 : Kind::virtio_user;
     return PortSpec{.kind = kind, .argument = socket, .devargs = parts[3].str()};
 }
 
 }  // namespace
 
-bool PortSpec::shares_memory() const { return kind == Kind::virtio_user || (kind == Kind::vdev && argument.starts_with("net_virtio_user")); }
+bool PortSpec::shares_memory() const {
+    return kind == Kind::virtio_user || (kind == Kind::vdev && argument.starts_with("net_virtio_user"));
+}
 
 bool PortSpec::does_dma() const {
     if (kind == Kind::pci) return true;
-    return kind == Kind::vdev && std::ranges::none_of(kCopying, [this](std::string_view name) { return argument.starts_with(name); });
+    return kind == Kind::vdev &&
+           std::ranges::none_of(kCopying, [this](std::string_view name) { return argument.starts_with(name); });
 }
 
 PortSpec parse_port_spec(const std::string& text, const std::string& field) {
     using Kind = PortSpec::Kind;
     static const std::regex pci("(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\\.([0-7])(?:,(\\S+))?");
-    if (std::smatch address; std::regex_match(text, address, pci)) return {.kind = Kind::pci, .argument = kernel_name(address), .devargs = address[5].str()};
+    if (std::smatch address; std::regex_match(text, address, pci))
+        return {.kind = Kind::pci, .argument = kernel_name(address), .devargs = address[5].str()};
     if (text == "ring") return {.kind = Kind::ring, .argument = {}, .devargs = {}};
     if (text == "null") return {.kind = Kind::null, .argument = {}, .devargs = {}};
     if (auto socket = parse_socket(text, field)) return *socket;
@@ -63,15 +71,18 @@ PortSpec parse_port_spec(const std::string& text, const std::string& field) {
         std::string text;
         Kind kind;
     };
-    static const std::array<Prefix, 3> prefixes{{{"af_packet:", Kind::af_packet}, {"af_xdp:", Kind::af_xdp}, {"vdev:", Kind::vdev}}};
+    static const std::array<Prefix, 3> prefixes{
+        {{"af_packet:", Kind::af_packet}, {"af_xdp:", Kind::af_xdp}, {"vdev:", Kind::vdev}}};
     for (const auto& [prefix, kind] : prefixes) {
-        if (text.starts_with(prefix) && text.size() > prefix.size()) return {.kind = kind, .argument = text.substr(prefix.size()), .devargs = {}};
+        if (text.starts_with(prefix) && text.size() > prefix.size())
+            return {.kind = kind, .argument = text.substr(prefix.size()), .devargs = {}};
     }
     static const std::regex interface("[A-Za-z0-9_.-]{1,15}");
     if (std::regex_match(text, interface)) return {.kind = Kind::kernel, .argument = text, .devargs = {}};
     throw Error("bad_request",
                 "'" + text +
-                    "' is not a port: use a PCI address such as 0000:01:00.0, the name of an interface, af_xdp:IF, af_packet:IF, virtio_user:SOCKET, "
+                    "' is not a port: use a PCI address such as 0000:01:00.0, the name of an interface, af_xdp:IF, "
+                    "af_packet:IF, virtio_user:SOCKET, "
                     "vhost_user:SOCKET, "
                     "memif:SOCKET, ring, null or vdev:DEVARGS",
                 field);

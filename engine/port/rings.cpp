@@ -17,28 +17,36 @@ namespace dutperf {
 namespace {
 
 constexpr std::uint32_t kMostTransmitRing = 1024, kLeastTransmitRing = 128;
-constexpr std::uint64_t kMostWaitUs = 1000;  // in a card's transmit ring, at the fastest that the card can: what waits there is in the frames' delays
+constexpr std::uint64_t kMostWaitUs =
+    1000;  // in a card's transmit ring, at the fastest that the card can: what waits there is in the frames' delays
 
 // Mbit/s; 0 where the driver does not say.
 std::uint32_t fastest_link(std::uint32_t speeds) {
     constexpr std::array kSpeeds{
-        std::pair{RTE_ETH_LINK_SPEED_10M, 10U},     std::pair{RTE_ETH_LINK_SPEED_100M, 100U},  std::pair{RTE_ETH_LINK_SPEED_1G, 1000U},
-        std::pair{RTE_ETH_LINK_SPEED_2_5G, 2500U},  std::pair{RTE_ETH_LINK_SPEED_5G, 5000U},   std::pair{RTE_ETH_LINK_SPEED_10G, 10000U},
-        std::pair{RTE_ETH_LINK_SPEED_20G, 20000U},  std::pair{RTE_ETH_LINK_SPEED_25G, 25000U}, std::pair{RTE_ETH_LINK_SPEED_40G, 40000U},
-        std::pair{RTE_ETH_LINK_SPEED_50G, 50000U},  std::pair{RTE_ETH_LINK_SPEED_56G, 56000U}, std::pair{RTE_ETH_LINK_SPEED_100G, 100000U},
+        std::pair{RTE_ETH_LINK_SPEED_10M, 10U},     std::pair{RTE_ETH_LINK_SPEED_100M, 100U},
+        std::pair{RTE_ETH_LINK_SPEED_1G, 1000U},    std::pair{RTE_ETH_LINK_SPEED_2_5G, 2500U},
+        std::pair{RTE_ETH_LINK_SPEED_5G, 5000U},    std::pair{RTE_ETH_LINK_SPEED_10G, 10000U},
+        std::pair{RTE_ETH_LINK_SPEED_20G, 20000U},  std::pair{RTE_ETH_LINK_SPEED_25G, 25000U},
+        std::pair{RTE_ETH_LINK_SPEED_40G, 40000U},  std::pair{RTE_ETH_LINK_SPEED_50G, 50000U},
+        std::pair{RTE_ETH_LINK_SPEED_56G, 56000U},  std::pair{RTE_ETH_LINK_SPEED_100G, 100000U},
         std::pair{RTE_ETH_LINK_SPEED_200G, 200000U}};
     std::uint32_t fastest = 0;
     for (const auto& [bit, mbps] : kSpeeds) fastest = (speeds & bit) != 0 ? mbps : fastest;
     return fastest;
 }
 
-unsigned usual_pool_frames(const PortOptions& options) { return options.buffers != 0 ? options.buffers : options.max_frame_size > 2048 ? 4095 : 8191; }
+unsigned usual_pool_frames(const PortOptions& options) {
+    return options.buffers != 0 ? options.buffers : options.max_frame_size > 2048 ? 4095 : 8191;
+}
 
 }  // namespace
 
-std::uint32_t receive_buffer_size(std::uint16_t max_frame_size) { return std::bit_ceil(std::uint32_t{max_frame_size} + 128U); }
+std::uint32_t receive_buffer_size(std::uint16_t max_frame_size) {
+    return std::bit_ceil(std::uint32_t{max_frame_size} + 128U);
+}
 
-// Many cards know powers of two only, and would spread a longer frame over two buffers. But vmxnet3 has 14 bits for a buffer's length.
+// Many cards know powers of two only, and would spread a longer frame over two buffers. But vmxnet3 has 14 bits for a
+// buffer's length.
 std::uint32_t receive_frame_room(const PortOptions& options, const std::string& driver) {
     constexpr std::uint32_t kLongestOfVmxnet3 = RTE_ALIGN_FLOOR(16383U, 64U);
     const std::uint32_t room = receive_buffer_size(options.max_frame_size);
@@ -47,7 +55,8 @@ std::uint32_t receive_frame_room(const PortOptions& options, const std::string& 
 
 std::uint16_t most_receive_descriptors(const PortOptions& options) {
     const std::uint32_t wanted = std::min<std::uint32_t>(std::bit_ceil(options.receive_ring), 32768);
-    return static_cast<std::uint16_t>(std::min(wanted, usual_pool_frames(options) / 2 + 1));  // the rest is for frames in flight
+    return static_cast<std::uint16_t>(
+        std::min(wanted, usual_pool_frames(options) / 2 + 1));  // the rest is for frames in flight
 }
 
 unsigned receive_pool_frames(const PortOptions& options) {
@@ -56,14 +65,15 @@ unsigned receive_pool_frames(const PortOptions& options) {
     return std::max(usual_pool_frames(options), filled);
 }
 
-// Frames that wait in a card's ring are not late by what the sender knows, so few may wait; with less than the least, drivers that are told of sent frames
-// by the dozen would wait for room.
+// Frames that wait in a card's ring are not late by what the sender knows, so few may wait; with less than the least,
+// drivers that are told of sent frames by the dozen would wait for room.
 std::uint16_t transmit_ring_size(const PortOptions& options, std::uint32_t speeds) {
     const std::uint32_t mbps = fastest_link(speeds);
     if (options.spec.kind != PortSpec::Kind::pci || mbps == 0) return kMostTransmitRing;
     const std::uint64_t bits = (options.max_frame_size + kPreambleAndGap) * 8ULL;
     const std::uint64_t waiting = mbps * kMostWaitUs / bits / options.queues;
-    return static_cast<std::uint16_t>(std::clamp<std::uint64_t>(std::bit_floor(waiting), kLeastTransmitRing, kMostTransmitRing));
+    return static_cast<std::uint16_t>(
+        std::clamp<std::uint64_t>(std::bit_floor(waiting), kLeastTransmitRing, kMostTransmitRing));
 }
 
 std::uint16_t queues_apart(const PortOptions& options) {

@@ -27,7 +27,8 @@ using Kind = PortSpec::Kind;
 Arguments parse(const std::string& devargs) {
     Arguments all;
     for (std::size_t from = 0; from < devargs.size();) {
-        const std::size_t end = std::min(devargs.find(',', from), devargs.size()), equals = std::min(devargs.find('=', from), end);
+        const std::size_t end = std::min(devargs.find(',', from), devargs.size()),
+                          equals = std::min(devargs.find('=', from), end);
         all[devargs.substr(from, equals - from)] = equals == end ? "" : devargs.substr(equals + 1, end - equals - 1);
         from = end + 1;
     }
@@ -48,19 +49,25 @@ struct Driver {
 
 constexpr std::uint32_t kMostMemifRing = 16384, kUsualMemifRing = 1024;
 
-std::uint32_t memif_ring(const PortOptions& options) { return std::min(std::bit_ceil(options.receive_ring), kMostMemifRing); }
+std::uint32_t memif_ring(const PortOptions& options) {
+    return std::min(std::bit_ceil(options.receive_ring), kMostMemifRing);
+}
 
 std::string log2_of(std::uint32_t power_of_two) { return std::to_string(std::countr_zero(power_of_two)); }
 
 // No offload is configured, so none is agreed on: the other side must complete the checksums of what it sends.
 Driver virtio_user(const PortOptions& options) {
     return {"net_virtio_user",
-            {{"path", options.spec.argument}, {"queues", std::to_string(options.queues)}, {"queue_size", std::to_string(most_receive_descriptors(options))}},
+            {{"path", options.spec.argument},
+             {"queues", std::to_string(options.queues)},
+             {"queue_size", std::to_string(most_receive_descriptors(options))}},
             {}};
 }
 
 // The driver completes the checksums that a guest leaves to it.
-Driver vhost_user(const PortOptions& options) { return {"net_vhost", {{"iface", options.spec.argument}, {"queues", std::to_string(options.queues)}}, {}}; }
+Driver vhost_user(const PortOptions& options) {
+    return {"net_vhost", {{"iface", options.spec.argument}, {"queues", std::to_string(options.queues)}}, {}};
+}
 
 Driver memif(const PortOptions& options) {
     const std::uint32_t buffer = std::max<std::uint32_t>(2048, std::bit_ceil<std::uint32_t>(options.max_frame_size));
@@ -103,22 +110,26 @@ std::string other_way(const PortSpec& spec) {
 void prepare_listening(const PortOptions& options, const std::filesystem::file_status& found) {
     const std::string& path = options.spec.argument;
     std::error_code ignored;
-    if (const auto folder = std::filesystem::path(path).parent_path(); !std::filesystem::is_directory(folder, ignored)) {
+    if (const auto folder = std::filesystem::path(path).parent_path();
+        !std::filesystem::is_directory(folder, ignored)) {
         unavailable(options, "there is no folder " + folder.string() + " for the socket " + path + ": make it");
     }
     if (found.type() == std::filesystem::file_type::not_found) return;
-    if (found.type() != std::filesystem::file_type::socket) unavailable(options, path + " is a file, not a socket: name another path");
+    if (found.type() != std::filesystem::file_type::socket)
+        unavailable(options, path + " is a file, not a socket: name another path");
     if (try_to_connect(options) != ECONNREFUSED) {
-        unavailable(options, "another program listens on the socket " + path + ": end it, or give each port a socket of its own");
+        unavailable(options, "another program listens on the socket " + path +
+                                 ": end it, or give each port a socket of its own");
     }
     unlink(path.c_str());  // left by a process that was killed
 }
 
 void prepare_connecting(const PortOptions& options, const std::filesystem::file_status& found) {
     const std::string& path = options.spec.argument;
-    if (found.type() == std::filesystem::file_type::not_found && options.spec.kind != Kind::vhost_user) {  // vhost tries again and again
-        unavailable(options, "there is no socket " + path + ": start the switch that makes it first, or use " + other_way(options.spec) +
-                                 ", where the tester makes it and the switch connects");
+    if (found.type() == std::filesystem::file_type::not_found &&
+        options.spec.kind != Kind::vhost_user) {  // vhost tries again and again
+        unavailable(options, "there is no socket " + path + ": start the switch that makes it first, or use " +
+                                 other_way(options.spec) + ", where the tester makes it and the switch connects");
     }
     if (found.type() != std::filesystem::file_type::not_found && found.type() != std::filesystem::file_type::socket) {
         unavailable(options, path + " is no socket: name the one on which the switch listens");
@@ -131,12 +142,15 @@ DeviceName socket_device(const PortOptions& options) {
     const Driver driver = driver_of(options);
     Arguments arguments = parse(options.spec.devargs);
     for (const auto& [key, value] : driver.owned) {
-        if (arguments.contains(key)) unavailable(options, "the argument " + key + " is set by the port's socket, queues and receive_ring: leave it out");
+        if (arguments.contains(key))
+            unavailable(options,
+                        "the argument " + key + " is set by the port's socket, queues and receive_ring: leave it out");
     }
     arguments.insert(driver.owned.begin(), driver.owned.end());
     arguments.insert(driver.defaults.begin(), driver.defaults.end());
     std::string text;
-    for (const auto& [key, value] : arguments) text.append(text.empty() ? "" : ",").append(key).append("=").append(value);
+    for (const auto& [key, value] : arguments)
+        text.append(text.empty() ? "" : ",").append(key).append("=").append(value);
     return {driver.name + "_" + options.side, text};
 }
 
@@ -158,11 +172,13 @@ std::string why_unjoined(const PortOptions& options) {
     const std::string& path = options.spec.argument;
     if (listens(options.spec)) return "the tester cannot listen on the socket " + path;
     const int status = try_to_connect(options);
-    if (status == ECONNREFUSED) return "nobody listens on the socket " + path + ": the program that made it has ended; start it again";
+    if (status == ECONNREFUSED)
+        return "nobody listens on the socket " + path + ": the program that made it has ended; start it again";
     if (status != 0) return "the socket " + path + " takes no connection: " + std::strerror(status);
     const std::string protocol = options.spec.kind == Kind::memif ? "memif" : "vhost-user";
-    return "who listens on the socket " + path + " does not agree by the " + protocol + " protocol: does the switch use this socket for that, and has it " +
-           std::to_string(options.queues) + " queue(s)?";
+    return "who listens on the socket " + path + " does not agree by the " + protocol +
+           " protocol: does the switch use this socket for that, and has it " + std::to_string(options.queues) +
+           " queue(s)?";
 }
 
 // The other side has made the queues of a vhost-user port: it is the guest, and they lie in its memory.
@@ -175,7 +191,8 @@ std::uint32_t receive_room(const PortOptions& options, std::uint16_t port) {
     return device >= 0 && rte_vhost_get_vhost_vring(device, kFirstFilledByGuest, &ring) == 0 ? ring.size : 0;
 }
 
-SocketDeadline::SocketDeadline(std::string path, std::chrono::milliseconds timeout) : path_(std::move(path)), thread_([this, timeout] { watch(timeout); }) {}
+SocketDeadline::SocketDeadline(std::string path, std::chrono::milliseconds timeout)
+    : path_(std::move(path)), thread_([this, timeout] { watch(timeout); }) {}
 
 SocketDeadline::~SocketDeadline() {
     {
@@ -196,7 +213,8 @@ void SocketDeadline::watch(std::chrono::milliseconds timeout) {
         for (const auto name_of : {getsockname, getpeername}) {
             sockaddr_un address{};
             socklen_t length = sizeof address;
-            if (name_of(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0 && address.sun_family == AF_UNIX && path_ == address.sun_path) {
+            if (name_of(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0 && address.sun_family == AF_UNIX &&
+                path_ == address.sun_path) {
                 shutdown(fd, SHUT_RDWR);
             }
         }

@@ -24,13 +24,16 @@ bool is_xdp_socket(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_XDP;
 }
 
-// With the default limit the kernel would hold frames back while an overloaded DUT lets them pile up: it would slow the tester down.
+// With the default limit the kernel would hold frames back while an overloaded DUT lets them pile up: it would slow the
+// tester down.
 void widen(int fd) {
     constexpr int kBytes = 256 * 1024 * 1024;
-    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &kBytes, sizeof kBytes) != 0) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kBytes, sizeof kBytes);
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &kBytes, sizeof kBytes) != 0)
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kBytes, sizeof kBytes);
 }
 
-// The interface's program from now on held by a BPF link, which ends with the process; -1 where the kernel has no such links: the program is as it was.
+// The interface's program from now on held by a BPF link, which ends with the process; -1 where the kernel has no such
+// links: the program is as it was.
 int hold_by_link(int interface_index) {
     std::uint32_t number = 0;
     if (bpf_xdp_query_id(interface_index, 0, &number) != 0 || number == 0) return -1;
@@ -49,8 +52,9 @@ int hold_by_link(int interface_index) {
 
 void attach_xdp_directly() {
     setenv("LIBXDP_SKIP_DISPATCHER", "1", 1);
-    libbpf_set_print(
-        [](libbpf_print_level level, const char* format, va_list values) { return level == LIBBPF_WARN ? std::vfprintf(stderr, format, values) : 0; });
+    libbpf_set_print([](libbpf_print_level level, const char* format, va_list values) {
+        return level == LIBBPF_WARN ? std::vfprintf(stderr, format, values) : 0;
+    });
 }
 
 std::vector<int> xdp_sockets() {
@@ -66,7 +70,8 @@ std::vector<int> xdp_sockets() {
 }
 
 XdpPort::XdpPort(unsigned interface_index, const std::vector<int>& before) {
-    std::ranges::copy_if(xdp_sockets(), std::back_inserter(sockets_), [&](int fd) { return std::ranges::find(before, fd) == before.end(); });
+    std::ranges::copy_if(xdp_sockets(), std::back_inserter(sockets_),
+                         [&](int fd) { return std::ranges::find(before, fd) == before.end(); });
     std::ranges::for_each(sockets_, widen);
     link_ = hold_by_link(static_cast<int>(interface_index));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What DPDK's driver for AF_XDP (net_af_xdp) leaves undone: it does not count frames that met a full ring, keeps the usual limit on what its sockets may
-// have in flight, and a killed process leaves its XDP program on the interface.
+// What DPDK's driver for AF_XDP (net_af_xdp) leaves undone: it does not count frames that met a full ring, keeps the
+// usual limit on what its sockets may have in flight, and a killed process leaves its XDP program on the interface.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace dutperf {
 
-// Before the driver attaches a program: it is to be the only one. A dispatcher for several would be pinned in the file system and outlive the process.
+// Before the driver attaches a program: it is to be the only one. A dispatcher for several would be pinned in the file
+// system and outlive the process.
 void attach_xdp_directly();
 
 // AF_XDP sockets of this process; the driver keeps them to itself, so they are found among the open files.
@@ -23,7 +24,8 @@ public:
     XdpPort(const XdpPort&) = delete;
     XdpPort& operator=(const XdpPort&) = delete;
 
-    // Frames that the kernel dropped since the port was made because a receive ring was full (XDP_STATISTICS, rx_ring_full).
+    // Frames that the kernel dropped since the port was made because a receive ring was full (XDP_STATISTICS,
+    // rx_ring_full).
     [[nodiscard]] std::uint64_t ring_full() const;
 
 private:

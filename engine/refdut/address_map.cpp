@@ -14,7 +14,8 @@ bool bit(const Address& address, std::size_t i) {
     return ((address[i / 8] >> (7 - i % 8)) & 1U) != 0;
 }
 
-// Puts the bits of `from` that start at `at` where those of `to` start at `to_at`, as many as there are in the shorter rest.
+// Puts the bits of `from` that start at `at` where those of `to` start at `to_at`, as many as there are in the shorter
+// rest.
 template <class From, class To>
 void copy_suffix(const From& from, std::size_t at, To& to, std::size_t to_at) {
     for (; at < kBits<From> && to_at < kBits<To>; ++at, ++to_at) {
@@ -40,7 +41,8 @@ bool is_translation_prefix(const Prefix<Ipv6>& prefix) {
     return std::ranges::find(kAllowed, prefix.length) != kAllowed.end();
 }
 
-AddressMap::AddressMap(const std::vector<ExplicitMapping>& mappings, const std::optional<Prefix<Ipv6>>& prefix) : prefix_(prefix) {
+AddressMap::AddressMap(const std::vector<ExplicitMapping>& mappings, const std::optional<Prefix<Ipv6>>& prefix)
+    : prefix_(prefix) {
     for (const ExplicitMapping& mapping : mappings) {
         by_ipv4_.add(mapping.ipv4, mapping);
         by_ipv6_.add(mapping.ipv6, mapping);

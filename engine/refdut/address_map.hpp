@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which IPv6 address stands for which IPv4 address: explicit mappings (RFC 7757) first, then the algorithm of RFC 6052 with one prefix.
+// Which IPv6 address stands for which IPv4 address: explicit mappings (RFC 7757) first, then the algorithm of RFC 6052
+// with one prefix.
 #pragma once
 
 #include <optional>

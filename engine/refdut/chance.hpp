@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chance that can be repeated: what happens to frame k of a direction is a function of seed, purpose, direction and k alone (SplitMix64, flow_source.hpp).
+// Chance that can be repeated: what happens to frame k of a direction is a function of seed, purpose, direction and k
+// alone (SplitMix64, flow_source.hpp).
 #pragma once
 
 #include <cmath>
@@ -16,7 +17,8 @@ enum class Purpose : std::uint8_t { loss, duplicate, reorder, bit_error, bit, ex
 
 class Chance {
 public:
-    Chance(std::uint64_t seed, Purpose purpose, std::size_t direction) : seed_(random_bits(seed, 2 * static_cast<std::uint64_t>(purpose) + direction)) {}
+    Chance(std::uint64_t seed, Purpose purpose, std::size_t direction)
+        : seed_(random_bits(seed, 2 * static_cast<std::uint64_t>(purpose) + direction)) {}
 
     [[nodiscard]] std::uint64_t bits(std::uint64_t k) const { return random_bits(seed_, k); }
 

@@ -12,19 +12,26 @@ constexpr std::uint64_t kBillion = 1'000'000'000;
 constexpr std::uint64_t kLongestNs = 3600 * kBillion;
 
 template <class Address>
-Prefix<Address> checked(const std::optional<Prefix<Address>>& prefix, const std::string& text, const Reader& reader, const std::string& name) {
-    if (!prefix) reader.fail(name, "must be a prefix such as " + std::string(sizeof(Address) == 4 ? "198.18.0.0/16" : "2001:2::/48") + ", not '" + text + "'");
+Prefix<Address> checked(const std::optional<Prefix<Address>>& prefix, const std::string& text, const Reader& reader,
+                        const std::string& name) {
+    if (!prefix)
+        reader.fail(name, "must be a prefix such as " +
+                              std::string(sizeof(Address) == 4 ? "198.18.0.0/16" : "2001:2::/48") + ", not '" + text +
+                              "'");
     return *prefix;
 }
 
 void read_routes(Reader& reader, std::size_t exit, Routes& routes) {
-    for (const std::string& text : reader.texts("routes4")) routes.ipv4.add(checked(parse_prefix4(text), text, reader, "routes4"), exit);
-    for (const std::string& text : reader.texts("routes6")) routes.ipv6.add(checked(parse_prefix6(text), text, reader, "routes6"), exit);
+    for (const std::string& text : reader.texts("routes4"))
+        routes.ipv4.add(checked(parse_prefix4(text), text, reader, "routes4"), exit);
+    for (const std::string& text : reader.texts("routes6"))
+        routes.ipv6.add(checked(parse_prefix6(text), text, reader, "routes6"), exit);
 }
 
 ExplicitMapping read_mapping(Reader mapping) {
     const std::string text4 = mapping.text("ipv4"), text6 = mapping.text("ipv6");
-    const ExplicitMapping read{checked(parse_prefix4(text4), text4, mapping, "ipv4"), checked(parse_prefix6(text6), text6, mapping, "ipv6")};
+    const ExplicitMapping read{checked(parse_prefix4(text4), text4, mapping, "ipv4"),
+                               checked(parse_prefix6(text6), text6, mapping, "ipv6")};
     if (!read.fits()) mapping.fail("ipv6", "leaves fewer bits than " + text4 + " has behind its prefix");
     mapping.finish();
     return read;
@@ -39,13 +46,15 @@ Translator read_translator(Reader reader) {
         prefix = checked(parse_prefix6(text), text, reader, "prefix");
         if (!is_translation_prefix(*prefix)) reader.fail("prefix", "must be 32, 40, 48, 56, 64 or 96 bits long");
     }
-    static const std::map<std::string, ZeroChecksum> choices{{"compute", ZeroChecksum::compute}, {"drop", ZeroChecksum::drop}};
+    static const std::map<std::string, ZeroChecksum> choices{{"compute", ZeroChecksum::compute},
+                                                             {"drop", ZeroChecksum::drop}};
     const ZeroChecksum zero = choices.at(reader.text("udp_zero_checksum", {"compute", "drop"}, "compute"));
     return {AddressMap(mappings, prefix), zero};
 }
 
 Choice read_choice(Reader& choice) {
-    return {.ratio_ppb = static_cast<std::uint32_t>(choice.integer("ratio_ppb", {0, kBillion}, 0)), .every = choice.integer("every", {0, kLargestExact}, 0)};
+    return {.ratio_ppb = static_cast<std::uint32_t>(choice.integer("ratio_ppb", {0, kBillion}, 0)),
+            .every = choice.integer("every", {0, kLargestExact}, 0)};
 }
 
 Choice read_choice(Reader& params, const std::string& name) {
@@ -80,13 +89,15 @@ DutRequest read_dut(Reader params) {
 }
 
 Properties read_properties(Reader params) {
-    Properties properties{.seed = params.integer("seed", {0, kLargestExact}, 0),
-                          .capacity_fps = params.integer("capacity_fps", {0, kBillion}, 0),
-                          .queue_frames = static_cast<std::uint32_t>(params.integer("queue_frames", {0, 1'000'000}, 1000)),
-                          .cores = static_cast<std::uint32_t>(params.integer("cores", {1, 64}, 1)),
-                          .delay_ns = params.integer("delay_ns", {0, kLongestNs}, 0)};
+    Properties properties{
+        .seed = params.integer("seed", {0, kLargestExact}, 0),
+        .capacity_fps = params.integer("capacity_fps", {0, kBillion}, 0),
+        .queue_frames = static_cast<std::uint32_t>(params.integer("queue_frames", {0, 1'000'000}, 1000)),
+        .cores = static_cast<std::uint32_t>(params.integer("cores", {1, 64}, 1)),
+        .delay_ns = params.integer("delay_ns", {0, kLongestNs}, 0)};
     if (auto jitter = params.optional_object("jitter")) {
-        static const std::map<std::string, Jitter> kinds{{"none", Jitter::none}, {"normal", Jitter::normal}, {"exponential", Jitter::exponential}};
+        static const std::map<std::string, Jitter> kinds{
+            {"none", Jitter::none}, {"normal", Jitter::normal}, {"exponential", Jitter::exponential}};
         properties.jitter = kinds.at(jitter->text("kind", {"none", "normal", "exponential"}, "none"));
         properties.jitter_ns = jitter->integer("ns", {0, kLongestNs});
         jitter->finish();
@@ -105,7 +116,8 @@ Properties read_properties(Reader params) {
 }
 
 Disturbance read_disturbance(Reader params) {
-    const Disturbance disturbance{.after_ns = params.integer("after_ns", {0, kLongestNs}, 0), .duration_ns = params.integer("duration_ns", {1, kLongestNs})};
+    const Disturbance disturbance{.after_ns = params.integer("after_ns", {0, kLongestNs}, 0),
+                                  .duration_ns = params.integer("duration_ns", {1, kLongestNs})};
     params.finish();
     return disturbance;
 }

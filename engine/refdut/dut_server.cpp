@@ -36,14 +36,15 @@ json direction_json(const DutCounts& counts, const DutTimes& times, std::uint64_
             {"duplicated", counts.pipeline.duplicated},
             {"reordered", counts.pipeline.reordered},
             {"delayed", counts.pipeline.delayed},
-            {"damaged", counts.pipeline.damaged},
+            {"corrupted", counts.pipeline.corrupted},
             {"delay_us", quantiles_us(times.delay, clock_hz)},
             {"lateness_us", quantiles_us(times.lateness, clock_hz)}};
 }
 
 json opened_json(const ReferenceDut& dut) {
     json event{{"event", "opened"}, {"version", DUTPERF_VERSION}, {"tsc_hz", dut.clock_hz()}};
-    for (std::size_t side = 0; side < 2; ++side) event[kSideNames[side]] = {{"mac", to_string(dut.port(side).mac())}, {"driver", dut.port(side).driver()}};
+    for (std::size_t side = 0; side < 2; ++side)
+        event[kSideNames[side]] = {{"mac", to_string(dut.port(side).mac())}, {"driver", dut.port(side).driver()}};
     return event;
 }
 
@@ -53,14 +54,15 @@ int listen_on(const std::string& path) {
     const std::string unready = path + "~";
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    if (unready.size() >= sizeof address.sun_path) throw std::runtime_error("the socket's path is longer than the kernel allows: " + path);
+    if (unready.size() >= sizeof address.sun_path)
+        throw std::runtime_error("the socket's path is longer than the kernel allows: " + path);
     std::memcpy(address.sun_path, unready.data(), unready.size());
     unlink(unready.c_str());
     umask(S_IRWXG | S_IRWXO);
     const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     // whoever waits for the socket finds it when it listens: between bind() and listen() it would be refused
-    if (listener < 0 || bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || listen(listener, 8) != 0 ||
-        rename(unready.c_str(), path.c_str()) != 0) {
+    if (listener < 0 || bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        listen(listener, 8) != 0 || rename(unready.c_str(), path.c_str()) != 0) {
         throw std::runtime_error("cannot listen on " + path + ": " + std::strerror(errno));
     }
     return listener;
@@ -68,7 +70,9 @@ int listen_on(const std::string& path) {
 
 void DutServer::serve(int input, int output) {
     RequestStream client(input, output);
-    const auto dispatched = [&](const json& id, const std::string& method, Reader& request) { dispatch(client, id, method, request); };
+    const auto dispatched = [&](const json& id, const std::string& method, Reader& request) {
+        dispatch(client, id, method, request);
+    };
     while (client.wait(forward_until_look()) != RequestStream::Input::end) client.answer_all(dispatched);
 }
 
@@ -92,7 +96,8 @@ int DutServer::forward_until_look() {
 }
 
 void DutServer::dispatch(const RequestStream& client, const json& id, const std::string& method, Reader& request) {
-    if (method != "open" && method != "configure" && method != "counters" && method != "clear" && method != "stall" && method != "reset") {
+    if (method != "open" && method != "configure" && method != "counters" && method != "clear" && method != "stall" &&
+        method != "reset") {
         request.fail("method", "must be one of open, configure, counters, clear, stall, reset, not '" + method + "'");
     }
     client.write(method == "open" ? open(request) : act(method, request), id);

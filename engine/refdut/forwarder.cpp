@@ -29,11 +29,13 @@ std::uint64_t hash_words(std::uint64_t hash, const std::uint8_t* at, std::size_t
 std::uint64_t flow_of(const Packet& packet) {
     const std::uint8_t* ip = packet.ip();
     const bool six = packet.is_ipv6();
-    const std::uint64_t hash = six ? hash_words(0, ip + ipv6::kSource, 2 * sizeof(Ipv6)) : hash_words(0, ip + ipv4::kSource, 2 * sizeof(Ipv4));
+    const std::uint64_t hash =
+        six ? hash_words(0, ip + ipv6::kSource, 2 * sizeof(Ipv6)) : hash_words(0, ip + ipv4::kSource, 2 * sizeof(Ipv4));
     const std::uint8_t protocol = six ? ip[ipv6::kNextHeader] : ip[ipv4::kProtocol];
     const std::size_t header = six ? ipv6::kSize : 4 * std::size_t{ip[0] & 0x0FU};
     const bool fragment = !six && (load_be16(ip + ipv4::kFragment) & ipv4::kFragmentMask) != 0;
-    const bool ports = (protocol == kProtocolUdp || protocol == kProtocolTcp) && !fragment && packet.length >= kEthernetPayloadAt + header + 4;
+    const bool ports = (protocol == kProtocolUdp || protocol == kProtocolTcp) && !fragment &&
+                       packet.length >= kEthernetPayloadAt + header + 4;
     return ports ? hash_words(hash, ip + header, 4) : hash;
 }
 
@@ -72,8 +74,8 @@ std::variant<Forwarded, Loss> Forwarder::forward(Packet& packet, std::size_t fro
 
 std::optional<std::size_t> Forwarder::exit_of(const Packet& packet) const {
     const std::uint8_t* ip = packet.ip();
-    const std::size_t* exit =
-        packet.is_ipv6() ? routes_.ipv6.find(address_at<Ipv6>(ip + ipv6::kDestination)) : routes_.ipv4.find(address_at<Ipv4>(ip + ipv4::kDestination));
+    const std::size_t* exit = packet.is_ipv6() ? routes_.ipv6.find(address_at<Ipv6>(ip + ipv6::kDestination))
+                                               : routes_.ipv4.find(address_at<Ipv4>(ip + ipv4::kDestination));
     return exit != nullptr ? std::optional(*exit) : std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a router and translator does with one frame (RFC 1812 5.2, RFC 8200, RFC 7915): checks it, finds its way by the longest prefix, decrements the hop
-// limit, translates it where the way leads through the translator. No ports, no clock.
+// What a router and translator does with one frame (RFC 1812 5.2, RFC 8200, RFC 7915): checks it, finds its way by the
+// longest prefix, decrements the hop limit, translates it where the way leads through the translator. No ports, no
+// clock.
 #pragma once
 
 #include <array>
@@ -36,7 +37,9 @@ public:
     // An IP frame from one side to the other, without padding afterwards. Its MAC addresses are the caller's business.
     std::variant<Forwarded, Loss> forward(Packet& packet, std::size_t from);
 
-    [[nodiscard]] std::uint64_t checksums_computed() const { return translator_ ? translator_->checksums_computed() : 0; }
+    [[nodiscard]] std::uint64_t checksums_computed() const {
+        return translator_ ? translator_->checksums_computed() : 0;
+    }
 
 private:
     [[nodiscard]] std::optional<std::size_t> exit_of(const Packet& packet) const;

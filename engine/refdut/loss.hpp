@@ -23,7 +23,8 @@ enum class Loss : std::uint8_t {
 };
 
 inline constexpr std::size_t kLosses = static_cast<std::size_t>(Loss::count);
-inline constexpr std::array<const char*, kLosses> kLossNames{"queue",     "random",    "every_nth",   "reset",    "not_routable",
-                                                             "hop_limit", "malformed", "unsupported", "too_long", "unresolved"};
+inline constexpr std::array<const char*, kLosses> kLossNames{"queue",        "random",    "every_nth", "reset",
+                                                             "not_routable", "hop_limit", "malformed", "unsupported",
+                                                             "too_long",     "unresolved"};
 
 }  // namespace dutperf

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A frame that is being forwarded: where it begins in its buffer, and how long it is without FCS. Translation to IPv6 uses the room in front of it.
+// A frame that is being forwarded: where it begins in its buffer, and how long it is without FCS. Translation to IPv6
+// uses the room in front of it.
 #pragma once
 
 #include <cstddef>

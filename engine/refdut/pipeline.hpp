@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a frame through the reference DUT, in this order: away (reset)? a core and its queue, loss, bit errors, delay and duplication, reordering.
-// Frames are the caller's handles and time is the caller's, so the whole of it runs in virtual time too. What it counts is what it did.
+// The way of a frame through the reference DUT, in this order: away (reset)? a core and its queue, loss, bit errors,
+// delay and duplication, reordering. Frames are the caller's handles and time is the caller's, so the whole of it runs
+// in virtual time too. What it counts is what it did.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +21,10 @@ namespace dutperf {
 
 struct PipelineCounts {
     std::array<std::uint64_t, kLosses> lost{};
-    std::uint64_t duplicated = 0, reordered = 0, delayed = 0, damaged = 0;
+    std::uint64_t duplicated = 0, reordered = 0, delayed = 0, corrupted = 0;
 };
 
-// Buffers: `Frame`, a cheap handle; release(Frame); std::optional<Frame> copy(Frame); damage(Frame, random bits).
+// Buffers: `Frame`, a cheap handle; release(Frame); std::optional<Frame> copy(Frame); corruption(Frame, random bits).
 template <class Buffers>
 class Pipeline {
 public:
@@ -36,8 +37,10 @@ public:
         bool copy;  // of a frame that has left already
     };
 
-    Pipeline(Buffers& buffers, const Properties& properties, std::uint64_t clock_hz) : buffers_(buffers), properties_(properties), clock_hz_(clock_hz) {
-        cores_.assign(properties.cores, ServiceQueue<Arrived>(clock_hz, properties.capacity_fps, properties.queue_frames));
+    Pipeline(Buffers& buffers, const Properties& properties, std::uint64_t clock_hz)
+        : buffers_(buffers), properties_(properties), clock_hz_(clock_hz) {
+        cores_.assign(properties.cores,
+                      ServiceQueue<Arrived>(clock_hz, properties.capacity_fps, properties.queue_frames));
         for (std::size_t direction = 0; direction < 2; ++direction) directions_.emplace_back(properties, direction);
     }
     ~Pipeline() { forget(std::nullopt); }
@@ -48,7 +51,7 @@ public:
     void arrive(Ticks now, Frame frame, std::size_t direction, std::uint64_t flow) {
         for (Happening& happening : happenings_) happening.start_clock(now, clock_hz_);
         Direction& way = directions_[direction];
-        if (is_away(now)) return lose(frame, way, Loss::reset);
+        if (is_resetting(now)) return lose(frame, way, Loss::reset);
         serve(now);
         ServiceQueue<Arrived>& core = cores_[random_bits(properties_.seed, flow) % cores_.size()];
         if (!core.push(now, {frame, direction, way.arrived++, now})) return lose(frame, way, Loss::queue);
@@ -73,7 +76,7 @@ public:
     void stall_for(const Disturbance& disturbance) { stall().await(disturbance); }
     // What is held is lost, and what arrives.
     void reset_for(const Disturbance& disturbance) { reset().await(disturbance); }
-    [[nodiscard]] bool is_away(Ticks now) const { return happenings_[1].covers(now); }
+    [[nodiscard]] bool is_resetting(Ticks now) const { return happenings_[1].covers(now); }
 
     [[nodiscard]] const PipelineCounts& counts(std::size_t direction) const { return directions_[direction].counts; }
     void clear_counts() {
@@ -96,7 +99,9 @@ private:
         bool copy, held_back;
     };
     struct Later {
-        bool operator()(const Delayed& a, const Delayed& b) const { return a.due != b.due ? a.due > b.due : a.order > b.order; }
+        bool operator()(const Delayed& a, const Delayed& b) const {
+            return a.due != b.due ? a.due > b.due : a.order > b.order;
+        }
     };
     struct Happening {
         std::optional<Disturbance> awaited;
@@ -131,7 +136,8 @@ private:
         std::optional<Delayed> held_back;
     };
 
-    static constexpr std::uint64_t kLongestHoldNs = 100'000'000;  // of a frame that waits for the next one to overtake it
+    static constexpr std::uint64_t kLongestHoldNs =
+        100'000'000;  // of a frame that waits for the next one to overtake it
 
     Happening& stall() { return happenings_[0]; }
     Happening& reset() { return happenings_[1]; }
@@ -158,7 +164,8 @@ private:
             leave(std::move(next), out);
         }
         for (Direction& way : directions_) {
-            if (way.held_back && way.held_back->due + ticks_of(kLongestHoldNs, clock_hz_) <= now) depart(*std::exchange(way.held_back, {}), out);
+            if (way.held_back && way.held_back->due + ticks_of(kLongestHoldNs, clock_hz_) <= now)
+                depart(*std::exchange(way.held_back, {}), out);
         }
     }
 
@@ -191,15 +198,23 @@ private:
             return lose(arrived.frame, way, loss == Chooser::Cause::every ? Loss::every_nth : Loss::random);
         }
         if (way.bit_error(k)) {
-            ++way.counts.damaged;
-            buffers_.damage(arrived.frame, way.bit.bits(k));
+            ++way.counts.corrupted;
+            buffers_.corrupt(arrived.frame, way.bit.bits(k));
         }
         const Ticks due = at + delay(way, k);
         const auto copy = way.duplicate(k) ? buffers_.copy(arrived.frame) : std::nullopt;
-        hold({.due = due, .order = 0, .what = arrived, .copy = false, .held_back = way.reorder(k) && !copy});  // a copy never leaves first
+        hold({.due = due,
+              .order = 0,
+              .what = arrived,
+              .copy = false,
+              .held_back = way.reorder(k) && !copy});  // a copy never leaves first
         if (!copy) return;
         ++way.held;
-        hold({.due = due, .order = 0, .what = {*copy, arrived.direction, arrived.number, arrived.at}, .copy = true, .held_back = false});
+        hold({.due = due,
+              .order = 0,
+              .what = {*copy, arrived.direction, arrived.number, arrived.at},
+              .copy = true,
+              .held_back = false});
     }
 
     Ticks delay(Direction& way, std::uint64_t k) const {
@@ -220,7 +235,7 @@ private:
         std::push_heap(delayed_.begin(), delayed_.end(), Later{});
     }
 
-    // A frame that is to be overtaken waits for the next one of its direction.
+    // A frame that is to be reordered waits for the next one of its direction.
     void leave(Delayed frame, std::vector<Departure>& out) {
         Direction& way = directions_[frame.what.direction];
         if (frame.held_back && !way.held_back) {

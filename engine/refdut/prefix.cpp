@@ -8,7 +8,8 @@ namespace dutperf {
 namespace {
 
 template <class Address>
-std::optional<Prefix<Address>> parse_prefix(const std::string& text, std::optional<Address> (*parse)(const std::string&)) {
+std::optional<Prefix<Address>> parse_prefix(const std::string& text,
+                                            std::optional<Address> (*parse)(const std::string&)) {
     const std::size_t slash = std::min(text.find('/'), text.size());
     const auto address = parse(text.substr(0, slash));
     if (!address) return std::nullopt;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reference DUT is made to be. Each property is exact and independent of the others; where chance decides, it decides by the seed alone.
+// What the reference DUT is made to be. Each property is exact and independent of the others; where chance decides, it
+// decides by the seed alone.
 #pragma once
 
 #include <cstdint>

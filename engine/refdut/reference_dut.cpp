@@ -18,14 +18,18 @@ namespace {
 constexpr std::uint16_t kBurst = 32;
 constexpr unsigned kCopies = 4095;
 constexpr std::uint64_t kAskAgainNs = 200'000'000;
-constexpr std::size_t kDamagedBytes = 8;  // at the packet's end, where nothing but the transport checksum tells
+constexpr std::size_t kCorruptedBytes = 8;  // at the packet's end, where nothing but the transport checksum tells
 
 EalOptions eal_options(const DutRequest& request) {
     const auto megabytes = [&request](std::uint64_t page_bytes) {
-        const std::uint64_t buffer = buffer_bytes(receive_buffer_size(request.max_frame_size), reach_of(request.sides), page_bytes);
+        const std::uint64_t buffer =
+            buffer_bytes(receive_buffer_size(request.max_frame_size), reach_of(request.sides), page_bytes);
         return (2ULL * request.buffers + kCopies) * buffer / (1024 * 1024) + 128;
     };
-    EalOptions options{.memory = request.memory, .megabytes = megabytes(kHugePageBytes), .small_page_megabytes = megabytes(kSmallPageBytes), .pci_devices = {}};
+    EalOptions options{.memory = request.memory,
+                       .megabytes = megabytes(kHugePageBytes),
+                       .small_page_megabytes = megabytes(kSmallPageBytes),
+                       .pci_devices = {}};
     for (const SideRequest& side : request.sides) {
         if (side.port.spec.kind == PortSpec::Kind::pci) options.pci_devices.push_back(side.port.spec.device_name());
     }
@@ -41,14 +45,15 @@ std::optional<rte_mbuf*> ReferenceDut::Buffers::copy(Frame frame) const {
     return made != nullptr ? std::optional(made) : std::nullopt;
 }
 
-void ReferenceDut::Buffers::damage(Frame frame, std::uint64_t bits) const {
-    const std::size_t bit = bits % (8 * kDamagedBytes);
+void ReferenceDut::Buffers::corrupt(Frame frame, std::uint64_t bits) const {
+    const std::size_t bit = bits % (8 * kCorruptedBytes);
     std::uint8_t* end = rte_pktmbuf_mtod(frame, std::uint8_t*) + rte_pktmbuf_data_len(frame);
-    std::uint8_t* at = end - kDamagedBytes + bit / 8;
+    std::uint8_t* at = end - kCorruptedBytes + bit / 8;
     *at = static_cast<std::uint8_t>(*at ^ (1U << (bit % 8)));
 }
 
-ReferenceDut::ReferenceDut(const DutRequest& request) : forwarder_(request.routes, request.translator, kIpv4Layout.mtu_of(request.max_frame_size)) {
+ReferenceDut::ReferenceDut(const DutRequest& request)
+    : forwarder_(request.routes, request.translator, kIpv4Layout.mtu_of(request.max_frame_size)) {
     const ClockCalibration calibration;
     open(request);
     clock_hz_ = calibration.hertz();
@@ -66,7 +71,8 @@ void ReferenceDut::open(const DutRequest& request) {
     for (std::size_t side = 0; side < 2; ++side) {
         Host host = request.sides[side].host;
         host.mac = ports_[side]->mac();
-        stations_[side] = std::make_unique<Station>(*ports_[side], host, request.sides[side].gateway, control_pool_.get());
+        responders_[side] =
+            std::make_unique<NeighbourResponder>(*ports_[side], host, request.sides[side].gateway, control_pool_.get());
     }
 }
 
@@ -93,7 +99,7 @@ DutCounts ReferenceDut::counts(std::size_t direction) const {
     counts.pipeline.duplicated = pipeline.duplicated;
     counts.pipeline.reordered = pipeline.reordered;
     counts.pipeline.delayed = pipeline.delayed;
-    counts.pipeline.damaged = pipeline.damaged;
+    counts.pipeline.corrupted = pipeline.corrupted;
     const auto waiting = std::ranges::count_if(leaving_[1 - direction], [](const auto& one) { return !one.copy; });
     counts.held = pipeline_->held(direction) + static_cast<std::uint64_t>(waiting);
     return counts;
@@ -102,7 +108,9 @@ DutCounts ReferenceDut::counts(std::size_t direction) const {
 DutPortLosses ReferenceDut::port_losses(std::size_t side) {
     const PortCounters now = ports_[side]->counters();
     const PortCounters& then = port_counters_[side];
-    const auto before = [](const PortCounters& one) { return one.nic_missed + one.no_buffer + one.receive_errors + one.kernel_socket + one.kernel_backlog; };
+    const auto before = [](const PortCounters& one) {
+        return one.nic_missed + one.no_buffer + one.receive_errors + one.kernel_socket + one.kernel_backlog;
+    };
     const auto after = [](const PortCounters& one) { return one.link_input_drops + one.interface_transmit_drops; };
     return {.before = before(now) - before(then), .after = after(now) - after(then)};
 }
@@ -126,7 +134,7 @@ void ReferenceDut::take(rte_mbuf* frame, std::size_t side, Ticks now) {
     const auto* bytes = rte_pktmbuf_mtod(frame, const std::uint8_t*);
     const std::size_t length = rte_pktmbuf_data_len(frame);
     if (is_for_us(bytes, length, side)) {
-        if (!pipeline_->is_away(now)) stations_[side]->hear(bytes, length);
+        if (!pipeline_->is_resetting(now)) responders_[side]->hear(bytes, length);
         return rte_pktmbuf_free(frame);
     }
     if (!std::ranges::equal(ports_[side]->mac(), std::span(bytes, sizeof(Mac)))) return rte_pktmbuf_free(frame);
@@ -137,9 +145,11 @@ void ReferenceDut::take(rte_mbuf* frame, std::size_t side, Ticks now) {
 bool ReferenceDut::is_for_us(const std::uint8_t* frame, std::size_t length, std::size_t side) const {
     const std::uint16_t type = load_be16(frame + ethernet::kType);
     const std::uint8_t* ip = frame + kEthernetPayloadAt;
-    const Host& host = stations_[side]->host();
-    if (type == ethernet::kTypeIpv4 && length >= kIpv4Layout.transport_at()) return host.ipv4 == address_at<Ipv4>(ip + ipv4::kDestination);
-    if (type != ethernet::kTypeIpv6 || length < kIpv6Layout.transport_at()) return type != ethernet::kTypeIpv4 && type != ethernet::kTypeIpv6;
+    const Host& host = responders_[side]->host();
+    if (type == ethernet::kTypeIpv4 && length >= kIpv4Layout.transport_at())
+        return host.ipv4 == address_at<Ipv4>(ip + ipv4::kDestination);
+    if (type != ethernet::kTypeIpv6 || length < kIpv6Layout.transport_at())
+        return type != ethernet::kTypeIpv4 && type != ethernet::kTypeIpv6;
     return ip[ipv6::kDestination] == 0xFF || host.ipv6 == address_at<Ipv6>(ip + ipv6::kDestination);
 }
 
@@ -161,11 +171,13 @@ void ReferenceDut::forward(rte_mbuf* frame, std::size_t side, Ticks now) {
 
 // Writes the MAC addresses; where the next hop's is unknown it is asked for.
 bool ReferenceDut::address(rte_mbuf* frame, std::size_t side, bool ipv6, Ticks now) {
-    Station& station = *stations_[side];
-    const Mac destination = station.dut_mac(ipv6, Mac{});
+    NeighbourResponder& responder = *responders_[side];
+    const Mac destination = responder.dut_mac(ipv6, Mac{});
     if (destination == Mac{}) {
-        if (now >= ask_again_[side]) station.ask();
-        ask_again_[side] = std::max(ask_again_[side], now >= ask_again_[side] ? now + due_after(kAskAgainNs, clock_hz_, 1'000'000'000) : Ticks{0});
+        if (now >= ask_again_[side]) responder.ask();
+        ask_again_[side] =
+            std::max(ask_again_[side],
+                     now >= ask_again_[side] ? now + due_after(kAskAgainNs, clock_hz_, 1'000'000'000) : Ticks{0});
         return false;
     }
     auto* bytes = rte_pktmbuf_mtod(frame, std::uint8_t*);
@@ -193,13 +205,13 @@ void ReferenceDut::hand_over(std::size_t side) {
             if (char* padding = rte_pktmbuf_append(frames[i], missing)) std::fill_n(padding, missing, '\0');
         }
         const std::uint16_t taken = transmit_burst({ports_[side]->id()}, frames.data(), count);
-        account(side, taken);
+        statistics(side, taken);
         if (taken < count) return;
     }
 }
 
 // Of the frames that wait to leave by that side the first `count` have left.
-void ReferenceDut::account(std::size_t side, std::size_t count) {
+void ReferenceDut::statistics(std::size_t side, std::size_t count) {
     auto& leaving = leaving_[side];
     DutCounts& counts = counts_[1 - side];
     DutTimes& times = times_[1 - side];

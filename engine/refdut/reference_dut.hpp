@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference DUT: two ports, a host on each (ARP, NDP), and between them the way of every frame, forwarder.hpp and pipeline.hpp. One thread does it all,
-// turn by turn, so what is counted is consistent at any time.
+// The reference DUT: two ports, a host on each (ARP, NDP), and between them the way of every frame, forwarder.hpp and
+// pipeline.hpp. One thread does it all, turn by turn, so what is counted is consistent at any time.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 #include "measure/histogram.hpp"
 #include "platform/eal.hpp"
-#include "port/station.hpp"
+#include "port/neighbour_responder.hpp"
 #include "refdut/forwarder.hpp"
 #include "refdut/pipeline.hpp"
 #include "server/requests.hpp"
@@ -26,7 +26,7 @@ struct DutRequest {
 };
 
 struct DutCounts {
-    std::uint64_t received = 0;   // frames that were to be forwarded; every one of them is forwarded, lost or still held
+    std::uint64_t received = 0;  // frames that were to be forwarded; every one of them is forwarded, lost or still held
     std::uint64_t forwarded = 0;  // handed over to the other port; without copies
     std::uint64_t translated = 0;
     std::uint64_t held = 0;
@@ -71,7 +71,7 @@ private:
         rte_mempool* pool = nullptr;
         void release(Frame frame) const;
         [[nodiscard]] std::optional<Frame> copy(Frame frame) const;
-        void damage(Frame frame, std::uint64_t bits) const;
+        void corrupt(Frame frame, std::uint64_t bits) const;
     };
     using Way = Pipeline<Buffers>;
 
@@ -83,13 +83,13 @@ private:
     [[nodiscard]] bool address(rte_mbuf* frame, std::size_t side, bool ipv6, Ticks now);
     void lose(rte_mbuf* frame, std::size_t direction, Loss loss);
     void hand_over(std::size_t side);
-    void account(std::size_t side, std::size_t count);
+    void statistics(std::size_t side, std::size_t count);
 
     std::uint64_t clock_hz_ = 0;
     Forwarder forwarder_;
     Pool control_pool_, copy_pool_;
     std::array<std::unique_ptr<Port>, 2> ports_;
-    std::array<std::unique_ptr<Station>, 2> stations_;
+    std::array<std::unique_ptr<NeighbourResponder>, 2> responders_;
     std::array<PortCounters, 2> port_counters_;  // when the counts began
     Buffers buffers_;
     std::unique_ptr<Way> pipeline_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One simulated core: it serves frames one after the other at an exact rate and drops what arrives while its queue is full (tail drop). A frame leaves when
-// it has been served. Time is the caller's: any value that does not go back, so that the model can be tested without a clock.
+// One simulated core: it serves frames one after the other at an exact rate and drops what arrives while its queue is
+// full (tail drop). A frame leaves when it has been served. Time is the caller's: any value that does not go back, so
+// that the model can be tested without a clock.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,8 @@ public:
     };
 
     // `rate_fps` 0: serving takes no time. `room`: frames that may wait besides the one that is being served.
-    ServiceQueue(std::uint64_t clock_hz, std::uint64_t rate_fps, std::uint32_t room) : clock_hz_(clock_hz), rate_fps_(rate_fps), room_(room) {}
+    ServiceQueue(std::uint64_t clock_hz, std::uint64_t rate_fps, std::uint32_t room)
+        : clock_hz_(clock_hz), rate_fps_(rate_fps), room_(room) {}
 
     [[nodiscard]] std::size_t size() const { return items_.size(); }
 
@@ -51,7 +53,8 @@ public:
         return served;
     }
 
-    // Nobody is served from `from` to `until`; the one that is being served takes that much longer. What is due by `from` has to be popped before.
+    // Nobody is served from `from` to `until`; the one that is being served takes that much longer. What is due by
+    // `from` has to be popped before.
     void pause(Ticks from, Ticks until) {
         const Ticks begin = std::max(from, paused_until_);
         if (until <= begin) return;

@@ -41,15 +41,19 @@ std::optional<Loss> update_echo(const Transport& echo) {
     struct Types {
         std::uint8_t icmp4, icmp6;
     };
-    static constexpr std::array<Types, 2> kTypes{{{icmp::kEchoRequest, icmp::kEchoRequest6}, {icmp::kEchoReply, icmp::kEchoReply6}}};
+    static constexpr std::array<Types, 2> kTypes{
+        {{icmp::kEchoRequest, icmp::kEchoRequest6}, {icmp::kEchoReply, icmp::kEchoReply6}}};
     if (echo.size < icmp::kSize) return Loss::malformed;
-    const auto* types = std::ranges::find(kTypes, echo.at[icmp::kType], [&](const Types& one) { return echo.to_ipv6 ? one.icmp4 : one.icmp6; });
+    const auto* types = std::ranges::find(kTypes, echo.at[icmp::kType],
+                                          [&](const Types& one) { return echo.to_ipv6 ? one.icmp4 : one.icmp6; });
     if (types == kTypes.end()) return Loss::unsupported;
-    const std::uint64_t pseudo_header = pseudo_header_sum(echo.addresses6, 2 * sizeof(Ipv6), static_cast<std::uint16_t>(echo.size), kProtocolIcmpv6);
+    const std::uint64_t pseudo_header =
+        pseudo_header_sum(echo.addresses6, 2 * sizeof(Ipv6), static_cast<std::uint16_t>(echo.size), kProtocolIcmpv6);
     const std::uint64_t before = load<std::uint16_t>(echo.at) + (echo.to_ipv6 ? 0 : pseudo_header);
     echo.at[icmp::kType] = echo.to_ipv6 ? types->icmp6 : types->icmp4;
     const std::uint64_t after = load<std::uint16_t>(echo.at) + (echo.to_ipv6 ? pseudo_header : 0);
-    store(echo.at + icmp::kChecksum, checksum_finish(checksum_update(load<std::uint16_t>(echo.at + icmp::kChecksum), before, after)));
+    store(echo.at + icmp::kChecksum,
+          checksum_finish(checksum_update(load<std::uint16_t>(echo.at + icmp::kChecksum), before, after)));
     return std::nullopt;
 }
 
@@ -63,7 +67,9 @@ std::optional<Loss> update(const Transport& transport, std::uint8_t protocol) {
     }
 }
 
-bool is_whole_udp(const std::uint8_t* udp, std::size_t size) { return size >= udp::kSize && load_be16(udp + udp::kLength) == size; }
+bool is_whole_udp(const std::uint8_t* udp, std::size_t size) {
+    return size >= udp::kSize && load_be16(udp + udp::kLength) == size;
+}
 
 template <class Address>
 using Pair = std::array<Address, 2>;  // source, destination
@@ -85,14 +91,17 @@ std::optional<Loss> Translator::to_ipv6(Packet& packet) {
     const auto source = map_.to_ipv6(old[0]), destination = map_.to_ipv6(old[1]);
     if (!source || !destination) return Loss::not_routable;
     const Pair<Ipv6> addresses{*source, *destination};
-    const Transport transport{ip + ipv4::kSize, load_be16(ip + ipv4::kLength) - ipv4::kSize, bytes_of(old), bytes_of(addresses), true};
+    const Transport transport{ip + ipv4::kSize, load_be16(ip + ipv4::kLength) - ipv4::kSize, bytes_of(old),
+                              bytes_of(addresses), true};
     const std::uint8_t protocol = ip[ipv4::kProtocol], tos = ip[ipv4::kTos], hop_limit = ip[ipv4::kTtl];
     if (protocol == kProtocolIcmpv6) return Loss::unsupported;
     if (protocol == kProtocolUdp && !is_whole_udp(transport.at, transport.size)) return Loss::malformed;
     if (protocol == kProtocolUdp && load<std::uint16_t>(transport.at + udp::kChecksum) == 0) {
         if (zero_checksum_ == ZeroChecksum::drop) return Loss::unsupported;
-        const std::uint64_t pseudo_header = pseudo_header_sum(bytes_of(addresses), sizeof addresses, static_cast<std::uint16_t>(transport.size), kProtocolUdp);
-        store(transport.at + udp::kChecksum, checksum_finish_udp(pseudo_header + checksum_add(transport.at, transport.size)));
+        const std::uint64_t pseudo_header = pseudo_header_sum(bytes_of(addresses), sizeof addresses,
+                                                              static_cast<std::uint16_t>(transport.size), kProtocolUdp);
+        store(transport.at + udp::kChecksum,
+              checksum_finish_udp(pseudo_header + checksum_add(transport.at, transport.size)));
         ++checksums_computed_;
     } else if (const auto loss = update(transport, protocol)) {
         return loss;
@@ -115,12 +124,15 @@ std::optional<Loss> Translator::to_ipv4(Packet& packet) {
     const auto source = map_.to_ipv4(old[0]), destination = map_.to_ipv4(old[1]);
     if (!source || !destination) return Loss::not_routable;
     const Pair<Ipv4> addresses{*source, *destination};
-    const Transport transport{ip + ipv6::kSize, load_be16(ip + ipv6::kPayloadLength), bytes_of(addresses), bytes_of(old), false};
+    const Transport transport{ip + ipv6::kSize, load_be16(ip + ipv6::kPayloadLength), bytes_of(addresses),
+                              bytes_of(old), false};
     const std::uint8_t protocol = ip[ipv6::kNextHeader], hop_limit = ip[ipv6::kHopLimit];
     const auto traffic_class = static_cast<std::uint8_t>(load_be16(ip) >> 4U);
     if (protocol == kProtocolIcmp) return Loss::unsupported;
-    const bool udp_checksum_missing = protocol == kProtocolUdp && transport.size >= udp::kSize && load<std::uint16_t>(transport.at + udp::kChecksum) == 0;
-    if (udp_checksum_missing || (protocol == kProtocolUdp && !is_whole_udp(transport.at, transport.size))) return Loss::malformed;
+    const bool udp_checksum_missing = protocol == kProtocolUdp && transport.size >= udp::kSize &&
+                                      load<std::uint16_t>(transport.at + udp::kChecksum) == 0;
+    if (udp_checksum_missing || (protocol == kProtocolUdp && !is_whole_udp(transport.at, transport.size)))
+        return Loss::malformed;
     if (const auto loss = update(transport, protocol)) return loss;
     packet.at += kTranslationGrowth;
     packet.length -= kTranslationGrowth;

@@ -23,7 +23,9 @@ json buckets_us(const Histogram& histogram, std::uint64_t clock_hz) {
 }
 
 void add_media(const DirectionResult& result, json& out) {
-    if (result.media) out["media"] = {{"line_rate_fps", result.media->line_rate_fps}, {"granted_us", static_cast<double>(result.media->granted_ns) / 1e3}};
+    if (result.media)
+        out["media"] = {{"line_rate_fps", result.media->line_rate_fps},
+                        {"tolerance_us", static_cast<double>(result.media->granted_ns) / 1e3}};
     if (result.transmit_wait) {
         out["transmit_wait"] = {{"frames", result.transmit_wait->frames}, {"full", result.transmit_wait->full}};
         if (result.transmit_wait->us) out["transmit_wait"]["us"] = *result.transmit_wait->us;
@@ -42,32 +44,39 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
              {"duplicates", result.duplicates},
              {"out_of_order", result.out_of_order},
              {"stale", result.stale},
-             {"damaged", result.damaged},
+             {"corrupted", result.corrupted},
              {"send_time_s", result.send_time_s},
              {"lateness_us", quantiles_us(result.lateness, clock_hz)},
-             {"away_us", {{"sender", result.sender_away_us}, {"receiver", result.receiver_away_us}}},
-             {"refused", result.refused},
+             {"stall_us", {{"sender", result.sender_stall_us}, {"receiver", result.receiver_stall_us}}},
+             {"not_accepted", result.not_accepted},
              {"tester_drops", result.tester_drops.empty() ? json::object() : json(result.tester_drops)},
              {"dut_input_drops", result.dut_input_drops},
              {"other_received", result.other_received.empty() ? json::object() : json(result.other_received)}};
-    if (const std::uint64_t frames = result.catching_up.frames(); frames != 0) {
-        out["catching_up"] = {{"frames", frames}, {"longest", result.catching_up.longest()}, {"bins", result.catching_up.bins()}};
+    if (const std::uint64_t frames = result.late_bursts.frames(); frames != 0) {
+        out["late_bursts"] = {
+            {"frames", frames}, {"longest", result.late_bursts.longest()}, {"bins", result.late_bursts.bins()}};
     }
     if (result.transmitted) {
         const TransmitCount& count = *result.transmitted;
-        out["transmitted"] = {{"handed_over", count.handed_over}, {"counted", count.counted}, {"by", name_of(count.by)}};
+        out["transmitted"] = {
+            {"handed_over", count.handed_over}, {"counted", count.counted}, {"by", name_of(count.by)}};
     }
     add_media(result, out);
     if (const auto& backlog = result.receive_backlog)
         out["receive_backlog"] = {{"frames", backlog->frames}, {"ring", backlog->ring}, {"counted", backlog->counted}};
     if (result.losses) {
         const Losses& losses = *result.losses;
-        out["losses"] = {{"first_s", losses.first_s}, {"last_s", losses.last_s}, {"longest_run", losses.longest_run}, {"bins", losses.bins}};
+        out["losses"] = {{"first_s", losses.first_s},
+                         {"last_s", losses.last_s},
+                         {"longest_run", losses.longest_run},
+                         {"bins", losses.bins}};
     }
     if (result.arrivals) {
         const Arrivals& arrivals = *result.arrivals;
-        out["arrivals"] = {
-            {"first_s", arrivals.first_s}, {"last_s", arrivals.last_s}, {"silence_from_s", arrivals.silence_from_s}, {"silence_to_s", arrivals.silence_to_s}};
+        out["arrivals"] = {{"first_s", arrivals.first_s},
+                           {"last_s", arrivals.last_s},
+                           {"longest_gap_from_s", arrivals.longest_gap_from_s},
+                           {"longest_gap_to_s", arrivals.longest_gap_to_s}};
     }
     if (result.delay) {
         out["delay_us"] = quantiles_us(*result.delay, clock_hz);
@@ -100,14 +109,16 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     }
     if (result.delay_change && result.delay_change->total() != 0) {
         const SignedHistogram& change = *result.delay_change;
-        out["ipdv_us"] = {{"min", us(change.min(), clock_hz)}, {"p50", us(change.quantile(0.5), clock_hz)}, {"max", us(change.max(), clock_hz)}};
+        out["ipdv_us"] = {{"min", us(change.min(), clock_hz)},
+                          {"p50", us(change.quantile(0.5), clock_hz)},
+                          {"max", us(change.max(), clock_hz)}};
     }
     return out;
 }
 
-json names_of(const Helps& helps) {
+json names_of(const Offloads& offloads) {
     json names = json::array();
-    for (const Help help : helps) names.push_back(name_of(help));
+    for (const Offload offload : offloads) names.push_back(name_of(offload));
     return names;
 }
 
@@ -117,7 +128,7 @@ std::string opened_as(const Port& port, const SideRequest& side) {
     return (port.spec().kind == PortSpec::Kind::af_xdp ? "af_xdp:" : "af_packet:") + port.spec().argument;
 }
 
-json port_json(const Port& port, const SideRequest& side, const Station& station, const Mac& direct) {
+json port_json(const Port& port, const SideRequest& side, const NeighbourResponder& responder, const Mac& direct) {
     const LinkStatus link = port.link();
     json out{{"port", opened_as(port, side)},
              {"driver", port.driver()},
@@ -127,10 +138,10 @@ json port_json(const Port& port, const SideRequest& side, const Station& station
              {"link_mbps", link.mbps},
              {"transmit_ring", port.transmit_ring()},
              {"receive_ring", port.receive_ring()}};
-    out["offers"] = names_of(port.offers());
+    out["offloads_available"] = names_of(port.available_offloads());
     out["flow_control"] = port.flow_control() ? json(name_of(*port.flow_control())) : json(nullptr);
-    if (side.host.ipv4) out["dut_mac4"] = to_string(station.dut_mac(false, direct));
-    if (side.host.ipv6) out["dut_mac6"] = to_string(station.dut_mac(true, direct));
+    if (side.host.ipv4) out["dut_mac4"] = to_string(responder.dut_mac(false, direct));
+    if (side.host.ipv6) out["dut_mac6"] = to_string(responder.dut_mac(true, direct));
     return out;
 }
 
@@ -164,21 +175,30 @@ json quantiles_us(const Histogram& histogram, std::uint64_t clock_hz) {
     return {{"p50", at(0.5)}, {"p99", at(0.99)}, {"p999", at(0.999)}, {"max", us(histogram.max(), clock_hz)}};
 }
 
-json hello_event() { return {{"event", "hello"}, {"protocol", kProtocol}, {"engine", DUTPERF_VERSION}, {"dpdk", dpdk_version()}, {"cores", allowed_cores()}}; }
+json hello_event() {
+    return {{"event", "hello"},
+            {"protocol", kProtocol},
+            {"engine", DUTPERF_VERSION},
+            {"dpdk", dpdk_version()},
+            {"cores", allowed_cores()}};
+}
 
 json opened_event(const Session& session) {
     const TestBed bed = session.bed();
     json out{{"event", "opened"},
              {"queues", bed.queues},
-             {"hardware", names_of(bed.hardware)},
+             {"offloads", names_of(bed.offloads)},
              {"roles", roles_json(bed.cores)},
-             {"memory", {{"mode", session.memory().huge_pages ? "huge_pages" : "no_huge_pages"}, {"page_kb", session.memory().page_kb}}},
+             {"memory",
+              {{"mode", session.memory().huge_pages ? "huge_pages" : "no_huge_pages"},
+               {"page_kb", session.memory().page_kb}}},
              {"tsc_hz", bed.clock_hz},
              {"tsc_skew_ns", nullptr},
              {"warnings", session.warnings()}};
     if (session.skew_ticks()) out["tsc_skew_ns"] = *session.skew_ticks() / static_cast<double>(bed.clock_hz) * 1e9;
     for (std::size_t side = 0; side < 2; ++side) {
-        out[side == 0 ? "left" : "right"] = port_json(*bed.ports[side], session.request().sides[side], *bed.stations[side], bed.ports[1 - side]->mac());
+        out[side == 0 ? "left" : "right"] = port_json(*bed.ports[side], session.request().sides[side],
+                                                      *bed.responders[side], bed.ports[1 - side]->mac());
     }
     return out;
 }
@@ -190,7 +210,7 @@ json progress_event(RunningTrial& trial, std::uint64_t clock_hz) {
         const SoFar so_far = trial.so_far(direction);
         out[name_of(direction)] = {{"sent", so_far.sent},
                                    {"received", so_far.received},
-                                   {"latest_us", us(so_far.latest, clock_hz)},
+                                   {"max_lateness_us", us(so_far.latest, clock_hz)},
                                    {"tester_drops", so_far.tester_drops},
                                    {"nic_clock_us", us(so_far.nic_clock_uncertainty, clock_hz)}};
     }
@@ -207,7 +227,8 @@ json result_event(const TrialResult& result, std::uint64_t clock_hz) {
              {"link_down", sides_json(result.link_down)},
              {"dut_answered", sides_json(result.dut_answered)}};
     for (const Direction direction : kDirections) {
-        if (const auto& counted = result.directions[index_of(direction)]) out[name_of(direction)] = direction_json(*counted, clock_hz);
+        if (const auto& counted = result.directions[index_of(direction)])
+            out[name_of(direction)] = direction_json(*counted, clock_hz);
     }
     return out;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dutperf-engine: sends and receives test frames on DPDK ports as the client on standard input asks. Usage and protocol: protocol/README.md.
+// dutperf-engine: sends and receives test frames on DPDK ports as the client on standard input asks. Usage and
+// protocol: protocol/README.md.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,7 +18,8 @@ int main(int argc, char** argv) {
                      version ? "" : ": takes no arguments; it is driven by requests on standard input");
         return version ? 0 : 2;
     }
-    // The real standard output is for events alone: what libraries print goes to standard error and cannot corrupt the stream.
+    // The real standard output is for events alone: what libraries print goes to standard error and cannot corrupt the
+    // stream.
     const int events = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     std::signal(SIGPIPE, SIG_IGN);

@@ -8,10 +8,13 @@ namespace dutperf {
 using nlohmann::json;
 
 Reader::Reader(const json& value, std::string path) : value_(value), path_(std::move(path)) {
-    if (!value.is_object()) throw Error("bad_request", (path_.empty() ? "the request" : path_) + " must be an object", path_);
+    if (!value.is_object())
+        throw Error("bad_request", (path_.empty() ? "the request" : path_) + " must be an object", path_);
 }
 
-void Reader::fail(const std::string& name, const std::string& message) const { throw Error("bad_request", path_of(name) + " " + message, path_of(name)); }
+void Reader::fail(const std::string& name, const std::string& message) const {
+    throw Error("bad_request", path_of(name) + " " + message, path_of(name));
+}
 
 const json& Reader::member(const std::string& name) {
     read_.insert(name);
@@ -25,11 +28,15 @@ std::uint64_t Reader::integer(const std::string& name, Range range) {
     if (!found.is_number_integer()) fail(name, "must be an integer");
     const bool negative = !found.is_number_unsigned() && found.get<std::int64_t>() < 0;
     const bool fits = !negative && found.get<std::uint64_t>() >= range.min && found.get<std::uint64_t>() <= range.max;
-    if (!fits) fail(name, "must be between " + std::to_string(range.min) + " and " + std::to_string(range.max) + ", not " + found.dump());
+    if (!fits)
+        fail(name, "must be between " + std::to_string(range.min) + " and " + std::to_string(range.max) + ", not " +
+                       found.dump());
     return found.get<std::uint64_t>();
 }
 
-std::uint64_t Reader::integer(const std::string& name, Range range, std::uint64_t otherwise) { return has(name) ? integer(name, range) : otherwise; }
+std::uint64_t Reader::integer(const std::string& name, Range range, std::uint64_t otherwise) {
+    return has(name) ? integer(name, range) : otherwise;
+}
 
 std::string Reader::text(const std::string& name) {
     const json& found = member(name);
@@ -37,7 +44,8 @@ std::string Reader::text(const std::string& name) {
     return found.get<std::string>();
 }
 
-std::string Reader::text(const std::string& name, const std::vector<std::string>& choices, const std::string& otherwise) {
+std::string Reader::text(const std::string& name, const std::vector<std::string>& choices,
+                         const std::string& otherwise) {
     std::string found = has(name) ? text(name) : otherwise;
     if (std::ranges::find(choices, found) != choices.end()) return found;
     std::string all;
@@ -52,7 +60,9 @@ bool Reader::flag(const std::string& name) {
     return found.get<bool>();
 }
 
-std::optional<std::string> Reader::optional_text(const std::string& name) { return has(name) ? std::optional(text(name)) : std::nullopt; }
+std::optional<std::string> Reader::optional_text(const std::string& name) {
+    return has(name) ? std::optional(text(name)) : std::nullopt;
+}
 
 std::optional<Mac> Reader::mac(const std::string& name) {
     const auto found = optional_text(name);
@@ -81,8 +91,9 @@ std::optional<Ipv6> Reader::ipv6(const std::string& name) {
 std::optional<std::vector<unsigned>> Reader::cores(const std::string& name) {
     if (!has(name)) return std::nullopt;
     const json& found = member(name);
-    const bool cores =
-        found.is_array() && std::ranges::all_of(found, [](const json& one) { return one.is_number_unsigned() && one.get<std::uint64_t>() < 1024; });
+    const bool cores = found.is_array() && std::ranges::all_of(found, [](const json& one) {
+                           return one.is_number_unsigned() && one.get<std::uint64_t>() < 1024;
+                       });
     if (!cores) fail(name, "must be a list of core numbers");
     auto list = found.get<std::vector<unsigned>>();
     if (std::set<unsigned>(list.begin(), list.end()).size() != list.size()) fail(name, "names a core twice");
@@ -92,7 +103,8 @@ std::optional<std::vector<unsigned>> Reader::cores(const std::string& name) {
 std::vector<std::string> Reader::texts(const std::string& name) {
     if (!has(name)) return {};
     const json& found = member(name);
-    if (!found.is_array() || !std::ranges::all_of(found, [](const json& one) { return one.is_string(); })) fail(name, "must be a list of strings");
+    if (!found.is_array() || !std::ranges::all_of(found, [](const json& one) { return one.is_string(); }))
+        fail(name, "must be a list of strings");
     return found.get<std::vector<std::string>>();
 }
 
@@ -107,7 +119,9 @@ std::vector<Reader> Reader::objects(const std::string& name) {
 
 Reader Reader::object(const std::string& name) { return {member(name), path_of(name)}; }
 
-std::optional<Reader> Reader::optional_object(const std::string& name) { return has(name) ? std::optional(object(name)) : std::nullopt; }
+std::optional<Reader> Reader::optional_object(const std::string& name) {
+    return has(name) ? std::optional(object(name)) : std::nullopt;
+}
 
 void Reader::finish() const {
     for (const auto& [name, value] : value_.items()) {

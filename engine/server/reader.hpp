@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the members of a request, each with its range; what is missing, unknown or out of range is an Error "bad_request" that names it by path.
+// Reads the members of a request, each with its range; what is missing, unknown or out of range is an Error
+// "bad_request" that names it by path.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,9 @@ public:
     // To be called when all members have been read: throws for any other that is there.
     void finish() const;
     [[noreturn]] void fail(const std::string& name, const std::string& message) const;
-    [[nodiscard]] std::string path_of(const std::string& name) const { return path_.empty() ? name : path_ + "." + name; }
+    [[nodiscard]] std::string path_of(const std::string& name) const {
+        return path_.empty() ? name : path_ + "." + name;
+    }
 
 private:
     const nlohmann::json& member(const std::string& name);

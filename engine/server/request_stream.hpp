@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON Lines on two file descriptors: requests in, events out, and an `error` event for each request that cannot be answered (protocol/README.md).
+// JSON Lines on two file descriptors: requests in, events out, and an `error` event for each request that cannot be
+// answered (protocol/README.md).
 #pragma once
 
 #include <cstdint>

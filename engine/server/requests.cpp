@@ -13,13 +13,17 @@ namespace {
 constexpr std::uint64_t kLargestExact = (std::uint64_t{1} << 53U) - 1;  // of a JSON number
 constexpr std::uint64_t kMillion = 1'000'000;
 constexpr std::uint64_t kHighestFps = 1000 * kMillion;
-constexpr std::uint64_t kMostQueues = 16;  // of the driver that joins ports in memory, which must be able to do what others do
+constexpr std::uint64_t kMostQueues =
+    16;  // of the driver that joins ports in memory, which must be able to do what others do
 
 FieldSpec read_field_members(Reader& field) {
-    static const std::map<std::string, FieldMode> modes{
-        {"fixed", FieldMode::fixed}, {"increasing", FieldMode::increasing}, {"decreasing", FieldMode::decreasing}, {"random", FieldMode::random}};
+    static const std::map<std::string, FieldMode> modes{{"fixed", FieldMode::fixed},
+                                                        {"increasing", FieldMode::increasing},
+                                                        {"decreasing", FieldMode::decreasing},
+                                                        {"random", FieldMode::random}};
     const std::string mode = field.text("mode");
-    if (!modes.contains(mode)) field.fail("mode", "must be one of fixed, increasing, decreasing, random, not '" + mode + "'");
+    if (!modes.contains(mode))
+        field.fail("mode", "must be one of fixed, increasing, decreasing, random, not '" + mode + "'");
     const FieldSpec spec{.mode = modes.at(mode),
                          .min = static_cast<std::uint16_t>(field.integer("min", {0, 65535})),
                          .max = static_cast<std::uint16_t>(field.integer("max", {0, 65535}))};
@@ -55,11 +59,14 @@ FrameSpec read_frame(Reader frame, std::uint16_t max_frame_size) {
     const std::uint64_t version = frame.integer("version", {4, 6});
     if (version == 5) frame.fail("version", "must be 4 or 6");
     FrameSpec spec;
-    spec.size = static_cast<std::uint16_t>(frame.integer("size", {version == 6 ? kMinFrameSizeIpv6 : kMinFrameSize, max_frame_size}));
+    spec.size = static_cast<std::uint16_t>(
+        frame.integer("size", {version == 6 ? kMinFrameSizeIpv6 : kMinFrameSize, max_frame_size}));
     if (version == 6) {
-        spec.addresses = {required(frame.ipv6("source"), frame, "source"), required(frame.ipv6("destination"), frame, "destination")};
+        spec.addresses = {required(frame.ipv6("source"), frame, "source"),
+                          required(frame.ipv6("destination"), frame, "destination")};
     } else {
-        spec.addresses = {required(frame.ipv4("source"), frame, "source"), required(frame.ipv4("destination"), frame, "destination")};
+        spec.addresses = {required(frame.ipv4("source"), frame, "source"),
+                          required(frame.ipv4("destination"), frame, "destination")};
     }
     frame.finish();
     return spec;
@@ -69,7 +76,8 @@ FrameSpec read_frame(Reader frame, std::uint16_t max_frame_size) {
 std::optional<RateChange> read_change(Reader& stream, std::uint64_t duration_ns) {
     auto then = stream.optional_object("then");
     if (!then) return std::nullopt;
-    const RateChange change{.rate_fps = then->integer("rate_fps", {1, kHighestFps}), .after_ns = then->integer("after_ns", {1, duration_ns - 1})};
+    const RateChange change{.rate_fps = then->integer("rate_fps", {1, kHighestFps}),
+                            .after_ns = then->integer("after_ns", {1, duration_ns - 1})};
     then->finish();
     return change;
 }
@@ -88,7 +96,8 @@ Pattern read_pattern(Reader& stream, std::uint64_t rate_fps) {
     if (!pattern) return {};
     if (stream.has("then")) stream.fail("pattern", "goes with one rate only, not with then");
     const std::string kind = pattern->text("kind");
-    if (kind != "poisson" && kind != "bursts") pattern->fail("kind", "must be one of poisson, bursts, not '" + kind + "'");
+    if (kind != "poisson" && kind != "bursts")
+        pattern->fail("kind", "must be one of poisson, bursts, not '" + kind + "'");
     const Pattern made = kind == "poisson" ? Pattern(Poisson{}) : Pattern(read_bursts(*pattern, rate_fps));
     pattern->finish();
     return made;
@@ -101,7 +110,8 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_
     spec.then = read_change(stream, duration_ns);
     spec.pattern = read_pattern(stream, spec.rate_fps);
     spec.foreground = read_frame(stream.object("foreground"), max_frame_size);
-    if (auto background = stream.optional_object("background")) spec.background = read_frame(*background, max_frame_size);
+    if (auto background = stream.optional_object("background"))
+        spec.background = read_frame(*background, max_frame_size);
     spec.n = static_cast<std::uint32_t>(stream.integer("n", {1, kMillion}, 2));
     spec.m = static_cast<std::uint32_t>(stream.integer("m", {0, kMillion}, 2));
     if (spec.m > spec.n) stream.fail("m", "must not be greater than n");
@@ -111,24 +121,29 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_
     spec.networks = static_cast<std::uint32_t>(stream.integer("networks", {1, 256}, 1));
     spec.source_address = read_address_field(stream, "source_address");
     spec.destination_address = read_address_field(stream, "destination_address");
-    if (spec.networks > 1 && spec.destination_address) stream.fail("destination_address", "goes with one destination network only");
+    if (spec.networks > 1 && spec.destination_address)
+        stream.fail("destination_address", "goes with one destination network only");
     stream.finish();
     return spec;
 }
 
 void read_stamping(Reader& params, TrialSpec& spec) {
-    static const std::map<std::string, Stamping> choices{{"none", Stamping::none}, {"tagged", Stamping::tagged}, {"every", Stamping::every}};
+    static const std::map<std::string, Stamping> choices{
+        {"none", Stamping::none}, {"tagged", Stamping::tagged}, {"every", Stamping::every}};
     spec.stamping = choices.at(params.text("stamping", {"none", "tagged", "every"}, "none"));
     auto tagged = params.optional_object("tagged");
     if (tagged.has_value() != (spec.stamping == Stamping::tagged)) params.fail("tagged", "goes with stamping 'tagged'");
     if (tagged) {
-        spec.tagging = {.count = tagged->integer("count", {1, 10 * kMillion}), .after_ns = tagged->integer("after_ns", {0, spec.duration_ns - 1})};
+        spec.tagging = {.count = tagged->integer("count", {1, 10 * kMillion}),
+                        .after_ns = tagged->integer("after_ns", {0, spec.duration_ns - 1})};
         tagged->finish();
     }
     if (params.has("lost_delay_ns")) spec.lost_delay_ns = params.integer("lost_delay_ns", {0, kLargestExact});
-    if (params.has("frame_timeout_ns")) spec.frame_timeout_ns = params.integer("frame_timeout_ns", {1, 3'600'000 * kMillion});
+    if (params.has("frame_timeout_ns"))
+        spec.frame_timeout_ns = params.integer("frame_timeout_ns", {1, 3'600'000 * kMillion});
     if (spec.lost_delay_ns && spec.stamping == Stamping::none) params.fail("lost_delay_ns", "needs stamped frames");
-    if (spec.frame_timeout_ns && spec.stamping != Stamping::every) params.fail("frame_timeout_ns", "needs stamping 'every'");
+    if (spec.frame_timeout_ns && spec.stamping != Stamping::every)
+        params.fail("frame_timeout_ns", "needs stamping 'every'");
 }
 
 // Only of directions that are there, with frames that are stamped.
@@ -152,7 +167,8 @@ void check_tagging(const Reader& params, const TrialSpec& spec) {
     if (spec.stamping != Stamping::tagged) return;
     for (const Direction direction : kDirections) {
         const std::uint64_t frames = spec.intended(direction) - spec.due_before(direction, spec.tagging.after_ns);
-        if (spec.streams[index_of(direction)] && frames < spec.tagging.count) params.fail("tagged", "wants more frames than are sent after after_ns");
+        if (spec.streams[index_of(direction)] && frames < spec.tagging.count)
+            params.fail("tagged", "wants more frames than are sent after after_ns");
     }
 }
 
@@ -160,8 +176,9 @@ void check_tagging(const Reader& params, const TrialSpec& spec) {
 void check_numbers(const Reader& params, const TrialSpec& spec) {
     for (const Direction direction : kDirections) {
         if (spec.intended(direction) <= kMask40 + 1) continue;
-        params.fail("duration_ns", "gives " + std::string(name_of(direction)) + " " + std::to_string(spec.intended(direction)) +
-                                       " frames, more than the 2^40 that can be numbered: take a shorter trial or a lower rate");
+        params.fail("duration_ns",
+                    "gives " + std::string(name_of(direction)) + " " + std::to_string(spec.intended(direction)) +
+                        " frames, more than the 2^40 that can be numbered: take a shorter trial or a lower rate");
     }
 }
 
@@ -177,26 +194,31 @@ SideRequest read_side(Reader side, const std::string& name) {
                     .max_frame_size = 0};
     request.host = {.mac = {}, .ipv4 = side.ipv4("ipv4"), .ipv6 = side.ipv6("ipv6")};
     request.gateway = {.ipv4 = side.ipv4("gateway4"), .ipv6 = side.ipv6("gateway6"), .mac = side.mac("gateway_mac")};
-    if (request.gateway.ipv4 && !request.host.ipv4) side.fail("ipv4", "is missing: gateway4 is asked for its MAC address from there");
-    if (request.gateway.ipv6 && !request.host.ipv6) side.fail("ipv6", "is missing: gateway6 is asked for its MAC address from there");
+    if (request.gateway.ipv4 && !request.host.ipv4)
+        side.fail("ipv4", "is missing: gateway4 is asked for its MAC address from there");
+    if (request.gateway.ipv6 && !request.host.ipv6)
+        side.fail("ipv6", "is missing: gateway6 is asked for its MAC address from there");
     side.finish();
     return request;
 }
 
 MemoryChoice read_memory(Reader& params) {
-    static const std::map<std::string, MemoryChoice> choices{
-        {"auto", MemoryChoice::automatic}, {"huge_pages", MemoryChoice::huge_pages}, {"no_huge_pages", MemoryChoice::no_huge_pages}};
+    static const std::map<std::string, MemoryChoice> choices{{"auto", MemoryChoice::automatic},
+                                                             {"huge_pages", MemoryChoice::huge_pages},
+                                                             {"no_huge_pages", MemoryChoice::no_huge_pages}};
     return choices.at(params.text("memory", {"auto", "huge_pages", "no_huge_pages"}, "auto"));
 }
 
-Helps read_hardware(Reader& params) {
-    Helps helps;
-    for (const std::string& name : params.texts("hardware")) {
-        const auto help = help_named(name);
-        if (!help) params.fail("hardware", "may name " + to_string(Helps(kHelps.begin(), kHelps.end())) + ", not '" + name + "'");
-        if (!helps.insert(*help).second) params.fail("hardware", "names " + name + " twice");
+Offloads read_offloads(Reader& params) {
+    Offloads offloads;
+    for (const std::string& name : params.texts("offloads")) {
+        const auto offload = offload_named(name);
+        if (!offload)
+            params.fail("offloads",
+                        "may name " + to_string(Offloads(kOffloads.begin(), kOffloads.end())) + ", not '" + name + "'");
+        if (!offloads.insert(*offload).second) params.fail("offloads", "names " + name + " twice");
     }
-    return helps;
+    return offloads;
 }
 
 FlowControl read_flow_control(Reader& params) {
@@ -215,21 +237,23 @@ OpenRequest read_open(Reader params) {
     if (request.cores && request.cores->empty()) params.fail("cores", "must name a core");
     request.dut_cores = params.cores("dut_cores").value_or(std::vector<unsigned>{});
     request.memory = read_memory(params);
-    request.max_frame_size = static_cast<std::uint16_t>(params.integer("max_frame_size", {kMinFrameSize, kMaxFrameSize}, 1522));
+    request.max_frame_size =
+        static_cast<std::uint16_t>(params.integer("max_frame_size", {kMinFrameSize, kMaxFrameSize}, 1522));
     request.queues = static_cast<std::uint16_t>(params.integer("queues", {1, kMostQueues}, 1));
-    request.hardware = read_hardware(params);
+    request.offloads = read_offloads(params);
     const FlowControl flow_control = read_flow_control(params);
     request.link_timeout = std::chrono::milliseconds(params.integer("link_timeout_ms", {0, 600'000}, 10'000));
     request.resolve_timeout = std::chrono::milliseconds(params.integer("resolve_timeout_ms", {1, 60000}, 3000));
     params.finish();
     const auto is_ring = [&](std::size_t side) { return request.sides[side].port.spec.kind == PortSpec::Kind::ring; };
-    if (is_ring(0) != is_ring(1)) params.fail(is_ring(0) ? "right.port" : "left.port", "must be ring as well: ring joins both ports");
+    if (is_ring(0) != is_ring(1))
+        params.fail(is_ring(0) ? "right.port" : "left.port", "must be ring as well: ring joins both ports");
     const Reach reach = reach_of(request.sides);
     for (SideRequest& side : request.sides) {
         side.port.reach = reach;
         side.port.max_frame_size = request.max_frame_size;
         side.port.queues = request.queues;
-        side.port.hardware = request.hardware;
+        side.port.offloads = request.offloads;
         side.port.flow_control = flow_control;
         side.port.link_timeout = request.link_timeout;
     }
@@ -247,10 +271,12 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size) {
     read_stamping(params, spec);
     for (const Direction direction : kDirections) {
         const std::string name = name_of(direction);
-        if (auto stream = params.optional_object(name)) spec.streams[index_of(direction)] = read_stream(*stream, max_frame_size, spec.duration_ns);
+        if (auto stream = params.optional_object(name))
+            spec.streams[index_of(direction)] = read_stream(*stream, max_frame_size, spec.duration_ns);
     }
     read_delays_files(params, spec);
-    if (!spec.streams[0] && !spec.streams[1]) params.fail("forward", "is missing, and so is reverse: a trial needs a direction");
+    if (!spec.streams[0] && !spec.streams[1])
+        params.fail("forward", "is missing, and so is reverse: a trial needs a direction");
     params.finish();
     check_numbers(params, spec);
     check_tagging(params, spec);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "platform/eal.hpp"
-#include "port/station.hpp"
+#include "port/neighbour_responder.hpp"
 #include "server/reader.hpp"
 #include "trial/trial.hpp"
 
@@ -27,7 +27,7 @@ struct OpenRequest {
     std::vector<unsigned> dut_cores;
     MemoryChoice memory = MemoryChoice::automatic;
     std::uint16_t max_frame_size = 1522, queues = 1;
-    Helps hardware;
+    Offloads offloads;
     std::chrono::milliseconds link_timeout{10'000}, resolve_timeout{3000};
 };
 

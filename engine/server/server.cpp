@@ -19,7 +19,9 @@ constexpr int kNothingOpenMs = -1;  // wait for requests only
 }  // namespace
 
 void Server::serve_until_end_of_input() {
-    const auto dispatched = [this](const json& id, const std::string& method, Reader& request) { dispatch(id, method, request); };
+    const auto dispatched = [this](const json& id, const std::string& method, Reader& request) {
+        dispatch(id, method, request);
+    };
     while (stream_.wait(patience_ms()) != RequestStream::Input::end) {
         stream_.answer_all(dispatched);
         if (session_) session_->watch_links();
@@ -46,7 +48,8 @@ void Server::dispatch(const json& id, const std::string& method, Reader& request
         request.finish();
         return stop(id, drains);
     }
-    if (method != "open" && method != "run") request.fail("method", "must be one of hello, open, run, stop, not '" + method + "'");
+    if (method != "open" && method != "run")
+        request.fail("method", "must be one of hello, open, run, stop, not '" + method + "'");
     if (trial_ || waiting_) throw Error("busy", "a trial is running");
     if (method == "open") {
         open(id, request);

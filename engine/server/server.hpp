@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The request loop (protocol/README.md): JSON Lines in, JSON Lines out, one trial at a time. The end of input ends everything.
+// The request loop (protocol/README.md): JSON Lines in, JSON Lines out, one trial at a time. The end of input ends
+// everything.
 #pragma once
 
 #include <chrono>

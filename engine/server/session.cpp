@@ -21,8 +21,8 @@ std::uint64_t megabytes_needed(const OpenRequest& request, std::uint64_t page_by
     const Reach reach = reach_of(request.sides);
     const std::uint64_t sent = buffer_bytes(request.max_frame_size, reach, page_bytes);
     const std::uint64_t received = buffer_bytes(receive_buffer_size(request.max_frame_size), reach, page_bytes);
-    const std::uint64_t frames =
-        kFramePools * frames_per_pool(request.max_frame_size) * sent + kReceivePools * receive_pool_frames(request.sides[0].port) * received;
+    const std::uint64_t frames = kFramePools * frames_per_pool(request.max_frame_size) * sent +
+                                 kReceivePools * receive_pool_frames(request.sides[0].port) * received;
     return request.queues * frames / (1024 * 1024) + kOtherMb;
 }
 
@@ -55,8 +55,10 @@ std::vector<unsigned> near_cards_first(std::vector<unsigned> cores, const OpenRe
 }
 
 CoreWishes wishes(const OpenRequest& request) {
-    const bool kernel_ports = std::ranges::any_of(request.sides, [](const SideRequest& side) { return side.port.spec.uses_kernel_interface(); });
-    return {.cores = request.cores, .dut_cores = request.dut_cores, .queues = request.queues, .kernel_ports = kernel_ports};
+    const bool kernel_ports = std::ranges::any_of(
+        request.sides, [](const SideRequest& side) { return side.port.spec.uses_kernel_interface(); });
+    return {
+        .cores = request.cores, .dut_cores = request.dut_cores, .queues = request.queues, .kernel_ports = kernel_ports};
 }
 
 }  // namespace
@@ -82,20 +84,24 @@ Session::Session(const OpenRequest& request)
 void Session::open_ports() {
     auto [ports, without_xdp] = dutperf::open_ports({request_.sides[0].port, request_.sides[1].port});
     ports_ = std::move(ports);
-    if (!without_xdp.empty()) warnings_.push_back("ports named by their interfaces alone are opened by AF_PACKET: " + without_xdp);
+    if (!without_xdp.empty())
+        warnings_.push_back("ports named by their interfaces alone are opened by AF_PACKET: " + without_xdp);
 }
 
 void Session::make_buffers() {
     const unsigned count = frames_per_pool(request_.max_frame_size) * request_.queues;
     for (std::size_t i = 0; i < frame_pools_.size(); ++i)
-        frame_pools_[i] = make_pool({"frames_" + std::to_string(i), count, request_.max_frame_size, reach_of(request_.sides), ports_[i / 2]->numa_node()});
+        frame_pools_[i] = make_pool({"frames_" + std::to_string(i), count, request_.max_frame_size,
+                                     reach_of(request_.sides), ports_[i / 2]->numa_node()});
     control_pool_ = make_pool({"control", 1023, kMinFrameSize, reach_of(request_.sides), SOCKET_ID_ANY});
     for (std::size_t side = 0; side < 2; ++side) {
-        control_rings_[side].reset(rte_ring_create(("control_" + ports_[side]->side()).c_str(), 256, SOCKET_ID_ANY, 0));  // for all loops of the port
+        control_rings_[side].reset(rte_ring_create(("control_" + ports_[side]->side()).c_str(), 256, SOCKET_ID_ANY,
+                                                   0));  // for all loops of the port
         if (!control_rings_[side]) throw Error("no_memory", "no memory for the ring of control frames");
         Host host = request_.sides[side].host;
         host.mac = ports_[side]->mac();
-        stations_[side] = std::make_unique<Station>(*ports_[side], host, request_.sides[side].gateway, control_pool_.get());
+        responders_[side] = std::make_unique<NeighbourResponder>(*ports_[side], host, request_.sides[side].gateway,
+                                                                 control_pool_.get());
     }
 }
 
@@ -105,7 +111,7 @@ void Session::place() {
 }
 
 void Session::follow_clocks() {
-    if (!need_clock(request_.hardware)) return;
+    if (!need_clock(request_.offloads)) return;
     for (std::size_t side = 0; side < 2; ++side) {
         clocks_[side] = std::make_unique<FollowedClock>(clock_of(ports_[side]->id()), clock_hz_);
     }
@@ -113,30 +119,34 @@ void Session::follow_clocks() {
 
 void Session::find_dut() {
     for (std::size_t side = 0; side < 2; ++side) {
-        if (stations_[side]->resolve(request_.resolve_timeout)) continue;
-        const bool arp = !stations_[side]->has_mac4();
+        if (responders_[side]->resolve(request_.resolve_timeout)) continue;
+        const bool arp = !responders_[side]->has_mac4();
         const std::string what = arp ? "ARP for gateway4" : "Neighbour Discovery for gateway6";
-        throw Error(
-            "no_answer",
-            "the DUT did not answer " + what + " on the " + ports_[side]->side() + " port within " + std::to_string(request_.resolve_timeout.count()) + " ms",
-            ports_[side]->side() + (arp ? ".gateway4" : ".gateway6"));
+        throw Error("no_answer",
+                    "the DUT did not answer " + what + " on the " + ports_[side]->side() + " port within " +
+                        std::to_string(request_.resolve_timeout.count()) + " ms",
+                    ports_[side]->side() + (arp ? ".gateway4" : ".gateway6"));
     }
 }
 
 void Session::warn() {
     if (!memory_.huge_pages) {
-        warnings_.emplace_back("no huge pages: buffers lie in 4 kB pages, which costs translation misses at high rates and rules out cards without an IOMMU");
+        warnings_.emplace_back(
+            "no huge pages: buffers lie in 4 kB pages, which costs translation misses at high rates and rules out "
+            "cards without an IOMMU");
     }
     for (std::size_t side = 0; side < 2; ++side) warn_of_other_node(side);
     for (const auto& port : ports_) {
         warnings_.insert(warnings_.end(), port->warnings().begin(), port->warnings().end());
         if (port->queues() > 1 && !port->spreads_by_hash()) {
-            warnings_.push_back("the driver of the " + port->side() + " port offers no hash over addresses and ports: it spreads frames over its " +
+            warnings_.push_back("the driver of the " + port->side() +
+                                " port offers no hash over addresses and ports: it spreads frames over its " +
                                 std::to_string(port->queues()) + " receive queues in its own way");
         }
     }
     const std::size_t roles = 4 * std::size_t{request_.queues}, cores = cores_.distinct().size();
-    if (cores < roles) warnings_.push_back("the " + std::to_string(roles) + " roles share " + std::to_string(cores) + " core(s)");
+    if (cores < roles)
+        warnings_.push_back("the " + std::to_string(roles) + " roles share " + std::to_string(cores) + " core(s)");
 }
 
 void Session::warn_of_other_node(std::size_t side) {
@@ -145,8 +155,9 @@ void Session::warn_of_other_node(std::size_t side) {
     const auto elsewhere = [&](unsigned core) { return numa_node_of_core(core).value_or(*node) != *node; };
     for (const unsigned core : cores_.distinct()) {
         if (!elsewhere(core)) continue;
-        return warnings_.push_back("core " + std::to_string(core) + " is not on NUMA node " + std::to_string(*node) + ", where the card of the " +
-                                   ports_[side]->side() + " port is, which costs time for each frame");
+        return warnings_.push_back("core " + std::to_string(core) + " is not on NUMA node " + std::to_string(*node) +
+                                   ", where the card of the " + ports_[side]->side() +
+                                   " port is, which costs time for each frame");
     }
 }
 
@@ -161,12 +172,14 @@ bool Session::links_are_up() const {
 void Session::require_ports() const {
     for (const auto& port : ports_) {
         if (!port->unplugged()) continue;
-        throw Error("port_unavailable", "the card of the " + port->side() + " port was unplugged: open the ports again when it is back",
+        throw Error("port_unavailable",
+                    "the card of the " + port->side() + " port was unplugged: open the ports again when it is back",
                     port->side() + ".port");
     }
 }
 
-// A copper link takes seconds to negotiate, and a card begins to when it is opened. The other end may be a DUT that starts.
+// A copper link takes seconds to negotiate, and a card begins to when it is opened. The other end may be a DUT that
+// starts.
 void Session::await_links() {
     constexpr std::chrono::milliseconds kAgain{10};
     const auto deadline = std::chrono::steady_clock::now() + request_.link_timeout;
@@ -174,7 +187,8 @@ void Session::await_links() {
         while (!port->link().up) {
             if (std::chrono::steady_clock::now() >= deadline) {
                 throw Error("link_down",
-                            "the link of the " + port->side() + " port is down after " + std::to_string(request_.link_timeout.count()) +
+                            "the link of the " + port->side() + " port is down after " +
+                                std::to_string(request_.link_timeout.count()) +
                                 " ms: is the cable in, and the other end up? (link_timeout_s says how long to wait)",
                             port->side() + ".port");
             }
@@ -184,21 +198,21 @@ void Session::await_links() {
 }
 
 void Session::serve() {
-    for (const auto& station : stations_) station->serve();
+    for (const auto& responder : responders_) responder->serve();
 }
 
 TestBed Session::bed() const {
     TestBed bed{};
     for (std::size_t side = 0; side < 2; ++side) {
         bed.ports[side] = ports_[side].get();
-        bed.stations[side] = stations_[side].get();
+        bed.responders[side] = responders_[side].get();
         bed.control_rings[side] = control_rings_[side].get();
         bed.clocks[side] = clocks_[side].get();
     }
     for (std::size_t i = 0; i < frame_pools_.size(); ++i) bed.frame_pools[i] = frame_pools_[i].get();
     bed.control_pool = control_pool_.get();
     bed.queues = request_.queues;
-    bed.hardware = request_.hardware;
+    bed.offloads = request_.offloads;
     bed.cores = cores_;
     bed.other_cores = other_cores_;
     bed.clock_hz = clock_hz_;

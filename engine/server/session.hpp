@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `open` opens and what stays open between trials: memory, ports, the hosts that the tester plays, buffers, and the places of the roles.
+// What `open` opens and what stays open between trials: memory, ports, the hosts that the tester plays, buffers, and
+// the places of the roles.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@
 #include "platform/cores.hpp"
 #include "platform/eal.hpp"
 #include "port/kernel_port.hpp"
-#include "port/station.hpp"
+#include "port/neighbour_responder.hpp"
 #include "server/requests.hpp"
 #include "trial/role_cores.hpp"
 #include "trial/run_trial.hpp"
@@ -37,7 +38,8 @@ public:
     void serve();
     // Looks at the links; to be called every few milliseconds.
     void watch_links();
-    // Whether a trial need not wait for a link. That of an interface of the kernel is up as long as nobody takes it down.
+    // Whether a trial need not wait for a link. That of an interface of the kernel is up as long as nobody takes it
+    // down.
     [[nodiscard]] bool links_are_up() const;
     // Throws Error "port_unavailable" where a card was unplugged.
     void require_ports() const;
@@ -62,7 +64,7 @@ private:
     std::array<std::unique_ptr<Port>, 2> ports_;
     std::array<std::unique_ptr<FollowedClock>, 2> clocks_;  // of the ports, where one is needed
     std::array<std::unique_ptr<rte_ring, RingDeleter>, 2> control_rings_;
-    std::array<std::unique_ptr<Station>, 2> stations_;
+    std::array<std::unique_ptr<NeighbourResponder>, 2> responders_;
     std::optional<double> skew_ticks_;
     std::uint64_t clock_hz_ = 0;
     std::vector<std::string> warnings_;

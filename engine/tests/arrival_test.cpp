@@ -18,7 +18,8 @@ bool arrives_intact(const Bytes& bytes) {
 
 TEST(Arrival, FramesOfEverySizeAreKnownAgain) {
     for (const bool ipv6 : {false, true}) {
-        for (const std::uint16_t size : {std::uint16_t{84}, std::uint16_t{85}, std::uint16_t{128}, std::uint16_t{1518}, std::uint16_t{9216}}) {
+        for (const std::uint16_t size :
+             {std::uint16_t{84}, std::uint16_t{85}, std::uint16_t{128}, std::uint16_t{1518}, std::uint16_t{9216}}) {
             const Bytes bytes = test_frame({.ipv6 = ipv6, .size = size});
             ASSERT_TRUE(arrives_intact(bytes)) << ipv6 << size;
             const Tag tag = read_tag(find_tag(bytes.data(), bytes.size()));
@@ -42,7 +43,8 @@ TEST(Arrival, EveryBitErrorIsNoticed) {
         for (std::size_t bit = 8 * ethernet::kSize; bit < 8 * good.size(); ++bit) {
             Bytes bad = good;
             bad[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
-            const bool unprotected = ipv6 && bit >= 8 * 14 && bit < 8 * 22 && (bit / 8 < 18 || bit / 8 == 21) && bit / 8 != 14;  // flow label, hop limit
+            const bool unprotected = ipv6 && bit >= 8 * 14 && bit < 8 * 22 && (bit / 8 < 18 || bit / 8 == 21) &&
+                                     bit / 8 != 14;  // flow label, hop limit
             const bool traffic_class = ipv6 && bit / 8 == 14 && bit % 8 < 4;
             if (!unprotected && !traffic_class) {
                 EXPECT_FALSE(arrives_intact(bad)) << "byte " << bit / 8 << " bit " << bit % 8;
@@ -123,7 +125,8 @@ TEST(Arrival, KindsByTheTable) {
     };
     for (const Row& row : rows) {
         const auto kind = kind_of(row.frame.data(), row.frame.size());
-        EXPECT_EQ(kind, row.kind) << kOtherKindNames[static_cast<std::size_t>(row.kind)] << " read as " << kOtherKindNames[static_cast<std::size_t>(kind)];
+        EXPECT_EQ(kind, row.kind) << kOtherKindNames[static_cast<std::size_t>(row.kind)] << " read as "
+                                  << kOtherKindNames[static_cast<std::size_t>(kind)];
         EXPECT_EQ(find_tag(row.frame.data(), row.frame.size()), nullptr);
     }
 }

@@ -12,7 +12,8 @@ namespace {
 // RFC 1071 word by word, big-endian, as its section 4.1 has it.
 std::uint16_t by_the_book(const std::vector<std::uint8_t>& bytes) {
     std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < bytes.size(); i += 2) sum += static_cast<std::uint64_t>(bytes[i] << 8U) + (i + 1 < bytes.size() ? bytes[i + 1] : 0U);
+    for (std::size_t i = 0; i < bytes.size(); i += 2)
+        sum += static_cast<std::uint64_t>(bytes[i] << 8U) + (i + 1 < bytes.size() ? bytes[i + 1] : 0U);
     while (sum >> 16U) sum = (sum & 0xFFFFU) + (sum >> 16U);
     return static_cast<std::uint16_t>(sum);
 }
@@ -38,7 +39,8 @@ TEST(Checksum, Adding64BitsIsAddingTheirBytes) {
         const std::uint64_t word = random(), sum = random() >> 16U;
         std::vector<std::uint8_t> bytes(8);
         store(bytes.data(), word);
-        EXPECT_EQ(checksum_fold(checksum_add64(sum, word)) % 0xFFFFU, checksum_fold(sum + checksum_add(bytes.data(), 8)) % 0xFFFFU);
+        EXPECT_EQ(checksum_fold(checksum_add64(sum, word)) % 0xFFFFU,
+                  checksum_fold(sum + checksum_add(bytes.data(), 8)) % 0xFFFFU);
     }
 }
 

@@ -71,7 +71,8 @@ TEST(DelayFile, HoldsWhatSeveralReceiversRecordEachInItsOrder) {
     for (std::uint64_t i = 0; i < outcome.written; ++i) {
         const auto sequence = value_at<std::uint64_t>(bytes, kHeader + i * kRecord);
         ASSERT_EQ(sequence / kReceivers, next[sequence % kReceivers]++);
-        ASSERT_DOUBLE_EQ(value_at<double>(bytes, kHeader + i * kRecord + 8), static_cast<double>(sequence / kReceivers));
+        ASSERT_DOUBLE_EQ(value_at<double>(bytes, kHeader + i * kRecord + 8),
+                         static_cast<double>(sequence / kReceivers));
     }
     std::filesystem::remove(path);
 }

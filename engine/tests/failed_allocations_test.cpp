@@ -8,13 +8,15 @@ namespace dutperf {
 namespace {
 
 TEST(FailedAllocations, AreCountedUnderTheNamesOfDrivers) {
-    for (const char* name : {"rx_q0_rx_buf_alloc_failure", "rx_q1_mbuf_alloc_fail", "rx_q0_mbuf_allocation_errors", "rx_q3_mbuf_alloc_errors"}) {
+    for (const char* name : {"rx_q0_rx_buf_alloc_failure", "rx_q1_mbuf_alloc_fail", "rx_q0_mbuf_allocation_errors",
+                             "rx_q3_mbuf_alloc_errors"}) {
         EXPECT_TRUE(counts_failed_allocations(name)) << name;
     }
 }
 
 TEST(FailedAllocations, AreNotWhatIsCountedAnywayOrElsewhere) {
-    for (const char* name : {"rx_mbuf_allocation_errors", "rx_fcoe_mbuf_allocation_errors", "rx_q0_drop_err", "tx_q0_drop_total", "rx_good_packets"}) {
+    for (const char* name : {"rx_mbuf_allocation_errors", "rx_fcoe_mbuf_allocation_errors", "rx_q0_drop_err",
+                             "tx_q0_drop_total", "rx_good_packets"}) {
         EXPECT_FALSE(counts_failed_allocations(name)) << name;
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC that helps, where there is none: linked into an engine of its own, whose calls of DPDK pass here first (the linker's --wrap). Every port, whatever
-// its driver, then offers what engine/port/hardware.hpp knows. Between ports that are joined in memory there is a cable: frames leave when they are handed
-// over, or at the time that is given with them, arrive kCable later by the NIC's clock, and may be polled another kModeration later. $DUTPERF_FAKE_NIC names
+// A NIC that helps, where there is none: linked into an engine of its own, whose calls of DPDK pass here first (the
+// linker's --wrap). Every port, whatever its driver, then offers what engine/port/offloads.hpp knows. Between ports
+// that are joined in memory there is a cable: frames leave when they are handed over, or at the time that is given with
+// them, arrive kCable later by the NIC's clock, and may be polled another kModeration later. $DUTPERF_FAKE_NIC names
 // what is amiss (see struct Amiss).
 #define ALLOW_EXPERIMENTAL_API
 #include <rte_cycles.h>
@@ -26,16 +27,18 @@ constexpr double kCableS = 0.001, kModerationS = 0.002, kStepBackS = 1;
 constexpr double kLinkAfterS = 0.5, kFlapAfterS = 0.1, kFlapS = 0.1;
 constexpr std::uint64_t kFramesBeforeStep = 200;
 constexpr double kTicksPerNicTick = 24.0019;  // no whole number, as with any two oscillators
-constexpr std::uint64_t kTransmitOffloads = RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+constexpr std::uint64_t kTransmitOffloads =
+    RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 constexpr std::uint64_t kNicAtStart = 1'000'000'007;
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 // What $DUTPERF_FAKE_NIC says.
 struct Amiss {
-    bool no_clock = says("no_clock");        // time stamps, and no way to read the clock
-    bool unstamped = says("unstamped");      // every tenth frame
-    bool jumps = says("jumps");              // somebody advances the clock by a millisecond, ten times a second
-    bool steps_back = says("steps_back");    // ... puts it back by kStepBackS when kFramesBeforeStep frames were handed over
+    bool no_clock = says("no_clock");    // time stamps, and no way to read the clock
+    bool unstamped = says("unstamped");  // every tenth frame
+    bool jumps = says("jumps");          // somebody advances the clock by a millisecond, ten times a second
+    bool steps_back =
+        says("steps_back");  // ... puts it back by kStepBackS when kFramesBeforeStep frames were handed over
     bool uncounted = says("uncounted");      // the driver does not count what left
     bool halved = says("halved");            // ... but half of it
     bool counts_late = says("counts_late");  // ... when a second has passed
@@ -87,7 +90,9 @@ struct FakePort {
 std::array<FakePort, RTE_MAX_ETHPORTS> ports;
 const std::uint64_t start = rte_rdtsc();
 
-std::uint64_t ticks_of(double seconds) { return static_cast<std::uint64_t>(seconds * static_cast<double>(rte_get_tsc_hz())); }
+std::uint64_t ticks_of(double seconds) {
+    return static_cast<std::uint64_t>(seconds * static_cast<double>(rte_get_tsc_hz()));
+}
 
 std::atomic<std::uint64_t> handed_over{0}, stepped_back{0};  // frames of all ports; ticks
 std::atomic<std::uint64_t> first_handed_over{0}, last_started{0};
@@ -95,13 +100,16 @@ std::atomic<std::uint64_t> first_handed_over{0}, last_started{0};
 // Of the fake cable, now.
 bool has_link() {
     const std::uint64_t now = rte_rdtsc(), first = first_handed_over;
-    const bool flapping = first != 0 && now >= first + ticks_of(kFlapAfterS) && now < first + ticks_of(kFlapAfterS + kFlapS);
-    return !amiss.no_link && !(amiss.slow_link && now < last_started + ticks_of(kLinkAfterS)) && !(amiss.flaps && flapping);
+    const bool flapping =
+        first != 0 && now >= first + ticks_of(kFlapAfterS) && now < first + ticks_of(kFlapAfterS + kFlapS);
+    return !amiss.no_link && !(amiss.slow_link && now < last_started + ticks_of(kLinkAfterS)) &&
+           !(amiss.flaps && flapping);
 }
 
 std::uint64_t nic_time(std::uint64_t ticks) {
     const std::uint64_t jumped = amiss.jumps ? (ticks - start) / ticks_of(0.1) * ticks_of(0.001) : 0;
-    const auto since = static_cast<double>(static_cast<std::int64_t>(ticks - start + jumped - stepped_back));  // perhaps before the start
+    const auto since = static_cast<double>(
+        static_cast<std::int64_t>(ticks - start + jumped - stepped_back));  // perhaps before the start
     return kNicAtStart + static_cast<std::uint64_t>(static_cast<std::int64_t>(since / kTicksPerNicTick));
 }
 
@@ -111,7 +119,8 @@ struct Fields {
     std::uint64_t arrived_flag = 0, timed_flag = 0;
 
     Fields() {
-        const rte_mbuf_dynfield field{.name = "fake_nic_left", .size = sizeof(std::uint64_t), .align = alignof(std::uint64_t), .flags = 0};
+        const rte_mbuf_dynfield field{
+            .name = "fake_nic_left", .size = sizeof(std::uint64_t), .align = alignof(std::uint64_t), .flags = 0};
         left = rte_mbuf_dynfield_register(&field);
         rte_mbuf_dyn_rx_timestamp_register(&time, &arrived_flag);
         rte_mbuf_dyn_tx_timestamp_register(&time, &timed_flag);
@@ -135,12 +144,15 @@ std::uint64_t ticks_at(std::uint64_t time, std::uint64_t now) {
 
 std::uint64_t departure(const FakePort& port, const rte_mbuf* frame) {
     const std::uint64_t now = rte_rdtsc();
-    if ((port.transmit_offloads & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) == 0 || (frame->ol_flags & fields().timed_flag) == 0) return now;
+    if ((port.transmit_offloads & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) == 0 ||
+        (frame->ol_flags & fields().timed_flag) == 0)
+        return now;
     return ticks_at(*RTE_MBUF_DYNFIELD(frame, fields().time, const rte_mbuf_timestamp_t*), now);
 }
 
-// As NICs do: sums up what stands there, also in UDP's own field, where the sum of the pseudo-header is. A NIC completes its copy; here it is the buffer, which
-// comes again with IPv4's checksum in it. Not for frames that a driver may refuse and get again.
+// As NICs do: sums up what stands there, also in UDP's own field, where the sum of the pseudo-header is. A NIC
+// completes its copy; here it is the buffer, which comes again with IPv4's checksum in it. Not for frames that a driver
+// may refuse and get again.
 void complete_checksums(const FakePort& port, rte_mbuf* frame) {
     auto* const ip = rte_pktmbuf_mtod_offset(frame, std::uint8_t*, frame->l2_len);
     std::uint8_t* const udp = ip + frame->l3_len;
@@ -149,11 +161,14 @@ void complete_checksums(const FakePort& port, rte_mbuf* frame) {
         std::memcpy(field, &sum, sizeof sum);
         return sum;
     };
-    if ((port.transmit_offloads & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM) != 0 && (frame->ol_flags & RTE_MBUF_F_TX_IP_CKSUM) != 0) {
+    if ((port.transmit_offloads & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM) != 0 &&
+        (frame->ol_flags & RTE_MBUF_F_TX_IP_CKSUM) != 0) {
         std::memset(ip + 10, 0, 2);
         complete(ip + 10, rte_raw_cksum(ip, frame->l3_len));
     }
-    if ((port.transmit_offloads & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) == 0 || (frame->ol_flags & RTE_MBUF_F_TX_L4_MASK) != RTE_MBUF_F_TX_UDP_CKSUM) return;
+    if ((port.transmit_offloads & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) == 0 ||
+        (frame->ol_flags & RTE_MBUF_F_TX_L4_MASK) != RTE_MBUF_F_TX_UDP_CKSUM)
+        return;
     const std::size_t length = frame->data_len - frame->l2_len - frame->l3_len;
     if (complete(udp + 6, rte_raw_cksum(udp, length)) == 0) std::memset(udp + 6, 0xFF, 2);
 }
@@ -161,7 +176,8 @@ void complete_checksums(const FakePort& port, rte_mbuf* frame) {
 // Not before the queue has sent what came before, as fast as it may.
 std::uint64_t through_queue(FakePort& port, std::uint16_t queue, const rte_mbuf* frame) {
     const std::uint64_t leaves = std::max(departure(port, frame), port.idle_from[queue]);
-    const double mbps = port.limit_mbps[queue] != 0 ? port.limit_mbps[queue] : amiss.media_mbps * (1 - amiss.slow_ppm / 1e6);
+    const double mbps =
+        port.limit_mbps[queue] != 0 ? port.limit_mbps[queue] : amiss.media_mbps * (1 - amiss.slow_ppm / 1e6);
     port.idle_from[queue] = leaves + (mbps != 0 ? ticks_of((frame->pkt_len + 24.0) * 8 / mbps / 1e6) : 0);
     port.to_leave[queue].push_back(leaves);
     return leaves;
@@ -177,7 +193,8 @@ std::uint16_t room_in(std::deque<std::uint64_t>& queue, std::uint16_t count) {
     if (amiss.ring == 0) return count;
     count_what_left(queue);
     const std::size_t left = static_cast<std::size_t>(std::ranges::upper_bound(queue, rte_rdtsc()) - queue.begin());
-    return static_cast<std::uint16_t>(std::min<double>(count, std::max(0.0, amiss.ring - static_cast<double>(queue.size() - left))));
+    return static_cast<std::uint16_t>(
+        std::min<double>(count, std::max(0.0, amiss.ring - static_cast<double>(queue.size() - left))));
 }
 
 std::mutex counting;
@@ -201,12 +218,14 @@ std::uint16_t leave(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames, 
 
 void stamp(FakePort& port, const Held& held) {
     held.frame->ol_flags &= ~fields().arrived_flag;
-    if ((port.receive_offloads & RTE_ETH_RX_OFFLOAD_TIMESTAMP) == 0 || (amiss.unstamped && ++port.received % 10 == 0)) return;
+    if ((port.receive_offloads & RTE_ETH_RX_OFFLOAD_TIMESTAMP) == 0 || (amiss.unstamped && ++port.received % 10 == 0))
+        return;
     *RTE_MBUF_DYNFIELD(held.frame, fields().time, rte_mbuf_timestamp_t*) = nic_time(held.arrives);
     held.frame->ol_flags |= fields().arrived_flag;
 }
 
-std::uint16_t arrive(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames, std::uint16_t count, std::uint16_t most, void* /*unused*/) {
+std::uint16_t arrive(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames, std::uint16_t count,
+                     std::uint16_t most, void* /*unused*/) {
     auto& cable = ports[port].cable[queue];
     for (std::uint16_t i = 0; i < count; ++i) {
         const std::uint64_t left = *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*);
@@ -228,7 +247,8 @@ std::uint16_t arrive(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames,
 extern "C" {
 
 int __real_rte_eth_dev_info_get(std::uint16_t port, rte_eth_dev_info* info);
-int __real_rte_eth_dev_configure(std::uint16_t port, std::uint16_t receive, std::uint16_t transmit, const rte_eth_conf* conf);
+int __real_rte_eth_dev_configure(std::uint16_t port, std::uint16_t receive, std::uint16_t transmit,
+                                 const rte_eth_conf* conf);
 int __real_rte_eth_dev_start(std::uint16_t port);
 int __real_rte_eth_link_get_nowait(std::uint16_t port, rte_eth_link* link);
 int __real_rte_eth_stats_get(std::uint16_t port, rte_eth_stats* stats);
@@ -240,7 +260,8 @@ int __wrap_rte_eth_dev_info_get(std::uint16_t port, rte_eth_dev_info* info) {
     return status;
 }
 
-int __wrap_rte_eth_dev_configure(std::uint16_t port, std::uint16_t receive, std::uint16_t transmit, const rte_eth_conf* conf) {
+int __wrap_rte_eth_dev_configure(std::uint16_t port, std::uint16_t receive, std::uint16_t transmit,
+                                 const rte_eth_conf* conf) {
     rte_eth_conf real = *conf;
     ports[port].receive_offloads = conf->rxmode.offloads;
     ports[port].transmit_offloads = conf->txmode.offloads;
@@ -252,10 +273,12 @@ int __wrap_rte_eth_dev_configure(std::uint16_t port, std::uint16_t receive, std:
 int __wrap_rte_eth_dev_start(std::uint16_t port) {
     rte_eth_dev_info info{};
     __real_rte_eth_dev_info_get(port, &info);
-    for (std::uint16_t queue = 0; queue < info.nb_tx_queues; ++queue) rte_eth_add_tx_callback(port, queue, leave, nullptr);
+    for (std::uint16_t queue = 0; queue < info.nb_tx_queues; ++queue)
+        rte_eth_add_tx_callback(port, queue, leave, nullptr);
     // a driver of another kind receives what never left here
     const bool joined = std::string(info.driver_name) == "net_ring";
-    for (std::uint16_t queue = 0; joined && queue < info.nb_rx_queues; ++queue) rte_eth_add_rx_callback(port, queue, arrive, nullptr);
+    for (std::uint16_t queue = 0; joined && queue < info.nb_rx_queues; ++queue)
+        rte_eth_add_rx_callback(port, queue, arrive, nullptr);
     last_started = rte_rdtsc();
     return __real_rte_eth_dev_start(port);
 }
@@ -278,7 +301,8 @@ int __wrap_rte_eth_dev_flow_ctrl_set(std::uint16_t port, rte_eth_fc_conf* conf) 
     return 0;
 }
 
-// What waits has not been sent. Counters are read while others send: a frame is in a queue here before the driver counts it, and no counter goes back.
+// What waits has not been sent. Counters are read while others send: a frame is in a queue here before the driver
+// counts it, and no counter goes back.
 int __wrap_rte_eth_stats_get(std::uint16_t port, rte_eth_stats* stats) {
     const int status = __real_rte_eth_stats_get(port, stats);
     const std::lock_guard lock(counting);
@@ -309,7 +333,9 @@ int __wrap_rte_eth_set_queue_rate_limit(std::uint16_t port, std::uint16_t queue,
 
 // Of dutperf::Port, by the names that the compiler gives them.
 bool __real__ZNK7dutperf4Port7is_cardEv(const dutperf::Port* port);
-bool __wrap__ZNK7dutperf4Port7is_cardEv(const dutperf::Port* port) { return amiss.card || __real__ZNK7dutperf4Port7is_cardEv(port); }
+bool __wrap__ZNK7dutperf4Port7is_cardEv(const dutperf::Port* port) {
+    return amiss.card || __real__ZNK7dutperf4Port7is_cardEv(port);
+}
 
 dutperf::LinkStatus __real__ZNK7dutperf4Port4linkEv(const dutperf::Port* port);
 dutperf::LinkStatus __wrap__ZNK7dutperf4Port4linkEv(const dutperf::Port* port) {

@@ -86,8 +86,11 @@ TEST(Flow, BothRandomFieldsOfAPairAreIndependent) {
 }
 
 TEST(Flow, BothFieldsStandInTheFrameAsTheColumnsSay) {
-    const std::vector<FieldSpec> specs{
-        {FieldMode::fixed, 7, 7}, {FieldMode::increasing, 1, 9}, {FieldMode::decreasing, 300, 900}, {FieldMode::random, 0, 65535}, {FieldMode::random, 5, 600}};
+    const std::vector<FieldSpec> specs{{FieldMode::fixed, 7, 7},
+                                       {FieldMode::increasing, 1, 9},
+                                       {FieldMode::decreasing, 300, 900},
+                                       {FieldMode::random, 0, 65535},
+                                       {FieldMode::random, 5, 600}};
     for (const FieldSpec& one : specs) {
         for (const FieldSpec& other : specs) {
             const FieldPair pair(one, other, 11, 3);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may write into a buffer: nobody while a driver holds it. The buffers of these tests are pages of their own, and a page that is handed over is made
-// read-only until the driver gives its buffer back, so that a single write into a frame in flight ends the test.
+// Who may write into a buffer: nobody while a driver holds it. The buffers of these tests are pages of their own, and a
+// page that is handed over is made read-only until the driver gives its buffer back, so that a single write into a
+// frame in flight ends the test.
 #include "trial/frame_source.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,8 @@ class PagedPool {
 public:
     explicit PagedPool(const std::string& name) {
         start_eal({.memory = MemoryChoice::no_huge_pages, .megabytes = 64, .pci_devices = {}});
-        pages_ = static_cast<std::uint8_t*>(mmap(nullptr, kBuffers * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        pages_ = static_cast<std::uint8_t*>(
+            mmap(nullptr, kBuffers * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
         pool_ = make_pool({.name = name, .count = kBuffers, .frame_size = kMinFrameSize});
         const auto give_page = [](rte_mempool* /*pool*/, void* pages, void* buffer, unsigned i) {
             static_cast<rte_mbuf*>(buffer)->buf_addr = static_cast<std::uint8_t*>(pages) + i * kPage;
@@ -71,8 +73,12 @@ private:
 };
 
 FrameTemplate frame_of(bool ipv6, std::uint16_t size, std::uint16_t trial) {
-    const IpPair v4{*parse_ipv4("198.18.0.2"), *parse_ipv4("198.19.0.2")}, v6{*parse_ipv6("2001:2::2"), *parse_ipv6("2001:2:0:8000::2")};
-    const AddressVariations vary{.source = AddressVariation::word, .destination = AddressVariation::network, .source_offset = 1, .destination_offset = 0};
+    const IpPair v4{*parse_ipv4("198.18.0.2"), *parse_ipv4("198.19.0.2")},
+        v6{*parse_ipv6("2001:2::2"), *parse_ipv6("2001:2:0:8000::2")};
+    const AddressVariations vary{.source = AddressVariation::word,
+                                 .destination = AddressVariation::network,
+                                 .source_offset = 1,
+                                 .destination_offset = 0};
     const FrameIdentity identity{.trial = trial, .stream = kStreamStamped, .source_port = 1024, .destination_port = 1};
     return {{.size = size, .addresses = ipv6 ? v6 : v4}, Mac{2}, Mac{4}, identity, vary};
 }
@@ -81,13 +87,20 @@ using Everything = Varies<true, true, true, true>;
 
 // A stream of every kind of variation, with its pools.
 struct Stream {
-    Stream(const PagedPool& foreground_pool, const PagedPool& background_pool, std::uint16_t trial, const Share& share = {})
+    Stream(const PagedPool& foreground_pool, const PagedPool& background_pool, std::uint16_t trial,
+           const Share& share = {})
         : foreground(foreground_pool.get(), frame_of(false, 64, trial), trial),
           background(background_pool.get(), frame_of(true, 128, trial), trial),
           source({.foreground = &foreground,
                   .background = &background,
-                  .ports = {{.mode = FieldMode::random, .min = 1024, .max = 65535}, {.mode = FieldMode::decreasing, .min = 1, .max = 49151}, 1, share.stride},
-                  .addresses = {{.mode = FieldMode::increasing, .min = 2, .max = 9}, {.mode = FieldMode::random, .min = 0, .max = 255}, 2, share.stride},
+                  .ports = {{.mode = FieldMode::random, .min = 1024, .max = 65535},
+                            {.mode = FieldMode::decreasing, .min = 1, .max = 49151},
+                            1,
+                            share.stride},
+                  .addresses = {{.mode = FieldMode::increasing, .min = 2, .max = 9},
+                                {.mode = FieldMode::random, .min = 0, .max = 255},
+                                2,
+                                share.stride},
                   .n = 3,
                   .m = 2,
                   .stamps = StampChoice::tagged(50, 100, 900, 3),
@@ -122,7 +135,8 @@ TEST(FrameSource, SendersThatShareAStreamMakeItsFramesToTheByte) {
         for (std::uint64_t sender = 0; sender < senders; ++sender) {
             const Share share{sender, senders};
             const std::vector<Bytes> made = thousand_frames(static_cast<std::uint32_t>(1 + 5 * sender), share);
-            for (std::uint64_t j = 0; j < made.size(); ++j) ASSERT_EQ(made[j], expected[share.number(j)]) << share.number(j);
+            for (std::uint64_t j = 0; j < made.size(); ++j)
+                ASSERT_EQ(made[j], expected[share.number(j)]) << share.number(j);
         }
     }
 }
@@ -132,7 +146,8 @@ TEST(FrameSource, NeverWritesIntoAFrameInFlight) {
     HoldingDriver driver;
     std::vector<rte_mbuf*> frames(kMaxBurst);
     int begun_while_held = 0;
-    for (std::uint16_t trial = 1; trial <= 20; ++trial) {  // the driver holds frames of the trial before when the next one writes its template
+    for (std::uint16_t trial = 1; trial <= 20;
+         ++trial) {  // the driver holds frames of the trial before when the next one writes its template
         begun_while_held += driver.held() > 0 ? 1 : 0;
         Stream stream(foreground, background, trial);
         std::uint64_t number = 0;
@@ -142,7 +157,8 @@ TEST(FrameSource, NeverWritesIntoAFrameInFlight) {
                 for (std::uint32_t i = 0; i < count; ++i) driver.take(frames[i]);
                 number += count;
             }
-            for (std::uint64_t gone = random_bits(trial + 100U, turn) % 60; gone > 0 && driver.held() > 0; --gone) driver.complete();
+            for (std::uint64_t gone = random_bits(trial + 100U, turn) % 60; gone > 0 && driver.held() > 0; --gone)
+                driver.complete();
         }
         EXPECT_GT(number, 1000U);
     }
@@ -172,7 +188,8 @@ TEST(FrameSource, ABufferThatADriverChangedGetsItsTemplateAgain) {
         EXPECT_EQ(buffer.data_len, frame.length()) << i;
         EXPECT_EQ(buffer.hash.usr, 5U) << i;
         const bool changed = i == 1 || i == 2 || i == 4 || i == 7;
-        EXPECT_EQ(FramePool::begin_of(before[i])[0], changed ? frame.data()[0] : 0xEE) << i;  // the others are not written again
+        EXPECT_EQ(FramePool::begin_of(before[i])[0], changed ? frame.data()[0] : 0xEE)
+            << i;  // the others are not written again
     }
 }
 
@@ -188,7 +205,8 @@ TEST(FrameSourceDeathTest, TheTrapCatchesAWrite) {
 TEST(FrameSource, TheSameFramesAtAnyBurst) {
     const std::vector<Bytes> one_by_one = thousand_frames(1);
     ASSERT_EQ(one_by_one.size(), 1000U);
-    for (const std::uint32_t burst : {2U, 7U, 8U, 32U, 61U, 200U}) EXPECT_EQ(thousand_frames(burst), one_by_one) << burst;
+    for (const std::uint32_t burst : {2U, 7U, 8U, 32U, 61U, 200U})
+        EXPECT_EQ(thousand_frames(burst), one_by_one) << burst;
 }
 
 TEST(FrameSource, EveryFrameIsIntactAndNumbered) {

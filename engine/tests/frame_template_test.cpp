@@ -11,10 +11,15 @@ namespace dutperf {
 namespace {
 
 const Mac kTester = *parse_mac("02:00:00:00:00:01"), kDut = *parse_mac("02:00:00:00:00:02");
-constexpr FrameIdentity kIdentity{.trial = 0x1234, .stream = kStreamReverse | kStreamBackground, .source_port = 0xC020, .destination_port = 7};
+constexpr FrameIdentity kIdentity{
+    .trial = 0x1234, .stream = kStreamReverse | kStreamBackground, .source_port = 0xC020, .destination_port = 7};
 
-FrameSpec ipv4_spec(std::uint16_t size) { return {.size = size, .addresses = {*parse_ipv4("198.18.0.2"), *parse_ipv4("198.19.0.2")}}; }
-FrameSpec ipv6_spec(std::uint16_t size) { return {.size = size, .addresses = {*parse_ipv6("2001:2::2"), *parse_ipv6("2001:2:0:1000::2")}}; }
+FrameSpec ipv4_spec(std::uint16_t size) {
+    return {.size = size, .addresses = {*parse_ipv4("198.18.0.2"), *parse_ipv4("198.19.0.2")}};
+}
+FrameSpec ipv6_spec(std::uint16_t size) {
+    return {.size = size, .addresses = {*parse_ipv6("2001:2::2"), *parse_ipv6("2001:2:0:1000::2")}};
+}
 
 std::string hex(const std::uint8_t* at, std::size_t size) {
     std::string text;
@@ -65,7 +70,8 @@ TEST(FrameTemplate, LeavesToHardwareWhatHardwareWantsToFind) {
     EXPECT_EQ(hex(frame.data() + 24, 2), "0000");  // IPv4's, which hardware sums up too
     EXPECT_EQ(hex(frame.data(), 24), hex(own.data(), 24));
     EXPECT_EQ(hex(frame.data() + 26, frame.length() - 26U), hex(own.data() + 26, own.length() - 26U));
-    EXPECT_EQ(checksum_fold(frame.pseudo_sum() + frame.slots_sum()), swap16(std::uint16_t{0x8c55}));  // c612+2+c613+2, 26 bytes, protocol 17
+    EXPECT_EQ(checksum_fold(frame.pseudo_sum() + frame.slots_sum()),
+              swap16(std::uint16_t{0x8c55}));  // c612+2+c613+2, 26 bytes, protocol 17
 }
 
 struct Row {
@@ -96,7 +102,8 @@ TEST(FrameTemplate, DestinationSlotByTheTable) {
 
 TEST(FrameTemplate, AddressesParse) {
     EXPECT_EQ(to_string(*parse_mac("aa:BB:0c:00:00:01")), "aa:bb:0c:00:00:01");
-    for (const char* bad : {"", "aa:bb:cc:dd:ee", "aa:bb:cc:dd:ee:ff:00", "aa-bb-cc-dd-ee-ff", "aa:bb:cc:dd:ee:f", "gg:bb:cc:dd:ee:ff"})
+    for (const char* bad :
+         {"", "aa:bb:cc:dd:ee", "aa:bb:cc:dd:ee:ff:00", "aa-bb-cc-dd-ee-ff", "aa:bb:cc:dd:ee:f", "gg:bb:cc:dd:ee:ff"})
         EXPECT_FALSE(parse_mac(bad)) << bad;
     EXPECT_FALSE(parse_ipv4("198.18.0.256"));
     EXPECT_FALSE(parse_ipv6("2001:2::2::1"));

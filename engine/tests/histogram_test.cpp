@@ -36,7 +36,8 @@ TEST(Histogram, QuantilesAreWithinAnEighthOfAPerMilleOfTheSortedSample) {
     }
     std::ranges::sort(sample);
     for (const double share : {0.001, 0.01, 0.5, 0.9, 0.99, 0.999, 0.9999, 1.0}) {
-        const auto exact = static_cast<double>(sample[static_cast<std::size_t>(std::ceil(share * static_cast<double>(sample.size()))) - 1]);
+        const auto exact = static_cast<double>(
+            sample[static_cast<std::size_t>(std::ceil(share * static_cast<double>(sample.size()))) - 1]);
         EXPECT_NEAR(static_cast<double>(histogram.quantile(share)), exact, exact * 0.000125) << share;
     }
     EXPECT_EQ(histogram.min(), sample.front());
@@ -53,7 +54,8 @@ TEST(Histogram, QuantilesErrToBothSidesAlike) {
         histogram.record(kFrom - 100'000);
         histogram.record(value);
         histogram.record(2 * kFrom);
-        error += (static_cast<double>(histogram.quantile(0.5)) - static_cast<double>(value)) / static_cast<double>(value);
+        error +=
+            (static_cast<double>(histogram.quantile(0.5)) - static_cast<double>(value)) / static_cast<double>(value);
     }
     EXPECT_NEAR(error / kSamples, 0, 0.00001);
 }
@@ -85,9 +87,12 @@ TEST(Histogram, BucketsHoldEverySampleAndAreNarrow) {
     EXPECT_EQ(buckets.back().largest, histogram.max());
     std::uint64_t before = 0, seen = 0;
     for (const auto& bucket : buckets) {
-        const auto within = [&](std::uint64_t value) { return value <= bucket.largest && (seen == 0 || value > before); };
+        const auto within = [&](std::uint64_t value) {
+            return value <= bucket.largest && (seen == 0 || value > before);
+        };
         EXPECT_EQ(bucket.count, static_cast<std::uint64_t>(std::ranges::count_if(sample, within)));
-        const auto smallest = std::ranges::min(sample, {}, [&](std::uint64_t value) { return within(value) ? value : std::uint64_t(-1); });
+        const auto smallest = std::ranges::min(
+            sample, {}, [&](std::uint64_t value) { return within(value) ? value : std::uint64_t(-1); });
         EXPECT_LE(bucket.largest - smallest, smallest / 8 + 1);
         before = bucket.largest;
         seen += bucket.count;

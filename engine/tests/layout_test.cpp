@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "frame/alike.hpp"
 #include "frame/arrival.hpp"
+#include "frame/batch_match.hpp"
 #include "tests/test_frame.hpp"
 
 namespace dutperf {
@@ -16,7 +16,8 @@ namespace {
 struct Row {
     const char* name;
     Layout layout;
-    std::size_t type_at, ip_at, protocol_at, source_at, destination_at, transport_at, tag_at, tag_end, min_frame_size, mtu_of_1518;
+    std::size_t type_at, ip_at, protocol_at, source_at, destination_at, transport_at, tag_at, tag_end, min_frame_size,
+        mtu_of_1518;
 };
 
 TEST(Layout, OffsetsByTheTable) {
@@ -68,22 +69,24 @@ Bytes with_tag_and_extension(Bytes bytes) {
 // Everything that reads frames follows the layout: alone, and compared with a frame before.
 TEST(Layout, FramesOfAnotherLayoutAreReadByIt) {
     constexpr Layout kLayout{.ipv6 = true, .vlan_tags = 1, .extensions_size = 8};
-    const auto alike = std::make_unique<Alike<kLayout>>();
+    const auto batch = std::make_unique<BatchMatch<kLayout>>();
     const Bytes first = with_tag_and_extension(test_frame({.ipv6 = true, .size = 90, .sequence = 7}));
     ASSERT_EQ(find_tag_at<kLayout>(first.data(), first.size()), first.data() + 74);
     ASSERT_TRUE(is_intact_at<kLayout>(first.data(), first.size()));
-    alike->learn(first.data(), first.size());
-    const Bytes next = with_tag_and_extension(test_frame({.ipv6 = true, .size = 90, .sequence = 8, .ports = 0x12345678}));
-    alike->read(0, next.data(), next.size());
-    alike->judge(1);
-    ASSERT_EQ(alike->run_from(0, 1).size(), 1U);
-    EXPECT_EQ(alike->tag(0).sequence, 8U);
-    for (const std::size_t at : {13U, 15U, 18U, 60U, 70U, 89U}) {  // types, tag, version, extension header, ports, behind the tag
+    batch->set_reference(first.data(), first.size());
+    const Bytes next =
+        with_tag_and_extension(test_frame({.ipv6 = true, .size = 90, .sequence = 8, .ports = 0x12345678}));
+    batch->read(0, next.data(), next.size());
+    batch->match(1);
+    ASSERT_EQ(batch->run_from(0, 1).size(), 1U);
+    EXPECT_EQ(batch->tag(0).sequence, 8U);
+    for (const std::size_t at :
+         {13U, 15U, 18U, 60U, 70U, 89U}) {  // types, tag, version, extension header, ports, behind the tag
         Bytes bad = next;
         bad[at] ^= 0x40U;
-        alike->read(0, bad.data(), bad.size());
-        alike->judge(1);
-        EXPECT_TRUE(alike->run_from(0, 1).empty()) << at;
+        batch->read(0, bad.data(), bad.size());
+        batch->match(1);
+        EXPECT_TRUE(batch->run_from(0, 1).empty()) << at;
     }
 }
 

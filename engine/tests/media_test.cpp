@@ -22,9 +22,11 @@ TEST(Media, GrantsWhatClocksDifferByAtItsRateOnly) {
         std::uint32_t mbps;
         bool granted;
     };
-    for (const Row& row : {Row{1'488'095, 64, 1000, true}, Row{1'487'799, 64, 1000, true}, Row{1'487'790, 64, 1000, false}, Row{1'488'391, 64, 1000, true},
-                           Row{1'488'400, 64, 1000, false}, Row{812'743, 1518, 10'000, true}, Row{14'880'952, 64, 10'000, true},
-                           Row{14'880'952, 64, 40'000, false}, Row{1'488'095, 64, 0, false}, Row{700'000, 64, 1000, false}}) {
+    for (const Row& row :
+         {Row{1'488'095, 64, 1000, true}, Row{1'487'799, 64, 1000, true}, Row{1'487'790, 64, 1000, false},
+          Row{1'488'391, 64, 1000, true}, Row{1'488'400, 64, 1000, false}, Row{812'743, 1518, 10'000, true},
+          Row{14'880'952, 64, 10'000, true}, Row{14'880'952, 64, 40'000, false}, Row{1'488'095, 64, 0, false},
+          Row{700'000, 64, 1000, false}}) {
         const auto limit = media_limit(trial_of(row.rate_fps, row.size), Direction::forward, row.mbps);
         EXPECT_EQ(limit.has_value(), row.granted) << row.rate_fps << " of " << row.size << " at " << row.mbps;
         if (!limit) continue;
@@ -34,7 +36,8 @@ TEST(Media, GrantsWhatClocksDifferByAtItsRateOnly) {
 }
 
 TEST(Media, HasARateOfMixedFramesAndNoneOfBursts) {
-    TrialSpec mixed = trial_of(1'000'000'000 / 8 / 94, 84);  // 74 bytes and what Ethernet adds are the mean of 64 and 84
+    TrialSpec mixed =
+        trial_of(1'000'000'000 / 8 / 94, 84);  // 74 bytes and what Ethernet adds are the mean of 64 and 84
     mixed.streams[0]->background = FrameSpec{};
     mixed.streams[0]->background->size = 64;
     mixed.streams[0]->n = 2;

@@ -8,13 +8,16 @@
 namespace dutperf {
 namespace {
 
-const Host kTester{.mac = *parse_mac("02:00:00:00:00:01"), .ipv4 = *parse_ipv4("198.18.0.2"), .ipv6 = *parse_ipv6("2001:2::2")};
-const Host kDut{.mac = *parse_mac("02:00:00:00:00:02"), .ipv4 = *parse_ipv4("198.18.0.1"), .ipv6 = *parse_ipv6("2001:2::1")};
+const Host kTester{
+    .mac = *parse_mac("02:00:00:00:00:01"), .ipv4 = *parse_ipv4("198.18.0.2"), .ipv6 = *parse_ipv6("2001:2::2")};
+const Host kDut{
+    .mac = *parse_mac("02:00:00:00:00:02"), .ipv4 = *parse_ipv4("198.18.0.1"), .ipv6 = *parse_ipv6("2001:2::1")};
 
 std::uint16_t icmpv6_checksum_fold(const FrameBytes& frame) {
     const std::uint8_t* ip = &frame[ethernet::kSize];
     const std::uint16_t length = load_be16(ip + ipv6::kPayloadLength);
-    return checksum_fold(pseudo_header_sum(ip + ipv6::kSource, 32, length, kProtocolIcmpv6) + checksum_add(ip + ipv6::kSize, length));
+    return checksum_fold(pseudo_header_sum(ip + ipv6::kSource, 32, length, kProtocolIcmpv6) +
+                         checksum_add(ip + ipv6::kSize, length));
 }
 
 TEST(Neighbour, ArpAsksAndIsAnswered) {
@@ -49,7 +52,8 @@ TEST(Neighbour, DuplicateAddressDetectionIsAnsweredToAllNodes) {
 }
 
 TEST(Neighbour, WhoeverElseIsMeantGetsNoAnswer) {
-    const FrameBytes arp = arp_request(kDut, *parse_ipv4("198.18.0.3")), ndp = neighbour_solicitation(kDut, *parse_ipv6("2001:2::3"));
+    const FrameBytes arp = arp_request(kDut, *parse_ipv4("198.18.0.3")),
+                     ndp = neighbour_solicitation(kDut, *parse_ipv6("2001:2::3"));
     EXPECT_FALSE(answer(kTester, arp.data(), arp.size()));
     EXPECT_FALSE(answer(kTester, ndp.data(), ndp.size()));
     const Host silent{.mac = kTester.mac, .ipv4 = {}, .ipv6 = {}};

@@ -8,9 +8,9 @@
 #include "frame/tag.hpp"
 #include "platform/clock.hpp"
 #include "platform/error.hpp"
-#include "trial/account.hpp"
 #include "trial/departures.hpp"
 #include "trial/nic_stamps.hpp"
+#include "trial/rx_statistics.hpp"
 
 namespace dutperf {
 namespace {
@@ -22,12 +22,15 @@ struct Oscillator {
     double ticks_per_nic = 16.0005;
     std::uint64_t at_zero = 0xFFFF'FFFF'FFFF'0000;  // it passes its end
 
-    [[nodiscard]] std::uint64_t at(Ticks ticks) const { return at_zero + static_cast<std::uint64_t>(static_cast<double>(ticks) / ticks_per_nic); }
+    [[nodiscard]] std::uint64_t at(Ticks ticks) const {
+        return at_zero + static_cast<std::uint64_t>(static_cast<double>(ticks) / ticks_per_nic);
+    }
     [[nodiscard]] ClockPair pair(Ticks ticks, Ticks width = 0) const { return {ticks, at(ticks), width}; }
 };
 
 TEST(ClockMapping, NoTimeOfTheNicIsBeforeWhatItStandsFor) {
-    const ClockMapping mapping{.ticks = 1'000'000'000'000, .nic = 0xFFFF'FFFF'FFFF'FF00, .ticks_per_nic = 24.0019, .uncertainty = 0};
+    const ClockMapping mapping{
+        .ticks = 1'000'000'000'000, .nic = 0xFFFF'FFFF'FFFF'FF00, .ticks_per_nic = 24.0019, .uncertainty = 0};
     for (Ticks at = mapping.ticks - 100'000; at < mapping.ticks + 100'000; at += 997) {
         const Ticks told = mapping.ticks_of(mapping.nic_at_or_after(at));
         EXPECT_GE(told + 1, at);  // rounded
@@ -37,8 +40,10 @@ TEST(ClockMapping, NoTimeOfTheNicIsBeforeWhatItStandsFor) {
 
 TEST(ClockMapping, WhatIsTooFarToBeToldIsFarAway) {
     const ClockMapping mapping{.ticks = 1'000'000'000'000, .nic = 1'000'000, .ticks_per_nic = 24.0019};
-    EXPECT_GT(static_cast<std::int64_t>(mapping.ticks_of(mapping.nic + (std::uint64_t{1} << 62U)) - mapping.ticks), std::int64_t{1} << 60U);
-    EXPECT_LT(static_cast<std::int64_t>(mapping.ticks_of(mapping.nic - (std::uint64_t{1} << 62U)) - mapping.ticks), -(std::int64_t{1} << 60U));
+    EXPECT_GT(static_cast<std::int64_t>(mapping.ticks_of(mapping.nic + (std::uint64_t{1} << 62U)) - mapping.ticks),
+              std::int64_t{1} << 60U);
+    EXPECT_LT(static_cast<std::int64_t>(mapping.ticks_of(mapping.nic - (std::uint64_t{1} << 62U)) - mapping.ticks),
+              -(std::int64_t{1} << 60U));
 }
 
 double error_of(const ClockMapping& mapping, const Oscillator& nic, Ticks ticks) {
@@ -48,7 +53,8 @@ double error_of(const ClockMapping& mapping, const Oscillator& nic, Ticks ticks)
 TEST(NicClock, TellsTheNicsTimeInTicksBeforeAndAfterTheReading) {
     const Oscillator nic;
     const NicClock clock(nic.pair(kSecond), nic.pair(kSecond + kSecond / 10), kSecond);
-    for (const Ticks at : {kSecond, kSecond + kSecond / 20, kSecond + kSecond / 5}) EXPECT_NEAR(error_of(clock.mapping(), nic, at), 0, 40);
+    for (const Ticks at : {kSecond, kSecond + kSecond / 20, kSecond + kSecond / 5})
+        EXPECT_NEAR(error_of(clock.mapping(), nic, at), 0, 40);
     EXPECT_NEAR(clock.uncertainty(), 16, 0.1);  // a tick of the NIC
 }
 
@@ -58,9 +64,12 @@ TEST(NicClock, FollowsAClockThatDriftsAndSaysHowFarItWasOff) {
     std::uint64_t nic_now = nic.at(kSecond / 10);
     double worst = 0;
     for (Ticks ticks = kSecond / 10; ticks < 20 * kSecond; ticks += kSecond / 50) {
-        nic_now += kSecond / 50 / 2 + kSecond / 50 / 2 * (ticks / kSecond) / 1'000'000;  // a millionth faster each second
+        nic_now +=
+            kSecond / 50 / 2 + kSecond / 50 / 2 * (ticks / kSecond) / 1'000'000;  // a millionth faster each second
         const ClockPair pair{ticks + kSecond / 50, nic_now, 0};
-        worst = std::max(worst, std::abs(static_cast<double>(static_cast<std::int64_t>(clock.mapping().ticks_of(nic_now) - pair.ticks))));
+        worst = std::max(
+            worst,
+            std::abs(static_cast<double>(static_cast<std::int64_t>(clock.mapping().ticks_of(nic_now) - pair.ticks))));
         clock.follow(pair);
         EXPECT_EQ(clock.mapping().ticks_of(nic_now), pair.ticks);
     }
@@ -103,7 +112,8 @@ TEST(NicClock, AJumpIsSeenEitherWayAndForgotten) {
 
 TEST(NicClock, ALongTimeWithoutAReadingIsNoJumpThatLasts) {
     Oscillator nic{.ticks_per_nic = 2, .at_zero = 0};
-    NicClock clock(nic.pair(0, 4'000), nic.pair(kSecond / 10 + 200), kSecond);  // two readings that were 1 us off: 10 us a second
+    NicClock clock(nic.pair(0, 4'000), nic.pair(kSecond / 10 + 200),
+                   kSecond);  // two readings that were 1 us off: 10 us a second
     clock.begin(nic.pair(100 * kSecond));
     clock.follow(nic.pair(100 * kSecond + kSecond / 50));
     EXPECT_LT(clock.uncertainty(), 500);
@@ -120,8 +130,8 @@ TEST(FollowedClock, RefusesAClockThatStandsOrCannotBeRead) {
         }
         return std::string("none");
     };
-    EXPECT_EQ(code_of([] { return std::optional<std::uint64_t>(7); }), "hardware");
-    EXPECT_EQ(code_of([]() -> std::optional<std::uint64_t> { return std::nullopt; }), "hardware");
+    EXPECT_EQ(code_of([] { return std::optional<std::uint64_t>(7); }), "offloads");
+    EXPECT_EQ(code_of([]() -> std::optional<std::uint64_t> { return std::nullopt; }), "offloads");
     EXPECT_EQ(code_of([] { return std::optional(now_ticks() / 3); }), "none");
 }
 
@@ -245,7 +255,8 @@ struct Arriving {
 TEST(BurstArrivals, AreWhenTheNicSaysWhereItSaysAnythingThatCanBe) {
     Arriving arriving;
     const Ticks polled = arriving.polled;
-    const auto off = static_cast<std::int64_t>(arriving.arrival(polled - 500'000, arriving.stamped) - (polled - 500'000));
+    const auto off =
+        static_cast<std::int64_t>(arriving.arrival(polled - 500'000, arriving.stamped) - (polled - 500'000));
     EXPECT_LT(std::abs(off), 100'000);
     EXPECT_EQ(arriving.counts.impossible, 0);
     EXPECT_EQ(arriving.arrival(polled - 10'000'000, arriving.stamped), arriving.sent);
@@ -264,7 +275,9 @@ TEST(BurstArrivals, WithinWhatTheClockMayBeWrongByAreNotImpossible) {
     }
     arriving.clock.end();
     const ClockMapping mapping = arriving.clock.mapping();
-    const auto told = [&](double after) { return mapping.nic_at_or_after(arriving.polled + static_cast<Ticks>(static_cast<std::int64_t>(after))); };
+    const auto told = [&](double after) {
+        return mapping.nic_at_or_after(arriving.polled + static_cast<Ticks>(static_cast<std::int64_t>(after)));
+    };
     EXPECT_EQ(arriving.arrival(told(mapping.uncertainty / 2), arriving.stamped), arriving.polled);
     EXPECT_EQ(arriving.arrival(told(-1'000'000 - mapping.uncertainty / 2), arriving.stamped), arriving.sent);
     EXPECT_EQ(arriving.counts.impossible, 0);
@@ -281,20 +294,23 @@ TEST(BurstArrivals, BeforeAStampThatLiesAheadAreNoDelayAtAll) {
     EXPECT_EQ(arriving.counts.impossible, 2);
 }
 
-TEST(Account, AFrameBeforeItsTimeHasNoDelayAndIsInTime) {
-    const auto account_of = [](Ticks cores_differ) {
+TEST(RxStatistics, AFrameBeforeItsTimeHasNoDelayAndIsInTime) {
+    const auto statistics_of = [](Ticks cores_differ) {
         MissingFrames::Bounds bounds{};
         bounds.fill(2);
-        Account account({1, Direction::forward, 2, bounds, Stamping::every, 1'000'000, nullptr, false, cores_differ});
-        Account::Burst burst{.arrival = 10'000'000};
-        account.take({.trial = 1, .stream = kStreamStamped, .sequence = 0, .stamp = 10'000'300}, burst);
-        account.take({.trial = 1, .stream = kStreamStamped, .sequence = 1, .stamp = 9'999'300}, burst);
-        account.add(burst);
-        return std::tuple(account.counts().received.load(), account.counts().late, account.counts().early, account.delay()->min());
+        RxStatistics statistics(
+            {1, Direction::forward, 2, bounds, Stamping::every, 1'000'000, nullptr, false, cores_differ});
+        RxStatistics::Burst burst{.arrival = 10'000'000};
+        statistics.take({.trial = 1, .stream = kStreamStamped, .sequence = 0, .stamp = 10'000'300}, burst);
+        statistics.take({.trial = 1, .stream = kStreamStamped, .sequence = 1, .stamp = 9'999'300}, burst);
+        statistics.add(burst);
+        return std::tuple(statistics.counts().received.load(), statistics.counts().late, statistics.counts().early,
+                          statistics.delay()->min());
     };
-    EXPECT_EQ(account_of(0), std::tuple(2, 0, 1, 0));
-    EXPECT_EQ(account_of(299), std::tuple(2, 0, 1, 0));
-    EXPECT_EQ(account_of(300), std::tuple(2, 0, 0, 0));  // the receiving core's counter lags, no more than counters do
+    EXPECT_EQ(statistics_of(0), std::tuple(2, 0, 1, 0));
+    EXPECT_EQ(statistics_of(299), std::tuple(2, 0, 1, 0));
+    EXPECT_EQ(statistics_of(300),
+              std::tuple(2, 0, 0, 0));  // the receiving core's counter lags, no more than counters do
 }
 
 }  // namespace

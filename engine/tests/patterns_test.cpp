@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns of sending against definitions of their own: Poisson arrivals by what chance says of them, bursts by arithmetic in 128 bits.
+// Patterns of sending against definitions of their own: Poisson arrivals by what chance says of them, bursts by
+// arithmetic in 128 bits.
 #include "pace/patterns.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,9 @@ std::vector<Ticks> all_of(Listed::Source source, std::uint64_t frames) {
     return times;
 }
 
-std::vector<Ticks> poisson(std::uint64_t seed, std::uint64_t frames, Ticks duration) { return all_of(PoissonTimes({seed, frames}, duration), frames); }
+std::vector<Ticks> poisson(std::uint64_t seed, std::uint64_t frames, Ticks duration) {
+    return all_of(PoissonTimes({seed, frames}, duration), frames);
+}
 
 // Kolmogorov's and Smirnov's distance between a sample and a distribution, times the root of the sample's size.
 double distance(std::vector<double> sample, const std::function<double(double)>& distribution) {
@@ -43,7 +46,8 @@ double distance(std::vector<double> sample, const std::function<double(double)>&
     }
     return largest * std::sqrt(size);
 }
-constexpr double kUnlikelyDistance = 2.5;  // a fair sample is farther off once in 134,000 samples; seeds are fixed, so what passes goes on passing
+constexpr double kUnlikelyDistance =
+    2.5;  // a fair sample is farther off once in 134,000 samples; seeds are fixed, so what passes goes on passing
 
 TEST(PoissonTimes, GapsAreExponential) {
     constexpr std::uint64_t kFrames = 200'000;
@@ -51,7 +55,8 @@ TEST(PoissonTimes, GapsAreExponential) {
     for (const std::uint64_t seed : {1UL, 2UL, 3UL, 99UL}) {
         const std::vector<Ticks> times = poisson(seed, kFrames, kDuration);
         std::vector<double> gaps;  // in units of the mean gap
-        for (std::size_t i = 1; i < times.size(); ++i) gaps.push_back(static_cast<double>(times[i] - times[i - 1]) * kFrames / kDuration);
+        for (std::size_t i = 1; i < times.size(); ++i)
+            gaps.push_back(static_cast<double>(times[i] - times[i - 1]) * kFrames / kDuration);
         EXPECT_LT(distance(gaps, [](double gap) { return 1 - std::exp(-gap); }), kUnlikelyDistance) << seed;
         double product = 0;  // of neighbours: 1 on average where gaps are independent, 2 where neighbours are the same
         for (std::size_t i = 1; i < gaps.size(); ++i) product += gaps[i] * gaps[i - 1];
@@ -67,7 +72,8 @@ TEST(PoissonTimes, TimesAreUniform) {
     }
 }
 
-// Not only from frame to frame: what falls into each thousandth of a trial varies as chance has it, however many frames there are.
+// Not only from frame to frame: what falls into each thousandth of a trial varies as chance has it, however many frames
+// there are.
 TEST(PoissonTimes, CountsInEqualPartsVaryAsCountsOfChance) {
     constexpr std::uint64_t kParts = 1000;
     for (const std::uint64_t frames : {20'000UL, 3'000'000UL, 892'857'120UL, 50'000'000'000UL}) {
@@ -76,7 +82,10 @@ TEST(PoissonTimes, CountsInEqualPartsVaryAsCountsOfChance) {
         double chi_square = 0;
         std::uint64_t before = 0;
         for (std::uint64_t part = 1; part <= kParts; ++part) {
-            const std::uint64_t upto = part == kParts ? frames : times.before(static_cast<std::uint64_t>(kStretch / kParts * static_cast<double>(part)));
+            const std::uint64_t upto =
+                part == kParts
+                    ? frames
+                    : times.before(static_cast<std::uint64_t>(kStretch / kParts * static_cast<double>(part)));
             const double off = static_cast<double>(upto - before) - mean;
             chi_square += off * off / mean;
             before = upto;
@@ -120,9 +129,12 @@ protected:
     static Ticks due_of(std::uint64_t k) {
         const BurstCase& of = GetParam();
         const Wide begin = static_cast<Wide>(k / of.frames) * of.frames * kHz / of.rate_fps;
-        return static_cast<Ticks>(of.within_fps == 0 ? begin : begin + static_cast<Wide>(k % of.frames) * kHz / of.within_fps);
+        return static_cast<Ticks>(of.within_fps == 0 ? begin
+                                                     : begin + static_cast<Wide>(k % of.frames) * kHz / of.within_fps);
     }
-    static BurstTimes made() { return {{.frames = GetParam().frames, .within_fps = GetParam().within_fps}, kHz, GetParam().rate_fps}; }
+    static BurstTimes made() {
+        return {{.frames = GetParam().frames, .within_fps = GetParam().within_fps}, kHz, GetParam().rate_fps};
+    }
 };
 
 TEST_P(BurstsOf, EveryFrameIsDueWhenTheDefinitionSays) {
@@ -133,8 +145,9 @@ TEST_P(BurstsOf, EveryFrameIsDueWhenTheDefinitionSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Bursts, BurstsOf,
-                         testing::Values(BurstCase{2, 1, 0}, BurstCase{32, 60'000, 0}, BurstCase{33, 59'999, 0}, BurstCase{7, 999'999'937, 0},
-                                         BurstCase{32, 60'000, 1'488'095}, BurstCase{1'000, 7, 14'880'952}, BurstCase{100, 60'000, 60'000},
+                         testing::Values(BurstCase{2, 1, 0}, BurstCase{32, 60'000, 0}, BurstCase{33, 59'999, 0},
+                                         BurstCase{7, 999'999'937, 0}, BurstCase{32, 60'000, 1'488'095},
+                                         BurstCase{1'000, 7, 14'880'952}, BurstCase{100, 60'000, 60'000},
                                          BurstCase{1'000'000, 1'000'000, 1'000'001}));
 
 struct ListCase {
@@ -162,7 +175,8 @@ TEST_P(ListOf, DueCountsExactlyTheFramesWhoseTimeHasCome) {
         ASSERT_EQ(schedule.next_due(), kStart + times[k]) << k;
         const std::uint32_t taken = expected < 2 ? expected : expected - static_cast<std::uint32_t>(random() % 2);
         schedule.advance(taken);
-        for (std::uint64_t one = k; one < k + taken; ++one) ASSERT_EQ(schedule.due_of(one), kStart + times[one]) << "of the last burst";
+        for (std::uint64_t one = k; one < k + taken; ++one)
+            ASSERT_EQ(schedule.due_of(one), kStart + times[one]) << "of the last burst";
     }
     EXPECT_EQ(schedule.number(), frames);
     EXPECT_EQ(schedule.due(~Ticks{0}), 0U);
@@ -185,8 +199,10 @@ std::vector<ListCase> lists() {
     for (const std::uint32_t burst : {1U, 7U, 32U, 512U}) {
         for (const std::uint64_t frames : {1UL, 31UL, 5'000UL}) {
             cases.push_back({"poisson", frames, burst, PoissonTimes({3, frames}, kHz)});
-            cases.push_back({"bursts at once", frames, burst, BurstTimes({.frames = 100, .within_fps = 0}, kHz, 60'000)});
-            cases.push_back({"bursts at a rate", frames, burst, BurstTimes({.frames = 40, .within_fps = 1'488'095}, kHz, 60'000)});
+            cases.push_back(
+                {"bursts at once", frames, burst, BurstTimes({.frames = 100, .within_fps = 0}, kHz, 60'000)});
+            cases.push_back(
+                {"bursts at a rate", frames, burst, BurstTimes({.frames = 40, .within_fps = 1'488'095}, kHz, 60'000)});
         }
     }
     return cases;

@@ -18,7 +18,9 @@ constexpr const char* kCard = "0000:3b:00.0";
 
 class Machine : public testing::Test {
 protected:
-    Machine() : root_(fs::temp_directory_path() / ("dutperf_pci_" + std::to_string(getpid()))) { fs::create_directories(root_); }
+    Machine() : root_(fs::temp_directory_path() / ("dutperf_pci_" + std::to_string(getpid()))) {
+        fs::create_directories(root_);
+    }
     ~Machine() override { fs::remove_all(root_); }
     Machine(const Machine&) = delete;
     Machine& operator=(const Machine&) = delete;
@@ -26,7 +28,8 @@ protected:
     [[nodiscard]] KernelFiles files() const { return {.sys = root_ / "sys", .dev = root_ / "dev"}; }
     [[nodiscard]] fs::path card() const { return root_ / "sys/bus/pci/devices" / kCard; }
 
-    void has_card(const std::string& driver, const std::string& group = {}, const std::string& kind = "0x020000") const {
+    void has_card(const std::string& driver, const std::string& group = {},
+                  const std::string& kind = "0x020000") const {
         write(card() / "class", kind);
         if (!driver.empty()) link(card() / "driver", "bus/pci/drivers/" + driver);
         if (!group.empty()) link(card() / "iommu_group", "kernel/iommu_groups/" + group);

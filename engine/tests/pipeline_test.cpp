@@ -18,13 +18,13 @@ constexpr Ticks kMs = 1'000'000, kSpacing = 50'000;
 struct TestBuffers {
     using Frame = int;
     int held = 0;
-    std::set<int> damaged;
+    std::set<int> corrupted;
     void release(Frame) { --held; }
     std::optional<Frame> copy(Frame frame) {
         ++held;
         return frame;
     }
-    void damage(Frame frame, std::uint64_t) { damaged.insert(frame); }
+    void corrupt(Frame frame, std::uint64_t) { corrupted.insert(frame); }
 };
 
 struct Bench {
@@ -45,7 +45,9 @@ struct Bench {
     }
     void finish() { pipeline.advance(std::uint64_t{1} << 50U, out); }
 
-    [[nodiscard]] std::uint64_t lost(Loss loss, std::size_t direction = 0) const { return pipeline.counts(direction).lost[static_cast<std::size_t>(loss)]; }
+    [[nodiscard]] std::uint64_t lost(Loss loss, std::size_t direction = 0) const {
+        return pipeline.counts(direction).lost[static_cast<std::size_t>(loss)];
+    }
     [[nodiscard]] std::vector<int> left() const {
         std::vector<int> frames;
         for (const auto& one : out) frames.push_back(one.frame);
@@ -70,14 +72,18 @@ TEST(Pipeline, WithoutPropertiesEverythingPassesAtOnce) {
 }
 
 TEST(Pipeline, EveryNthIsExact) {
-    Bench run({.extra_delay = {.every = 100}, .extra_delay_ns = 7 * kMs, .loss = {.every = 10}, .duplicate = {.every = 30}, .bit_error = {.every = 7}});
+    Bench run({.extra_delay = {.every = 100},
+               .extra_delay_ns = 7 * kMs,
+               .loss = {.every = 10},
+               .duplicate = {.every = 30},
+               .bit_error = {.every = 7}});
     run.offer(2100);
     run.finish();
     EXPECT_EQ(run.lost(Loss::every_nth), 210U);
     EXPECT_EQ(run.lost(Loss::random), 0U);
     EXPECT_EQ(run.out.size(), 2100U - 210 + run.pipeline.counts(0).duplicated);
     EXPECT_EQ(run.pipeline.counts(0).duplicated, 0U);  // every 30th is a 10th too
-    EXPECT_EQ(run.pipeline.counts(0).damaged, 300U - 30);
+    EXPECT_EQ(run.pipeline.counts(0).corrupted, 300U - 30);
     EXPECT_EQ(run.pipeline.counts(0).delayed, 0U);
 }
 
@@ -100,7 +106,10 @@ TEST(Pipeline, ReorderedFramesAreOvertakenByOne) {
 }
 
 TEST(Pipeline, ACopyOfAnOvertakenFrameIsADuplicateAndNothingElse) {
-    Bench run({.extra_delay = {.every = 4}, .extra_delay_ns = kSpacing + 1, .duplicate = {.every = 4}, .reorder = {.every = 4}});
+    Bench run({.extra_delay = {.every = 4},
+               .extra_delay_ns = kSpacing + 1,
+               .duplicate = {.every = 4},
+               .reorder = {.every = 4}});
     run.offer(6);
     run.finish();
     EXPECT_EQ(run.left(), (std::vector{0, 1, 2, 4, 3, 3, 5}));
@@ -123,7 +132,8 @@ TEST(Pipeline, ExtraDelayIsThatOfEveryNthAndIsOvertaking) {
     EXPECT_EQ(run.left(), (std::vector{0, 1, 2, 4, 5, 6, 3, 7}));
     EXPECT_EQ(run.pipeline.counts(0).delayed, 2U);
     EXPECT_EQ(run.pipeline.counts(0).reordered, 1U);
-    for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(run.delay(i), kMs + (run.out[i].frame % 4 == 3 ? 3 * kSpacing + 1 : 0));
+    for (std::size_t i = 0; i < 8; ++i)
+        EXPECT_EQ(run.delay(i), kMs + (run.out[i].frame % 4 == 3 ? 3 * kSpacing + 1 : 0));
 }
 
 TEST(Pipeline, RatiosAreThoseThatWereSetAndRepeatable) {
@@ -138,11 +148,13 @@ TEST(Pipeline, RatiosAreThoseThatWereSetAndRepeatable) {
         one->offer(kFrames);
         one->finish();
     }
-    const auto within = [](std::uint64_t count, double expected) { EXPECT_NEAR(static_cast<double>(count), expected, 5 * std::sqrt(expected)); };
+    const auto within = [](std::uint64_t count, double expected) {
+        EXPECT_NEAR(static_cast<double>(count), expected, 5 * std::sqrt(expected));
+    };
     within(run.lost(Loss::random), 0.01 * kFrames);
     within(run.pipeline.counts(0).duplicated, 0.02 * 0.99 * kFrames);
     within(run.pipeline.counts(0).reordered, 0.005 * 0.99 * kFrames);
-    within(run.buffers.damaged.size(), 0.001 * 0.99 * kFrames);
+    within(run.buffers.corrupted.size(), 0.001 * 0.99 * kFrames);
     EXPECT_EQ(run.left(), again.left());
     EXPECT_NE(run.left(), other.left());
     EXPECT_EQ(run.out.size(), kFrames - run.lost(Loss::random) + run.pipeline.counts(0).duplicated);
@@ -157,7 +169,8 @@ Moments moments_of(const Bench& run) {
     Moments moments;
     const auto count = static_cast<double>(run.out.size());
     for (std::size_t i = 0; i < run.out.size(); ++i) moments.mean += static_cast<double>(run.delay(i)) / count;
-    for (std::size_t i = 0; i < run.out.size(); ++i) moments.deviation += std::pow(static_cast<double>(run.delay(i)) - moments.mean, 2) / count;
+    for (std::size_t i = 0; i < run.out.size(); ++i)
+        moments.deviation += std::pow(static_cast<double>(run.delay(i)) - moments.mean, 2) / count;
     moments.deviation = std::sqrt(moments.deviation);
     return moments;
 }
@@ -203,7 +216,8 @@ TEST(Pipeline, AStallHoldsAndLosesWhatTheQueueCannotTake) {
     run.finish();
     EXPECT_EQ(run.lost(Loss::queue), 20U);  // of the 40 that arrive in 2 ms
     EXPECT_EQ(run.out.size(), 380U);
-    for (const auto& one : run.out) EXPECT_EQ(one.due, one.arrived < 11 * kMs || one.arrived >= 13 * kMs ? one.arrived : 13 * kMs);
+    for (const auto& one : run.out)
+        EXPECT_EQ(one.due, one.arrived < 11 * kMs || one.arrived >= 13 * kMs ? one.arrived : 13 * kMs);
 }
 
 TEST(Pipeline, AResetLosesWhatIsInsideAndWhatArrives) {
@@ -214,7 +228,8 @@ TEST(Pipeline, AResetLosesWhatIsInsideAndWhatArrives) {
     run.finish();
     EXPECT_EQ(run.lost(Loss::reset), 19U + 40);  // those due later than the reset, and those that arrive in its 2 ms
     EXPECT_EQ(run.out.size(), 351U);
-    EXPECT_TRUE(std::ranges::none_of(run.out, [](const auto& one) { return one.due > 15 * kMs && one.arrived < 17 * kMs; }));
+    EXPECT_TRUE(
+        std::ranges::none_of(run.out, [](const auto& one) { return one.due > 15 * kMs && one.arrived < 17 * kMs; }));
     EXPECT_EQ(run.pipeline.held(0), 0U);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A card reads and writes a buffer by the bus address that stands in it, and nobody stops it where that is another's: such a pool is refused when it is made.
+// A card reads and writes a buffer by the bus address that stands in it, and nobody stops it where that is another's:
+// such a pool is refused when it is made.
 #include "port/pool.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,8 @@ protected:
 };
 
 TEST_F(PoolTest, OfFramesThatADeviceReachesHasTheirBusAddresses) {
-    for (const std::uint32_t size : {64U, kFrameSize, 9216U}) EXPECT_NO_THROW(require_reachable(pool_for(Reach::device, size).get())) << size;
+    for (const std::uint32_t size : {64U, kFrameSize, 9216U})
+        EXPECT_NO_THROW(require_reachable(pool_for(Reach::device, size).get())) << size;
 }
 
 TEST_F(PoolTest, ThatMayCrossPagesIsNotForDevices) {
@@ -51,7 +53,9 @@ TEST_F(PoolTest, TakesNoMoreMemoryThanWasReserved) {
     for (const Reach reach : {Reach::processor, Reach::device}) {
         const Pool pool = pool_for(reach);
         std::uint64_t bytes = 0;
-        const auto add = [](rte_mempool* /*pool*/, void* sum, rte_mempool_memhdr* chunk, unsigned) { *static_cast<std::uint64_t*>(sum) += chunk->len; };
+        const auto add = [](rte_mempool* /*pool*/, void* sum, rte_mempool_memhdr* chunk, unsigned) {
+            *static_cast<std::uint64_t*>(sum) += chunk->len;
+        };
         rte_mempool_mem_iter(pool.get(), add, &bytes);
         EXPECT_LE(bytes, kFrames * buffer_bytes(kFrameSize, reach, kSmallPageBytes) + kSmallPageBytes);
     }

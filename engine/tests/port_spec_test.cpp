@@ -66,8 +66,9 @@ TEST(PortSpec, GivesDpdkTheArgumentsOfACardsDriver) {
 }
 
 TEST(PortSpec, RefusesWhatIsNotAPort) {
-    for (const char* const text : {"", "eth 1", "0000:01:00", "0000:01:00.8", "01:00.0,", "af_xdp:", "af_packet:", "vdev:", "eth0,eth1", "sixteen_letters_",
-                                   "000:01:00.0", "memif:", "memif:p0", "vhost_user:/run/p0,", "virtio_user:,server=1"}) {
+    for (const char* const text :
+         {"", "eth 1", "0000:01:00", "0000:01:00.8", "01:00.0,", "af_xdp:", "af_packet:", "vdev:", "eth0,eth1",
+          "sixteen_letters_", "000:01:00.0", "memif:", "memif:p0", "vhost_user:/run/p0,", "virtio_user:,server=1"}) {
         EXPECT_THROW((void)parse_port_spec(text, "left.port"), Error) << text;
     }
 }

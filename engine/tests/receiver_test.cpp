@@ -23,7 +23,7 @@ struct Weather {
     bool shared = false;
     bool of_a_queue = false;       // every third frame; another receiver takes the others
     bool mixed = false;            // every fourth frame is of the background, and IPv6
-    unsigned trouble_in_1000 = 0;  // frames that are lost, come twice, late, damaged, or are none of ours
+    unsigned trouble_in_1000 = 0;  // frames that are lost, come twice, late, corrupted, or are none of ours
 };
 
 // A frame where a driver would have put it.
@@ -45,11 +45,12 @@ public:
     explicit Side(const Weather& weather) : ring_(kDelayRing) {
         MissingFrames::Bounds bounds{};
         for (std::size_t bin = 0; bin < bounds.size(); ++bin) bounds[bin] = kFrames * (bin + 1) / bounds.size();
-        const Expected expected{kTrial, Direction::forward, kFrames, bounds, weather.stamping, weather.frame_timeout, &ring_, weather.shared};
+        const Expected expected{kTrial,           Direction::forward,    kFrames, bounds,
+                                weather.stamping, weather.frame_timeout, &ring_,  weather.shared};
         receiver_ = std::make_unique<Receiver>(PortQueue{0}, Host{}, expected, nullptr, nullptr);
     }
     [[nodiscard]] Receiver& receiver() { return *receiver_; }
-    [[nodiscard]] Account& account() { return receiver_->account(); }
+    [[nodiscard]] RxStatistics& statistics() { return receiver_->statistics(); }
     [[nodiscard]] const DelayRing& delays() const { return ring_; }
 
 private:
@@ -57,7 +58,8 @@ private:
     std::unique_ptr<Receiver> receiver_;
 };
 
-// Makes what arrives, in bursts of every size; of consecutive frames several often carry one stamp, as frames do that were sent together.
+// Makes what arrives, in bursts of every size; of consecutive frames several often carry one stamp, as frames do that
+// were sent together.
 class Arrivals {
 public:
     Arrivals(const Weather& weather, std::uint64_t seed) : weather_(weather), random_(seed) {}
@@ -82,7 +84,8 @@ public:
 private:
     [[nodiscard]] TestFrame of(std::uint64_t number) {
         const bool background = weather_.mixed && number % 4 == 3;
-        const bool stamped = weather_.stamping == Stamping::every || (weather_.stamping == Stamping::tagged && number % 50 == 0);
+        const bool stamped =
+            weather_.stamping == Stamping::every || (weather_.stamping == Stamping::tagged && number % 50 == 0);
         return {.ipv6 = background,
                 .size = 84,
                 .trial = kTrial,
@@ -101,13 +104,14 @@ private:
             case 2: one.stream |= kStreamReverse; break;
             case 3: one.sequence = kFrames + random_() % 3; break;
             case 4: one.size = 90; break;
-            case 5: return damaged(test_frame(one));
-            default: break;  // overtaken, or a duplicate
+            case 5: return corrupted(test_frame(one));
+            default: break;  // reordered, or a duplicate
         }
         return test_frame(one);
     }
-    Bytes damaged(Bytes bytes) {
-        bytes[ethernet::kType + random_() % (bytes.size() - ethernet::kType)] ^= static_cast<std::uint8_t>(1U << (random_() % 8));
+    Bytes corrupted(Bytes bytes) {
+        bytes[ethernet::kType + random_() % (bytes.size() - ethernet::kType)] ^=
+            static_cast<std::uint8_t>(1U << (random_() % 8));
         return bytes;
     }
 
@@ -123,7 +127,7 @@ void expect_same_counts(const ReceiverCounts& some, const ReceiverCounts& expect
     EXPECT_EQ(some.duplicates, expected.duplicates);
     EXPECT_EQ(some.out_of_order, expected.out_of_order);
     EXPECT_EQ(some.stale, expected.stale);
-    EXPECT_EQ(some.damaged, expected.damaged);
+    EXPECT_EQ(some.corrupted, expected.corrupted);
     EXPECT_EQ(some.stamped, expected.stamped);
     EXPECT_EQ(some.late, expected.late);
     EXPECT_EQ(some.other, expected.other);
@@ -136,7 +140,8 @@ void expect_same_distribution(const std::optional<Distribution>& some, const std
     EXPECT_EQ(some->total(), expected->total());
     EXPECT_EQ(some->min(), expected->min());
     EXPECT_EQ(some->max(), expected->max());
-    for (int percent = 1; percent <= 100; ++percent) EXPECT_EQ(some->quantile(percent / 100.0), expected->quantile(percent / 100.0)) << percent;
+    for (int percent = 1; percent <= 100; ++percent)
+        EXPECT_EQ(some->quantile(percent / 100.0), expected->quantile(percent / 100.0)) << percent;
 }
 
 void expect_same_missing(SequenceWindow& some, SequenceWindow& expected) {
@@ -148,17 +153,21 @@ void expect_same_missing(SequenceWindow& some, SequenceWindow& expected) {
 
 void expect_same_delays(const DelayRing& some, const DelayRing& expected) {
     const auto taken = some.waiting(), others = expected.waiting();
-    const auto same = [](const DelayRing::Taken& a, const DelayRing::Taken& b) { return a.sequence == b.sequence && a.delay == b.delay; };
+    const auto same = [](const DelayRing::Taken& a, const DelayRing::Taken& b) {
+        return a.sequence == b.sequence && a.delay == b.delay;
+    };
     EXPECT_TRUE(std::ranges::equal(taken, others, same));
 }
 
-// Frames of which the NIC says nothing, or that they arrive long after they are polled: either way they count as polled.
+// Frames of which the NIC says nothing, or that they arrive long after they are polled: either way they count as
+// polled.
 TEST(Receiving, ByTheNicsStampsFindsWhatItFindsWithoutThem) {
     const TimeField field{.offset = offsetof(rte_mbuf, dynfield1), .flag = std::uint64_t{1} << 23U};
     FollowedClock clock([] { return std::optional(now_ticks()); }, 2'000'000'000);
-    for (const Weather& weather : {Weather{.frame_timeout = 8'000, .trouble_in_1000 = 50}, Weather{.stamping = Stamping::tagged, .trouble_in_1000 = 50}}) {
-        Side helped(weather), plain(weather);
-        helped.receiver().stamp_by({&clock, field});
+    for (const Weather& weather : {Weather{.frame_timeout = 8'000, .trouble_in_1000 = 50},
+                                   Weather{.stamping = Stamping::tagged, .trouble_in_1000 = 50}}) {
+        Side by_nic(weather), plain(weather);
+        by_nic.receiver().stamp_by({&clock, field});
         for (Arrivals arrivals(weather, 1); !arrivals.over();) {
             std::vector<rte_mbuf*> burst;
             const std::vector<Buffer> frames = arrivals.burst();
@@ -167,13 +176,13 @@ TEST(Receiving, ByTheNicsStampsFindsWhatItFindsWithoutThem) {
                 if (burst.size() % 3 != 0) field.set(frame.mbuf(), clock.mapping().nic + (std::uint64_t{1} << 40U));
             }
             const auto count = static_cast<std::uint16_t>(burst.size());
-            for (Side* side : {&helped, &plain}) side->receiver().take(burst.data(), count, arrivals.now());
+            for (Side* side : {&by_nic, &plain}) side->receiver().take(burst.data(), count, arrivals.now());
         }
-        const Account &some = helped.account(), &expected = plain.account();
+        const RxStatistics &some = by_nic.statistics(), &expected = plain.statistics();
         expect_same_counts(some.counts(), expected.counts());
         expect_same_distribution(some.delay(), expected.delay());
-        expect_same_delays(helped.delays(), plain.delays());
-        const StampCounts& stamps = helped.receiver().stamp_counts();
+        expect_same_delays(by_nic.delays(), plain.delays());
+        const StampCounts& stamps = by_nic.receiver().stamp_counts();
         EXPECT_GT(expected.counts().duplicates + expected.counts().stale, 0);
         EXPECT_EQ(stamps.by_nic + stamps.by_poll, expected.counts().stamped);
         EXPECT_EQ(stamps.impossible, stamps.by_nic);
@@ -194,7 +203,7 @@ TEST_P(ReceivingTogether, FindsWhatOneByOneFinds) {
             together.receiver().take(burst.data(), static_cast<std::uint16_t>(burst.size()), arrivals.now());
             for (rte_mbuf* const one : burst) alone.receiver().take(&one, 1, arrivals.now());
         }
-        Account &some = together.account(), &expected = alone.account();
+        RxStatistics &some = together.statistics(), &expected = alone.statistics();
         EXPECT_GT(expected.counts().received, kFrames / (GetParam().of_a_queue ? 18 : 6));
         expect_same_counts(some.counts(), expected.counts());
         expect_same_distribution(some.delay(), expected.delay());
@@ -202,19 +211,22 @@ TEST_P(ReceivingTogether, FindsWhatOneByOneFinds) {
         expect_same_missing(some.window(), expected.window());
         ASSERT_EQ(some.in_time().has_value(), expected.in_time().has_value());
         if (expected.in_time()) expect_same_missing(*some.in_time(), *expected.in_time());
-        EXPECT_EQ(some.silences().first(), expected.silences().first());
-        EXPECT_EQ(some.silences().last(), expected.silences().last());
-        EXPECT_EQ(some.silences().kept().size(), expected.silences().kept().size());
+        EXPECT_EQ(some.arrival_gaps().first(), expected.arrival_gaps().first());
+        EXPECT_EQ(some.arrival_gaps().last(), expected.arrival_gaps().last());
+        EXPECT_EQ(some.arrival_gaps().kept().size(), expected.arrival_gaps().kept().size());
         expect_same_delays(together.delays(), alone.delays());
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Weathers, ReceivingTogether,
-                         testing::Values(Weather{}, Weather{.stamping = Stamping::none, .trouble_in_1000 = 1}, Weather{.trouble_in_1000 = 20},
-                                         Weather{.stamping = Stamping::tagged, .trouble_in_1000 = 20}, Weather{.frame_timeout = 8'000, .trouble_in_1000 = 50},
-                                         Weather{.frame_timeout = 8'000, .shared = true, .trouble_in_1000 = 20},
-                                         Weather{.frame_timeout = 8'000, .shared = true, .of_a_queue = true, .trouble_in_1000 = 20},
-                                         Weather{.of_a_queue = true}, Weather{.mixed = true, .trouble_in_1000 = 20}, Weather{.trouble_in_1000 = 500}));
+INSTANTIATE_TEST_SUITE_P(
+    Weathers, ReceivingTogether,
+    testing::Values(Weather{}, Weather{.stamping = Stamping::none, .trouble_in_1000 = 1},
+                    Weather{.trouble_in_1000 = 20}, Weather{.stamping = Stamping::tagged, .trouble_in_1000 = 20},
+                    Weather{.frame_timeout = 8'000, .trouble_in_1000 = 50},
+                    Weather{.frame_timeout = 8'000, .shared = true, .trouble_in_1000 = 20},
+                    Weather{.frame_timeout = 8'000, .shared = true, .of_a_queue = true, .trouble_in_1000 = 20},
+                    Weather{.of_a_queue = true}, Weather{.mixed = true, .trouble_in_1000 = 20},
+                    Weather{.trouble_in_1000 = 500}));
 
 }  // namespace
 }  // namespace dutperf

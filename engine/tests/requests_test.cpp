@@ -10,7 +10,10 @@ namespace {
 
 using nlohmann::json;
 
-json stream() { return {{"rate_fps", 1000}, {"foreground", {{"version", 4}, {"size", 64}, {"source", "198.18.0.2"}, {"destination", "198.19.0.2"}}}}; }
+json stream() {
+    return {{"rate_fps", 1000},
+            {"foreground", {{"version", 4}, {"size", 64}, {"source", "198.18.0.2"}, {"destination", "198.19.0.2"}}}};
+}
 json trial() { return {{"trial", 1}, {"duration_ns", 1'000'000'000}, {"drain_ns", 0}, {"forward", stream()}}; }
 
 // The field that a request is refused for; empty where it is accepted.
@@ -72,7 +75,9 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
         {"/forward/pattern", {{"kind", "bursts"}, {"frames", 1}}, "params.forward.pattern.frames"},
         {"/forward/pattern", {{"kind", "bursts"}, {"frames", 1'000'000}, {"within_fps", 1000}}, ""},
         {"/forward/pattern", {{"kind", "bursts"}, {"frames", 1'000'001}}, "params.forward.pattern.frames"},
-        {"/forward/pattern", {{"kind", "bursts"}, {"frames", 2}, {"within_fps", 999}}, "params.forward.pattern.within_fps"},
+        {"/forward/pattern",
+         {{"kind", "bursts"}, {"frames", 2}, {"within_fps", 999}},
+         "params.forward.pattern.within_fps"},
         {"/forward/pattern", {{"kind", "bursts"}}, "params.forward.pattern.frames"},
         {"/forward/pattern", "poisson", "params.forward.pattern"},
         {"/forward/n", 0, "params.forward.n"},
@@ -85,8 +90,12 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
         {"/forward/source_port", {{"mode", "wild"}, {"min", 1}, {"max", 1}}, "params.forward.source_port.mode"},
         {"/forward/source_port", {{"mode", "fixed"}, {"min", 1}}, "params.forward.source_port.max"},
         {"/forward/source_port", {{"mode", "fixed"}, {"min", 1}, {"max", 65536}}, "params.forward.source_port.max"},
-        {"/forward/source_address", {{"mode", "random"}, {"min", 0}, {"max", 65535}, {"offset4", 1}, {"offset6", 6}}, ""},
-        {"/forward/source_address", {{"mode", "random"}, {"min", 0}, {"max", 65535}, {"offset4", 3}}, "params.forward.source_address.offset4"},
+        {"/forward/source_address",
+         {{"mode", "random"}, {"min", 0}, {"max", 65535}, {"offset4", 1}, {"offset6", 6}},
+         ""},
+        {"/forward/source_address",
+         {{"mode", "random"}, {"min", 0}, {"max", 65535}, {"offset4", 3}},
+         "params.forward.source_address.offset4"},
         {"/forward/foreground", v6, ""},
         {"/forward/foreground/size", 63, "params.forward.foreground.size"},
         {"/forward/foreground/size", 1519, "params.forward.foreground.size"},

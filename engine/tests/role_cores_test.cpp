@@ -18,7 +18,8 @@ struct Row {
     Cores allowed;
     std::optional<Cores> wanted;
     Cores dut;
-    Cores expected;  // forward send, forward receive, reverse send, reverse receive; of the first queue, of the second, ...
+    Cores expected;  // forward send, forward receive, reverse send, reverse receive; of the first queue, of the second,
+                     // ...
     std::size_t queues = 1;
     bool kernel_ports = false;
 };
@@ -34,11 +35,22 @@ TEST(Cores, PlacesByTheTable) {
         {"four cores without the DUT's: a core a role", {0, 1, 2, 3, 4}, {}, {4}, {0, 1, 2, 3}},
         {"ports of the kernel: one core", {0, 1, 2, 3}, {}, {}, {1, 1, 1, 1}, 1, true},
         {"ports of the kernel beside their DUT: one core", {0, 1, 2, 3}, {}, {0, 2}, {1, 1, 1, 1}, 1, true},
-        {"ports of the kernel with two queues: a core a queue", {0, 1, 2, 3}, {}, {0}, {1, 1, 1, 1, 2, 2, 2, 2}, 2, true},
+        {"ports of the kernel with two queues: a core a queue",
+         {0, 1, 2, 3},
+         {},
+         {0},
+         {1, 1, 1, 1, 2, 2, 2, 2},
+         2,
+         true},
         {"ports of the kernel on the user's cores", {0, 1, 2, 3}, Cores{2, 3}, {}, {2, 3, 3, 2}, 1, true},
         {"many cores: the first is left to the system", {0, 1, 2, 3, 4, 5, 6}, {}, {6}, {1, 2, 3, 4}},
         {"the user's order", {0, 1, 2, 3, 4}, Cores{4, 2, 1, 3}, {}, {4, 2, 1, 3}},
-        {"two queues on eight cores: a core a role", {0, 1, 2, 3, 4, 5, 6, 7}, Cores{0, 1, 2, 3, 4, 5, 6, 7}, {}, {0, 1, 2, 3, 4, 5, 6, 7}, 2},
+        {"two queues on eight cores: a core a role",
+         {0, 1, 2, 3, 4, 5, 6, 7},
+         Cores{0, 1, 2, 3, 4, 5, 6, 7},
+         {},
+         {0, 1, 2, 3, 4, 5, 6, 7},
+         2},
         {"two queues on four cores: a core a queue of a port", {0, 1, 2, 3, 4}, {}, {4}, {0, 1, 1, 0, 2, 3, 3, 2}, 2},
         {"two queues on two cores: a core a queue of both ports", {0, 1, 2}, {}, {2}, {0, 0, 0, 0, 1, 1, 1, 1}, 2},
         {"three queues on two cores: a core a port", {0, 1, 2}, {}, {2}, {0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0}, 3},

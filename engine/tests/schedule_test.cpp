@@ -40,7 +40,9 @@ TEST_P(ScheduleOf, DueCountsExactlyTheFramesWhoseTimeHasCome) {
     std::mt19937_64 random(11);
     for (Ticks now = 0; !schedule.finished(); now += random() % (1 + 3 * kHz / rate)) {
         std::uint64_t expected = 0;
-        while (expected < burst && schedule.number() + expected < 5'000 && due_after(schedule.number() + expected, kHz, rate) <= now) ++expected;
+        while (expected < burst && schedule.number() + expected < 5'000 &&
+               due_after(schedule.number() + expected, kHz, rate) <= now)
+            ++expected;
         ASSERT_EQ(schedule.due(now), expected);
         if (expected == 0) {
             ASSERT_GT(schedule.next_due(), now);
@@ -51,8 +53,9 @@ TEST_P(ScheduleOf, DueCountsExactlyTheFramesWhoseTimeHasCome) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rates, ScheduleOf,
-                         testing::Values(Case{1, 1}, Case{1, 32}, Case{3, 32}, Case{59'999, 32}, Case{60'000, 1}, Case{1'488'095, 32}, Case{14'880'952, 64},
-                                         Case{148'809'523, 512}, Case{1'000'000'000, 32}));
+                         testing::Values(Case{1, 1}, Case{1, 32}, Case{3, 32}, Case{59'999, 32}, Case{60'000, 1},
+                                         Case{1'488'095, 32}, Case{14'880'952, 64}, Case{148'809'523, 512},
+                                         Case{1'000'000'000, 32}));
 
 struct Change {
     std::uint64_t first_fps, then_fps, first_frames, then_frames;
@@ -65,11 +68,13 @@ protected:
     // The definition itself.
     static Ticks due_of(std::uint64_t k) {
         const Change& of = GetParam();
-        return kStart + (k < of.first_frames ? due_after(k, kHz, of.first_fps) : of.change + due_after(k - of.first_frames, kHz, of.then_fps));
+        return kStart + (k < of.first_frames ? due_after(k, kHz, of.first_fps)
+                                             : of.change + due_after(k - of.first_frames, kHz, of.then_fps));
     }
     static ChangingRate made() {
         const Change& of = GetParam();
-        ChangingRate schedule({kHz, of.first_fps, of.first_frames, of.burst}, {kHz, of.then_fps, of.then_frames, of.burst}, of.change, of.burst);
+        ChangingRate schedule({kHz, of.first_fps, of.first_frames, of.burst},
+                              {kHz, of.then_fps, of.then_frames, of.burst}, of.change, of.burst);
         schedule.start(kStart);
         return schedule;
     }
@@ -83,7 +88,8 @@ TEST_P(ScheduleWithAChange, EveryFrameIsDueWhenTheDefinitionSays) {
     for (std::uint64_t k = 0; k < frames; k = schedule.number()) {
         ASSERT_EQ(schedule.next_due(), due_of(k)) << k;
         ASSERT_EQ(schedule.due_of(k), due_of(k));
-        schedule.advance(static_cast<std::uint32_t>(std::min<std::uint64_t>(1 + random() % GetParam().burst, frames - k)));
+        schedule.advance(
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(1 + random() % GetParam().burst, frames - k)));
     }
     EXPECT_TRUE(schedule.finished());
 }
@@ -96,7 +102,9 @@ TEST_P(ScheduleWithAChange, DueCountsExactlyTheFramesWhoseTimeHasCome) {
     std::mt19937_64 random(11);
     for (Ticks now = kStart; !schedule.finished(); now += random() % (1 + 3 * kHz / slower)) {
         std::uint64_t expected = 0;
-        while (expected < GetParam().burst && schedule.number() + expected < frames && due_of(schedule.number() + expected) <= now) ++expected;
+        while (expected < GetParam().burst && schedule.number() + expected < frames &&
+               due_of(schedule.number() + expected) <= now)
+            ++expected;
         ASSERT_EQ(schedule.due(now), expected) << schedule.number();
         schedule.advance(static_cast<std::uint32_t>(expected));
     }
@@ -105,13 +113,16 @@ TEST_P(ScheduleWithAChange, DueCountsExactlyTheFramesWhoseTimeHasCome) {
 
 // Changes at which a frame of the first rate is due, would be due soon, or was just due.
 INSTANTIATE_TEST_SUITE_P(Changes, ScheduleWithAChange,
-                         testing::Values(Change{1'000, 500, 1'000, 700, kHz, 32}, Change{59'999, 30'000, 3'000, 2'000, kHz / 20, 32},
-                                         Change{500, 1'488'095, 100, 5'000, kHz / 5, 64}, Change{14'880'952, 7'440'476, 4'000, 4'000, 698'000, 512},
+                         testing::Values(Change{1'000, 500, 1'000, 700, kHz, 32},
+                                         Change{59'999, 30'000, 3'000, 2'000, kHz / 20, 32},
+                                         Change{500, 1'488'095, 100, 5'000, kHz / 5, 64},
+                                         Change{14'880'952, 7'440'476, 4'000, 4'000, 698'000, 512},
                                          Change{3, 7, 1, 10, 1, 1}, Change{60'000, 60'000, 40, 0, kHz, 8}));
 
 class HourOf : public testing::TestWithParam<Case> {};
 
-// Step by step through an hour: the due time is the exact one, rounded down to a tick, so nothing has added up. In 128 bits, by multiplication alone.
+// Step by step through an hour: the due time is the exact one, rounded down to a tick, so nothing has added up. In 128
+// bits, by multiplication alone.
 TEST_P(HourOf, IsExactToTheTick) {
     const auto [rate, burst] = GetParam();
     const std::uint64_t frames = rate * 3600;
@@ -129,9 +140,12 @@ TEST_P(HourOf, IsExactToTheTick) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Hours, HourOf,
-                         testing::Values(Case{1, 1}, Case{7, 32}, Case{59'999, 32}, Case{60'000, 7}, Case{1'488'095, 512}, Case{14'880'952, 512}));
+                         testing::Values(Case{1, 1}, Case{7, 32}, Case{59'999, 32}, Case{60'000, 7},
+                                         Case{1'488'095, 512}, Case{14'880'952, 512}));
 
-TEST(Schedule, ExactAfterAnHourAtTheHighestRate) { EXPECT_EQ(due_after(999'999'937UL * 3600, kHz, 999'999'937), kHz * 3600); }
+TEST(Schedule, ExactAfterAnHourAtTheHighestRate) {
+    EXPECT_EQ(due_after(999'999'937UL * 3600, kHz, 999'999'937), kHz * 3600);
+}
 
 }  // namespace
 }  // namespace dutperf

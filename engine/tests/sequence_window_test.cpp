@@ -17,7 +17,7 @@ TEST(SequenceWindow, InOrderOvertakenDuplicate) {
     SequenceWindow window(10);
     EXPECT_EQ(window.insert(0), Arrival::in_order);
     EXPECT_EQ(window.insert(3), Arrival::in_order);  // a gap is no reordering
-    EXPECT_EQ(window.insert(1), Arrival::overtaken);
+    EXPECT_EQ(window.insert(1), Arrival::reordered);
     EXPECT_EQ(window.insert(1), Arrival::duplicate);
     EXPECT_EQ(window.insert(3), Arrival::duplicate);
     EXPECT_EQ(window.insert(9), Arrival::in_order);
@@ -34,7 +34,9 @@ TEST(SequenceWindow, AgreesWithASetOfAllNumbers) {
         for (std::uint64_t base = 0; base < kFrames; base += random() % 3) {
             const std::uint64_t back = std::min<std::uint64_t>(base, random() % 1000 < 50 ? random() % 2000 : 0);
             const std::uint64_t number = base - back;
-            const Arrival expected = number >= end ? Arrival::in_order : seen.contains(number) ? Arrival::duplicate : Arrival::overtaken;
+            const Arrival expected = number >= end           ? Arrival::in_order
+                                     : seen.contains(number) ? Arrival::duplicate
+                                                             : Arrival::reordered;
             ASSERT_EQ(window.insert(number), expected) << number << " after " << end;
             seen.insert(number);
             end = std::max(end, number + 1);
@@ -42,7 +44,8 @@ TEST(SequenceWindow, AgreesWithASetOfAllNumbers) {
     }
 }
 
-// Runs of numbers with and without gaps, inserted at once where they are above all others, against their numbers one by one.
+// Runs of numbers with and without gaps, inserted at once where they are above all others, against their numbers one by
+// one.
 TEST(SequenceWindow, ExtendingIsInsertingEachInOrder) {
     constexpr std::uint64_t kFrames = 100'000;
     for (const std::uint64_t largest : {std::uint64_t{1} << 26U, std::uint64_t{4096}, std::uint64_t{64}}) {
@@ -51,10 +54,13 @@ TEST(SequenceWindow, ExtendingIsInsertingEachInOrder) {
         std::uint64_t end = 0;
         std::size_t extended = 0, with_gaps = 0;
         for (std::vector<std::uint64_t> run; end < kFrames; end = std::max(end, run.back() + 1)) {
-            const std::uint64_t jump = random() % 4 == 0 ? random() % 300 : 0, back = random() % 4 == 0 ? std::min<std::uint64_t>(end, random() % 300) : 0;
-            const std::uint64_t first = std::min(end + jump - back, kFrames - 1), most = 1 + random() % 200, gap = 1 + random() % 3;
+            const std::uint64_t jump = random() % 4 == 0 ? random() % 300 : 0,
+                                back = random() % 4 == 0 ? std::min<std::uint64_t>(end, random() % 300) : 0;
+            const std::uint64_t first = std::min(end + jump - back, kFrames - 1), most = 1 + random() % 200,
+                                gap = 1 + random() % 3;
             run.clear();
-            for (std::uint64_t number = first; run.size() < most && number < kFrames; number += 1 + random() % gap) run.push_back(number);
+            for (std::uint64_t number = first; run.size() < most && number < kFrames; number += 1 + random() % gap)
+                run.push_back(number);
             const bool fits = first >= end && (run.back() / 64 - first / 64 < largest / 64 || largest >= kFrames),
                        follows = first == end && run.back() - first + 1 == run.size();
             const bool done = window.extend(run);
@@ -85,7 +91,7 @@ TEST(SequenceWindow, AJumpFartherThanTheWindowForgetsAllOfIt) {
     SequenceWindow window(1'000'000, {}, 1024);
     for (std::uint64_t number = 0; number < 2000; ++number) EXPECT_EQ(window.insert(number), Arrival::in_order);
     EXPECT_EQ(window.insert(500'000), Arrival::in_order);
-    EXPECT_EQ(window.insert(499'999), Arrival::overtaken);
+    EXPECT_EQ(window.insert(499'999), Arrival::reordered);
     EXPECT_EQ(window.insert(0), Arrival::duplicate);  // too old to tell: never counted twice
 }
 
@@ -96,7 +102,8 @@ MissingFrames::Bounds even_bounds(std::uint64_t frames) {
 }
 
 // What the window says of the frames below `sent` that are not in `came`, against counting them one by one.
-void expect_missing(SequenceWindow& window, const std::set<std::uint64_t>& came, std::uint64_t sent, const MissingFrames::Bounds& bounds) {
+void expect_missing(SequenceWindow& window, const std::set<std::uint64_t>& came, std::uint64_t sent,
+                    const MissingFrames::Bounds& bounds) {
     MissingFrames::Bins bins{};
     std::uint64_t total = 0, first = 0, last = 0, run = 0, longest = 0;
     for (std::uint64_t number = 0; number < sent; ++number) {
@@ -127,7 +134,8 @@ class MissingIn : public testing::TestWithParam<std::vector<Gap>> {};
 // In a bitmap of the whole trial, and in windows that the gaps fill, cross and exceed.
 TEST_P(MissingIn, EveryFrameThatNeverCameIsCounted) {
     constexpr std::uint64_t kFrames = 10'000, kSent = 9'990;
-    for (const std::uint64_t largest : {std::uint64_t{1} << 26U, std::uint64_t{4096}, std::uint64_t{128}, std::uint64_t{64}}) {
+    for (const std::uint64_t largest :
+         {std::uint64_t{1} << 26U, std::uint64_t{4096}, std::uint64_t{128}, std::uint64_t{64}}) {
         SequenceWindow window(kFrames, even_bounds(kFrames), largest);
         std::set<std::uint64_t> came;
         for (std::uint64_t number = 0; number < kSent; ++number) {
@@ -141,9 +149,11 @@ TEST_P(MissingIn, EveryFrameThatNeverCameIsCounted) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Gaps, MissingIn,
-                         testing::Values(std::vector<Gap>{}, std::vector<Gap>{{0, 1}}, std::vector<Gap>{{9'989, 1}}, std::vector<Gap>{{0, 9'990}},
-                                         std::vector<Gap>{{63, 2}, {127, 66}, {5'000, 1}}, std::vector<Gap>{{0, 64}, {128, 64}}, std::vector<Gap>{{100, 5'000}},
-                                         std::vector<Gap>{{9'000, 990}}, std::vector<Gap>{{1, 4'095}, {4'097, 130}}, std::vector<Gap>{{0, 9'989}}));
+                         testing::Values(std::vector<Gap>{}, std::vector<Gap>{{0, 1}}, std::vector<Gap>{{9'989, 1}},
+                                         std::vector<Gap>{{0, 9'990}}, std::vector<Gap>{{63, 2}, {127, 66}, {5'000, 1}},
+                                         std::vector<Gap>{{0, 64}, {128, 64}}, std::vector<Gap>{{100, 5'000}},
+                                         std::vector<Gap>{{9'000, 990}}, std::vector<Gap>{{1, 4'095}, {4'097, 130}},
+                                         std::vector<Gap>{{0, 9'989}}));
 
 // Frames that come late are not missing, as long as the window still holds their place; duplicates change nothing.
 TEST(MissingFrames, LateAndDuplicateFramesAreNotMissing) {

@@ -33,15 +33,19 @@ std::vector<Ticks> departures_of(const Row& row) {
 
 TEST(ServiceQueue, KnownArrivalsHaveKnownDepartures) {
     const std::vector<Row> rows{
-        {"one at a time", 100, 0, {0, 10, 20}, {10, 20, 30}},    {"idle between", 100, 0, {0, 15, 100}, {10, 25, 110}},
-        {"no room to wait", 100, 0, {0, 1, 9, 10}, {10, 20}},    {"room for two", 100, 2, {0, 0, 0, 0, 0}, {10, 20, 30}},
-        {"room again", 100, 1, {0, 0, 0, 10, 10}, {10, 20, 30}}, {"no rounding adds up", 300, 9, {0, 0, 0, 0, 0, 0, 0}, {3, 6, 10, 13, 16, 20, 23}},
+        {"one at a time", 100, 0, {0, 10, 20}, {10, 20, 30}},
+        {"idle between", 100, 0, {0, 15, 100}, {10, 25, 110}},
+        {"no room to wait", 100, 0, {0, 1, 9, 10}, {10, 20}},
+        {"room for two", 100, 2, {0, 0, 0, 0, 0}, {10, 20, 30}},
+        {"room again", 100, 1, {0, 0, 0, 10, 10}, {10, 20, 30}},
+        {"no rounding adds up", 300, 9, {0, 0, 0, 0, 0, 0, 0}, {3, 6, 10, 13, 16, 20, 23}},
         {"serving takes no time", 0, 0, {5, 5, 7}, {5, 5, 7}},
     };
     for (const Row& row : rows) EXPECT_EQ(departures_of(row), row.departures) << row.name;
 }
 
-// What a search for throughput meets: in `n` arrivals at more than the capacity, the queue takes up what it has room for and no frame more.
+// What a search for throughput meets: in `n` arrivals at more than the capacity, the queue takes up what it has room
+// for and no frame more.
 TEST(ServiceQueue, OverloadLosesExactlyWhatTheQueueCannotTake) {
     constexpr std::uint64_t kClock = 1'000'000'000, kCapacity = 20'000, kOffered = 25'000;
     ServiceQueue<int> queue(kClock, kCapacity, 100);

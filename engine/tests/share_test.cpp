@@ -69,17 +69,20 @@ TEST_P(ShareOf, EachFrameIsDueWhenItIsInTheStream) {
 TEST_P(ShareOf, EachFrameIsDueWhenItIsInAStreamWhoseRateChanges) {
     for (const std::uint64_t before : {1UL, 10UL, 499UL, 500UL}) {
         const auto changing = [before](const Share& share) {
-            return ChangingRate({kHz, 60'000, before, 32, share}, {kHz, 30'000, 1'000 - before, 32, share.from(before)}, before * kHz / 60'000 + 1, 32);
+            return ChangingRate({kHz, 60'000, before, 32, share}, {kHz, 30'000, 1'000 - before, 32, share.from(before)},
+                                before * kHz / 60'000 + 1, 32);
         };
         std::map<std::uint64_t, Ticks> due, expected;
-        for (std::uint64_t sender = 0; sender < GetParam(); ++sender) note_due(changing({sender, GetParam()}), {sender, GetParam()}, due);
+        for (std::uint64_t sender = 0; sender < GetParam(); ++sender)
+            note_due(changing({sender, GetParam()}), {sender, GetParam()}, due);
         note_due(changing({}), {}, expected);
         EXPECT_EQ(due, expected) << before;
     }
 }
 
 TEST_P(ShareOf, EachFrameIsDueWhenItIsInAPattern) {
-    const std::vector<Listed::Source> sources{BurstTimes({.frames = 5, .within_fps = 90'000}, kHz, 60'000), PoissonTimes({3, 1'000}, kHz / 60)};
+    const std::vector<Listed::Source> sources{BurstTimes({.frames = 5, .within_fps = 90'000}, kHz, 60'000),
+                                              PoissonTimes({3, 1'000}, kHz / 60)};
     for (const Listed::Source& source : sources) {
         std::map<std::uint64_t, Ticks> due, expected;
         for (std::uint64_t sender = 0; sender < GetParam(); ++sender) {
@@ -130,7 +133,8 @@ TEST_P(ShareOf, TheSameFramesAreTagged) {
         std::array<std::uint64_t, 32> stamps{};
         std::uint64_t of_sender = 0, counted = 0;
         for (std::uint64_t j = 0; j < share.among(kFrames); j += stamps.size()) {
-            const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(stamps.size(), share.among(kFrames) - j));
+            const auto count =
+                static_cast<std::uint32_t>(std::min<std::uint64_t>(stamps.size(), share.among(kFrames) - j));
             counted += own.fill(share.number(j), share.stride, count, kStamp, stamps.data());
             for (std::uint32_t i = 0; i < count; ++i) {
                 ASSERT_EQ(stamps[i], choice.chooses(share.number(j + i)) ? kStamp : 0) << share.number(j + i);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a port that a socket joins to another process: a driver with arguments, or a sentence that says what is wrong with the socket.
+// What becomes of a port that a socket joins to another process: a driver with arguments, or a sentence that says what
+// is wrong with the socket.
 #include "port/socket_device.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,12 @@ namespace dutperf {
 namespace {
 
 PortOptions options_of(const std::string& text) {
-    return {.side = "left", .spec = parse_port_spec(text, "left.port"), .mac = {}, .receive_ring = 1024, .max_frame_size = 1522, .queues = 2};
+    return {.side = "left",
+            .spec = parse_port_spec(text, "left.port"),
+            .mac = {},
+            .receive_ring = 1024,
+            .max_frame_size = 1522,
+            .queues = 2};
 }
 
 std::string refusal(const std::string& text) {
@@ -45,17 +51,21 @@ protected:
             ASSERT_EQ(listen(fd_, 1), 0);
         }
     }
-    std::filesystem::path folder_ = std::filesystem::temp_directory_path() / ("dutperf-sockets-" + std::to_string(getpid()));
+    std::filesystem::path folder_ =
+        std::filesystem::temp_directory_path() / ("dutperf-sockets-" + std::to_string(getpid()));
     std::string path_ = folder_ / "s";
     int fd_ = -1;
 };
 
 TEST(SocketDevice, IsMadeOfThePortsOptionsAndTheUsersArguments) {
     EXPECT_EQ(socket_device(options_of("virtio_user:/s")).arguments, "path=/s,queue_size=1024,queues=2");
-    EXPECT_EQ(socket_device(options_of("virtio_user:/s,packed_vq=1,server=1")).arguments, "packed_vq=1,path=/s,queue_size=1024,queues=2,server=1");
+    EXPECT_EQ(socket_device(options_of("virtio_user:/s,packed_vq=1,server=1")).arguments,
+              "packed_vq=1,path=/s,queue_size=1024,queues=2,server=1");
     EXPECT_EQ(socket_device(options_of("vhost_user:/s,client=1")).arguments, "client=1,iface=/s,queues=2");
-    EXPECT_EQ(socket_device(options_of("memif:/s")).arguments, "bsize=2048,role=client,rsize=10,socket=/s,socket-abstract=no");
-    EXPECT_EQ(socket_device(options_of("memif:/s,role=server,id=3")).arguments, "bsize=2048,id=3,role=server,rsize=10,socket=/s,socket-abstract=no");
+    EXPECT_EQ(socket_device(options_of("memif:/s")).arguments,
+              "bsize=2048,role=client,rsize=10,socket=/s,socket-abstract=no");
+    EXPECT_EQ(socket_device(options_of("memif:/s,role=server,id=3")).arguments,
+              "bsize=2048,id=3,role=server,rsize=10,socket=/s,socket-abstract=no");
     EXPECT_EQ(socket_device(options_of("virtio_user:/s")).name, "net_virtio_user_left");
     EXPECT_THROW((void)socket_device(options_of("virtio_user:/s,queue_size=64")), Error);
     EXPECT_THROW((void)socket_device(options_of("vhost_user:/s,iface=/t")), Error);

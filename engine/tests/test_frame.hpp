@@ -21,16 +21,19 @@ struct TestFrame {
 };
 
 inline Bytes test_frame(const TestFrame& wanted) {
-    const IpPair v4{*parse_ipv4("198.18.0.2"), *parse_ipv4("198.19.0.2")}, v6{*parse_ipv6("2001:2::2"), *parse_ipv6("2001:2:0:1000::2")};
+    const IpPair v4{*parse_ipv4("198.18.0.2"), *parse_ipv4("198.19.0.2")},
+        v6{*parse_ipv6("2001:2::2"), *parse_ipv6("2001:2:0:1000::2")};
     const FrameTemplate frame({.size = wanted.size, .addresses = wanted.ipv6 ? v6 : v4}, Mac{}, Mac{},
-                              {.trial = wanted.trial, .stream = wanted.stream, .source_port = 1, .destination_port = 2}, {});
+                              {.trial = wanted.trial, .stream = wanted.stream, .source_port = 1, .destination_port = 2},
+                              {});
     Bytes bytes(frame.data(), frame.data() + frame.length());
     std::uint8_t* const udp_at = &bytes[wanted.ipv6 ? 54 : 34];
     std::uint8_t* const tag_at = udp_at + 8;
     store(udp_at, wanted.ports);
     store(tag_at + tag::kHighAt, tag_high(wanted.sequence, wanted.stamp));
     store(tag_at + tag::kLowAt, tag_low(wanted.stamp));
-    const std::uint64_t sum = std::uint64_t{frame.udp_sum()} + frame.slots_sum() + wanted.ports + checksum_add(tag_at + tag::kHighAt, 10);
+    const std::uint64_t sum =
+        std::uint64_t{frame.udp_sum()} + frame.slots_sum() + wanted.ports + checksum_add(tag_at + tag::kHighAt, 10);
     store(udp_at + udp::kChecksum, checksum_finish_udp(sum));
     return bytes;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Translation byte by byte (RFC 7915), mapping of addresses (RFC 7757, RFC 6052), and what a router does with what it cannot forward.
+// Translation byte by byte (RFC 7915), mapping of addresses (RFC 7757, RFC 6052), and what a router does with what it
+// cannot forward.
 #include "refdut/translator.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@ Bytes bytes(const std::string& hex) {
     for (const char c : hex) {
         if (c != ' ') digits += c;
     }
-    for (std::size_t i = 0; i + 1 < digits.size(); i += 2) out.push_back(static_cast<std::uint8_t>(std::stoul(digits.substr(i, 2), nullptr, 16)));
+    for (std::size_t i = 0; i + 1 < digits.size(); i += 2)
+        out.push_back(static_cast<std::uint8_t>(std::stoul(digits.substr(i, 2), nullptr, 16)));
     return out;
 }
 
@@ -38,21 +40,27 @@ struct Framed {
     [[nodiscard]] Bytes ip() const { return {packet.ip(), packet.at + packet.length}; }
 };
 
-ExplicitMapping mapping(const std::string& ipv4, const std::string& ipv6) { return {*parse_prefix4(ipv4), *parse_prefix6(ipv6)}; }
+ExplicitMapping mapping(const std::string& ipv4, const std::string& ipv6) {
+    return {*parse_prefix4(ipv4), *parse_prefix6(ipv6)};
+}
 
-AddressMap lab_map() { return {{mapping("198.18.0.2", "2001:2::2"), mapping("198.19.0.2", "2001:2:0:1000::2")}, parse_prefix6("2001:2:0:6464::/96")}; }
+AddressMap lab_map() {
+    return {{mapping("198.18.0.2", "2001:2::2"), mapping("198.19.0.2", "2001:2:0:1000::2")},
+            parse_prefix6("2001:2:0:6464::/96")};
+}
 
 struct Address {
     const char *ipv4, *ipv6;
 };
 
 TEST(AddressMap, ExamplesOfRfc6052) {
-    const std::vector<std::pair<const char*, const char*>> rows{{"2001:db8::/32", "2001:db8:c000:221::"},
-                                                                {"2001:db8:100::/40", "2001:db8:1c0:2:21::"},
-                                                                {"2001:db8:122::/48", "2001:db8:122:c000:2:2100::"},
-                                                                {"2001:db8:122:300::/56", "2001:db8:122:3c0:0:221::"},
-                                                                {"2001:db8:122:344::/64", "2001:db8:122:344:c0:2:2100::"},
-                                                                {"2001:db8:122:344::/96", "2001:db8:122:344::192.0.2.33"}};
+    const std::vector<std::pair<const char*, const char*>> rows{
+        {"2001:db8::/32", "2001:db8:c000:221::"},
+        {"2001:db8:100::/40", "2001:db8:1c0:2:21::"},
+        {"2001:db8:122::/48", "2001:db8:122:c000:2:2100::"},
+        {"2001:db8:122:300::/56", "2001:db8:122:3c0:0:221::"},
+        {"2001:db8:122:344::/64", "2001:db8:122:344:c0:2:2100::"},
+        {"2001:db8:122:344::/96", "2001:db8:122:344::192.0.2.33"}};
     for (const auto& [prefix, ipv6] : rows) {
         const AddressMap map({}, parse_prefix6(prefix));
         EXPECT_EQ(map.to_ipv6(*parse_ipv4("192.0.2.33")), parse_ipv6(ipv6)) << prefix;
@@ -65,26 +73,31 @@ TEST(AddressMap, ExamplesOfRfc6052) {
 // Rows of RFC 7757 figure 2, and the order of its section 3.3: explicit mappings before the prefix, longest first.
 TEST(AddressMap, ExamplesOfRfc7757) {
     const AddressMap map(
-        {mapping("192.0.2.1", "2001:db8:aaaa::"), mapping("192.0.2.2/32", "2001:db8:bbbb::b/128"), mapping("192.0.2.16/28", "2001:db8:cccc::/124"),
-         mapping("192.0.2.128/26", "2001:db8:dddd::/64"), mapping("192.0.2.192/29", "2001:db8:eeee:8::/62"), mapping("192.0.2.224/31", "64:ff9b::/127")},
+        {mapping("192.0.2.1", "2001:db8:aaaa::"), mapping("192.0.2.2/32", "2001:db8:bbbb::b/128"),
+         mapping("192.0.2.16/28", "2001:db8:cccc::/124"), mapping("192.0.2.128/26", "2001:db8:dddd::/64"),
+         mapping("192.0.2.192/29", "2001:db8:eeee:8::/62"), mapping("192.0.2.224/31", "64:ff9b::/127")},
         parse_prefix6("64:ff9b::/96"));
     const std::vector<Address> rows{
-        {"192.0.2.1", "2001:db8:aaaa::"},          {"192.0.2.2", "2001:db8:bbbb::b"},         {"192.0.2.16", "2001:db8:cccc::"},
-        {"192.0.2.24", "2001:db8:cccc::8"},        {"192.0.2.31", "2001:db8:cccc::f"},        {"192.0.2.128", "2001:db8:dddd::"},
-        {"192.0.2.152", "2001:db8:dddd:0:6000::"}, {"192.0.2.183", "2001:db8:dddd:0:dc00::"}, {"192.0.2.191", "2001:db8:dddd:0:fc00::"},
-        {"192.0.2.193", "2001:db8:eeee:8:8000::"}, {"192.0.2.195", "2001:db8:eeee:9:8000::"}, {"192.0.2.225", "64:ff9b::1"},
+        {"192.0.2.1", "2001:db8:aaaa::"},          {"192.0.2.2", "2001:db8:bbbb::b"},
+        {"192.0.2.16", "2001:db8:cccc::"},         {"192.0.2.24", "2001:db8:cccc::8"},
+        {"192.0.2.31", "2001:db8:cccc::f"},        {"192.0.2.128", "2001:db8:dddd::"},
+        {"192.0.2.152", "2001:db8:dddd:0:6000::"}, {"192.0.2.183", "2001:db8:dddd:0:dc00::"},
+        {"192.0.2.191", "2001:db8:dddd:0:fc00::"}, {"192.0.2.193", "2001:db8:eeee:8:8000::"},
+        {"192.0.2.195", "2001:db8:eeee:9:8000::"}, {"192.0.2.225", "64:ff9b::1"},
         {"198.51.100.1", "64:ff9b::198.51.100.1"}};
     for (const Address& row : rows) {
         EXPECT_EQ(map.to_ipv6(*parse_ipv4(row.ipv4)), parse_ipv6(row.ipv6)) << row.ipv4;
         EXPECT_EQ(map.to_ipv4(*parse_ipv6(row.ipv6)), parse_ipv4(row.ipv4)) << row.ipv6;
     }
-    EXPECT_EQ(map.to_ipv4(*parse_ipv6("2001:db8:dddd:0:6000::1")), parse_ipv4("192.0.2.152")) << "bits behind the suffix do not count";
+    EXPECT_EQ(map.to_ipv4(*parse_ipv6("2001:db8:dddd:0:6000::1")), parse_ipv4("192.0.2.152"))
+        << "bits behind the suffix do not count";
     EXPECT_FALSE(map.to_ipv4(*parse_ipv6("2001:db8::1")));
     EXPECT_FALSE(mapping("192.0.2.0/24", "2001:db8::/125").fits());
 }
 
 TEST(AddressMap, TextThatIsNoPrefix) {
-    for (const char* text : {"", "198.18.0.0/33", "198.18.0.0/", "198.18.0.0/x", "198.18.0.0/8x", "2001:2::/48"}) EXPECT_FALSE(parse_prefix4(text)) << text;
+    for (const char* text : {"", "198.18.0.0/33", "198.18.0.0/", "198.18.0.0/x", "198.18.0.0/8x", "2001:2::/48"})
+        EXPECT_FALSE(parse_prefix4(text)) << text;
     for (const char* text : {"2001:2::/129", "2001:2::/-1", "198.18.0.0/16"}) EXPECT_FALSE(parse_prefix6(text)) << text;
 }
 
@@ -94,7 +107,8 @@ std::uint16_t transport_sum(const Bytes& ip, std::uint8_t protocol) {
     const auto size = static_cast<std::uint16_t>(ip.size() - header);
     const std::uint64_t sum = checksum_add(&ip[header], size);
     if (!six && protocol == kProtocolIcmp) return checksum_fold(sum);
-    return checksum_fold(sum + (six ? pseudo_header_sum(&ip[ipv6::kSource], 32, size, protocol) : pseudo_header_sum(&ip[ipv4::kSource], 8, size, protocol)));
+    return checksum_fold(sum + (six ? pseudo_header_sum(&ip[ipv6::kSource], 32, size, protocol)
+                                    : pseudo_header_sum(&ip[ipv4::kSource], 8, size, protocol)));
 }
 
 // Fills the transport checksum and, for IPv4, the header's, by the definition and not by updating.
@@ -114,19 +128,22 @@ struct Case {
     const char *ipv4, *ipv6;  // with the hop limits of a packet that comes in; checksums zero
 };
 
-// Both forms of a packet. DF and identification of the IPv4 form are those of a packet that was translated from IPv6 (RFC 7915 5.1).
+// Both forms of a packet. DF and identification of the IPv4 form are those of a packet that was translated from IPv6
+// (RFC 7915 5.1).
 const std::vector<Case> kCases{
     {"UDP with a traffic class", 17, 17, 6, "45280020 00000000 0a110000 c6130002 c6120002 c0200007 000c0000 61626364",
      "62800000 000c110a 20010002000010000000000000000002 20010002000000000000000000000002 c0200007 000c0000 61626364"},
     {"UDP of odd length", 17, 17, 6, "4500001f 00000000 40110000 c6120002 c6130002 c0200007 000b0000 616263",
      "60000000 000b1140 20010002000000000000000000000002 20010002000010000000000000000002 c0200007 000b0000 616263"},
     {"TCP", 6, 6, 16, "45000028 00000000 0a060000 c6120002 c6130002 04000050 00000001 00000002 50102000 00000000",
-     "60000000 0014060a 20010002000000000000000000000002 20010002000010000000000000000002 04000050 00000001 00000002 50102000 00000000"},
+     "60000000 0014060a 20010002000000000000000000000002 20010002000010000000000000000002 04000050 00000001 00000002 "
+     "50102000 00000000"},
     {"echo request", 1, 58, 2, "45000020 00000000 0a010000 c6120002 c6130002 08000000 12340001 61626364",
      "60000000 000c3a0a 20010002000000000000000000000002 20010002000010000000000000000002 80000000 12340001 61626364"},
     {"echo reply", 1, 58, 2, "45000020 00000000 0a010000 c6130002 c6120002 00000000 12340001 61626364",
      "60000000 000c3a0a 20010002000010000000000000000002 20010002000000000000000000000002 81000000 12340001 61626364"},
-    {"a mapped destination and an embedded one", 17, 17, 6, "45000020 00000000 0a110000 c6120002 cb007107 c0200007 000c0000 61626364",
+    {"a mapped destination and an embedded one", 17, 17, 6,
+     "45000020 00000000 0a110000 c6120002 cb007107 c0200007 000c0000 61626364",
      "60000000 000c110a 20010002000000000000000000000002 200100020000646400000000cb007107 c0200007 000c0000 61626364"},
 };
 
@@ -153,11 +170,13 @@ TEST(Translator, PacketsAsTheyStandInBothVersions) {
 TEST(Translator, NoUdpChecksumBecomesZero) {
     Translator translator(lab_map(), ZeroChecksum::compute);
     for (unsigned port = 0; port < 65536; ++port) {
-        Framed framed("60000000 0008110a 20010002000000000000000000000002 20010002000010000000000000000002 00000007 00080000");
+        Framed framed(
+            "60000000 0008110a 20010002000000000000000000000002 20010002000010000000000000000002 00000007 00080000");
         store_be16(framed.packet.ip() + ipv6::kSize, static_cast<std::uint16_t>(port));
         Bytes ip = framed.ip();
         fill_checksums(ip, udp::kChecksum, kProtocolUdp);
-        if (load<std::uint16_t>(&ip[ipv6::kSize + udp::kChecksum]) == 0) store<std::uint16_t>(&ip[ipv6::kSize + udp::kChecksum], 0xFFFF);
+        if (load<std::uint16_t>(&ip[ipv6::kSize + udp::kChecksum]) == 0)
+            store<std::uint16_t>(&ip[ipv6::kSize + udp::kChecksum], 0xFFFF);
         std::ranges::copy(ip, framed.packet.ip());
         ASSERT_FALSE(translator.translate(framed.packet));
         const Bytes made = framed.ip();
@@ -183,8 +202,10 @@ TEST(Translator, FragmentationOfWhatComesFromIpv6) {
         std::size_t length;
         std::uint16_t identification, flags;
     };
-    for (const Expected& row : {Expected{32, 0, 0}, Expected{1260, 1, 0}, Expected{1261, 0, ipv4::kDontFragment}, Expected{100, 2, 0}}) {
-        Framed framed("60000000 0000110a 20010002000000000000000000000002 20010002000010000000000000000002" + std::string(2 * (row.length - 20), '1'));
+    for (const Expected& row :
+         {Expected{32, 0, 0}, Expected{1260, 1, 0}, Expected{1261, 0, ipv4::kDontFragment}, Expected{100, 2, 0}}) {
+        Framed framed("60000000 0000110a 20010002000000000000000000000002 20010002000010000000000000000002" +
+                      std::string(2 * (row.length - 20), '1'));
         const auto size = static_cast<std::uint16_t>(row.length - ipv4::kSize);
         store_be16(framed.packet.ip() + ipv6::kPayloadLength, size);
         store_be16(framed.packet.ip() + ipv6::kSize + udp::kLength, size);
@@ -208,10 +229,17 @@ TEST(Translator, WhatItRefuses) {
         {"ICMP error", "4500001c 00004000 0a010000 c6120002 c6130002 0301fcfe 00000000", Loss::unsupported},
         {"ICMPv6 over IPv4", "4500001c 00004000 0a3a0000 c6120002 c6130002 80000000 00000000", Loss::unsupported},
         {"short TCP", "4500001c 00004000 0a060000 c6120002 c6130002 04000050 00000001", Loss::malformed},
-        {"UDP longer than the packet", "4500001c 00004000 0a110000 c6120002 c6130002 c0200007 00090001", Loss::malformed},
-        {"extension header", "60000000 0008000a 20010002000000000000000000000002 20010002000010000000000000000002 11000000 00000000", Loss::unsupported},
-        {"IPv6 UDP without checksum", "60000000 0008110a 20010002000000000000000000000002 20010002000010000000000000000002 c0200007 00080000", Loss::malformed},
-        {"unmapped source", "60000000 0008110a 20010002000000000000000000000003 20010002000010000000000000000002 c0200007 00080001", Loss::not_routable}};
+        {"UDP longer than the packet", "4500001c 00004000 0a110000 c6120002 c6130002 c0200007 00090001",
+         Loss::malformed},
+        {"extension header",
+         "60000000 0008000a 20010002000000000000000000000002 20010002000010000000000000000002 11000000 00000000",
+         Loss::unsupported},
+        {"IPv6 UDP without checksum",
+         "60000000 0008110a 20010002000000000000000000000002 20010002000010000000000000000002 c0200007 00080000",
+         Loss::malformed},
+        {"unmapped source",
+         "60000000 0008110a 20010002000000000000000000000003 20010002000010000000000000000002 c0200007 00080001",
+         Loss::not_routable}};
     for (const Refusal& row : rows) {
         Framed framed(row.ip);
         EXPECT_EQ(Translator(lab_map(), ZeroChecksum::compute).translate(framed.packet), row.loss) << row.name;
@@ -246,13 +274,14 @@ TEST(Forwarder, WhatItLosesAndWhy) {
     const std::string six_to = "20010002000000000000000000000002 20010002000080000000000000000002 c0200007 00080001";
     const std::string far_away = "20010002000000000000000000000002 20010003000080000000000000000002 c0200007 00080001";
     const std::string back = "20010002000000000000000000000002 20010002000000000000000000000003 c0200007 00080001";
-    const std::vector<std::pair<std::string, Loss>> rows{{"60000000 00081101" + six_to, Loss::hop_limit},
-                                                         {"60000000 00081100" + six_to, Loss::hop_limit},
-                                                         {"60000000 0009110a" + six_to, Loss::malformed},
-                                                         {"60000000 0008110a" + far_away, Loss::not_routable},
-                                                         {"60000000 0008110a" + back, Loss::not_routable},
-                                                         {"4500001c 00004000 0a110000 c6120002 c6130002 c0200007 00080000", Loss::malformed},
-                                                         {"60000000 05b5110a" + six_to + std::string(2 * (0x5b5 - 8), '0'), Loss::too_long}};
+    const std::vector<std::pair<std::string, Loss>> rows{
+        {"60000000 00081101" + six_to, Loss::hop_limit},
+        {"60000000 00081100" + six_to, Loss::hop_limit},
+        {"60000000 0009110a" + six_to, Loss::malformed},
+        {"60000000 0008110a" + far_away, Loss::not_routable},
+        {"60000000 0008110a" + back, Loss::not_routable},
+        {"4500001c 00004000 0a110000 c6120002 c6130002 c0200007 00080000", Loss::malformed},
+        {"60000000 05b5110a" + six_to + std::string(2 * (0x5b5 - 8), '0'), Loss::too_long}};
     for (const auto& [ip, loss] : rows) {
         Framed framed(ip);
         Forwarder forwarder = router();
@@ -267,7 +296,8 @@ TEST(Forwarder, WhatItLosesAndWhy) {
 }
 
 TEST(Forwarder, TranslatesWhatIsRoutedToTheTranslator) {
-    Framed framed("60000000 0008110a 20010002000000000000000000000002 20010002000010000000000000000002 c0200007 00080001");
+    Framed framed(
+        "60000000 0008110a 20010002000000000000000000000002 20010002000010000000000000000002 c0200007 00080001");
     Forwarder forwarder = router();
     const auto result = forwarder.forward(framed.packet, 0);
     ASSERT_TRUE(std::holds_alternative<Forwarded>(result));

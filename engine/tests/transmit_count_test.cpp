@@ -15,10 +15,11 @@ TEST(GrowingCounter, FollowsOneOf32BitsOneThatBeginsAgainAndOneOf64) {
         const char* name;
         std::vector<std::uint64_t> said, expected;
     };
-    for (const Row& row :
-         {Row{"64 bits", {5, 2 * k32, 3 * k32 + 1}, {5, 2 * k32, 3 * k32 + 1}},
-          Row{"32 bits", {k32 - 10, 20, k32 - 1, 5}, {k32 - 10, k32 + 20, 2 * k32 - 1, 2 * k32 + 5}}, Row{"started again", {1000, 10, 30}, {1000, 1010, 1030}},
-          Row{"started again after many", {3 * k32, 7}, {3 * k32, 3 * k32 + 7}}, Row{"a torn reading", {1000, 990, 1001}, {1000, 1000, 1001}}}) {
+    for (const Row& row : {Row{"64 bits", {5, 2 * k32, 3 * k32 + 1}, {5, 2 * k32, 3 * k32 + 1}},
+                           Row{"32 bits", {k32 - 10, 20, k32 - 1, 5}, {k32 - 10, k32 + 20, 2 * k32 - 1, 2 * k32 + 5}},
+                           Row{"started again", {1000, 10, 30}, {1000, 1010, 1030}},
+                           Row{"started again after many", {3 * k32, 7}, {3 * k32, 3 * k32 + 7}},
+                           Row{"a torn reading", {1000, 990, 1001}, {1000, 1000, 1001}}}) {
         GrowingCounter counter;
         for (std::size_t i = 0; i < row.said.size(); ++i) EXPECT_EQ(counter(row.said[i]), row.expected[i]) << row.name;
     }
@@ -28,7 +29,7 @@ TEST(GrowingCounter, FollowsOneOf32BitsOneThatBeginsAgainAndOneOf64) {
 struct Row {
     const char* name;
     std::uint64_t came, driver_sent, errors;
-    bool may_keep, refused_some;
+    bool may_keep, tx_was_full;
     CountedBy by;
     std::uint64_t expected_errors, expected_unaccounted;
 };
@@ -62,7 +63,7 @@ TEST(TransmitCount, AFrameThatNobodySawLeaveIsTheTesters) {
                                                        .came = row.came,
                                                        .lost = 100 - row.came,
                                                        .may_keep = row.may_keep,
-                                                       .refused_some = row.refused_some},
+                                                       .tx_was_full = row.tx_was_full},
                                                       ledger);
         EXPECT_EQ(count.by, row.by) << row.name;
         EXPECT_EQ(count.errors, row.expected_errors) << row.name;
@@ -75,8 +76,10 @@ TEST(TransmitCount, ACountThatWasOnceTooLowProvesNothingFromThenOn) {
     TransmitLedger ledger;
     PortCounters before, after;
     after.driver_sent = 99;
-    EXPECT_EQ(count_transmitted({.before = before, .after = after, .handed_over = 100, .came = 100}, ledger).by, CountedBy::nobody);
-    const TransmitCount later = count_transmitted({.before = before, .after = after, .handed_over = 100, .came = 50, .lost = 50}, ledger);
+    EXPECT_EQ(count_transmitted({.before = before, .after = after, .handed_over = 100, .came = 100}, ledger).by,
+              CountedBy::nobody);
+    const TransmitCount later =
+        count_transmitted({.before = before, .after = after, .handed_over = 100, .came = 50, .lost = 50}, ledger);
     EXPECT_EQ(later.by, CountedBy::nobody);
     EXPECT_EQ(later.unaccounted, 0U);
 }
@@ -86,8 +89,13 @@ TEST(TransmitCount, FramesOfAnEarlierTrialHideNoneOfThisOne) {
     PortCounters before, between, after;
     between.driver_sent = 60;
     after.driver_sent = 160;  // 40 of the first trial and 60 of the second
-    EXPECT_EQ(count_transmitted({.before = before, .after = between, .handed_over = 100, .came = 60, .lost = 40}, ledger).unaccounted, 40U);
-    EXPECT_EQ(count_transmitted({.before = between, .after = after, .handed_over = 100, .came = 60, .lost = 40}, ledger).unaccounted, 40U);
+    EXPECT_EQ(
+        count_transmitted({.before = before, .after = between, .handed_over = 100, .came = 60, .lost = 40}, ledger)
+            .unaccounted,
+        40U);
+    EXPECT_EQ(count_transmitted({.before = between, .after = after, .handed_over = 100, .came = 60, .lost = 40}, ledger)
+                  .unaccounted,
+              40U);
 }
 
 TEST(TransmitCount, TheKernelsCountIncludesWhatItDropped) {
@@ -96,7 +104,8 @@ TEST(TransmitCount, TheKernelsCountIncludesWhatItDropped) {
     after.counts_transmitted = true;
     after.interface_sent = 80;
     after.link_input_drops = 15;
-    const TransmitCount count = count_transmitted({.before = before, .after = after, .handed_over = 100, .came = 80, .lost = 20}, ledger);
+    const TransmitCount count =
+        count_transmitted({.before = before, .after = after, .handed_over = 100, .came = 80, .lost = 20}, ledger);
     EXPECT_EQ(count.by, CountedBy::kernel);
     EXPECT_EQ(count.counted, 95U);
     EXPECT_EQ(count.unaccounted, 5U);

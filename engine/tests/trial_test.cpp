@@ -23,7 +23,8 @@ TrialSpec trial_of(std::uint64_t rate_fps, const Pattern& pattern) {
 }
 
 const std::vector<Pattern>& patterns() {
-    static const std::vector<Pattern> all{Pattern{}, Poisson{}, Bursts{.frames = 32}, Bursts{.frames = 100, .within_fps = 1'000'000'000},
+    static const std::vector<Pattern> all{Pattern{}, Poisson{}, Bursts{.frames = 32},
+                                          Bursts{.frames = 100, .within_fps = 1'000'000'000},
                                           Bursts{.frames = 7, .within_fps = 60'001}};
     return all;
 }
@@ -40,7 +41,8 @@ TEST(Trial, HasAsManyFramesWhateverThePattern) {
     }
 }
 
-// Losses have the times that their numbers were due at: a frame is counted before a time exactly where it is due before it.
+// Losses have the times that their numbers were due at: a frame is counted before a time exactly where it is due before
+// it.
 TEST(Trial, CountsFramesBeforeATimeByWhenTheyAreDue) {
     constexpr std::uint64_t kRate = 12'345;
     for (const Pattern& pattern : patterns()) {
@@ -51,7 +53,8 @@ TEST(Trial, CountsFramesBeforeATimeByWhenTheyAreDue) {
         std::mt19937_64 random(5);
         for (int i = 0; i < 2000; ++i) {
             const std::uint64_t time = i % 2 == 0 ? random() % kDurationNs : due[random() % kRate] + random() % 2;
-            const auto expected = static_cast<std::uint64_t>(std::lower_bound(due.begin(), due.end(), time) - due.begin());
+            const auto expected =
+                static_cast<std::uint64_t>(std::lower_bound(due.begin(), due.end(), time) - due.begin());
             ASSERT_EQ(spec.due_before(Direction::forward, time), expected) << time << " pattern " << pattern.index();
         }
     }

@@ -39,7 +39,8 @@ bool write_all(int file, const char* bytes, std::size_t size, std::size_t& writt
 
 // What NumPy reads before the records.
 std::string header(std::uint64_t records) {
-    std::string text = "{'descr': [('sequence', '<u8'), ('delay_ns', '<f8')], 'fortran_order': False, 'shape': (" + std::to_string(records) + ",), }";
+    std::string text = "{'descr': [('sequence', '<u8'), ('delay_ns', '<f8')], 'fortran_order': False, 'shape': (" +
+                       std::to_string(records) + ",), }";
     constexpr std::size_t kBefore = 10;
     text.resize(kHeaderSize - kBefore - 1, ' ');
     const auto length = static_cast<std::uint16_t>(text.size() + 1);
@@ -56,8 +57,8 @@ std::span<const DelayRing::Taken> DelayRing::waiting() const {
     return {&ring_[at], std::min<std::uint64_t>(head_.load(std::memory_order_acquire) - tail, ring_.size() - at)};
 }
 
-DelayFile::DelayFile(const std::string& path, const std::string& field, std::uint64_t clock_hz, std::size_t receivers, std::uint64_t ring_records,
-                     OtherCores cores)
+DelayFile::DelayFile(const std::string& path, const std::string& field, std::uint64_t clock_hz, std::size_t receivers,
+                     std::uint64_t ring_records, OtherCores cores)
     : block_(kBlockRecords), cores_(std::move(cores)), ns_per_tick_(1e9 / static_cast<double>(clock_hz)) {
     for (std::size_t i = 0; i < receivers; ++i) rings_.push_back(std::make_unique<DelayRing>(ring_records));
     std::error_code ignored;  // where it matters, opening fails
@@ -109,7 +110,9 @@ bool DelayFile::write_a_block_of_each() {
 }
 
 void DelayFile::write_block(std::span<const DelayRing::Taken> records) {
-    const auto record = [this](const DelayRing::Taken& one) { return Record{one.sequence, static_cast<double>(one.delay) * ns_per_tick_}; };
+    const auto record = [this](const DelayRing::Taken& one) {
+        return Record{one.sequence, static_cast<double>(one.delay) * ns_per_tick_};
+    };
     std::ranges::transform(records, block_.begin(), record);
     std::size_t written = 0;
     if (!write_all(file_, reinterpret_cast<const char*>(block_.data()), records.size_bytes(), written)) fail();
@@ -120,8 +123,8 @@ void DelayFile::write_block(std::span<const DelayRing::Taken> records) {
 void DelayFile::write_header() {
     const std::string text = header(outcome_.written);
     std::size_t written = 0;
-    const bool whole = ftruncate(file_, static_cast<off_t>(kHeaderSize + outcome_.written * sizeof(Record))) == 0 && lseek(file_, 0, SEEK_SET) == 0 &&
-                       write_all(file_, text.data(), text.size(), written);
+    const bool whole = ftruncate(file_, static_cast<off_t>(kHeaderSize + outcome_.written * sizeof(Record))) == 0 &&
+                       lseek(file_, 0, SEEK_SET) == 0 && write_all(file_, text.data(), text.size(), written);
     if (!whole) fail();
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every delay of a direction in a file, in NumPy's form (.npy, version 1.0): records of the frame's sequence number and its delay in ns, in the order
-// of arrival at each receiver. The receiving loop puts a record into a ring of fixed size and goes on; a thread of the lowest priority, off the hot cores,
-// writes. A record that finds no room is counted, never waited for: the measurement does not suffer, and the file says what it lacks.
+// Every delay of a direction in a file, in NumPy's form (.npy, version 1.0): records of the frame's sequence number and
+// its delay in ns, in the order of arrival at each receiver. The receiving loop puts a record into a ring of fixed size
+// and goes on; a thread of the lowest priority, off the hot cores, writes. A record that finds no room is counted,
+// never waited for: the measurement does not suffer, and the file says what it lacks.
 #pragma once
 
 #include <atomic>
@@ -44,7 +45,9 @@ public:
 
     // By another: what waits and lies in one piece, and that so much of it has been taken.
     [[nodiscard]] std::span<const Taken> waiting() const;
-    void take(std::size_t count) { tail_.store(tail_.load(std::memory_order_relaxed) + count, std::memory_order_release); }
+    void take(std::size_t count) {
+        tail_.store(tail_.load(std::memory_order_relaxed) + count, std::memory_order_release);
+    }
 
     // Records that were offered. After the last.
     [[nodiscard]] std::uint64_t offered() const { return head_.load() + without_room_; }
@@ -58,12 +61,13 @@ private:
 
 class DelayFile {
 public:
-    static constexpr std::uint64_t kRingRecords = std::uint64_t{1} << 22U;  // 64 MiB: the writer may fall back by most of a second at 5 million frames/s
+    static constexpr std::uint64_t kRingRecords =
+        std::uint64_t{1} << 22U;  // 64 MiB: the writer may fall back by most of a second at 5 million frames/s
 
-    // With a ring for each of `receivers`; the thread that writes keeps to `cores`, where there are some. Throws Error "file", which names `field`, where the
-    // file cannot be made. Its directory is made if need be.
-    DelayFile(const std::string& path, const std::string& field, std::uint64_t clock_hz, std::size_t receivers = 1, std::uint64_t ring_records = kRingRecords,
-              OtherCores cores = {});
+    // With a ring for each of `receivers`; the thread that writes keeps to `cores`, where there are some. Throws Error
+    // "file", which names `field`, where the file cannot be made. Its directory is made if need be.
+    DelayFile(const std::string& path, const std::string& field, std::uint64_t clock_hz, std::size_t receivers = 1,
+              std::uint64_t ring_records = kRingRecords, OtherCores cores = {});
     ~DelayFile();
     DelayFile(const DelayFile&) = delete;
     DelayFile& operator=(const DelayFile&) = delete;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sending at a time stamp: frames are handed over ahead of time, each with the time by the NIC's clock at which it is to leave. It is due time and as much
-// later as that clock is uncertain, so that no frame is early. A frame whose time has come before it is handed over leaves at once, as without this help; so do
-// all from where the clock turns out to have been set, for a wrong time would keep them in the NIC, and all that come after them.
+// Sending at a time stamp: frames are handed over ahead of time, each with the time by the NIC's clock at which it is
+// to leave. It is due time and as much later as that clock is uncertain, so that no frame is early. A frame whose time
+// has come before it is handed over leaves at once, as without this help; so do all from where the clock turns out to
+// have been set, for a wrong time would keep them in the NIC, and all that come after them.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -13,7 +14,7 @@
 
 #include "flow/flow_source.hpp"
 #include "pace/schedule.hpp"
-#include "port/hardware.hpp"
+#include "port/offloads.hpp"
 #include "trial/nic_clock.hpp"
 
 namespace dutperf {
@@ -65,7 +66,8 @@ public:
             return times_.data();
         }
         const auto margin = static_cast<Ticks>(std::ceil(mapping_.uncertainty));
-        for (std::uint32_t i = 0; i < count; ++i) times_[i] = std::max(now, schedule.due_of(schedule.number() + i) + margin);
+        for (std::uint32_t i = 0; i < count; ++i)
+            times_[i] = std::max(now, schedule.due_of(schedule.number() + i) + margin);
         return times_.data();
     }
 

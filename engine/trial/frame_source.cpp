@@ -16,8 +16,10 @@ void FramePool::describe(rte_mbuf& buffer, std::uint16_t offset, std::uint32_t l
 
 FramePool::Expected FramePool::expected(std::uint16_t length, std::uint32_t generation) {
     constexpr std::size_t kFrom = offsetof(rte_mbuf, rearm_data), kTo = kFrom + sizeof(Description);
-    static_assert(std::min({offsetof(rte_mbuf, data_off), offsetof(rte_mbuf, pkt_len), offsetof(rte_mbuf, data_len), offsetof(rte_mbuf, hash.usr)}) >= kFrom);
-    static_assert(std::max({offsetof(rte_mbuf, data_off), offsetof(rte_mbuf, pkt_len), offsetof(rte_mbuf, data_len), offsetof(rte_mbuf, hash.usr)}) < kTo);
+    static_assert(std::min({offsetof(rte_mbuf, data_off), offsetof(rte_mbuf, pkt_len), offsetof(rte_mbuf, data_len),
+                            offsetof(rte_mbuf, hash.usr)}) >= kFrom);
+    static_assert(std::max({offsetof(rte_mbuf, data_off), offsetof(rte_mbuf, pkt_len), offsetof(rte_mbuf, data_len),
+                            offsetof(rte_mbuf, hash.usr)}) < kTo);
     rte_mbuf values{}, mask{};
     describe(values, RTE_PKTMBUF_HEADROOM, length, generation);
     describe(mask, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF);
@@ -41,10 +43,12 @@ void FramePool::leave_checksums_to_hardware(rte_mbuf* buffer) const {
     const Layout& layout = frame_.layout();
     buffer->l2_len = layout.ip_at() & 0x7FU;
     buffer->l3_len = (layout.transport_at() - layout.ip_at()) & 0x1FFU;
-    buffer->ol_flags = RTE_MBUF_F_TX_UDP_CKSUM | (layout.ipv6 ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM);
+    buffer->ol_flags =
+        RTE_MBUF_F_TX_UDP_CKSUM | (layout.ipv6 ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM);
 }
 
-// Writes the template into every buffer that is at home, so that the loop need not. The order of the pool stays as it was.
+// Writes the template into every buffer that is at home, so that the loop need not. The order of the pool stays as it
+// was.
 void FramePool::prefill() {
     std::vector<rte_mbuf*> home(rte_mempool_avail_count(pool_));
     std::size_t count = 0;
@@ -56,7 +60,8 @@ void FramePool::prefill() {
 StampChoice StampChoice::of(const TrialSpec& spec, Direction direction) {
     if (spec.stamping != Stamping::tagged) return every();
     const std::uint64_t first = spec.due_before(direction, spec.tagging.after_ns);
-    return tagged(spec.tagging.count, first, spec.intended(direction) - first, generator_seed(spec.seed, direction, Generator::tags));
+    return tagged(spec.tagging.count, first, spec.intended(direction) - first,
+                  generator_seed(spec.seed, direction, Generator::tags));
 }
 
 }  // namespace dutperf

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the frames of a stream: takes buffers from a pool whose buffers already hold the template, and writes only what varies.
-// What varies is known before the trial, so the writer is composed at compile time (struct Varies) and has no branch for what does not.
+// Makes the frames of a stream: takes buffers from a pool whose buffers already hold the template, and writes only what
+// varies. What varies is known before the trial, so the writer is composed at compile time (struct Varies) and has no
+// branch for what does not.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -42,25 +43,34 @@ public:
     }
 
     // Where the frame stands in one of its buffers.
-    static std::uint8_t* begin_of(rte_mbuf* buffer) { return static_cast<std::uint8_t*>(buffer->buf_addr) + RTE_PKTMBUF_HEADROOM; }
+    static std::uint8_t* begin_of(rte_mbuf* buffer) {
+        return static_cast<std::uint8_t*>(buffer->buf_addr) + RTE_PKTMBUF_HEADROOM;
+    }
 
 private:
-    // Asks for the line that is going to be written: of a buffer that another core freed it is in that core's cache, and writes wait for each other.
-    static void prefetch(rte_mbuf* buffer) { __builtin_prefetch(reinterpret_cast<char*>(buffer + 1) + RTE_PKTMBUF_HEADROOM, 1); }
+    // Asks for the line that is going to be written: of a buffer that another core freed it is in that core's cache,
+    // and writes wait for each other.
+    static void prefetch(rte_mbuf* buffer) {
+        __builtin_prefetch(reinterpret_cast<char*>(buffer + 1) + RTE_PKTMBUF_HEADROOM, 1);
+    }
 
-    // What a buffer says of itself is written only where it changes: the line stays in the caches of all cores that read it.
-    // A buffer that a driver still held when the trial began carries an older template: the generation in its hash field, which no transmitting
-    // driver reads or writes, tells.
+    // What a buffer says of itself is written only where it changes: the line stays in the caches of all cores that
+    // read it. A buffer that a driver still held when the trial began carries an older template: the generation in its
+    // hash field, which no transmitting driver reads or writes, tells.
     void prepare(std::span<rte_mbuf* const> buffers);
 
-    // All that is looked at of a description lies side by side: of a burst it is compared in a few instructions and without a branch.
+    // All that is looked at of a description lies side by side: of a burst it is compared in a few instructions and
+    // without a branch.
     using Description = std::uint64_t __attribute__((vector_size(32), aligned(16), may_alias));
-    static Description description_of(const rte_mbuf* buffer) { return *reinterpret_cast<const Description*>(&buffer->rearm_data); }
+    static Description description_of(const rte_mbuf* buffer) {
+        return *reinterpret_cast<const Description*>(&buffer->rearm_data);
+    }
     struct Expected {
         Description values, mask;
     };
     static Expected expected(std::uint16_t length, std::uint32_t generation);
-    static void describe(rte_mbuf& buffer, std::uint16_t offset, std::uint32_t length, std::uint32_t generation);  // writes just that
+    static void describe(rte_mbuf& buffer, std::uint16_t offset, std::uint32_t length,
+                         std::uint32_t generation);  // writes just that
     [[nodiscard]] bool differs(Description some) const {
         const Description bits = some & expected_.mask;
         return (bits[0] | bits[1] | bits[2] | bits[3]) != 0;
@@ -82,17 +92,21 @@ struct Varies {
     static constexpr bool ports = Ports, addresses = Addresses, stamps = Stamps, mixed = Mixed;
 };
 
-// Tells the frames that carry a time stamp: all, or some, spread evenly. The frames from `first` on are cut into `count` equal parts, of which each has
-// one, the first part its first frame, the others one at random: a fixed distance would fall into step with what a DUT does every so many frames.
+// Tells the frames that carry a time stamp: all, or some, spread evenly. The frames from `first` on are cut into
+// `count` equal parts, of which each has one, the first part its first frame, the others one at random: a fixed
+// distance would fall into step with what a DUT does every so many frames.
 class StampChoice {
 public:
     static StampChoice of(const TrialSpec& spec, Direction direction);
     static StampChoice every() { return {}; }
-    static StampChoice tagged(std::uint64_t count, std::uint64_t first, std::uint64_t span, std::uint64_t seed) { return {count, first, span, seed}; }
+    static StampChoice tagged(std::uint64_t count, std::uint64_t first, std::uint64_t span, std::uint64_t seed) {
+        return {count, first, span, seed};
+    }
 
-    // Writes `stamp` for those of `count` frames from frame k on, `stride` apart, that carry one, 0 for the others, and returns how many do. To be asked
-    // for all frames of a sender in order.
-    std::uint32_t fill(std::uint64_t k, std::uint64_t stride, std::uint32_t count, std::uint64_t stamp, std::uint64_t* stamps) {
+    // Writes `stamp` for those of `count` frames from frame k on, `stride` apart, that carry one, 0 for the others, and
+    // returns how many do. To be asked for all frames of a sender in order.
+    std::uint32_t fill(std::uint64_t k, std::uint64_t stride, std::uint32_t count, std::uint64_t stamp,
+                       std::uint64_t* stamps) {
         if (every_) {
             std::fill_n(stamps, count, stamp);
             return count;
@@ -128,7 +142,9 @@ private:
     StampChoice(std::uint64_t count, std::uint64_t first, std::uint64_t span, std::uint64_t seed)
         : every_(false), count_(count), first_(first), span_(span), seed_(seed), next_(first) {}
 
-    [[nodiscard]] std::uint64_t begin_of(std::uint64_t part) const { return static_cast<std::uint64_t>(static_cast<Wide>(part) * span_ / count_); }
+    [[nodiscard]] std::uint64_t begin_of(std::uint64_t part) const {
+        return static_cast<std::uint64_t>(static_cast<Wide>(part) * span_ / count_);
+    }
 
     [[nodiscard]] std::uint64_t place(std::uint64_t part) const {
         if (part == 0) return first_;
@@ -155,15 +171,18 @@ class FrameSource {
 public:
     explicit FrameSource(const FrameSourceParts& parts) : parts_(parts), stride_(parts.share.stride) {}
 
-    // Buffers for the frames j … j+count-1 of the share, complete, stamped `stamp`, or each as `stamps` says where that is given. False if the driver holds
-    // so many buffers that too few are left.
-    bool make(std::uint64_t j, std::uint32_t count, std::uint64_t stamp, rte_mbuf** frames, const Ticks* stamps = nullptr) {
+    // Buffers for the frames j … j+count-1 of the share, complete, stamped `stamp`, or each as `stamps` says where that
+    // is given. False if the driver holds so many buffers that too few are left.
+    bool make(std::uint64_t j, std::uint32_t count, std::uint64_t stamp, rte_mbuf** frames,
+              const Ticks* stamps = nullptr) {
         const std::uint64_t k = parts_.share.number(j);
         if (!take(k, count, frames)) return false;
         if constexpr (V::ports) parts_.ports.fill(k, count, ports_);
         if constexpr (V::addresses) parts_.addresses.fill(k, count, source_address_, destination_address_);
         // 0 stands for "no stamp"
-        if constexpr (V::stamps) stamped_ += parts_.stamps.fill(k, parts_.share.stride, count, (stamp & kMask40) != 0 ? stamp : 1, stamps_.data());
+        if constexpr (V::stamps)
+            stamped_ +=
+                parts_.stamps.fill(k, parts_.share.stride, count, (stamp & kMask40) != 0 ? stamp : 1, stamps_.data());
         if constexpr (V::stamps) {
             if (stamps != nullptr) [[unlikely]]
                 stamp_each(count, stamps);
@@ -186,8 +205,8 @@ private:
     template <class Word>
     using Words = std::array<Word, kMaxBurst>;
 
-    // What is written into the frames of a burst if they are made from one template, in memory order: computed field by field for lanes of
-    // them at once.
+    // What is written into the frames of a burst if they are made from one template, in memory order: computed field by
+    // field for lanes of them at once.
     struct Fields {
         Words<std::uint64_t> high;
         Words<std::uint16_t> low, udp_checksum, source_word, destination_word, ip_checksum;
@@ -195,7 +214,8 @@ private:
 
     bool take(std::uint64_t k, std::uint32_t count, rte_mbuf** frames) {
         if constexpr (!V::mixed) return parts_.foreground->take(frames, count);
-        std::array<rte_mbuf*, kMaxBurst> background;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled by take()
+        std::array<rte_mbuf*, kMaxBurst>
+            background;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled by take()
         std::uint32_t foreground_count = 0, phase = static_cast<std::uint32_t>(k % parts_.n);
         const auto forward = static_cast<std::uint32_t>(parts_.share.stride % parts_.n);
         for (std::uint32_t i = 0; i < count; ++i) {
@@ -205,13 +225,15 @@ private:
             phase = phase >= parts_.n ? phase - parts_.n : phase;
         }
         if (!parts_.background->take(background.data(), count - foreground_count)) return false;
-        std::array<rte_mbuf*, kMaxBurst> foreground;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled by take()
+        std::array<rte_mbuf*, kMaxBurst>
+            foreground;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled by take()
         if (!parts_.foreground->take(foreground.data(), foreground_count)) {
             rte_pktmbuf_free_bulk(background.data(), count - foreground_count);
             return false;
         }
         std::uint32_t next_foreground = 0, next_background = 0;
-        for (std::uint32_t i = 0; i < count; ++i) frames[i] = in_foreground_[i] ? foreground[next_foreground++] : background[next_background++];
+        for (std::uint32_t i = 0; i < count; ++i)
+            frames[i] = in_foreground_[i] ? foreground[next_foreground++] : background[next_background++];
         return true;
     }
 
@@ -246,7 +268,8 @@ private:
             if constexpr (V::addresses) {
                 const Lanes source_word = source.words(load_lanes(&source_address_[i])),
                             destination_word = destination.words(load_lanes(&destination_address_[i]));
-                const Lanes added = checksum_word(source_word, source.at_odd_offset()) + checksum_word(destination_word, destination.at_odd_offset());
+                const Lanes added = checksum_word(source_word, source.at_odd_offset()) +
+                                    checksum_word(destination_word, destination.at_odd_offset());
                 store_lanes(&out.source_word[i], source_word);
                 store_lanes(&out.destination_word[i], destination_word);
                 store_lanes(&out.ip_checksum[i], ByHardware ? Lanes{} : checksum_finished(ip_sum + added));
@@ -275,7 +298,8 @@ private:
         } else {
             const Places of_background(parts_.background->frame());
             for (std::uint32_t i = 0; i < count; ++i)
-                in_foreground_[i] ? write_one(of_foreground, of_foreground_, i, frames[i]) : write_one(of_background, of_background_, i, frames[i]);
+                in_foreground_[i] ? write_one(of_foreground, of_foreground_, i, frames[i])
+                                  : write_one(of_background, of_background_, i, frames[i]);
         }
     }
 

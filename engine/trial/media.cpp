@@ -25,12 +25,14 @@ std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction
     if (mbps == 0 || !std::holds_alternative<std::monostate>(stream.pattern)) return std::nullopt;
     const double line_rate = line_rate_fps(stream, mbps);
     if (std::abs(static_cast<double>(stream.highest_rate_fps()) / line_rate - 1) > kClocksDiffer) return std::nullopt;
-    return MediaLimit{.line_rate_fps = line_rate, .granted_ns = static_cast<std::uint64_t>(static_cast<double>(spec.duration_ns) * kClocksDiffer)};
+    return MediaLimit{.line_rate_fps = line_rate,
+                      .granted_ns = static_cast<std::uint64_t>(static_cast<double>(spec.duration_ns) * kClocksDiffer)};
 }
 
 TransmitWait transmit_wait(const StreamSpec& stream, std::uint64_t frames, std::uint32_t mbps) {
     TransmitWait wait{.frames = frames, .us = std::nullopt};
-    const auto longest = std::max(stream.foreground.size, stream.background ? stream.background->size : std::uint16_t{0});
+    const auto longest =
+        std::max(stream.foreground.size, stream.background ? stream.background->size : std::uint16_t{0});
     if (mbps != 0) wait.us = static_cast<double>(frames) * frame_s(longest, mbps) * 1e6;
     return wait;
 }

@@ -17,7 +17,8 @@ constexpr std::chrono::milliseconds kFirstStretch{100};
 
 }  // namespace
 
-NicClock::NicClock(const ClockPair& first, const ClockPair& second, Ticks second_ticks) : second_(second_ticks), older_(first), newer_(first) {
+NicClock::NicClock(const ClockPair& first, const ClockPair& second, Ticks second_ticks)
+    : second_(second_ticks), older_(first), newer_(first) {
     go_on_from(second, 0);
 }
 
@@ -40,7 +41,9 @@ void NicClock::go_on_from(const ClockPair& now, double disagreement) {
     mapping_.ticks = now.ticks;
     mapping_.nic = now.nic;
     const auto passed = static_cast<std::int64_t>(now.nic - older_.nic);
-    if (passed <= 0 || disagreement > uncertain_at_most()) {  // somebody set it, or it was not read for long: a rate over that would be wrong
+    if (passed <= 0 ||
+        disagreement >
+            uncertain_at_most()) {  // somebody set it, or it was not read for long: a rate over that would be wrong
         older_ = newer_ = now;
         return;
     }
@@ -50,7 +53,10 @@ void NicClock::go_on_from(const ClockPair& now, double disagreement) {
     newer_ = now;
 }
 
-FollowedClock::FollowedClock(ReadClock read, std::uint64_t clock_hz) : read_(std::move(read)), clock_hz_(clock_hz), clock_(started()) { share(); }
+FollowedClock::FollowedClock(ReadClock read, std::uint64_t clock_hz)
+    : read_(std::move(read)), clock_hz_(clock_hz), clock_(started()) {
+    share();
+}
 
 void FollowedClock::begin() {
     clock_.begin(require_both());
@@ -85,21 +91,23 @@ std::optional<ClockPair> FollowedClock::read_both() const {
         const Ticks before = now_ticks();
         const auto nic = read_();
         const Ticks width = now_ticks() - before;
-        if (nic && (!best || width < best->width)) best = ClockPair{.ticks = before + width / 2, .nic = *nic, .width = width};
+        if (nic && (!best || width < best->width))
+            best = ClockPair{.ticks = before + width / 2, .nic = *nic, .width = width};
     }
     return best;
 }
 
 ClockPair FollowedClock::require_both() const {
     if (const auto pair = read_both()) return *pair;
-    throw Error("port_unavailable", "the clock of a port can no longer be read", "hardware");
+    throw Error("port_unavailable", "the clock of a port can no longer be read", "offloads");
 }
 
 NicClock FollowedClock::started() const {
     const ClockPair first = require_both();
     std::this_thread::sleep_for(kFirstStretch);
     const ClockPair second = require_both();
-    if (static_cast<std::int64_t>(second.nic - first.nic) <= 0) throw Error("port_unavailable", "the clock of a port stands still", "hardware");
+    if (static_cast<std::int64_t>(second.nic - first.nic) <= 0)
+        throw Error("port_unavailable", "the clock of a port stands still", "offloads");
     return {first, second, clock_hz_};
 }
 

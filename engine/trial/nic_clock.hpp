@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC's clock told in the tester's ticks. Both are read together again and again while a trial runs, and the NIC's time is taken to pass evenly from each
-// reading to the next. How far the next reading is from what was foretold is what the times may be wrong by: it is measured, not assumed.
+// A NIC's clock told in the tester's ticks. Both are read together again and again while a trial runs, and the NIC's
+// time is taken to pass evenly from each reading to the next. How far the next reading is from what was foretold is
+// what the times may be wrong by: it is measured, not assumed.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 #include <optional>
 
 #include "pace/due_after.hpp"
-#include "port/hardware.hpp"
+#include "port/offloads.hpp"
 #include "trial/published.hpp"
 
 namespace dutperf {
@@ -53,8 +54,8 @@ private:
 // Follows one clock by pairs.
 class NicClock {
 public:
-    // The rate comes from both; the further apart they are, the better. Their NIC times must differ. It looks back a second at least, unless somebody sets
-    // the clock: then what was before tells nothing but the rate.
+    // The rate comes from both; the further apart they are, the better. Their NIC times must differ. It looks back a
+    // second at least, unless somebody sets the clock: then what was before tells nothing but the rate.
     NicClock(const ClockPair& first, const ClockPair& second, Ticks second_ticks);
 
     // What was foretold for now is compared with what was read, from which the mapping goes on.
@@ -66,7 +67,8 @@ public:
     [[nodiscard]] double uncertain_at_most() const { return static_cast<double>(second_) * kUncertainAtMostS; }
     [[nodiscard]] Ticks last() const { return mapping_.ticks; }
 
-    // By how many ticks a time may be wrong: the largest disagreement, half the width of its reading, and one tick of the NIC.
+    // By how many ticks a time may be wrong: the largest disagreement, half the width of its reading, and one tick of
+    // the NIC.
     [[nodiscard]] double uncertainty() const { return worst_ + mapping_.ticks_per_nic; }
     // The clock could not be read for so long.
     void doubt(Ticks ticks) { worst_ = std::max(worst_, static_cast<double>(ticks)); }
@@ -84,7 +86,8 @@ private:
 // Reads a clock in time and shares what comes of it: one thread follows, any may ask.
 class FollowedClock {
 public:
-    // Takes 100 ms. Throws Error "port_unavailable", its field "hardware", where the clock stands still or cannot be read.
+    // Takes 100 ms. Throws Error "port_unavailable", its field "offloads", where the clock stands still or cannot be
+    // read.
     FollowedClock(ReadClock read, std::uint64_t clock_hz);
 
     // A trial begins: reads the clock, and counts how wrong it is from here on.

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "frame/tag.hpp"
-#include "port/hardware.hpp"
+#include "port/offloads.hpp"
 #include "trial/nic_clock.hpp"
 
 namespace dutperf {
@@ -18,9 +18,10 @@ struct NicStamps {
 
 // Of frames with a stamp that have a delay.
 struct StampCounts {
-    std::uint64_t by_nic = 0;      // arrived when the NIC says
-    std::uint64_t by_poll = 0;     // the NIC said nothing: arrived when polled
-    std::uint64_t impossible = 0;  // of both: before they were sent or after they were polled, by more than the clock may be wrong
+    std::uint64_t by_nic = 0;   // arrived when the NIC says
+    std::uint64_t by_poll = 0;  // the NIC said nothing: arrived when polled
+    std::uint64_t impossible =
+        0;  // of both: before they were sent or after they were polled, by more than the clock may be wrong
 
     void add(const StampCounts& other) {
         by_nic += other.by_nic;
@@ -32,7 +33,8 @@ struct StampCounts {
 // The arrivals of one burst of frames, which was polled at `polled`.
 class BurstArrivals {
 public:
-    BurstArrivals(const NicStamps& nic, Ticks polled) : field_(nic.field), mapping_(nic.clock->mapping()), polled_(polled) {}
+    BurstArrivals(const NicStamps& nic, Ticks polled)
+        : field_(nic.field), mapping_(nic.clock->mapping()), polled_(polled) {}
 
     // What cannot be stands for the nearest time that can.
     [[nodiscard]] Ticks of(const rte_mbuf& buffer, const Tag& tag) {
@@ -41,7 +43,8 @@ public:
         const auto in_future = static_cast<std::int64_t>(sent - polled_);
         const bool by_nic = field_.is_set(&buffer);
         const Ticks arrived = by_nic ? mapping_.ticks_of(field_.time(&buffer)) : polled_;
-        const auto early = static_cast<std::int64_t>(sent - arrived), late = static_cast<std::int64_t>(arrived - polled_);
+        const auto early = static_cast<std::int64_t>(sent - arrived),
+                   late = static_cast<std::int64_t>(arrived - polled_);
         const bool possible = in_future <= 0 && static_cast<double>(std::max(early, late)) <= mapping_.uncertainty;
         last_ = {.by_nic = by_nic ? 1U : 0U, .by_poll = by_nic ? 0U : 1U, .impossible = possible ? 0U : 1U};
         return in_future > 0 || early > 0 ? sent : late > 0 ? polled_ : arrived;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value that one thread writes now and then and hot loops read. A reader never waits for the writer: a new value goes into a slot that nobody reads, and
-// counts from when its number is published. A writer that loses its core halfway leaves the value before in place. (With one slot and a sequence lock, every
-// reader would spin until the writer gets its core back.)
+// A value that one thread writes now and then and hot loops read. A reader never waits for the writer: a new value goes
+// into a slot that nobody reads, and counts from when its number is published. A writer that loses its core halfway
+// leaves the value before in place. (With one slot and a sequence lock, every reader would spin until the writer gets
+// its core back.)
 #pragma once
 
 #include <array>
@@ -27,17 +28,20 @@ public:
     void prepare(const T& value) {
         const auto words = std::bit_cast<Words>(value);
         auto& slot = slots_[(published_.load(std::memory_order_relaxed) + 1) % kSlots];
-        std::atomic_thread_fence(std::memory_order_release);  // who reads a word of this value knows that the one before was published
+        std::atomic_thread_fence(
+            std::memory_order_release);  // who reads a word of this value knows that the one before was published
         for (std::size_t i = 0; i < words.size(); ++i) slot[i].store(words[i], std::memory_order_relaxed);
     }
     void publish() { published_.store(published_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
-    // By any thread. It reads again only where several values were published meanwhile, which takes the writer tens of milliseconds.
+    // By any thread. It reads again only where several values were published meanwhile, which takes the writer tens of
+    // milliseconds.
     [[nodiscard]] T read() const {
         for (;;) {
             const std::uint32_t number = published_.load(std::memory_order_acquire);
             Words words;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled here
-            for (std::size_t i = 0; i < words.size(); ++i) words[i] = slots_[number % kSlots][i].load(std::memory_order_relaxed);
+            for (std::size_t i = 0; i < words.size(); ++i)
+                words[i] = slots_[number % kSlots][i].load(std::memory_order_relaxed);
             std::atomic_thread_fence(std::memory_order_acquire);
             // the slot is written again for the value that is kSlots later
             if (published_.load(std::memory_order_relaxed) - number < kSlots - 1) [[likely]]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trial/receiver.hpp"
 
-#include "port/station.hpp"
+#include "port/neighbour_responder.hpp"
 
 namespace dutperf {
 
 void Receiver::take_other(const std::uint8_t* frame, std::size_t length) {
-    account_.take_other(kind_of(frame, length));
+    statistics_.take_other(kind_of(frame, length));
     const auto reply = answer(host_, frame, length);
     if (!reply) return;
     rte_mbuf* buffer = make_frame(control_pool_, *reply);

@@ -11,7 +11,9 @@ namespace dutperf {
 
 namespace {
 
-bool contains(const std::vector<unsigned>& cores, unsigned core) { return std::ranges::find(cores, core) != cores.end(); }
+bool contains(const std::vector<unsigned>& cores, unsigned core) {
+    return std::ranges::find(cores, core) != cores.end();
+}
 
 // All of them where none would be left.
 std::vector<unsigned> without(const std::vector<unsigned>& taken, const std::vector<unsigned>& cores) {
@@ -22,7 +24,8 @@ std::vector<unsigned> without(const std::vector<unsigned>& taken, const std::vec
 
 std::vector<unsigned> choose_cores(const std::vector<unsigned>& allowed, const CoreWishes& wishes) {
     std::vector<unsigned> left = without(wishes.dut_cores, allowed);
-    // the first core usually serves the system's interrupts: it is given up while more than enough others are left, or where all would be taken
+    // the first core usually serves the system's interrupts: it is given up while more than enough others are left, or
+    // where all would be taken
     const bool all = left.size() == allowed.size();
     if (left.size() > 4 || (all && left.size() > 1)) left.erase(std::ranges::min_element(left));
     if (wishes.kernel_ports && left.size() > wishes.queues) left.resize(wishes.queues);
@@ -31,7 +34,8 @@ std::vector<unsigned> choose_cores(const std::vector<unsigned>& allowed, const C
 
 void check_exist(const std::vector<unsigned>& cores, const std::vector<unsigned>& allowed) {
     for (const unsigned core : cores) {
-        if (!contains(allowed, core)) throw Error("cores", "core " + std::to_string(core) + " does not exist or may not be used", "cores");
+        if (!contains(allowed, core))
+            throw Error("cores", "core " + std::to_string(core) + " does not exist or may not be used", "cores");
     }
 }
 
@@ -39,13 +43,15 @@ void check_exist(const std::vector<unsigned>& cores, const std::vector<unsigned>
 
 std::vector<unsigned> RoleCores::distinct() const {
     std::vector<unsigned> cores;
-    for (const auto* roles : {&send[0], &send[1], &receive[0], &receive[1]}) cores.insert(cores.end(), roles->begin(), roles->end());
+    for (const auto* roles : {&send[0], &send[1], &receive[0], &receive[1]})
+        cores.insert(cores.end(), roles->begin(), roles->end());
     std::ranges::sort(cores);
     cores.erase(std::unique(cores.begin(), cores.end()), cores.end());
     return cores;
 }
 
-OtherCores other_cores(const std::vector<unsigned>& allowed, const std::vector<unsigned>& hot, const std::vector<unsigned>& dut_cores) {
+OtherCores other_cores(const std::vector<unsigned>& allowed, const std::vector<unsigned>& hot,
+                       const std::vector<unsigned>& dut_cores) {
     return {.between_trials = without(dut_cores, allowed), .during_trials = without(hot, allowed)};
 }
 
@@ -53,12 +59,16 @@ RoleCores place_roles(const std::vector<unsigned>& allowed, const CoreWishes& wi
     if (wishes.cores) check_exist(*wishes.cores, allowed);
     const std::vector<unsigned> cores = wishes.cores ? *wishes.cores : choose_cores(allowed, wishes);
     const std::size_t queues = wishes.queues;
-    const bool one_each = cores.size() >= 4 * queues, one_of_both_ports = cores.size() < 2 * queues && queues % cores.size() == 0;
+    const bool one_each = cores.size() >= 4 * queues,
+               one_of_both_ports = cores.size() < 2 * queues && queues % cores.size() == 0;
     RoleCores placed;
     for (std::size_t queue = 0; queue < queues; ++queue) {
         for (std::size_t direction = 0; direction < 2; ++direction) {
-            // too few: a core for each queue of a port, both ways, as far as they go; or for each queue of both ports, where that is as even
-            const std::size_t sender = one_each ? 4 * queue + 2 * direction : one_of_both_ports ? queue : 2 * queue + direction;
+            // too few: a core for each queue of a port, both ways, as far as they go; or for each queue of both ports,
+            // where that is as even
+            const std::size_t sender = one_each            ? 4 * queue + 2 * direction
+                                       : one_of_both_ports ? queue
+                                                           : 2 * queue + direction;
             const std::size_t receiver = one_each ? sender + 1 : one_of_both_ports ? queue : 2 * queue + 1 - direction;
             placed.send[direction].push_back(cores[sender % cores.size()]);
             placed.receive[direction].push_back(cores[receiver % cores.size()]);

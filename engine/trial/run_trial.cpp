@@ -17,10 +17,12 @@ namespace dutperf {
 namespace {
 
 constexpr std::chrono::milliseconds kAnswerTimeout{500};
-constexpr std::uint64_t kCoresDifferNs = 1000;     // RDTSC is not ordered with loads, and a virtual machine's counters agree no better
+constexpr std::uint64_t kCoresDifferNs =
+    1000;  // RDTSC is not ordered with loads, and a virtual machine's counters agree no better
 constexpr std::uint64_t kShortTurnNs = 1'000'000;  // what waits in a receive queue after a longer one nobody has seen
 constexpr double kStartDelayS = 0.002;             // so that every loop is running when the first frame is due
-constexpr double kSendingGraceShare = 0.01;        // sending goes on this much longer before the rest is given up; the client judges far more strictly
+constexpr double kSendingGraceShare =
+    0.01;  // sending goes on this much longer before the rest is given up; the client judges far more strictly
 constexpr double kSendingGraceS = 0.05;
 constexpr double kCountsLateS = 1.5;  // some cards tell their driver once a second what they counted
 constexpr std::uint64_t kFramesBetweenReadings = std::uint64_t{1} << 30U;
@@ -29,7 +31,9 @@ constexpr std::uint64_t kMostSharedFrames = std::uint64_t{1} << 34U;  // 2 GiB f
 AddressVariation variation(bool varies) { return varies ? AddressVariation::word : AddressVariation::none; }
 
 AddressVariations variations(const StreamSpec& stream, bool ipv6, bool foreground) {
-    const auto offset = [ipv6](const std::optional<AddressField>& field) { return !field ? std::uint8_t{0} : ipv6 ? field->offset6 : field->offset4; };
+    const auto offset = [ipv6](const std::optional<AddressField>& field) {
+        return !field ? std::uint8_t{0} : ipv6 ? field->offset6 : field->offset4;
+    };
     AddressVariations vary{.source = variation(foreground && stream.source_address),
                            .destination = variation(foreground && stream.destination_address),
                            .source_offset = offset(stream.source_address),
@@ -40,9 +44,12 @@ AddressVariations variations(const StreamSpec& stream, bool ipv6, bool foregroun
 
 FieldPair address_fields(const StreamSpec& stream, std::uint64_t seed, std::uint64_t stride) {
     const FieldSpec still{};
-    const FieldSpec network{.mode = FieldMode::random, .min = 0, .max = static_cast<std::uint16_t>(stream.networks - 1)};
+    const FieldSpec network{
+        .mode = FieldMode::random, .min = 0, .max = static_cast<std::uint16_t>(stream.networks - 1)};
     const FieldSpec source = stream.source_address ? stream.source_address->field : still;
-    const FieldSpec destination = stream.networks > 1 ? network : stream.destination_address ? stream.destination_address->field : still;
+    const FieldSpec destination = stream.networks > 1          ? network
+                                  : stream.destination_address ? stream.destination_address->field
+                                                               : still;
     return {source, destination, seed, stride};
 }
 
@@ -58,8 +65,10 @@ AnySchedule steady_schedule(const TrialSpec& spec, const Shared& of, std::uint64
     if (!stream.then) return ConstantRate(clock_hz, stream.rate_fps, frames, spec.burst, of.share);
     const std::uint64_t before_change = spec.due_before(of.direction, stream.then->after_ns);
     const Ticks change = ticks_of(stream.then->after_ns, clock_hz) + 1;  // rounded up: no frame is early
-    return ChangingRate({clock_hz, stream.rate_fps, before_change, spec.burst, of.share},
-                        {clock_hz, stream.then->rate_fps, frames - before_change, spec.burst, of.share.from(before_change)}, change, spec.burst);
+    return ChangingRate(
+        {clock_hz, stream.rate_fps, before_change, spec.burst, of.share},
+        {clock_hz, stream.then->rate_fps, frames - before_change, spec.burst, of.share.from(before_change)}, change,
+        spec.burst);
 }
 
 AnySchedule schedule_of(const TrialSpec& spec, const Shared& of, std::uint64_t clock_hz) {
@@ -69,7 +78,8 @@ AnySchedule schedule_of(const TrialSpec& spec, const Shared& of, std::uint64_t c
         return Listed(BurstTimes(*bursts, clock_hz, stream.rate_fps), frames, spec.burst, of.share);
     }
     if (std::holds_alternative<Poisson>(stream.pattern)) {
-        return Listed(PoissonTimes(spec.uniform_times(of.direction), ticks_of(spec.duration_ns, clock_hz)), frames, spec.burst, of.share);
+        return Listed(PoissonTimes(spec.uniform_times(of.direction), ticks_of(spec.duration_ns, clock_hz)), frames,
+                      spec.burst, of.share);
     }
     return steady_schedule(spec, of, clock_hz);
 }
@@ -77,7 +87,8 @@ AnySchedule schedule_of(const TrialSpec& spec, const Shared& of, std::uint64_t c
 // The parts of the sending time over which losses are counted, in frame numbers.
 MissingFrames::Bounds loss_bounds(const TrialSpec& spec, Direction direction) {
     MissingFrames::Bounds bounds{};
-    for (std::size_t bin = 0; bin < bounds.size(); ++bin) bounds[bin] = spec.due_before(direction, spec.duration_ns * (bin + 1) / bounds.size());
+    for (std::size_t bin = 0; bin < bounds.size(); ++bin)
+        bounds[bin] = spec.due_before(direction, spec.duration_ns * (bin + 1) / bounds.size());
     return bounds;
 }
 
@@ -87,11 +98,11 @@ MissingFrames::Bounds loss_bounds(const TrialSpec& spec, Direction direction) {
 struct RunningTrial::Loop {
     std::vector<Sender*> senders;
     std::vector<Receiver*> receivers;
-    TimeAway away;
+    LoopStall stall;
     std::thread thread;
 
     void run(RunningTrial& trial) {
-        run_on(0, {away.core});
+        run_on(0, {stall.core});
         claim_core_for_thread();
         rte_thread_register();  // for the pools' cache of this core
         trial.loop_is_ready();
@@ -102,13 +113,15 @@ struct RunningTrial::Loop {
     }
 
     void turn_until_end(RunningTrial& trial) {
-        std::size_t sending = static_cast<std::size_t>(std::ranges::count_if(senders, [](const Sender* sender) { return !sender->done(); }));
+        std::size_t sending = static_cast<std::size_t>(
+            std::ranges::count_if(senders, [](const Sender* sender) { return !sender->done(); }));
         Ticks last = now_ticks();
         for (Ticks now = last;;) {
-            if (now - last > away.whole && now >= trial.parts_.start) [[unlikely]]
-                away.whole = now - last;
+            if (now - last > stall.whole && now >= trial.parts_.start) [[unlikely]]
+                stall.whole = now - last;
             if (trial.end_.has_come(now)) {  // only here: the time away that the end fell into counts as well
-                for (Receiver* receiver : receivers) receiver->end(now - last > ticks_of(kShortTurnNs, trial.bed_.clock_hz));
+                for (Receiver* receiver : receivers)
+                    receiver->end(now - last > ticks_of(kShortTurnNs, trial.bed_.clock_hz));
                 return;
             }
             last = now;
@@ -125,15 +138,17 @@ struct RunningTrial::Loop {
 
     // Counts the senders that still send; the last one of the trial sets its end.
     std::size_t watch_sending(RunningTrial& trial, std::size_t sending) {
-        const auto still = static_cast<std::size_t>(std::ranges::count_if(senders, [](const Sender* sender) { return !sender->done(); }));
-        away.sending = away.whole;
+        const auto still = static_cast<std::size_t>(
+            std::ranges::count_if(senders, [](const Sender* sender) { return !sender->done(); }));
+        stall.sending = stall.whole;
         if (still == sending) [[likely]]
             return still;
         const auto ended = static_cast<int>(sending - still);
         if (trial.sending_.fetch_sub(ended) == ended) {
-            const double ahead_s = trial.bed_.hardware.contains(Help::send_at) ? kMostLeadS : 0;
+            const double ahead_s = trial.bed_.offloads.contains(Offload::send_at) ? kMostLeadS : 0;
             const double drain_s = ahead_s + (trial.drains_ ? static_cast<double>(trial.spec_.drain_ns) / 1e9 : 0);
-            trial.end_.set_after_drain(now_ticks() + static_cast<Ticks>(drain_s * static_cast<double>(trial.bed_.clock_hz)));
+            trial.end_.set_after_drain(now_ticks() +
+                                       static_cast<Ticks>(drain_s * static_cast<double>(trial.bed_.clock_hz)));
         }
         return still;
     }
@@ -144,13 +159,15 @@ struct RunningTrial::Loop {
     }
 };
 
-RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec) : bed_(bed), spec_(spec), sending_(0), caretaker_(gettid()) {
-    if (spec_.frame_timeout_ns && bed_.hardware.contains(Help::rate_limit)) {
+RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
+    : bed_(bed), spec_(spec), sending_(0), caretaker_(gettid()) {
+    if (spec_.frame_timeout_ns && bed_.offloads.contains(Offload::rate_limit)) {
         throw Error("bad_request",
-                    "with rate_limit frames wait in the tester's own port, which must not count as lateness of the DUT's: leave out one of the two",
+                    "with rate_limit frames wait in the tester's own port, which must not count as lateness of the "
+                    "DUT's: leave out one of the two",
                     "params.frame_timeout_ns");
     }
-    for (std::size_t side = 0; side < 2; ++side) answered_[side] = bed_.stations[side]->resolve(kAnswerTimeout);
+    for (std::size_t side = 0; side < 2; ++side) answered_[side] = bed_.responders[side]->resolve(kAnswerTimeout);
     for (const Direction direction : kDirections) {
         make_senders(direction);
         make_receivers(direction);
@@ -172,12 +189,13 @@ FrameSourceParts RunningTrial::frame_parts(Direction direction) {
     const StreamSpec& stream = *spec_.streams[index_of(direction)];
     const auto direction_bit = direction == Direction::reverse ? kStreamReverse : std::uint8_t{0};
     const auto make_frames = [&](const FrameSpec& frame, bool foreground) {
-        const auto stream_byte =
-            static_cast<std::uint8_t>(direction_bit | (foreground ? 0 : kStreamBackground) | (spec_.stamping != Stamping::none ? kStreamStamped : 0));
+        const auto stream_byte = static_cast<std::uint8_t>(direction_bit | (foreground ? 0 : kStreamBackground) |
+                                                           (spec_.stamping != Stamping::none ? kStreamStamped : 0));
         const FrameIdentity identity{spec_.number, stream_byte, stream.source_port.min, stream.destination_port.min};
-        const Mac destination = bed_.stations[side]->dut_mac(frame.is_ipv6(), bed_.ports[1 - side]->mac());
-        FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity, variations(stream, frame.is_ipv6(), foreground));
-        if (bed_.hardware.contains(Help::checksums)) made.leave_checksums_to_hardware();
+        const Mac destination = bed_.responders[side]->dut_mac(frame.is_ipv6(), bed_.ports[1 - side]->mac());
+        FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity,
+                           variations(stream, frame.is_ipv6(), foreground));
+        if (bed_.offloads.contains(Offload::checksums)) made.leave_checksums_to_hardware();
         static std::uint32_t generation = 0;
         rte_mempool* pool = bed_.frame_pools[2 * index_of(direction) + (foreground ? 0 : 1)];
         frame_pools_.push_back(std::make_unique<FramePool>(pool, made, ++generation));
@@ -185,29 +203,34 @@ FrameSourceParts RunningTrial::frame_parts(Direction direction) {
     };
     FramePool* foreground = make_frames(stream.foreground, true);
     FramePool* background = stream.is_mixed() ? make_frames(*stream.background, false) : nullptr;
-    return {.foreground = foreground,
-            .background = background,
-            .ports = {stream.source_port, stream.destination_port, generator_seed(spec_.seed, direction, Generator::ports), bed_.queues},
-            .addresses = address_fields(stream, generator_seed(spec_.seed, direction, Generator::addresses), bed_.queues),
-            .n = stream.n,
-            .m = stream.m,
-            .stamps = StampChoice::of(spec_, direction),
-            .nic = nic_sending(direction)};
+    return {
+        .foreground = foreground,
+        .background = background,
+        .ports = {stream.source_port, stream.destination_port, generator_seed(spec_.seed, direction, Generator::ports),
+                  bed_.queues},
+        .addresses = address_fields(stream, generator_seed(spec_.seed, direction, Generator::addresses), bed_.queues),
+        .n = stream.n,
+        .m = stream.m,
+        .stamps = StampChoice::of(spec_, direction),
+        .nic = nic_sending(direction)};
 }
 
-// What the sender makes up for after a silence then comes a little faster than the rate, not in a burst.
+// What the sender makes up for after a arrival gap then comes a little faster than the rate, not in a burst.
 void RunningTrial::limit_rates() {
-    if (!bed_.hardware.contains(Help::rate_limit)) return;
+    if (!bed_.offloads.contains(Offload::rate_limit)) return;
     for (const Direction direction : kDirections) {
-        parts_.rate_limits[index_of(direction)] = bed_.ports[sending_port(direction)]->limit_rate(spec_.rate_ceiling_mbps(direction, bed_.queues));
+        parts_.rate_limits[index_of(direction)] =
+            bed_.ports[sending_port(direction)]->limit_rate(spec_.rate_ceiling_mbps(direction, bed_.queues));
     }
 }
 
 NicSending RunningTrial::nic_sending(Direction direction) const {
-    if (!bed_.hardware.contains(Help::send_at)) return {};
+    if (!bed_.offloads.contains(Offload::send_at)) return {};
     const std::size_t side = sending_port(direction);
     const std::uint64_t rate_fps = spec_.streams[index_of(direction)]->highest_rate_fps() / bed_.queues + 1;
-    return {.clock = bed_.clocks[side], .field = send_time_field(), .lead = lead_at(rate_fps, bed_.ports[side]->transmit_ring(), bed_.clock_hz)};
+    return {.clock = bed_.clocks[side],
+            .field = send_time_field(),
+            .lead = lead_at(rate_fps, bed_.ports[side]->transmit_ring(), bed_.clock_hz)};
 }
 
 void RunningTrial::make_senders(Direction direction) {
@@ -216,14 +239,15 @@ void RunningTrial::make_senders(Direction direction) {
     auto& senders = parts_.senders[index_of(direction)];
     const auto& stream = spec_.streams[index_of(direction)];
     if (!stream) {
-        senders.push_back(make_silent_sender(port.queue(0), bed_.control_rings[side]));
+        senders.push_back(make_idle_sender(port.queue(0), bed_.control_rings[side]));
         return;
     }
     FrameSourceParts parts = frame_parts(direction);
     for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
         parts.share = {queue, bed_.queues};
         const AnySchedule schedule = schedule_of(spec_, {direction, parts.share}, bed_.clock_hz);
-        senders.push_back(make_transmitter(*stream, spec_.stamping != Stamping::none, port.queue(queue), schedule, bed_.control_rings[side], parts));
+        senders.push_back(make_transmitter(*stream, spec_.stamping != Stamping::none, port.queue(queue), schedule,
+                                           bed_.control_rings[side], parts));
         if (port.sends_into_dut()) senders.back()->send_into_dut(bed_.clock_hz);
         sending_ += 1;
     }
@@ -236,37 +260,45 @@ void RunningTrial::make_receivers(Direction direction) {
     auto& delays = parts_.delay_files[index_of(direction)];
     if (!path.empty()) {
         const std::string field = "params.delays_files." + std::string(name_of(direction));
-        delays = std::make_unique<DelayFile>(path, field, bed_.clock_hz, bed_.queues, DelayFile::kRingRecords, bed_.other_cores);
+        delays = std::make_unique<DelayFile>(path, field, bed_.clock_hz, bed_.queues, DelayFile::kRingRecords,
+                                             bed_.other_cores);
     }
-    const Host& host = bed_.stations[side]->host();
+    const Host& host = bed_.responders[side]->host();
     const bool shared = bed_.queues > 1;
-    const bool stamped_by_nic = bed_.hardware.contains(Help::receive_timestamps) && spec_.stamping != Stamping::none;
+    const bool stamped_by_nic = bed_.offloads.contains(Offload::receive_timestamps) && spec_.stamping != Stamping::none;
     if (shared && spec_.intended(direction) > kMostSharedFrames) {
-        throw Error("no_memory", "with several queues a direction has at most " + std::to_string(kMostSharedFrames) +
-                                     " frames a trial: every receiver keeps a bit for each, to know duplicates of what another one took");
+        throw Error(
+            "no_memory",
+            "with several queues a direction has at most " + std::to_string(kMostSharedFrames) +
+                " frames a trial: every receiver keeps a bit for each, to know duplicates of what another one took");
     }
     for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
         DelayRing* const ring = delays ? &delays->ring(queue) : nullptr;
-        Expected expected{spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout, ring, shared};
-        if (!bed_.hardware.contains(Help::send_at)) expected.cores_differ = ticks_of(kCoresDifferNs, bed_.clock_hz);
-        parts_.receivers[index_of(direction)].push_back(
-            std::make_unique<Receiver>(bed_.ports[side]->queue(queue), host, expected, bed_.control_pool, bed_.control_rings[side]));
+        Expected expected{
+            spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout,
+            ring,         shared};
+        if (!bed_.offloads.contains(Offload::send_at)) expected.cores_differ = ticks_of(kCoresDifferNs, bed_.clock_hz);
+        parts_.receivers[index_of(direction)].push_back(std::make_unique<Receiver>(
+            bed_.ports[side]->queue(queue), host, expected, bed_.control_pool, bed_.control_rings[side]));
         parts_.receivers[index_of(direction)].back()->watch_room(bed_.ports[side]->uncounted_room());
         parts_.receivers[index_of(direction)].back()->watch_ring(bed_.ports[side]->counted_room());
-        if (stamped_by_nic) parts_.receivers[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
+        if (stamped_by_nic)
+            parts_.receivers[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
     }
 }
 
 void RunningTrial::make_loops() {
     for (const unsigned core : bed_.cores.distinct()) {
         auto loop = std::make_unique<Loop>();
-        loop->away.core = core;
+        loop->stall.core = core;
         for (std::size_t direction = 0; direction < 2; ++direction) {
             for (std::size_t queue = 0; queue < parts_.senders[direction].size(); ++queue) {
-                if (bed_.cores.send[direction][queue] == core) loop->senders.push_back(parts_.senders[direction][queue].get());
+                if (bed_.cores.send[direction][queue] == core)
+                    loop->senders.push_back(parts_.senders[direction][queue].get());
             }
             for (std::size_t queue = 0; queue < parts_.receivers[direction].size(); ++queue) {
-                if (bed_.cores.receive[direction][queue] == core) loop->receivers.push_back(parts_.receivers[direction][queue].get());
+                if (bed_.cores.receive[direction][queue] == core)
+                    loop->receivers.push_back(parts_.receivers[direction][queue].get());
             }
         }
         loops_.push_back(std::move(loop));
@@ -276,7 +308,7 @@ void RunningTrial::make_loops() {
 void RunningTrial::start() {
     for (std::size_t side = 0; side < 2; ++side) {
         parts_.before[side] = bed_.ports[side]->counters();
-        parts_.answered_before[side] = bed_.stations[side]->sent();
+        parts_.answered_before[side] = bed_.responders[side]->sent();
         parts_.media_mbps[side] = bed_.ports[side]->link().mbps;
     }
     for (FollowedClock* clock : bed_.clocks) {
@@ -287,7 +319,8 @@ void RunningTrial::start() {
     go_.wait(false);
 }
 
-// By each loop. The last one begins the trial: the thread that prepared it may hardly get on from then on, beside a DUT that spins.
+// By each loop. The last one begins the trial: the thread that prepared it may hardly get on from then on, beside a DUT
+// that spins.
 void RunningTrial::loop_is_ready() {
     if (unready_.fetch_sub(1) > 1) return go_.wait(false);
     run_on(caretaker_, bed_.other_cores.during_trials);
@@ -301,16 +334,21 @@ void RunningTrial::loop_is_done() {
 }
 
 void RunningTrial::begin() {
-    const auto ticks = [this](double seconds) { return static_cast<Ticks>(seconds * static_cast<double>(bed_.clock_hz)); };
+    const auto ticks = [this](double seconds) {
+        return static_cast<Ticks>(seconds * static_cast<double>(bed_.clock_hz));
+    };
     const double duration_s = static_cast<double>(spec_.duration_ns) / 1e9;
-    parts_.start = now_ticks() + ticks(kStartDelayS + static_cast<double>(spec_.rest_ns) / 1e9);  // the learning frames (ARP, NDP) have been answered
+    parts_.start = now_ticks() + ticks(kStartDelayS + static_cast<double>(spec_.rest_ns) /
+                                                          1e9);  // the learning frames (ARP, NDP) have been answered
     const Ticks end = parts_.start + ticks_of(spec_.duration_ns, bed_.clock_hz);
     const Ticks deadline = parts_.start + ticks(duration_s + std::max(kSendingGraceS, kSendingGraceShare * duration_s));
     for (const Direction direction : kDirections) {
         // at the media's rate frames are late by its clock, and none can leave in a burst
-        const auto media = spec_.streams[index_of(direction)] ? media_limit(spec_, direction, parts_.media_mbps[sending_port(direction)]) : std::nullopt;
+        const auto media = spec_.streams[index_of(direction)]
+                               ? media_limit(spec_, direction, parts_.media_mbps[sending_port(direction)])
+                               : std::nullopt;
         const std::uint64_t granted_ns = media ? media->granted_ns : 0;
-        const Ticks punctual = ticks_of(CatchingUp::kPunctualNs + granted_ns, bed_.clock_hz);
+        const Ticks punctual = ticks_of(LateBursts::kPunctualNs + granted_ns, bed_.clock_hz);
         for (const auto& sender : parts_.senders[index_of(direction)]) {
             sender->start({.start = parts_.start, .end = end, .deadline = deadline, .punctual = punctual});
         }
@@ -339,7 +377,8 @@ void RunningTrial::look_after() {
     read_counters_in_time();
 }
 
-// Counters of 32 bits are followed only where they are read before they pass their end twice, and many cards' stop at it.
+// Counters of 32 bits are followed only where they are read before they pass their end twice, and many cards' stop at
+// it.
 void RunningTrial::read_counters_in_time() {
     for (const Direction direction : kDirections) {
         std::uint64_t& read_at = sent_at_reading_[index_of(direction)];
@@ -351,16 +390,20 @@ void RunningTrial::read_counters_in_time() {
 
 bool RunningTrial::done() {
     if (!loops_have_ended()) return false;
-    const bool waited = now_ticks() - last_sent() > static_cast<Ticks>(kCountsLateS * static_cast<double>(bed_.clock_hz));
-    if (!drains_ || waited || std::ranges::all_of(kDirections, [this](Direction direction) { return is_counted(direction); })) return true;
-    for (Station* station : bed_.stations) station->serve();
+    const bool waited =
+        now_ticks() - last_sent() > static_cast<Ticks>(kCountsLateS * static_cast<double>(bed_.clock_hz));
+    if (!drains_ || waited ||
+        std::ranges::all_of(kDirections, [this](Direction direction) { return is_counted(direction); }))
+        return true;
+    for (NeighbourResponder* responder : bed_.responders) responder->serve();
     return false;
 }
 
-// Of a direction's frames none is missing that a card may have sent, or dropped, without having told its driver yet. Other ports count at once: there, and
-// where the NIC may keep frames, what is not counted by now has not left in time.
+// Of a direction's frames none is missing that a card may have sent, or dropped, without having told its driver yet.
+// Other ports count at once: there, and where the NIC may keep frames, what is not counted by now has not left in time.
 bool RunningTrial::is_counted(Direction direction) const {
-    if (!spec_.streams[index_of(direction)] || received(direction) >= sent(direction) || may_keep_frames(bed_.hardware)) return true;
+    if (!spec_.streams[index_of(direction)] || received(direction) >= sent(direction) || may_keep_frames(bed_.offloads))
+        return true;
     return std::ranges::none_of(bed_.ports, &Port::is_card);
 }
 
@@ -379,13 +422,15 @@ double RunningTrial::elapsed_s() const {
 
 std::uint64_t RunningTrial::sent(Direction direction) const {
     std::uint64_t sent = 0;
-    for (const auto& sender : parts_.senders[index_of(direction)]) sent += sender->counts().sent.load(std::memory_order_relaxed);
+    for (const auto& sender : parts_.senders[index_of(direction)])
+        sent += sender->counts().sent.load(std::memory_order_relaxed);
     return sent;
 }
 
 std::uint64_t RunningTrial::received(Direction direction) const {
     std::uint64_t received = 0;
-    for (const auto& receiver : parts_.receivers[index_of(direction)]) received += receiver->counts().received.load(std::memory_order_relaxed);
+    for (const auto& receiver : parts_.receivers[index_of(direction)])
+        received += receiver->counts().received.load(std::memory_order_relaxed);
     return received;
 }
 
@@ -396,11 +441,13 @@ SoFar RunningTrial::so_far(Direction direction) {
     const std::size_t out = sending_port(direction), in = receiving_port(direction);
     const PortCounters out1 = bed_.ports[out]->counters(), in1 = bed_.ports[in]->counters();
     const PortCounters &out0 = parts_.before[out], &in0 = parts_.before[in];
-    so_far.tester_drops = (in1.nic_missed - in0.nic_missed) + (in1.no_buffer - in0.no_buffer) + (in1.receive_errors - in0.receive_errors) +
-                          (in1.kernel_socket - in0.kernel_socket) + (in1.kernel_backlog - in0.kernel_backlog) +
+    so_far.tester_drops = (in1.nic_missed - in0.nic_missed) + (in1.no_buffer - in0.no_buffer) +
+                          (in1.receive_errors - in0.receive_errors) + (in1.kernel_socket - in0.kernel_socket) +
+                          (in1.kernel_backlog - in0.kernel_backlog) +
                           (out1.interface_transmit_drops - out0.interface_transmit_drops);
     for (const std::size_t side : {out, in}) {
-        if (bed_.clocks[side] != nullptr) so_far.nic_clock_uncertainty = std::max(so_far.nic_clock_uncertainty, bed_.clocks[side]->uncertainty());
+        if (bed_.clocks[side] != nullptr)
+            so_far.nic_clock_uncertainty = std::max(so_far.nic_clock_uncertainty, bed_.clocks[side]->uncertainty());
     }
     return so_far;
 }
@@ -409,7 +456,8 @@ std::array<bool, 2> RunningTrial::links_down() {
     std::array<bool, 2> down{};
     for (std::size_t side = 0; side < 2; ++side) {
         Port& port = *bed_.ports[side];
-        down[side] = port.owns_link() && (!port.link().up || port.counters().carrier_changes != parts_.before[side].carrier_changes);
+        down[side] = port.owns_link() &&
+                     (!port.link().up || port.counters().carrier_changes != parts_.before[side].carrier_changes);
     }
     return down;
 }
@@ -424,15 +472,17 @@ TrialResult RunningTrial::finish() {
     result.stopped = stopped_;
     for (std::size_t side = 0; side < 2; ++side) {
         parts_.after[side] = bed_.ports[side]->counters();
-        parts_.answered_after[side] = bed_.stations[side]->sent();
+        parts_.answered_after[side] = bed_.responders[side]->sent();
         result.link_changes[side] = parts_.after[side].carrier_changes - parts_.before[side].carrier_changes;
         result.link_up[side] = bed_.ports[side]->link().up;
-        result.link_down[side] = bed_.ports[side]->owns_link() && (result.link_changes[side] != 0 || !result.link_up[side]);
+        result.link_down[side] =
+            bed_.ports[side]->owns_link() && (result.link_changes[side] != 0 || !result.link_up[side]);
     }
     result.dut_answered = answered_;
-    for (const auto& loop : loops_) parts_.away.push_back(loop->away);
+    for (const auto& loop : loops_) parts_.stalls.push_back(loop->stall);
     for (const Direction direction : kDirections) {
-        if (spec_.streams[index_of(direction)]) result.directions[index_of(direction)] = gather(bed_, spec_, parts_, direction);
+        if (spec_.streams[index_of(direction)])
+            result.directions[index_of(direction)] = collect(bed_, spec_, parts_, direction);
     }
     return result;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one trial on opened ports: places the roles on threads, starts all of them at one instant, and waits for their end.
+// Runs one trial on opened ports: places the roles on threads, starts all of them at one instant, and waits for their
+// end.
 #pragma once
 
 #include <atomic>
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "trial/gather.hpp"
+#include "trial/collect.hpp"
 #include "trial/test_bed.hpp"
 #include "trial/trial.hpp"
 #include "trial/trial_end.hpp"
@@ -19,14 +20,15 @@ namespace dutperf {
 struct SoFar {
     std::uint64_t sent = 0, received = 0;  // a frame that came to several receivers counts with each
     Ticks latest = 0;                      // most that a frame was late
-    std::uint64_t tester_drops = 0;        // by the counters of ports and kernel that only grow: what is known only at the end is missing
-    double nic_clock_uncertainty = 0;      // in ticks, of the clocks that have a part in the direction
+    std::uint64_t tester_drops =
+        0;  // by the counters of ports and kernel that only grow: what is known only at the end is missing
+    double nic_clock_uncertainty = 0;  // in ticks, of the clocks that have a part in the direction
 };
 
 class RunningTrial {
 public:
-    // Starts sending within milliseconds. The calling thread is the one that is to look after the trial: it leaves the loops' cores to them. Throws Error
-    // where the trial does not fit the ports.
+    // Starts sending within milliseconds. The calling thread is the one that is to look after the trial: it leaves the
+    // loops' cores to them. Throws Error where the trial does not fit the ports.
     RunningTrial(const TestBed& bed, const TrialSpec& spec);
     ~RunningTrial();
     RunningTrial(const RunningTrial&) = delete;
@@ -34,7 +36,8 @@ public:
 
     // At once, without a drain.
     void stop();
-    // Nothing more is sent; what is under way is waited for as at the end of a whole trial, so that it does not come into the next one.
+    // Nothing more is sent; what is under way is waited for as at the end of a whole trial, so that it does not come
+    // into the next one.
     void stop_sending();
     // To be called every few milliseconds while the trial runs.
     void look_after();

@@ -8,8 +8,8 @@
 #include <array>
 #include <cstdint>
 
-#include "port/hardware.hpp"
-#include "port/station.hpp"
+#include "port/neighbour_responder.hpp"
+#include "port/offloads.hpp"
 #include "trial/nic_clock.hpp"
 #include "trial/role_cores.hpp"
 #include "trial/trial.hpp"
@@ -22,7 +22,7 @@ inline std::size_t receiving_port(Direction direction) { return 1 - sending_port
 // Everything that stays open between trials. Index 0 is left, 1 is right.
 struct TestBed {
     std::array<Port*, 2> ports;
-    std::array<Station*, 2> stations;
+    std::array<NeighbourResponder*, 2> responders;
     std::array<rte_mempool*, 4> frame_pools;  // forward foreground and background, reverse foreground and background
     rte_mempool* control_pool;
     std::array<rte_ring*, 2> control_rings;  // answers that the port's senders are to send
@@ -30,7 +30,7 @@ struct TestBed {
     RoleCores cores;
     OtherCores other_cores;
     std::uint64_t clock_hz;
-    Helps hardware;                        // that the ports are used with
+    Offloads offloads;                     // that the ports are used with
     std::array<FollowedClock*, 2> clocks;  // of the ports; nullptr where none is needed
 };
 

@@ -9,7 +9,8 @@ namespace {
 
 std::uint64_t beyond(std::uint64_t some, std::uint64_t others) { return some - std::min(some, others); }
 
-// A frame that arrived has left, whatever was counted. Frames that an earlier trial left in the NIC are among what left, and hold up this trial's.
+// A frame that arrived has left, whatever was counted. Frames that an earlier trial left in the NIC are among what
+// left, and hold up this trial's.
 std::uint64_t missing(const TransmitEvidence& of, const TransmitCount& count, TransmitLedger& ledger) {
     if (count.by == CountedBy::kernel) return std::min(of.lost, beyond(of.handed_over, count.counted));
     const std::uint64_t others = ledger.still_waiting(of.before.driver_sent);
@@ -22,14 +23,17 @@ std::uint64_t missing(const TransmitEvidence& of, const TransmitCount& count, Tr
 
 std::uint64_t transmitted_since(const PortCounters& before, const PortCounters& now) {
     if (!now.counts_transmitted) return now.driver_sent - before.driver_sent;
-    const auto all = [](const PortCounters& at) { return at.interface_sent + at.link_input_drops + at.interface_transmit_drops; };
+    const auto all = [](const PortCounters& at) {
+        return at.interface_sent + at.link_input_drops + at.interface_transmit_drops;
+    };
     return all(now) - all(before);
 }
 
 TransmitCount count_transmitted(const TransmitEvidence& of, TransmitLedger& ledger) {
     const bool by_kernel = of.after.counts_transmitted;
-    TransmitCount count{
-        .handed_over = of.handed_over, .counted = transmitted_since(of.before, of.after), .by = by_kernel ? CountedBy::kernel : CountedBy::driver};
+    TransmitCount count{.handed_over = of.handed_over,
+                        .counted = transmitted_since(of.before, of.after),
+                        .by = by_kernel ? CountedBy::kernel : CountedBy::driver};
     if (count.counted < of.came) ledger.disprove();
     if (!ledger.is_exact()) {
         count.by = CountedBy::nobody;
@@ -38,7 +42,7 @@ TransmitCount count_transmitted(const TransmitEvidence& of, TransmitLedger& ledg
     }
     count.unaccounted = missing(of, count, ledger);
     const std::uint64_t errors = of.after.driver_send_errors - of.before.driver_send_errors;
-    count.errors = std::min(errors, of.refused_some ? count.unaccounted : std::max(of.lost, count.unaccounted));
+    count.errors = std::min(errors, of.tx_was_full ? count.unaccounted : std::max(of.lost, count.unaccounted));
     count.unaccounted = beyond(count.unaccounted, count.errors);
     return count;
 }

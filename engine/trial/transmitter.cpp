@@ -5,9 +5,9 @@ namespace dutperf {
 
 namespace {
 
-class SilentSender final : public Sender {
+class IdleSender final : public Sender {
 public:
-    SilentSender(PortQueue queue, rte_ring* control) : Sender(queue, control) { done_.store(true); }
+    IdleSender(PortQueue queue, rte_ring* control) : Sender(queue, control) { done_.store(true); }
 
     Ticks turn(Ticks /*now*/) override {
         if (rte_ring_empty(control_) == 0) send_control();
@@ -26,7 +26,8 @@ struct Making {
 // Turns run-time choices into template arguments, one after the other.
 template <bool... Chosen, Schedule S>
 std::unique_ptr<Sender> choose(const Making<S>& making) {
-    return std::make_unique<Transmitter<S, Varies<Chosen...>>>(making.queue, making.schedule, making.control, making.parts);
+    return std::make_unique<Transmitter<S, Varies<Chosen...>>>(making.queue, making.schedule, making.control,
+                                                               making.parts);
 }
 template <bool... Chosen, Schedule S, class... Rest>
 std::unique_ptr<Sender> choose(const Making<S>& making, bool next, Rest... rest) {
@@ -58,7 +59,7 @@ Ticks Sender::retry(Ticks oldest) {
         counts_.input_drops += pending_;
         pending_ = 0;
     }
-    return gone != 0 ? account(gone, oldest) : 0;
+    return gone != 0 ? record(gone, oldest) : 0;
 }
 
 void Sender::finish() {
@@ -67,15 +68,19 @@ void Sender::finish() {
     done_.store(true, std::memory_order_release);
 }
 
-std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
+std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, PortQueue queue,
+                                         const AnySchedule& schedule, rte_ring* control,
                                          const FrameSourceParts& parts) {
     const bool ports = stream.source_port.mode != FieldMode::fixed || stream.destination_port.mode != FieldMode::fixed;
     const auto with = [&]<Schedule S>(const S& chosen) {
-        return choose<>(Making<S>{queue, chosen, control, parts}, ports, stream.varies_addresses(), stamps, stream.is_mixed());
+        return choose<>(Making<S>{queue, chosen, control, parts}, ports, stream.varies_addresses(), stamps,
+                        stream.is_mixed());
     };
     return std::visit(with, schedule);
 }
 
-std::unique_ptr<Sender> make_silent_sender(PortQueue queue, rte_ring* control) { return std::make_unique<SilentSender>(queue, control); }
+std::unique_ptr<Sender> make_idle_sender(PortQueue queue, rte_ring* control) {
+    return std::make_unique<IdleSender>(queue, control);
+}
 
 }  // namespace dutperf

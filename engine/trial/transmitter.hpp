@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending hot loop's body. Each turn sends what is due, at most a burst, in one call: a slow loop catches up at once, a fast one sends one by one.
+// The sending hot loop's body. Each turn sends what is due, at most a burst, in one call: a slow loop catches up at
+// once, a fast one sends one by one.
 #pragma once
 
 #include <rte_ring.h>
@@ -9,8 +10,8 @@
 #include <atomic>
 #include <memory>
 
-#include "measure/catching_up.hpp"
 #include "measure/histogram.hpp"
+#include "measure/late_bursts.hpp"
 #include "pace/full_queue.hpp"
 #include "pace/schedule.hpp"
 #include "platform/clock.hpp"
@@ -23,15 +24,16 @@ namespace dutperf {
 struct SenderCounts {
     std::atomic<std::uint64_t> sent{0};
     std::atomic<Ticks> latest{0};  // most that a frame was late; may be read by others as well
-    std::uint64_t refused = 0;
+    std::uint64_t not_accepted = 0;
     std::uint64_t control_sent = 0;  // ARP and NDP answers
     std::uint64_t input_drops = 0;   // of `sent`: frames that the DUT's full input queue did not take
     Ticks last_call_end = 0;
     Histogram lateness;
-    CatchingUp catching_up;
+    LateBursts late_bursts;
 };
 
-// When a sender sends: nothing before `start`, what is due before `end`, and nothing new after `deadline`: an unsent frame is then the tester's fault.
+// When a sender sends: nothing before `start`, what is due before `end`, and nothing new after `deadline`: an unsent
+// frame is then the tester's fault.
 struct SendingTime {
     Ticks start, end, deadline;
     Ticks punctual;  // a frame that leaves later than this after it was due comes in a burst
@@ -40,16 +42,18 @@ struct SendingTime {
 // A sender of one direction, or of its share of the frames: one virtual call a turn, none a frame.
 class Sender {
 public:
-    // `control` holds frames that the receivers of this port want sent (answers to ARP and NDP); each is sent by one of the port's senders.
+    // `control` holds frames that the receivers of this port want sent (answers to ARP and NDP); each is sent by one of
+    // the port's senders.
     Sender(PortQueue queue, rte_ring* control) : queue_(queue), control_(control) {}
     virtual ~Sender() = default;
     Sender(const Sender&) = delete;
     Sender& operator=(const Sender&) = delete;
 
-    // Sends what is due at `now`. Returns the time at the end where it looked at the clock, else 0: reading it costs as much as sending two frames.
+    // Sends what is due at `now`. Returns the time at the end where it looked at the clock, else 0: reading it costs as
+    // much as sending two frames.
     virtual Ticks turn(Ticks now) = 0;
 
-    virtual void start(const SendingTime& time) { counts_.catching_up.start(time.start, time.end, time.punctual); }
+    virtual void start(const SendingTime& time) { counts_.late_bursts.start(time.start, time.end, time.punctual); }
     // The port hands frames to the DUT's input queue itself: what that has no room for is lost there. Before the trial.
     void send_into_dut(std::uint64_t clock_hz) { full_queue_.use(clock_hz); }
     void stop() { stopped_.store(true, std::memory_order_relaxed); }
@@ -63,18 +67,19 @@ public:
 protected:
     void send_control();
 
-    Ticks account(std::uint32_t accepted, Ticks oldest) {
+    Ticks record(std::uint32_t accepted, Ticks oldest) {
         const Ticks end = now_ticks();
         counts_.lateness.record(end - oldest, accepted);
         if (end - oldest > counts_.latest.load(std::memory_order_relaxed)) [[unlikely]]
             counts_.latest.store(end - oldest, std::memory_order_relaxed);
-        counts_.catching_up.record(oldest, end, accepted);
+        counts_.late_bursts.record(oldest, end, accepted);
         counts_.last_call_end = end;
         counts_.sent.store(counts_.sent.load(std::memory_order_relaxed) + accepted, std::memory_order_relaxed);
         return end;
     }
 
-    // `oldest`: when the first frame that has not been accepted was due. Both return the time at the end, 0 if no frame was accepted or given up.
+    // `oldest`: when the first frame that has not been accepted was due. Both return the time at the end, 0 if no frame
+    // was accepted or given up.
     Ticks hand_over(std::uint32_t count, Ticks oldest);
     Ticks retry(Ticks oldest);
     void finish();
@@ -110,7 +115,8 @@ public:
             end = retry(std::min(schedule_.due_of(schedule_.number() - pending_), now));
         const std::uint32_t count = pending_ != 0 ? 0 : schedule_.due(now + departures_.lead());
         if (count != 0) end = send(count, now);
-        if ((schedule_.finished() && pending_ == 0) || now > deadline_ || stopped_.load(std::memory_order_relaxed)) [[unlikely]]
+        if ((schedule_.finished() && pending_ == 0) || now > deadline_ || stopped_.load(std::memory_order_relaxed))
+            [[unlikely]]
             finish();
         return end;
     }
@@ -124,7 +130,7 @@ private:
         const Ticks stamp = V::stamps ? now_ticks() : 0;
         const Ticks* times = departures_.plan(schedule_, count, std::max(now, stamp));
         if (!source_.make(schedule_.number(), count, stamp, burst_.data(), times)) {
-            ++counts_.refused;  // every buffer is with the driver
+            ++counts_.not_accepted;  // every buffer is with the driver
             return 0;
         }
         if (times != nullptr) [[unlikely]]
@@ -140,20 +146,20 @@ private:
 };
 
 // A transmitter of the right composition for the stream.
-std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
-                                         const FrameSourceParts& parts);
+std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, PortQueue queue,
+                                         const AnySchedule& schedule, rte_ring* control, const FrameSourceParts& parts);
 
 // For a port that sends no stream but must answer ARP and NDP.
-std::unique_ptr<Sender> make_silent_sender(PortQueue queue, rte_ring* control);
+std::unique_ptr<Sender> make_idle_sender(PortQueue queue, rte_ring* control);
 
 inline Ticks Sender::hand_over(std::uint32_t count, Ticks oldest) {
     const std::uint32_t accepted = transmit_burst(queue_, burst_.data(), static_cast<std::uint16_t>(count));
     if (accepted != count) [[unlikely]] {
-        counts_.refused += count - accepted;
+        counts_.not_accepted += count - accepted;
         pending_ = count - accepted;
         pending_from_ = accepted;
     }
-    return accepted != 0 ? account(accepted, oldest) : 0;
+    return accepted != 0 ? record(accepted, oldest) : 0;
 }
 
 }  // namespace dutperf

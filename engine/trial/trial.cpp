@@ -17,7 +17,8 @@ std::uint64_t frames_in(std::uint64_t ns, std::uint64_t rate_fps) {
 
 std::uint64_t steady_before(const StreamSpec& stream, std::uint64_t after_ns) {
     if (!stream.then || after_ns <= stream.then->after_ns) return frames_in(after_ns, stream.rate_fps);
-    return frames_in(stream.then->after_ns, stream.rate_fps) + frames_in(after_ns - stream.then->after_ns, stream.then->rate_fps);
+    return frames_in(stream.then->after_ns, stream.rate_fps) +
+           frames_in(after_ns - stream.then->after_ns, stream.then->rate_fps);
 }
 
 std::uint64_t steady_due_ns(const StreamSpec& stream, std::uint64_t k) {
@@ -32,7 +33,8 @@ std::uint64_t before(const Bursts& bursts, std::uint64_t rate_fps, std::uint64_t
     if (at_constant_rate == 0) return 0;
     const std::uint64_t first_of_last = (at_constant_rate - 1) / bursts.frames * bursts.frames;
     const std::uint64_t since_ns = after_ns - due_after(first_of_last, kNsPerS, rate_fps);
-    return first_of_last + (bursts.within_fps == 0 ? bursts.frames : std::min(bursts.frames, frames_in(since_ns, bursts.within_fps)));
+    return first_of_last +
+           (bursts.within_fps == 0 ? bursts.frames : std::min(bursts.frames, frames_in(since_ns, bursts.within_fps)));
 }
 
 }  // namespace
@@ -45,19 +47,24 @@ std::uint64_t TrialSpec::intended(Direction direction) const {
 std::uint64_t TrialSpec::due_before(Direction direction, std::uint64_t after_ns) const {
     if (!streams[index_of(direction)] || after_ns >= duration_ns) return intended(direction);
     const StreamSpec& stream = *streams[index_of(direction)];
-    if (const auto* bursts = std::get_if<Bursts>(&stream.pattern)) return std::min(before(*bursts, stream.rate_fps, after_ns), intended(direction));
+    if (const auto* bursts = std::get_if<Bursts>(&stream.pattern))
+        return std::min(before(*bursts, stream.rate_fps, after_ns), intended(direction));
     if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_before(stream, after_ns);
     // scaled(time, duration) < after where time < after * 2^64 / duration, rounded up
-    return uniform_times(direction).before(static_cast<std::uint64_t>(((static_cast<Wide>(after_ns) << 64U) + duration_ns - 1) / duration_ns));
+    return uniform_times(direction).before(
+        static_cast<std::uint64_t>(((static_cast<Wide>(after_ns) << 64U) + duration_ns - 1) / duration_ns));
 }
 
 std::uint32_t TrialSpec::rate_ceiling_mbps(Direction direction, std::uint16_t queues) const {
     constexpr std::uint64_t kBitsPerMbit = 1'000'000;
     const auto& stream = streams[index_of(direction)];
     if (!stream || !std::holds_alternative<std::monostate>(stream->pattern)) return 0;
-    const std::uint64_t size = kPreambleAndGap + std::max(stream->foreground.size, stream->background ? stream->background->size : std::uint16_t{0});
+    const std::uint64_t size =
+        kPreambleAndGap +
+        std::max(stream->foreground.size, stream->background ? stream->background->size : std::uint16_t{0});
     const Wide needed = static_cast<Wide>(stream->highest_rate_fps()) * size * 8 * 11 / 10 / queues;
-    return static_cast<std::uint32_t>(std::min<Wide>(needed / kBitsPerMbit + 1, std::numeric_limits<std::uint32_t>::max()));
+    return static_cast<std::uint32_t>(
+        std::min<Wide>(needed / kBitsPerMbit + 1, std::numeric_limits<std::uint32_t>::max()));
 }
 
 std::uint64_t TrialSpec::due_ns(Direction direction, std::uint64_t k) const {

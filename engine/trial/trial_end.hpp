@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the loops of a trial end. Two threads may say so at once: the loop of the last sender (after the drain) and whoever stops the trial (now). A stop wins.
+// When the loops of a trial end. Two threads may say so at once: the loop of the last sender (after the drain) and
+// whoever stops the trial (now). A stop wins.
 #pragma once
 
 #include <atomic>

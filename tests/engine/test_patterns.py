@@ -46,7 +46,7 @@ def test_every_frame_arrives(command: EngineCommand, pattern: Poisson | Bursts) 
     for counts in result.directions().values():
         assert counts.intended == counts.sent == 20_000
         assert counts.received == counts.sent or result.verdict is Verdict.INVALID
-        assert (counts.duplicates, counts.out_of_order, counts.damaged) == (0, 0, 0)
+        assert (counts.duplicates, counts.out_of_order, counts.corrupted) == (0, 0, 0)
 
 
 @EACH

@@ -29,7 +29,7 @@ def expect_all(counts: DirectionCounts, frames: int) -> None:
     assert counts.intended == counts.sent == counts.received == frames
     assert counts.foreground_sent == counts.foreground_received
     assert counts.background_sent == counts.background_received
-    assert (counts.duplicates, counts.out_of_order, counts.stale, counts.damaged, counts.late) == (0, 0, 0, 0, 0)
+    assert (counts.duplicates, counts.out_of_order, counts.stale, counts.corrupted, counts.late) == (0, 0, 0, 0, 0)
     assert (counts.losses, counts.tester_drops, counts.other_received) == (None, {}, {})
 
 
@@ -57,8 +57,8 @@ def test_senders_and_receivers_count_together(open_engine: OpenEngine, tmp_path:
         assert (
             0
             <= counts.arrivals.first_s
-            <= counts.arrivals.silence_from_s
-            <= counts.arrivals.silence_to_s
+            <= counts.arrivals.longest_gap_from_s
+            <= counts.arrivals.longest_gap_to_s
             <= counts.arrivals.last_s
         )
     delays = np.load(files["forward"])

@@ -69,7 +69,7 @@ def test_every_composition_arrives(
         assert counts.intended == counts.sent == counts.received == 4000
         assert counts.background_sent == counts.background_received == (1000 if mixed else 0)
         assert counts.foreground_received == counts.foreground_sent
-        assert (counts.duplicates, counts.out_of_order, counts.stale, counts.damaged) == (0, 0, 0, 0)
+        assert (counts.duplicates, counts.out_of_order, counts.stale, counts.corrupted) == (0, 0, 0, 0)
         assert counts.other_received == {}
         assert (counts.delay_us is not None) == (stamping == "every")
 
@@ -92,7 +92,7 @@ def test_many_trials_on_one_engine_do_not_meet(open_engine: OpenEngine) -> None:
             assert result.forward is not None
             assert result.forward.sent == 400
             assert result.forward.stale <= missing
-            assert result.forward.damaged == 0
+            assert result.forward.corrupted == 0
             missing = result.forward.lost
 
 

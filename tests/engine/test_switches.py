@@ -53,7 +53,7 @@ def check(result: TrialResult) -> bool:
     """Whether all arrived. Every frame was sent, and where those are that did not arrive is known:
     lost at the DUT's input, or still in its queue."""
     for counts in result.directions().values():
-        assert (counts.duplicates, counts.out_of_order, counts.damaged, counts.tester_drops) == (0, 0, 0, {})
+        assert (counts.duplicates, counts.out_of_order, counts.corrupted, counts.tester_drops) == (0, 0, 0, {})
         assert counts.receive_backlog is not None
         assert result.verdict is Verdict.INVALID or counts.sent == counts.intended
         assert (

@@ -32,14 +32,14 @@ PORT = {
     "link_up": True,
     "link_mbps": 0,
     **RINGS,
-    "offers": [],
+    "offloads_available": [],
     "flow_control": None,
 }
 OPENED = {
     "left": PORT,
     "right": PORT,
     "queues": 1,
-    "hardware": [],
+    "offloads": [],
     "roles": {"forward_send": 0, "forward_receive": 0, "reverse_send": 0, "reverse_receive": 0},
     "memory": {"mode": "no_huge_pages", "page_kb": 4},
     "tsc_hz": 1_000_000_000,
@@ -112,11 +112,11 @@ def counts(trial: dict[str, Any], direction: str) -> dict[str, Any]:
         "duplicates": 0,
         "out_of_order": 0,
         "stale": 0,
-        "damaged": 0,
+        "corrupted": 0,
         "send_time_s": trial["duration_ns"] / 1e9,
         "lateness_us": quantiles,
-        "away_us": {"sender": 1.0, "receiver": 1.0},
-        "refused": 0,
+        "stall_us": {"sender": 1.0, "receiver": 1.0},
+        "not_accepted": 0,
         "tester_drops": {},
         "dut_input_drops": 0,
         "other_received": {},
@@ -214,7 +214,12 @@ class Reporting(Engine):
         self.running = (request, trial)
         for tenth in range(1, 10):
             sent = 100 * tenth
-            calm = {"sent": sent, "received": sent - sent * self.lost_of_10 // 10, "latest_us": 5.0, "tester_drops": 0}
+            calm = {
+                "sent": sent,
+                "received": sent - sent * self.lost_of_10 // 10,
+                "max_lateness_us": 5.0,
+                "tester_drops": 0,
+            }
             forward = calm | {"nic_clock_us": 0.0} | (self.so_far if tenth > 2 else {})
             link_down = {"left": self.link_down, "right": False}
             say(request, "progress", elapsed_s=tenth / 10, link_down=link_down, forward=forward)
@@ -238,7 +243,7 @@ class Dropping(Reporting):
 
 
 class Late(Reporting):
-    so_far: ClassVar[dict[str, Any]] = {"latest_us": 60_000.0}
+    so_far: ClassVar[dict[str, Any]] = {"max_lateness_us": 60_000.0}
 
 
 class LinkDown(Reporting):
@@ -254,13 +259,13 @@ class Lossy(Reporting):
 
 
 class LateAndLossy(Lossy):
-    so_far: ClassVar[dict[str, Any]] = {"latest_us": 20_000.0}
+    so_far: ClassVar[dict[str, Any]] = {"max_lateness_us": 20_000.0}
 
 
 class Overdue(Reporting):
     """What is missing may still be under way."""
 
-    so_far: ClassVar[dict[str, Any]] = {"latest_us": 20_000.0}
+    so_far: ClassVar[dict[str, Any]] = {"max_lateness_us": 20_000.0}
 
 
 class Old(Engine):
@@ -270,17 +275,17 @@ class Old(Engine):
 
 
 class Unhelpful(Engine):
-    """Its ports offer no help of hardware."""
+    """Its ports offer no hardware offloads."""
 
     def open(self, request: int, params: Any) -> None:
-        missing = params.get("hardware")
+        missing = params.get("offloads")
         if missing:
             say(
                 request,
                 "error",
                 code="port_unavailable",
                 message=f"the left port does not offer {missing[0]}",
-                field="hardware",
+                field="offloads",
             )
         else:
             super().open(request, params)

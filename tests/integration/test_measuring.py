@@ -59,7 +59,7 @@ def test_a_slow_trial_loses_nothing(name: str, networks: int) -> None:
         result = valid(lambda: ready.run(SLOW_FPS, networks=networks))
     for counts in result.directions().values():
         assert counts.sent == counts.received == counts.intended == 1000
-        assert (counts.duplicates, counts.damaged, counts.stale) == (0, 0, 0)
+        assert (counts.duplicates, counts.corrupted, counts.stale) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("port", ["af_packet", "af_xdp"])
@@ -78,7 +78,7 @@ def test_several_queues_of_a_kernel_port_lose_nothing_between_them() -> None:
         result = valid(lambda: run_on_ports(ready, {}, queues=3))
     for counts in result.directions().values():
         assert counts.sent == counts.received == counts.intended
-        assert (counts.duplicates, counts.damaged, counts.stale) == (0, 0, 0)
+        assert (counts.duplicates, counts.corrupted, counts.stale) == (0, 0, 0)
 
 
 def test_a_kernel_port_with_too_few_queues_is_refused() -> None:
@@ -95,17 +95,17 @@ def test_delays_that_end_at_receive_time_stamps_are_without_the_wait_for_the_pol
         for side, interface in (("left", "tl"), ("right", "tr"))
     }
     medians_us = {}
-    for hardware in ([], ["receive_timestamps"]):
+    for offloads in ([], ["receive_timestamps"]):
         with bench("kernel-ipv4") as ready:
             result = valid(
-                lambda ready=ready, hardware=hardware: run_on_ports(ready, names, Stamping.EVERY, hardware=hardware)
+                lambda ready=ready, offloads=offloads: run_on_ports(ready, names, Stamping.EVERY, offloads=offloads)
             )
         assert result.forward is not None
         assert result.forward.delay_us is not None
-        medians_us[bool(hardware)] = result.forward.delay_us.p50
+        medians_us[bool(offloads)] = result.forward.delay_us.p50
         arrivals = result.forward.receive_timestamps
         assert (arrivals and (arrivals.by_nic, arrivals.by_poll)) == (
-            (result.forward.stamped_received, 0) if hardware else None
+            (result.forward.stamped_received, 0) if offloads else None
         )
     assert 0 < medians_us[True] < medians_us[False]
 

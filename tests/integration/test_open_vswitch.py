@@ -64,4 +64,4 @@ def test_open_vswitch_forwards_what_the_tester_sends(folder: Path) -> None:
         counts for result in results if result.verdict is Verdict.VALID for counts in result.directions().values()
     ):
         assert counts.sent == counts.intended
-        assert (counts.damaged, counts.duplicates, counts.tester_drops) == (0, 0, {})
+        assert (counts.corrupted, counts.duplicates, counts.tester_drops) == (0, 0, {})

@@ -88,18 +88,18 @@ def undisturbed(
 
 def seen(counts: DirectionCounts) -> dict[str, int]:
     """What the tester says."""
-    names = ("sent", "lost", "damaged", "duplicates", "out_of_order", "stale")
+    names = ("sent", "lost", "corrupted", "duplicates", "out_of_order", "stale")
     return {name: getattr(counts, name) for name in names} | {"other": sum(counts.other_received.values())}
 
 
 def done(truth: DirectionTruth) -> dict[str, int]:
     """What the DUT did, in the tester's terms: a damaged frame is lost too. No frame that is
     damaged is also duplicated in these tests."""
-    lost = truth.lost_total + truth.damaged
+    lost = truth.lost_total + truth.corrupted
     named = {
         "sent": truth.received,
         "lost": lost,
-        "damaged": truth.damaged,
+        "corrupted": truth.corrupted,
         "duplicates": truth.duplicated,
         "out_of_order": truth.reordered,
     }
@@ -119,7 +119,7 @@ EXACT = [
     pytest.param({"loss_every": 7}, {"lost": FRAMES // 7}, id="loss"),
     pytest.param({"duplicate_every": 11}, {"duplicates": FRAMES // 11}, id="duplicates"),
     pytest.param({"reorder_every": 13}, {"out_of_order": FRAMES // 13}, id="reordering"),
-    pytest.param({"bit_error_every": 17}, {"damaged": FRAMES // 17, "lost": FRAMES // 17}, id="bit errors"),
+    pytest.param({"bit_error_every": 17}, {"corrupted": FRAMES // 17, "lost": FRAMES // 17}, id="bit errors"),
     pytest.param(
         {"extra_delay_every": 100, "extra_delay_ms": 5.25},
         {"out_of_order": FRAMES // 100 - 1},
@@ -134,7 +134,7 @@ def test_what_happens_to_every_nth_frame_is_measured_to_the_frame(
 ) -> None:
     result, truth = undisturbed(lab, Properties(**properties))
     assert_agree(result, truth)
-    nothing = dict.fromkeys(("lost", "damaged", "duplicates", "out_of_order", "stale", "other"), 0)
+    nothing = dict.fromkeys(("lost", "corrupted", "duplicates", "out_of_order", "stale", "other"), 0)
     for counts in result.directions().values():
         assert seen(counts) == nothing | {"sent": FRAMES} | expected
 

@@ -34,7 +34,7 @@ def a_floor(frame_size: int = 64, typical_us: float = OWN_US) -> Floor:
         min_us=2.0,
         typical_us=typical_us,
         p999_us=40.0,
-        away_us=50.0,
+        stall_us=50.0,
     )
 
 
@@ -48,8 +48,8 @@ def test_what_is_kept_is_found_for_the_same_tester_alone(tmp_path: Path) -> None
     assert calibration.find(a_tester(), file) == a_calibration()
     assert calibration.find(a_tester(driver="net_ixgbe"), file) is None
     assert calibration.find(a_tester(engine="0.2.0"), file) is None
-    assert calibration.find(a_tester() | {"hardware": ["receive_timestamps"]}, file) is None
-    assert calibration.find(a_tester() | {"hardware": []}, file) is not None
+    assert calibration.find(a_tester() | {"offloads": ["receive_timestamps"]}, file) is None
+    assert calibration.find(a_tester() | {"offloads": []}, file) is not None
     assert calibration.find({}, file) is None
 
 

@@ -198,10 +198,10 @@ WRONG: list[tuple[str, list[str], str]] = [
     ),
     (
         "help that there is not",
-        ["--config", "CONFIG", "--rate", "1", "--hardware", "magic"],
-        "--hardware: should be 'receive_timestamps'",
+        ["--config", "CONFIG", "--rate", "1", "--offloads", "magic"],
+        "--offloads: should be 'receive_timestamps'",
     ),
-    ("no help", ["--config", "CONFIG", "--rate", "1", "--hardware", ""], "--hardware: should be 'receive_timestamps'"),
+    ("no help", ["--config", "CONFIG", "--rate", "1", "--offloads", ""], "--offloads: should be 'receive_timestamps'"),
     (
         "no bursts",
         ["--config", "CONFIG", "--rate", "1", "--burst-rate", "9"],
@@ -257,9 +257,9 @@ def test_wrong_usage_is_one_sentence_and_status_2(arguments: list[str], text: st
 
 def test_help_that_the_ports_do_not_offer_is_refused_not_ignored(tmp_path: Path) -> None:
     config = write(tmp_path, "Unhelpful")
-    result = trial(config, "--hardware", "receive_timestamps")
+    result = trial(config, "--offloads", "receive_timestamps")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "dutperf: hardware: the left port does not offer receive_timestamps\n"
+    assert result.stderr == "dutperf: offloads: the left port does not offer receive_timestamps\n"
     assert trial(config).exit_code == 0
 
 

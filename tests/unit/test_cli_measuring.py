@@ -142,7 +142,7 @@ def test_every_procedure_is_a_command_with_the_options_that_it_names(definition:
         "lab_option",
         "config_file",
         "queues",
-        "hardware",
+        "offloads",
         "out",
         "as_json",
         *options.WATCHERS,

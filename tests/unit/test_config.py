@@ -113,7 +113,7 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
         [("engine.x", 1)],
         "engine.x",
         (
-            "unknown key; here may stand netns, cores, dut_netns, dut_cores, queues, hardware, flow_control,"
+            "unknown key; here may stand netns, cores, dut_netns, dut_cores, queues, offloads, flow_control,"
             " link_timeout_s, memory, command"
         ),
     ),
@@ -208,7 +208,7 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
     ("no cores", ROUTER, [("engine.cores", [])], "engine.cores", "neither auto nor a list"),
     ("no queue", ROUTER, [("engine.queues", 0)], "engine.queues", "greater than or equal to 1"),
     ("too many queues", ROUTER, [("engine.queues", 17)], "engine.queues", "less than or equal to 16"),
-    ("help that there is not", ROUTER, [("engine.hardware", ["magic"])], "engine.hardware.0", "receive_timestamps"),
+    ("help that there is not", ROUTER, [("engine.offloads", ["magic"])], "engine.offloads.0", "receive_timestamps"),
     (
         "flow control that there is not",
         ROUTER,
@@ -226,8 +226,8 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
     (
         "the same help twice",
         ROUTER,
-        [("engine.hardware", ["receive_timestamps"] * 2)],
-        "engine.hardware",
+        [("engine.offloads", ["receive_timestamps"] * 2)],
+        "engine.offloads",
         "names the same twice",
     ),
     ("memory", ROUTER, [("engine.memory", "swap")], "engine.memory", "huge_pages"),

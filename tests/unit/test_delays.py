@@ -312,10 +312,10 @@ def test_a_summary_says_what_in_the_delays_may_not_be_the_duts(tmp_path: Path) -
     delays("pdv", SimulatedDut(), tmp_path / "run", SimulatedLimits())
     events = journal.read(tmp_path / "run")
     results = [event["result"] for event in events if event["event"] == "result"]
-    results[0]["forward"]["away_us"] = {"sender": 1.0, "receiver": 4066.0}
+    results[0]["forward"]["stall_us"] = {"sender": 1.0, "receiver": 4066.0}
     results[1]["dut_core_taken"] = 0.93
     [point] = summarise(events, procedures.find("pdv")).points
-    assert (point.tester_away_ms, point.dut_core_taken) == (pytest.approx(4.066), 0.93)
+    assert (point.tester_stall_ms, point.dut_core_taken) == (pytest.approx(4.066), 0.93)
     assert any(
         "away for 4.066 ms at most, others took up to 93% of the core of the DUT" in remark
         for remark in point.remarks()

@@ -58,8 +58,8 @@ def test_when_in_words(lost: dict[int, int], longest_run: int, words: str | None
         ({"dut_input_drops": 10}, {"not handed to the DUT": 10, "elsewhere": 20}),
         ({"tester_drops": {"nic_missed": 30}}, {"tester: nic_missed": 30}),
         (
-            {"tester_drops": {"no_buffer": 7, "kernel_socket": 0}, "damaged": 3},
-            {"tester: no_buffer": 7, "damaged": 3, "elsewhere": 20},
+            {"tester_drops": {"no_buffer": 7, "kernel_socket": 0}, "corrupted": 3},
+            {"tester: no_buffer": 7, "corrupted": 3, "elsewhere": 20},
         ),
         ({"late": 4}, {"later than the frame timeout": 4, "elsewhere": 30}),
     ],

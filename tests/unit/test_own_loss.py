@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dutperf.model import CatchingUp, Direction, Poisson, Question, RateChange, Trial, Verdict
+from dutperf.model import Direction, LateBursts, Poisson, Question, RateChange, Trial, Verdict
 from dutperf.tester import own_loss, validity
 from plans import counts
 from queueing import Server, Stall, a_trial, counted, lost, sent
@@ -84,7 +84,7 @@ def test_a_dut_whose_queue_bursts_filled_before_its_time_is_not_shown_to_fail() 
 def test_a_dut_that_is_overloaded_throughout_fails_whatever_the_bursts_did() -> None:
     asked = a_trial(3_000).model_copy(update={"question": SEARCH})
     frames = sent(asked, TICKS, 0)
-    late = sum(one.catching_up.frames for one in counted(asked, frames, []).values() if one.catching_up)
+    late = sum(one.late_bursts.frames for one in counted(asked, frames, []).values() if one.late_bursts)
     own, truth, verdict, proof = measured(asked, Server(5_800, 20), TICKS)
     assert truth < late  # fewer than the bursts might have cost in the worst case
     assert 0.5 * truth < own <= truth
@@ -117,8 +117,8 @@ def test_a_dut_that_loses_frames_once_is_not_overloaded_all_the_time() -> None:
             "bins": tuple(30 if part in (5, 47) else 0 for part in range(100)),
         }
     }
-    burst = CatchingUp(frames=100, longest=20, bins=tuple(20 if part % 20 == 10 else 0 for part in range(100)))
-    shown = counts(sent=3_000, intended=3_000, received=2_940, catching_up=burst, losses=once["losses"])
+    burst = LateBursts(frames=100, longest=20, bins=tuple(20 if part % 20 == 10 else 0 for part in range(100)))
+    shown = counts(sent=3_000, intended=3_000, received=2_940, late_bursts=burst, losses=once["losses"])
     assert own_loss.own_loss(a_trial(3_000), {Direction.FORWARD: shown}) == 30  # before the first burst
 
 

@@ -84,7 +84,7 @@ def test_a_plan_says_what_help_of_hardware_is_used(setup: Path) -> None:
         plan(setup, "config: setup.yaml\nhardware: [receive_timestamps]\nprocedures: {throughput: }")
     )
     with planned.source.setup(1522) as made:
-        assert made.engine.hardware == ("receive_timestamps",)
+        assert made.engine.offloads == ("receive_timestamps",)
 
 
 def test_a_boolean_needs_no_quotes(setup: Path) -> None:
@@ -138,8 +138,8 @@ WRONG = [
     ("config: a\nlab-options: {b: 1}\nprocedures: {throughput: }", "line 2: lab-options: has no effect with config"),
     ("lab: a\nqueues: 0\nprocedures: {pdv: }", "line 2: queues: is no number from 1 to 16"),
     ("lab: a\nqueues: many\nprocedures: {pdv: }", "line 2: queues: is no number from 1 to 16"),
-    ("lab: a\nhardware: receive_timestamps\nprocedures: {pdv: }", "line 2: hardware: is no list of names"),
-    ("lab: a\nhardware: [magic]\nprocedures: {pdv: }", "line 2: hardware: should be 'receive_timestamps'"),
+    ("lab: a\nhardware: receive_timestamps\nprocedures: {pdv: }", "line 2: offloads: is no list of names"),
+    ("lab: a\nhardware: [magic]\nprocedures: {pdv: }", "line 2: offloads: should be 'receive_timestamps'"),
     ("lab: a", "procedures: is missing"),
     ("lab: a\nprocedures: throughput", "line 2: procedures: is no mapping"),
     ("lab: a\nprocedures:\n  thoughput:", "line 3: procedures.thoughput: unknown key; did you mean throughput?"),

@@ -84,7 +84,7 @@ def test_the_exit_status_is_that_of_the_worst(judgements: tuple[Judgement, ...],
 
 
 def direction_truth(received: int = 0, lost: int = 0, lateness_us: float = 0.0, **members: int) -> DirectionTruth:
-    none = dict.fromkeys(("translated", "held", "duplicated", "reordered", "delayed", "damaged"), 0)
+    none = dict.fromkeys(("translated", "held", "duplicated", "reordered", "delayed", "corrupted"), 0)
     lateness = Quantiles(p50=0, p99=0, p999=0, max=lateness_us)
     counted = {**none, "received": received, "forwarded": received - lost, "lost": {"queue": lost}} | members
     return DirectionTruth.model_validate({**counted, "delay_us": lateness, "lateness_us": lateness})
@@ -347,7 +347,7 @@ def test_a_part_that_there_is_not_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "option", [("--queues", "2"), ("--hardware", "send_at"), ("--config", "ports.yaml")], ids=lambda option: option[0]
+    "option", [("--queues", "2"), ("--offloads", "send_at"), ("--config", "ports.yaml")], ids=lambda option: option[0]
 )
 def test_what_is_for_the_calibration_alone_is_refused_without_it(option: tuple[str, str]) -> None:
     done = CliRunner().invoke(app, ["selftest", "--only", "throughput", *option])

@@ -125,8 +125,8 @@ def test_losses_and_arrivals_agree_with_the_counts(dut: SimulatedDut, then: dict
     if counts.arrivals is not None:
         assert (
             counts.arrivals.first_s
-            <= counts.arrivals.silence_from_s
-            <= counts.arrivals.silence_to_s
+            <= counts.arrivals.longest_gap_from_s
+            <= counts.arrivals.longest_gap_to_s
             <= counts.arrivals.last_s
         )
 

@@ -171,7 +171,7 @@ def timed(frames: int) -> Event:
 
 
 def test_help_of_hardware_that_did_nothing_is_told() -> None:
-    asked: Event = {"event": "environment", "host": {}, "tester": {"hardware": ["send_at"]}}
+    asked: Event = {"event": "environment", "host": {}, "tester": {"offloads": ["send_at"]}}
     summary = summarise(events(asked, timed(0), timed(900), timed(0), search(1, 1000)))
     told = "forward: no effect of send_at: every frame left at once, in 2 of 3 trials"
     assert summary.idle_help == (told,)

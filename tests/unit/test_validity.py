@@ -13,11 +13,11 @@ import pytest
 from dutperf.model import (
     LOSS_BINS,
     PUNCTUAL_US,
-    Away,
-    CatchingUp,
     Delays,
     Direction,
+    LateBursts,
     LinkState,
+    LoopStall,
     Losses,
     MediaLimit,
     NicArrivals,
@@ -43,7 +43,7 @@ def late(us: float) -> Quantiles:
 
 def burst(frames: int, late_us: float = PUNCTUAL_US + 1) -> dict[str, Any]:
     """So many in the middle of the trial."""
-    return {"lateness_us": late(late_us), "catching_up": CatchingUp(frames=frames, bins=in_bins({50: frames}))}
+    return {"lateness_us": late(late_us), "late_bursts": LateBursts(frames=frames, bins=in_bins({50: frames}))}
 
 
 def lost_at(*bins: int) -> dict[str, Any]:
@@ -67,8 +67,8 @@ def waited(us: float | None, *, full: bool = True) -> TransmitWait:
     return TransmitWait(frames=160, us=us, full=full)
 
 
-AWAY: dict[str, Any] = {"received": 990, "away_us": Away(sender=0, receiver=LATE_WITH_LOSS_US + 1)}
-MEDIA = MediaLimit(line_rate_fps=1000, granted_us=12_000)
+AWAY: dict[str, Any] = {"received": 990, "stall_us": LoopStall(sender=0, receiver=LATE_WITH_LOSS_US + 1)}
+MEDIA = MediaLimit(line_rate_fps=1000, tolerance_us=12_000)
 DELAYS = Delays(p50=1, p99=1, p999=1, max=1, min=1)
 WAIT_US = validity.TRANSMIT_WAIT_LIMIT_US
 
@@ -122,13 +122,13 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("no delays that could hold anything", {"transmit_wait": waited(None)}, set()),
     (
         "the receiving card's ring may have overrun",
-        {"received": 990, "away_us": Away(sender=0, receiver=401), "receive_ring_us": 400},
+        {"received": 990, "stall_us": LoopStall(sender=0, receiver=401), "receive_ring_us": 400},
         {"receiver_away"},
     ),
-    ("... but nothing was lost", {"away_us": Away(sender=0, receiver=401), "receive_ring_us": 400}, set()),
+    ("... but nothing was lost", {"stall_us": LoopStall(sender=0, receiver=401), "receive_ring_us": 400}, set()),
     (
         "the receiving card's ring held what came meanwhile",
-        {"received": 990, "away_us": Away(sender=0, receiver=400), "receive_ring_us": 400},
+        {"received": 990, "stall_us": LoopStall(sender=0, receiver=400), "receive_ring_us": 400},
         set(),
     ),
     ("more arrived than was sent", {"received": 1001}, {"received_too_many"}),
@@ -160,10 +160,10 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("more lost before", {"received": 997, **burst(10), **lost_at(5, 6, 50)}, set()),
     ("a burst from the first frame to the last", {"received": 0, **burst(1000)}, {"sender_bursts"}),
     ("a burst without loss does not matter", burst(10), set()),
-    ("receiver away without loss", {"away_us": Away(sender=0, receiver=1e6)}, set()),
+    ("receiver away without loss", {"stall_us": LoopStall(sender=0, receiver=1e6)}, set()),
     (
         "receiver away with loss",
-        {"received": 990, "away_us": Away(sender=0, receiver=LATE_WITH_LOSS_US + 1)},
+        {"received": 990, "stall_us": LoopStall(sender=0, receiver=LATE_WITH_LOSS_US + 1)},
         {"receiver_away"},
     ),
     (
@@ -219,7 +219,7 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
             "received": 800,
             "tester_drops": {"no_buffer": 1},
             "lateness_us": late(1e6),
-            "away_us": Away(sender=0, receiver=1e6),
+            "stall_us": LoopStall(sender=0, receiver=1e6),
         },
         {"unsent", "tester_drops", "sender_late", "receiver_away"},
     ),
@@ -246,7 +246,7 @@ def test_a_burst_may_last_for_several_parts_of_a_short_trial(after: int, codes: 
 
 DISTURBED: dict[str, Any] = {
     **burst(10, late_us=LATE_WITH_LOSS_US + 1),
-    "away_us": Away(sender=0, receiver=LATE_WITH_LOSS_US + 1),
+    "stall_us": LoopStall(sender=0, receiver=LATE_WITH_LOSS_US + 1),
     "late": 5,
 }
 
@@ -312,18 +312,18 @@ def test_sending_time_limit(duration_s: float, limit_s: float) -> None:
 @pytest.mark.parametrize(
     ("timeout_ms", "late_frames", "away", "codes"),
     [
-        (10, 5, Away(sender=1000, receiver=1000), set()),
-        (10, 5, Away(sender=0, receiver=1001), {"late_in_tester"}),
-        (10, 5, Away(sender=1001, receiver=0), {"late_in_tester"}),
-        (10, 0, Away(sender=5000, receiver=5000), set()),
-        (100, 5, Away(sender=5000, receiver=5000), set()),
+        (10, 5, LoopStall(sender=1000, receiver=1000), set()),
+        (10, 5, LoopStall(sender=0, receiver=1001), {"late_in_tester"}),
+        (10, 5, LoopStall(sender=1001, receiver=0), {"late_in_tester"}),
+        (10, 0, LoopStall(sender=5000, receiver=5000), set()),
+        (100, 5, LoopStall(sender=5000, receiver=5000), set()),
     ],
 )
 def test_a_frame_that_waited_in_the_tester_is_not_the_duts(
-    timeout_ms: int, late_frames: int, away: Away, codes: set[str]
+    timeout_ms: int, late_frames: int, away: LoopStall, codes: set[str]
 ) -> None:
     timed = trial(stamping="every", frame_timeout_ns=timeout_ms * 1_000_000)
-    counted = counts(received=1000 - late_frames, late=late_frames, away_us=away)
+    counted = counts(received=1000 - late_frames, late=late_frames, stall_us=away)
     assert {cause.code for cause in validity.judge(timed, {Direction.FORWARD: counted})[1]} == codes
 
 

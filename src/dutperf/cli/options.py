@@ -71,15 +71,15 @@ Queues = Annotated[
         ),
     ),
 ]
-HardwareText = Annotated[
+OffloadsText = Annotated[
     str | None,
     typer.Option(
-        "--hardware",
-        metavar="HELP,...",
+        "--offloads",
+        metavar="NAME,...",
         help=(
-            f"Help of the ports' hardware to use, of {', '.join(get_args(configuration.Help))}; a port that does not"
-            " offer it is refused. Nothing of it has been run on a NIC (docs/performance.md). Without it none, or"
-            " engine.hardware of the configuration."
+            f"Hardware offloads to use, of {', '.join(get_args(configuration.Offload))}. A port that lacks one is"
+            " refused. None has been run on a NIC (docs/performance.md). Default: engine.offloads of the"
+            " configuration, else none."
         ),
     ),
 ]
@@ -211,13 +211,13 @@ def parse_rate(option: str, text: str) -> Rate:
     return _read(Rate.parse, option, text)
 
 
-def hardware(text: str | None) -> configuration.Hardware | None:
+def offloads(text: str | None) -> configuration.Offloads | None:
     """``"receive_timestamps"`` to ``("receive_timestamps",)``; None where the option was not given.
 
     Raises:
         ConfigError: no such help.
     """
-    return None if text is None else configuration.hardware((name.strip() for name in text.split(",")), "--hardware")
+    return None if text is None else configuration.offloads((name.strip() for name in text.split(",")), "--offloads")
 
 
 def lab_options(texts: Sequence[str] | None) -> dict[str, str]:

@@ -23,7 +23,7 @@ from dutperf.setup.configuration import MOST_QUEUES, ConfigError
 from dutperf.setup.option import Offered, offered
 from dutperf.setup.yaml_text import Location, YamlError, path_of
 
-SOURCE = ("lab", "lab-options", "config", "queues", "hardware")
+SOURCE = ("lab", "lab-options", "config", "queues", "offloads")
 KEYS = (*SOURCE, "all", "procedures")
 
 
@@ -102,16 +102,16 @@ def _source(top: Mapping[str, Any], directory: Path) -> Source:
     if queues is not None and (type(queues) is not int or not 1 <= queues <= MOST_QUEUES):
         raise _Refusal(("queues",), f"is no number from 1 to {MOST_QUEUES}")
     file = directory / top["config"] if "config" in top else None
-    return Source.of(top.get("lab"), lab_options, file, queues, _hardware(top.get("hardware")))
+    return Source.of(top.get("lab"), lab_options, file, queues, _hardware(top.get("offloads")))
 
 
-def _hardware(names: Any) -> configuration.Hardware | None:
+def _hardware(names: Any) -> configuration.Offloads | None:
     if names is not None and (not isinstance(names, list) or not all(isinstance(name, str) for name in names)):
-        raise _Refusal(("hardware",), "is no list of names")
+        raise _Refusal(("offloads",), "is no list of names")
     try:
-        return None if names is None else configuration.hardware(names, "hardware")
+        return None if names is None else configuration.offloads(names, "offloads")
     except ConfigError as error:
-        raise _Refusal(("hardware",), error.message) from None
+        raise _Refusal(("offloads",), error.message) from None
 
 
 def _options(definition: Definition) -> dict[str, Offered]:

@@ -134,7 +134,7 @@ class DirectionTruth(BaseModel):
     duplicated: int
     reordered: int
     delayed: int
-    damaged: int
+    corrupted: int
     delay_us: Quantiles
     """From the arrival of a frame until it was handed to the port, as it came to be."""
     lateness_us: Quantiles

@@ -38,7 +38,7 @@ class DelayChanges(Value):
     max: float
 
 
-class Away(Value):
+class LoopStall(Value):
     """The longest time that a hot loop was not running, in microseconds."""
 
     sender: float
@@ -61,7 +61,7 @@ class MediaLimit(Value):
 
     line_rate_fps: float
     """Frames/s that the link carries."""
-    granted_us: float
+    tolerance_us: float
     """By how much frames may be late, and sending may take longer: what the card's clock may differ
     from the tester's by, over the trial."""
 
@@ -142,7 +142,7 @@ PUNCTUAL_US = 1_000.0
 """A frame that leaves later than this after it was due begins a burst."""
 
 
-class CatchingUp(Value):
+class LateBursts(Value):
     """Frames that left in bursts after a standstill of the sender: from one later than
     ``PUNCTUAL_US`` until one less than a tenth of that late."""
 
@@ -164,14 +164,14 @@ class Arrivals(Value):
 
     first_s: float
     last_s: float
-    silence_from_s: float
+    longest_gap_from_s: float
     """Beginning and end of the longest time between two arrivals."""
-    silence_to_s: float
+    longest_gap_to_s: float
 
     @property
     def silence_s(self) -> float:
         """The longest time between two arrivals."""
-        return self.silence_to_s - self.silence_from_s
+        return self.longest_gap_to_s - self.longest_gap_from_s
 
 
 class ReceiveBacklog(Value):
@@ -199,11 +199,11 @@ class DirectionCounts(Value):
     duplicates: Count
     out_of_order: Count
     stale: Count
-    damaged: Count
+    corrupted: Count
     send_time_s: float
     lateness_us: Quantiles
-    away_us: Away
-    refused: Count
+    stall_us: LoopStall
+    not_accepted: Count
     tester_drops: dict[str, Count]
     dut_input_drops: Count
     other_received: dict[str, Count]
@@ -236,7 +236,7 @@ class DirectionCounts(Value):
     transmitted: Transmitted | None = None
     losses: Losses | None = None
     """None where no frame is missing."""
-    catching_up: CatchingUp | None = None
+    late_bursts: LateBursts | None = None
     """None where no frame left in a burst."""
     arrivals: Arrivals | None = None
     """None where none came."""
@@ -248,9 +248,9 @@ class DirectionCounts(Value):
         return self.sent - self.received
 
     @property
-    def granted_us(self) -> float:
+    def tolerance_us(self) -> float:
         """By how much a card's clock excuses lateness."""
-        return 0.0 if self.media is None else self.media.granted_us
+        return 0.0 if self.media is None else self.media.tolerance_us
 
     @property
     def waited_us(self) -> float | None:
@@ -269,7 +269,7 @@ class SoFar(Value):
 
     sent: Count
     received: Count
-    latest_us: float = 0.0
+    max_lateness_us: float = 0.0
     """The most that a frame left late."""
     tester_drops: Count = 0
     """Frames lost by the tester itself, by counters that only grow."""

@@ -216,7 +216,7 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     repetitions: Repetitions
     stamped_lost: int
     """Frames with a time stamp that were lost, in all repetitions."""
-    tester_away_ms: float
+    tester_stall_ms: float
     """Longest time that a loop of the tester was away in these trials: so much of a delay may be
     the tester's."""
     dut_core_taken: float | None
@@ -244,7 +244,7 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
             yield f": {self.stamped_lost:,} stamped frames were lost: {self.lost_are}"
         if self.has_number:
             yield (
-                f": a loop of the tester was away for {self.tester_away_ms:.3f} ms at most{self._dut_disturbed()}: the"
+                f": a loop of the tester was away for {self.tester_stall_ms:.3f} ms at most{self._dut_disturbed()}: the"
                 " largest delays may hold as much"
             )
         if self.receive_timestamps is not None:
@@ -377,9 +377,9 @@ def _disturbance(recorded: Recorded) -> dict[str, float | None]:
     """What the delays of the valid trials may hold that is not the DUT's."""
     results = [event["result"] for event in recorded.of("result") if event["result"]["verdict"] == Verdict.VALID]
     counted = [counts for result in results for direction in Direction if (counts := result.get(direction))]
-    away_us = [max(*counts["away_us"].values(), _waited_us(counts)) for counts in counted]
+    stall_us = [max(*counts["stall_us"].values(), _waited_us(counts)) for counts in counted]
     taken = [result["dut_core_taken"] for result in results if result.get("dut_core_taken") is not None]
-    return {"tester_away_ms": max(away_us, default=0.0) / 1000, "dut_core_taken": max(taken, default=None)}
+    return {"tester_stall_ms": max(stall_us, default=0.0) / 1000, "dut_core_taken": max(taken, default=None)}
 
 
 def _waited_us(counts: dict[str, Any]) -> float:

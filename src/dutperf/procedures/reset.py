@@ -115,7 +115,7 @@ def read(counts: DirectionCounts, conditions: ResetConditions, rates: Rates) -> 
         return Reading(
             outcome="not_caused", remark=f"no silence was longer than {least_s:g} s: nothing seems to have happened"
         )
-    if came.silence_to_s <= after_s:
+    if came.longest_gap_to_s <= after_s:
         return Reading(outcome="not_caused", remark="the longest silence was before the reset")
     return Reading(outcome="measured", times_s={"silence": came.silence_s, "loss": counts.lost / rates["rate_fps"]})
 

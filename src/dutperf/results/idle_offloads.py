@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Help of hardware that was asked for and did nothing: who reads a result must not take it for one
+"""Hardware offloads that were asked for and did nothing: who reads a result must not take it for one
 that had it."""
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def where(counts: DirectionCounts) -> dict[str, int]:
     known |= {
         "not handed to the DUT": counts.dut_input_drops,
         "later than the frame timeout": counts.late,
-        "damaged": counts.damaged,
+        "corrupted": counts.corrupted,
     }
     known[ELSEWHERE] = max(0, counts.lost - sum(known.values()))
     return {name: count for name, count in known.items() if count} if counts.lost > 0 else {}

@@ -34,7 +34,7 @@ class Summary(Value):
     deviations: tuple[Deviation, ...]
     points: tuple[SerializeAsAny[Point], ...]
     idle_help: tuple[str, ...] = ()
-    """Help of hardware that was asked for and did nothing."""
+    """Hardware offloads that were asked for and did nothing."""
     moves: tuple[Move, ...] = ()
     """What of host and tester was otherwise after the run was resumed; ``environment`` is that of
     its beginning."""
@@ -109,7 +109,7 @@ def _environment(plan: Event, events: list[Event]) -> dict[str, Any]:
 
 
 def _idle_help(events: list[Event]) -> tuple[str, ...]:
-    if not next(of_kind(events, "environment"), {}).get("tester", {}).get("hardware"):
+    if not next(of_kind(events, "environment"), {}).get("tester", {}).get("offloads"):
         return ()
     return idle_help.of_run(journal.recorded_result(event["result"]) for event in of_kind(events, "result"))
 

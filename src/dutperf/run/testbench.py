@@ -17,7 +17,7 @@ from dutperf.model import FRAME_SIZE, Case, Load, Trial
 from dutperf.run.campaign import Plan, PlanError
 from dutperf.setup import configuration, dut, traffic
 from dutperf.setup.conditions import Conditions, Rate
-from dutperf.setup.configuration import ConfigError, Hardware, Setup
+from dutperf.setup.configuration import ConfigError, Offloads, Setup
 from dutperf.tester import calibration
 from dutperf.tester.dut_core import yielding_to_the_dut
 from dutperf.tester.engine import EngineTester
@@ -40,8 +40,8 @@ class Source:
     changed or not be there, and knows the media's speed."""
     queues: int | None = None
     """Of the engine's ports, instead of what the set-up says."""
-    hardware: Hardware | None = None
-    """Help of hardware, instead of what the set-up says."""
+    offloads: Offloads | None = None
+    """Hardware offloads, instead of what the set-up says."""
 
     @classmethod
     def of(
@@ -50,7 +50,7 @@ class Source:
         lab_options: Mapping[str, str],
         file: Path | None,
         queues: int | None = None,
-        hardware: Hardware | None = None,
+        offloads: Offloads | None = None,
     ) -> Source:
         """From what was asked for.
 
@@ -61,7 +61,7 @@ class Source:
             raise ConfigError("give either --lab NAME or --config FILE" + (", not both" if name else ""), "")
         if file is not None and lab_options:
             raise ConfigError("has no effect with --config", "--lab-option")
-        return cls(name, dict(lab_options), file, queues=queues, hardware=hardware)
+        return cls(name, dict(lab_options), file, queues=queues, offloads=offloads)
 
     @classmethod
     def of_plan(cls, plan: Event, current: Path | Setup | None = None) -> Source:
@@ -81,7 +81,7 @@ class Source:
             raise JournalError(f"the run cannot go on: its set-up cannot be had again ({error})") from None
         if isinstance(source.get("lab"), str):
             return cls(
-                source["lab"], source["lab_options"], None, recorded, recorded.engine.queues, recorded.engine.hardware
+                source["lab"], source["lab_options"], None, recorded, recorded.engine.queues, recorded.engine.offloads
             )
         if isinstance(source.get("config"), str):
             path = current if isinstance(current, Path) else Path(source["config"])
@@ -113,7 +113,7 @@ class Source:
 
     def _with_engine(self, setup: Setup) -> Setup:
         asked = {
-            name: value for name, value in (("queues", self.queues), ("hardware", self.hardware)) if value is not None
+            name: value for name, value in (("queues", self.queues), ("offloads", self.offloads)) if value is not None
         }
         return setup.model_copy(update={"engine": setup.engine.model_copy(update=asked)}) if asked else setup
 

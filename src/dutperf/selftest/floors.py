@@ -81,5 +81,5 @@ def _floor(bench: Bench, limit: ThroughputPoint, out: Path, watch: Watch, *, qui
         )
     faster = min(directions, key=lambda figures: figures["median"].median)
     min_us, typical_us, p999_us = (faster[name].median * 1e3 for name in ("Dmin", "median", "D99.9"))
-    delays = {"min_us": min_us, "typical_us": typical_us, "p999_us": p999_us, "away_us": point.tester_away_ms * 1e3}
+    delays = {"min_us": min_us, "typical_us": typical_us, "p999_us": p999_us, "stall_us": point.tester_stall_ms * 1e3}
     return Floor(frame_size=frame_size, limit_fps=limit_fps, rate_fps=rate_fps, **delays)

@@ -59,15 +59,15 @@ class Witnessed:
 
     @property
     def truly_lost(self) -> int:
-        """Frames that the DUT lost or damaged, in both directions."""
-        return sum(one.lost_total + one.damaged for one in (self.truth.forward, self.truth.reverse))
+        """Frames that the DUT lost or corrupted, in both directions."""
+        return sum(one.lost_total + one.corrupted for one in (self.truth.forward, self.truth.reverse))
 
     @property
     def disturbance_s(self) -> float:
         """How long the tester was late or away, or the DUT's loop, at most: by so much what
         happened may have shifted."""
         counts = self.result.directions().values()
-        tester_us = [max(one.lateness_us.max, one.away_us.sender, one.away_us.receiver) for one in counts]
+        tester_us = [max(one.lateness_us.max, one.stall_us.sender, one.stall_us.receiver) for one in counts]
         return max(*tester_us, self.truth.forward.lateness_us.max, self.truth.reverse.lateness_us.max, 0.0) / 1e6
 
     @property

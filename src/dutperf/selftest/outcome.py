@@ -44,7 +44,7 @@ def row(finding: Finding) -> tuple[str, ...]:
 def floor_rows(calibration: Calibration) -> Iterator[tuple[str, ...]]:
     """Under ``FLOOR_COLUMNS``."""
     for floor in calibration.floors:
-        times = (f"{time:,.1f}" for time in (floor.min_us, floor.typical_us, floor.p999_us, floor.away_us))
+        times = (f"{time:,.1f}" for time in (floor.min_us, floor.typical_us, floor.p999_us, floor.stall_us))
         yield (
             str(floor.frame_size),
             "-" if floor.limit_fps is None else f"{floor.limit_fps:,}",
@@ -56,7 +56,7 @@ def floor_rows(calibration: Calibration) -> Iterator[tuple[str, ...]]:
 def _ports(key: Key) -> str:
     drivers = " and ".join(dict.fromkeys(key.drivers))
     queues = f", {key.queues} queues" if key.queues > 1 else ""
-    return drivers + queues + (f", with {', '.join(key.hardware)}" if key.hardware else "")
+    return drivers + queues + (f", with {', '.join(key.offloads)}" if key.offloads else "")
 
 
 def markdown(outcome: Outcome) -> str:

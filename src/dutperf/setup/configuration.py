@@ -94,17 +94,17 @@ def _list_or_auto(cores: object) -> object:
 
 MOST_QUEUES = 16
 """Of a port, each way."""
-Help = Literal["receive_timestamps", "send_at", "checksums", "rate_limit"]
-"""What a port's hardware may do for the engine (protocol/README.md)."""
+Offload = Literal["receive_timestamps", "send_at", "checksums", "rate_limit"]
+"""Hardware offloads that a port may have (protocol/README.md)."""
 
 
-def _each_once(helps: tuple[Help, ...]) -> tuple[Help, ...]:
-    if len(set(helps)) < len(helps):
+def _each_once(names: tuple[Offload, ...]) -> tuple[Offload, ...]:
+    if len(set(names)) < len(names):
         raise ValueError("names the same twice")
-    return helps
+    return names
 
 
-Hardware = Annotated[tuple[Help, ...], AfterValidator(_each_once)]
+Offloads = Annotated[tuple[Offload, ...], AfterValidator(_each_once)]
 PortSpec = Annotated[str, BeforeValidator(_port_spec)]
 Mac = Annotated[str, BeforeValidator(_mac)]
 Core = Annotated[int, Field(ge=0)]
@@ -131,8 +131,8 @@ class EngineSettings(Value):
     queues: Annotated[int, Field(ge=1, le=MOST_QUEUES)] = 1
     """Of each port, each way: a direction has so many senders and receivers, on cores of their own
     as far as these go."""
-    hardware: Hardware = ()
-    """Help of the ports' hardware to use; a port that does not offer it is refused."""
+    offloads: Offloads = ()
+    """Hardware offloads to use; a port that lacks one is refused."""
     flow_control: Annotated[FlowControl, BeforeValidator(lambda mode: "off" if mode is False else mode)] = "off"
     """Of the ports; YAML reads a bare ``off`` as false."""
     link_timeout_s: Annotated[float, Field(ge=0, le=600)] = LINK_TIMEOUT_S
@@ -303,19 +303,19 @@ def parse(mapping: object, origin: str, lines: Mapping[Location, int] | None = N
     return setup
 
 
-def hardware(names: Iterable[str], key: str) -> Hardware:
-    """Help of hardware by its names.
+def offloads(names: Iterable[str], key: str) -> Offloads:
+    """Hardware offloads by their names.
 
     Raises:
-        ConfigError: there is no such help, or one is named twice; ``key`` says where it was named.
+        ConfigError: an unknown offload, or one named twice; ``key`` says where it was named.
     """
     try:
-        return _HARDWARE.validate_python(tuple(names))
+        return _OFFLOADS.validate_python(tuple(names))
     except ValidationError as error:
         raise ConfigError(_sentence(errors.first(error)), key) from None
 
 
-_HARDWARE: TypeAdapter[Hardware] = TypeAdapter(Hardware)
+_OFFLOADS: TypeAdapter[Offloads] = TypeAdapter(Offloads)
 
 
 def as_json(setup: Setup) -> dict[str, Any]:

@@ -172,8 +172,8 @@ def open_request(setup: Setup, max_frame_size: int, dut_cores: Sequence[int] = (
         request["flow_control"] = setup.engine.flow_control
     if setup.engine.link_timeout_s != LINK_TIMEOUT_S:
         request["link_timeout_ms"] = round(setup.engine.link_timeout_s * 1000)
-    if setup.engine.hardware:
-        request["hardware"] = list(setup.engine.hardware)
+    if setup.engine.offloads:
+        request["offloads"] = list(setup.engine.offloads)
     return request
 
 

@@ -40,7 +40,7 @@ class Floor(Value):
     typical_us: float
     """Median."""
     p999_us: float
-    away_us: float
+    stall_us: float
     """Longest time that a loop of the tester was away meanwhile: so much of the largest delays is
     this machine's unrest."""
 
@@ -53,7 +53,7 @@ class Key(Value):
     """Of the left and the right port."""
     engine: str
     queues: int = 1
-    hardware: tuple[str, ...] = ()
+    offloads: tuple[str, ...] = ()
 
 
 class Calibration(Value):
@@ -103,7 +103,7 @@ def made(environment: Mapping[str, Any], floors: Sequence[Floor], date: str) -> 
 def key_of(environment: Mapping[str, Any]) -> Key:
     """Of a tester. Raises KeyError where it does not say what its ports are."""
     drivers = (str(environment["left"]["driver"]), str(environment["right"]["driver"]))
-    used = {"queues": environment.get("queues", 1), "hardware": tuple(environment.get("hardware", ()))}
+    used = {"queues": environment.get("queues", 1), "offloads": tuple(environment.get("offloads", ()))}
     return Key(host=str(host.environment()["name"]), drivers=drivers, engine=str(environment["engine"]), **used)
 
 

@@ -49,9 +49,9 @@ def steady_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> in
     return max(0, _beyond_capacity(trial, counts, lost, late))
 
 
-def clear_parts(late: tuple[int, ...], latest_us: float, duration_s: float) -> list[int]:
+def clear_parts(late: tuple[int, ...], max_lateness_us: float, duration_s: float) -> list[int]:
     """Parts of the sending time in which no frame left late, nor in one whole part before."""
-    after = ceil(latest_us / 1e6 / (duration_s / LOSS_BINS)) + 1
+    after = ceil(max_lateness_us / 1e6 / (duration_s / LOSS_BINS)) + 1
     around = {part + later for part, frames in enumerate(late) if frames for later in range(after + 1)}
     return [part for part in range(LOSS_BINS) if part not in around]
 
@@ -66,12 +66,12 @@ def _beyond_capacity(
     ):
         return 0
     first = next(part for part, frames in enumerate(lost) if frames)
-    latest_us = max(one.lateness_us.max for one in counts.values())
-    clear = sorted(lost[part] for part in clear_parts(late, latest_us, trial.duration_s) if part > first)
+    max_lateness_us = max(one.lateness_us.max for one in counts.values())
+    clear = sorted(lost[part] for part in clear_parts(late, max_lateness_us, trial.duration_s) if part > first)
     if len(clear) < FEWEST_CLEAR_PARTS:
         return 0
     usual = clear[: ceil((1 - HIGHEST_SHARE) * len(clear))]
-    in_queue = QUEUES_FACTOR * sum(one.catching_up.at_once for one in counts.values() if one.catching_up is not None)
+    in_queue = QUEUES_FACTOR * sum(one.late_bursts.at_once for one in counts.values() if one.late_bursts is not None)
     return floor(sum(usual) / len(usual) * (LOSS_BINS - 1 - first)) - in_queue - _punctual(trial)
 
 
@@ -83,7 +83,7 @@ def _punctual(trial: Trial) -> int:
 def _lost_and_late(counts: Mapping[Direction, DirectionCounts]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Frames that were lost, and that left late, in each part of the sending time."""
     lost = [() if one.losses is None else one.losses.bins for one in counts.values()]
-    late = [() if one.catching_up is None else one.catching_up.bins for one in counts.values()]
+    late = [() if one.late_bursts is None else one.late_bursts.bins for one in counts.values()]
     return _sum_of_bins(lost), _sum_of_bins(late)
 
 

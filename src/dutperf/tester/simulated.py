@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from dutperf.model import (
-    Away,
     DelayChanges,
     Delays,
     DelaysWritten,
     Direction,
     DirectionCounts,
+    LoopStall,
     Quantiles,
     Stamping,
     Stream,
@@ -243,7 +243,7 @@ class _Tally:
 def _counts(trial: Trial, direction: Direction, tally: _Tally, away_s: float) -> DirectionCounts:
     intended, sent, received, stream = trial.intended(direction), tally.sent, tally.received, trial.streams()[direction]
     foreground_sent, foreground_received = (_foreground(stream, frames) for frames in (sent, received))
-    away_us = away_s * 1e6
+    stall_us = away_s * 1e6
     return DirectionCounts(
         intended=intended,
         sent=sent,
@@ -255,15 +255,15 @@ def _counts(trial: Trial, direction: Direction, tally: _Tally, away_s: float) ->
         duplicates=0,
         out_of_order=0,
         stale=0,
-        damaged=0,
+        corrupted=0,
         send_time_s=trial.duration_s,
-        lateness_us=Quantiles(p50=0.5, p99=1.0, p999=2.0, max=max(2.0, away_us)),
-        away_us=Away(sender=away_us, receiver=0.0),
-        refused=intended - sent,
+        lateness_us=Quantiles(p50=0.5, p99=1.0, p999=2.0, max=max(2.0, stall_us)),
+        stall_us=LoopStall(sender=stall_us, receiver=0.0),
+        not_accepted=intended - sent,
         tester_drops={"nic_missed": tally.missed} if tally.missed else {},
         dut_input_drops=0,
         other_received={},
-        catching_up=truth.catching_up(trial, direction, away_s),
+        late_bursts=truth.late_bursts(trial, direction, away_s),
         losses=truth.losses_of(trial, direction, tally.losses),
         arrivals=truth.arrivals_of(trial.times(direction), sent, tally.losses, tally.delay_us / 1e6),
     )

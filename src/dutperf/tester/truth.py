@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 
-from dutperf.model import LOSS_BINS, PUNCTUAL_US, Arrivals, CatchingUp, Direction, Losses, Stream, Trial
+from dutperf.model import LOSS_BINS, PUNCTUAL_US, Arrivals, Direction, LateBursts, Losses, Stream, Trial
 from dutperf.model.pattern import Times
 
 NO_LIMIT = float("inf")
@@ -133,7 +133,7 @@ def _ends_ns(trial: Trial) -> list[int]:
     return [trial.duration_ns * part // LOSS_BINS for part in range(LOSS_BINS + 1)]
 
 
-def catching_up(trial: Trial, direction: Direction, away_s: float) -> CatchingUp | None:
+def late_bursts(trial: Trial, direction: Direction, away_s: float) -> LateBursts | None:
     """What a sender that is away for so long at the start sends in one burst then."""
     if away_s * 1e6 <= PUNCTUAL_US:
         return None
@@ -142,7 +142,7 @@ def catching_up(trial: Trial, direction: Direction, away_s: float) -> CatchingUp
     return (
         None
         if bounds[-1] == 0
-        else CatchingUp(frames=bounds[-1], bins=tuple(after - before for before, after in pairwise(bounds)))
+        else LateBursts(frames=bounds[-1], bins=tuple(after - before for before, after in pairwise(bounds)))
     )
 
 
@@ -158,7 +158,9 @@ def arrivals_of(times: Times, sent: int, lost: Sequence[Lost], delay_s: float) -
     ]
     due_s = [[times.due_ns(frame) / 1e9 + delay_s for frame in silence] for silence in (*silences, (first, last))]
     longest = max(due_s[:-1], key=lambda silence: silence[1] - silence[0])
-    return Arrivals(first_s=due_s[-1][0], last_s=due_s[-1][1], silence_from_s=longest[0], silence_to_s=longest[1])
+    return Arrivals(
+        first_s=due_s[-1][0], last_s=due_s[-1][1], longest_gap_from_s=longest[0], longest_gap_to_s=longest[1]
+    )
 
 
 def _last_rate(stream: Stream) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from math import ceil
 
-from dutperf.model import LOSS_BINS, CatchingUp, Cause, Direction, DirectionCounts, LinkState, SoFar, Trial, Verdict
+from dutperf.model import LOSS_BINS, Cause, Direction, DirectionCounts, LateBursts, LinkState, SoFar, Trial, Verdict
 from dutperf.tester.own_loss import clear_parts, own_loss, steady_loss
 
 SENDING_TIME_TOLERANCE = 1.00001
@@ -129,7 +129,7 @@ def proven_failed(
     """
     if not causes or not trial.question.resolution or {cause.code for cause in causes} - OVERCOME:
         return None
-    if any(_late_us(one) > LATENESS_LIMIT_US + one.granted_us for one in counts.values()):
+    if any(_late_us(one) > LATENESS_LIMIT_US + one.tolerance_us for one in counts.values()):
         return None
     missed_share = dut_waited_s / trial.duration_s
     missed = ceil(sum(one.sent for one in counts.values()) * min(1.0, missed_share))
@@ -164,9 +164,9 @@ def _hopeless(trial: Trial, direction: Direction, so_far: SoFar, lost: int) -> I
     if so_far.tester_drops:
         yield DROPS, f"the tester itself dropped {so_far.tester_drops:,} frames"
     matters = not trial.question.resolution and lost > trial.question.tolerated_loss * trial.intended(direction)
-    allowed = _too_late(so_far.latest_us, MOST_GRANTED * trial.duration_s * 1e6, matters=matters)
+    allowed = _too_late(so_far.max_lateness_us, MOST_GRANTED * trial.duration_s * 1e6, matters=matters)
     if allowed is not None:
-        yield LATE, f"a frame left {so_far.latest_us / 1000:.3f} ms late, {allowed}"
+        yield LATE, f"a frame left {so_far.max_lateness_us / 1000:.3f} ms late, {allowed}"
     if so_far.nic_clock_us > NIC_CLOCK_LIMIT_US:
         uncertain = f"a NIC's clock was uncertain by {so_far.nic_clock_us:,.1f} us"
         yield NIC_CLOCK, f"{uncertain}, more than the {NIC_CLOCK_LIMIT_US:g} us allowed"
@@ -212,7 +212,7 @@ def _unsent(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> st
 
 def _sending_time(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... in the intended time. Where frames were left over that is said already."""
-    limit_s = sending_time_limit_s(trial.duration_s) + counts.granted_us / 1e6
+    limit_s = sending_time_limit_s(trial.duration_s) + counts.tolerance_us / 1e6
     if counts.sent < counts.intended or counts.send_time_s <= limit_s:
         return None
     return f"sending took {counts.send_time_s:.6f} s, more than the {limit_s:.6f} s allowed"
@@ -222,7 +222,7 @@ def _sender_late(trial: Trial, _direction: Direction, counts: DirectionCounts) -
     """... and at the intended rate throughout: after a silence it got a burst. A pass under a burst
     stands, a loss may be the burst's work."""
     late_us = _late_us(counts)
-    allowed = _too_late(late_us, counts.granted_us, matters=_loss_matters(trial, counts))
+    allowed = _too_late(late_us, counts.tolerance_us, matters=_loss_matters(trial, counts))
     if allowed is None:
         return None
     waited = (
@@ -231,9 +231,9 @@ def _sender_late(trial: Trial, _direction: Direction, counts: DirectionCounts) -
     return f"a frame left {late_us / 1000:.3f} ms late{waited}, {allowed}"
 
 
-def _too_late(late_us: float, granted_us: float, *, matters: bool) -> str | None:
+def _too_late(late_us: float, tolerance_us: float, *, matters: bool) -> str | None:
     """What a frame that was so late exceeds; ``matters``: whether frames are lost. None: nothing."""
-    limit_us = (LATENESS_LIMIT_WITH_LOSS_US if matters else LATENESS_LIMIT_US) + granted_us
+    limit_us = (LATENESS_LIMIT_WITH_LOSS_US if matters else LATENESS_LIMIT_US) + tolerance_us
     if late_us <= limit_us:
         return None
     return f"more than the {limit_us / 1000:g} ms allowed" + (" where frames are lost" if matters else "")
@@ -245,10 +245,10 @@ def _late_us(counts: DirectionCounts) -> float:
 
 def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and the loss is larger than what bursts alone could have caused, or lies elsewhere."""
-    if not _loss_matters(trial, counts) or counts.catching_up is None or _sender_late(trial, _direction, counts):
+    if not _loss_matters(trial, counts) or counts.late_bursts is None or _sender_late(trial, _direction, counts):
         return None
-    burst, tolerated = counts.catching_up.frames, trial.question.tolerated_loss * counts.sent
-    in_spite = _lost_in_spite_of_bursts(trial, counts, counts.catching_up)
+    burst, tolerated = counts.late_bursts.frames, trial.question.tolerated_loss * counts.sent
+    in_spite = _lost_in_spite_of_bursts(trial, counts, counts.late_bursts)
     if counts.lost - tolerated > burst or in_spite > max(tolerated, (1 - BURSTS_WORK_SHARE) * counts.lost):
         return None
     return (
@@ -257,7 +257,7 @@ def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str
     )
 
 
-def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, catching_up: CatchingUp) -> int:
+def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, late_bursts: LateBursts) -> int:
     """Frames lost before the first burst; where few frames came in bursts also those lost where
     none was, nor just before.
 
@@ -266,10 +266,10 @@ def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, catching_up:
     """
     if counts.losses is None:
         return 0
-    clear = clear_parts(catching_up.bins, counts.lateness_us.max, trial.duration_s)
-    first = next(part for part, frames in enumerate(catching_up.bins) if frames)
+    clear = clear_parts(late_bursts.bins, counts.lateness_us.max, trial.duration_s)
+    first = next(part for part, frames in enumerate(late_bursts.bins) if frames)
     few = max(FEW_IN_BURSTS, FEW_OF_RESOLUTION * trial.question.resolution) * counts.sent
-    end = LOSS_BINS if catching_up.frames <= few else first
+    end = LOSS_BINS if late_bursts.frames <= few else first
     return sum(counts.losses.bins[part] for part in clear if part < end)
 
 
@@ -284,10 +284,10 @@ def _receiver_away(trial: Trial, _direction: Direction, counts: DirectionCounts)
 
     A ring that was full has that many frames when the loop comes back: where it found far fewer, none was lost there.
     """
-    away_us, ring_us, backlog = counts.away_us.receiver, counts.receive_ring_us, counts.receive_backlog
+    stall_us, ring_us, backlog = counts.stall_us.receiver, counts.receive_ring_us, counts.receive_backlog
     if backlog is not None and backlog.counted and backlog.frames <= backlog.ring * QUEUE_CERTAINLY_NOT_FULL:
         return None
-    if not _loss_matters(trial, counts) or away_us <= min(
+    if not _loss_matters(trial, counts) or stall_us <= min(
         LATENESS_LIMIT_WITH_LOSS_US, ring_us or LATENESS_LIMIT_WITH_LOSS_US
     ):
         return None
@@ -296,7 +296,7 @@ def _receiver_away(trial: Trial, _direction: Direction, counts: DirectionCounts)
         if ring_us and ring_us < LATENESS_LIMIT_WITH_LOSS_US
         else ""
     )
-    return f"the receiving loop was away for {away_us / 1000:.3f} ms while frames were lost{overrun}"
+    return f"the receiving loop was away for {stall_us / 1000:.3f} ms while frames were lost{overrun}"
 
 
 def _receive_queue(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
@@ -321,16 +321,16 @@ def _late_in_tester(trial: Trial, _direction: Direction, counts: DirectionCounts
     fetched."""
     if trial.frame_timeout_ns is None or counts.late == 0 or not _loss_matters(trial, counts):
         return None
-    away_ms, timeout_ms = max(counts.away_us.sender, counts.away_us.receiver) / 1000, trial.frame_timeout_ns / 1e6
+    stall_ms, timeout_ms = max(counts.stall_us.sender, counts.stall_us.receiver) / 1000, trial.frame_timeout_ns / 1e6
     allowed = f"more than {TIMEOUT_SLACK:.0%} of the frame timeout of {timeout_ms:g} ms"
     if counts.waited_us is None or counts.waited_us / 1000 > timeout_ms * TIMEOUT_SLACK:
         return (
             f"frames waited {_waited(counts)} in the port's full transmit ring, {allowed}, while {counts.late:,} frames"
             " came later than that"
         )
-    if away_ms <= timeout_ms * TIMEOUT_SLACK:
+    if stall_ms <= timeout_ms * TIMEOUT_SLACK:
         return None
-    return f"a loop was away for {away_ms:.3f} ms, {allowed}, while {counts.late:,} frames came later than that"
+    return f"a loop was away for {stall_ms:.3f} ms, {allowed}, while {counts.late:,} frames came later than that"
 
 
 def _transmit_wait(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:

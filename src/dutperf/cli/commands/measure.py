@@ -34,7 +34,7 @@ SOURCE = {
     "lab_option": options.LabOptions,
     "config_file": options.ConfigFile,
     "queues": options.Queues,
-    "hardware": options.HardwareText,
+    "offloads": options.OffloadsText,
 }
 RESULT = {"out": (options.Out, None), "as_json": (options.Json, False)}
 
@@ -116,7 +116,7 @@ def parted(given: Mapping[str, Any]) -> tuple[Source, dict[str, Any]]:
         options.lab_options(given["lab_option"]),
         given["config_file"],
         given["queues"],
-        options.hardware(given["hardware"]),
+        options.offloads(given["offloads"]),
     )
     return source, {name: value for name, value in given.items() if name not in SOURCE}
 

@@ -34,7 +34,7 @@ from dutperf.selftest.findings import Finding, Judgement, exit_status
 from dutperf.selftest.floors import DisturbedError
 from dutperf.selftest.outcome import COLUMNS, FLOOR_COLUMNS, Outcome, floor_rows, markdown, row
 from dutperf.selftest.progress import Course
-from dutperf.setup.configuration import ConfigError, Hardware
+from dutperf.setup.configuration import ConfigError, Offloads
 from dutperf.tester import calibration, host
 from dutperf.tester.calibration import Calibration
 
@@ -74,7 +74,7 @@ Markdown = Annotated[
 def selftest(
     config_file: ConfigFile = None,
     queues: options.Queues = None,
-    hardware: options.HardwareText = None,
+    offloads: options.OffloadsText = None,
     quick: Quick = False,
     only: Only = None,
     out: options.Out = None,
@@ -83,12 +83,12 @@ def selftest(
 ) -> None:
     """Measure what is known: this tester without a DUT, and the reference DUT by every procedure.
 
-    --config, --queues and --hardware are about the ports that are calibrated; the reference DUT's
+    --config, --queues and --offloads are about the ports that are calibrated; the reference DUT's
     are its lab's.
     """
     with reported():
         parts = _parts(only)
-        source = _ports_to_calibrate(config_file, queues, options.hardware(hardware), parts)
+        source = _ports_to_calibrate(config_file, queues, options.offloads(offloads), parts)
         directory = out or fresh_directory("selftest")
         claim(directory, (OUTCOME,), "the results of another self-test")
         begun = {
@@ -119,14 +119,14 @@ def _exit_status(outcome: Outcome, parts: Sequence[str]) -> int:
 
 
 def _ports_to_calibrate(
-    config_file: Path | None, queues: int | None, hardware: Hardware | None, parts: Sequence[str]
+    config_file: Path | None, queues: int | None, offloads: Offloads | None, parts: Sequence[str]
 ) -> Source:
     """From the options. What is said of them must matter: the reference DUT has ports of its own."""
     if CALIBRATION not in parts:
-        for given, option in ((config_file, "--config"), (queues, "--queues"), (hardware, "--hardware")):
+        for given, option in ((config_file, "--config"), (queues, "--queues"), (offloads, "--offloads")):
             if given is not None:
                 raise ConfigError(f"is for the calibration, which --only {parts[0]} leaves out", option)
-    return Source("loopback" if config_file is None else None, {}, config_file, queues=queues, hardware=hardware)
+    return Source("loopback" if config_file is None else None, {}, config_file, queues=queues, offloads=offloads)
 
 
 def _calibrate(source: Source, directory: Path, *, quick: bool) -> Calibration | None:

@@ -35,8 +35,8 @@ _ALWAYS: tuple[Row, ...] = (
     ("lateness, µs: median", lambda counts: f"{counts.lateness_us.p50:,.1f}"),
     ("    p99, p99.9", lambda counts: f"{counts.lateness_us.p99:,.1f}, {counts.lateness_us.p999:,.1f}"),
     ("    largest", lambda counts: f"{counts.lateness_us.max:,.1f}"),
-    ("loop away at most, µs: sender", lambda counts: f"{counts.away_us.sender:,.1f}"),
-    ("    receiver", lambda counts: f"{counts.away_us.receiver:,.1f}"),
+    ("loop away at most, µs: sender", lambda counts: f"{counts.stall_us.sender:,.1f}"),
+    ("    receiver", lambda counts: f"{counts.stall_us.receiver:,.1f}"),
 )
 _WHERE_ANY: tuple[Row, ...] = (
     ("lost when", lambda counts: loss.when(counts) or ""),
@@ -45,14 +45,14 @@ _WHERE_ANY: tuple[Row, ...] = (
     ("duplicates", lambda counts: _number(counts.duplicates)),
     ("out of order", lambda counts: _number(counts.out_of_order)),
     ("of another trial", lambda counts: _number(counts.stale)),
-    ("damaged", lambda counts: _number(counts.damaged)),
-    ("not taken at the first try", lambda counts: _number(counts.refused)),
+    ("corrupted", lambda counts: _number(counts.corrupted)),
+    ("not taken at the first try", lambda counts: _number(counts.not_accepted)),
     ("dropped by the tester", lambda counts: _by_kind(counts.tester_drops)),
     (
         "counted as sent by",
         lambda counts: "nobody" if counts.lost and counts.transmitted and counts.transmitted.by == "nobody" else "",
     ),
-    ("granted at the media's rate, µs", lambda counts: f"{counts.granted_us:,.1f}" if counts.granted_us else ""),
+    ("granted at the media's rate, µs", lambda counts: f"{counts.tolerance_us:,.1f}" if counts.tolerance_us else ""),
     (
         "wait in the full transmit ring at most, µs",
         lambda counts: (

@@ -126,7 +126,7 @@ class Metrics:
         for quantile, name in _QUANTILES.items():
             self.lateness.labels(direction.value, quantile).set(getattr(counts.lateness_us, name) / 1e6)
         for loop in ("sender", "receiver"):
-            self.away.labels(direction.value, loop).set(getattr(counts.away_us, loop) / 1e6)
+            self.away.labels(direction.value, loop).set(getattr(counts.stall_us, loop) / 1e6)
 
     def ended(self, measurement: str, directory: Path) -> None:
         """Show what a measurement found."""

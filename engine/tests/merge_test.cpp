@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trial/joint.hpp"
+#include "trial/merge.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,44 +22,45 @@ protected:
         for (std::size_t bin = 0; bin < bounds.size(); ++bin) bounds[bin] = frames * (bin + 1) / bounds.size();
         Expected expected{kTrial, Direction::forward, frames, bounds, Stamping::every, frame_timeout, nullptr, true};
         for (std::size_t i = 0; i < receivers; ++i) {
-            shared_.push_back(std::make_unique<Account>(expected));
+            shared_.push_back(std::make_unique<RxStatistics>(expected));
             all_.push_back(shared_.back().get());
         }
         expected.shared = false;
-        one_ = std::make_unique<Account>(expected);
+        one_ = std::make_unique<RxStatistics>(expected);
     }
 
     void arrive(std::size_t receiver, std::uint64_t number, Ticks delay = 100) {
         now_ += 10;
         const auto stream = static_cast<std::uint8_t>(kStreamStamped | (is_background(number) ? kStreamBackground : 0));
         const Tag tag{.trial = kTrial, .stream = stream, .sequence = number, .stamp = now_ - delay};
-        for (Account* account : {shared_[receiver].get(), one_.get()}) {
-            Account::Burst burst{.arrival = now_};
-            account->take(tag, burst);
-            account->add(burst);
+        for (RxStatistics* statistics : {shared_[receiver].get(), one_.get()}) {
+            RxStatistics::Burst burst{.arrival = now_};
+            statistics->take(tag, burst);
+            statistics->add(burst);
         }
     }
 
     // What the receivers found together against what the one found.
     void expect_the_same(const SentFrames& sent) {
         const FrameKinds kinds{.is_background = is_background, .is_stamped = [](std::uint64_t) { return true; }};
-        const JointCounts joint = join(all_, kinds), one = join({one_.get()}, kinds);
-        EXPECT_EQ(joint.received, one.received);
-        EXPECT_EQ(joint.background, one.background);
-        EXPECT_EQ(joint.duplicates, one.duplicates);
-        EXPECT_EQ(joint.stamped, one.stamped);
-        EXPECT_EQ(joint.late, one.late);
+        const MergedCounts merged = merge(all_, kinds), one = merge({one_.get()}, kinds);
+        EXPECT_EQ(merged.received, one.received);
+        EXPECT_EQ(merged.background, one.background);
+        EXPECT_EQ(merged.duplicates, one.duplicates);
+        EXPECT_EQ(merged.stamped, one.stamped);
+        EXPECT_EQ(merged.late, one.late);
         EXPECT_EQ(one.received, one_->counts().received);
-        const MissingFrames &missing = missing_of(all_.front()->window(), sent), &expected = missing_of(one_->window(), sent);
+        const MissingFrames &missing = missing_of(all_.front()->window(), sent),
+                            &expected = missing_of(one_->window(), sent);
         EXPECT_EQ(missing.total(), expected.total());
-        EXPECT_EQ(missing.total() + joint.received + joint.late, sent.count());
+        EXPECT_EQ(missing.total() + merged.received + merged.late, sent.count());
         EXPECT_EQ(missing.longest_run(), expected.longest_run());
         EXPECT_EQ(missing.bins(), expected.bins());
     }
 
-    std::vector<std::unique_ptr<Account>> shared_;
-    std::vector<Account*> all_;
-    std::unique_ptr<Account> one_;
+    std::vector<std::unique_ptr<RxStatistics>> shared_;
+    std::vector<RxStatistics*> all_;
+    std::unique_ptr<RxStatistics> one_;
     Ticks now_ = 1'000'000;
 };
 

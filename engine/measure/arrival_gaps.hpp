@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// When frames came: the first and the last, and the longest times between two of them. One receiver keeps the longest silence alone. Where several
-// share a direction each keeps its longest ones: at a moment the direction is silent if each of them is, so a joint silence is where silences overlap.
+// When frames came: the first and the last, and the longest times between two of them. One receiver keeps the longest
+// arrival gap alone. Where several share a direction each keeps its longest ones: at a moment the direction is silent
+// if each of them is, so a joint arrival gap is where arrival gaps overlap.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +13,15 @@
 namespace dutperf {
 
 // Times are ticks of the receivers' clock.
-struct Silence {
+struct ArrivalGap {
     std::uint64_t from = 0, to = 0;
     [[nodiscard]] std::uint64_t length() const { return to - from; }
 };
 
-class Silences {
+class ArrivalGaps {
 public:
-    // Keeps the `most` longest silences at least (> 0), and twice as many at most.
-    explicit Silences(std::size_t most) : most_(most) { kept_.reserve(2 * most); }
+    // Keeps the `most` longest arrival gaps at least (> 0), and twice as many at most.
+    explicit ArrivalGaps(std::size_t most) : most_(most) { kept_.reserve(2 * most); }
 
     void note(std::uint64_t arrival) {
         if (first_ == 0) [[unlikely]]
@@ -34,11 +35,11 @@ public:
     [[nodiscard]] std::uint64_t first() const { return first_; }
     [[nodiscard]] std::uint64_t last() const { return last_; }
     // In the order in which they were; every longer one than `least()` is there.
-    [[nodiscard]] const std::vector<Silence>& kept() const { return kept_; }
+    [[nodiscard]] const std::vector<ArrivalGap>& kept() const { return kept_; }
     [[nodiscard]] std::uint64_t least() const { return least_; }
 
 private:
-    void keep(Silence one) {
+    void keep(ArrivalGap one) {
         if (most_ == 1) {
             kept_.assign(1, one);
             least_ = one.length();
@@ -50,49 +51,49 @@ private:
 
     void forget_the_shorter() {
         std::vector<std::uint64_t> lengths;
-        std::ranges::transform(kept_, std::back_inserter(lengths), &Silence::length);
+        std::ranges::transform(kept_, std::back_inserter(lengths), &ArrivalGap::length);
         const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(most_);
         std::ranges::nth_element(lengths, middle);
         least_ = *middle;
-        std::erase_if(kept_, [this](const Silence& one) { return one.length() <= least_; });
+        std::erase_if(kept_, [this](const ArrivalGap& one) { return one.length() <= least_; });
     }
 
     std::size_t most_;
     std::uint64_t first_ = 0, last_ = 0, least_ = 0;
-    std::vector<Silence> kept_;
+    std::vector<ArrivalGap> kept_;
 };
 
 // The arrivals of several receivers as one would have seen them.
-struct JointArrivals {
+struct MergedArrivals {
     std::uint64_t first = 0, last = 0;
-    Silence longest;  // exact where it is longer than `least` of each; otherwise none was longer than that
+    ArrivalGap longest;  // exact where it is longer than `least` of each; otherwise none was longer than that
 };
 
 // Of those among `receivers` at which frames came; one at least.
-inline JointArrivals joined(const std::vector<const Silences*>& receivers) {
+inline MergedArrivals merge_arrivals(const std::vector<const ArrivalGaps*>& receivers) {
     constexpr std::uint64_t kEver = std::numeric_limits<std::uint64_t>::max();
-    JointArrivals joint{.first = kEver, .last = 0, .longest = {}};
-    std::vector<Silence> silent{{0, kEver}};
-    for (const Silences* one : receivers) {
+    MergedArrivals merged{.first = kEver, .last = 0, .longest = {}};
+    std::vector<ArrivalGap> gaps{{0, kEver}};
+    for (const ArrivalGaps* one : receivers) {
         if (!one->any()) continue;
-        joint.first = std::min(joint.first, one->first());
-        joint.last = std::max(joint.last, one->last());
-        std::vector<Silence> own{{0, one->first()}}, both;
+        merged.first = std::min(merged.first, one->first());
+        merged.last = std::max(merged.last, one->last());
+        std::vector<ArrivalGap> own{{0, one->first()}}, both;
         own.insert(own.end(), one->kept().begin(), one->kept().end());
         own.push_back({one->last(), kEver});
-        for (std::size_t a = 0, b = 0; a < silent.size() && b < own.size();) {
-            const Silence overlap{std::max(silent[a].from, own[b].from), std::min(silent[a].to, own[b].to)};
+        for (std::size_t a = 0, b = 0; a < gaps.size() && b < own.size();) {
+            const ArrivalGap overlap{std::max(gaps[a].from, own[b].from), std::min(gaps[a].to, own[b].to)};
             if (overlap.from < overlap.to) both.push_back(overlap);
-            ++(silent[a].to < own[b].to ? a : b);
+            ++(gaps[a].to < own[b].to ? a : b);
         }
-        silent = std::move(both);
+        gaps = std::move(both);
     }
-    for (const Silence& one : silent) {
-        const bool between_arrivals = one.from >= joint.first && one.to <= joint.last;
-        if (between_arrivals && one.length() > joint.longest.length()) joint.longest = one;
+    for (const ArrivalGap& one : gaps) {
+        const bool between_arrivals = one.from >= merged.first && one.to <= merged.last;
+        if (between_arrivals && one.length() > merged.longest.length()) merged.longest = one;
     }
-    if (joint.longest.length() == 0) joint.longest = {joint.first, joint.first};
-    return joint;
+    if (merged.longest.length() == 0) merged.longest = {merged.first, merged.first};
+    return merged;
 }
 
 }  // namespace dutperf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trial/joint.hpp"
+#include "trial/merge.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -8,13 +8,13 @@ namespace dutperf {
 
 namespace {
 
-void add(const ReceiverCounts& counts, JointCounts& into) {
+void add(const ReceiverCounts& counts, MergedCounts& into) {
     into.received += counts.received;
     into.background += counts.background;
     into.duplicates += counts.duplicates;
     into.out_of_order += counts.out_of_order;
     into.stale += counts.stale;
-    into.damaged += counts.damaged;
+    into.corrupted += counts.corrupted;
     into.stamped += counts.stamped;
     into.late += counts.late;
     into.early += counts.early;
@@ -23,7 +23,9 @@ void add(const ReceiverCounts& counts, JointCounts& into) {
 
 }  // namespace
 
-std::uint64_t SentFrames::count() const { return std::accumulate(of_senders_.begin(), of_senders_.end(), std::uint64_t{0}); }
+std::uint64_t SentFrames::count() const {
+    return std::accumulate(of_senders_.begin(), of_senders_.end(), std::uint64_t{0});
+}
 
 std::uint64_t SentFrames::end() const {
     std::uint64_t end = 0;
@@ -40,41 +42,41 @@ void SentFrames::for_each_unsent(const std::function<void(std::uint64_t)>& visit
     }
 }
 
-JointCounts join(const std::vector<Account*>& receivers, const FrameKinds& kinds) {
-    JointCounts joint;
-    for (const Account* one : receivers) add(one->counts(), joint);
+MergedCounts merge(const std::vector<RxStatistics*>& receivers, const FrameKinds& kinds) {
+    MergedCounts merged;
+    for (const RxStatistics* one : receivers) add(one->counts(), merged);
     const bool timeout = receivers.front()->in_time().has_value();
-    std::uint64_t came = joint.received + joint.late;
+    std::uint64_t came = merged.received + merged.late;
     const auto received_twice = [&](std::uint64_t number) {
-        --joint.received;
-        joint.background -= kinds.is_background(number) ? 1 : 0;
+        --merged.received;
+        merged.background -= kinds.is_background(number) ? 1 : 0;
     };
     const auto came_twice = [&](std::uint64_t number) {
         --came;
-        ++joint.duplicates;
-        joint.stamped -= kinds.is_stamped(number) ? 1 : 0;
+        ++merged.duplicates;
+        merged.stamped -= kinds.is_stamped(number) ? 1 : 0;
         if (!timeout) received_twice(number);
     };
     for (std::size_t i = 1; i < receivers.size(); ++i) {
-        receivers.front()->window().join(receivers[i]->window(), came_twice);
-        if (timeout) receivers.front()->in_time()->join(*receivers[i]->in_time(), received_twice);
+        receivers.front()->window().merge(receivers[i]->window(), came_twice);
+        if (timeout) receivers.front()->in_time()->merge(*receivers[i]->in_time(), received_twice);
     }
-    joint.late = came - joint.received;
-    return joint;
+    merged.late = came - merged.received;
+    return merged;
 }
 
-std::optional<Histogram> joint_delay(const std::vector<Account*>& receivers) {
+std::optional<Histogram> merged_delay(const std::vector<RxStatistics*>& receivers) {
     std::optional<Histogram> all = receivers.front()->delay();
     for (std::size_t i = 1; i < receivers.size() && all; ++i) all->add(*receivers[i]->delay());
     return all;
 }
 
-std::optional<JointArrivals> joint_arrivals(const std::vector<Account*>& receivers) {
-    std::vector<const Silences*> silences;
-    for (const Account* one : receivers) {
-        if (one->silences().any()) silences.push_back(&one->silences());
+std::optional<MergedArrivals> merged_arrivals(const std::vector<RxStatistics*>& receivers) {
+    std::vector<const ArrivalGaps*> arrival_gaps;
+    for (const RxStatistics* one : receivers) {
+        if (one->arrival_gaps().any()) arrival_gaps.push_back(&one->arrival_gaps());
     }
-    return silences.empty() ? std::nullopt : std::optional(joined(silences));
+    return arrival_gaps.empty() ? std::nullopt : std::optional(merge_arrivals(arrival_gaps));
 }
 
 const MissingFrames& missing_of(SequenceWindow& came, const SentFrames& sent) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trial/gather.hpp"
+#include "trial/collect.hpp"
 
 #include <algorithm>
 #include <map>
 #include <string>
 
-#include "trial/joint.hpp"
 #include "trial/media.hpp"
+#include "trial/merge.hpp"
 
 namespace dutperf {
 
@@ -19,22 +19,27 @@ std::uint64_t foreground_among(std::uint64_t frames, const StreamSpec& stream) {
 std::optional<Losses> losses_of(const MissingFrames& missing, const TrialSpec& spec, Direction direction) {
     if (missing.total() == 0) return std::nullopt;
     const auto due_s = [&](std::uint64_t k) { return static_cast<double>(spec.due_ns(direction, k)) / 1e9; };
-    return Losses{.first_s = due_s(missing.first()), .last_s = due_s(missing.last()), .longest_run = missing.longest_run(), .bins = missing.bins()};
+    return Losses{.first_s = due_s(missing.first()),
+                  .last_s = due_s(missing.last()),
+                  .longest_run = missing.longest_run(),
+                  .bins = missing.bins()};
 }
 
-Arrivals arrivals_since(Ticks start, const JointArrivals& times, std::uint64_t clock_hz) {
-    const auto seconds = [&](Ticks at) { return static_cast<double>(static_cast<std::int64_t>(at - start)) / static_cast<double>(clock_hz); };
+Arrivals arrivals_since(Ticks start, const MergedArrivals& times, std::uint64_t clock_hz) {
+    const auto seconds = [&](Ticks at) {
+        return static_cast<double>(static_cast<std::int64_t>(at - start)) / static_cast<double>(clock_hz);
+    };
     return {.first_s = seconds(times.first),
             .last_s = seconds(times.last),
-            .silence_from_s = seconds(times.longest.from),
-            .silence_to_s = seconds(times.longest.to)};
+            .longest_gap_from_s = seconds(times.longest.from),
+            .longest_gap_to_s = seconds(times.longest.to)};
 }
 
 FrameKinds kinds_of(const TrialSpec& spec, Direction direction) {
     const StreamSpec& stream = *spec.streams[index_of(direction)];
     return {.is_background = [&stream](std::uint64_t k) { return !stream.is_foreground(k); },
-            .is_stamped = [none = spec.stamping == Stamping::none,
-                           choice = StampChoice::of(spec, direction)](std::uint64_t k) { return !none && choice.chooses(k); }};
+            .is_stamped = [none = spec.stamping == Stamping::none, choice = StampChoice::of(spec, direction)](
+                              std::uint64_t k) { return !none && choice.chooses(k); }};
 }
 
 // Those that came later than the frame timeout are not among them.
@@ -50,22 +55,23 @@ bool obeys_pauses(const Port& port) {
     return mode == FlowControl::receive || mode == FlowControl::full;
 }
 
-class Gathering {
+class Collection {
 public:
-    Gathering(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts) : bed_(bed), spec_(spec), parts_(parts) {}
+    Collection(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts)
+        : bed_(bed), spec_(spec), parts_(parts) {}
 
     [[nodiscard]] DirectionResult all(Direction direction) const;
 
 private:
-    void gather_sent(Direction direction, DirectionResult& into) const;
-    void gather_received(Direction direction, DirectionResult& into) const;
-    void gather_departures(Direction direction, DirectionResult& into) const;
-    void gather_stamps(Direction direction, DirectionResult& into) const;
-    void gather_away(Direction direction, DirectionResult& into) const;
-    void gather_media(Direction direction, DirectionResult& into) const;
-    void gather_port_counters(Direction direction, DirectionResult& into) const;
+    void collect_sent(Direction direction, DirectionResult& into) const;
+    void collect_received(Direction direction, DirectionResult& into) const;
+    void collect_departures(Direction direction, DirectionResult& into) const;
+    void collect_stamps(Direction direction, DirectionResult& into) const;
+    void collect_stalls(Direction direction, DirectionResult& into) const;
+    void collect_media(Direction direction, DirectionResult& into) const;
+    void collect_port_counters(Direction direction, DirectionResult& into) const;
     [[nodiscard]] TransmitEvidence transmit_evidence(Direction direction, const DirectionResult& result) const;
-    void gather_backlog(Direction direction, DirectionResult& into) const;
+    void collect_backlog(Direction direction, DirectionResult& into) const;
     [[nodiscard]] std::uint64_t given_up(Direction direction) const;
     [[nodiscard]] SentFrames sent_frames(Direction direction) const;
 
@@ -74,30 +80,31 @@ private:
     const TrialParts& parts_;
 };
 
-DirectionResult Gathering::all(Direction direction) const {
+DirectionResult Collection::all(Direction direction) const {
     DirectionResult result;
     result.intended = spec_.intended(direction);
-    gather_sent(direction, result);
-    gather_received(direction, result);
+    collect_sent(direction, result);
+    collect_received(direction, result);
     if (result.delay && spec_.lost_delay_ns && result.stamped_sent > result.stamped_received) {
-        result.delay->record(ticks_of(*spec_.lost_delay_ns, bed_.clock_hz), result.stamped_sent - result.stamped_received);
+        result.delay->record(ticks_of(*spec_.lost_delay_ns, bed_.clock_hz),
+                             result.stamped_sent - result.stamped_received);
     }
-    if (bed_.hardware.contains(Help::rate_limit)) result.rate_limit_mbps = parts_.rate_limits[index_of(direction)];
-    gather_departures(direction, result);
-    gather_stamps(direction, result);
-    gather_away(direction, result);
-    gather_media(direction, result);
-    gather_port_counters(direction, result);
+    if (bed_.offloads.contains(Offload::rate_limit)) result.rate_limit_mbps = parts_.rate_limits[index_of(direction)];
+    collect_departures(direction, result);
+    collect_stamps(direction, result);
+    collect_stalls(direction, result);
+    collect_media(direction, result);
+    collect_port_counters(direction, result);
     return result;
 }
 
-SentFrames Gathering::sent_frames(Direction direction) const {
+SentFrames Collection::sent_frames(Direction direction) const {
     std::vector<std::uint64_t> of_senders;
     for (const auto& sender : parts_.senders[index_of(direction)]) of_senders.push_back(sender->counts().sent);
     return SentFrames(std::move(of_senders));
 }
 
-void Gathering::gather_sent(Direction direction, DirectionResult& into) const {
+void Collection::collect_sent(Direction direction, DirectionResult& into) const {
     const StreamSpec& stream = *spec_.streams[index_of(direction)];
     const SentFrames frames = sent_frames(direction);
     into.sent = frames.count();
@@ -106,92 +113,101 @@ void Gathering::gather_sent(Direction direction, DirectionResult& into) const {
     into.background_sent = into.sent - into.foreground_sent;
     Ticks last_call_end = 0;
     for (const auto& sender : parts_.senders[index_of(direction)]) {
-        into.refused += sender->counts().refused;
+        into.not_accepted += sender->counts().not_accepted;
         into.lateness.add(sender->counts().lateness);
-        into.catching_up.add(sender->counts().catching_up);
+        into.late_bursts.add(sender->counts().late_bursts);
         into.stamped_sent += sender->stamped();
         last_call_end = std::max(last_call_end, sender->counts().last_call_end);
     }
-    if (last_call_end > parts_.start) into.send_time_s = static_cast<double>(last_call_end - parts_.start) / static_cast<double>(bed_.clock_hz);
+    if (last_call_end > parts_.start)
+        into.send_time_s = static_cast<double>(last_call_end - parts_.start) / static_cast<double>(bed_.clock_hz);
 }
 
-void Gathering::gather_received(Direction direction, DirectionResult& into) const {
-    std::vector<Account*> accounts;
-    for (const auto& receiver : parts_.receivers[index_of(direction)]) accounts.push_back(&receiver->account());
-    const JointCounts counts = join(accounts, kinds_of(spec_, direction));
+void Collection::collect_received(Direction direction, DirectionResult& into) const {
+    std::vector<RxStatistics*> statistics;
+    for (const auto& receiver : parts_.receivers[index_of(direction)]) statistics.push_back(&receiver->statistics());
+    const MergedCounts counts = merge(statistics, kinds_of(spec_, direction));
     into.received = counts.received;
     into.background_received = counts.background;
     into.foreground_received = into.received - into.background_received;
     into.duplicates = counts.duplicates;
     into.out_of_order = counts.out_of_order;
     into.stale = counts.stale;
-    into.damaged = counts.damaged;
+    into.corrupted = counts.corrupted;
     into.stamped_received = counts.stamped;
     into.late = counts.late;
-    if (!bed_.hardware.contains(Help::send_at)) into.early = counts.early;
-    into.delay = joint_delay(accounts);
-    if (accounts.size() == 1) into.delay_change = accounts.front()->delay_change();
+    if (!bed_.offloads.contains(Offload::send_at)) into.early = counts.early;
+    into.delay = merged_delay(statistics);
+    if (statistics.size() == 1) into.delay_change = statistics.front()->delay_change();
     if (parts_.delay_files[index_of(direction)]) into.delays_file = parts_.delay_files[index_of(direction)]->finish();
-    into.losses = losses_of(missing_of(accounts.front()->window(), sent_frames(direction)), spec_, direction);
-    if (const auto arrivals = joint_arrivals(accounts)) into.arrivals = arrivals_since(parts_.start, *arrivals, bed_.clock_hz);
+    into.losses = losses_of(missing_of(statistics.front()->window(), sent_frames(direction)), spec_, direction);
+    if (const auto arrivals = merged_arrivals(statistics))
+        into.arrivals = arrivals_since(parts_.start, *arrivals, bed_.clock_hz);
     // where nothing is sent the other way, errors that came back to the sending port belong to this direction too
     const std::size_t opposite = 1 - index_of(direction);
     auto other = counts.other;
     for (std::size_t kind = 0; kind < kOtherKinds; ++kind) {
-        for (const auto& back : parts_.receivers[opposite]) other[kind] += spec_.streams[opposite] ? 0 : back->counts().other[kind];
+        for (const auto& back : parts_.receivers[opposite])
+            other[kind] += spec_.streams[opposite] ? 0 : back->counts().other[kind];
         add(into.other_received, kOtherKindNames[kind], other[kind]);
     }
 }
 
-void Gathering::gather_departures(Direction direction, DirectionResult& into) const {
-    if (!bed_.hardware.contains(Help::send_at)) return;
+void Collection::collect_departures(Direction direction, DirectionResult& into) const {
+    if (!bed_.offloads.contains(Offload::send_at)) return;
     NicDepartures& departures = into.nic_departures.emplace();
     for (const auto& sender : parts_.senders[index_of(direction)]) departures.add(sender->departures());
-    for (const auto& receiver : parts_.receivers[index_of(direction)]) departures.impossible += receiver->counts().early;
+    for (const auto& receiver : parts_.receivers[index_of(direction)])
+        departures.impossible += receiver->counts().early;
     departures.uncertainty = bed_.clocks[sending_port(direction)]->uncertainty();
 }
 
-void Gathering::gather_stamps(Direction direction, DirectionResult& into) const {
-    if (!bed_.hardware.contains(Help::receive_timestamps) || spec_.stamping == Stamping::none) return;
+void Collection::collect_stamps(Direction direction, DirectionResult& into) const {
+    if (!bed_.offloads.contains(Offload::receive_timestamps) || spec_.stamping == Stamping::none) return;
     NicArrivals& arrivals = into.nic_arrivals.emplace();
     for (const auto& receiver : parts_.receivers[index_of(direction)]) arrivals.add(receiver->stamp_counts());
     arrivals.uncertainty = bed_.clocks[receiving_port(direction)]->uncertainty();
 }
 
 // The longest of all loops that have a part in it.
-void Gathering::gather_away(Direction direction, DirectionResult& into) const {
+void Collection::collect_stalls(Direction direction, DirectionResult& into) const {
     const auto& send = bed_.cores.send[index_of(direction)];
     const auto& receive = bed_.cores.receive[index_of(direction)];
     const double us = 1e6 / static_cast<double>(bed_.clock_hz);
-    for (const TimeAway& away : parts_.away) {
-        if (std::ranges::find(send, away.core) != send.end()) into.sender_away_us = std::max(into.sender_away_us, static_cast<double>(away.sending) * us);
-        if (std::ranges::find(receive, away.core) != receive.end())
-            into.receiver_away_us = std::max(into.receiver_away_us, static_cast<double>(away.whole) * us);
+    for (const LoopStall& stall : parts_.stalls) {
+        if (std::ranges::find(send, stall.core) != send.end())
+            into.sender_stall_us = std::max(into.sender_stall_us, static_cast<double>(stall.sending) * us);
+        if (std::ranges::find(receive, stall.core) != receive.end())
+            into.receiver_stall_us = std::max(into.receiver_stall_us, static_cast<double>(stall.whole) * us);
     }
 }
 
-void Gathering::gather_media(Direction direction, DirectionResult& into) const {
+void Collection::collect_media(Direction direction, DirectionResult& into) const {
     const StreamSpec& stream = *spec_.streams[index_of(direction)];
     const Port &out = *bed_.ports[sending_port(direction)], &in = *bed_.ports[receiving_port(direction)];
     const std::uint32_t mbps = parts_.media_mbps[sending_port(direction)];
     into.media = media_limit(spec_, direction, mbps);
-    const bool told_when = bed_.hardware.contains(Help::send_at);  // stamps say when frames were to leave, not when they were handed over
+    const bool told_when = bed_.offloads.contains(
+        Offload::send_at);  // stamps say when frames were to leave, not when they were handed over
     if (out.is_card() && !told_when) {
         const std::uint64_t of_queue = out.transmit_ring() + spec_.burst;
-        const std::uint32_t limit = obeys_pauses(out) ? 0 : parts_.rate_limits[index_of(direction)];  // of a queue by itself
-        into.transmit_wait = limit != 0 ? transmit_wait(stream, of_queue, limit) : transmit_wait(stream, bed_.queues * of_queue, obeys_pauses(out) ? 0 : mbps);
-        into.transmit_wait->full = into.refused != 0;
+        const std::uint32_t limit =
+            obeys_pauses(out) ? 0 : parts_.rate_limits[index_of(direction)];  // of a queue by itself
+        into.transmit_wait = limit != 0 ? transmit_wait(stream, of_queue, limit)
+                                        : transmit_wait(stream, bed_.queues * of_queue, obeys_pauses(out) ? 0 : mbps);
+        into.transmit_wait->full = into.not_accepted != 0;
     }
     // of one queue: how evenly a card spreads the frames is not known
     if (in.is_card()) into.receive_ring_us = 1e6 * in.receive_ring() / static_cast<double>(stream.highest_rate_fps());
 }
 
 // Frames that the tester itself lost: sent but never on the wire, or on the wire but never at the receiving loop.
-void Gathering::gather_port_counters(Direction direction, DirectionResult& into) const {
+void Collection::collect_port_counters(Direction direction, DirectionResult& into) const {
     const std::size_t out = sending_port(direction), in = receiving_port(direction);
-    const PortCounters &out0 = parts_.before[out], &out1 = parts_.after[out], &in0 = parts_.before[in], &in1 = parts_.after[in];
+    const PortCounters &out0 = parts_.before[out], &out1 = parts_.after[out], &in0 = parts_.before[in],
+                       &in1 = parts_.after[in];
     into.dut_input_drops = out1.link_input_drops - out0.link_input_drops + given_up(direction);
-    gather_backlog(direction, into);
+    collect_backlog(direction, into);
     add(into.tester_drops, "interface_transmit", out1.interface_transmit_drops - out0.interface_transmit_drops);
     add(into.tester_drops, "nic_missed", in1.nic_missed - in0.nic_missed);
     add(into.tester_drops, "no_buffer", in1.no_buffer - in0.no_buffer);
@@ -201,30 +217,35 @@ void Gathering::gather_port_counters(Direction direction, DirectionResult& into)
     const bool went_down = out1.taken_down != out0.taken_down || in1.taken_down != in0.taken_down;
     // any lost frame may have met the port that was down
     if (went_down) add(into.tester_drops, "port_down", never_came(into));
-    const TransmitCount& transmitted = into.transmitted.emplace(count_transmitted(transmit_evidence(direction, into), bed_.ports[out]->transmit_ledger()));
+    const TransmitCount& transmitted = into.transmitted.emplace(
+        count_transmitted(transmit_evidence(direction, into), bed_.ports[out]->transmit_ledger()));
     add(into.tester_drops, "transmit_errors", transmitted.errors);
     add(into.tester_drops, "transmit_unaccounted", transmitted.unaccounted);
 }
 
-// Of all queues the one that came nearest to being full; nothing where one may have come nearer after the loop's last look at it.
-void Gathering::gather_backlog(Direction direction, DirectionResult& into) const {
+// Of all queues the one that came nearest to being full; nothing where one may have come nearer after the loop's last
+// look at it.
+void Collection::collect_backlog(Direction direction, DirectionResult& into) const {
     const auto& receivers = parts_.receivers[index_of(direction)];
-    if (std::ranges::any_of(receivers, [](const auto& one) { return one->counts_overruns() && !one->saw_all(); })) return;
+    if (std::ranges::any_of(receivers, [](const auto& one) { return one->counts_overruns() && !one->saw_all(); }))
+        return;
     for (const auto& receiver : receivers) {
         if (receiver->room() == 0) continue;
-        if (!into.receive_backlog) into.receive_backlog = ReceiveBacklog{.frames = 0, .ring = receiver->room(), .counted = receiver->counts_overruns()};
+        if (!into.receive_backlog)
+            into.receive_backlog =
+                ReceiveBacklog{.frames = 0, .ring = receiver->room(), .counted = receiver->counts_overruns()};
         into.receive_backlog->frames = std::max(into.receive_backlog->frames, receiver->most_waiting());
     }
 }
 
 // Frames that the DUT's input queue had no room for.
-std::uint64_t Gathering::given_up(Direction direction) const {
+std::uint64_t Collection::given_up(Direction direction) const {
     std::uint64_t frames = 0;
     for (const auto& sender : parts_.senders[index_of(direction)]) frames += sender->counts().input_drops;
     return frames;
 }
 
-TransmitEvidence Gathering::transmit_evidence(Direction direction, const DirectionResult& result) const {
+TransmitEvidence Collection::transmit_evidence(Direction direction, const DirectionResult& result) const {
     const std::size_t side = sending_port(direction);
     std::uint64_t answers = parts_.answered_after[side] - parts_.answered_before[side];
     for (const auto& sender : parts_.senders[index_of(direction)]) answers += sender->counts().control_sent;
@@ -233,14 +254,14 @@ TransmitEvidence Gathering::transmit_evidence(Direction direction, const Directi
             .handed_over = result.sent - given_up(direction) + answers,
             .came = result.received + result.late,
             .lost = never_came(result),
-            .may_keep = may_keep_frames(bed_.hardware),
-            .refused_some = result.refused != 0};
+            .may_keep = may_keep_frames(bed_.offloads),
+            .tx_was_full = result.not_accepted != 0};
 }
 
 }  // namespace
 
-DirectionResult gather(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts, Direction direction) {
-    return Gathering(bed, spec, parts).all(direction);
+DirectionResult collect(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts, Direction direction) {
+    return Collection(bed, spec, parts).all(direction);
 }
 
 }  // namespace dutperf

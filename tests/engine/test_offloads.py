@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Help of hardware: found by what a port offers, refused where it does not, and what comes of it.
+"""Hardware offloads: found by what a port offers, refused where it does not, and what comes of it.
 
 No NIC is at hand: an engine whose NIC is made up (engine/tests/fake_nic.cpp) joins its ports by a
 cable that is a millisecond long, and lets frames be polled two milliseconds after they have
@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pytest
 
 from dutperf.model import Bursts, DirectionCounts, FieldMode, Poisson, TrialResult, VaryingAddress, Verdict
-from dutperf.setup.configuration import Help
+from dutperf.setup.configuration import Offload
 from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
 
@@ -25,7 +25,7 @@ from .streams import frame, stream, trial
 from .test_queues import sent_by
 from .test_ring import reversed_stream
 
-ALL = list(get_args(Help))
+ALL = list(get_args(Offload))
 SHOWN = [help_ for help_ in ALL if help_ != "rate_limit"]
 """What ports say that they offer; a limit can only be tried, which they are spared where nobody
 asked for it."""
@@ -52,7 +52,7 @@ def real_engine(command: EngineCommand) -> Iterator[OpenEngine]:
     own = EngineCommand(str(Path(command.program).with_name("dutperf-engine")))
     engines: list[EngineTester] = []
 
-    def open_one(port: str, *hardware: str) -> EngineTester:
+    def open_one(port: str, *offloads: str) -> EngineTester:
         engines.append(
             EngineTester(
                 own,
@@ -60,7 +60,7 @@ def real_engine(command: EngineCommand) -> Iterator[OpenEngine]:
                     "left": {"port": port},
                     "right": {"port": port},
                     "memory": "no_huge_pages",
-                    "hardware": list(hardware),
+                    "offloads": list(offloads),
                 },
             )
         )
@@ -71,17 +71,17 @@ def real_engine(command: EngineCommand) -> Iterator[OpenEngine]:
         engine.close()
 
 
-def measured(open_engine: OpenEngine, *hardware: str, stamping: str = "every", **opened: object) -> TrialResult:
+def measured(open_engine: OpenEngine, *offloads: str, stamping: str = "every", **opened: object) -> TrialResult:
     """A trial over the cable, both ways. Received for so long that a standstill of this machine at
     the end costs no frame."""
-    with open_engine("ring", "ring", hardware=list(hardware), **opened) as engine:
+    with open_engine("ring", "ring", offloads=list(offloads), **opened) as engine:
         one = stream()
         tagged = {"tagged": {"count": 100, "after_ns": 0}} if stamping == "tagged" else {}
         return engine.run(trial(one, reversed_stream(one), stamping=stamping, drain_ns=100_000_000, **tagged))
 
 
 def expect_all(counts: DirectionCounts) -> None:
-    assert (counts.sent, counts.received, counts.damaged, counts.duplicates, counts.stale) == (400, 400, 0, 0, 0)
+    assert (counts.sent, counts.received, counts.corrupted, counts.duplicates, counts.stale) == (400, 400, 0, 0, 0)
 
 
 def test_ports_say_what_they_offer_and_the_tester_what_it_uses(
@@ -89,15 +89,15 @@ def test_ports_say_what_they_offer_and_the_tester_what_it_uses(
 ) -> None:
     with open_engine("ring", "ring") as engine:
         environment = engine.environment()
-    assert environment["hardware"] == []
-    assert environment["left"]["offers"] == environment["right"]["offers"] == SHOWN
+    assert environment["offloads"] == []
+    assert environment["left"]["offloads_available"] == environment["right"]["offloads_available"] == SHOWN
     for used in (ALL, ALL[:1]):
-        with open_engine("ring", "ring", hardware=used) as engine:
+        with open_engine("ring", "ring", offloads=used) as engine:
             environment = engine.environment()
-        assert environment["hardware"] == used
-        assert environment["left"]["offers"] == (ALL if "rate_limit" in used else SHOWN)
+        assert environment["offloads"] == used
+        assert environment["left"]["offloads_available"] == (ALL if "rate_limit" in used else SHOWN)
     with real_engine("null") as engine:
-        assert engine.environment()["left"]["offers"] == []
+        assert engine.environment()["left"]["offloads_available"] == []
 
 
 @pytest.mark.parametrize("port", ["null", "ring"])
@@ -110,7 +110,7 @@ def test_what_a_port_does_not_offer_is_refused_in_a_sentence(real_engine: OpenEn
         ) as caught,
     ):
         engine.environment()
-    assert (caught.value.code, caught.value.field) == ("port_unavailable", "hardware")
+    assert (caught.value.code, caught.value.field) == ("port_unavailable", "offloads")
 
 
 @pytest.mark.parametrize("help_", ["receive_timestamps", "send_at"])
@@ -118,9 +118,9 @@ def test_times_of_a_clock_that_cannot_be_read_are_not_offered(
     open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch, help_: str
 ) -> None:
     monkeypatch.setenv("DUTPERF_FAKE_NIC", "no_clock")
-    with open_engine("ring", "ring", hardware=[help_]) as engine, pytest.raises(TesterError, match=help_) as caught:
+    with open_engine("ring", "ring", offloads=[help_]) as engine, pytest.raises(TesterError, match=help_) as caught:
         engine.environment()
-    assert caught.value.field == "hardware"
+    assert caught.value.field == "offloads"
 
 
 @pytest.mark.parametrize("stamping", ["every", "tagged"])
@@ -221,7 +221,7 @@ def test_frames_that_stay_in_the_nic_are_the_tester_s(open_engine: OpenEngine, m
     """The clock is put back in the middle of the first trial: until its next reading frames get
     times far ahead, and all others wait behind them."""
     monkeypatch.setenv("DUTPERF_FAKE_NIC", "steps_back")
-    with open_engine("ring", "ring", hardware=["send_at"]) as engine:
+    with open_engine("ring", "ring", offloads=["send_at"]) as engine:
         during, held_up = (engine.run(trial(stream(), trial=number)) for number in (1, 2))
         time.sleep(STEP_BACK_S)
         after = engine.run(trial(stream(), trial=3))
@@ -240,12 +240,12 @@ def test_where_nobody_counts_what_left_a_lost_frame_is_not_the_dut_s(
     open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DUTPERF_FAKE_NIC", "uncounted")
-    with open_engine("ring", "ring", hardware=["send_at"]) as engine:
+    with open_engine("ring", "ring", offloads=["send_at"]) as engine:
         counts = engine.run(trial(stream())).forward
     assert counts is not None
     assert (counts.lost, counts.tester_drops) == (0, {})
     monkeypatch.setenv("DUTPERF_FAKE_NIC", "uncounted steps_back")
-    with open_engine("ring", "ring", hardware=["send_at"]) as engine:
+    with open_engine("ring", "ring", offloads=["send_at"]) as engine:
         counts = engine.run(trial(stream())).forward
     assert counts is not None
     assert counts.lost > 0
@@ -254,7 +254,7 @@ def test_where_nobody_counts_what_left_a_lost_frame_is_not_the_dut_s(
 
 def test_a_frame_that_came_late_is_not_in_the_nic(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DUTPERF_FAKE_NIC", "uncounted")
-    with open_engine("ring", "ring", hardware=["send_at"]) as engine:
+    with open_engine("ring", "ring", offloads=["send_at"]) as engine:
         counts = engine.run(trial(stream(), stamping="every", frame_timeout_ns=100_000)).forward
     assert counts is not None
     assert (counts.lost, counts.tester_drops) == (counts.late, {})
@@ -263,7 +263,7 @@ def test_a_frame_that_came_late_is_not_in_the_nic(open_engine: OpenEngine, monke
 
 @pytest.mark.parametrize("pattern", [Poisson(), Bursts(frames=8)])
 def test_any_pattern_leaves_at_given_times(open_engine: OpenEngine, pattern: Poisson | Bursts) -> None:
-    with open_engine("ring", "ring", hardware=["send_at"]) as engine:
+    with open_engine("ring", "ring", offloads=["send_at"]) as engine:
         counts = engine.run(trial(stream(pattern=pattern))).forward
     assert counts is not None
     expect_all(counts)
@@ -292,7 +292,7 @@ def test_frames_are_the_same_to_the_byte_whatever_helps(
 ) -> None:
     one = trial(stream(version, 84, rate_fps=5000, **members), **stamping)
     plain, helped = (
-        sent_by(open_engine, tmp_path / str(len(used)), 1, one, hardware=used)
+        sent_by(open_engine, tmp_path / str(len(used)), 1, one, offloads=used)
         for used in ([], ["send_at", "checksums"])
     )
     assert helped == plain
@@ -302,7 +302,7 @@ def test_frames_are_the_same_to_the_byte_whatever_helps(
 def test_checksums_by_hardware_are_right(open_engine: OpenEngine, version: int) -> None:
     """The receivers verify them, over stamps too."""
     one = stream(version, 84, networks=256)
-    with open_engine("ring", "ring", hardware=ALL) as engine:
+    with open_engine("ring", "ring", offloads=ALL) as engine:
         result = engine.run(trial(one, reversed_stream(one), stamping="every"))
         again = engine.run(trial(one, reversed_stream(one), stamping="none"))
     for counts in (*result.directions().values(), *again.directions().values()):
@@ -313,12 +313,12 @@ def test_checksums_by_hardware_are_right(open_engine: OpenEngine, version: int) 
 def test_a_queue_s_limit_is_above_what_it_needs_and_every_frame_leaves(open_engine: OpenEngine, queues: int) -> None:
     """20,000 frames/s of 128 bytes and what Ethernet adds are 23.68 Mbit/s; the fake NIC keeps to
     the limit. At half of it a fifth of a second is too much."""
-    with open_engine("ring", "ring", hardware=["rate_limit"], queues=queues) as engine:
+    with open_engine("ring", "ring", offloads=["rate_limit"], queues=queues) as engine:
         counts = engine.run(trial(stream(rate_fps=20_000), drain_ns=80_000_000)).forward
         bursts = engine.run(trial(stream(pattern=Bursts(frames=8)))).forward
     assert counts is not None
     assert counts.rate_limit_mbps == {1: 27, 2: 14}[queues]
-    assert (counts.intended, counts.sent, counts.received, counts.damaged) == (4000, 4000, 4000, 0)
+    assert (counts.intended, counts.sent, counts.received, counts.corrupted) == (4000, 4000, 4000, 0)
     assert bursts is not None
     assert bursts.rate_limit_mbps == 0
     expect_all(bursts)
@@ -326,12 +326,12 @@ def test_a_queue_s_limit_is_above_what_it_needs_and_every_frame_leaves(open_engi
 
 def test_a_limit_and_a_frame_timeout_exclude_each_other(open_engine: OpenEngine) -> None:
     timed = trial(stream(), stamping="every", frame_timeout_ns=10**9)
-    with open_engine("ring", "ring", hardware=["rate_limit"]) as engine:
+    with open_engine("ring", "ring", offloads=["rate_limit"]) as engine:
         with pytest.raises(TesterError, match="with rate_limit frames wait in the tester's own port") as caught:
             engine.run(timed)
         assert (caught.value.code, caught.value.field) == ("bad_request", "frame_timeout_ns")
         untimed = engine.run(trial(stream())).forward
     assert untimed is not None
     expect_all(untimed)
-    with open_engine("ring", "ring", hardware=["send_at"]) as engine:
+    with open_engine("ring", "ring", offloads=["send_at"]) as engine:
         assert engine.run(timed).verdict is Verdict.VALID

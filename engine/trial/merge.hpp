@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the senders of a direction sent together, and what its receivers found together. A direction whose ports have several queues has several of each;
-// their counts add up, except for what one of them cannot see: that a frame came to another receiver as well.
+// What the senders of a direction sent together, and what its receivers found together. A direction whose ports have
+// several queues has several of each; their counts add up, except for what one of them cannot see: that a frame came to
+// another receiver as well.
 #pragma once
 
 #include <functional>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "pace/share.hpp"
-#include "trial/account.hpp"
+#include "trial/rx_statistics.hpp"
 
 namespace dutperf {
 
@@ -21,7 +22,8 @@ public:
     [[nodiscard]] std::uint64_t count() const;
     // One above the highest number that was sent.
     [[nodiscard]] std::uint64_t end() const;
-    // Of the frames below end(), those that were not sent: where senders ended at different places, as a trial does that is stopped.
+    // Of the frames below end(), those that were not sent: where senders ended at different places, as a trial does
+    // that is stopped.
     void for_each_unsent(const std::function<void(std::uint64_t)>& visit) const;
 
 private:
@@ -35,19 +37,20 @@ struct FrameKinds {
     std::function<bool(std::uint64_t)> is_background, is_stamped;
 };
 
-struct JointCounts : ArrivalCounts {
+struct MergedCounts : ArrivalCounts {
     std::uint64_t received = 0;
 };
 
-// Joins the accounts into the first one's windows, once. A frame that came to several receivers was received once, and in time if it came to one of them
-// in time; its other copies are duplicates. Frames were overtaken by others of the same queue.
-JointCounts join(const std::vector<Account*>& receivers, const FrameKinds& kinds);
+// Joins the accounts into the first one's windows, once. A frame that came to several receivers was received once, and
+// in time if it came to one of them in time; its other copies are duplicates. Frames were reordered by others of the
+// same queue.
+MergedCounts merge(const std::vector<RxStatistics*>& receivers, const FrameKinds& kinds);
 
 // The delays of all; each copy's where a frame came to several receivers.
-std::optional<Histogram> joint_delay(const std::vector<Account*>& receivers);
+std::optional<Histogram> merged_delay(const std::vector<RxStatistics*>& receivers);
 
 // Nothing where no frame was received. A copy at another receiver is an arrival as well.
-std::optional<JointArrivals> joint_arrivals(const std::vector<Account*>& receivers);
+std::optional<MergedArrivals> merged_arrivals(const std::vector<RxStatistics*>& receivers);
 
 // The frames that were sent and never came. After join().
 const MissingFrames& missing_of(SequenceWindow& came, const SentFrames& sent);

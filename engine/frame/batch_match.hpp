@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that are like one that was found intact. Most frames of a stream differ from those before only in fields that a checksum covers: several at once are
-// compared in what must be the same, and what may differ is summed. That is find_tag() and is_intact() for many, and accepts nothing that they would not;
-// what is unlike is for them to judge.
+// Frames that are like one that was found intact. Most frames of a stream differ from those before only in fields that
+// a checksum covers: several at once are compared in what must be the same, and what may differ is summed. That is
+// find_tag() and is_intact() for many, and accepts nothing that they would not; what is unlike is for them to judge.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 
 namespace dutperf {
 
-// What find_tag() and is_intact() look at of a layout, as 64-bit words that end where the tag ends, and masks of the bytes that are to be the same as before
-// or that the checksums cover.
+// What find_tag() and is_intact() look at of a layout, as 64-bit words that end where the tag ends, and masks of the
+// bytes that are to be the same as before or that the checksums cover.
 template <Layout L>
-struct AlikeWords {
+struct MatchedWords {
     static constexpr std::size_t kIp = L.ip_at(), kUdp = L.transport_at(), kTag = L.tag_at(), kEnd = L.tag_end();
     static constexpr std::size_t kCount = (kEnd - L.types().from + 7) / 8, kBegin = kEnd - 8 * kCount;
 
@@ -29,33 +29,39 @@ struct AlikeWords {
     static constexpr Words mask(std::initializer_list<Range> ranges) {
         Words words{};
         for (const Range& range : ranges) {
-            for (std::size_t at = range.from; at < range.to; ++at) words[(at - kBegin) / 8] |= std::uint64_t{0xFF} << (8 * ((at - kBegin) % 8));
+            for (std::size_t at = range.from; at < range.to; ++at)
+                words[(at - kBegin) / 8] |= std::uint64_t{0xFF} << (8 * ((at - kBegin) % 8));
         }
         return words;
     }
     static constexpr Range field(std::size_t at, std::size_t size) { return {at, at + size}; }
 
-    static constexpr Range kVersion = field(kIp, 1), kUdpLength = field(kUdp + udp::kLength, 2), kIdentity{kTag + tag::kSignatureAt, kTag + tag::kHighAt};
+    static constexpr Range kVersion = field(kIp, 1), kUdpLength = field(kUdp + udp::kLength, 2),
+                           kIdentity{kTag + tag::kSignatureAt, kTag + tag::kHighAt};
     static constexpr Words kSame =
-        L.ipv6 ? mask({L.types(), kVersion, field(kIp + ipv6::kPayloadLength, 2), field(kIp + ipv6::kNextHeader, 1), L.extensions(), kUdpLength, kIdentity})
-               : mask({L.types(), kVersion, field(kIp + ipv4::kLength, 2), field(kIp + ipv4::kFragment, 2), field(L.protocol_at(), 1), kUdpLength, kIdentity});
+        L.ipv6 ? mask({L.types(), kVersion, field(kIp + ipv6::kPayloadLength, 2), field(kIp + ipv6::kNextHeader, 1),
+                       L.extensions(), kUdpLength, kIdentity})
+               : mask({L.types(), kVersion, field(kIp + ipv4::kLength, 2), field(kIp + ipv4::kFragment, 2),
+                       field(L.protocol_at(), 1), kUdpLength, kIdentity});
     static constexpr Words kIpSum = mask({L.ip_covered()});
     static constexpr Words kUdpSum = mask({L.addresses(), {kUdp, kEnd}});
-    static_assert(kSame[0] != 0);  // Alike::read() marks what is unlike there
+    static_assert(kSame[0] != 0);  // BatchMatch::read() marks what is unlike there
 };
 
 template <Layout L>
-class Alike {
+class BatchMatch {
 public:
     static constexpr std::size_t kMost = 64;  // frames of a burst
 
-    // From now on frames are compared with this one, which find_tag() and is_intact() accepted. Not between reading frames and asking for their tags.
-    void learn(const std::uint8_t* frame, std::size_t length) {
+    // From now on frames are compared with this one, which find_tag() and is_intact() accepted. Not between reading
+    // frames and asking for their tags.
+    void set_reference(const std::uint8_t* frame, std::size_t length) {
         const std::uint16_t udp_length = load_be16(frame + W::kUdp + udp::kLength);
         length_ = length;
         tail_ = udp_length - udp::kSize - kTagSize;
         pseudo_header_ = std::uint64_t{swap16(udp_length)} + swap16(kProtocolUdp);
-        for (std::size_t w = 0; w < W::kCount; ++w) same_[w] = load<std::uint64_t>(frame + W::kBegin + 8 * w) & W::kSame[w];
+        for (std::size_t w = 0; w < W::kCount; ++w)
+            same_[w] = load<std::uint64_t>(frame + W::kBegin + 8 * w) & W::kSame[w];
         identity_ = read_tag(frame + W::kTag);
         tails_.fill(0);
     }
@@ -71,45 +77,50 @@ public:
     }
 
     // Judges the `count` frames that were read.
-    void judge(std::size_t count) {
-        for (std::size_t i = 0; i < count; i += kLanes) judge_lanes(i);
+    void match(std::size_t count) {
+        for (std::size_t i = 0; i < count; i += kLanes) match_lanes(i);
     }
 
-    // The numbers of the frames from the i-th on that are alike and stamped with one time, each numbered above the one before. None: this one is unlike.
+    // The numbers of the frames from the i-th on that are alike and stamped with one time, each numbered above the one
+    // before. None: this one is unlike.
     [[nodiscard]] std::span<const std::uint64_t> run_from(std::size_t i, std::size_t count) const {
-        if ((sequence_[i] & kUnlike) != 0) [[unlikely]]
+        if ((sequence_[i] & kMismatch) != 0) [[unlikely]]
             return {};
-        const auto number = [this](std::size_t at) { return static_cast<std::int64_t>(sequence_[at]); };  // of what is unlike below any, its sign being set
+        const auto number = [this](std::size_t at) {
+            return static_cast<std::int64_t>(sequence_[at]);
+        };  // of what is unlike below any, its sign being set
         std::size_t end = i + 1;
         while (end < count && number(end) > number(end - 1) && stamp_[end] == stamp_[i]) ++end;
         return {&sequence_[i], end - i};
     }
 
     // Of the i-th frame, which is alike.
-    [[nodiscard]] Tag tag(std::size_t i) const { return {.trial = identity_.trial, .stream = identity_.stream, .sequence = sequence_[i], .stamp = stamp_[i]}; }
+    [[nodiscard]] Tag tag(std::size_t i) const {
+        return {.trial = identity_.trial, .stream = identity_.stream, .sequence = sequence_[i], .stamp = stamp_[i]};
+    }
 
 private:
-    using W = AlikeWords<L>;
+    using W = MatchedWords<L>;
     using Column = std::array<std::uint64_t, kMost>;
-    static constexpr std::uint64_t kUnlike = std::uint64_t{1} << 63U;
+    static constexpr std::uint64_t kMismatch = std::uint64_t{1} << 63U;
 
     template <std::size_t w>
-    void look_at(std::size_t i, Lanes& unlike, Lanes& ip, Lanes& udp) const {
+    void compare(std::size_t i, Lanes& mismatch, Lanes& ip, Lanes& udp) const {
         const Lanes word = load_lanes(&words_[w][i]);
-        if constexpr (W::kSame[w] != 0) unlike |= (word & W::kSame[w]) ^ same_[w];
+        if constexpr (W::kSame[w] != 0) mismatch |= (word & W::kSame[w]) ^ same_[w];
         if constexpr (W::kIpSum[w] != 0) ip = checksum_add64(ip, word & W::kIpSum[w]);
         if constexpr (W::kUdpSum[w] != 0) udp = checksum_add64(udp, word & W::kUdpSum[w]);
     }
 
-    void judge_lanes(std::size_t i) {
-        Lanes unlike{}, ip{}, udp = load_lanes(&tails_[i]) + pseudo_header_;
-        [&]<std::size_t... w>(std::index_sequence<w...>) { (look_at<w>(i, unlike, ip, udp), ...); }
+    void match_lanes(std::size_t i) {
+        Lanes mismatch{}, ip{}, udp = load_lanes(&tails_[i]) + pseudo_header_;
+        [&]<std::size_t... w>(std::index_sequence<w...>) { (compare<w>(i, mismatch, ip, udp), ...); }
         (std::make_index_sequence<W::kCount>{});
-        unlike |= checksum_folded(udp) ^ 0xFFFFU;
-        if constexpr (!L.ipv6) unlike |= checksum_folded(ip) ^ 0xFFFFU;
+        mismatch |= checksum_folded(udp) ^ 0xFFFFU;
+        if constexpr (!L.ipv6) mismatch |= checksum_folded(ip) ^ 0xFFFFU;
         const Lanes before = load_lanes(&words_[W::kCount - 2][i]), last = load_lanes(&words_[W::kCount - 1][i]);
         const Lanes high = swap64(before >> 48U | last << 16U), low = swap16(last >> 48U);
-        store_lanes(&sequence_[i], tag_sequence(high) | ((unlike | -unlike) & kUnlike));
+        store_lanes(&sequence_[i], tag_sequence(high) | ((mismatch | -mismatch) & kMismatch));
         store_lanes(&stamp_[i], tag_stamp(high, low));
     }
 

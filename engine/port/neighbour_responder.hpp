@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host that the tester plays on one port: between trials it answers ARP and NDP for its own addresses and learns the DUT's MAC addresses,
-// so that nobody types static entries. (During a trial the receiving loop answers, from the same code in neighbour.hpp.)
+// The host that the tester plays on one port: between trials it answers ARP and NDP for its own addresses and learns
+// the DUT's MAC addresses, so that nobody types static entries. (During a trial the receiving loop answers, from the
+// same code in neighbour.hpp.)
 #pragma once
 
 #include <chrono>
@@ -25,9 +26,10 @@ struct Gateway {
 // One frame into a buffer of the pool; nullptr when the pool is empty.
 rte_mbuf* make_frame(rte_mempool* pool, const FrameBytes& bytes);
 
-class Station {
+class NeighbourResponder {
 public:
-    Station(Port& port, const Host& host, const Gateway& gateway, rte_mempool* pool) : port_(port), host_(host), gateway_(gateway), pool_(pool) {}
+    NeighbourResponder(Port& port, const Host& host, const Gateway& gateway, rte_mempool* pool)
+        : port_(port), host_(host), gateway_(gateway), pool_(pool) {}
 
     [[nodiscard]] const Host& host() const { return host_; }
     [[nodiscard]] const Gateway& gateway() const { return gateway_; }
@@ -44,8 +46,8 @@ public:
     // Frames that it handed over to the port, ever.
     [[nodiscard]] std::uint64_t sent() const { return sent_; }
 
-    // For a host that is asked before it asks, as a router is: `frame` has arrived; it is answered, and the gateways' MAC addresses are learned from
-    // answers and from questions alike.
+    // For a host that is asked before it asks, as a router is: `frame` has arrived; it is answered, and the gateways'
+    // MAC addresses are learned from answers and from questions alike.
     void hear(const std::uint8_t* frame, std::size_t length);
 
     // Asks once for what has not been answered yet.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a receiver finds out about the test frames that it took: which are of this trial, which came already, overtaken, late or in the wrong direction, and
-// how long they took. Several receivers share a direction whose port has several queues; what they found is joined after the trial (joint.hpp).
+// What a receiver finds out about the test frames that it took: which are of this trial, which came already, reordered,
+// late or in the wrong direction, and how long they took. Several receivers share a direction whose port has several
+// queues; what they found is joined after the trial (merge.hpp).
 #pragma once
 
 #include <algorithm>
@@ -11,9 +12,9 @@
 
 #include "frame/arrival.hpp"
 #include "frame/tag.hpp"
+#include "measure/arrival_gaps.hpp"
 #include "measure/histogram.hpp"
 #include "measure/sequence_window.hpp"
-#include "measure/silences.hpp"
 #include "trial/delay_file.hpp"
 #include "trial/trial.hpp"
 
@@ -21,7 +22,8 @@ namespace dutperf {
 
 // What arrived, but for how many frames count as received.
 struct ArrivalCounts {
-    std::uint64_t background = 0, duplicates = 0, out_of_order = 0, stale = 0, damaged = 0, stamped = 0, late = 0, early = 0;
+    std::uint64_t background = 0, duplicates = 0, out_of_order = 0, stale = 0, corrupted = 0, stamped = 0, late = 0,
+                  early = 0;
     std::array<std::uint64_t, kOtherKinds> other{};
 };
 
@@ -39,19 +41,22 @@ struct Expected {
     Ticks frame_timeout;     // a stamped frame that took longer is late; 0: none is
     DelayRing* delays;       // nullptr: delays are not written
     bool shared = false;     // with other receivers, whose findings are joined
-    Ticks cores_differ = 0;  // the counters of two cores may differ by so much: a frame that arrives earlier than that before it was sent is early
+    Ticks cores_differ = 0;  // the counters of two cores may differ by so much: a frame that arrives earlier than that
+                             // before it was sent is early
 };
 
-class Account {
+class RxStatistics {
 public:
-    explicit Account(const Expected& expected) : expected_(expected), window_(make_window(expected)), silences_(expected.shared ? kSilences : 1) {
+    explicit RxStatistics(const Expected& expected)
+        : expected_(expected), window_(make_window(expected)), arrival_gaps_(expected.shared ? kArrivalGaps : 1) {
         if (expected.shared && expected.frame_timeout != 0) in_time_.emplace(make_window(expected));
         if (expected.stamping != Stamping::none) delay_.emplace();
         // from one frame to the next, which other receivers may have taken
         if (expected.stamping == Stamping::every && !expected.shared) delay_change_.emplace();
     }
 
-    // What is counted for most frames, of one burst: it stays in registers, while a member might be what any store changes.
+    // What is counted for most frames, of one burst: it stays in registers, while a member might be what any store
+    // changes.
     struct Burst {
         Ticks arrival;
         std::uint64_t received = 0, background = 0, stamped = 0;
@@ -61,29 +66,34 @@ public:
         counts_.background += taken.background;
         counts_.stamped += taken.stamped;
         if (taken.received == 0) return;
-        counts_.received.store(counts_.received.load(std::memory_order_relaxed) + taken.received, std::memory_order_relaxed);
-        silences_.note(taken.arrival);
+        counts_.received.store(counts_.received.load(std::memory_order_relaxed) + taken.received,
+                               std::memory_order_relaxed);
+        arrival_gaps_.note(taken.arrival);
     }
 
     // An undamaged test frame.
     void take(const Tag& tag, Burst& taken) { take(tag, Numbers{&tag.sequence, 1}, taken); }
 
-    // A run of them, which differ in nothing but their numbers, each above the one before; `first` is the first one's tag.
+    // A run of them, which differ in nothing but their numbers, each above the one before; `first` is the first one's
+    // tag.
     void take(const Tag& first, std::span<const std::uint64_t> run, Burst& taken) {
         if (first.trial != expected_.trial) [[unlikely]] {
             counts_.stale += run.size();
-        } else if ((first.stream & kStreamReverse) != (expected_.direction == Direction::reverse ? kStreamReverse : 0)) [[unlikely]] {
+        } else if ((first.stream & kStreamReverse) != (expected_.direction == Direction::reverse ? kStreamReverse : 0))
+            [[unlikely]] {
             counts_.other[static_cast<std::size_t>(OtherKind::wrong_direction)] += run.size();
         } else {
             take_expected(first, possible_of(run), taken);
         }
     }
 
-    void take_damaged() { ++counts_.damaged; }
+    void take_corrupted() { ++counts_.corrupted; }
     void take_other(OtherKind kind) { ++counts_.other[static_cast<std::size_t>(kind)]; }
 
     [[nodiscard]] const ReceiverCounts& counts() const { return counts_; }
-    [[nodiscard]] const Silences& silences() const { return silences_; }  // between frames that count as received, by this core's clock
+    [[nodiscard]] const ArrivalGaps& arrival_gaps() const {
+        return arrival_gaps_;
+    }  // between frames that count as received, by this core's clock
     [[nodiscard]] const std::optional<Histogram>& delay() const { return delay_; }
     [[nodiscard]] const std::optional<SignedHistogram>& delay_change() const { return delay_change_; }
     [[nodiscard]] SequenceWindow& window() { return window_; }
@@ -93,11 +103,12 @@ public:
 private:
     using Numbers = std::span<const std::uint64_t>;
 
-    static constexpr std::size_t kSilences = 4096;  // enough to find those that count: see Silences
+    static constexpr std::size_t kArrivalGaps = 4096;  // enough to find those that count: see ArrivalGaps
 
     // Windows that are joined must not slide.
     static SequenceWindow make_window(const Expected& expected) {
-        return expected.shared ? SequenceWindow(expected.frames, expected.bounds, expected.frames) : SequenceWindow(expected.frames, expected.bounds);
+        return expected.shared ? SequenceWindow(expected.frames, expected.bounds, expected.frames)
+                               : SequenceWindow(expected.frames, expected.bounds);
     }
 
     // Without numbers that no frame has.
@@ -105,7 +116,7 @@ private:
         if (run.back() < expected_.frames) [[likely]]
             return run;
         const auto possible = static_cast<std::size_t>(std::ranges::lower_bound(run, expected_.frames) - run.begin());
-        counts_.damaged += run.size() - possible;
+        counts_.corrupted += run.size() - possible;
         return run.first(possible);
     }
 
@@ -116,7 +127,7 @@ private:
                 return take_new(tag, run, taken);
             const auto how = window_.insert(run.front());
             counts_.duplicates += how == SequenceWindow::Arrival::duplicate ? 1U : 0U;
-            counts_.out_of_order += how == SequenceWindow::Arrival::overtaken ? 1U : 0U;
+            counts_.out_of_order += how == SequenceWindow::Arrival::reordered ? 1U : 0U;
             if (how != SequenceWindow::Arrival::duplicate) take_new(tag, run.first(1), taken);
         }
     }
@@ -134,7 +145,8 @@ private:
     // Whether the frames, which have one delay, came in time.
     bool record_delay(Ticks stamp, Numbers run, Burst& taken) {
         std::uint64_t delay = (taken.arrival - stamp) & kMask40;
-        if (delay > kLongestDelay) [[unlikely]] {  // less than nothing: the receiving core's counter lags, or the frame was to leave later
+        if (delay > kLongestDelay)
+            [[unlikely]] {  // less than nothing: the receiving core's counter lags, or the frame was to leave later
             counts_.early += kMask40 + 1 - delay > expected_.cores_differ ? run.size() : 0U;
             delay = 0;
         }
@@ -149,7 +161,8 @@ private:
 
     // From one frame to the next; over a gap there is none.
     void record_changes(Numbers run, Ticks delay) {
-        if (run.front() == last_number_ + 1) delay_change_->record(static_cast<std::int64_t>(delay) - static_cast<std::int64_t>(last_delay_));
+        if (run.front() == last_number_ + 1)
+            delay_change_->record(static_cast<std::int64_t>(delay) - static_cast<std::int64_t>(last_delay_));
         std::uint64_t following = run.size() - 1;
         if (run.back() - run.front() != following) [[unlikely]] {
             following = 0;
@@ -170,10 +183,11 @@ private:
     Expected expected_;
     SequenceWindow window_;
     std::optional<SequenceWindow> in_time_;
-    Silences silences_;
+    ArrivalGaps arrival_gaps_;
     std::optional<Histogram> delay_;
     std::optional<SignedHistogram> delay_change_;
-    std::uint64_t last_number_ = ~std::uint64_t{1}, last_delay_ = 0;  // of the frame before; none follows the first value
+    std::uint64_t last_number_ = ~std::uint64_t{1},
+                  last_delay_ = 0;  // of the frame before; none follows the first value
     ReceiverCounts counts_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "port/station.hpp"
+#include "port/neighbour_responder.hpp"
 
 #include <rte_mbuf.h>
 
@@ -26,13 +26,14 @@ rte_mbuf* make_frame(rte_mempool* pool, const FrameBytes& bytes) {
     return frame;
 }
 
-bool Station::resolve(std::chrono::milliseconds timeout) {
+bool NeighbourResponder::resolve(std::chrono::milliseconds timeout) {
     if (gateway_.mac) return true;
     using Clock = std::chrono::steady_clock;
     heard4_ = !gateway_.ipv4;
     heard6_ = !gateway_.ipv6;
     const auto deadline = Clock::now() + timeout;
-    for (auto next = Clock::now(); !(heard4_ && heard6_) && Clock::now() < deadline; std::this_thread::sleep_for(kPause)) {
+    for (auto next = Clock::now(); !(heard4_ && heard6_) && Clock::now() < deadline;
+         std::this_thread::sleep_for(kPause)) {
         if (Clock::now() >= next) {
             ask();
             next += kAskAgain;
@@ -42,18 +43,18 @@ bool Station::resolve(std::chrono::milliseconds timeout) {
     return heard4_ && heard6_;
 }
 
-Mac Station::dut_mac(bool ipv6, const Mac& direct) const {
+Mac NeighbourResponder::dut_mac(bool ipv6, const Mac& direct) const {
     if (gateway_.mac) return *gateway_.mac;
     const std::optional<Mac>& wanted = ipv6 ? mac6_ : mac4_;
     const std::optional<Mac>& other = ipv6 ? mac4_ : mac6_;
     return wanted.value_or(other.value_or(direct));
 }
 
-void Station::serve() {
+void NeighbourResponder::serve() {
     for (std::uint16_t queue = 0; queue < port_.queues(); ++queue) serve(port_.queue(queue));
 }
 
-void Station::serve(PortQueue queue) {
+void NeighbourResponder::serve(PortQueue queue) {
     std::array<rte_mbuf*, 32> frames{};
     const std::uint16_t count = receive_burst(queue, frames.data(), frames.size());
     for (std::uint16_t i = 0; i < count; ++i) {
@@ -65,7 +66,7 @@ void Station::serve(PortQueue queue) {
     rte_pktmbuf_free_bulk(frames.data(), count);
 }
 
-void Station::hear(const std::uint8_t* frame, std::size_t length) {
+void NeighbourResponder::hear(const std::uint8_t* frame, std::size_t length) {
     learn(frame, length);
     if (gateway_.ipv4) {
         if (const auto mac = arp_asker(*gateway_.ipv4, frame, length)) mac4_ = mac;
@@ -76,12 +77,12 @@ void Station::hear(const std::uint8_t* frame, std::size_t length) {
     if (const auto reply = answer(host_, frame, length)) send(*reply);
 }
 
-void Station::ask() {
+void NeighbourResponder::ask() {
     if (!heard4_ && host_.ipv4 && gateway_.ipv4) send(arp_request(host_, *gateway_.ipv4));
     if (!heard6_ && host_.ipv6 && gateway_.ipv6) send(neighbour_solicitation(host_, *gateway_.ipv6));
 }
 
-void Station::send(const FrameBytes& frame) {
+void NeighbourResponder::send(const FrameBytes& frame) {
     rte_mbuf* buffer = make_frame(pool_, frame);
     if (buffer == nullptr) return;
     if (transmit_burst({port_.id()}, &buffer, 1) == 1) {
@@ -91,7 +92,7 @@ void Station::send(const FrameBytes& frame) {
     }
 }
 
-void Station::learn(const std::uint8_t* frame, std::size_t length) {
+void NeighbourResponder::learn(const std::uint8_t* frame, std::size_t length) {
     if (gateway_.ipv4) {
         if (const auto mac = arp_answer(*gateway_.ipv4, frame, length)) {
             mac4_ = mac;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frame/alike.hpp"
+#include "frame/batch_match.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 using Random = std::mt19937_64;
 
 // A byte of a frame, or what it says of its length, becomes another in one of two frames.
-Bytes with_damage(Bytes bytes, Random& random) {
+Bytes with_corruption(Bytes bytes, Random& random) {
     if (random() % 2 == 0) return bytes;
     if (random() % 8 == 0) {
         bytes.resize(bytes.size() - random() % 20 + random() % 20);
@@ -41,32 +41,35 @@ void expect_as_alone(const Bytes& bytes, const Tag& tag) {
 template <Layout L>
 void accepts_only_what_is_intact(std::uint16_t size) {
     Random random(size);
-    const auto alike = std::make_unique<Alike<L>>();
+    const auto batch = std::make_unique<BatchMatch<L>>();
     const Bytes known = test_frame({.ipv6 = L.ipv6, .size = size});
-    alike->learn(known.data(), known.size());
+    batch->set_reference(known.data(), known.size());
     int accepted = 0;
     for (int burst = 0; burst < 200; ++burst) {
-        std::vector<Bytes> frames(1 + random() % Alike<L>::kMost);
-        std::vector<bool> damaged;
+        std::vector<Bytes> frames(1 + random() % BatchMatch<L>::kMost);
+        std::vector<bool> corrupted;
         for (std::size_t i = 0; i < frames.size(); ++i) {
-            const Bytes whole = test_frame(
-                {.ipv6 = L.ipv6, .size = size, .sequence = random() & kMask40, .stamp = random() & kMask40, .ports = static_cast<std::uint32_t>(random())});
-            frames[i] = with_damage(whole, random);
-            damaged.push_back(frames[i] != whole);
-            alike->read(i, frames[i].data(), frames[i].size());
+            const Bytes whole = test_frame({.ipv6 = L.ipv6,
+                                            .size = size,
+                                            .sequence = random() & kMask40,
+                                            .stamp = random() & kMask40,
+                                            .ports = static_cast<std::uint32_t>(random())});
+            frames[i] = with_corruption(whole, random);
+            corrupted.push_back(frames[i] != whole);
+            batch->read(i, frames[i].data(), frames[i].size());
         }
-        alike->judge(frames.size());
+        batch->match(frames.size());
         for (std::size_t i = 0; i < frames.size(); ++i) {
-            const bool is_alike = !alike->run_from(i, frames.size()).empty();
-            EXPECT_TRUE(is_alike || damaged[i]) << "ports, number, stamp and checksum may differ";
-            if (is_alike) expect_as_alone(frames[i], alike->tag(i));
-            accepted += is_alike ? 1 : 0;
+            const bool matches = !batch->run_from(i, frames.size()).empty();
+            EXPECT_TRUE(matches || corrupted[i]) << "ports, number, stamp and checksum may differ";
+            if (matches) expect_as_alone(frames[i], batch->tag(i));
+            accepted += matches ? 1 : 0;
         }
     }
     EXPECT_GT(accepted, 2000);
 }
 
-TEST(Alike, AcceptsOnlyWhatIsIntact) {
+TEST(BatchMatch, AcceptsOnlyWhatIsIntact) {
     for (const std::uint16_t size : {std::uint16_t{64}, std::uint16_t{65}, std::uint16_t{90}, std::uint16_t{300}})
         accepts_only_what_is_intact<kIpv4Layout>(size);
     for (const std::uint16_t size : {std::uint16_t{84}, std::uint16_t{85}, std::uint16_t{128}, std::uint16_t{301}})
@@ -74,42 +77,44 @@ TEST(Alike, AcceptsOnlyWhatIsIntact) {
 }
 
 // Any single bit: what two looks at the frame alone refuse is refused here as well.
-TEST(Alike, NoticesEveryBitErrorThatMatters) {
+TEST(BatchMatch, NoticesEveryBitErrorThatMatters) {
     const Bytes known = test_frame({.size = 70});
-    const auto alike = std::make_unique<Alike<kIpv4Layout>>();
-    alike->learn(known.data(), known.size());
+    const auto batch = std::make_unique<BatchMatch<kIpv4Layout>>();
+    batch->set_reference(known.data(), known.size());
     for (std::size_t bit = 0; bit < 8 * known.size(); ++bit) {
         Bytes bad = known;
         bad[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
-        alike->read(0, bad.data(), bad.size());
-        alike->judge(1);
-        EXPECT_EQ(!alike->run_from(0, 1).empty(), bit / 8 < ethernet::kType) << "byte " << bit / 8 << " bit " << bit % 8;
+        batch->read(0, bad.data(), bad.size());
+        batch->match(1);
+        EXPECT_EQ(!batch->run_from(0, 1).empty(), bit / 8 < ethernet::kType)
+            << "byte " << bit / 8 << " bit " << bit % 8;
     }
 }
 
-TEST(Alike, BeforeItLearnedNothingIsAlike) {
+TEST(BatchMatch, BeforeItLearnedNothingIsAlike) {
     const Bytes frame = test_frame({});
-    const auto alike = std::make_unique<Alike<kIpv4Layout>>();
-    alike->read(0, frame.data(), frame.size());
-    alike->judge(1);
-    EXPECT_TRUE(alike->run_from(0, 1).empty());
+    const auto batch = std::make_unique<BatchMatch<kIpv4Layout>>();
+    batch->read(0, frame.data(), frame.size());
+    batch->match(1);
+    EXPECT_TRUE(batch->run_from(0, 1).empty());
 }
 
 // A run goes on while numbers grow and the stamp is the same.
-TEST(Alike, RunsEndWhereNumbersFallOrStampsJump) {
+TEST(BatchMatch, RunsEndWhereNumbersFallOrStampsJump) {
     using Run = std::vector<std::uint64_t>;
-    const std::vector<std::pair<std::uint64_t, std::uint64_t>> frames{{5, 1}, {6, 1}, {8, 1}, {9, 2}, {12, 2}, {12, 2}, {11, 2}, {0, 2}};
-    const auto alike = std::make_unique<Alike<kIpv4Layout>>();
+    const std::vector<std::pair<std::uint64_t, std::uint64_t>> frames{{5, 1},  {6, 1},  {8, 1},  {9, 2},
+                                                                      {12, 2}, {12, 2}, {11, 2}, {0, 2}};
+    const auto batch = std::make_unique<BatchMatch<kIpv4Layout>>();
     const Bytes known = test_frame({});
-    alike->learn(known.data(), known.size());
+    batch->set_reference(known.data(), known.size());
     for (std::size_t i = 0; i < frames.size(); ++i) {
         const Bytes frame = test_frame({.sequence = frames[i].first, .stamp = frames[i].second});
-        alike->read(i, frame.data(), frame.size());
+        batch->read(i, frame.data(), frame.size());
     }
-    alike->judge(frames.size());
+    batch->match(frames.size());
     std::vector<Run> runs;
     for (std::size_t i = 0; i < frames.size(); i += runs.back().size()) {
-        const auto run = alike->run_from(i, frames.size());
+        const auto run = batch->run_from(i, frames.size());
         ASSERT_FALSE(run.empty());
         runs.emplace_back(run.begin(), run.end());
     }
@@ -117,19 +122,19 @@ TEST(Alike, RunsEndWhereNumbersFallOrStampsJump) {
 }
 
 // ... and before a frame that is unlike, whatever its number.
-TEST(Alike, ARunEndsBeforeAFrameThatIsUnlike) {
-    const auto alike = std::make_unique<Alike<kIpv4Layout>>();
+TEST(BatchMatch, ARunEndsBeforeAFrameThatIsUnlike) {
+    const auto batch = std::make_unique<BatchMatch<kIpv4Layout>>();
     const Bytes known = test_frame({});
-    alike->learn(known.data(), known.size());
+    batch->set_reference(known.data(), known.size());
     for (std::size_t i = 0; i < 4; ++i) {
         Bytes frame = test_frame({.sequence = i, .stamp = 1});
         if (i == 2) frame.back() ^= 1U;
-        alike->read(i, frame.data(), frame.size());
+        batch->read(i, frame.data(), frame.size());
     }
-    alike->judge(4);
-    EXPECT_EQ(alike->run_from(0, 4).size(), 2U);
-    EXPECT_TRUE(alike->run_from(2, 4).empty());
-    EXPECT_EQ(alike->run_from(3, 4).size(), 1U);
+    batch->match(4);
+    EXPECT_EQ(batch->run_from(0, 4).size(), 2U);
+    EXPECT_TRUE(batch->run_from(2, 4).empty());
+    EXPECT_EQ(batch->run_from(3, 4).size(), 1U);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace dutperf {
 
 // The longest time that the loop of a core was away.
-struct TimeAway {
+struct LoopStall {
     unsigned core = 0;
     Ticks sending = 0, whole = 0;  // up to the end of sending; up to the end of the trial
 };
@@ -28,13 +28,13 @@ struct TrialParts {
     PerDirection<std::unique_ptr<DelayFile>> delay_files;
     PerDirection<std::uint32_t> rate_limits{};  // Mbit/s of each queue; 0: none
     std::array<PortCounters, 2> before{}, after{};
-    std::array<std::uint64_t, 2> answered_before{}, answered_after{};  // frames that the stations sent
-    std::array<std::uint32_t, 2> media_mbps{};                         // of the ports' links; 0: not known, or not a card's
-    std::vector<TimeAway> away;                                        // of each loop
-    Ticks start = 0;                                                   // of sending
+    std::array<std::uint64_t, 2> answered_before{}, answered_after{};  // frames that the neighbour responders sent
+    std::array<std::uint32_t, 2> media_mbps{};  // of the ports' links; 0: not known, or not a card's
+    std::vector<LoopStall> stalls;              // of each loop
+    Ticks start = 0;                            // of sending
 };
 
 // Once for each direction that sends: it joins and closes what the parts keep.
-DirectionResult gather(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts, Direction direction);
+DirectionResult collect(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts, Direction direction);
 
 }  // namespace dutperf

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// In ticks: frames that a sender sent while it was catching up after a standstill: what the DUT got then was a burst, not the intended load. A burst begins
-// with a frame that leaves more than a millisecond after it was due, and ends before one that leaves less than a tenth of that late.
+// In ticks: frames that a sender sent while it was catching up after a standstill: what the DUT got then was a burst,
+// not the intended load. A burst begins with a frame that leaves more than a millisecond after it was due, and ends
+// before one that leaves less than a tenth of that late.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 
 namespace dutperf {
 
-class CatchingUp {
+class LateBursts {
 public:
     static constexpr std::uint64_t kPunctualNs = 1'000'000;
 
@@ -26,7 +27,8 @@ public:
         bin_end_ = end_of_bin();
     }
 
-    // `count` frames, the oldest due at `due`, have left at `left`. Due times never decrease. A call has few frames: all count for when the oldest was due.
+    // `count` frames, the oldest due at `due`, have left at `left`. Due times never decrease. A call has few frames:
+    // all count for when the oldest was due.
     void record(std::uint64_t due, std::uint64_t left, std::uint32_t count) {
         if (left - due > from_) [[unlikely]] {
             add(due, count);
@@ -37,7 +39,7 @@ public:
     }
 
     // All that another sender of the same frames has recorded. Their longest bursts may have come at once.
-    void add(const CatchingUp& other) {
+    void add(const LateBursts& other) {
         for (std::size_t bin = 0; bin < bins_.size(); ++bin) bins_[bin] += other.bins_[bin];
         longest_ += other.longest_;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/catching_up.hpp"
+#include "measure/late_bursts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,14 +22,14 @@ struct Row {
     std::map<std::size_t, std::uint64_t> bins;
 };
 
-CatchingUp recorded(const std::vector<Call>& calls) {
-    CatchingUp burst;
+LateBursts recorded(const std::vector<Call>& calls) {
+    LateBursts burst;
     burst.start(kStart, kStart + kDuration, kPunctual);
     for (const Call& call : calls) burst.record(kStart + call.due, kStart + call.due + call.late, call.count);
     return burst;
 }
 
-std::map<std::size_t, std::uint64_t> filled(const CatchingUp& burst) {
+std::map<std::size_t, std::uint64_t> filled(const LateBursts& burst) {
     std::map<std::size_t, std::uint64_t> bins;
     for (std::size_t bin = 0; bin < burst.bins().size(); ++bin) {
         if (burst.bins()[bin] != 0) bins[bin] = burst.bins()[bin];
@@ -37,26 +37,30 @@ std::map<std::size_t, std::uint64_t> filled(const CatchingUp& burst) {
     return bins;
 }
 
-TEST(CatchingUp, ByTheTable) {
+TEST(LateBursts, ByTheTable) {
     const std::vector<Row> rows{
         {"none in time", {{0, 0, 1}, {500, kPunctual, 32}}, {}},
         {"one late call", {{500, 0, 1}, {600, kPunctual + 1, 7}, {700, 0, 1}}, {{0, 7}}},
-        {"a burst ends when it has caught up", {{0, 5'000, 10}, {100, 2'000, 10}, {200, 900, 10}, {300, 101, 10}, {400, 100, 10}, {500, 900, 10}}, {{0, 40}}},
-        {"parts of the time", {{999, 2'000, 1}, {1'000, 2'000, 2}, {50'000, 2'000, 3}, {99'999, 2'000, 4}}, {{0, 1}, {1, 2}, {50, 3}, {99, 4}}},
+        {"a burst ends when it has caught up",
+         {{0, 5'000, 10}, {100, 2'000, 10}, {200, 900, 10}, {300, 101, 10}, {400, 100, 10}, {500, 900, 10}},
+         {{0, 40}}},
+        {"parts of the time",
+         {{999, 2'000, 1}, {1'000, 2'000, 2}, {50'000, 2'000, 3}, {99'999, 2'000, 4}},
+         {{0, 1}, {1, 2}, {50, 3}, {99, 4}}},
         {"the last part has what is due at the end", {{kDuration, 2'000, 5}}, {{99, 5}}},
     };
     for (const Row& row : rows) EXPECT_EQ(filled(recorded(row.calls)), row.bins) << row.name;
 }
 
-TEST(CatchingUp, TheLongestBurst) {
+TEST(LateBursts, TheLongestBurst) {
     EXPECT_EQ(recorded({{0, 0, 9}}).longest(), 0U);
     // 3 and 4 in one burst, which ends with a frame that is punctual; then 5
     EXPECT_EQ(recorded({{0, 2'000, 3}, {100, 500, 4}, {200, 100, 32}, {300, 2'000, 5}}).longest(), 7U);
     EXPECT_EQ(recorded({{0, 2'000, 3}, {200, 0, 32}, {300, 2'000, 5}}).longest(), 5U);
 }
 
-TEST(CatchingUp, OfSeveralSenders) {
-    CatchingUp all = recorded({{0, 2'000, 3}});
+TEST(LateBursts, OfSeveralSenders) {
+    LateBursts all = recorded({{0, 2'000, 3}});
     all.add(recorded({{0, 2'000, 4}, {5'000, 2'000, 1}}));
     EXPECT_EQ(all.frames(), 8U);
     EXPECT_EQ(all.longest(), 8U) << "their bursts may have come at once";

@@ -35,6 +35,7 @@ from dutperf.setup.conditions import ConditionError, Conditions, Rate, SingleTri
 from dutperf.setup.configuration import ConfigError, Setup
 from dutperf.setup.dut import losses_during, losses_of
 from dutperf.setup.option import offered
+from dutperf.tester import phases
 
 StrPath = str | os.PathLike[str]
 Config = StrPath | Mapping[str, Any] | Setup
@@ -74,7 +75,8 @@ class Bench:
             self._sized(_conditions_of_trial(conditions)), _rate(rate), next(self._numbers) % TRIAL_NUMBERS
         )
         count = losses_of(self._ready.setup.dut)
-        return losses_during(count, lambda: self._ready.tester.run(planned))
+        tester = self._ready.tester
+        return phases.run(tester, planned, measure=lambda one: losses_during(count, lambda: tester.run(one)))
 
     def _sized(self, conditions: Conditions) -> Conditions:
         """With frame sizes, and checked against the set-up. Raises ConfigError where it cannot have

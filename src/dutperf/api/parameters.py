@@ -37,6 +37,9 @@ class OfTrial(OfSetup, total=False):
     """Receiving time after it (RFC 2544 section 23: 2)."""
     learning_rest_s: float
     """Rest between ARP or NDP before each trial and its first frame (RFC 2544 section 23: 2)."""
+    warm_up_s: float
+    """Send a trial's traffic for so long before it and count none of it, so that the DUT's
+    caches and tables are filled (a preliminary phase)."""
     directions: Literal["both", "forward", "reverse"]
     """Which directions send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -105,6 +108,9 @@ class OfThroughput(OfMeasurement, total=False):
 
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
+    warm_up_s: float
+    """Send a trial's traffic for so long before it and count none of it, so that the DUT's
+    caches and tables are filled (a preliminary phase)."""
     pattern: str
     """How frames come at the mean rate: at a constant rate, as the RFCs have it; with
     exponential gaps; or in bursts (RFC 2544 section 21)."""
@@ -135,6 +141,9 @@ class OfFrameLoss(OfMeasurement, total=False):
 
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
+    warm_up_s: float
+    """Send a trial's traffic for so long before it and count none of it, so that the DUT's
+    caches and tables are filled (a preliminary phase)."""
     pattern: str
     """How frames come at the mean rate: at a constant rate, as the RFCs have it; with
     exponential gaps; or in bursts (RFC 2544 section 21)."""
@@ -179,6 +188,9 @@ class OfLatency(OfMeasurement, total=False):
 
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
+    warm_up_s: float
+    """Send a trial's traffic for so long before it and count none of it, so that the DUT's
+    caches and tables are filled (a preliminary phase)."""
     pattern: str
     """How frames come at the mean rate: at a constant rate, as the RFCs have it; with
     exponential gaps; or in bursts (RFC 2544 section 21)."""
@@ -211,6 +223,9 @@ class OfPdv(OfMeasurement, total=False):
 
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
+    warm_up_s: float
+    """Send a trial's traffic for so long before it and count none of it, so that the DUT's
+    caches and tables are filled (a preliminary phase)."""
     pattern: str
     """How frames come at the mean rate: at a constant rate, as the RFCs have it; with
     exponential gaps; or in bursts (RFC 2544 section 21)."""
@@ -235,6 +250,9 @@ class OfIpdv(OfMeasurement, total=False):
 
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
+    warm_up_s: float
+    """Send a trial's traffic for so long before it and count none of it, so that the DUT's
+    caches and tables are filled (a preliminary phase)."""
     pattern: str
     """How frames come at the mean rate: at a constant rate, as the RFCs have it; with
     exponential gaps; or in bursts (RFC 2544 section 21)."""

@@ -356,12 +356,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def recorded_result(data: dict[str, Any]) -> TrialResult:
     """The result of a ``result`` event's member of that name."""
-    directions = {
-        name: {key: value for key, value in data[name].items() if key != "lost"}
-        for name in ("forward", "reverse")
-        if data.get(name)
-    }
-    return TrialResult.model_validate({**data, **directions})
+    return TrialResult.model_validate(data)
 
 
 def _to_repeat(events: list[Event]) -> list[Event]:

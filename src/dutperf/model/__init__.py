@@ -29,6 +29,7 @@ from dutperf.model.result import (
     MediaLimit,
     NicArrivals,
     NicDepartures,
+    PhaseResult,
     PortState,
     Quantiles,
     ReceiveBacklog,
@@ -52,7 +53,7 @@ from dutperf.model.stream import (
     VaryingAddress,
     VaryingField,
 )
-from dutperf.model.trial import TRIAL_NUMBERS, DelaysFiles, Question, Stamping, Tagged, Trial
+from dutperf.model.trial import TRIAL_NUMBERS, DelaysFiles, Phase, Question, Stamping, Tagged, Trial
 from dutperf.model.value import Count, Direction, Fps, Port16, Value, to_json
 
 __all__ = [
@@ -90,6 +91,8 @@ __all__ = [
     "MediaLimit",
     "NicArrivals",
     "NicDepartures",
+    "Phase",
+    "PhaseResult",
     "Poisson",
     "Port16",
     "PortState",

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of a trial: what was counted and timed, and whether it says anything about the DUT."""
+"""The result of a trial: what was counted and timed, and whether it says anything about the DUT."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, computed_field
+from pydantic import Field, SerializerFunctionWrapHandler, computed_field, model_serializer, model_validator
 
-from dutperf.model.value import Count, Direction, Value
+from dutperf.model.value import Count, Direction, Value, without_empty
 
 
 class Quantiles(Value):
@@ -241,6 +241,12 @@ class DirectionCounts(Value):
     arrivals: Arrivals | None = None
     """None where none came."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_lost(cls, members: Any) -> Any:
+        """A journal states it for its readers; it follows from the rest."""
+        return {name: one for name, one in members.items() if name != "lost"} if isinstance(members, dict) else members
+
     @computed_field  # type: ignore[prop-decorator]
     @property
     def lost(self) -> int:
@@ -307,11 +313,12 @@ class LinkState(Value):
     right: bool
 
 
-class TrialResult(Value):
-    """What came of a trial. ``forward`` and ``reverse`` are absent where the direction was not
-    active or nothing was counted."""
+class PhaseResult(Value):
+    """The result of one phase of a trial. ``forward`` and ``reverse`` are absent where the direction
+    was not active or nothing was counted."""
 
     trial: Count
+    """The phase's number."""
     verdict: Verdict
     causes: tuple[Cause, ...] = ()
     forward: DirectionCounts | None = None
@@ -332,9 +339,8 @@ class TrialResult(Value):
     valid and a search asked only whether it passes. The
     counts are not the DUT's then, only the answer is."""
     ended_early_s: float | None = None
-    """How long after the start the tester ended the trial, which could no longer become valid; None: it did not."""
-    dut_losses: dict[Direction, dict[str, Count]] | None = None
-    """Frames that the DUT itself counted as lost during the trial, by cause; None: it does not say."""
+    """The tester ended the phase so long after its start, because it could no longer become valid;
+    None: it ran to its end."""
 
     def directions(self) -> dict[Direction, DirectionCounts]:
         """The counted directions, forward first."""
@@ -346,6 +352,21 @@ class TrialResult(Value):
         """The loss ratio of the worse direction; a procedure's loss tolerance applies to each
         direction by itself."""
         return max((counts.loss_ratio for counts in self.directions().values()), default=0.0)
+
+
+class TrialResult(PhaseResult):
+    """The result of a trial: that of its measuring phase, with a verdict on all of its phases
+    (:mod:`dutperf.tester.phases`)."""
+
+    preliminary: tuple[PhaseResult, ...] = ()
+    """Those of the preliminary phases that were run."""
+    dut_losses: dict[Direction, dict[str, Count]] | None = None
+    """Frames that the DUT itself counted as lost during the measuring phase, by cause; None: it does
+    not count them."""
+
+    @model_serializer(mode="wrap")
+    def _without_empty(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_empty(members(self), "preliminary")
 
 
 class LimitedBy(StrEnum):

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trial: what is asked of the tester."""
+"""A trial and its phases: what is asked of the tester."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from dutperf.model.pattern import Times, random_bits
 from dutperf.model.stream import Stream
-from dutperf.model.value import Direction, Value, to_json
+from dutperf.model.value import Direction, Value, to_json, without_empty
 
 _DUE_TIMES = 4 * 3
 """Of the generators of a trial, the forward direction's for due times (``Generator`` in
@@ -60,11 +61,12 @@ class Question(Value):
     the trial's own figures count."""
 
 
-class Trial(Value):
-    """One elementary measurement (RFC 2544 section 23): the same trial always sends the same
-    frames."""
+class Phase(Value):
+    """A part of a trial with traffic of its own: streams, sending time, drain. Each phase is judged
+    by itself. The same phase always sends the same frames."""
 
     trial: Annotated[int, Field(ge=0, le=TRIAL_NUMBERS - 1)]
+    """The number in the tags of its frames. A late frame of another phase is known by it."""
     seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
     rest_ns: Annotated[int, Field(ge=1, le=60_000_000_000)] | None = None
     """Between the learning frames and the first test frame (RFC 2544 section 23 (b)); None: no
@@ -80,7 +82,7 @@ class Trial(Value):
     """A frame that takes longer does not count as received (Lencse, Kovács, Shima, IJATES2 9(2),
     2020)."""
     question: Question = Question()
-    """For the judge of the trial: no member of a request."""
+    """For the judge of the phase: not sent to the engine."""
     delays_files: DelaysFiles | None = None
     forward: Stream | None = None
     reverse: Stream | None = None
@@ -129,7 +131,7 @@ class Trial(Value):
 
     def request(self) -> dict[str, Any]:
         """The ``params`` of the engine's ``run`` (protocol/request.schema.json)."""
-        return {name: value for name, value in to_json(self).items() if name != "question"}
+        return {name: value for name, value in to_json(self).items() if name not in ("question", "preliminary")}
 
     def streams(self) -> dict[Direction, Stream]:
         """The active directions' streams, forward first."""
@@ -155,3 +157,35 @@ class Trial(Value):
         return self.streams()[direction].times(
             self.duration_ns, random_bits(self.seed, _DUE_TIMES + list(Direction).index(direction))
         )
+
+
+class Trial(Phase):
+    """One elementary measurement (RFC 2544 section 23). The trial itself is its measuring phase;
+    preliminary phases come before it, as RFC 9693 section 4.4 has them."""
+
+    preliminary: tuple[Phase, ...] = ()
+    """In this order. None of their frames counts in the trial's result."""
+
+    @model_validator(mode="after")
+    def _numbers_differ(self) -> Self:
+        numbers = [*(phase.trial for phase in self.preliminary), self.trial]
+        if len(set(numbers)) < len(numbers):
+            raise ValueError("two phases of a trial have the same number")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_empty(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_empty(members(self), "preliminary")
+
+    @property
+    def whole_s(self) -> float:
+        """Rest, sending and draining of all phases in seconds."""
+        return super().whole_s + sum(phase.whole_s for phase in self.preliminary)
+
+    def preliminary_trials(self) -> Iterator[Trial]:
+        """Each preliminary phase as a trial of its own."""
+        return (Trial(**dict(phase)) for phase in self.preliminary)
+
+    def alone(self) -> Trial:
+        """The measuring phase, without those before it."""
+        return self.model_copy(update={"preliminary": ()}) if self.preliminary else self

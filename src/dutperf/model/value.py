@@ -29,3 +29,8 @@ class Direction(StrEnum):
 def to_json(value: Value) -> dict[str, Any]:
     """``value`` as JSON types, absent members left out (as the protocol has it)."""
     return value.model_dump(mode="json", exclude_none=True)
+
+
+def without_empty(members: dict[str, Any], name: str) -> dict[str, Any]:
+    """``members`` without the one called ``name`` where that is an empty list."""
+    return {key: value for key, value in members.items() if key != name or value}

@@ -98,6 +98,7 @@ class BackToBackConditions(WithMaximum, AtThroughput):
     duration_s: Annotated[float, FIXED] = 60.0
     pattern: Annotated[str, FIXED] = "constant"
     burst_rate: Annotated[Rate | None, FIXED] = None
+    warm_up_s: Annotated[float, FIXED] = 0.0
     repetitions: Repetitions = 50
     max_burst_s: Annotated[
         float,

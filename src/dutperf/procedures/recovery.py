@@ -46,6 +46,7 @@ class RecoveryConditions(AtThroughput):
     duration_s: Duration = 120.0
     pattern: Annotated[str, FIXED] = "constant"
     burst_rate: Annotated[Rate | None, FIXED] = None
+    warm_up_s: Annotated[float, FIXED] = 0.0
     overload_s: Annotated[
         float,
         Field(gt=0, le=86_400),

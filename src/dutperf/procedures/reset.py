@@ -53,6 +53,7 @@ class ResetConditions(AtThroughput):
 
     pattern: Annotated[str, FIXED] = "constant"
     burst_rate: Annotated[Rate | None, FIXED] = None
+    warm_up_s: Annotated[float, FIXED] = 0.0
     reset_after_s: Annotated[
         float,
         Field(gt=0, le=86_400),

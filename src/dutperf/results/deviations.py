@@ -126,6 +126,12 @@ def _preparation(facts: Facts) -> str | None:
     return _too_short(facts.conditions.learning_rest_s, LEARNING_REST_S, said)
 
 
+def _warm_up(facts: Facts) -> str | None:
+    """Section 23 sends learning frames before a trial, no test traffic."""
+    warm_up_s = facts.conditions.warm_up_s
+    return f"{warm_up_s:g} s of uncounted test traffic directly before each trial (warm-up)" if warm_up_s else None
+
+
 def _rest(facts: Facts) -> str | None:
     return _too_short(facts.conditions.settle_s, SETTLE_S, "between trials for the DUT to restabilise")
 
@@ -195,6 +201,7 @@ OF_A_SEARCH = ("RFC 2544 section 24", "RFC 2544 section 26.1")
 GENERAL = (
     Rule("RFC 2544 section 23 (d)", _drain),
     Rule("RFC 2544 section 23 (b)", _preparation),
+    Rule("RFC 2544 section 23", _warm_up),
     Rule("RFC 2544 section 23 (e)", _rest),
     Rule("RFC 8219 section 5.3, RFC 2544 section 14", _direction),
     Rule("RFC 2544 section 21", _pattern),

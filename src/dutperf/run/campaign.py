@@ -30,7 +30,7 @@ from dutperf.procedures.during import During, Meanwhile
 from dutperf.results.summary import Summary, write_summary
 from dutperf.run.waiting import PROBE_FPS, is_away, probe, wait_for_dut
 from dutperf.setup.dut import losses_during
-from dutperf.tester import Progress, ProgressCallback, Tester, TesterError, host
+from dutperf.tester import Progress, ProgressCallback, Tester, TesterError, host, phases
 from dutperf.tester.continued import ContinuedTester
 from dutperf.tester.replayed import ReplayedTester
 
@@ -276,7 +276,7 @@ class Campaign:
         within_reach = self._is_within_reach(load, place.case)
         attempts = ATTEMPTS_WITHIN_REACH if within_reach else ATTEMPTS
         for attempt in range(1, attempts + 1):
-            trial = self._may_end_early(make(self._next_number()))
+            trial = self._may_end_early(self._numbered(make))
             where = {**_where(place), "load": load.as_json(), "attempt": attempt}
             if attempt > QUIET_AFTER and not self._journal.repeats:
                 self._await_quiet(trial.whole_s)
@@ -333,7 +333,7 @@ class Campaign:
             f"{evidence.silence(result)}; it does not answer ARP or NDP: waiting for it, {patience_s:g} s at most",
             place,
         )
-        waited = wait_for_dut(self._tester, lambda: probe(self._probing_trial(place.case)), patience_s)
+        waited = wait_for_dut(self._tester, lambda: self._probing_trial(place.case), patience_s)
         self._journal.write(
             "wait",
             **_where(place),
@@ -363,12 +363,14 @@ class Campaign:
         )
         return result
 
-    def _next_number(self) -> int:
-        self._number += 1
-        return (self._number - 1) % TRIAL_NUMBERS
+    def _numbered(self, make: MakeTrial) -> Trial:
+        """The next trial. Each of its phases takes a number."""
+        trial = make(self._number % TRIAL_NUMBERS)
+        self._number += 1 + len(trial.preliminary)
+        return trial
 
     def _probing_trial(self, case: Case) -> Trial:
-        return self._plan.make_trial(case, Load.fps(PROBE_FPS), self._next_number())
+        return self._numbered(lambda number: probe(self._plan.make_trial(case, Load.fps(PROBE_FPS), number)))
 
     def _settled_run(self, trial: Trial, on_progress: ProgressCallback) -> TrialResult:
         """Run ``trial`` when the DUT has had its rest since the one before (RFC 2544 section 23
@@ -379,7 +381,14 @@ class Campaign:
         began_s = time.monotonic()
         meanwhile = Meanwhile(self._during, on_progress)
         with meanwhile.ended():
-            result = losses_during(self._plan.dut_losses, lambda: self._tester.run(trial, meanwhile.progressed))
+            result = phases.run(
+                self._tester,
+                trial,
+                self._progressed,
+                lambda measuring: losses_during(
+                    self._plan.dut_losses, lambda: self._tester.run(measuring, meanwhile.progressed)
+                ),
+            )
         if meanwhile.missed and result.verdict is Verdict.VALID:
             raise TesterError(
                 "the tester did not report how far the trial was, so nothing could be done to the DUT during it"
@@ -420,7 +429,12 @@ class Campaign:
         """How long a trial takes, with the rest that follows: as those so far did, else as the
         conditions say."""
         conditions = self._plan.conditions
-        planned_s = conditions.learning_rest_s + (place.duration_s or conditions.duration_s) + conditions.drain_s
+        planned_s = (
+            conditions.learning_rest_s
+            + conditions.warm_up_s
+            + (place.duration_s or conditions.duration_s)
+            + conditions.drain_s
+        )
         return conditions.settle_s + (self._timed_s / self._timed_trials if self._timed_trials else planned_s)
 
     def _last(self) -> TrialResult | None:

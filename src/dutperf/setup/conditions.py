@@ -212,6 +212,15 @@ class Conditions(Value):
             label="rest after the learning frames (ARP, NDP), s",
         ),
     ] = 0.0
+    warm_up_s: Annotated[
+        float,
+        Field(ge=0, le=3_600),
+        Option(
+            "Send a trial's traffic for so long before it and count none of it, so that the DUT's caches and tables are"
+            " filled (a preliminary phase)",
+            label="warm-up before each trial, s",
+        ),
+    ] = 0.0
     settle_s: Annotated[
         float,
         Field(ge=0, le=3_600),

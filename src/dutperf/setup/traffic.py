@@ -20,12 +20,15 @@ from dutperf.model import (
     MAX_FRAME_SIZE,
     MIN_FRAME_SIZE,
     MIN_FRAME_SIZE_IPV6,
+    TRIAL_NUMBERS,
     Bursts,
     Case,
     Direction,
     FieldMode,
     FrameSpec,
+    Phase,
     Poisson,
+    Question,
     Stamping,
     Stream,
     Trial,
@@ -44,12 +47,15 @@ from dutperf.setup.configuration import LINK_TIMEOUT_S, ConfigError, Setup, Side
 
 PREAMBLE_AND_GAP = 20
 """Bytes of an Ethernet link's time that each frame takes beyond its own size (RFC 8219 appendix A)."""
+ANY_LOSS = 0.999999
+"""Tolerated loss of a phase whose losses say nothing."""
 MOST_FRAMES = 2**40
 """Of a direction in a trial: a frame's number has 40 bits."""
 
 
 def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int, number: int) -> Trial:
-    """The trial ``number`` (0-65535) with ``rate_fps`` frames/s in each active direction.
+    """The trial with ``rate_fps`` frames/s in each active direction. Its phases have the numbers from
+    ``number`` (0-65535) on.
 
     Raises:
         ConfigError: a frame size that this traffic cannot have, or addresses that the conditions
@@ -65,17 +71,28 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
         direction.value: _stream(setup, conditions, direction, frame_size, rate_fps)
         for direction in conditions.active()
     }
+    traffic = {"seed": conditions.seed, "burst": conditions.tx_burst, **streams}
+    rest_ns = round(conditions.learning_rest_s * 1e9) or None
+    preliminary = _warm_up(conditions, traffic, number, rest_ns)
     return Trial(
-        trial=number,
-        seed=conditions.seed,
-        rest_ns=round(conditions.learning_rest_s * 1e9) or None,
+        trial=(number + len(preliminary)) % TRIAL_NUMBERS,
+        rest_ns=None if preliminary else rest_ns,
         duration_ns=round(conditions.duration_s * 1e9),
         drain_ns=round(conditions.drain_s * 1e9),
-        burst=conditions.tx_burst,
+        preliminary=preliminary,
         **stamps(conditions),
-        forward=streams.get("forward"),
-        reverse=streams.get("reverse"),
+        **traffic,
     )
+
+
+def _warm_up(conditions: Conditions, traffic: dict[str, Any], number: int, rest_ns: int | None) -> tuple[Phase, ...]:
+    """The preliminary phase: the trial's own traffic. It has no drain, so that the traffic hardly
+    pauses, and any loss is tolerated."""
+    if not conditions.warm_up_s:
+        return ()
+    question = Question(tolerated_loss=ANY_LOSS)
+    duration_ns = round(conditions.warm_up_s * 1e9)
+    return (Phase(trial=number, rest_ns=rest_ns, duration_ns=duration_ns, drain_ns=0, question=question, **traffic),)
 
 
 def sized(setup: Setup, conditions: Conditions) -> Conditions:

@@ -20,8 +20,8 @@ from dutperf.run.testbench import Bench, bench, check_one_size
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import Conditions, SingleTrial
 from dutperf.setup.configuration import ConfigError
-from dutperf.setup.dut import losses_during, losses_of
-from dutperf.tester import Tester
+from dutperf.setup.dut import CountLosses, losses_during, losses_of
+from dutperf.tester import Tester, phases
 
 TRIAL_FILE = "trial.json"
 NUMBER = 1
@@ -51,7 +51,7 @@ def _trial(*, rate: str, out: Path | None, as_json: bool, **given: Any) -> None:
         planned = ready.trial(conditions, intended, NUMBER)
         sized = ready.sized(conditions)
         count = losses_of(ready.setup.dut)
-        result = losses_during(count, lambda: run_one(planned, sized.frame_sizes[0], ready.tester))
+        result = run_one(planned, sized.frame_sizes[0], ready.tester, count)
         report = as_report(ready, sized, planned, result)
     if out is not None:
         _write(out, report)
@@ -59,15 +59,17 @@ def _trial(*, rate: str, out: Path | None, as_json: bool, **given: Any) -> None:
     raise typer.Exit(STATUS[result.verdict])
 
 
-def run_one(planned: Trial, frame_size: int, tester: Tester) -> TrialResult:
-    """Its result, with progress for a person to see."""
+def run_one(planned: Trial, frame_size: int, tester: Tester, count: CountLosses | None) -> TrialResult:
+    """Its result, with progress for a person to see. ``count`` asks the DUT for its losses."""
     stream = next(iter(planned.streams().values()))
     say(
         f"one trial with {frame_size} byte frames at {stream.rate_fps:,} frames/s per direction,"
         f" {live.duration(planned.whole_s)}"
     )
     with live.trial_progress(planned) as on_progress:
-        return tester.run(planned, on_progress)
+        return phases.run(
+            tester, planned, on_progress, lambda one: losses_during(count, lambda: tester.run(one, on_progress))
+        )
 
 
 def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: TrialResult) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 
 from dutperf.model import Direction, Verdict
 from dutperf.tester import dut_core, validity
-from dutperf.tester.dut_core import DutCores, Reading
+from dutperf.tester.dut_core import DutCores, DutWatch, Missed, Reading
 from plans import counts, trial
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -94,3 +94,28 @@ def test_how_long_the_duts_threads_waited_for_a_core(tmp_path: Path) -> None:
     write(3_000_000, 100 + TICKS)
     assert watched.reading(proc).waited_since(before) == pytest.approx(1.006)
     assert watched.reading(proc).waited_since(watched.reading(proc)) == 0
+
+
+def test_a_dut_whose_processes_have_ended_lacks_no_core(tmp_path: Path) -> None:
+    """A gateway that died forwards nothing: that is its own doing, however busy its core is."""
+    proc = tmp_path / "proc"
+    write_stat(proc, 0, 0)
+    (proc / "17").mkdir()
+    watch = DutWatch(DutCores((1,), None, pids=(17,)), proc)
+    for alive in (True, False, False):
+        watch.begin()
+        if not alive and (proc / "17").exists():
+            (proc / "17").rmdir()
+        write_stat(proc, 1000 * TICKS, 0)
+        missed = watch.missed()
+        assert (missed == Missed()) is not alive
+        write_stat(proc, 0, 0)
+
+
+def test_a_dut_that_is_all_kernel_is_not_taken_for_dead(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    write_stat(proc, 0, 0)
+    watch = DutWatch(DutCores((1,), None), proc)
+    watch.begin()
+    write_stat(proc, 1000 * TICKS, 0)
+    assert watch.missed().share == 1.0

@@ -12,6 +12,7 @@ time the hypervisor stole, was taken from it.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -103,6 +104,31 @@ class Reading:
             return None
         others = (self.busy_ticks - before.busy_ticks) - (sum(self.own_ticks.values()) - sum(before.own_ticks.values()))
         return min(1.0, max(0.0, others / (os.sysconf("SC_CLK_TCK") * elapsed_s * cores))) if elapsed_s > 0 else 0.0
+
+
+class DutWatch:
+    """Reads a DUT's cores before and after each trial."""
+
+    def __init__(self, cores: DutCores, proc: Path = PROC) -> None:
+        self._cores = cores
+        self._proc = proc
+        self._before: Reading | None = None
+        self._began_s = 0.0
+        self._had_processes = False
+
+    def begin(self) -> None:
+        """Before a trial."""
+        self._before = self._cores.reading(self._proc)
+        self._had_processes |= bool(self._before.own_ticks)
+        self._began_s = time.monotonic()
+
+    def missed(self) -> Missed:
+        """What the DUT did without since :meth:`begin`. Nothing where all of its processes have
+        ended: a DUT that is dead needs no core, however busy that is."""
+        elapsed_s, now = time.monotonic() - self._began_s, self._cores.reading(self._proc)
+        if self._before is None or (self._had_processes and not now.own_ticks):
+            return Missed()
+        return now.missed_since(self._before, elapsed_s, len(self._cores.cores))
 
 
 def yield_to_the_dut() -> None:

@@ -25,7 +25,7 @@ from dutperf.model import Cause, Direction, DirectionCounts, LinkState, PortStat
 from dutperf.setup.configuration import LINK_TIMEOUT_S
 from dutperf.tester import Progress, ProgressCallback, TesterError, neighbours
 from dutperf.tester.core_choice import CoreChoice
-from dutperf.tester.dut_core import DutCores, Missed, Reading
+from dutperf.tester.dut_core import DutWatch, Missed
 from dutperf.tester.process import EngineDied, EngineProcess, EngineSilent
 from dutperf.tester.validity import BURSTS, DUT_DISTURBED, LATE, OF_A_WHOLE_TRIAL, hopeless, judge, proven_failed
 
@@ -147,7 +147,7 @@ class EngineTester:
         choice: CoreChoice | None = None,
     ) -> None:
         self._choice = choice
-        self._dut_cores: DutCores | None = None
+        self._dut_watch: DutWatch | None = None
         self._command = command
         self._open_parameters = open_parameters
         self._patience = patience or Patience()
@@ -173,9 +173,9 @@ class EngineTester:
         """See :meth:`dutperf.tester.Tester.run`. On KeyboardInterrupt the trial is stopped before
         the exception goes on."""
         process = self._running()
-        before = None if self._dut_cores is None else self._dut_cores.reading()
+        if self._dut_watch is not None:
+            self._dut_watch.begin()
         around = self._load()
-        began_s = time.monotonic()
         watch = _Watch(trial)
         try:
             request = self._send(process, "run", params=trial.request())
@@ -187,7 +187,7 @@ class EngineTester:
             last = process.errors()[-1:]
             self._abandon()
             return _aborted(trial, f"{silence} and was killed" + (f"; the last it said: {last[0]}" if last else ""))
-        result = _result(watch, event, self._missed_since(before, began_s))
+        result = _result(watch, event, self._missed())
         return (
             result
             if around is None or result.verdict is Verdict.VALID
@@ -212,12 +212,9 @@ class EngineTester:
     def _read_load(self) -> neighbours.Load:
         return neighbours.reading(self._own_cores())
 
-    def _missed_since(self, before: Reading | None, began_s: float) -> Missed:
-        """What the DUT did without since ``before``."""
-        if self._dut_cores is None or before is None:
-            return Missed()
-        elapsed_s = time.monotonic() - began_s
-        return self._dut_cores.reading().missed_since(before, elapsed_s, len(self._dut_cores.cores))
+    def _missed(self) -> Missed:
+        """What a DUT on this machine did without during the trial."""
+        return Missed() if self._dut_watch is None else self._dut_watch.missed()
 
     def close(self) -> None:
         """See :meth:`dutperf.tester.Tester.close`."""
@@ -238,7 +235,8 @@ class EngineTester:
             try:
                 self._environment = self._open(self._process)
                 if self._choice is not None:
-                    self._dut_cores = self._choice.watched(self._environment)
+                    cores = self._choice.watched(self._environment)
+                    self._dut_watch = None if cores is None else DutWatch(cores)
                     self._environment |= self._choice.stated(self._environment)
             except (EngineDied, EngineSilent) as failure:
                 self._abandon()

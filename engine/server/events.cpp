@@ -205,16 +205,17 @@ json opened_event(const Session& session) {
 
 json progress_event(RunningTrial& trial, std::uint64_t clock_hz) {
     json out{{"event", "progress"}, {"elapsed_s", trial.elapsed_s()}};
+    const std::array<PortCounters, 2> counters = trial.read_counters();
     for (const Direction direction : kDirections) {
         if (!trial.spec().streams[index_of(direction)]) continue;
-        const SoFar so_far = trial.so_far(direction);
+        const SoFar so_far = trial.so_far(direction, counters);
         out[name_of(direction)] = {{"sent", so_far.sent},
                                    {"received", so_far.received},
                                    {"max_lateness_us", us(so_far.latest, clock_hz)},
                                    {"tester_drops", so_far.tester_drops},
                                    {"nic_clock_us", us(so_far.nic_clock_uncertainty, clock_hz)}};
     }
-    out["link_down"] = sides_json(trial.links_down());
+    out["link_down"] = sides_json(trial.links_down(counters));
     return out;
 }
 

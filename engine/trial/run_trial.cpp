@@ -434,13 +434,16 @@ std::uint64_t RunningTrial::received(Direction direction) const {
     return received;
 }
 
-SoFar RunningTrial::so_far(Direction direction) {
+std::array<PortCounters, 2> RunningTrial::read_counters() {
+    return {bed_.ports[0]->counters(), bed_.ports[1]->counters()};
+}
+
+SoFar RunningTrial::so_far(Direction direction, const std::array<PortCounters, 2>& now) const {
     SoFar so_far{.sent = sent(direction), .received = received(direction)};
     for (const auto& sender : parts_.senders[index_of(direction)])
         so_far.latest = std::max(so_far.latest, sender->counts().latest.load(std::memory_order_relaxed));
     const std::size_t out = sending_port(direction), in = receiving_port(direction);
-    const PortCounters out1 = bed_.ports[out]->counters(), in1 = bed_.ports[in]->counters();
-    const PortCounters &out0 = parts_.before[out], &in0 = parts_.before[in];
+    const PortCounters &out1 = now[out], &in1 = now[in], &out0 = parts_.before[out], &in0 = parts_.before[in];
     so_far.tester_drops = (in1.nic_missed - in0.nic_missed) + (in1.no_buffer - in0.no_buffer) +
                           (in1.receive_errors - in0.receive_errors) + (in1.kernel_socket - in0.kernel_socket) +
                           (in1.kernel_backlog - in0.kernel_backlog) +
@@ -452,12 +455,12 @@ SoFar RunningTrial::so_far(Direction direction) {
     return so_far;
 }
 
-std::array<bool, 2> RunningTrial::links_down() {
+std::array<bool, 2> RunningTrial::links_down(const std::array<PortCounters, 2>& now) const {
     std::array<bool, 2> down{};
     for (std::size_t side = 0; side < 2; ++side) {
-        Port& port = *bed_.ports[side];
+        const Port& port = *bed_.ports[side];
         down[side] = port.owns_link() &&
-                     (!port.link().up || port.counters().carrier_changes != parts_.before[side].carrier_changes);
+                     (!port.link().up || now[side].carrier_changes != parts_.before[side].carrier_changes);
     }
     return down;
 }

@@ -47,10 +47,12 @@ public:
     // By now. A frame that came to several receivers counts with each.
     [[nodiscard]] std::uint64_t sent(Direction direction) const;
     [[nodiscard]] std::uint64_t received(Direction direction) const;
-    // Reads the ports' counters.
-    [[nodiscard]] SoFar so_far(Direction direction);
-    // Of the tester's own: left, right.
-    [[nodiscard]] std::array<bool, 2> links_down();
+    // Of the ports, by now: left, right.
+    [[nodiscard]] std::array<PortCounters, 2> read_counters();
+    // ... with these counters.
+    [[nodiscard]] SoFar so_far(Direction direction, const std::array<PortCounters, 2>& now) const;
+    // Whether the tester's own links were down, by these counters: left, right.
+    [[nodiscard]] std::array<bool, 2> links_down(const std::array<PortCounters, 2>& now) const;
     [[nodiscard]] const TrialSpec& spec() const { return spec_; }
 
     // Waits for the loops to end and gathers their counts.

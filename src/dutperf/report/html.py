@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import __version__
+from dutperf.journal import PlanEvent
 from dutperf.model import Axis, Unit, axes_of
 from dutperf.report import drawing
 from dutperf.results import environments, labels, tables
@@ -38,10 +39,10 @@ def page(measured: Sequence[Measured]) -> str:
         loader=templates, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     known = [one for one in measured if one.summary is not None]
-    plan = known[0].events[0] if known else {}
+    plan = known[0].plan if known else None
     return environment.get_template("report.html.j2").render(
-        dut=tables.dut_name(plan.get("dut", {})) or "a DUT without a name",
-        started=moment(plan["time"]) if plan else None,
+        dut=tables.dut_name({} if plan is None else plan.dut) or "a DUT without a name",
+        started=None if plan is None else moment(plan.time),
         version=__version__,
         setup=_setup(plan),
         parts=[_part(one) for one in measured],
@@ -79,15 +80,15 @@ class Box:
     dut_addresses: tuple[str, ...]
 
 
-def _setup(plan: Mapping[str, Any]) -> dict[str, Any] | None:
+def _setup(plan: PlanEvent | None) -> dict[str, Any] | None:
     """Both ports of the tester and the DUT between them; None where the journal has no set-up."""
-    config = plan.get("config", {})
-    if not all(isinstance(config.get(side), Mapping) for side in ("left", "right")):
+    config = {} if plan is None else plan.config
+    if plan is None or not all(isinstance(config.get(side), Mapping) for side in ("left", "right")):
         return None
     return {
         "left": _box("left", config),
         "right": _box("right", config),
-        "arrow": _ARROWS[plan["conditions"]["directions"]],
+        "arrow": _ARROWS[plan.conditions["directions"]],
         "dut": _dut(plan, config),
     }
 
@@ -106,10 +107,10 @@ def _box(side: str, config: Mapping[str, Any]) -> Box:
     )
 
 
-def _dut(plan: Mapping[str, Any], config: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _dut(plan: PlanEvent, config: Mapping[str, Any]) -> list[tuple[str, str]]:
     identity = [
         (str(name), labels.text(value))
-        for name, value in environments.flat(plan["dut"])
+        for name, value in environments.flat(plan.dut)
         if name not in ("name", "version")
     ]
     media = [("media", f"{config['media_mbps']:,} Mbit/s")] if config.get("media_mbps") else []

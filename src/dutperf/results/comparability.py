@@ -73,22 +73,22 @@ def unlike(base: Measured, other: Measured) -> tuple[Unlike, ...]:
 def _stated(one: Measured) -> Iterator[tuple[str, Any]]:
     """By dotted names: what was chosen, where it was measured, and what that deviates from."""
     assert one.summary is not None
-    summary, plan = one.summary, one.events[0]
+    summary, plan = one.summary, one.plan
     yield "procedure", summary.procedure
     for name, value in summary.conditions.items():
         if name not in ("ranges", "series"):
             yield from environments.flat(labels.rates(value), name)
-    for point, limits in zip(summary.points, plan["cases"], strict=True):
+    for point, limits in zip(summary.points, plan.cases, strict=True):
         yield from environments.flat(limits.get("subtracted", {}), f"subtracted at {point.case}")
-    yield from environments.flat(plan.get("source", {}), "set-up")
+    yield from environments.flat(plan.source, "set-up")
     config = {
         name: value
-        for name, value in environments.flat(plan.get("config", {}))
+        for name, value in environments.flat(plan.config)
         if not name.startswith("dut.") and name not in _EACH_TIME
     }
     yield from ((f"set-up.{name}", value) for name, value in config.items())
     yield from ((f"dut.{name}", value) for name, value in environments.flat(summary.dut) if name != "control")
-    yield "dutperf", plan.get("dutperf")
+    yield "dutperf", plan.dutperf
     yield from environments.stated(summary.environment)
     yield from ((f"deviation from {deviation.clause}", deviation.text) for deviation in summary.deviations)
 

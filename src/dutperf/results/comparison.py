@@ -232,7 +232,7 @@ def _kind(one: Measured) -> str:
     return (
         one.name
         if one.summary is None
-        else one.summary.procedure + Conditions.recorded(one.events[0]["conditions"]).mix
+        else one.summary.procedure + Conditions.recorded(one.plan.conditions).mix
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from dutperf.journal import Event
+from dutperf.journal import Environment, Event, of_kind
 from dutperf.model import Load, Value, is_load
 
 HOST = ("name", "cpu", "cores", "usable_cores", "kernel", "kernel_options", "governor", "clock_source")
@@ -41,12 +41,12 @@ def stated(environment: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def moves(events: Sequence[Event]) -> tuple[Move, ...]:
     """Everything that was otherwise after the run of a journal's ``events`` had been resumed: its
     trials are not of one place."""
-    places = [event for event in events if event["event"] in ("environment", "resumed")]
+    places = list(of_kind(events, Environment))
     found = []
     for before, after in pairwise(places):
-        there, here = dict(stated(before)), dict(stated(after))
+        there, here = dict(stated(before.as_json())), dict(stated(after.as_json()))
         names = [name for name in dict.fromkeys((*there, *here)) if there.get(name) != here.get(name)]
-        found += [Move(time=after["time"], name=name, before=there.get(name), now=here.get(name)) for name in names]
+        found += [Move(time=after.time, name=name, before=there.get(name), now=here.get(name)) for name in names]
     return tuple(found)
 
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dutperf import journal
-from dutperf.journal import Event
+from dutperf.journal import Event, PlanEvent, ResultEvent, of_kind
 from dutperf.results import tables, trials
 from dutperf.results.charts import Chart
-from dutperf.results.points import of_kind
 from dutperf.results.summary import Summary
 from dutperf.results.tables import Record
 from dutperf.results.trials import Done
@@ -39,16 +38,21 @@ class Measured:
         )
 
     @property
+    def plan(self) -> PlanEvent:
+        """What was to be measured; where there is a summary, there is a plan."""
+        return journal.plan_of(self.events)
+
+    @property
     def is_complete(self) -> bool:
         """Whether it came to its end."""
-        return journal.is_complete(list(self.events))
+        return journal.is_complete(self.events)
 
     def trials(self) -> list[Done]:
         """Those that have a result, in order."""
         return (
             []
             if self.summary is None
-            else trials.trials(self.events, Conditions.recorded(self.events[0]["conditions"]))
+            else trials.trials(self.events, Conditions.recorded(self.plan.conditions))
         )
 
     def records(self, *, of_trials: bool = False) -> list[Record]:
@@ -87,14 +91,13 @@ class Measured:
         """What is to be said of a measurement that did not come to its end; None: it did."""
         if not self.events or self.is_complete:
             return None
-        done = len(list(of_kind(self.events, "result")))
-        so_far = f"{done} trial{'' if done == 1 else 's'} so far, the last event at {moment(self.events[-1]['time'])}"
+        done = len(list(of_kind(self.events, ResultEvent)))
+        so_far = f"{done} trial{'' if done == 1 else 's'} so far, the last event at {moment(self.events[-1].time)}"
         if self.under_way:
             return f"under way: {so_far}; the figures are those that there are, and can change"
-        end = journal.ending(list(self.events))
-        how = {"interrupted": "interrupted", "error": f"ended by an error ({end.get('message')})"}.get(
-            end.get("outcome", ""), "killed"
-        )
+        end = journal.end_of(self.events)
+        ways = {} if end is None else {"interrupted": "interrupted", "error": f"ended by an error ({end.message})"}
+        how = ways.get("" if end is None else end.outcome, "killed")
         return f"not complete: it was {how} after {so_far}; the figures are those that there were by then"
 
 

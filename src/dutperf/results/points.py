@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import Field
 
-from dutperf.journal import Event, ending
-from dutperf.model import Case, Direction, DirectionCounts, LimitedBy, TrialResult, Value
+from dutperf.journal import Event, Finding, ResultEvent, end_of, of_kind
+from dutperf.journal.events import LocatedT
+from dutperf.model import Case, Direction, DirectionCounts, LimitedBy, TrialResult, Value, Verdict
 from dutperf.results import loss
 from dutperf.results.charts import Chart, Mark
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
@@ -194,15 +195,18 @@ class Recorded:
     conditions: Any
     """Of the procedure's own model."""
 
-    def of(self, kind: str) -> list[Event]:
+    def of(self, kind: type[LocatedT]) -> list[LocatedT]:
         """This case's events of that kind."""
         key = self.case.key()
-        return [event for event in of_kind(self.events, kind) if event["case"] == key]
+        if issubclass(kind, Finding):
+            recorded = (event for event in of_kind(self.events, Finding) if event.event == kind.name())
+            return [kind.of(event) for event in recorded if event.case == key]
+        return [event for event in of_kind(self.events, kind) if event.case == key]
 
-    def repeated(self, kind: str) -> dict[str, Any]:
+    def repeated(self, kind: type[Finding]) -> dict[str, Any]:
         """The members of a :class:`RepeatedPoint` whose repetitions' events are of that kind."""
         events = self.of(kind)
-        valid = all(event.get("valid", True) for event in events)
+        valid = all(getattr(event, "valid", True) for event in events)
         return {
             "case": self.case,
             "message": ("measured" if events else "not measured") + self.shortfall(len(events)),
@@ -210,9 +214,9 @@ class Recorded:
             "limited_by": None if valid else LimitedBy.TESTER,
         }
 
-    def statistics(self, kind: str, member: str) -> Statistics:
+    def statistics(self, kind: type[Finding], member: str) -> Statistics:
         """Of a member of those events; without a number where one of them has none."""
-        values = [event[member] for event in self.of(kind)]
+        values = [getattr(event, member) for event in self.of(kind)]
         number = values and None not in values
         return statistics(values, self.conditions.repetitions) if number else without_number(values)
 
@@ -226,24 +230,19 @@ class Recorded:
         return f" ({finished} of {wanted} repetitions; the run ended early because {self._early_end()})"
 
     def _early_end(self) -> str:
-        end = ending(list(self.events))
-        if not end:
+        end = end_of(self.events)
+        if end is None:
             return "it was killed"
         reasons = {
             "interrupted": "it was interrupted",
-            "error": f"of an error: {end['message']}",
+            "error": f"of an error: {end.message}",
             "ended": "the DUT forwards nothing",
         }
-        return reasons.get(end["outcome"], "it was stopped")
+        return reasons.get(end.outcome, "it was stopped")
 
 
 PointBuilder = Callable[[Recorded], Point]
 """Makes a procedure's point from the journal alone."""
-
-
-def of_kind(events: Iterable[Event], kind: str) -> Iterator[Event]:
-    """The events of that kind."""
-    return (event for event in events if event["event"] == kind)
 
 
 def limits_of(point: Point, conditions: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -261,10 +260,10 @@ def losses(result: TrialResult) -> dict[str, Loss]:
     }
 
 
-def trials(results: list[Event]) -> Trials:
+def trials(results: Iterable[ResultEvent]) -> Trials:
     """Verdicts of ``result`` events."""
-    verdicts = Counter(event["result"]["verdict"] for event in results)
-    return Trials(valid=verdicts["valid"], invalid=verdicts["invalid"], aborted=verdicts["aborted"])
+    verdicts = Counter(event.result.verdict for event in results)
+    return Trials(**{verdict.value: verdicts[verdict] for verdict in Verdict})
 
 
 def measured(figure: float) -> str:

@@ -12,13 +12,13 @@ from typing import Any
 from pydantic import SerializeAsAny
 
 from dutperf import journal
-from dutperf.journal import Event
+from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, PlanEvent, ResultEvent, of_kind
 from dutperf.model import Case, Value, axes_of_json
 from dutperf.results import deviations, environments
 from dutperf.results import idle_offloads as idle_help
 from dutperf.results.deviations import Deviation, Rule
 from dutperf.results.environments import Move
-from dutperf.results.points import Point, PointBuilder, Recorded, of_kind
+from dutperf.results.points import Point, PointBuilder, Recorded
 from dutperf.setup.conditions import Conditions, Rate
 
 SUMMARY = "summary.json"
@@ -76,21 +76,20 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
         JournalError: there is no plan, or it is of another format.
     """
     plan = journal.plan_of(events)
-    conditions, axes = reader.conditions.recorded(plan["conditions"]), axes_of_json(plan["axes"])
+    conditions, axes = reader.conditions.recorded(plan.conditions), axes_of_json(plan.axes)
     points = tuple(
-        reader.point(Recorded(Case.of_json(limits["case"], axes), limits, events, conditions))
-        for limits in plan["cases"]
+        reader.point(Recorded(Case.of_json(limits["case"], axes), limits, events, conditions)) for limits in plan.cases
     )
     finished = min(point.finished for point in points)
     return Summary(
-        procedure=plan["procedure"],
-        dut=plan["dut"],
+        procedure=plan.procedure,
+        dut=plan.dut,
         environment=_environment(plan, events),
         conditions=_conditions(plan),
         deviations=deviations.deviations(
             reader.rules,
             conditions,
-            frames=[{**limits["case"], **limits} for limits in plan["cases"]],
+            frames=[{**limits["case"], **limits} for limits in plan.cases],
             repetitions=finished,
         ),
         points=points,
@@ -99,32 +98,35 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
     )
 
 
-def _environment(plan: Event, events: list[Event]) -> dict[str, Any]:
-    members = next(of_kind(events, "environment"), {})
+def _environment(plan: PlanEvent, events: list[Event]) -> dict[str, Any]:
+    first = next(of_kind(events, EnvironmentEvent), None)
+    members = {} if first is None else first.as_json()
     return {
-        "started": plan["time"],
-        **{key: value for key, value in members.items() if key not in ("event", "time")},
+        "started": plan.time,
+        **{key: value for key, value in members.items() if key != "event"},
         **_dut_states(events),
     }
 
 
 def _idle_help(events: list[Event]) -> tuple[str, ...]:
-    if not next(of_kind(events, "environment"), {}).get("tester", {}).get("offloads"):
+    first = next(of_kind(events, EnvironmentEvent), None)
+    if first is None or not first.tester.get("offloads"):
         return ()
-    return idle_help.of_run(journal.recorded_result(event["result"]) for event in of_kind(events, "result"))
+    return idle_help.of_run(event.result for event in of_kind(events, ResultEvent))
 
 
 def _dut_states(events: list[Event]) -> dict[str, Any]:
     """Digests of what the DUT said of its state, where it was asked: a person sees at once whether
     it changed."""
     states = [
-        {key: event[key] for key in ("when", "case", "repetition", "sha256")} for event in of_kind(events, "dut_state")
+        {key: getattr(event, key) for key in ("when", "case", "repetition", "sha256")}
+        for event in of_kind(events, DutStateEvent)
     ]
     return {"dut_states": states} if states else {}
 
 
-def _conditions(plan: Event) -> dict[str, Any]:
-    resolution = plan["conditions"].get("resolution")
+def _conditions(plan: PlanEvent) -> dict[str, Any]:
+    resolution = plan.conditions.get("resolution")
     shown = {} if resolution is None else {"resolution": str(Rate.model_validate(resolution))}
-    ranges = [{key: value for key, value in limits.items() if key != "first_trial"} for limits in plan["cases"]]
-    return {**plan["conditions"], **shown, "search": plan["search"] | {"attempts": plan["attempts"]}, "ranges": ranges}
+    ranges = [{key: value for key, value in limits.items() if key != "first_trial"} for limits in plan.cases]
+    return {**plan.conditions, **shown, "search": plan.search | {"attempts": plan.attempts}, "ranges": ranges}

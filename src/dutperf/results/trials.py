@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from dutperf import journal
-from dutperf.journal import Event
+from dutperf.journal import Event, ResultEvent, of_kind
 from dutperf.model import Case, Delays, Direction, DirectionCounts, Load, TrialResult, Verdict, axes_of_json
 from dutperf.results.charts import Chart, Curve, Mark, scale_of
-from dutperf.results.points import of_kind
 from dutperf.setup.conditions import Conditions
 
 BINS = 60
@@ -72,9 +71,9 @@ class Done:
 
 def trials(events: Sequence[Event], conditions: Conditions) -> list[Done]:
     """All of a journal that have a result, in order."""
-    axes = axes_of_json(journal.plan_of(list(events))["axes"])
-    results = enumerate(of_kind(events, "result"), start=1)
-    return [_done(number, event, Case.of_json(event["case"], axes), conditions) for number, event in results]
+    axes = axes_of_json(journal.plan_of(events).axes)
+    results = enumerate(of_kind(events, ResultEvent), start=1)
+    return [_done(number, event, Case.of_json(event.case, axes), conditions) for number, event in results]
 
 
 def delay_charts(done: Sequence[Done], marks: Sequence[Mark]) -> list[Chart]:
@@ -100,12 +99,12 @@ def _by_case(done: Sequence[Done]) -> dict[Case, list[Done]]:
     return by_case
 
 
-def _done(number: int, event: Event, case: Case, conditions: Conditions) -> Done:
-    result, load = journal.recorded_result(event["result"]), Load.of_json(event["load"])
+def _done(number: int, event: ResultEvent, case: Case, conditions: Conditions) -> Done:
+    result = event.result
     passed = result.worst_loss_ratio <= min(conditions.loss_goals())
     tells = result.verdict is Verdict.VALID or result.proven_failed is not None
     outcome = INVALID if not tells else PASSED if passed else FAILED
-    return Done(number, case, event["repetition"], event.get("attempt", 1), load, result, outcome)
+    return Done(number, case, event.repetition, event.attempt, event.load, result, outcome)
 
 
 def _figures(counts: DirectionCounts) -> dict[str, Any]:

@@ -17,11 +17,25 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dutperf import __version__, procedures
-from dutperf.journal import FORMAT, Event, JournalError, JournalWriter, ResumedJournal
-from dutperf.model import TRIAL_NUMBERS, Case, Load, Trial, TrialResult, Verdict, to_json
+from dutperf.journal import (
+    DutStateEvent,
+    EndEvent,
+    EnvironmentEvent,
+    Finding,
+    JournalError,
+    JournalWriter,
+    PlanEvent,
+    ResultEvent,
+    ResumedEvent,
+    ResumedJournal,
+    TrialEvent,
+    WaitEvent,
+    of_kind,
+)
+from dutperf.model import TRIAL_NUMBERS, Case, Load, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
 from dutperf.procedures.base import Procedure
 from dutperf.procedures.bench import MakeTrial, Observer, Place, Plan, PlanError, Status, TrialFactory
@@ -73,35 +87,32 @@ def measure(
         TesterError: the tester cannot work at all.
     """
     procedure = definition.make(plan)
-    described = _described(definition, procedure, plan)
+    event = PlanEvent(
+        dutperf=__version__,
+        invocation=tuple(plan.invocation),
+        source=dict(plan.source),
+        first_trial=first_trial,
+        **_described(definition, procedure, plan),
+    )
     with JournalWriter.create(out) as journal, _ending(journal, definition) as ending:
-        journal.write(
-            "plan",
-            format=FORMAT,
-            dutperf=__version__,
-            invocation=list(plan.invocation),
-            source=dict(plan.source),
-            first_trial=first_trial,
-            **described,
-        )
-        journal.write("environment", **_environment(tester, plan))
+        journal.write(event)
+        journal.write(EnvironmentEvent(**_environment(tester, plan)))
         ending["message"] = _run(
             procedure, Campaign(definition.name, procedure.cases, tester, plan, journal, observer, first_trial)
         )
     return write_summary(out, definition)
 
 
-def definition_of(plan: Event) -> Definition:
+def definition_of(plan: PlanEvent) -> Definition:
     """The procedure of a journal's plan.
 
     Raises:
         JournalError: this version does not know it.
     """
-    name = plan.get("procedure")
     try:
-        return procedures.find(str(name))
+        return procedures.find(plan.procedure)
     except KeyError:
-        raise JournalError(f"this version knows no procedure {name}") from None
+        raise JournalError(f"this version knows no procedure {plan.procedure}") from None
 
 
 def resume(tester: Tester, plan: Plan, journal: ResumedJournal, observer: Observer) -> Summary:
@@ -117,13 +128,12 @@ def resume(tester: Tester, plan: Plan, journal: ResumedJournal, observer: Observ
     definition = definition_of(journal.plan)
     procedure = definition.make(plan)
     _check_same(journal.plan, _described(definition, procedure, plan))
-    known = [event for event in journal.events if event["event"] == "environment"]
     environment = _environment(tester, plan)
-    journal.preface = {"dutperf": __version__, "invocation": list(plan.invocation), **environment}
+    journal.on_resume = lambda: ResumedEvent(dutperf=__version__, invocation=tuple(plan.invocation), **environment)
     continued = ContinuedTester(ReplayedTester(journal.events), tester)
     with _ending(journal, definition) as ending:
-        if not known:
-            journal.write("environment", **environment)
+        if not any(of_kind(journal.events, EnvironmentEvent)):
+            journal.write(EnvironmentEvent(**environment))
         ending["message"] = _run(
             procedure,
             Campaign(
@@ -133,7 +143,7 @@ def resume(tester: Tester, plan: Plan, journal: ResumedJournal, observer: Observ
                 plan,
                 journal,
                 observer,
-                journal.plan.get("first_trial", 0),
+                journal.plan.first_trial,
             ),
         )
     return write_summary(journal.directory, definition)
@@ -163,11 +173,11 @@ def _described(definition: Definition, procedure: Procedure[Any], plan: Plan) ->
     }
 
 
-def _check_same(recorded: dict[str, Any], described: dict[str, Any]) -> None:
+def _check_same(recorded: PlanEvent, described: dict[str, Any]) -> None:
     """Raises JournalError where a run would go on under other conditions than it began. A lab's
     namespace has another name each time."""
-    now = json.loads(json.dumps(described))
-    differing = [name for name, value in now.items() if name != "config" and value != recorded.get(name)]
+    now, before = json.loads(json.dumps(described)), recorded.as_json()
+    differing = [name for name, value in now.items() if name != "config" and value != before[name]]
     if differing:
         raise JournalError(
             f"the run cannot go on: the journal has other values of {', '.join(differing)} than this set-up and this"
@@ -185,10 +195,10 @@ def _ending(journal: JournalWriter, definition: Definition) -> Iterator[dict[str
         interrupted = isinstance(error, KeyboardInterrupt)
         message = "interrupted" if interrupted else str(error) or type(error).__name__
         with suppress(JournalError, OSError):  # what went wrong first is what the caller has to hear of
-            journal.write("end", outcome="interrupted" if interrupted else "error", message=message)
+            journal.write(EndEvent(outcome="interrupted" if interrupted else "error", message=message))
             write_summary(journal.directory, definition)
         raise
-    journal.write("end", outcome="completed" if ending["message"] is None else "ended", message=ending["message"])
+    journal.write(EndEvent(outcome="completed" if ending["message"] is None else "ended", message=ending["message"]))
 
 
 class Campaign:
@@ -241,9 +251,9 @@ class Campaign:
             self._given_up = False
         return is_away(result) and bool(self._plan.conditions.dut_patience_s) and not self._given_up
 
-    def record(self, event: str, place: Place, **members: Any) -> None:
+    def record(self, finding: Finding, place: Place) -> None:
         """See :meth:`dutperf.procedures.bench.Bench.record`."""
-        self._journal.write(event, **_where(place), **members)
+        self._journal.write(finding.model_copy(update=_where(place)))
 
     def say(self, note: str, place: Place) -> None:
         """See :meth:`dutperf.procedures.bench.Bench.say`."""
@@ -264,12 +274,12 @@ class Campaign:
             self._search = place
             self._record_state("before", place)
 
-    def _record_state(self, when: str, place: Place) -> None:
-        if self._plan.dut_state is None or self._journal.recall("dut_state") is not None:
+    def _record_state(self, when: Literal["before", "after"], place: Place) -> None:
+        if self._plan.dut_state is None or self._journal.recall(DutStateEvent) is not None:
             return
-        said = self._plan.dut_state()
-        digest = sha256(said.encode()).hexdigest()
-        self._journal.write("dut_state", when=when, **_where(place), sha256=digest, said=said)
+        output = self._plan.dut_state()
+        digest = sha256(output.encode()).hexdigest()
+        self._journal.write(DutStateEvent(**_where(place), when=when, sha256=digest, output=output))
 
     def _until_valid(self, load: Load, place: Place, make: MakeTrial) -> TrialResult:
         note = None
@@ -277,7 +287,7 @@ class Campaign:
         attempts = ATTEMPTS_WITHIN_REACH if within_reach else ATTEMPTS
         for attempt in range(1, attempts + 1):
             trial = self._may_end_early(self._numbered(make))
-            where = {**_where(place), "load": load.as_json(), "attempt": attempt}
+            where = {**_where(place), "load": load, "attempt": attempt}
             if attempt > QUIET_AFTER and not self._journal.repeats:
                 self._await_quiet(trial.whole_s)
             result = self._run(trial, load, where, place, note)
@@ -318,12 +328,12 @@ class Campaign:
 
     def _comes_back(self, place: Place, result: TrialResult) -> bool:
         """Wait for a DUT that is away; whether it forwards again."""
-        recorded = self._journal.recall("wait")
+        recorded = self._journal.recall(WaitEvent)
         if recorded is None:
             answered = self._wait(place, result)
         else:
-            self._number += recorded["probes"]
-            answered = bool(recorded["answered"])
+            self._number += recorded.probes
+            answered = recorded.answered
         self._given_up = not answered
         return answered
 
@@ -335,12 +345,13 @@ class Campaign:
         )
         waited = wait_for_dut(self._tester, lambda: self._probing_trial(place.case), patience_s)
         self._journal.write(
-            "wait",
-            **_where(place),
-            trial=result.trial,
-            answered=waited.answered,
-            waited_s=round(waited.waited_s, 3),
-            probes=waited.probes,
+            WaitEvent(
+                **_where(place),
+                trial=result.trial,
+                answered=waited.answered,
+                waited_s=round(waited.waited_s, 3),
+                probes=waited.probes,
+            )
         )
         self.say(
             f"the DUT {'forwards again' if waited.answered else 'still forwards nothing'} after"
@@ -353,11 +364,11 @@ class Campaign:
         """One trial of ``load``; ``where`` says in the journal what it is."""
         self._show(self._status_of(load, place, note))
         run = self._tester.run if self._journal.repeats else self._settled_run
-        self._journal.write("trial", **where, trial=to_json(trial))
+        self._journal.write(TrialEvent(**where, trial=trial))
         result = run(trial, self._progressed)
         self._trials += 1
         _check_directions(trial, result)
-        self._journal.write("result", **where, trial=trial.trial, result=to_json(result))
+        self._journal.write(ResultEvent(**where, trial=trial.trial, result=result))
         self._show(
             replace(self._status_of(load, replace(place, trials_left=max(0, place.trials_left - 1)), note), last=result)
         )

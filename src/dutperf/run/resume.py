@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from dutperf import journal
-from dutperf.journal import JOURNAL, Event, JournalError, ResumedJournal
+from dutperf.journal import JOURNAL, JournalError, PlanEvent, ResumedJournal
 from dutperf.results.summary import write_summary
 from dutperf.run import campaign, suite
 from dutperf.run.campaign import Summary
@@ -54,7 +54,8 @@ def _run(directory: Path, watching: Watching, current: Path | Setup | None) -> S
         definition = campaign.definition_of(recorded.plan)
         if recorded.is_complete:  # it may have been killed between its end and its summary
             return write_summary(directory, definition)
-        source, conditions = Source.of_plan(recorded.plan, current), _conditions(recorded.plan)
+        plan = recorded.plan
+        source, conditions = Source.of_plan(plan.source, plan.config, current), _conditions(plan)
         only = Measurement(definition.name, definition, conditions)
         with bench(source, conditions) as ready, watching([only]) as watch, watch(only, 1) as observer:
             return campaign.resume(ready.tester, ready.plan(conditions), recorded, observer)
@@ -70,16 +71,19 @@ def _rest_of_suite(directory: Path, watching: Watching, current: Path | Setup | 
     if suite.is_complete(measurements, directory):
         return suite.summarise(measurements, directory)
     with (
-        bench(Source.of_plan(document, current), *(one.conditions for one in measurements)) as ready,
+        bench(
+            Source.of_plan(document.get("source", {}), document.get("config", {}), current),
+            *(one.conditions for one in measurements),
+        ) as ready,
         watching(measurements) as watch,
     ):
         return suite.go_on(measurements, ready, directory, watch)
 
 
-def _conditions(plan: Event) -> Conditions:
+def _conditions(plan: PlanEvent) -> Conditions:
     try:
-        return campaign.definition_of(plan).conditions.recorded(plan["conditions"])
-    except (ValidationError, KeyError) as error:
+        return campaign.definition_of(plan).conditions.recorded(plan.conditions)
+    except ValidationError as error:
         raise JournalError(
             f"the run cannot go on: this version does not know its conditions ({str(error).splitlines()[0]})"
         ) from None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import lab
-from dutperf.journal import Event, JournalError
+from dutperf.journal import JournalError
 from dutperf.model import FRAME_SIZE, Case, Load, Trial
 from dutperf.run.campaign import Plan, PlanError
 from dutperf.setup import configuration, dut, traffic
@@ -64,8 +64,10 @@ class Source:
         return cls(name, dict(lab_options), file, queues=queues, offloads=offloads)
 
     @classmethod
-    def of_plan(cls, plan: Event, current: Path | Setup | None = None) -> Source:
-        """Of a run that goes on, from its journal's plan. The commands by which the engine is started
+    def of_plan(
+        cls, source: Mapping[str, Any], config: Mapping[str, Any], current: Path | Setup | None = None
+    ) -> Source:
+        """Of a run that goes on, from the members of its plan. The commands by which the engine is started
         and the DUT is set up come from the configuration as it is now: ``current``, or the file that
         the run was begun with.
 
@@ -74,10 +76,9 @@ class Source:
             JournalError: the plan does not say it, or says what this version cannot read; there is no
                 such configuration, or it has other commands.
         """
-        source = plan.get("source", {})
         try:
-            recorded = configuration.parse(plan["config"], origin="the journal's configuration")
-        except (ConfigError, KeyError) as error:
+            recorded = configuration.parse(dict(config), origin="the journal's configuration")
+        except ConfigError as error:
             raise JournalError(f"the run cannot go on: its set-up cannot be had again ({error})") from None
         if isinstance(source.get("lab"), str):
             return cls(

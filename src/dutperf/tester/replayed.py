@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dutperf import journal
+from dutperf.journal import EnvironmentEvent, ResultEvent, TrialEvent
 from dutperf.model import Trial, TrialResult, to_json
 from dutperf.tester import Progress, ProgressCallback, TesterError
 
@@ -17,17 +19,17 @@ class ReplayedTester:
     """A :class:`dutperf.tester.Tester`. A trial recorded several times is answered in the order of
     the records, each once."""
 
-    def __init__(self, events: list[journal.Event]) -> None:
+    def __init__(self, events: Sequence[journal.Event]) -> None:
         self._results: defaultdict[str, deque[TrialResult]] = defaultdict(deque)
         self._environment: dict[str, Any] = {}
         running: str | None = None
         for event in events:
-            if event["event"] == "environment":
-                self._environment = event["tester"]
-            elif event["event"] == "trial":
-                running = _key(Trial.model_validate(event["trial"]))
-            elif event["event"] == "result" and running is not None:
-                self._results[running].append(journal.recorded_result(event["result"]))
+            if isinstance(event, EnvironmentEvent):
+                self._environment = event.tester
+            elif isinstance(event, TrialEvent):
+                running = _key(event.trial)
+            elif isinstance(event, ResultEvent) and running is not None:
+                self._results[running].append(event.result)
 
     @classmethod
     def of(cls, directory: Path) -> ReplayedTester:

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a journal, and answers what a run has come to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from dutperf.journal.events import (
+    FINAL,
+    FORMAT,
+    EndEvent,
+    Event,
+    EventT,
+    PlanEvent,
+    ResumedEvent,
+    TrialEvent,
+    WaitEvent,
+    event_of_json,
+)
+from dutperf.journal.files import JOURNAL, JournalError
+
+
+def read(directory: Path) -> list[Event]:
+    """The events of the journal in ``directory``. A last line that is not whole (the run was killed
+    while writing it) is left out.
+
+    Raises:
+        JournalError: no journal, it is of another format, or damaged elsewhere than at its end.
+    """
+    path = directory / JOURNAL
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise JournalError(f"cannot read {path}: {error.strerror}") from error
+    # After the last line feed there is nothing, or a torn line: a line is whole only with its end.
+    return [_event(path, number, line) for number, line in enumerate(lines[:-1], start=1)]
+
+
+def plan_of(events: Sequence[Event], path: Path | None = None) -> PlanEvent:
+    """The plan of a journal, its first event.
+
+    Raises:
+        JournalError: there is none.
+    """
+    if not events or not isinstance(events[0], PlanEvent):
+        name = "the journal" if path is None else str(path)
+        raise JournalError(f"{name} does not begin with a plan: its run was killed before it began")
+    return events[0]
+
+
+def of_kind(events: Iterable[Event], kind: type[EventT]) -> Iterator[EventT]:
+    """The events of that kind."""
+    return (event for event in events if isinstance(event, kind))
+
+
+def end_of(events: Sequence[Event]) -> EndEvent | None:
+    """The last end of a run; None where it was killed, or is running."""
+    last = next((event for event in reversed(events) if isinstance(event, EndEvent | ResumedEvent)), None)
+    return last if isinstance(last, EndEvent) else None
+
+
+def is_complete(events: Sequence[Event]) -> bool:
+    """Whether the procedure came to its end."""
+    end = end_of(events)
+    return end is not None and end.outcome in FINAL
+
+
+def next_trial(events: Sequence[Event]) -> int:
+    """Number of the trial after the last one of a journal; the probes of a DUT that did not answer
+    are trials too."""
+    number = plan_of(events).first_trial
+    for event in events:
+        if isinstance(event, TrialEvent):
+            number = event.trial.trial + 1
+        elif isinstance(event, WaitEvent):
+            number += event.probes
+    return number
+
+
+def _event(path: Path, number: int, line: bytes) -> Event:
+    try:
+        members: Any = json.loads(line)
+    except ValueError as error:
+        raise JournalError(f"{path}, line {number}: not JSON") from error
+    if not isinstance(members, dict) or not isinstance(members.get("event"), str):
+        raise JournalError(f"{path}, line {number}: no event")
+    if members["event"] == "plan" and members.get("format") != FORMAT:
+        raise JournalError(
+            f"{path} has format {members.get('format')}, this version reads format {FORMAT}: read it with the version"
+            " that wrote it, or measure again"
+        )
+    try:
+        return event_of_json(members)
+    except ValueError as error:
+        raise JournalError(f"{path}, line {number}: {error}") from None

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a journal: each event is on the disk before anything else happens with it."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from dutperf.journal import files
+from dutperf.journal.events import Event, EventT
+from dutperf.journal.files import JOURNAL, JournalError, WriteError
+
+
+class JournalWriter:
+    """Writes events; made by :meth:`create`, a context manager. It holds the journal's lock."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self._descriptor = descriptor
+        self._path = path
+        self._failure: str | None = None
+
+    @classmethod
+    def create(cls, directory: Path) -> Self:
+        """A new journal in ``directory``, which is made where it is missing.
+
+        Raises:
+            JournalError: there is a journal already, or the directory cannot be written.
+        """
+        path = directory / JOURNAL
+        files.make_directory(path)
+        descriptor = files.open_alone(path, os.O_CREAT)
+        if os.fstat(descriptor).st_size:
+            os.close(descriptor)
+            raise JournalError(
+                f"{path} holds the journal of another run: choose another directory, remove it, or resume that run:"
+                f" dutperf resume {directory}"
+            )
+        files.sync_directory(directory)
+        return cls(descriptor, path)
+
+    @property
+    def directory(self) -> Path:
+        """Where the journal is."""
+        return self._path.parent
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the next event is in the journal already (:class:`ResumedJournal`)."""
+        return False
+
+    def recall(self, kind: type[EventT]) -> EventT | None:
+        """The next event, where it is in the journal already and of that ``kind``: its content need
+        not be determined again."""
+        del kind
+        return None
+
+    def write(self, event: Event) -> None:
+        """Append an event; it is on the disk when this returns.
+
+        Raises:
+            WriteError: the file cannot be written (disk full). Nothing of the event stays in it,
+                and nothing is written to it any more.
+        """
+        if self._failure is not None:
+            raise WriteError(self._failure)
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        members = event.as_json()
+        line = json.dumps({"event": members.pop("event"), "time": now, **members}, allow_nan=False) + "\n"
+        whole = os.fstat(self._descriptor).st_size
+        try:
+            files.write_all(self._descriptor, line.encode())
+            os.fsync(self._descriptor)
+        except OSError as error:
+            self._failure = f"cannot write {self._path}: {error.strerror}"
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, whole)
+            raise WriteError(self._failure) from error
+
+    def close(self) -> None:
+        """May be called more than once."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

@@ -67,7 +67,10 @@ def test_a_known_buffer_gives_its_burst_to_the_frame(tmp_path: Path, queue_frame
     assert point.implied_buffer_s == pytest.approx(expected / RATE_FPS)
     assert point.corrected_buffer_s == pytest.approx(expected / RATE_FPS * 0.4)
     assert point.corrected_buffer_s * RATE_FPS == pytest.approx(queue_frames, abs=1)
-    assert (point.limited_by, point.above.load.value if point.above else None) == (LimitedBy.DUT, expected + 1)
+    assert (point.limited_by, point.upper_bound.load.value if point.upper_bound else None) == (
+        LimitedBy.DUT,
+        expected + 1,
+    )
 
 
 def test_every_trial_has_exactly_its_frames_and_time_to_receive_them(tmp_path: Path) -> None:

@@ -223,5 +223,5 @@ def test_what_the_dut_counts_is_in_the_journal_and_in_the_diagnosis(tmp_path: Pa
         sum(result["dut_losses"]["forward"].values()) == sum(result[way]["lost"] for way in ("forward", "reverse"))
         for result in results
     )
-    assert point.above.forward.dut["queue"] == point.above.forward.lost + point.above.reverse.lost
-    assert f"the DUT counts {point.above.forward.dut['queue']:,} itself" in " ".join(point.remarks())
+    assert point.upper_bound.forward.dut["queue"] == point.upper_bound.forward.lost + point.upper_bound.reverse.lost
+    assert f"the DUT counts {point.upper_bound.forward.dut['queue']:,} itself" in " ".join(point.remarks())

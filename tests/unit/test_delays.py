@@ -142,7 +142,7 @@ def test_what_cannot_be_measured_names_its_option(tmp_path: Path, conditions: di
 
 def test_changes_of_delay_are_not_measured_where_neighbours_may_come_to_different_queues() -> None:
     several = replace(plan(rate=RATE), config={"engine": {"queues": 2}})
-    with pytest.raises(PlanError, match="measured with one") as caught:
+    with pytest.raises(PlanError, match="measure this with one queue") as caught:
         procedures.find("ipdv").make(several)
     assert caught.value.option == "queues"
     procedures.find("pdv").make(several)
@@ -257,7 +257,7 @@ def test_delays_that_are_not_in_the_file_are_said(tmp_path: Path) -> None:
     results[0]["forward"]["delays_file"] = {"written": 49_000, "unwritten": 1_000, "error": "No space left on device"}
     [point] = summarise(events, procedures.find("ipdv")).points
     assert any(
-        "1,000 delays are not in the files of delays (No space left on device)" in remark for remark in point.remarks()
+        "1,000 delays are missing in the delay files (No space left on device)" in remark for remark in point.remarks()
     )
 
 
@@ -317,7 +317,7 @@ def test_a_summary_says_what_in_the_delays_may_not_be_the_duts(tmp_path: Path) -
     [point] = summarise(events, procedures.find("pdv")).points
     assert (point.tester_stall_ms, point.dut_core_taken) == (pytest.approx(4.066), 0.93)
     assert any(
-        "away for 4.066 ms at most, others took up to 93% of the core of the DUT" in remark
+        "stalled for 4.066 ms at most, other processes took up to 93% of the core of the DUT" in remark
         for remark in point.remarks()
     )
 

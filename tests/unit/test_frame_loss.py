@@ -205,7 +205,7 @@ def test_a_loss_below_a_lossless_rate_is_said(tmp_path: Path) -> None:
 
     [point] = series(WorseBelow(), tmp_path, rates=rates("10k", "4k", "3k")).points
     assert point.first_lossless_fps == 10_000
-    assert "yet some at the lower 4,000, 3,000 frames/s" in point.message
+    assert "but some at the lower 4,000, 3,000 frames/s" in point.message
 
 
 def test_a_lower_rate_that_the_tester_could_not_measure_is_no_loss_there(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_without_the_medias_maximum(tmp_path: Path) -> None:
         ({"step": Rate.parse("1")}, "step", "more than 10,000 rates"),
         ({"max_rate": Rate.parse("2000M")}, "max_rate", "1,000,000,000"),
         ({"rates": rates("1000", "1k")}, "rates", "the same rate twice"),
-        ({"rates": rates("1000", "101%")}, "rates", "101,000 frames/s are more than the media's maximum of 100,000"),
+        ({"rates": rates("1000", "101%")}, "rates", "101,000 frames/s are above the media's maximum of 100,000"),
         ({"rates": rates("1000"), "step": Rate.parse("5%")}, "step", "no effect"),
         ({"rates": rates("1000"), "max_rate": Rate.parse("5%")}, "max_rate", "no effect"),
     ],
@@ -378,12 +378,12 @@ def test_the_summary_has_its_form_and_comes_from_the_journal_alone(tmp_path: Pat
     [point] = before["points"]
     assert set(point) == {
         "case",
-        "passing",
+        "pass_criterion",
         "message",
         "rates",
         "first_lossless_fps",
         "repetitions",
-        "silent",
+        "not_forwarding",
     }
     assert set(point["rates"][0]) == {"load", "percent_of_maximum", "loss_ratio", "limited_by", "trials"}
     assert set(point["rates"][0]["loss_ratio"]) == {"forward", "reverse", "worst"}

@@ -31,7 +31,7 @@ def measured(name: str, out: Path, log: Log | None = None, **conditions: Any) ->
 def test_without_a_frame_timeout_the_throughput_is_full(tmp_path: Path) -> None:
     tester, summary = measured("throughput", tmp_path)
     [point] = summary.points
-    assert (point.throughput_fps.median, point.limited_by, point.passing) == (MEDIA_FPS, LimitedBy.MEDIA, "")
+    assert (point.throughput_fps.median, point.limited_by, point.pass_criterion) == (MEDIA_FPS, LimitedBy.MEDIA, "")
     assert {(trial.stamping, trial.question.tolerated_loss) for trial in tester.trials} == {(Stamping.NONE, 0)}
 
 
@@ -41,12 +41,12 @@ def test_with_it_the_throughput_collapses(tmp_path: Path) -> None:
     [point] = summary.points
     assert point.throughput_fps.median is None
     assert point.limited_by is LimitedBy.RANGE
-    assert point.above.load.value == 1000
-    assert point.above.forward.late == point.above.forward.lost == 500
+    assert point.upper_bound.load.value == 1000
+    assert point.upper_bound.forward.late == point.upper_bound.forward.lost == 500
     assert "forward lost 500 of 5,000 frames (10 %, of these 500 later than 10 ms)" in point.message
     assert {trial.frame_timeout_ns for trial in tester.trials} == {10_000_000}
     said = "frames later than 10 ms counted as lost"
-    assert point.passing == said
+    assert point.pass_criterion == said
     assert any(status.note and f"no value ({said})" in status.note for status in log.statuses)
 
 
@@ -55,7 +55,7 @@ def test_with_a_tolerance_of_a_tenth_as_well_it_is_full_again_and_says_so(tmp_pa
     [point] = summary.points
     assert {trial.question.tolerated_loss for trial in tester.trials} == {0.1}
     assert point.throughput_fps.median == MEDIA_FPS
-    assert point.passing == "up to 10 % of a direction's frames lost and frames later than 10 ms counted as lost"
+    assert point.pass_criterion == "up to 10 % of a direction's frames lost and frames later than 10 ms counted as lost"
     said = [deviation.text for deviation in summary.deviations if deviation.clause == "RFC 2544 section 26.1"]
     assert len(said) == 2
     assert any("longer than 10 ms" in text for text in said)
@@ -70,4 +70,4 @@ def test_frame_loss_sees_it_with_a_frame_timeout(timeout_ms: float | None, ratio
     for rate in point.rates:
         assert rate.loss_ratio.worst.values == (ratio, ratio)
     said = [deviation.text for deviation in summary.deviations if "counts as lost" in deviation.text]
-    assert (len(said), bool(point.passing)) == ((0, False) if timeout_ms is None else (1, True))
+    assert (len(said), bool(point.pass_criterion)) == ((0, False) if timeout_ms is None else (1, True))

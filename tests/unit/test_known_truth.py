@@ -97,7 +97,7 @@ def test_throughput_by_binary_search(tmp_path: Path) -> None:
     length."""
     for one in worlds(300):
         point = one.measured("throughput", tmp_path, resolution=Rate.parse("1%"))
-        value, above, buffered = point.throughput_fps.median, point.above.load.value, one.dut.queue_frames / 2
+        value, above, buffered = point.throughput_fps.median, point.upper_bound.load.value, one.dut.queue_frames / 2
         assert point.limited_by is LimitedBy.DUT
         assert one.capacity_fps + buffered - 0.01 * above - 1 <= value <= one.capacity_fps + buffered + 1
 
@@ -123,7 +123,7 @@ def test_throughput_with_a_tolerance_is_what_the_dut_can_do_beside_its_random_lo
     lossy = worlds(100, lambda dut, random: replace(dut, loss_ratio=random.uniform(0, 2e-4), queue_frames=0))
     for one in lossy:
         point = one.measured("throughput", tmp_path, loss_tolerance=0.005, resolution=Rate.parse("1%"))
-        value, above = point.throughput_fps.median, point.above.load.value
+        value, above = point.throughput_fps.median, point.upper_bound.load.value
         assert one.capacity_fps - 0.01 * above - 1 <= value <= one.capacity_fps / (1 - 0.005) + 1
 
 
@@ -205,7 +205,7 @@ def test_back_to_back_frames(tmp_path: Path) -> None:
         }
         point = one.measured("back-to-back", tmp_path, **options)
         served = one.capacity_fps / rate_fps
-        value, above = point.average_frames, point.above.load.value
+        value, above = point.average_frames, point.upper_bound.load.value
         assert (
             one.dut.queue_frames / (1 - served) - max(1, 0.01 * above) - 1
             <= value

@@ -20,8 +20,8 @@ from dutperf.model import Load, TrialResult
 from dutperf.procedures import latency
 from dutperf.procedures.bench import MakeTrial, Place, Plan
 from dutperf.procedures.delays import DelaysPoint
-from dutperf.procedures.during import During
 from dutperf.procedures.latency import LatencyConditions
+from dutperf.procedures.trial_action import TrialAction
 from dutperf.results.points import Recorded
 from dutperf.run.campaign import PlanError
 from dutperf.setup.conditions import Rate
@@ -51,7 +51,7 @@ class MemoryBench:
     tester: SimulatedTester
     events: list[dict[str, Any]] = field(default_factory=list)
 
-    def measure(self, _load: Load, _place: Place, make: MakeTrial, _during: During | None = None) -> TrialResult:
+    def measure(self, _load: Load, _place: Place, make: MakeTrial, _action: TrialAction | None = None) -> TrialResult:
         return self.tester.run(make(len(self.tester.trials)))
 
     def record(self, event: str, place: Place, **members: Any) -> None:
@@ -132,7 +132,7 @@ def test_a_quick_run_deviates(tag_after: dict[str, Any], tagged_s: float, tmp_pa
     [text] = [deviation.text for deviation in summary.deviations if deviation.clause == "RFC 2544 section 26.2"]
     assert (
         text
-        == f"3 repetitions, fewer than 20; trials of 10 s, shorter than 120 s; frames are tagged from {tagged_s} s on,"
+        == f"3 repetitions, fewer than 20; trials of 10 s, shorter than 120 s; frames are tagged from {tagged_s} s,"
         " not from 60 s"
     )
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dutperf.model import LimitedBy
 from dutperf.search import NO_LOSS, Loss, Outcome
-from dutperf.search.binary import Bounds, BoundsError, Found, Resolution
+from dutperf.search.binary import Bounds, BoundsError, Resolution, SearchResult
 from dutperf.search.mlr import MlrSearch
 
 Told = tuple[Outcome, Loss]
@@ -25,7 +25,7 @@ GOALS = (0.0, 0.005)
 
 
 def lossy(lost: int, sent: int) -> Told:
-    outcome = Outcome.SILENT if lost == sent else Outcome.FAILED if lost else Outcome.PASSED
+    outcome = Outcome.NOT_FORWARDING if lost == sent else Outcome.FAILED if lost else Outcome.PASSED
     return outcome, Loss(lost, sent)
 
 
@@ -41,18 +41,18 @@ def capable_of(truth_fps: float) -> Measure:
 
 def search(
     limits: Bounds, measure: Measure, goals: tuple[float, ...] = GOALS, duration_s: float = 60.0
-) -> tuple[Found, list[tuple[int, float]]]:
+) -> tuple[SearchResult, list[tuple[int, float]]]:
     one, offered = MlrSearch(limits, goals, duration_s), []
     for _ in range(MOST_TRIALS):
         load, length_s = one.next_load(), one.next_duration_s()
         if load is None or length_s is None:
             assert one.trials_left() == 0
             with pytest.raises(ValueError, match="ended"):
-                one.tell(Outcome.PASSED)
-            return one.found(), offered
+                one.record_outcome(Outcome.PASSED)
+            return one.result(), offered
         assert one.trials_left() >= 1
         offered.append((load, length_s))
-        one.tell(*measure(load, length_s))
+        one.record_outcome(*measure(load, length_s))
     raise AssertionError(f"no end after {MOST_TRIALS} trials: {offered}")
 
 
@@ -71,21 +71,21 @@ def test_every_goal_s_truth_is_found_within_the_resolution(
     limits = Bounds(Resolution(step=resolution), maximum=100_000, minimum=1_000)
     found, offered = search(limits, capable_of(truth_fps), goals, duration_s)
     assert [goal.loss_ratio for goal in found.goals] == list(goals)
-    assert found.goals[0].found.value == found.value
+    assert found.goals[0].result.lower_bound == found.lower_bound
     frame = 1 + 1 / duration_s  # rates are whole, and so are the frames of a trial
     for goal in found.goals:
-        value, above = goal.found.value, goal.found.above
+        value, above = goal.result.lower_bound, goal.result.upper_bound
         assert value is not None
         highest = truth_fps / (1 - goal.loss_ratio)
         assert value <= highest + frame
         assert (value, duration_s) in offered
         if above is None:
-            assert (value, goal.found.limited_by) == (100_000, LimitedBy.RANGE)
+            assert (value, goal.result.limited_by) == (100_000, LimitedBy.RANGE)
             continue
         assert value < above
         assert above >= highest - frame
         assert above - value <= resolution / 100_000 * above + 1
-        assert goal.found.limited_by is LimitedBy.DUT
+        assert goal.result.limited_by is LimitedBy.DUT
         assert goal.conditional == pytest.approx(min(value, truth_fps), rel=0.0005, abs=2)
 
 
@@ -103,8 +103,8 @@ def test_a_short_trial_never_shows_that_a_load_passes() -> None:
     found, _ = search(
         TO_100K, lambda rate, length_s: capable_of(80_000 if length_s <= 3 else 50_000)(rate, length_s), (0.0,)
     )
-    assert found.value is not None
-    assert 49_700 < found.value <= 50_000
+    assert found.lower_bound is not None
+    assert 49_700 < found.lower_bound <= 50_000
     assert all(outcome is Outcome.FAILED for rate, outcome in found.loads if rate > 50_000)
 
 
@@ -147,8 +147,8 @@ def test_how_a_search_ends(
     limits: Bounds, measure: Measure, value: int | None, above: int | None, limited_by: LimitedBy
 ) -> None:
     found, _ = search(limits, measure, (0.0,))
-    assert (found.limited_by, found.silent) == (limited_by, False)
-    assert (found.value, found.above) == (value, above)
+    assert (found.limited_by, found.not_forwarding) == (limited_by, False)
+    assert (found.lower_bound, found.upper_bound) == (value, above)
 
 
 def test_below_the_tester_s_reach_a_limit_is_the_dut_s() -> None:
@@ -156,8 +156,8 @@ def test_below_the_tester_s_reach_a_limit_is_the_dut_s() -> None:
         TO_100K, lambda rate, length: UNMEASURABLE if rate > 30_000 else capable_of(9_000)(rate, length), (0.0,)
     )
     assert found.limited_by is LimitedBy.DUT
-    assert found.value is not None
-    assert 8_950 < found.value <= 9_000
+    assert found.lower_bound is not None
+    assert 8_950 < found.lower_bound <= 9_000
 
 
 def test_a_load_that_cannot_be_measured_is_never_a_loss() -> None:
@@ -168,7 +168,11 @@ def test_a_load_that_cannot_be_measured_is_never_a_loss() -> None:
         TO_100K, lambda rate, length: UNMEASURABLE if next(turns) == 3 else capable_of(54_321)(rate, length)
     )
     assert again == [*offered[:4], *offered[3:]]
-    assert (found.value, found.above, found.limited_by) == (calm.value, calm.above, LimitedBy.DUT)
+    assert (found.lower_bound, found.upper_bound, found.limited_by) == (
+        calm.lower_bound,
+        calm.upper_bound,
+        LimitedBy.DUT,
+    )
 
 
 def test_a_load_has_a_second_chance_at_each_length() -> None:
@@ -183,7 +187,7 @@ def test_a_load_has_a_second_chance_at_each_length() -> None:
 
     found, offered = search(TO_100K, measure, (0.0,))
     assert offered == [(100_000, 1.0)] * 2 + [(100_000, pytest.approx(7.746, abs=0.001))] + [(100_000, 60.0)] * 2
-    assert (found.value, found.limited_by) == (100_000, LimitedBy.RANGE)
+    assert (found.lower_bound, found.limited_by) == (100_000, LimitedBy.RANGE)
 
 
 @pytest.mark.parametrize("loses_more", [0, 1])
@@ -199,8 +203,8 @@ def test_a_load_that_cannot_be_measured_twice_ends_the_search(loses_more: int) -
     found, offered = search(TO_100K, measure)
     assert len(offered) == 6
     assert offered[4] == offered[5]
-    assert (found.above, found.limited_by) == (offered[5][0], LimitedBy.TESTER)
-    assert found.value is None or found.value < offered[5][0]
+    assert (found.upper_bound, found.limited_by) == (offered[5][0], LimitedBy.TESTER)
+    assert found.lower_bound is None or found.lower_bound < offered[5][0]
 
 
 @pytest.mark.parametrize("trials", [0, 1, 4])
@@ -211,9 +215,12 @@ def test_a_dut_that_dies_has_no_value(trials: int) -> None:
         lambda rate, length: lossy(rate, rate) if next(before, None) is None else capable_of(54_321)(rate, length),
     )
     assert len(offered) == trials + 2
-    assert (found.silent, found.value, found.limited_by) == (True, None, LimitedBy.DUT)
-    assert found.above == offered[-1][0] == 400
-    assert all(goal.found.silent and goal.found.value is None and goal.conditional is None for goal in found.goals)
+    assert (found.not_forwarding, found.lower_bound, found.limited_by) == (True, None, LimitedBy.DUT)
+    assert found.upper_bound == offered[-1][0] == 400
+    assert all(
+        goal.result.not_forwarding and goal.result.lower_bound is None and goal.conditional is None
+        for goal in found.goals
+    )
 
 
 def test_silent_when_overloaded_but_alive() -> None:
@@ -221,9 +228,9 @@ def test_silent_when_overloaded_but_alive() -> None:
         TO_100K, lambda rate, length: lossy(rate, rate) if rate > 20_000 else capable_of(15_000)(rate, length), (0.0,)
     )
     assert [rate for rate, _ in offered[:2]] == [100_000, 400]
-    assert not found.silent
-    assert found.value is not None
-    assert 14_900 < found.value <= 15_000
+    assert not found.not_forwarding
+    assert found.lower_bound is not None
+    assert 14_900 < found.lower_bound <= 15_000
 
 
 @settings(max_examples=40, deadline=None)
@@ -244,8 +251,8 @@ def test_ends_for_any_outcomes_with_a_rate_that_passed(seed: list[str]) -> None:
 
     found, offered = search(TO_100K, measure, (0.0,))
     assert all(400 <= rate <= 100_000 for rate, _ in offered)
-    assert found.value is None or found.value in passed
-    assert found.above is None or found.above in failed
+    assert found.lower_bound is None or found.lower_bound in passed
+    assert found.upper_bound is None or found.upper_bound in failed
 
 
 @pytest.mark.parametrize(

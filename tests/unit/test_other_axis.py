@@ -26,10 +26,10 @@ from dutperf.cli.output import console, live, log, metrics
 from dutperf.journal import JournalError, ResumedJournal
 from dutperf.model import FRAME_SIZE, Axis, Case, LimitedBy, Load, Trial, Unit
 from dutperf.procedures import repeated_searches
-from dutperf.procedures.base import Before
+from dutperf.procedures.base import PriorEvents
 from dutperf.procedures.bench import Place
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.repeated_searches import Above, RepeatedSearches
+from dutperf.procedures.repeated_searches import RepeatedSearches, UpperBound
 from dutperf.report import export, html
 from dutperf.results import charts, comparison, deviations, gate, points, tables
 from dutperf.results.charts import Chart
@@ -61,8 +61,8 @@ class Queries(RepeatedSearches[Conditions]):
         [of_small_frames] = self.plan.cases
         return super().trial(of_small_frames, Load.fps(load.value * COSTS[case[CACHED]]), number, duration_s)
 
-    def begin(self, place: Place, before: Before) -> Search:
-        del place, before
+    def new_search(self, place: Place, prior: PriorEvents) -> Search:
+        del place, prior
         return BinarySearch(Bounds(Resolution(step=RESOLUTION), initial=1_000, unit=self.unit))
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
@@ -75,7 +75,7 @@ class QueriesPoint(points.Point):
 
     answered_qps: Statistics
     limited_by: LimitedBy | None
-    above: Above | None
+    upper_bound: UpperBound | None
     repetitions: int
 
     def rows(self) -> list[points.Row]:
@@ -95,9 +95,9 @@ def point(recorded: points.Recorded) -> QueriesPoint:
     return QueriesPoint(
         case=recorded.case,
         message=repeated_searches.message(found),
-        answered_qps=recorded.statistics("search", "value"),
+        answered_qps=recorded.statistics("search", "lower_bound"),
         limited_by=(repeated_searches.decisive(found) or {}).get("limited_by"),
-        above=repeated_searches.above(found, recorded.of("result")),
+        upper_bound=repeated_searches.upper_bound(found, recorded.of("result")),
         repetitions=len(found),
     )
 
@@ -129,9 +129,9 @@ def test_it_finds_the_truth_from_the_journal_alone(tmp_path: Path) -> None:
         assert isinstance(one, QueriesPoint)
         assert one.answered_qps.median is not None
         assert 0 <= truth(one.case) - one.answered_qps.median <= RESOLUTION
-        assert one.above is not None
-        assert (one.above.load.unit, one.finished, one.has_number) == (Unit.QUERIES_PER_SECOND, 3, True)
-        assert one.message.startswith(f"at {one.above.load.value:,} queries/s ")
+        assert one.upper_bound is not None
+        assert (one.upper_bound.load.unit, one.finished, one.has_number) == (Unit.QUERIES_PER_SECOND, 3, True)
+        assert one.message.startswith(f"at {one.upper_bound.load.value:,} queries/s ")
     assert results.read(tmp_path).summary == summary
 
 
@@ -167,7 +167,7 @@ def test_tables_and_exports_have_its_axis_and_its_unit(tmp_path: Path) -> None:
     assert [row[0] for row in shown.rows] == ["0", "50", "90"]
     [measured] = results.read(tmp_path).measured
     [first, *_] = csv.DictReader(io.StringIO(export.RECORDS[export.Format.CSV](measured.records()).decode()))
-    assert {"cached_percent", "answered_qps.median", "above.rate_qps"} <= first.keys()
+    assert {"cached_percent", "answered_qps.median", "upper_bound.rate_qps"} <= first.keys()
     assert not [name for name in first if "frame_size" in name or "load" in name]
     [trial, *_] = measured.records(of_trials=True)
     assert (trial["cached_percent"], trial["rate_qps"]) == (0, 1_000)

@@ -77,10 +77,10 @@ def test_a_dut_that_comes_back_is_measured_as_if_nothing_had_been(clock: Clock, 
     log = Log()
     tester = Restarting(clock=clock, away_s=((12, 40),))
     [point] = measure(tester, plan(dut_patience_s=60), tmp_path / "run", log=log).points
-    assert (point.throughput_fps, point.limited_by, point.above) == (
+    assert (point.throughput_fps, point.limited_by, point.upper_bound) == (
         expected.throughput_fps,
         expected.limited_by,
-        expected.above,
+        expected.upper_bound,
     )
     [wait] = waits(tmp_path / "run")
     assert wait["answered"]
@@ -130,11 +130,11 @@ def test_a_burst_that_met_a_dut_which_was_down_is_not_what_happened_above_the_lo
     [calm] = measure(DownOnce(clock=clock), what, tmp_path / "calm", "back-to-back").points
     clock.now_s = 1000.0
     [point] = measure(
-        DownOnce(clock=clock, down_at=calm.above.load.value), what, tmp_path / "run", "back-to-back"
+        DownOnce(clock=clock, down_at=calm.upper_bound.load.value), what, tmp_path / "run", "back-to-back"
     ).points
     assert [event["answered"] for event in waits(tmp_path / "run")] == [True]
-    assert point.above == calm.above
-    assert point.above.forward.lost < point.above.load.value
+    assert point.upper_bound == calm.upper_bound
+    assert point.upper_bound.forward.lost < point.upper_bound.load.value
 
 
 SILENT: list[tuple[dict[str, Any], bool, int]] = [

@@ -137,7 +137,7 @@ def test_deviations(tmp_path: Path) -> None:
     said = {deviation.text for deviation in summary.deviations if "26.5" in deviation.clause}
     assert said == {
         "an overload of 30 s, shorter than 60 s",
-        "the throughput is given, not found by a test of its own before",
+        "the throughput is given, not measured by a test before",
     }
     _, _, summary = recovery(SimulatedDut(), tmp_path / "whole", rate=None, throughput_from={84: 50_000})
     assert not {deviation.clause for deviation in summary.deviations} & {

@@ -39,7 +39,7 @@ def reset(
 
 
 def test_the_truth_comes_out(tmp_path: Path) -> None:
-    """200 DUTs: outages of 11 ms to 15 s at random; by silence at most two frames' intervals too
+    """200 DUTs: outages of 11 ms to 15 s at random; by arrival gap at most two frames' intervals too
     long, by loss at most one wrong."""
     random = np.random.default_rng(2)
     for index in range(200):
@@ -49,7 +49,7 @@ def test_the_truth_comes_out(tmp_path: Path) -> None:
         )
         for times in (point.forward, point.reverse):
             assert times is not None, point.message
-            assert outage_s <= times["silence"].median + 1e-9 <= outage_s + 2 / RATE_FPS
+            assert outage_s <= times["arrival_gap"].median + 1e-9 <= outage_s + 2 / RATE_FPS
             assert times["loss"].median == pytest.approx(outage_s, abs=1 / RATE_FPS)
 
 
@@ -57,18 +57,18 @@ def test_each_trial_resets_the_dut_once(tmp_path: Path) -> None:
     resets, point, _ = reset(SimulatedDut(outage_s=(10.5, 12)), tmp_path, repetitions=5)
     assert (resets.started, resets.finished, resets.killed) == (5, 5, 0)
     assert point.forward is not None
-    assert len(point.forward["silence"].values) == 5
+    assert len(point.forward["arrival_gap"].values) == 5
 
 
 NO_TIME: list[tuple[str, SimulatedDut, str, str]] = [
-    ("nothing happens", SimulatedDut(), "not_caused", "nothing seems to have happened"),
+    ("nothing happens", SimulatedDut(), "not_caused", "the DUT was probably not reset"),
     (
         "shorter than can be told",
         SimulatedDut(outage_s=(11, 11.009)),
         "not_caused",
-        "no silence was longer than 0.01 s",
+        "no arrival gap was longer than 0.01 s",
     ),
-    ("before the reset", SimulatedDut(outage_s=(3, 5)), "not_caused", "the longest silence was before the reset"),
+    ("before the reset", SimulatedDut(outage_s=(3, 5)), "not_caused", "the longest arrival gap was before the reset"),
     ("it stays away", SimulatedDut(outage_s=(11, 99)), "not_over", "forwarding had not resumed when the trial ended"),
     ("it was away before", SimulatedDut(outage_s=(0, 12)), "not_over", "nothing came through before the reset"),
 ]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from dutperf.model import LimitedBy
 from dutperf.search import Outcome
-from dutperf.search.binary import HIGHEST, BinarySearch, Bounds, BoundsError, Found, Near, Resolution
+from dutperf.search.binary import HIGHEST, BinarySearch, Bounds, BoundsError, Resolution, SearchResult, Start
 
-P, F, S, U = Outcome.PASSED, Outcome.FAILED, Outcome.SILENT, Outcome.UNMEASURABLE
+P, F, S, U = Outcome.PASSED, Outcome.FAILED, Outcome.NOT_FORWARDING, Outcome.UNMEASURABLE
 MOST_TRIALS = 500
 """More than any search needs: up to four times doubling, halving and bisecting over 30 bits, each
 load followed by a probe."""
@@ -25,7 +25,7 @@ resolutions = st.one_of(
     st.floats(0.0001, 0.2).map(lambda share: Resolution(share=share)),
 )
 rates = st.integers(1, HIGHEST)
-places = st.none() | st.builds(Near, rates, st.just(0) | rates)
+places = st.none() | st.builds(Start, rates, st.just(0) | rates)
 """Where a search may begin, once in its range."""
 
 
@@ -43,19 +43,19 @@ def bounds(draw: st.DrawFn) -> Bounds:
     )
 
 
-def search(limits: Bounds, measure: Callable[[int], Outcome], near: Near | None = None) -> Found:
-    one = BinarySearch(limits, near and Near(limits.clamp(near.start), near.step))
+def search(limits: Bounds, measure: Callable[[int], Outcome], start: Start | None = None) -> SearchResult:
+    one = BinarySearch(limits, start and Start(limits.clamp(start.load), start.step))
     for _ in range(MOST_TRIALS):
         load = one.next_load()
         if load is None:
-            return one.found()
-        one.tell(measure(load))
-    raise AssertionError(f"no end after {MOST_TRIALS} trials: {one.found().loads}")
+            return one.result()
+        one.record_outcome(measure(load))
+    raise AssertionError(f"no end after {MOST_TRIALS} trials: {one.result().loads}")
 
 
-def told(limits: Bounds, outcomes: Iterable[Outcome], near: Near | None = None) -> Found:
+def told(limits: Bounds, outcomes: Iterable[Outcome], start: Start | None = None) -> SearchResult:
     script: Iterator[Outcome] = iter(outcomes)
-    return search(limits, lambda _: next(script), near)
+    return search(limits, lambda _: next(script), start)
 
 
 def capable_of(truth_fps: int) -> Callable[[int], Outcome]:
@@ -66,33 +66,33 @@ def capable_of(truth_fps: int) -> Callable[[int], Outcome]:
     limits=bounds(),
     outcomes=st.lists(st.sampled_from(Outcome), max_size=MOST_TRIALS),
     last=st.sampled_from(Outcome),
-    near=places,
+    start=places,
 )
 def test_ends_for_any_outcomes_with_a_rate_that_passed(
-    limits: Bounds, outcomes: list[Outcome], last: Outcome, near: Near | None
+    limits: Bounds, outcomes: list[Outcome], last: Outcome, start: Start | None
 ) -> None:
-    found = told(limits, chain(outcomes, repeat(last)), near)
+    found = told(limits, chain(outcomes, repeat(last)), start)
     passed = {rate for rate, outcome in found.loads if outcome is P}
-    assert found.value is None or found.value in passed
+    assert found.lower_bound is None or found.lower_bound in passed
     assert all(limits.lowest <= rate <= limits.highest for rate, _ in found.loads)
-    if found.above is not None and found.value is not None:
-        assert found.value < found.above
-        assert (found.above, P) not in found.loads
-        assert found.above - found.value <= limits.resolution.at(found.above)
+    if found.upper_bound is not None and found.lower_bound is not None:
+        assert found.lower_bound < found.upper_bound
+        assert (found.upper_bound, P) not in found.loads
+        assert found.upper_bound - found.lower_bound <= limits.resolution.at(found.upper_bound)
 
 
-@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST), near=places)
-def test_finds_the_truth_within_the_resolution(limits: Bounds, truth_fps: int, near: Near | None) -> None:
-    found = search(limits, capable_of(truth_fps), near)
+@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST), start=places)
+def test_finds_the_truth_within_the_resolution(limits: Bounds, truth_fps: int, start: Start | None) -> None:
+    found = search(limits, capable_of(truth_fps), start)
     if truth_fps < limits.lowest:
-        assert found.value is None
+        assert found.lower_bound is None
     elif truth_fps >= limits.highest:
-        assert found.value == limits.highest
+        assert found.lower_bound == limits.highest
         assert found.limited_by is (LimitedBy.MEDIA if limits.maximum_is_media else LimitedBy.RANGE)
     else:
-        assert found.value is not None
-        assert found.above is not None
-        assert 0 <= truth_fps - found.value < limits.resolution.at(found.above)
+        assert found.lower_bound is not None
+        assert found.upper_bound is not None
+        assert 0 <= truth_fps - found.lower_bound < limits.resolution.at(found.upper_bound)
         assert found.limited_by is LimitedBy.DUT
 
 
@@ -105,13 +105,13 @@ def test_names_the_lower_of_two_limits(limits: Bounds, dut_fps: int, tester_fps:
         assert dut_fps < tester_fps
 
 
-@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST), trials=st.integers(0, 10), near=places)
-def test_a_dut_that_dies_has_no_value(limits: Bounds, truth_fps: int, trials: int, near: Near | None) -> None:
+@given(limits=bounds(), truth_fps=st.integers(0, HIGHEST), trials=st.integers(0, 10), start=places)
+def test_a_dut_that_dies_has_no_value(limits: Bounds, truth_fps: int, trials: int, start: Start | None) -> None:
     before = iter(range(trials))
-    found = search(limits, lambda rate: S if next(before, None) is None else capable_of(truth_fps)(rate), near)
+    found = search(limits, lambda rate: S if next(before, None) is None else capable_of(truth_fps)(rate), start)
     if len(found.loads) > trials:
-        assert found.silent
-        assert found.value is None
+        assert found.not_forwarding
+        assert found.lower_bound is None
         assert found.limited_by is LimitedBy.DUT
         assert [outcome for _, outcome in found.loads[trials:]] == [S, S]
         assert found.loads[-1][0] == limits.lowest
@@ -230,38 +230,38 @@ TABLE = [
         2000,
         LimitedBy.DUT,
     ),
-    ("near: passes, next step fails", Bounds(FINE), Near(7000, 100), [P, F], [7000, 7100], 7000, LimitedBy.DUT),
+    ("start: passes, next step fails", Bounds(FINE), Start(7000, 100), [P, F], [7000, 7100], 7000, LimitedBy.DUT),
     (
-        "near: steps upwards double",
+        "start: steps upwards double",
         Bounds(FINE),
-        Near(7000, 100),
+        Start(7000, 100),
         [P, P, P, F, P, F],
         [7000, 7100, 7300, 7700, 7500, 7600],
         7500,
         LimitedBy.DUT,
     ),
     (
-        "near: steps downwards double",
+        "start: steps downwards double",
         Bounds(FINE),
-        Near(7000, 100),
+        Start(7000, 100),
         [F, F, F, P, F, F],
         [7000, 6900, 6700, 6300, 6500, 6400],
         6300,
         LimitedBy.DUT,
     ),
     (
-        "near: wide steps, then bisects",
+        "start: wide steps, then bisects",
         Bounds(FINE),
-        Near(7000, 400),
+        Start(7000, 400),
         [F, P, P, F],
         [7000, 6600, 6800, 6900],
         6800,
         LimitedBy.DUT,
     ),
     (
-        "near: a step beyond the range",
+        "start: a step beyond the range",
         Bounds(FINE, maximum=7100),
-        Near(7000, 400),
+        Start(7000, 400),
         [P, P],
         [7000, 7100],
         7100,
@@ -270,7 +270,7 @@ TABLE = [
     (
         "begins elsewhere, halves, bisects",
         Bounds(Resolution(step=125)),
-        Near(900),
+        Start(900),
         [F, F, P, F],
         [900, 450, 225, 337],
         225,
@@ -327,29 +327,29 @@ TABLE = [
 
 
 @pytest.mark.parametrize(
-    ("limits", "near", "outcomes", "rates", "value", "limited_by"),
+    ("limits", "start", "outcomes", "rates", "value", "limited_by"),
     [row[1:] for row in TABLE],
     ids=[row[0] for row in TABLE],
 )
 def test_course(
     limits: Bounds,
-    near: Near | None,
+    start: Start | None,
     outcomes: list[Outcome],
     rates: list[int],
     value: int | None,
     limited_by: LimitedBy,
 ) -> None:
-    found = told(limits, outcomes, near)
+    found = told(limits, outcomes, start)
     assert [rate for rate, _ in found.loads] == rates
-    assert (found.value, found.limited_by) == (value, limited_by)
-    assert found.silent == (outcomes[-2:] == [S, S])
+    assert (found.lower_bound, found.limited_by) == (value, limited_by)
+    assert found.not_forwarding == (outcomes[-2:] == [S, S])
 
 
 def test_a_share_as_resolution_is_of_the_upper_end() -> None:
     found = search(Bounds(Resolution(share=0.01)), capable_of(54_321))
-    assert found.value is not None
-    assert found.above is not None
-    assert found.above - found.value <= 544
+    assert found.lower_bound is not None
+    assert found.upper_bound is not None
+    assert found.upper_bound - found.lower_bound <= 544
 
 
 def test_what_is_left_is_told() -> None:
@@ -357,16 +357,16 @@ def test_what_is_left_is_told() -> None:
     left = []
     while (load := one.next_load()) is not None:
         left.append(one.trials_left())
-        one.tell(capable_of(3333)(load))
+        one.record_outcome(capable_of(3333)(load))
     assert left[-5:] == [5, 4, 3, 2, 1]
     assert one.trials_left() == 0
 
 
 def test_nothing_can_be_told_after_the_end() -> None:
     one = BinarySearch(Bounds(FINE, maximum=5000))
-    one.tell(P)
+    one.record_outcome(P)
     with pytest.raises(ValueError, match="ended"):
-        one.tell(P)
+        one.record_outcome(P)
 
 
 @pytest.mark.parametrize(

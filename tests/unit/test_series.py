@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dutperf.search import Outcome
 from dutperf.search.series import Series
 
-P, F, S, U = Outcome.PASSED, Outcome.FAILED, Outcome.SILENT, Outcome.UNMEASURABLE
+P, F, S, U = Outcome.PASSED, Outcome.FAILED, Outcome.NOT_FORWARDING, Outcome.UNMEASURABLE
 RATES = (1000, 900, 800, 700, 600)
 
 
@@ -18,7 +18,7 @@ def offered(rates: tuple[int, ...], outcomes: list[Outcome], *, to_the_end: bool
     """Every load of a series that is told these outcomes, the last of them again and again."""
     series, loads = Series(rates, to_the_end=to_the_end), []
     while (load := series.next_load()) is not None:
-        series.tell(outcomes[min(len(loads), len(outcomes) - 1)])
+        series.record_outcome(outcomes[min(len(loads), len(outcomes) - 1)])
         loads.append(load)
     return loads, series
 
@@ -55,7 +55,7 @@ def test_what_is_offered(outcomes: list[Outcome], to_the_end: bool, loads: list[
 )
 def test_when_the_dut_forwards_nothing(outcomes: list[Outcome], silent: bool) -> None:
     series = offered(RATES, outcomes)[1]
-    assert (series.silent, series.next_load()) == (silent, None)
+    assert (series.not_forwarding, series.next_load()) == (silent, None)
 
 
 def test_the_bracket_for_a_progress_line() -> None:
@@ -70,7 +70,7 @@ def test_a_low_rate_is_its_own_sign_of_life() -> None:
 def test_a_series_that_has_ended_is_told_no_more() -> None:
     series = offered(RATES, [P])[1]
     with pytest.raises(ValueError, match="ended"):
-        series.tell(P)
+        series.record_outcome(P)
 
 
 @given(
@@ -88,9 +88,9 @@ def test_every_rate_once_and_the_estimate_is_never_too_low(
         assert left > 0
         if not series.probing:
             told.append((load, outcomes[min(number, len(outcomes) - 1)]))
-        series.tell(outcomes[min(number, len(outcomes) - 1)])
+        series.record_outcome(outcomes[min(number, len(outcomes) - 1)])
         number += 1
         assert series.trials_left() < left or series.probing
     assert tuple(rate for rate, _ in told) == descending[: len(told)]
     two_pass = [outcome for _, outcome in told[-2:]] == [P, P]
-    assert series.silent or len(told) == len(descending) or (two_pass and not to_the_end)
+    assert series.not_forwarding or len(told) == len(descending) or (two_pass and not to_the_end)

@@ -350,7 +350,7 @@ def test_what_is_measured_at_a_throughput_says_how_that_was_found(tmp_path: Path
     asked = wanted(("throughput", conditions(loss_tolerance=0.001)), ("pdv", conditions()))
     summary = suite.begin(suite.arrange(asked), SimulatedBench(), tmp_path / "suite", Watched())
     texts = [one.text for part in summary.measurements[1:] if part.summary for one in part.summary.deviations]
-    [said] = [text for text in texts if text.startswith("the throughput that it is measured at was found with")]
+    [said] = [text for text in texts if text.startswith("measured at a throughput that was found with")]
     assert "trials of 0.5 s, shorter than 60 s" in said
     assert "up to 0.1 % of a direction's frames lost" in said
     earlier = throughput_found(tmp_path / "suite", conditions())

@@ -41,8 +41,8 @@ def summarise(events: list[Event]) -> Summary:
 
 def search(repetition: int, value: int | None, limited_by: str = "dut", **members: Any) -> Event:
     defaults = {
-        "above": None if value is None else value + 10,
-        "silent": False,
+        "upper_bound": None if value is None else value + 10,
+        "not_forwarding": False,
         "message": f"{limited_by} in {repetition}",
         "loads": [],
     }
@@ -51,7 +51,7 @@ def search(repetition: int, value: int | None, limited_by: str = "dut", **member
         "case": {"frame_size": 84},
         "repetition": repetition,
         "unit": "frames/s",
-        "value": value,
+        "lower_bound": value,
         "limited_by": limited_by,
         **defaults,
         **members,
@@ -113,7 +113,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         conditions["foreground"],
         conditions["resolution"],
     ) == (5, 5, 3, "2:2", "0.5 %")
-    assert conditions["search"]["start"] == "a random place of a wide step around the value of the repetition before"
+    assert conditions["search"]["start"] == "a random place within a wide step around the result of the repetition before"
     assert [point["case"] for point in written["points"]] == [
         {"frame_size": 84, "frame_size_ipv4": 64},
         {"frame_size": 1518, "frame_size_ipv4": 1498},
@@ -122,11 +122,11 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         assert set(point) == {
             *(
                 "case",
-                "passing",
+                "pass_criterion",
                 "throughput_fps",
                 "limited_by",
                 "message",
-                "above",
+                "upper_bound",
                 "inconsistent",
                 "repetitions",
                 "goals",
@@ -143,8 +143,8 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         }
         assert point["repetitions"] == {"finished": 3, "stopped": "number"}
         assert (point["inconsistent"], point["goals"]) == ([], [])
-        assert set(point["above"]) == {"load", "forward", "reverse"}
-        assert set(point["above"]["forward"]) == {
+        assert set(point["upper_bound"]) == {"load", "forward", "reverse"}
+        assert set(point["upper_bound"]["forward"]) == {
             "lost",
             "loss_ratio",
             "dut_input_drops",
@@ -153,8 +153,8 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
             "where",
             "dut",
         }
-        assert point["above"]["forward"]["lost"] > 0
-        assert point["above"]["load"]["value"] > 54_321
+        assert point["upper_bound"]["forward"]["lost"] > 0
+        assert point["upper_bound"]["load"]["value"] > 54_321
         assert point["limited_by"] == "dut"
 
 
@@ -238,7 +238,7 @@ def test_statistics(values: list[int | None], expected: tuple[float | None, ...]
 
 
 def test_a_dead_dut_has_values_but_no_throughput() -> None:
-    silent = search(2, None, silent=True, above=10, message="the DUT forwards nothing")
+    silent = search(2, None, not_forwarding=True, upper_bound=10, message="the DUT forwards nothing")
     summary = summarise(
         events(search(1, 1000), silent, {"event": "end", "outcome": "ended", "message": "the DUT forwards nothing"})
     )
@@ -259,10 +259,10 @@ def test_above_is_the_lowest_failure_right_above_a_value() -> None:
         result(3, 810, Verdict.INVALID, lost=900),
     ]
     [point] = summarise(events(*results, *searches)).points
-    assert point.above is not None
-    assert point.above.load.value == 910
-    assert point.above.forward is not None
-    assert (point.above.forward.lost, point.above.forward.loss_ratio) == (3, 0.003)
+    assert point.upper_bound is not None
+    assert point.upper_bound.load.value == 910
+    assert point.upper_bound.forward is not None
+    assert (point.upper_bound.forward.lost, point.upper_bound.forward.loss_ratio) == (3, 0.003)
     assert (point.trials.valid, point.trials.invalid, point.trials.aborted) == (4, 2, 0)
 
 

@@ -55,11 +55,11 @@ def test_the_weaker_direction_decides(tmp_path: Path) -> None:
     [point] = measure(tester, plan(resolution=FINE), tmp_path).points
     assert point.throughput_fps.median is not None
     assert 19_980 < point.throughput_fps.median <= 20_000
-    assert point.above is not None
-    assert point.above.forward is not None
-    assert point.above.reverse is not None
-    assert point.above.forward.lost == 0
-    assert point.above.reverse.lost > 0
+    assert point.upper_bound is not None
+    assert point.upper_bound.forward is not None
+    assert point.upper_bound.reverse is not None
+    assert point.upper_bound.forward.lost == 0
+    assert point.upper_bound.reverse.lost > 0
     assert "forward lost none" in point.message
 
 
@@ -88,7 +88,7 @@ def test_the_testers_limit_is_not_booked_as_the_duts(tmp_path: Path) -> None:
     assert point.limited_by is LimitedBy.TESTER
     assert point.throughput_fps.median is not None
     assert 29_980 < point.throughput_fps.median <= 30_000
-    assert point.above is None
+    assert point.upper_bound is None
     assert "limited by the tester at 30," in point.message
     assert "nic_missed" in point.message
 
@@ -156,8 +156,8 @@ def test_later_repetitions_are_shorter_and_show_their_own_pass_and_fail(tmp_path
     first, *later = searches_of(tmp_path)
     assert len(first["loads"]) > 10
     for search in later:
-        assert [search["value"], "passed"] in search["loads"]
-        assert [search["above"], "failed"] in search["loads"]
+        assert [search["lower_bound"], "passed"] in search["loads"]
+        assert [search["upper_bound"], "failed"] in search["loads"]
         assert len(search["loads"]) <= 7
     assert sum(len(search["loads"]) for search in later[-6:]) <= 6 * 3
 
@@ -225,8 +225,8 @@ def test_percentages_are_of_the_media() -> None:
         ({"forward": counts(1000, 999), "reverse": counts()}, 0.0, Outcome.FAILED),
         ({"forward": counts(1000, 999), "reverse": counts()}, 0.001, Outcome.PASSED),
         ({"forward": counts(1000, 998), "reverse": counts()}, 0.001, Outcome.FAILED),
-        ({"forward": counts(), "reverse": counts(1000, 0)}, 0.001, Outcome.SILENT),
-        ({"forward": counts(), "reverse": counts(1000, 0)}, 0.999, Outcome.SILENT),
+        ({"forward": counts(), "reverse": counts(1000, 0)}, 0.001, Outcome.NOT_FORWARDING),
+        ({"forward": counts(), "reverse": counts(1000, 0)}, 0.999, Outcome.NOT_FORWARDING),
         ({"forward": counts(1000, 0), "verdict": Verdict.INVALID}, 0.0, Outcome.UNMEASURABLE),
         ({"forward": counts(), "verdict": Verdict.INVALID}, 0.0, Outcome.UNMEASURABLE),
         ({"verdict": Verdict.ABORTED}, 0.0, Outcome.UNMEASURABLE),
@@ -248,9 +248,9 @@ def test_a_rate_that_failed_once_stays_failed_and_the_failure_is_shown(tmp_path:
     [point] = measure(DeafAtFirst(), plan(repetitions=1, min_rate=fps(1_000)), tmp_path).points
     assert (point.limited_by, point.throughput_fps.values, point.trials.valid) == (LimitedBy.RANGE, (None,), 2)
     assert "forward lost 5,000 of 5,000 frames" in point.message
-    assert point.above is not None
-    assert point.above.forward is not None
-    assert point.above.forward.lost == 5_000
+    assert point.upper_bound is not None
+    assert point.upper_bound.forward is not None
+    assert point.upper_bound.forward.lost == 5_000
 
 
 def test_the_evidence_of_silence() -> None:
@@ -261,7 +261,7 @@ def test_the_evidence_of_silence() -> None:
         reverse=counts(5000, 5000, other_received={"icmp6_unreachable": 12}),
         link_up=LinkState(left=True, right=False),
     )
-    text = evidence.silence(result)
+    text = evidence.no_forwarding(result)
     for words in (
         "forwards nothing in the forward direction",
         "0 of 5,000",
@@ -282,7 +282,7 @@ def test_what_happened_just_above_is_told(tmp_path: Path) -> None:
         tmp_path,
     )
     [remark, *_] = summary.points[0].remarks()
-    above = summary.points[0].above
-    assert remark.startswith(f": what happened just above it, at {above.load.value:,} frames/s: forward lost from ")
+    above = summary.points[0].upper_bound
+    assert remark.startswith(f": at the upper bound, {above.load.value:,} frames/s: forward lost from ")
     assert " s to the end, one by one. reverse lost from " in remark
     assert above.forward.where == {"elsewhere": above.forward.lost}

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurement procedures, one file per clause; what they share stands in
-:mod:`dutperf.procedures.base`, what the campaign that conducts them gives them in
-:mod:`dutperf.procedures.bench`.
+"""Measurement procedures, one file per clause. :mod:`dutperf.procedures.base` has their common part,
+:mod:`dutperf.procedures.bench` the interface to the campaign that runs them.
 
-A further procedure is one file with a :class:`~dutperf.procedures.definition.Definition`, and its
-name in ``ALL``.
+A new procedure is one file with a :class:`~dutperf.procedures.definition.Definition`, and its name
+in ``ALL``.
 """
 
 from __future__ import annotations
@@ -29,6 +28,6 @@ def find(name: str) -> Definition:
     """The procedure of that name.
 
     Raises:
-        KeyError: there is none.
+        KeyError: there is no such procedure.
     """
     return _BY_NAME[name]

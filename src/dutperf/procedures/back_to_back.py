@@ -2,17 +2,17 @@
 """Back-to-back frames: the longest burst at the maximum rate that the DUT forwards without loss
 (RFC 9004, which updates RFC 2544 26.4; RFC 8219 7.5).
 
-The maximum rate is the media's, or on links that have none the user's. Only frame sizes whose
-throughput is below it are measured (RFC 9004 6.1): of the others no burst is too long. In each
-repetition a search of its own finds the longest burst (6.2, 6.3); over the repetitions stand
-average, minimum, maximum and standard deviation, and what they say of the DUT's buffer in seconds
-(6.4), taking the DUT for a buffer before a server of constant rate.
+The maximum rate is the media's, or the user's on links without one. Only frame sizes whose
+throughput is below it are measured (RFC 9004 6.1): at the others no burst is too long. Each
+repetition searches for the longest burst again (6.2, 6.3). Reported are average, minimum, maximum and
+standard deviation over the repetitions, and from them the DUT's buffer in seconds (6.4), with the
+DUT modelled as a buffer before a server of constant rate.
 
-A value's error is that of its search, a share of the shortest burst that failed
-(``burst_resolution``, at least a frame), and that of the tester's timing: a burst whose frames
-leave late is another burst, and while the sender is late the DUT forwards ``throughput * lateness``
-frames. A trial in which these are more than ``TIMING_FRAMES`` and ``TIMING_SHARE`` of the burst
-says nothing, unless it lost more than them; what they were at most is reported.
+A value has two errors. The search's is a share of the shortest burst that failed
+(``burst_resolution``, at least a frame). The tester's timing adds the other: while the sender is
+late, the DUT forwards ``throughput * lateness`` frames, so the burst is another one. A trial in
+which these are more than ``TIMING_FRAMES`` and ``TIMING_SHARE`` of the burst proves nothing, unless
+it lost more frames than these. Their maximum is reported.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from pydantic import Field
 from dutperf.journal import Event
 from dutperf.model import Case, LimitedBy, Load, Trial, TrialResult, Unit, Verdict
 from dutperf.procedures import evidence, rates, repeated_searches
-from dutperf.procedures.base import Before
+from dutperf.procedures.base import PriorEvents
 from dutperf.procedures.bench import Bench, Place, Plan
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.evidence import outcome_of
-from dutperf.procedures.repeated_searches import Above, Offered, RepeatedSearches
+from dutperf.procedures.repeated_searches import Offered, RepeatedSearches, UpperBound
 from dutperf.results import charts, deviations, points
 from dutperf.results import statistics as repeated
 from dutperf.results.charts import Chart
@@ -42,26 +42,26 @@ from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics, without_number
 from dutperf.search import Outcome
-from dutperf.search.binary import TYPICAL_TRIALS, Found, Search
+from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
 from dutperf.search.burst import FIRST_FRAMES, BurstSearch
 from dutperf.setup.conditions import AtThroughput, Conditions, Rate, Repetitions, WithMaximum
 from dutperf.setup.option import FIXED, Option
 from dutperf.statistics.stopping import Rule
 
 TIMING_FRAMES = 8
-"""So many frames the DUT may have forwarded while the sender was late: an eighth of the first
+"""Most frames that the DUT may have forwarded while the sender was late: an eighth of the first
 burst."""
 TIMING_SHARE = 0.05
 """... or this share of the burst."""
 ATTEMPTS = 6
-"""Trials of one burst before its frames count as beyond the tester's timing. On a shared machine
-one in a few is disturbed."""
+"""Trials of one burst before it counts as limited by the tester's timing. On a shared machine one
+in a few is disturbed."""
 LONGEST_DRAIN_NS = 3_600_000_000_000
 
 
 @dataclass(frozen=True)
 class _Limits:
-    """Of a case: the rate of the bursts, the throughput (both in frames/s per direction) and
+    """Limits of a case: the rate of the bursts, the throughput (both in frames/s per direction) and
     the longest burst."""
 
     rate_fps: int
@@ -75,17 +75,17 @@ class _Limits:
         return self.throughput_fps < self.rate_fps
 
     def burst(self, trial: Trial, frames: int) -> Trial:
-        """``trial``, which has the rate, with ``frames`` frames; it goes on receiving, after the
-        time that the DUT needs for them, as long as the conditions say (6.2)."""
+        """``trial``, which has the rate, with ``frames`` frames. It receives for the time that the
+        DUT needs to forward them, and then as long as the conditions say (6.2)."""
         duration_ns = (
             frames * 1_000_000_000 // self.rate_fps
-        )  # frame k is due at k / rate: exactly so many are due before
+        )  # frame k is due at k / rate: exactly ``frames`` are due before
         emptying_ns = frames * 1_000_000_000 // self.throughput_fps - duration_ns
         drain_ns = min(LONGEST_DRAIN_NS, trial.drain_ns + emptying_ns)
         return trial.model_validate({**dict(trial), "duration_ns": duration_ns, "drain_ns": drain_ns})
 
     def outcome(self, result: TrialResult, conditions: Conditions, frames: int) -> Outcome:
-        """What a search may learn: nothing also where the sender was so late that it was another
+        """Outcome for the search: also unmeasurable where the sender was so late that it was another
         burst."""
         outcome, shift = outcome_of(result, conditions), shift_frames(result, self.throughput_fps)
         by_timing = outcome is Outcome.PASSED or all(counts.lost <= shift for counts in result.directions().values())
@@ -93,7 +93,7 @@ class _Limits:
 
 
 class BackToBackConditions(WithMaximum, AtThroughput):
-    """What the longest burst is measured for."""
+    """Conditions of a back-to-back measurement."""
 
     duration_s: Annotated[float, FIXED] = 60.0
     pattern: Annotated[str, FIXED] = "constant"
@@ -104,7 +104,7 @@ class BackToBackConditions(WithMaximum, AtThroughput):
         float,
         Field(gt=0, le=3_600),
         Option(
-            "Longest burst to try, as the time that its sending takes",
+            "Longest burst to try, as its sending time",
             clause="RFC 9004: up to 30",
             label="longest burst, s at its rate",
         ),
@@ -113,7 +113,7 @@ class BackToBackConditions(WithMaximum, AtThroughput):
         float,
         Field(gt=0, le=0.5),
         Option(
-            "The search ends when it knows the longest burst to this share of it; never finer than a frame",
+            "Resolution at which the search ends, as a share of the burst; never finer than a frame",
             label="resolution of the search, share of the burst",
             metavar="RATIO",
         ),
@@ -122,9 +122,9 @@ class BackToBackConditions(WithMaximum, AtThroughput):
         int,
         Field(ge=0, le=100),
         Option(
-            "How often a burst that failed is offered again before it counts as failed (loss verification, ETSI GS"
+            "How often a burst that failed is offered again prior it counts as failed (loss verification, ETSI GS"
             " NFV-TST 009 12.3)",
-            label="times that a burst that failed is sent again",
+            label="repeats of a burst that failed",
             metavar="COUNT",
         ),
     ] = 1
@@ -134,7 +134,7 @@ class BackToBack(RepeatedSearches[BackToBackConditions]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
-        PlanError: no maximum rate, no throughput, or rates that cannot be.
+        PlanError: no maximum rate, no throughput, or rates that are not possible.
     """
 
     unit = Unit.FRAMES
@@ -172,7 +172,7 @@ class BackToBack(RepeatedSearches[BackToBackConditions]):
         }
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`; the burst says how long it lasts."""
+        """See :class:`~dutperf.procedures.base.Procedure`; the burst sets the duration."""
         del duration_s
         limits = self._limits[case]
         return limits.burst(super().trial(case, Load.fps(limits.rate_fps), number), load.value)
@@ -182,15 +182,14 @@ class BackToBack(RepeatedSearches[BackToBackConditions]):
         del first
         return fmean([*self._lengths[True], *self._lengths[False]] or [TYPICAL_TRIALS])
 
-    def begin(self, place: Place, before: Before) -> Search:
+    def new_search(self, place: Place, prior: PriorEvents) -> Search:
         """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
-        del before
+        del prior
         longest = self._limits[place.case].longest_frames
         return BurstSearch(longest, self.conditions.burst_resolution, self.conditions.verifications)
 
     def offer(self, bench: Bench, load: Load, place: Place) -> tuple[TrialResult, Outcome]:
-        """A trial of that burst; another one where a valid trial's timing was not that of the
-        burst."""
+        """Run a trial of that burst; repeat it where a valid trial's timing was not the burst's."""
         limits = self._limits[place.case]
         expected = replace(place, duration_s=load.value / limits.rate_fps)
         for _ in range(ATTEMPTS):
@@ -204,7 +203,7 @@ class BackToBack(RepeatedSearches[BackToBackConditions]):
         """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         del limited_by
         longest = self._limits[case].longest_frames
-        return f"the longest burst of the search, {longest:,} frames, passed: allow for longer ones"
+        return f"the longest burst of the search, {longest:,} frames, passed: allow longer ones"
 
     def why_unmeasurable(self, case: Case, result: TrialResult) -> str:
         """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
@@ -213,18 +212,21 @@ class BackToBack(RepeatedSearches[BackToBackConditions]):
         shift = shift_frames(result, self._limits[case].throughput_fps)
         return f"frames left so late that the DUT could forward {shift:,} meanwhile"
 
-    def beside(self, case: Case, found: Found, offered: Sequence[Offered]) -> dict[str, Any]:
-        """``timing_frames``: how many frames value and burst above it may be off; of what the tester
-        could not do nothing is taken."""
-        decisive = {found.value, found.above if found.limited_by is LimitedBy.DUT else None}
+    def extra_members(self, case: Case, search_result: SearchResult, offered: Sequence[Offered]) -> dict[str, Any]:
+        """``timing_frames``: the timing error of lower and upper bound in frames; an upper bound
+        that the tester could not measure is left out."""
+        decisive = {
+            search_result.lower_bound,
+            search_result.upper_bound if search_result.limited_by is LimitedBy.DUT else None,
+        }
         last = {one.value: one.result for one in offered if one.value in decisive}
         shifts = (shift_frames(result, self._limits[case].throughput_fps) for result in last.values())
         return {"timing_frames": max(shifts, default=0)}
 
 
 def shift_frames(result: TrialResult, throughput_fps: int) -> int:
-    """How many frames a DUT of that throughput can forward in the time that the sender was late:
-    the burst is as uncertain."""
+    """Frames that a DUT of that throughput can forward while the sender is late, which is the
+    burst's uncertainty."""
     return ceil(
         max((counts.lateness_us.max for counts in result.directions().values()), default=0.0) / 1e6 * throughput_fps
     )
@@ -247,7 +249,7 @@ class BackToBackPoint(points.Point):
     """Of the bursts."""
     throughput_fps: int
     measured: bool
-    """Not where the throughput is the maximum rate: then no burst is too long."""
+    """False where the throughput is the maximum rate: then no burst is too long."""
     average_frames: float | None
     minimum_frames: int | None
     maximum_frames: int | None
@@ -255,27 +257,27 @@ class BackToBackPoint(points.Point):
     """Of the sample; None also with a single repetition."""
     burst_frames: Statistics
     implied_buffer_s: float | None
-    """The average burst, in time at its rate."""
+    """Sending time of the average burst at its rate."""
     corrected_buffer_s: float | None
-    """... without what the DUT forwarded meanwhile."""
+    """... without the frames that the DUT forwarded meanwhile."""
     timing_frames: int
-    """How many frames a value may be off because frames left late, at most."""
+    """Largest error of a value in frames, because frames left late."""
     longest_frames: int
     """The longest burst of the search."""
     limited_by: LimitedBy | None
     """None where no repetition was finished."""
-    above: Above | None
+    upper_bound: UpperBound | None
     repetitions: repeated.Repetitions
     trials: Trials
 
     @property
     def finished(self) -> int:
-        """See :class:`dutperf.results.points.Point`. A case that needs no repetition lacks none."""
+        """See :class:`dutperf.results.points.Point`. A case that is not measured needs none."""
         return super().finished if self.measured else sys.maxsize
 
     @property
     def has_number(self) -> bool:
-        """See :class:`dutperf.results.points.Point`. That no burst is too long is a result."""
+        """See :class:`dutperf.results.points.Point`. "No burst is too long" is a result too."""
         return self.average_frames is not None or not self.measured
 
     def rows(self) -> list[Row]:
@@ -290,11 +292,12 @@ class BackToBackPoint(points.Point):
         return [(*figures, cell(buffer_ms, ".4f"), self.limited_by or "-")]
 
     def remarks(self) -> Iterator[str]:
-        """What the buffer is taken from, and how sure the figures are."""
+        """How the buffer is computed, and how certain the figures are."""
         if self.implied_buffer_s is not None and self.corrected_buffer_s is not None:
             yield (
-                f": buffer time {self.implied_buffer_s * 1000:.4f} ms at {self.rate_fps:,} frames/s, corrected for the"
-                f" throughput of {self.throughput_fps:,} frames/s {self.corrected_buffer_s * 1000:.4f} ms"
+                f": buffer time {self.implied_buffer_s * 1000:.4f} ms at {self.rate_fps:,} frames/s;"
+                f" {self.corrected_buffer_s * 1000:.4f} ms corrected for the throughput of"
+                f" {self.throughput_fps:,} frames/s"
             )
         if self.timing_frames:
             yield f": frames that left late make each value uncertain by up to {self.timing_frames:,} frames"
@@ -302,9 +305,9 @@ class BackToBackPoint(points.Point):
             yield f": {certainty}"
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        """See :class:`dutperf.results.points.Point`; with what late frames make uncertain."""
-        above = self.maximum_frames or 0 if self.above is None else self.above.load.value
-        return max(1.0, float(conditions["burst_resolution"] * above)) + self.timing_frames
+        """See :class:`dutperf.results.points.Point`; plus the timing error."""
+        upper = self.maximum_frames or 0 if self.upper_bound is None else self.upper_bound.load.value
+        return max(1.0, float(conditions["burst_resolution"] * upper)) + self.timing_frames
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
@@ -317,8 +320,8 @@ class BackToBackPoint(points.Point):
             for point in points
         ]
         caption = (
-            "Average of the repetitions; the bars reach from the smallest to the largest. Where the throughput is the"
-            " maximum rate there is none."
+            "Average of the repetitions; the bars reach from the smallest to the largest value. No value where the"
+            " throughput is the maximum rate."
         )
         values = [(point.case, point.burst_frames.values) for point in points]
         return (
@@ -329,28 +332,29 @@ class BackToBackPoint(points.Point):
 
 def point(recorded: Recorded) -> BackToBackPoint:
     """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
-    found, limits, rule = recorded.of("search"), recorded.limits, recorded.conditions.repetitions
-    decisive = repeated_searches.decisive(found)
-    stopped = repeated_searches.stopped(found, rule, [search["value"] for search in found])
+    events, limits, rule = recorded.of("search"), recorded.limits, recorded.conditions.repetitions
+    decisive = repeated_searches.decisive(events)
+    stopped = repeated_searches.stopped(events, rule, [search["lower_bound"] for search in events])
     unneeded = LimitedBy.MEDIA if limits["rate_is_media"] else LimitedBy.RANGE
     steady = repeated_searches.without_waits(recorded.of("result"), recorded.of("wait"))
     return BackToBackPoint(
         case=recorded.case,
         **{name: limits[name] for name in ("rate_fps", "throughput_fps", "measured", "longest_frames")},
-        **_figures(found, limits, rule),
-        timing_frames=max((search["timing_frames"] for search in found), default=0),
+        **_figures(events, limits, rule),
+        timing_frames=max((search["timing_frames"] for search in events), default=0),
         limited_by=(None if decisive is None else decisive["limited_by"]) if limits["measured"] else unneeded,
-        above=repeated_searches.above(found, steady),
-        repetitions=repeated.Repetitions(finished=len(found), stopped=stopped),
+        upper_bound=repeated_searches.upper_bound(events, steady),
+        repetitions=repeated.Repetitions(finished=len(events), stopped=stopped),
         trials=points.trials(recorded.of("result")),
-        message=_message(found, limits) + (recorded.shortfall(len(found), stopped) if limits["measured"] else ""),
+        message=_message(events, limits) + (recorded.shortfall(len(events), stopped) if limits["measured"] else ""),
     )
 
 
-def _figures(found: list[Event], limits: Mapping[str, Any], rule: Rule) -> dict[str, Any]:
-    """RFC 9004 6.4. Without a number where in some repetition no burst passed, or the DUT died."""
-    values = tuple(search["value"] for search in found)
-    usable = [] if any(search["silent"] for search in found) or None in values else list(values)
+def _figures(events: list[Event], limits: Mapping[str, Any], rule: Rule) -> dict[str, Any]:
+    """RFC 9004 6.4. No numbers where in some repetition no burst passed, or the DUT forwarded
+    nothing."""
+    values = tuple(search["lower_bound"] for search in events)
+    usable = [] if any(search["not_forwarding"] for search in events) or None in values else list(values)
     average = fmean(usable) if usable else None
     implied_s = None if average is None else average / limits["rate_fps"]
     return {
@@ -366,10 +370,10 @@ def _figures(found: list[Event], limits: Mapping[str, Any], rule: Rule) -> dict[
     }
 
 
-def _message(found: list[Event], limits: Mapping[str, Any]) -> str:
+def _message(events: list[Event], limits: Mapping[str, Any]) -> str:
     if not limits["measured"]:
         return f"the throughput, {limits['throughput_fps']:,} frames/s, is the maximum rate: no burst is too long"
-    return repeated_searches.message(found)
+    return repeated_searches.message(events)
 
 
 BURST_REPETITIONS = 50

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all procedures share: each case is measured in repetitions, each repetition ends with an
-event in the journal, and a DUT that forwards nothing ends the run."""
+"""Base of all procedures: each case is measured in repetitions, each repetition ends with an event
+in the journal, and a DUT that forwards nothing ends the run."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Any, ClassVar, Generic
 
 from dutperf.model import Case, Load, Trial, TrialResult, axes_as_json, axes_of, to_json
 from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan, fixed_repetitions
-from dutperf.procedures.during import During
+from dutperf.procedures.trial_action import TrialAction
 from dutperf.statistics import stopping
 from dutperf.statistics.stopping import Stopped
 
-Before = Sequence[Mapping[str, Any]]
-"""The members of the events of a case's repetitions so far."""
+PriorEvents = Sequence[Mapping[str, Any]]
+"""The events of a case's earlier repetitions, as their members."""
 
 
 class Procedure(ABC, Generic[ConditionsT]):
-    """One way to measure, by one clause. It is a function of its trials' results alone: no clock,
-    no chance of its own, so a run can go on from its journal.
+    """One way to measure, by one clause. It depends on its trials' results alone, not on a clock or
+    on random numbers of its own, so a run can be resumed from its journal.
 
     Raises:
-        PlanError: the repetitions are to decide for themselves, and there is no single figure.
+        PlanError: ``auto`` repetitions, where the procedure has no single figure.
     """
 
     event: str
-    """The journal's event of a repetition."""
+    """Name of a repetition's event in the journal."""
     has_single_figure: ClassVar[bool] = False
-    """Whether :meth:`stopped` has a figure that can say when there are enough repetitions."""
+    """Whether there is a figure by which :meth:`stopped` can end ``auto`` repetitions."""
 
     def __init__(self, plan: Plan[ConditionsT]) -> None:
         self.plan = plan
@@ -50,15 +50,15 @@ class Procedure(ABC, Generic[ConditionsT]):
         """
 
     @abstractmethod
-    def repetition(self, bench: Bench, place: Place, before: Before) -> dict[str, Any]:
-        """Measure once. Returns what the repetition's event in the journal says, as JSON types:
-        with ``silent`` true and a ``message`` where the DUT forwards nothing, which ends the run;
-        with ``valid`` false where the tester could not measure."""
+    def repetition(self, bench: Bench, place: Place, prior: PriorEvents) -> dict[str, Any]:
+        """Measure once. Returns the members of the repetition's event in the journal, as JSON
+        types: ``not_forwarding`` true and a ``message`` where the DUT forwards nothing, which ends
+        the run; ``valid`` false where the tester could not measure."""
 
-    # --- what it may have otherwise ---------------------------------------------------------------
+    # --- what it may override ---------------------------------------------------------------------
 
     def cases_of(self) -> tuple[Case, ...]:
-        """What is measured: the plan's cases."""
+        """The cases to measure: the plan's."""
         return tuple(self.plan.cases)
 
     def is_needed(self, case: Case) -> bool:  # noqa: ARG002
@@ -66,11 +66,11 @@ class Procedure(ABC, Generic[ConditionsT]):
         return True
 
     def algorithm(self) -> dict[str, Any]:
-        """How it finds its loads, for the plan."""
+        """How it finds its loads, for the journal's plan."""
         return {"algorithm": "none"}
 
     def limits(self, case: Case) -> dict[str, Any]:  # noqa: ARG002
-        """What the plan says of the case beyond what it says of every procedure's, as JSON types."""
+        """Further members of the case in the journal's plan, as JSON types."""
         return {}
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
@@ -78,27 +78,27 @@ class Procedure(ABC, Generic[ConditionsT]):
         trial = self.plan.make_trial(case, load, number)
         return trial if duration_s is None else trial.lasting(duration_s)
 
-    def during(self) -> During | None:
-        """What is done to the DUT in each trial."""
+    def action(self) -> TrialAction | None:
+        """The action on the DUT in each trial."""
         return None
 
-    def stopped(self, before: Before) -> Stopped | None:
+    def stopped(self, prior: PriorEvents) -> Stopped | None:
         """Why no further repetition of a case is needed; None where one is."""
-        return Stopped.NUMBER if len(before) >= fixed_repetitions(self.conditions) else None
+        return Stopped.NUMBER if len(prior) >= fixed_repetitions(self.conditions) else None
 
     def trials_of(self, *, first: bool) -> float:  # noqa: ARG002
-        """Estimate of the trials of a repetition, the ``first`` of its case or a later one."""
+        """Estimated trials of a repetition, the ``first`` of its case or a later one."""
         return 1
 
-    def tell(self, bench: Bench, place: Place, done: Before) -> None:
-        """Say what the last repetition of ``done`` found, where a person is to hear of it;
-        ``place`` is that repetition's beginning, by what is known now."""
+    def announce(self, bench: Bench, place: Place, done: PriorEvents) -> None:
+        """Show the result of the last repetition of ``done`` where it is of interest to a person;
+        ``place`` is that repetition's beginning, with the present estimates."""
 
-    # --- the same for all -------------------------------------------------------------------------
+    # --- common to all ----------------------------------------------------------------------------
 
     def description(self) -> dict[str, Any]:
-        """What the journal's plan states about this procedure, as JSON types: ``search``, how it
-        finds its loads; ``axes`` and ``cases``, each with its limits."""
+        """The procedure's members of the journal's plan, as JSON types: ``search``, how it finds
+        its loads; ``axes``; ``cases``, each with its limits."""
         return {
             "search": self.algorithm(),
             "axes": axes_as_json(axes_of(self.cases)),
@@ -106,11 +106,11 @@ class Procedure(ABC, Generic[ConditionsT]):
         }
 
     def first_trial(self, case: Case) -> Trial:
-        """What is sent first, but for its number."""
+        """The first trial of a case, without its number."""
         return self.trial(case, self.first_load(case), 0)
 
     def run(self, bench: Bench) -> str | None:
-        """Measure every case. Returns why the run ended before its time, None where it did not."""
+        """Measure every case. Returns why the run ended early; None where it did not."""
         needed = [case for case in self.cases if self.is_needed(case)]
         for index, case in enumerate(needed):
             done: list[dict[str, Any]] = []
@@ -119,15 +119,15 @@ class Procedure(ABC, Generic[ConditionsT]):
                 place = self._place(case, len(done), cases_left)
                 done.append(self.repetition(bench, place, done))
                 bench.record(self.event, place, **done[-1])
-                self.tell(bench, self._place(case, len(done) - 1, cases_left), done)
-                if done[-1].get("silent"):
+                self.announce(bench, self._place(case, len(done) - 1, cases_left), done)
+                if done[-1].get("not_forwarding"):
                     return str(done[-1]["message"])
         return None
 
     def measure(self, bench: Bench, load: Load, place: Place) -> TrialResult:
         """See :meth:`dutperf.procedures.bench.Bench.measure`."""
         make = partial(self.trial, place.case, load, duration_s=place.duration_s)
-        return bench.measure(load, place, make, self.during())
+        return bench.measure(load, place, make, self.action())
 
     def _described(self, case: Case) -> dict[str, Any]:
         return {
@@ -138,7 +138,7 @@ class Procedure(ABC, Generic[ConditionsT]):
         }
 
     def _place(self, case: Case, done: int, cases_left: int) -> Place:
-        """The beginning of a repetition, as if it had a single trial."""
+        """The place at the beginning of a repetition, counted as a single trial."""
         rule, later = self.conditions.repetitions, self.trials_of(first=False)
         at_least = stopping.next_look(rule, done)
         of_a_case = self.trials_of(first=True) + (stopping.next_look(rule, 0) - 1) * later

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a procedure is to the rest: a name, its conditions, how it measures, and how its results are
-read from the journal."""
+"""A procedure as the other packages see it: a name, its conditions, how it measures, and how its
+results are read from the journal."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Definition(Reader):
     """One procedure. Its command, its journal and its summary follow from this."""
 
     name: str
-    """Of the command and in every file."""
+    """Name of the command, and in every file."""
     summary: str
     """One sentence for a person, with the clause."""
     make: Callable[[Plan[Any]], Procedure[Any]]
     """Raises PlanError where the plan's conditions cannot be measured."""
 
     def needs_throughput(self, conditions: Conditions) -> bool:
-        """Whether the rate to measure at is still to be found."""
+        """Whether the throughput has to be measured first."""
         return isinstance(conditions, AtThroughput) and conditions.rate is None and conditions.throughput_from is None

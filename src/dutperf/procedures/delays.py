@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What latency, packet delay variation and inter-packet delay variation share (RFC 8219 7.2, 7.3):
-trials with time stamps at a rate that is known.
+"""Base of latency, packet delay variation and inter-packet delay variation (RFC 8219 7.2, 7.3):
+trials with time stamps at a given rate.
 
-The rate is the throughput that was found before (RFC 8219 7.2), or the user's. Each repetition is
-one valid trial, whose figures are taken for each direction; over the repetitions stand median, 1st
-and 99th percentile. A valid trial that lost frames still has its figures: there a lost frame counts
-as the largest delay, so that losing frames cannot make a DUT look fast.
+The rate is the throughput measured before (RFC 8219 7.2), or the user's. Each repetition is one
+valid trial with figures for each direction. Reported are median, 1st and 99th percentile over the
+repetitions. A valid trial that lost frames still has figures: a lost frame counts as the largest
+delay, so that losing frames cannot make a DUT look fast.
 
 A figure's error: each delay is kept within 0.0125 %. Of n stamped frames the quantile of rank s is,
 in 95 % of all trials, one of a rank within 2 * sqrt(s (1 - s) / n) of s: with 50,000 of them the
@@ -34,7 +34,7 @@ from dutperf.model import (
     Verdict,
 )
 from dutperf.procedures import evidence
-from dutperf.procedures.base import Before, Procedure
+from dutperf.procedures.base import PriorEvents, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.rates import rate_of, throughput_otherwise
 from dutperf.results import charts, deviations, points
@@ -52,7 +52,7 @@ from dutperf.tester.validity import DUT_CORE_TAKEN_LIMIT
 
 @dataclass(frozen=True)
 class Kind:
-    """One way to look at delays."""
+    """One way to evaluate delays."""
 
     name: str
     headline: str
@@ -60,13 +60,12 @@ class Kind:
     figures: Callable[[DirectionCounts], dict[str, float] | None]
     """A direction's figures of one trial, name to milliseconds; None where no frame had a delay."""
     stamp: Callable[[Trial, Any], Trial]
-    """The trial with the time stamps that this needs. Raises PlanError."""
+    """Adds the time stamps that this needs to the trial. Raises PlanError."""
     mean: bool = False
     """Whether the mean over the repetitions is the result (RFC 2544 26.2), not the median (RFC 8219
     section 12)."""
     latencies: frozenset[str] = frozenset()
-    """Those of the figures that hold the tester's own delay; in a difference of delays it cancels
-    out."""
+    """The figures that contain the tester's own delay; it cancels out in a difference of delays."""
 
 
 class Delays(Procedure[DelayFiles]):
@@ -84,7 +83,7 @@ class Delays(Procedure[DelayFiles]):
         self.name = kind.name
         self._kind = kind
         self._rates = {case: rate_of(plan, case) for case in self.cases}
-        for case in self.cases:  # what cannot be is said before anything is sent
+        for case in self.cases:  # raises PlanError before anything is sent
             self.first_trial(case)
             self._subtracted(case)
 
@@ -105,36 +104,36 @@ class Delays(Procedure[DelayFiles]):
         files = {direction.value: f"{stem}-{direction}.npy" for direction in stamped.streams()}
         return stamped.model_copy(update={"delays_files": DelaysFiles(**files)})
 
-    def stopped(self, before: Before) -> Stopped | None:
+    def stopped(self, prior: PriorEvents) -> Stopped | None:
         """See :class:`~dutperf.procedures.base.Procedure`."""
-        return _stopped(self.conditions, self._kind, before)
+        return _stopped(self.conditions, self._kind, prior)
 
-    def repetition(self, bench: Bench, place: Place, before: Before) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`; without figures where the tester could
-        make no valid trial, or nothing came through."""
-        del before
+    def repetition(self, bench: Bench, place: Place, prior: PriorEvents) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`; without figures where no trial was valid,
+        or nothing came through."""
+        del prior
         result = self.measure(bench, self.first_load(place.case), place)
         valid = result.verdict is Verdict.VALID
-        silence = evidence.silence(result) if valid and evidence.silent_directions(result) else None
-        usable = valid and silence is None
+        dead = evidence.no_forwarding(result) if valid and evidence.dead_directions(result) else None
+        usable = valid and dead is None
         directions = result.directions() if usable else {}
         return {
             "valid": valid,
-            "silent": silence is not None,
+            "not_forwarding": dead is not None,
             "loss_ratio": result.worst_loss_ratio,
-            "message": silence or (evidence.losses(result) if usable else evidence.invalidity(result)),
+            "message": dead or (evidence.losses(result) if usable else evidence.invalidity(result)),
             "figures_ms": {direction.value: self._kind.figures(counts) for direction, counts in directions.items()},
             "stamped_lost": sum(counts.stamped_sent - counts.stamped_received for counts in directions.values()),
         }
 
     def _subtracted(self, case: Case) -> dict[str, Any]:
-        """What is to be taken from this case's latencies, where that is asked for."""
+        """The delay to subtract from this case's latencies, where the conditions ask for it."""
         if not (isinstance(self.conditions, Calibrated) and self.conditions.subtract_calibration):
             return {}
         calibration = self.plan.calibration
         if calibration is None:
             raise PlanError(
-                "nothing is known of this tester's own delay on such ports: run dutperf selftest first",
+                "this tester's own delay on such ports is unknown: run dutperf selftest first",
                 option="subtract_calibration",
             )
         floor = calibration.floor(self.first_trial(case).longest_frame)
@@ -143,14 +142,14 @@ class Delays(Procedure[DelayFiles]):
 
 
 class Subtracted(Value):
-    """The tester's own typical delay that was taken from each latency."""
+    """The tester's own typical delay, which was subtracted from each latency."""
 
     delay_ms: float
     frame_size: int
-    """With which it was measured, in bytes incl. FCS."""
+    """Frame size at which it was measured, in bytes incl. FCS."""
     date: str
 
-    def said(self) -> str:
+    def sentence(self) -> str:
         """For a message."""
         return (
             f"; the tester's own delay of {self.delay_ms:.4f} ms (its median with {self.frame_size} bytes, calibrated"
@@ -164,27 +163,27 @@ class TrialsFiles(DelaysFiles):
     repetition: int
     trial: int
     unwritten: int
-    """Delays that are not in them."""
+    """Delays that are missing in the files."""
     errors: tuple[str, ...]
-    """Why the system refused to write."""
+    """The system's write errors."""
 
 
 class Figures(Value):
     """One figure over the repetitions, in milliseconds."""
 
     mean: float | None
-    """Where that is the result."""
+    """Only where it is the result."""
     median: float
     p1: float
     p99: float
     dispersion_percent: float | None
     median_interval: MedianInterval | None
-    """None also where there are too few repetitions for one: 95 % need six."""
+    """None also with too few repetitions: 95 % need six."""
     values: tuple[float, ...]
 
     @property
     def typical(self) -> float:
-        """The mean where that is the result, else the median."""
+        """The mean where it is the result, else the median."""
         return self.median if self.mean is None else self.mean
 
     def cells(self) -> Row:
@@ -200,13 +199,13 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     columns: ClassVar[Row] = ("figure", "median", "p1", "p99", "dispersion", "limited by")
     lost_are: ClassVar[str] = "they count as the largest delay that they could have had"
     what: ClassVar[str]
-    """What is measured, as the title of a plot begins."""
+    """The quantity, as at the beginning of a plot's title."""
     plotted: ClassVar[Mapping[str, str]]
-    """Figures that are plotted over the cases, and what they mean."""
+    """Figures that are plotted over the cases, and their meaning."""
 
     rate_fps: int
     subtracted: Subtracted | None = None
-    """None: latencies are as they were measured."""
+    """None: latencies are as measured."""
     forward: dict[str, Figures] | None = None
     reverse: dict[str, Figures] | None = None
     limited_by: LimitedBy | None
@@ -217,20 +216,19 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     stamped_lost: int
     """Frames with a time stamp that were lost, in all repetitions."""
     tester_stall_ms: float
-    """Longest time that a loop of the tester was away in these trials: so much of a delay may be
-    the tester's."""
+    """Longest loop stall of the tester in these trials; a delay may include as much."""
     dut_core_taken: float | None
-    """Largest share (0-1) of the core of a DUT on this machine that others took in one of them;
-    None: the DUT is elsewhere."""
+    """Largest share (0-1) of the DUT's core that other processes took in a trial; None: the DUT is
+    not on this machine."""
     receive_timestamps: NicArrivals | None = None
     """Of all valid trials; None: delays end when the tester's loop polls."""
     delays_files: tuple[TrialsFiles, ...]
-    """Of the trials that the figures were taken from, where every delay was to be written."""
+    """Of the trials behind the figures, where every delay was to be written."""
     trials: Trials
 
     def remarks(self) -> Iterator[str]:
-        """See :class:`dutperf.results.points.Point`: how many repetitions there were, why no more,
-        how sure that makes the headline; what was lost."""
+        """See :class:`dutperf.results.points.Point`: the number of repetitions, why they ended, the
+        headline's interval, and losses."""
         if self.repetitions.finished:
             within = [
                 f"{direction} {text}"
@@ -244,8 +242,8 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
             yield f": {self.stamped_lost:,} stamped frames were lost: {self.lost_are}"
         if self.has_number:
             yield (
-                f": a loop of the tester was away for {self.tester_stall_ms:.3f} ms at most{self._dut_disturbed()}: the"
-                " largest delays may hold as much"
+                f": a loop of the tester stalled for {self.tester_stall_ms:.3f} ms at most{self._dut_disturbed()}: the"
+                " largest delays may include as much"
             )
         if self.receive_timestamps is not None:
             yield self.receive_timestamps.said()
@@ -255,12 +253,12 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
                 ", ".join(sorted({error for files in self.delays_files for error in files.errors}))
                 or "writing did not keep up"
             )
-            yield f": {unwritten:,} delays are not in the files of delays ({why}); the figures rest on all of them"
+            yield f": {unwritten:,} delays are missing in the delay files ({why}); the figures include all of them"
 
     def _dut_disturbed(self) -> str:
         taken = self.dut_core_taken or 0.0
         return (
-            f", others took up to {taken:.0%} of the core of the DUT, which runs on this machine"
+            f", other processes took up to {taken:.0%} of the core of the DUT, which runs on this machine"
             if taken > DUT_CORE_TAKEN_LIMIT
             else ""
         )
@@ -306,12 +304,14 @@ def _within(figures: Figures) -> str:
 
 
 def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], DelaysPoint]:
-    """Makes such points from the journal (:data:`dutperf.results.points.PointBuilder`)."""
+    """Returns the builder of such points (:data:`dutperf.results.points.PointBuilder`)."""
 
     def build(recorded: Recorded) -> DelaysPoint:
         events = recorded.of("delays")
         subtracted = _subtracted(recorded)
-        usable = [_less(event, subtracted, kind) for event in events if event["valid"] and not event["silent"]]
+        usable = [
+            _subtract(event, subtracted, kind) for event in events if event["valid"] and not event["not_forwarding"]
+        ]
         beyond = any(not event["valid"] for event in events)
         stopped = _stopped(recorded.conditions, kind, events)
         return point(
@@ -334,7 +334,7 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
             receive_timestamps=_nic_arrivals(recorded),
             delays_files=_files(recorded),
             trials=points.trials(recorded.of("result")),
-            message=_message(recorded, events, stopped) + ("" if subtracted is None else subtracted.said()),
+            message=_message(recorded, events, stopped) + ("" if subtracted is None else subtracted.sentence()),
         )
 
     return build
@@ -345,63 +345,62 @@ def _subtracted(recorded: Recorded) -> Subtracted | None:
     return None if member is None else Subtracted.model_validate(member)
 
 
-def _less(event: dict[str, Any], subtracted: Subtracted | None, kind: Kind) -> dict[str, Any]:
-    """The event with its latencies less by what is to be subtracted. The journal keeps them as they
-    were measured."""
+def _subtract(event: dict[str, Any], subtracted: Subtracted | None, kind: Kind) -> dict[str, Any]:
+    """The event with the tester's delay subtracted from its latencies. The journal keeps them as
+    measured."""
     if subtracted is None:
         return event
     own_ms = dict.fromkeys(kind.latencies, subtracted.delay_ms)
-    all_ = event["figures_ms"].items()
-    less = {
+    figures_ms = {
         direction: figures and {name: value - own_ms.get(name, 0.0) for name, value in figures.items()}
-        for direction, figures in all_
+        for direction, figures in event["figures_ms"].items()
     }
-    return {**event, "figures_ms": less}
+    return {**event, "figures_ms": figures_ms}
 
 
 def _nic_arrivals(recorded: Recorded) -> NicArrivals | None:
     results = [event["result"] for event in recorded.of("result") if event["result"]["verdict"] == Verdict.VALID]
-    told = [
+    arrivals = [
         counts["receive_timestamps"]
         for result in results
         for direction in Direction
         if (counts := result.get(direction) or {}).get("receive_timestamps")
     ]
-    if not told:
+    if not arrivals:
         return None
-    sums = {name: sum(one[name] for one in told) for name in ("by_nic", "by_poll", "impossible")}
-    return NicArrivals(**sums, uncertainty_us=max(one["uncertainty_us"] for one in told))
+    sums = {name: sum(one[name] for one in arrivals) for name in ("by_nic", "by_poll", "impossible")}
+    return NicArrivals(**sums, uncertainty_us=max(one["uncertainty_us"] for one in arrivals))
 
 
 def _disturbance(recorded: Recorded) -> dict[str, float | None]:
-    """What the delays of the valid trials may hold that is not the DUT's."""
+    """Disturbances that the delays of the valid trials may include."""
     results = [event["result"] for event in recorded.of("result") if event["result"]["verdict"] == Verdict.VALID]
     counted = [counts for result in results for direction in Direction if (counts := result.get(direction))]
-    stall_us = [max(*counts["stall_us"].values(), _waited_us(counts)) for counts in counted]
+    stall_us = [max(*counts["stall_us"].values(), _ring_wait_us(counts)) for counts in counted]
     taken = [result["dut_core_taken"] for result in results if result.get("dut_core_taken") is not None]
     return {"tester_stall_ms": max(stall_us, default=0.0) / 1000, "dut_core_taken": max(taken, default=None)}
 
 
-def _waited_us(counts: dict[str, Any]) -> float:
-    """In a card's transmit ring, as far as it was full and its media's rate is known (a trial of
-    which that is not known is not valid)."""
+def _ring_wait_us(counts: dict[str, Any]) -> float:
+    """Wait in a card's full transmit ring, where the media's rate is known (else the trial is not
+    valid)."""
     wait = counts.get("transmit_wait") or {}
     return float(wait.get("us") or 0.0) if wait.get("full") else 0.0
 
 
 def _files(recorded: Recorded) -> tuple[TrialsFiles, ...]:
-    """Of each repetition's last trial, where that was valid."""
+    """Files of each repetition's last trial, where it was valid."""
     last = {event["repetition"]: event for event in recorded.of("result")}
-    named = {
+    paths = {
         (event["repetition"], event["trial"]["trial"]): event["trial"].get("delays_files")
         for event in recorded.of("trial")
     }
     valid = [
         event
         for event in last.values()
-        if event["result"]["verdict"] == Verdict.VALID and named[event["repetition"], event["trial"]] is not None
+        if event["result"]["verdict"] == Verdict.VALID and paths[event["repetition"], event["trial"]] is not None
     ]
-    return tuple(_trials_files(event, named[event["repetition"], event["trial"]]) for event in valid)
+    return tuple(_trials_files(event, paths[event["repetition"], event["trial"]]) for event in valid)
 
 
 def _trials_files(event: Event, paths: dict[str, str]) -> TrialsFiles:
@@ -415,10 +414,10 @@ def _trials_files(event: Event, paths: dict[str, str]) -> TrialsFiles:
     )
 
 
-def _stopped(conditions: Conditions, kind: Kind, events: Before) -> Stopped | None:
-    """Why no further repetition is needed after those of ``events``; None where one is, or the DUT
-    had died."""
-    if any(event["silent"] for event in events):
+def _stopped(conditions: Conditions, kind: Kind, events: PriorEvents) -> Stopped | None:
+    """Why no further repetition is needed after those of ``events``; None where one is, or where
+    the DUT forwarded nothing."""
+    if any(event["not_forwarding"] for event in events):
         return None
     if any(not event["valid"] for event in events):
         return Stopped.VOID
@@ -429,12 +428,12 @@ def _stopped(conditions: Conditions, kind: Kind, events: Before) -> Stopped | No
 
 
 def _message(recorded: Recorded, events: list[dict[str, Any]], stopped: Stopped | None) -> str:
-    """At which rate, and what speaks against the figures: a repetition that has none, else the one
-    that lost most."""
-    without = [event for event in events if event["silent"] or not event["valid"]]
-    worst = without or sorted(events, key=lambda event: float(event["loss_ratio"]))
-    said = worst[-1] if worst else {"message": "not measured"}
-    return f"at {Load.fps(recorded.limits['rate_fps'])}: {said['message']}" + recorded.shortfall(len(events), stopped)
+    """The rate, and the message of the worst repetition: one without figures, else the one that
+    lost most."""
+    without = [event for event in events if event["not_forwarding"] or not event["valid"]]
+    by_loss = without or sorted(events, key=lambda event: float(event["loss_ratio"]))
+    worst = by_loss[-1] if by_loss else {"message": "not measured"}
+    return f"at {Load.fps(recorded.limits['rate_fps'])}: {worst['message']}" + recorded.shortfall(len(events), stopped)
 
 
 def _over_repetitions(
@@ -454,13 +453,12 @@ def _over_repetitions(
 
 
 def _figures(values: list[float], rule: Rule) -> Figures:
-    found = percentiles(values)
-    dispersion = (
-        intervals.dispersion_percent(values) if found["median"] > 0 else None
-    )  # a share of nothing, or of a negative value, says nothing
+    figures = percentiles(values)
+    # A share of zero or of a negative median is meaningless.
+    dispersion = intervals.dispersion_percent(values) if figures["median"] > 0 else None
     return Figures(
         mean=None,
-        **found,
+        **figures,
         dispersion_percent=dispersion,
         median_interval=median_interval(values, rule),
         values=tuple(values),
@@ -468,7 +466,7 @@ def _figures(values: list[float], rule: Rule) -> Figures:
 
 
 def _at_given_rate(facts: Facts) -> str | None:
-    return "measured at a given rate, not at the throughput found before" if facts.conditions.rate is not None else None
+    return "measured at a given rate, not at a measured throughput" if facts.conditions.rate is not None else None
 
 
 def _subtraction(facts: Facts) -> str | None:
@@ -476,8 +474,8 @@ def _subtraction(facts: Facts) -> str | None:
         return None
     own_ms = sorted({frame["subtracted"]["delay_ms"] for frame in facts.frames})
     return (
-        f"the tester's own typical delay ({', '.join(f'{one:.4f}' for one in own_ms)} ms) is subtracted from latencies,"
-        " which no clause has"
+        f"the tester's own typical delay ({', '.join(f'{one:.4f}' for one in own_ms)} ms) is subtracted from latencies;"
+        " no clause has this"
     )
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trial says about the DUT: for a search in a word, for a person in sentences: what was lost
-in which direction, what arrived instead."""
+"""What a trial shows about the DUT: for a search an outcome; for a person sentences on what was lost
+in which direction and what arrived instead."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from dutperf.setup.conditions import Conditions
 
 
 def outcome_of(result: TrialResult, conditions: Conditions) -> Outcome:
-    """What a search may learn from ``result``: nothing, unless the trial was valid, or proves that
-    the DUT fails whatever disturbed it."""
+    """Outcome of ``result`` for a search: unmeasurable unless the trial was valid, or proves that
+    the DUT fails in spite of the disturbance."""
     if result.verdict is not Verdict.VALID and result.proven_failed is None:
         return Outcome.UNMEASURABLE
-    if silent_directions(result):
-        return Outcome.SILENT
+    if dead_directions(result):
+        return Outcome.NOT_FORWARDING
     if result.proven_failed is not None:
         return Outcome.FAILED
     return Outcome.PASSED if result.worst_loss_ratio <= conditions.loss_tolerance else Outcome.FAILED
 
 
 def losses(result: TrialResult, frame_timeout_ms: float | None = None) -> str:
-    """``forward lost 12 of 30,000 frames (0.04 %), reverse lost none``; with the frame timeout of
-    the trial, how many of them came later than that."""
+    """``forward lost 12 of 30,000 frames (0.04 %), reverse lost none``; with a frame timeout also
+    how many of them came later than that."""
     return ", ".join(
         f"{direction} {_loss(counts, frame_timeout_ms)}" for direction, counts in result.directions().items()
     )
 
 
-def silent_directions(result: TrialResult) -> tuple[Direction, ...]:
-    """The directions in which frames were sent and none came through."""
+def dead_directions(result: TrialResult) -> tuple[Direction, ...]:
+    """Directions in which frames were sent and none arrived."""
     return tuple(direction for direction, counts in result.directions().items() if counts.sent and not counts.received)
 
 
-def silence(result: TrialResult) -> str:
-    """What the tester saw of a DUT that forwards nothing: ``the DUT forwards nothing in the forward
-    direction: …``."""
-    directions = silent_directions(result)
-    seen = [*_tallies(result, directions), *_links(result), *_input_drops(result), *_others(result)]
+def no_forwarding(result: TrialResult) -> str:
+    """Evidence of a DUT that forwards nothing: ``the DUT forwards nothing in the forward direction:
+    …``."""
+    directions = dead_directions(result)
+    seen = [*_received(result, directions), *_links(result), *_input_drops(result), *_others(result)]
     return f"the DUT forwards nothing in the {' and the '.join(directions)} direction: " + "; ".join(seen)
 
 
@@ -54,7 +54,7 @@ def _loss(counts: DirectionCounts, frame_timeout_ms: float | None) -> str:
     return f"lost {counts.lost:,} of {counts.sent:,} frames ({counts.loss_ratio * 100:.2g} %{late})"
 
 
-def _tallies(result: TrialResult, directions: tuple[Direction, ...]) -> list[str]:
+def _received(result: TrialResult, directions: tuple[Direction, ...]) -> list[str]:
     counts = result.directions()
     return [f"{direction} 0 of {counts[direction].sent:,} frames received" for direction in directions]
 
@@ -73,11 +73,11 @@ def _input_drops(result: TrialResult) -> list[str]:
 
 
 def _others(result: TrialResult) -> list[str]:
-    """Other frames, by the port where they arrived: a DUT's ICMP errors come back to the sender,
-    the receiver of the other direction."""
+    """Other frames by the port where they arrived. A DUT's ICMP errors return to the sender, which
+    is the receiver of the other direction."""
     ports = {Direction.FORWARD: "right", Direction.REVERSE: "left"}
     return [
-        f"at the {ports[direction]} port arrived {count:,} × {kind}"
+        f"{count:,} × {kind} arrived at the {ports[direction]} port"
         for direction, counts in result.directions().items()
         for kind, count in counts.other_received.items()
         if count

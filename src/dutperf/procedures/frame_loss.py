@@ -2,17 +2,17 @@
 """Frame loss rate: the share of the frames that the DUT loses, over the rate at which they are sent
 (RFC 2544 26.3, RFC 8219 7.4).
 
-The first rate is the media's maximum for the frame size (or a lower one of the user's), the others
-follow in steps of at most 10 % of it, until at two rates in a row nothing is lost. Or the rates are
-listed: then each of them is measured. One trial a rate; a repetition is the whole series.
+The first rate is the media's maximum for the frame size (or a lower one of the user's). The others
+follow in steps of at most 10 % of it, until two rates in a row pass without loss. If the rates are
+listed, each of them is measured. Each rate has one trial; a repetition is the whole series.
 
-The loss ratio is taken from valid trials alone. Of a rate at which the tester could make none,
-nothing is said about the DUT, not even from those repetitions in which it could: a trial that lost
-frames is more easily disturbed, so what remains would flatter the DUT.
+Only valid trials give a loss ratio. A rate with a repetition in which no trial was valid has no
+figures at all: trials that lose frames are disturbed more easily, so the remaining ones would
+flatter the DUT.
 
-A ratio's error: of n frames of which each is lost with probability p, a trial shows p within 2 *
-sqrt(p (1 - p) / n) in 95 % of all trials. What fits into the DUT's buffer is not lost: b frames of
-it take b / n off the ratio of an overload.
+A ratio's error: where each of n frames is lost with probability p, a trial shows p within 2 *
+sqrt(p (1 - p) / n) in 95 % of all trials. Buffered frames are not lost: a DUT that buffers b frames
+has a ratio lower by b / n under overload.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pydantic import Field, field_validator
 from dutperf.journal import Event
 from dutperf.model import Case, LimitedBy, Load, TrialResult, Value
 from dutperf.procedures import evidence, rates
-from dutperf.procedures.base import Before, Procedure
+from dutperf.procedures.base import PriorEvents, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.evidence import outcome_of
@@ -47,17 +47,17 @@ from dutperf.setup.option import Option
 WIDEST_STEP = Rate(value=10, unit="percent")
 """RFC 2544 26.3: the maximum granularity."""
 MOST_RATES = 10_000
-"""Of a series; a step that makes more of them is a slip of the pen."""
+"""Of a series; a step that makes more of them is a typing error."""
 
 
 class FrameLossConditions(WithTimeout, WithMaximum):
-    """What a loss over the rate is measured for."""
+    """Conditions of a frame loss measurement."""
 
     repetitions: Repetitions = 1
     step: Annotated[
         Rate | None,
         Option(
-            "From rate to rate of the series, in % of its highest, or frames/s. At most and without it 10%",
+            "Step between the rates of the series, in % of its highest, or frames/s. At most and by default 10%",
             label="step between rates",
             metavar="RATE",
         ),
@@ -78,7 +78,7 @@ class FrameLoss(Procedure[FrameLossConditions]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
-        PlanError: no rate to begin with, a step that is too wide, or rates that cannot be.
+        PlanError: no rate to begin with, a step that is too wide, or rates that are not possible.
     """
 
     event = "series"
@@ -112,9 +112,9 @@ class FrameLoss(Procedure[FrameLossConditions]):
         del first
         return fmean(self._lengths or map(len, self._rates.values()))
 
-    def repetition(self, bench: Bench, place: Place, before: Before) -> dict[str, Any]:
+    def repetition(self, bench: Bench, place: Place, prior: PriorEvents) -> dict[str, Any]:
         """See :class:`~dutperf.procedures.base.Procedure`: one series."""
-        del before
+        del prior
         self._series = series = Series(self._rates[place.case], to_the_end=self.conditions.rates is not None)
         offered, message = 0, None
         while (value := series.next_load()) is not None:
@@ -124,29 +124,29 @@ class FrameLoss(Procedure[FrameLossConditions]):
             if not probing:
                 offered += 1
                 bench.record("rate", place, **_measured(load, outcome, result))
-            series.tell(outcome)
-            message = evidence.silence(result) if series.silent else None
+            series.record_outcome(outcome)
+            message = evidence.no_forwarding(result) if series.not_forwarding else None
         self._lengths.append(offered)
-        return {"silent": series.silent, "message": message}
+        return {"not_forwarding": series.not_forwarding, "message": message}
 
-    def tell(self, bench: Bench, place: Place, done: Before) -> None:
+    def announce(self, bench: Bench, place: Place, done: PriorEvents) -> None:
         """See :class:`~dutperf.procedures.base.Procedure`."""
-        said = done[-1]["message"] or _result(self._series, self.conditions)
-        bench.say(f"repetition {place.repetition}: {said}", self._now(place))
+        text = done[-1]["message"] or _result(self._series, self.conditions)
+        bench.say(f"repetition {place.repetition}: {text}", self._now(place))
 
     def _now(self, place: Place) -> Place:
         series = self._series
         lower, upper = (None if one is None else Load.fps(one) for one in (series.lower, series.upper))
         now = place.within(series.trials_left() + series.probing, lower=lower, upper=upper)
-        return replace(now, trials_left=0) if series.silent else now
+        return replace(now, trials_left=0) if series.not_forwarding else now
 
 
 def rates_of(conditions: FrameLossConditions, media_fps: int | None) -> tuple[int, ...]:
-    """The rates to offer, from the highest down, where the media's maximum frame rate is
-    ``media_fps`` (None: unknown).
+    """The rates to offer, from the highest down; ``media_fps`` is the media's maximum frame rate
+    (None: unknown).
 
     Raises:
-        PlanError: no rate to begin with, a step that is too wide, or rates that cannot be.
+        PlanError: no rate to begin with, a step that is too wide, or rates that are not possible.
     """
     if conditions.rates is not None:
         return _listed(conditions, conditions.rates, media_fps)
@@ -161,11 +161,9 @@ def _listed(conditions: FrameLossConditions, listed: Sequence[Rate], media_fps: 
             raise PlanError("has no effect where the rates are listed", option=option)
     listed_fps = [fps for rate in listed if (fps := given("rates", rate, media_fps)) is not None]
     if len(set(listed_fps)) < len(listed_fps):
-        raise PlanError("the same rate twice", option="rates")
+        raise PlanError("the same rate twice: list each once", option="rates")
     if media_fps is not None and max(listed_fps) > media_fps:
-        raise PlanError(
-            f"{max(listed_fps):,} frames/s are more than the media's maximum of {media_fps:,}", option="rates"
-        )
+        raise PlanError(f"{max(listed_fps):,} frames/s are above the media's maximum of {media_fps:,}", option="rates")
     return tuple(sorted(listed_fps, reverse=True))
 
 
@@ -179,7 +177,7 @@ def _descending(maximum_fps: int, step: Rate) -> tuple[int, ...]:
         )
     if share * MOST_RATES < 1:
         raise PlanError(f"{step} makes a series of more than {MOST_RATES:,} rates", option="step")
-    steps = ceil(1 / share - 1e-9)  # 1e-9: what a share such as 0.03 is off as a binary fraction must not make one more
+    steps = ceil(1 / share - 1e-9)  # 1e-9: the binary rounding of a share such as 0.03 must not add a step
     return tuple(dict.fromkeys(max(1, round(maximum_fps * (1 - number * share))) for number in range(steps)))
 
 
@@ -196,25 +194,25 @@ def _measured(load: Load, outcome: Outcome, result: TrialResult) -> dict[str, An
 
 
 def _result(series: Series, conditions: FrameLossConditions) -> str:
-    """Of one series, in a sentence."""
+    """Result of one series, in a few words."""
     lossless = f"no loss{_tolerated(conditions)}"
     return f"no rate with {lossless}" if series.lower is None else f"{lossless} at {Load.fps(series.lower)}"
 
 
 def _tolerated(conditions: FrameLossConditions) -> str:
-    """What belongs behind every "no loss"."""
+    """The pass criterion, to follow every "no loss"."""
     return f" ({conditions.passing()})" if conditions.passing() else ""
 
 
 class Figures(Value):
-    """Over the repetitions; without figures (None) where in one of them the tester could not
-    measure the rate."""
+    """Figures over the repetitions; None where the tester could not measure the rate in one of
+    them."""
 
     median: float | None
     p1: float | None
     p99: float | None
     values: tuple[float | None, ...]
-    """One for each repetition that came to this rate, in order."""
+    """One for each repetition that reached this rate, in order."""
 
 
 class LossRatio(Value):
@@ -252,13 +250,13 @@ class FrameLossPoint(points.Point):
     """Highest rate at which no repetition lost more than is tolerated."""
     repetitions: int
     """Finished ones."""
-    silent: bool
-    """Whether the run ended as the DUT forwards nothing."""
+    not_forwarding: bool
+    """Whether the run ended because the DUT forwards nothing."""
 
     @property
     def has_number(self) -> bool:
         """See :class:`dutperf.results.points.Point`."""
-        return not self.silent and any(rate.limited_by is None for rate in self.rates)
+        return not self.not_forwarding and any(rate.limited_by is None for rate in self.rates)
 
     @property
     def limited_by_tester(self) -> bool:
@@ -319,23 +317,23 @@ def point(recorded: Recorded) -> FrameLossPoint:
     lossless_fps = [
         rate_fps for rate_fps, events in measured.items() if all(event["outcome"] == Outcome.PASSED for event in events)
     ]
-    silent = next((end["message"] for end in ends if end["silent"]), None)
+    dead = next((end["message"] for end in ends if end["not_forwarding"]), None)
     return FrameLossPoint(
         case=recorded.case,
         rates=rates,
         first_lossless_fps=max(lossless_fps, default=None),
-        passing=recorded.conditions.passing(),
-        message="; ".join(_message(rates, lossless_fps, silent, recorded.conditions)) + recorded.shortfall(len(ends)),
+        pass_criterion=recorded.conditions.passing(),
+        message="; ".join(_message(rates, lossless_fps, dead, recorded.conditions)) + recorded.shortfall(len(ends)),
         repetitions=len(ends),
-        silent=silent is not None,
+        not_forwarding=dead is not None,
     )
 
 
 def _by_rate(events: list[Event]) -> dict[int, list[Event]]:
-    sorted_out: dict[int, list[Event]] = {}
+    by_rate: dict[int, list[Event]] = {}
     for event in events:
-        sorted_out.setdefault(event["load"]["value"], []).append(event)
-    return sorted_out
+        by_rate.setdefault(event["load"]["value"], []).append(event)
+    return by_rate
 
 
 def _rate(recorded: Recorded, rate_fps: int, events: list[Event], results: list[Event]) -> RateLoss:
@@ -350,9 +348,9 @@ def _rate(recorded: Recorded, rate_fps: int, events: list[Event], results: list[
 
 
 def _loss_ratio(ratios: list[dict[str, float] | None], conditions: FrameLossConditions) -> LossRatio:
-    whose = ("worst", *(direction.value for direction in conditions.active()))
+    names = ("worst", *(direction.value for direction in conditions.active()))
     return LossRatio(
-        **{name: _figures(tuple(None if ratio is None else ratio[name] for ratio in ratios)) for name in whose}
+        **{name: _figures(tuple(None if ratio is None else ratio[name] for ratio in ratios)) for name in names}
     )
 
 
@@ -363,15 +361,16 @@ def _figures(values: tuple[float | None, ...]) -> Figures:
 
 
 def _message(
-    rates: Sequence[RateLoss], lossless_fps: list[int], silent: str | None, conditions: FrameLossConditions
+    rates: Sequence[RateLoss], lossless_fps: list[int], dead: str | None, conditions: FrameLossConditions
 ) -> list[str]:
+    """``dead``: the message of a DUT that forwards nothing."""
     if not rates:
-        return [silent or "not measured"]
+        return [dead or "not measured"]
     beyond = [f"{rate.load.value:,}" for rate in rates if rate.limited_by is LimitedBy.TESTER]
     tester = (
         [f"the tester, not the DUT, is the limit at {', '.join(beyond)} frames/s: no figures there"] if beyond else []
     )
-    return [silent or _first_lossless(rates, lossless_fps, conditions), *tester]
+    return [dead or _first_lossless(rates, lossless_fps, conditions), *tester]
 
 
 def _first_lossless(rates: Sequence[RateLoss], lossless_fps: list[int], conditions: FrameLossConditions) -> str:
@@ -385,7 +384,7 @@ def _first_lossless(rates: Sequence[RateLoss], lossless_fps: list[int], conditio
         if rate.load.value < first_fps and rate.load.value not in lossless_fps and rate.limited_by is None
     ]
     return f"{lossless} at {first_fps:,} frames/s" + (
-        f", and yet some at the lower {', '.join(lossy)} frames/s" if lossy else ""
+        f", but some at the lower {', '.join(lossy)} frames/s" if lossy else ""
     )
 
 
@@ -399,8 +398,7 @@ def _row(rate: RateLoss) -> Row:
 def _series(facts: Facts) -> str | None:
     if facts.conditions.rates is not None:
         return (
-            "the rates are a given list, not a series from the media's maximum down that ends with two rates in a row"
-            " without loss"
+            "the rates are a given list, not a series from the media's maximum down to two rates in a row without loss"
         )
     if any(frame["media_maximum_fps"] is None for frame in facts.frames):
         return "the series begins at a given rate; the media's maximum is not known"

@@ -2,9 +2,9 @@
 """Inter-packet delay variation: how the one-way delay changes from each frame to the next, at the
 throughput (RFC 8219 7.3.2, RFC 5481).
 
-Minimum, median and maximum of the differences between neighbours, of which both arrived, one
-directly after the other. The trial lasts 60 s or longer, every frame is stamped; it is repeated 20
-times or more.
+The figures are minimum, median and maximum of the differences between two successive frames that
+both arrived, one directly after the other. The trial lasts 60 s or longer, every frame is stamped,
+and it is repeated 20 times or more.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ def figures(counts: DirectionCounts) -> dict[str, float] | None:
 
 
 def stamp(trial: Trial, _conditions: Conditions) -> Trial:
-    """With a time stamp in every frame."""
+    """Stamp every frame."""
     return trial.model_copy(update={"stamping": Stamping.EVERY})
 
 
 def make(plan: Plan) -> Delays:
-    """How it measures. Raises PlanError where a frame's predecessor may be at another receiver."""
+    """The procedure. Raises PlanError where a frame and its predecessor may be at different
+    receivers."""
     if plan.config.get("engine", {}).get("queues", 1) > 1:
         raise PlanError(
-            "a frame and the one before it may arrive on different queues: this is measured with one", option="queues"
+            "a frame and the one before it may arrive on different queues: measure this with one queue", option="queues"
         )
     return Delays(IPDV, plan)
 
 
 class IpdvPoint(DelaysPoint):
     title: ClassVar[str] = "inter-packet delay variation, ms"
-    lost_are: ClassVar[str] = "no change of delay is taken to or from them"
+    lost_are: ClassVar[str] = "they have no change of delay"
     what: ClassVar[str] = "Inter-packet delay variation"
     plotted: ClassVar[Mapping[str, str]] = {
         "min": "smallest change of delay from a frame to the next",
@@ -55,7 +56,7 @@ IPDV = Kind(name="ipdv", headline="median", figures=figures, stamp=stamp)
 
 
 class IpdvConditions(AtThroughput, DelayFiles):
-    """What the inter-packet delay variation is measured for."""
+    """Conditions of an inter-packet delay variation measurement."""
 
 
 RULES = deviations.rules(*AT_THROUGHPUT)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Latency: typical and worst-case latency of tagged frames at the throughput (RFC 8219 7.2).
 
-The trial lasts 120 s or longer; after 60 s at least 500 frames are tagged, spread evenly over the
-rest. The typical latency (TL) of a trial is the median, the worst-case latency (WCL) the 99.9th
-percentile of the tagged frames' latencies. A tagged frame that is lost counts as the largest
-latency it could have had: the time from the first tag to the end of receiving. The trial is
-repeated 20 times or more.
+The trial lasts 120 s or longer. After 60 s at least 500 frames are tagged, spread evenly over the
+rest. The typical latency (TL) of a trial is the median of the tagged frames' latencies, the
+worst-case latency (WCL) their 99.9th percentile. A lost tagged frame counts as the largest possible
+latency: the time from the first tag to the end of receiving. The trial is repeated 20 times or
+more.
 
-On request as RFC 2544 26.2 defines it: one frame is tagged, after 60 s; the result is the mean over
-the trials.
+On request the latency is that of RFC 2544 26.2: one frame is tagged, after 60 s, and the result is
+the mean over the trials.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STAMPS = (
     " of RFC 1242 3.8 (store-and-forward, bit-forwarding) by the tester's own sending and receiving and by the frame's"
     " time on the links"
 )
-"""What the stamps measure: RFC 2544 26.2 asks for the definition that was used."""
+"""What the time stamps measure: RFC 2544 26.2 asks for the definition that was used."""
 
 
 LATENCY_TRIAL_S = 120.0
@@ -47,7 +47,7 @@ LatencyDefinition = Literal["rfc8219", "rfc2544"]
 
 
 class LatencyConditions(AtThroughput, DelayFiles, Calibrated):
-    """What a latency is measured for."""
+    """Conditions of a latency measurement."""
 
     duration_s: Duration = 120.0
     definition: Annotated[
@@ -61,7 +61,7 @@ class LatencyConditions(AtThroughput, DelayFiles, Calibrated):
         int,
         Field(ge=1, le=10_000_000),
         Option(
-            "Tagged frames in each direction of a trial: at least 500 (RFC 8219 7.2), without it 50,000; or 1 (RFC"
+            "Tagged frames in each direction of a trial: at least 500 (RFC 8219 7.2), by default 50,000; or 1 (RFC"
             " 2544)",
             label="tagged frames of a trial",
             metavar="COUNT",
@@ -72,7 +72,7 @@ class LatencyConditions(AtThroughput, DelayFiles, Calibrated):
         float,
         Field(ge=0, le=86_400),
         Option(
-            "When the first frame is tagged (RFC 8219 7.2, RFC 2544 26.2: 60). Without it 60, or half of a trial"
+            "When the first frame is tagged (RFC 8219 7.2, RFC 2544 26.2: 60). By default 60, or half of a trial"
             " shorter than 120",
             label="first frame tagged after, s",
             depends=True,
@@ -104,7 +104,7 @@ def figure_of_one(counts: DirectionCounts) -> dict[str, float] | None:
 
 
 def stamp(trial: Trial, conditions: LatencyConditions) -> Trial:
-    """With tagged frames, as many as asked for or as there are.
+    """Tag frames: as many as the conditions ask for, at most all.
 
     Raises:
         PlanError: the trial ends before the first tag.
@@ -120,7 +120,7 @@ def stamp(trial: Trial, conditions: LatencyConditions) -> Trial:
         *(trial.intended(direction) - trial.times(direction).frames_before(after_ns) for direction in trial.streams()),
     )
     if count < 1:
-        raise PlanError("no frame is sent after the first tag's time", option="tag_after_s")
+        raise PlanError("no frame is sent after the first tag's time: tag earlier", option="tag_after_s")
     lost_ns = trial.duration_ns - after_ns + trial.drain_ns
     return trial.model_copy(
         update={"stamping": Stamping.TAGGED, "tagged": Tagged(count=count, after_ns=after_ns), "lost_delay_ns": lost_ns}
@@ -146,7 +146,7 @@ class MeanLatencyPoint(DelaysPoint):
     latency_is: str = STAMPS
 
     def remarks(self) -> Iterator[str]:
-        """See :class:`dutperf.results.points.Point`; and the definition that was used."""
+        """See :class:`dutperf.results.points.Point`; plus the definition that was used."""
         yield from super().remarks()
         yield f": latency is taken {self.latency_is}"
 
@@ -162,17 +162,15 @@ DEFINITIONS: dict[LatencyDefinition, tuple[Kind, type[DelaysPoint]]] = {
 
 
 def latency(plan: Plan[LatencyConditions]) -> Delays:
-    """The procedure, by the definition that was chosen.
+    """The procedure, by the chosen definition.
 
     Raises:
         PlanError: see :class:`~dutperf.procedures.delays.Delays`; or more than one tagged frame
-            where there is to be one.
+            with RFC 2544's definition.
     """
     conditions = plan.conditions
     if conditions.definition == "rfc2544" and conditions.tags != 1:
-        raise PlanError(
-            "RFC 2544 26.2 tags one frame of a trial; more of them are RFC 8219's definition", option="tags"
-        )
+        raise PlanError("RFC 2544 26.2 tags one frame of a trial; more need RFC 8219's definition", option="tags")
     return Delays(DEFINITIONS[conditions.definition][0], plan)
 
 
@@ -182,7 +180,7 @@ def point(recorded: Recorded) -> DelaysPoint:
 
 
 def _latency(facts: Facts) -> str | None:
-    """Of RFC 8219."""
+    """Deviations from RFC 8219."""
     if facts.conditions.definition != "rfc8219":
         return (
             "latency as RFC 2544 26.2 defines it: the mean of one tagged frame a trial, no typical and worst-case"
@@ -196,18 +194,18 @@ def _latency(facts: Facts) -> str | None:
 
 
 def _mean_latency(facts: Facts) -> str | None:
-    """Of RFC 2544, where its definition was chosen."""
+    """Deviations from RFC 2544, where its definition was chosen."""
     if facts.conditions.definition != "rfc2544":
         return None
     return "; ".join(text for text in (deviations.few_repetitions(facts), *_latency_times(facts)) if text) or None
 
 
 def _latency_times(facts: Facts) -> list[str]:
-    """Both RFCs have the same."""
+    """Deviations in the times, which are the same in both RFCs."""
     duration_s, after_s = facts.conditions.duration_s, facts.conditions.tag_after_s
     parts = [f"trials of {duration_s:g} s, shorter than {LATENCY_TRIAL_S:g} s"] if duration_s < LATENCY_TRIAL_S else []
     return parts + (
-        [f"frames are tagged from {after_s:g} s on, not from {TAG_AFTER_S:g} s"] if after_s < TAG_AFTER_S else []
+        [f"frames are tagged from {after_s:g} s, not from {TAG_AFTER_S:g} s"] if after_s < TAG_AFTER_S else []
     )
 
 

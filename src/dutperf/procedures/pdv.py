@@ -2,9 +2,9 @@
 """Packet delay variation: D99.9 - Dmin over the one-way delays of all frames of a trial at the
 throughput (RFC 8219 7.3.1).
 
-The trial lasts 60 s or longer, every frame is stamped; it is repeated 20 times or more. A lost
-frame counts as a delay of the whole trial and its draining. Delays are kept as a distribution whose
-error is below 0.0125 %, so memory does not grow with the number of frames.
+The trial lasts 60 s or longer, every frame is stamped, and it is repeated 20 times or more. A lost
+frame counts as a delay of the whole trial including its drain time. Delays are kept as a
+distribution with an error below 0.0125 %, so memory does not grow with the number of frames.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dutperf.setup.conditions import AtThroughput, Calibrated, Conditions, Delay
 
 
 def figures(counts: DirectionCounts) -> dict[str, float] | None:
-    """PDV of a direction and what it is made of, in milliseconds."""
+    """PDV of a direction and its components, in milliseconds."""
     delay = counts.delay_us
     if delay is None:
         return None
@@ -35,14 +35,14 @@ def figures(counts: DirectionCounts) -> dict[str, float] | None:
 
 
 def stamp(trial: Trial, _conditions: Conditions) -> Trial:
-    """With a time stamp in every frame."""
+    """Stamp every frame."""
     return trial.model_copy(update={"stamping": Stamping.EVERY, "lost_delay_ns": trial.duration_ns + trial.drain_ns})
 
 
 class PdvPoint(DelaysPoint):
     title: ClassVar[str] = "packet delay variation, ms"
     what: ClassVar[str] = "Packet delay variation"
-    plotted: ClassVar[Mapping[str, str]] = {"PDV": "99.9th percentile of a trial's delays less the smallest"}
+    plotted: ClassVar[Mapping[str, str]] = {"PDV": "99.9th percentile of a trial's delays minus the smallest"}
 
 
 PDV = Kind(
@@ -51,7 +51,7 @@ PDV = Kind(
 
 
 class PdvConditions(AtThroughput, DelayFiles, Calibrated):
-    """What the packet delay variation is measured for."""
+    """Conditions of a packet delay variation measurement."""
 
 
 RULES = deviations.rules(*AT_THROUGHPUT, SUBTRACTED)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates as the user gave them, in frames/s per direction and within what a trial can have; and the
-throughput that an earlier run found."""
+"""The user's rates in frames/s per direction, checked against the limit of a trial, and the
+throughput of an earlier run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dutperf.setup.conditions import AtThroughput, Rate, WithMaximum
 
 
 def given(option: str, rate: Rate | None, media_fps: int | None) -> int | None:
-    """``rate``, where the media's maximum frame rate is ``media_fps`` (None: unknown).
+    """``rate`` in frames/s; ``media_fps`` is the media's maximum frame rate (None: unknown).
 
     Raises:
-        PlanError: more than a trial can have, or a percentage of an unknown maximum; it names
+        PlanError: above the limit of a trial, or a percentage of an unknown maximum; it names
             ``option``.
     """
     if rate is None:
@@ -25,16 +25,16 @@ def given(option: str, rate: Rate | None, media_fps: int | None) -> int | None:
     except ValueError as error:
         raise PlanError(str(error), option=option) from error
     if fps > HIGHEST:
-        raise PlanError(f"{rate} is more than the {HIGHEST:,} frames/s that a trial can have", option=option)
+        raise PlanError(f"{rate} is above the limit of {HIGHEST:,} frames/s", option=option)
     return fps
 
 
 def highest(conditions: WithMaximum, media_fps: int | None) -> tuple[int | None, bool]:
-    """The highest rate to offer (None: nothing limits it), and whether it is the media's maximum,
-    not a lower one of the user's.
+    """The highest rate to offer (None: no limit), and whether it is the media's maximum, not a
+    lower one of the user's.
 
     Raises:
-        PlanError: see :func:`given`; or it is beyond the rate of a burst's frames.
+        PlanError: see :func:`given`; or it is above the rate within a burst.
     """
     maximum_fps = given("max_rate", conditions.max_rate, media_fps)
     is_media = media_fps is not None and media_fps <= min(maximum_fps or HIGHEST, HIGHEST)
@@ -42,18 +42,17 @@ def highest(conditions: WithMaximum, media_fps: int | None) -> tuple[int | None,
     burst_fps = given("burst_rate", conditions.burst_rate, media_fps)
     if burst_fps is not None and (highest_fps is None or highest_fps > burst_fps):
         text = (
-            f"bursts at {burst_fps:,} frames/s have no higher mean rate: give a highest rate (--max-rate) that is not"
-            " above it"
+            f"bursts at {burst_fps:,} frames/s cannot have a higher mean rate: give a --max-rate that is not above it"
         )
         raise PlanError(text, option="burst_rate")
     return highest_fps, is_media
 
 
 def first(plan: Plan[WithMaximum], case: Case, what: str = "the rate") -> Load:
-    """The highest rate to offer; ``what`` it is, for a person.
+    """The highest rate to offer; ``what`` names it in messages.
 
     Raises:
-        PlanError: see :func:`highest`; or nothing limits it.
+        PlanError: see :func:`highest`; or there is no limit.
     """
     return Load.fps(known_highest(plan.conditions, plan.maximum_fps(case), what))
 
@@ -78,26 +77,24 @@ def rate_of(plan: Plan[AtThroughput], case: Case) -> int:
     if (conditions.rate is None) == (conditions.throughput_from is None):
         what = "both a rate and an earlier result" if conditions.rate is not None else "no rate"
         raise PlanError(
-            f"there is {what} to measure at: give --rate, or --throughput-from with the directory of a throughput run",
+            f"{what} to measure at: give --rate, or --throughput-from with the directory of a throughput run",
             option="rate",
         )
     if conditions.throughput_from is None:
         rate_fps = given("rate", conditions.rate, plan.maximum_fps(case))
         assert rate_fps is not None
         return rate_fps
-    if (found_fps := conditions.throughput_from.get(case.get(FRAME_SIZE) or 0)) is None:
+    if (throughput_fps := conditions.throughput_from.get(case.get(FRAME_SIZE) or 0)) is None:
         raise PlanError(f"has no throughput for {case}", option="throughput_from")
-    return found_fps
+    return throughput_fps
 
 
 def throughput_otherwise(facts: Facts) -> str | None:
-    """A deviation of procedures that measure at a throughput: that of its search."""
-    said = facts.conditions.throughput_deviations
-    return f"the throughput that it is measured at was found with {'; '.join(said)}" if said else None
+    """Deviations of the search for the throughput that a procedure measures at."""
+    texts = facts.conditions.throughput_deviations
+    return f"measured at a throughput that was found with {'; '.join(texts)}" if texts else None
 
 
 def throughput_given(facts: Facts) -> str | None:
-    """A deviation of procedures that measure at the throughput."""
-    return (
-        "the throughput is given, not found by a test of its own before" if facts.conditions.rate is not None else None
-    )
+    """Deviation of procedures that measure at the throughput."""
+    return "the throughput is given, not measured by a test before" if facts.conditions.rate is not None else None

@@ -2,13 +2,13 @@
 """System recovery: how long a DUT that was overloaded goes on losing frames (RFC 2544 26.5, RFC
 8219 7.6).
 
-The throughput is known before. The DUT is offered 110 % of it, or the media's maximum where that is
-lower, for 60 s or longer; then half of that rate. The recovery time is the time from the change of
-the rate to the last lost frame, both by the schedule: a lost frame is known by its number, and the
-number says when it was due. That is exact to a frame's interval, and to how late the sender was (in
-a valid trial at most 10 ms, mostly far less).
+The throughput is measured before. The DUT is offered 110 % of it, or the media's maximum where that
+is lower, for 60 s or longer; then half of that rate. The recovery time is the time from the change
+of the rate to the last lost frame, both by the schedule: a lost frame's number says when it was
+due. The error is a frame's interval plus the sender's lateness (in a valid trial at most 10 ms,
+mostly far less).
 
-A DUT that loses nothing under the overload was not overloaded, and has no recovery time. One that
+A DUT that loses nothing under the overload was not overloaded and has no recovery time. A DUT that
 still loses frames in the last tenth of the reduced rate's time has not recovered.
 """
 
@@ -34,14 +34,14 @@ OVERLOAD_PERCENT = 110
 REDUCED_PERCENT = 50
 """Of the overload."""
 STILL_LOSING_SHARE = 0.1
-"""A loss in this last share of the reduced rate's time says that losing was not over."""
+"""A loss in this last share of the reduced rate's time means that the DUT did not recover."""
 
 
 OVERLOAD_S = 60.0
 
 
 class RecoveryConditions(AtThroughput):
-    """What a recovery is measured for."""
+    """Conditions of a recovery measurement."""
 
     duration_s: Duration = 120.0
     pattern: Annotated[str, FIXED] = "constant"
@@ -51,7 +51,7 @@ class RecoveryConditions(AtThroughput):
         float,
         Field(gt=0, le=86_400),
         Option(
-            "How long the DUT is overloaded (RFC 2544 26.5: 60); then --duration goes on at half that rate. Without it"
+            "How long the DUT is overloaded (RFC 2544 26.5: 60); the rest of --duration has half that rate. By default"
             " 60, or half of a trial shorter than 120",
             label="overload at the beginning of a trial, s",
             depends=True,
@@ -65,8 +65,8 @@ class RecoveryConditions(AtThroughput):
 
 
 def rates(plan: Plan[RecoveryConditions], case: Case) -> dict[str, int]:
-    """The overload (``rate_fps``), the reduced rate, and the throughput that they come from, in
-    frames/s per direction."""
+    """The overload (``rate_fps``), the reduced rate, and the throughput behind both, in frames/s per
+    direction."""
     media_fps = plan.maximum_fps(case)
     throughput_fps = rate_of(plan, case)
     overload_fps = max(throughput_fps * OVERLOAD_PERCENT // 100, throughput_fps + 1)
@@ -80,14 +80,15 @@ def rates(plan: Plan[RecoveryConditions], case: Case) -> dict[str, int]:
 
 
 def change_rate(trial: Trial, conditions: RecoveryConditions, rates: Rates) -> Trial:
-    """With the reduced rate after the overload.
+    """Change to the reduced rate after the overload.
 
     Raises:
-        PlanError: the trial ends before.
+        PlanError: the trial ends before the change.
     """
     if conditions.overload_s >= conditions.duration_s:
         raise PlanError(
-            f"the overload of {conditions.overload_s:g} s leaves nothing of a trial of {conditions.duration_s:g} s",
+            f"the overload of {conditions.overload_s:g} s leaves no time in a trial of {conditions.duration_s:g} s:"
+            " make the trial longer, or the overload shorter",
             option="overload_s",
         )
     change = RateChange(rate_fps=rates["reduced_fps"], after_ns=round(conditions.overload_s * 1e9))
@@ -110,9 +111,9 @@ def read(counts: DirectionCounts, conditions: RecoveryConditions, _rates: Rates)
     return Reading(outcome="measured", times_s={"recovery": max(0.0, losses.last_s - change_s)})
 
 
-def _said(rates: Rates) -> str:
+def _rates_text(rates: Rates) -> str:
     return (
-        f"from {rates['rate_fps']:,} to {rates['reduced_fps']:,} frames/s, after a throughput of"
+        f"from {rates['rate_fps']:,} to {rates['reduced_fps']:,} frames/s, with a throughput of"
         f" {rates['throughput_fps']:,}"
     )
 
@@ -121,7 +122,7 @@ class RecoveryPoint(TimesPoint):
     title: ClassVar[str] = "system recovery, s: from the end of the overload to the last lost frame"
 
 
-RECOVERY = Kind(name="recovery", rates=rates, amend=change_rate, read=read, said=_said)
+RECOVERY = Kind(name="recovery", rates=rates, amend=change_rate, read=read, rates_text=_rates_text)
 
 
 def _overload(facts: Facts) -> str | None:
@@ -139,7 +140,7 @@ RULES = deviations.rules(
 
 PROCEDURE = Definition(
     name=RECOVERY.name,
-    summary="Measure how long a DUT that was overloaded goes on losing frames (RFC 2544 26.5).",
+    summary="Measure how long the DUT still loses frames after an overload (RFC 2544 26.5).",
     conditions=RecoveryConditions,
     make=partial(TimesProcedure, RECOVERY),
     point=point_builder(RECOVERY, RecoveryPoint),

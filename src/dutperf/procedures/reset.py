@@ -2,19 +2,19 @@
 """Reset: how long a DUT forwards nothing when it is reset (RFC 2544 26.6, RFC 6201 section 4, RFC
 8219 7.7).
 
-Frames of the smallest size are offered at the throughput, which is known before. During the trial
-the DUT is reset, by ``dut.commands.reset`` of the configuration. Both methods of RFC 6201 are
-reported, for each direction:
+Frames of the smallest size are offered at the throughput, which is measured before. During the
+trial ``dut.commands.reset`` of the configuration resets the DUT. Both methods of RFC 6201 are
+reported for each direction:
 
-* ``silence`` (time stamps): from the last frame that arrived before the outage to the first one
-  after it, the longest time between two arrivals. Exact to a frame's interval and to a turn of the
-  receiving loop, which in a valid trial is at most 10 ms, mostly some microseconds.
-* ``loss``: the trial's lost frames divided by the rate. Exact to a frame's interval, and blind to
-  what a DUT held back and forwarded late.
+* ``arrival_gap`` (time stamps): the longest time between two arrivals, from the last frame before
+  the outage to the first one after it. The error is a frame's interval plus a turn of the receiving
+  loop, which in a valid trial takes at most 10 ms, mostly some microseconds.
+* ``loss``: the trial's lost frames divided by the rate. The error is a frame's interval. Frames
+  that the DUT held back and forwarded late do not count.
 
-A silence that is no longer than a receiving loop may be away, or than a few frames' interval, is no
-outage. A DUT that does not forward again before the trial ends has no reset time. Which kind of
-reset it is (hardware, software, power) the command decides.
+An arrival gap is an outage only if it is longer than the longest permitted stall of a receiving
+loop, and than a few frames' intervals. A DUT that does not forward again before the trial ends has
+no reset time. The command decides the kind of reset (hardware, software, power).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from pydantic import Field, model_validator
 from dutperf.model import Case, DirectionCounts, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.during import During
 from dutperf.procedures.rates import rate_of, throughput_given, throughput_otherwise
 from dutperf.procedures.times import Kind, Rates, Reading, TimesPoint, TimesProcedure, point_builder
+from dutperf.procedures.trial_action import TrialAction
 from dutperf.results import deviations
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
@@ -37,19 +37,20 @@ from dutperf.setup.conditions import AtThroughput, Rate, within_the_trial
 from dutperf.setup.option import FIXED, Option
 
 LEAST_OUTAGE_S = 0.01
-"""What a receiving loop may be away while frames are lost (docs/decisions/0003-validity.md)."""
+"""Longest permitted stall of a receiving loop while frames are lost
+(docs/decisions/0003-validity.md)."""
 LEAST_OUTAGE_FRAMES = 10
-"""... and as many frames may be late or lost at a low rate."""
+"""... and frames that may be late or lost at a low rate."""
 REPORT_S = 2.0
-"""The command is started at a report of progress, about one a second; it needs to come before the
-trial ends."""
+"""The command starts at a progress report, about one a second, which has to come before the trial
+ends."""
 
 
 RESET_AFTER_S = 10.0
 
 
 class ResetConditions(AtThroughput):
-    """What a reset is measured for."""
+    """Conditions of a reset measurement."""
 
     pattern: Annotated[str, FIXED] = "constant"
     burst_rate: Annotated[Rate | None, FIXED] = None
@@ -58,7 +59,7 @@ class ResetConditions(AtThroughput):
         float,
         Field(gt=0, le=86_400),
         Option(
-            "When dut.commands.reset is started, to about a second, from the start of the trial. Without it 10, or half"
+            "When dut.commands.reset is started, to about a second, from the start of the trial. By default 10, or half"
             " of a trial shorter than 20",
             label="the DUT is reset after, s",
             depends=True,
@@ -76,60 +77,63 @@ def rates(plan: Plan[ResetConditions], case: Case) -> dict[str, int]:
     return {"rate_fps": rate_of(plan, case)}
 
 
-def reset(plan: Plan[ResetConditions]) -> During:
-    """The DUT's command, at its time.
+def reset(plan: Plan[ResetConditions]) -> TrialAction:
+    """The DUT's reset command, as the trial's action.
 
     Raises:
-        PlanError: there is none, or the trial ends too early for it.
+        PlanError: there is no command, or the trial ends too early for it.
     """
     conditions = plan.conditions
     if plan.dut_reset is None:
         raise PlanError("nothing resets the DUT: the configuration has no dut.commands.reset", option="reset_after_s")
     if conditions.reset_after_s + REPORT_S > conditions.duration_s:
         text = (
-            f"a trial of {conditions.duration_s:g} s ends less than {REPORT_S:g} s after the DUT would be reset, at"
+            f"a trial of {conditions.duration_s:g} s ends less than {REPORT_S:g} s after the reset at"
             f" {conditions.reset_after_s:g} s"
         )
         raise PlanError(f"{text}: make the trial longer, or reset the DUT earlier", option="reset_after_s")
-    return During(conditions.reset_after_s, plan.dut_reset)
+    return TrialAction(conditions.reset_after_s, plan.dut_reset)
 
 
-def with_links_that_fall(trial: Trial, _conditions: ResetConditions, _rates: Rates) -> Trial:
-    """A trial at the throughput, in which a DUT that restarts may take its links down."""
+def allow_link_down(trial: Trial, _conditions: ResetConditions, _rates: Rates) -> Trial:
+    """Allow link down: a DUT that restarts may take its links down."""
     return trial.model_copy(update={"question": trial.question.model_copy(update={"links_may_fall": True})})
 
 
 def read(counts: DirectionCounts, conditions: ResetConditions, rates: Rates) -> Reading:
     """The reset time of a direction, by both methods."""
-    after_s, end_s, came = conditions.reset_after_s, conditions.duration_s, counts.arrivals
+    after_s, end_s, arrivals = conditions.reset_after_s, conditions.duration_s, counts.arrivals
     least_s = max(LEAST_OUTAGE_S, LEAST_OUTAGE_FRAMES / rates["rate_fps"])
-    if came is None or came.first_s > after_s:
+    if arrivals is None or arrivals.first_s > after_s:
         return Reading(
-            outcome="not_over", remark="nothing came through before the reset: the DUT was away from the beginning"
+            outcome="not_over", remark="nothing came through before the reset: the DUT was down from the beginning"
         )
-    if end_s - came.last_s > max(least_s, came.silence_s):
+    gap_s = arrivals.silence_s
+    if end_s - arrivals.last_s > max(least_s, gap_s):
         return Reading(
             outcome="not_over",
-            remark=f"forwarding had not resumed when the trial ended, {end_s - came.last_s:.3f} s after the last frame",
+            remark=(
+                f"forwarding had not resumed when the trial ended, {end_s - arrivals.last_s:.3f} s after the last frame"
+            ),
         )
-    if came.silence_s <= least_s:
+    if gap_s <= least_s:
         return Reading(
-            outcome="not_caused", remark=f"no silence was longer than {least_s:g} s: nothing seems to have happened"
+            outcome="not_caused", remark=f"no arrival gap was longer than {least_s:g} s: the DUT was probably not reset"
         )
-    if came.longest_gap_to_s <= after_s:
-        return Reading(outcome="not_caused", remark="the longest silence was before the reset")
-    return Reading(outcome="measured", times_s={"silence": came.silence_s, "loss": counts.lost / rates["rate_fps"]})
+    if arrivals.longest_gap_to_s <= after_s:
+        return Reading(outcome="not_caused", remark="the longest arrival gap was before the reset")
+    return Reading(outcome="measured", times_s={"arrival_gap": gap_s, "loss": counts.lost / rates["rate_fps"]})
 
 
-def _said(rates: Rates) -> str:
+def _rates_text(rates: Rates) -> str:
     return f"at {rates['rate_fps']:,} frames/s"
 
 
 class ResetPoint(TimesPoint):
-    title: ClassVar[str] = "reset, s: time without forwarding, by silence (time stamps) and by loss"
+    title: ClassVar[str] = "reset, s: time without forwarding, by arrival gap (time stamps) and by loss"
 
 
-RESET = Kind(name="reset", rates=rates, amend=with_links_that_fall, read=read, said=_said, during=reset)
+RESET = Kind(name="reset", rates=rates, amend=allow_link_down, read=read, rates_text=_rates_text, action=reset)
 
 
 def _smallest(facts: Facts) -> str | None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The searches that a procedure can use for the highest rate that passes: which one the conditions
-name, its bounds, what it learns from a trial."""
+"""The searches for the highest rate that passes: which one the conditions name, its bounds, and the
+loss that it takes from a trial."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dutperf.procedures import rates
 from dutperf.procedures.bench import PlanError
 from dutperf.search import NO_LOSS, Loss, restart
 from dutperf.search.binary import BinarySearch, Bounds, BoundsError, Resolution, Search
-from dutperf.search.restart import Known
+from dutperf.search.restart import PriorResults
 from dutperf.setup.conditions import Rate, WithMaximum
 from dutperf.setup.option import Option
 
@@ -41,7 +41,7 @@ class Searched(WithMaximum):
     resolution: Annotated[
         Rate,
         Option(
-            "The search ends when it knows the rate so exactly: frames/s, or a share of the maximum rate",
+            "Resolution at which the search ends: frames/s, or a share of the maximum rate",
             label="resolution of the search",
             metavar="RATE",
         ),
@@ -51,19 +51,19 @@ class Searched(WithMaximum):
     @classmethod
     def _in_order(cls, goals: tuple[float, ...]) -> tuple[float, ...]:
         if len(set(goals)) < len(goals):
-            raise ValueError("the same loss ratio twice")
+            raise ValueError("the same loss ratio twice; give each once")
         return tuple(sorted(goals))
 
 
 TYPICAL_LATER_TRIALS = 4
-"""Estimate for a binary search that begins near the value of the one before; MLRsearch begins with
+"""Estimate for a binary search that begins near the last repetition's result; MLRsearch begins with
 the whole range."""
-ANEW = "a random place of a wide step around the value of the repetition before"
-"""Where a later repetition's binary search begins, for the plan."""
+RESTART = "a random place within a wide step around the result of the repetition before"
+"""Where a later repetition's binary search begins, for the journal's plan."""
 
 
 def bounds(conditions: Searched, media_fps: int | None) -> Bounds:
-    """The range to search, where the media's maximum frame rate is ``media_fps`` (None: unknown).
+    """The search range; ``media_fps`` is the media's maximum frame rate (None: unknown).
 
     Raises:
         PlanError: rates that contradict each other, or percentages of an unknown maximum.
@@ -81,16 +81,16 @@ def bounds(conditions: Searched, media_fps: int | None) -> Bounds:
         raise PlanError(str(error), option=_option_of(error)) from error
 
 
-def make(conditions: Searched, bounds: Bounds, known: Known | None = None, seed: str = "") -> Search:
-    """The search that ``conditions`` name. ``known``: what earlier repetitions found; ``seed``: of
-    what is random in where this one begins.
+def make(conditions: Searched, bounds: Bounds, prior: PriorResults | None = None, seed: str = "") -> Search:
+    """The search that ``conditions`` name. ``prior``: results of earlier repetitions; ``seed``: for
+    the random place where this one begins.
 
     Raises:
-        PlanError: conditions that this search cannot have.
+        PlanError: conditions that this search does not support.
     """
     _check(conditions, bounds)
     if conditions.search == "binary":
-        return BinarySearch(bounds, None if known is None else restart.begin(bounds, known, seed))
+        return BinarySearch(bounds, None if prior is None else restart.begin(bounds, prior, seed))
     try:
         search: Search = _mlr().MlrSearch(bounds, conditions.loss_goals(), conditions.duration_s)
     except BoundsError as error:
@@ -99,7 +99,7 @@ def make(conditions: Searched, bounds: Bounds, known: Known | None = None, seed:
 
 
 def lowest(conditions: Searched, bounds: Bounds) -> int:
-    """The lowest rate that the search may offer, for conditions that it can have."""
+    """The lowest rate that the search may offer, for conditions that it supports."""
     return bounds.lowest if conditions.search == "binary" else _mlr().lowest(bounds)
 
 
@@ -109,7 +109,7 @@ def typical_later_trials(conditions: Searched) -> int:
 
 
 def description(conditions: Searched) -> dict[str, Any]:
-    """What the journal's plan states about the search."""
+    """The search's members in the journal's plan."""
     if conditions.search == "mlr":
         return {
             "algorithm": "MLRsearch",
@@ -117,12 +117,12 @@ def description(conditions: Searched) -> dict[str, Any]:
             "goals": list(conditions.loss_goals()),
             "start": "none",
         }
-    return {"algorithm": "binary", "start": ANEW if conditions.repetitions != 1 else "none"}
+    return {"algorithm": "binary", "start": RESTART if conditions.repetitions != 1 else "none"}
 
 
 def question(conditions: Searched, bounds: Bounds, rate_fps: int) -> Question:
-    """What the search wants to know of a trial at ``rate_fps``. MLRsearch learns more of a loss
-    than whether it is tolerated."""
+    """The question to a trial at ``rate_fps``. MLRsearch has none: it uses the loss itself, not
+    only whether it is tolerated."""
     if conditions.search != "binary":
         return Question()
     return Question(
@@ -131,8 +131,8 @@ def question(conditions: Searched, bounds: Bounds, rate_fps: int) -> Question:
 
 
 def loss_of(result: TrialResult) -> Loss:
-    """That of the direction which lost the greater share of its frames; a procedure's loss goals
-    apply to each direction by itself."""
+    """The loss of the direction that lost the greater share of its frames: loss goals apply to each
+    direction."""
     return max(
         (Loss(counts.lost, counts.sent) for counts in result.directions().values()),
         key=lambda loss: loss.ratio,
@@ -147,28 +147,28 @@ def _resolution(rate: Rate, media_fps: int | None) -> Resolution:
 
 
 def _option_of(error: BoundsError) -> str:
-    """The member of the conditions that is to be changed."""
+    """The member of the conditions to change."""
     return {"minimum": "min_rate", "initial": "initial_rate", "resolution": "resolution"}[error.bound]
 
 
 def _mlr() -> ModuleType:
-    """Imported where it is used: the library takes longer than everything else that a short command
-    imports."""
+    """Import it only where it is used: the library takes longer to import than all else that a
+    short command needs."""
     from dutperf.search import mlr
 
     return mlr
 
 
 def _check(conditions: Searched, bounds: Bounds) -> None:
-    """No option may be given that the search would not heed."""
+    """Refuse options that the search would ignore."""
     if conditions.search == "binary":
         if conditions.goals:
             raise PlanError("loss goals need --search mlr; a binary search has one, --loss-tolerance", option="goals")
         return
     if conditions.goals and conditions.loss_tolerance:
-        raise PlanError("the loss goals already say what may be lost", option="loss_tolerance")
+        raise PlanError("the loss goals already say what may be lost: give only one of them", option="loss_tolerance")
     if conditions.initial_rate is not None:
-        raise PlanError("MLRsearch begins at the maximum rate", option="initial_rate")
+        raise PlanError("MLRsearch begins at the maximum rate: leave this out", option="initial_rate")
     if bounds.maximum is None:
         raise PlanError(
             "MLRsearch begins at the maximum rate, which is not known: set it, or media_mbps in the configuration",

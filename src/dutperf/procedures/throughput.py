@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Throughput: the highest rate at which the DUT forwards every frame (RFC 2544 26.1, RFC 8219 7.1).
 
-For each frame size the search is repeated. A trial passes where in each active direction no more
-than the tolerated share of the frames is lost (RFC 2544: none). The value of a repetition is the
-highest rate that passed in a valid trial of its own.
+For each frame size the search is repeated. A trial passes where no active direction loses more than
+the tolerated share of its frames (RFC 2544: none). The value of a repetition is the highest rate
+that passed in a valid trial of its own.
 
-A repetition begins its search around the value of the one before, which saves most of its trials,
-at a place that is random and with a step that is wider than the values scatter: so it finds what a
-search of the whole range would have found, independent of the one before
-(:mod:`dutperf.search.restart`). It has to see a rate pass and a higher one fail itself (RFC 2544
-26.1 leaves it to the tester how the rate is found).
+A repetition begins its search around the result of the one before, which saves most of its trials.
+The start is random, and the first step is wider than the results scatter. So the result is the same
+as of a search of the whole range, independent of the one before (:mod:`dutperf.search.restart`).
+Each repetition has to see a rate pass and a higher one fail itself (RFC 2544 26.1 leaves the search
+to the tester).
 
 A value's error is its distance from the lowest rate that failed, at most the resolution (with
 MLRsearch a share of the rate), and a fifth of that where the tester was disturbed
-(:mod:`dutperf.tester.validity`). A trial also takes what fits into the DUT's buffer: b frames of it
-make the value of trials of T seconds b / T frames/s higher than what the DUT could forward for
-ever.
+(:mod:`dutperf.tester.validity`). The DUT's buffer also takes frames during a trial: b buffered
+frames make the value of trials of T seconds b / T frames/s higher than the DUT's sustained rate.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from typing import Any, ClassVar, Self
 from dutperf.journal import Event
 from dutperf.model import Case, LimitedBy, Load, Trial, Unit, Value
 from dutperf.procedures import repeated_searches, searches
-from dutperf.procedures.base import Before
+from dutperf.procedures.base import PriorEvents
 from dutperf.procedures.bench import Place, Plan
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.repeated_searches import Above, Offered, RepeatedSearches
+from dutperf.procedures.repeated_searches import Offered, RepeatedSearches, UpperBound
 from dutperf.procedures.searches import Searched
 from dutperf.results import charts, deviations, inconsistency, points
 from dutperf.results.charts import Chart
@@ -39,14 +38,14 @@ from dutperf.results.deviations import Rule as Clause
 from dutperf.results.inconsistency import Contradiction, contradictions
 from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
-from dutperf.search.binary import TYPICAL_TRIALS, Found, Search
-from dutperf.search.restart import Known
+from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
+from dutperf.search.restart import PriorResults
 from dutperf.setup.conditions import WithTimeout
 from dutperf.statistics.stopping import Rule
 
 
 class ThroughputConditions(WithTimeout, Searched):
-    """What a throughput is measured for."""
+    """Conditions of a throughput measurement."""
 
 
 class Throughput(RepeatedSearches[ThroughputConditions]):
@@ -62,7 +61,7 @@ class Throughput(RepeatedSearches[ThroughputConditions]):
         super().__init__(plan)
         self._bounds = {case: searches.bounds(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
         for limits in self._bounds.values():
-            searches.make(self.conditions, limits)  # what cannot be is said before anything is sent
+            searches.make(self.conditions, limits)  # raises PlanError before anything is sent
 
     def first_load(self, case: Case) -> Load:
         """See :class:`~dutperf.procedures.base.Procedure`."""
@@ -97,10 +96,10 @@ class Throughput(RepeatedSearches[ThroughputConditions]):
         later = self._lengths[False] or [searches.typical_later_trials(self.conditions)]
         return TYPICAL_TRIALS if first else fmean(later)
 
-    def begin(self, place: Place, before: Before) -> Search:
+    def new_search(self, place: Place, prior: PriorEvents) -> Search:
         """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         seed = f"{self.conditions.seed} {place.case.slug} {place.repetition}"
-        return searches.make(self.conditions, self._bounds[place.case], self._known(before), seed)
+        return searches.make(self.conditions, self._bounds[place.case], self._prior_results(prior), seed)
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
         """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
@@ -111,47 +110,48 @@ class Throughput(RepeatedSearches[ThroughputConditions]):
             else f"the maximum rate of the search, {highest}, passed"
         )
 
-    def beside(self, case: Case, found: Found, offered: Sequence[Offered]) -> dict[str, Any]:
-        """With loss goals, ``goals``: what was found for each; the others are the first one's."""
+    def extra_members(self, case: Case, search_result: SearchResult, offered: Sequence[Offered]) -> dict[str, Any]:
+        """``goals``, the result for each loss goal, where there are any; the event's other members
+        are the first goal's."""
         goals = [
             {
                 "loss_ratio": goal.loss_ratio,
                 "conditional": goal.conditional,
-                **self.finding(case, goal.found, offered),
+                **self.result_members(case, goal.result, offered),
             }
-            for goal in found.goals
+            for goal in search_result.goals
         ]
         return {"goals": goals} if goals else {}
 
-    def series(self, before: Before) -> list[list[int | None]]:
+    def series(self, prior: PriorEvents) -> list[list[int | None]]:
         """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`: one for each loss
         goal."""
         goals = len(self.conditions.loss_goals())
-        return [[_of_goal(search, number)["value"] for search in before] for number in range(goals)]
+        return [[_of_goal(search, number)["lower_bound"] for search in prior] for number in range(goals)]
 
-    def _known(self, before: Before) -> Known | None:
-        """What the finished repetitions found; None where there is none, or nothing to begin near."""
-        near = next((search["value"] or search["above"] for search in before[-1:]), None)
-        return None if near is None else Known(near, self.series(before)[0])
+    def _prior_results(self, prior: PriorEvents) -> PriorResults | None:
+        """Results of the finished repetitions; None without any, or where the last has no bound."""
+        expected = next((search["lower_bound"] or search["upper_bound"] for search in prior[-1:]), None)
+        return None if expected is None else PriorResults(expected, self.series(prior)[0])
 
 
 def _of_goal(search: Mapping[str, Any], number: int) -> Mapping[str, Any]:
-    """What a ``search`` event says of a loss goal; of the only one, what it says itself."""
+    """The members of a ``search`` event for a loss goal; the event itself where it has no goals."""
     goal: Mapping[str, Any] = search.get("goals", [search])[number]
     return goal
 
 
 class Goal(Value):
-    """What was found for one loss goal of a search for several (RFC 9971)."""
+    """Result for one loss goal of a search for several (RFC 9971)."""
 
     loss_ratio: float
     """Share of a direction's frames that a trial may lose."""
     throughput_fps: Statistics
     conditional_throughput_fps: Statistics
-    """What was forwarded at the values."""
+    """Forwarding rate at the throughput values."""
     limited_by: LimitedBy
     message: str
-    above: Above | None
+    upper_bound: UpperBound | None
     inconsistent: tuple[Contradiction, ...]
 
 
@@ -165,13 +165,14 @@ class ThroughputPoint(points.Point):
     throughput_fps: Statistics
     limited_by: LimitedBy | None
     """None where no repetition was finished."""
-    above: Above | None
+    upper_bound: UpperBound | None
     inconsistent: tuple[Contradiction, ...]
-    """Loads that passed above one that failed, or the other way round, over all repetitions."""
+    """Loads that passed above one that failed, or failed below one that passed, over all
+    repetitions."""
     repetitions: Repetitions
     goals: tuple[Goal, ...]
-    """Where the search had loss goals: each one's figures; ``throughput_fps`` and the like are the
-    first one's."""
+    """Where the search had loss goals: each goal's figures; ``throughput_fps`` and the others are
+    the first goal's."""
     trials: Trials
 
     def rows(self) -> list[Row]:
@@ -181,13 +182,13 @@ class ThroughputPoint(points.Point):
         return [(*figures.cells(",.0f"), dispersion, self.limited_by or "-")]
 
     def remarks(self) -> Iterator[str]:
-        """What happened above it, how sure the median is, what was found for each loss goal, and
-        where the DUT contradicted itself."""
-        above = "" if self.above is None else self.above.sentence()
+        """The losses at the upper bound, the median's interval, each loss goal's result, and
+        inconsistencies of the DUT."""
+        upper_bound = "" if self.upper_bound is None else self.upper_bound.sentence()
         yield from (
             f": {text}"
             for text in (
-                above,
+                upper_bound,
                 self.repetitions.certainty(self.throughput_fps),
                 inconsistency.sentence(self.inconsistent),
             )
@@ -203,8 +204,8 @@ class ThroughputPoint(points.Point):
     def resolution(self, conditions: Mapping[str, Any]) -> float:
         """See :class:`dutperf.results.points.Point`."""
         limits = points.limits_of(self, conditions)
-        above_fps = (self.throughput_fps.p99 or 0.0) if self.above is None else self.above.load.value
-        return max(1.0, float(limits.get("resolution_fps") or limits["resolution_percent"] / 100 * above_fps))
+        upper_fps = (self.throughput_fps.p99 or 0.0) if self.upper_bound is None else self.upper_bound.load.value
+        return max(1.0, float(limits.get("resolution_fps") or limits["resolution_percent"] / 100 * upper_fps))
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
@@ -234,69 +235,69 @@ def _figures(points: Sequence[ThroughputPoint]) -> list[tuple[str, Case, charts.
         for point in points
         for goal in point.goals
     ]
-    found = goals or [("measured", point.case, point.throughput_fps) for point in points]
-    return [(label, case, (of.median, of.p1, of.p99)) for label, case, of in found]
+    series = goals or [("measured", point.case, point.throughput_fps) for point in points]
+    return [(label, case, (of.median, of.p1, of.p99)) for label, case, of in series]
 
 
 def point(recorded: Recorded) -> ThroughputPoint:
     """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
-    found, rule = recorded.of("search"), recorded.conditions.repetitions
-    decisive, goals = repeated_searches.decisive(found), _goals(found)
-    series = [[one["value"] for one in goal] for goal in goals or [found]]
-    stopped = repeated_searches.stopped(found, rule, *series)
+    events, rule = recorded.of("search"), recorded.conditions.repetitions
+    decisive, goals = repeated_searches.decisive(events), _goals(events)
+    series = [[one["lower_bound"] for one in goal] for goal in goals or [events]]
+    stopped = repeated_searches.stopped(events, rule, *series)
     steady = repeated_searches.without_waits(recorded.of("result"), recorded.of("wait"))
     return ThroughputPoint(
         case=recorded.case,
-        throughput_fps=_statistics(found, "value", rule),
+        throughput_fps=_statistics(events, "lower_bound", rule),
         limited_by=None if decisive is None else decisive["limited_by"],
-        passing=recorded.conditions.passing(),
-        message=repeated_searches.message(found) + recorded.shortfall(len(found), stopped),
-        above=repeated_searches.above(found, steady),
-        inconsistent=_inconsistent(found),
-        repetitions=Repetitions(finished=len(found), stopped=stopped),
+        pass_criterion=recorded.conditions.passing(),
+        message=repeated_searches.message(events) + recorded.shortfall(len(events), stopped),
+        upper_bound=repeated_searches.upper_bound(events, steady),
+        inconsistent=_inconsistent(events),
+        repetitions=Repetitions(finished=len(events), stopped=stopped),
         goals=tuple(_goal(one, steady, rule) for one in goals),
         trials=points.trials(recorded.of("result")),
     )
 
 
-def _statistics(found: list[Event], member: str, rule: Rule) -> Statistics:
-    values = tuple(search[member] for search in found)
+def _statistics(events: list[Event], member: str, rule: Rule) -> Statistics:
+    values = tuple(search[member] for search in events)
     if not values or any(
-        search["silent"] for search in found
-    ):  # a DUT that has died has no throughput, whatever it did before
+        search["not_forwarding"] for search in events
+    ):  # a DUT that forwards nothing has no throughput, whatever it did before
         return without_number(values)
     return statistics(values, rule)
 
 
-def _goals(found: list[Event]) -> list[list[Event]]:
-    """The findings of all repetitions for each loss goal, in the form of ``search`` events."""
+def _goals(events: list[Event]) -> list[list[Event]]:
+    """The results of all repetitions for each loss goal, in the form of ``search`` events."""
     return [
-        [{**search, **goal} for search, goal in zip(found, goals, strict=True)]
-        for goals in zip(*(search.get("goals", []) for search in found), strict=True)
+        [{**search, **goal} for search, goal in zip(events, goals, strict=True)]
+        for goals in zip(*(search.get("goals", []) for search in events), strict=True)
     ]
 
 
-def _goal(findings: list[Event], results: list[Event], rule: Rule) -> Goal:
-    decisive = repeated_searches.decisive(findings)
-    assert decisive is not None, "a goal stands in a search event"
+def _goal(events: list[Event], results: list[Event], rule: Rule) -> Goal:
+    decisive = repeated_searches.decisive(events)
+    assert decisive is not None, "a goal is part of a search event"
     return Goal(
         loss_ratio=decisive["loss_ratio"],
-        throughput_fps=_statistics(findings, "value", rule),
-        conditional_throughput_fps=_statistics(findings, "conditional", rule),
+        throughput_fps=_statistics(events, "lower_bound", rule),
+        conditional_throughput_fps=_statistics(events, "conditional", rule),
         limited_by=decisive["limited_by"],
-        message=repeated_searches.message(findings),
-        above=repeated_searches.above(findings, results),
-        inconsistent=_inconsistent(findings),
+        message=repeated_searches.message(events),
+        upper_bound=repeated_searches.upper_bound(events, results),
+        inconsistent=_inconsistent(events),
     )
 
 
-def _inconsistent(found: list[Event]) -> tuple[Contradiction, ...]:
-    return contradictions((Load.fps(value), outcome) for search in found for value, outcome in search["loads"])
+def _inconsistent(events: list[Event]) -> tuple[Contradiction, ...]:
+    return contradictions((Load.fps(value), outcome) for search in events for value, outcome in search["loads"])
 
 
 def _usual_repetitions(facts: Facts) -> str | None:
-    """RFC 2544 26.1 asks for none, RFC 8219 for several; who publishes throughput takes as many as
-    for the delays."""
+    """RFC 2544 26.1 asks for no repetitions, RFC 8219 for several; published throughputs usually
+    have as many as the delays."""
     few = deviations.few_repetitions(facts)
     return few and f"{few}, which are usual; several are recommended"
 
@@ -311,8 +312,7 @@ RULES = deviations.rules(
 PROCEDURE = Definition(
     name="throughput",
     summary=(
-        "Search for the highest rate at which the DUT loses nothing (RFC 2544 26.1), and say why the number can be"
-        " believed."
+        "Search for the highest rate at which the DUT loses nothing (RFC 2544 26.1), and show the evidence for it."
     ),
     conditions=ThroughputConditions,
     make=Throughput,

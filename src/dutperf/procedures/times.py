@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What recovery and reset share: each repetition is one valid trial in which something happens to
-the DUT, and each direction shows how long it took.
+"""Base of recovery and reset: each repetition is one valid trial in which something happens to the
+DUT, and each direction shows how long it took.
 
-A direction that shows no time says why: nothing happened (``not_caused``), or it was not over when
-the trial ended (``not_over``). One repetition that was not over takes the figures away: without it
-they would flatter the DUT. Those in which nothing happened are left out, and said.
+A direction without a time states the reason: nothing happened (``not_caused``), or it was not over
+when the trial ended (``not_over``). One repetition that was not over voids the figures, which would
+flatter the DUT without it. Repetitions in which nothing happened are left out and reported.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pydantic import Field
 
 from dutperf.model import Case, Direction, DirectionCounts, LimitedBy, Load, Trial, Value, Verdict
 from dutperf.procedures import evidence
-from dutperf.procedures.base import Before, Procedure
+from dutperf.procedures.base import PriorEvents, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, fixed_repetitions
-from dutperf.procedures.during import During
+from dutperf.procedures.trial_action import TrialAction
 from dutperf.results import charts, points
 from dutperf.results.charts import Chart
 from dutperf.results.points import PointBuilder, Recorded, Row, Trials
@@ -34,18 +34,18 @@ begin with."""
 
 
 class Reading(Value):
-    """What a direction of one trial shows."""
+    """The time that a direction of one trial shows."""
 
     outcome: Literal["measured", "not_caused", "not_over"]
     times_s: dict[str, float] = Field(default_factory=dict)
-    """In seconds, by the method; where ``measured``."""
+    """In seconds, by method; where ``measured``."""
     remark: str = ""
     """Why there is none."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One thing that may happen to a DUT."""
+    """A kind of event on the DUT."""
 
     name: str
     """Of the procedure, and of the journal's event of a repetition."""
@@ -53,9 +53,9 @@ class Kind:
     """Of a case. Raises PlanError."""
     amend: Callable[[Trial, Any, Rates], Trial]
     read: Callable[[DirectionCounts, Any, Rates], Reading]
-    said: Callable[[Rates], str]
-    """At which rates, for a person."""
-    during: Callable[[Plan[Any]], During | None] = lambda _plan: None
+    rates_text: Callable[[Rates], str]
+    """The rates, for a message."""
+    action: Callable[[Plan[Any]], TrialAction | None] = lambda _plan: None
     """Raises PlanError."""
 
 
@@ -63,17 +63,17 @@ class TimesProcedure(Procedure[AtThroughput]):
     """A procedure of times (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
-        PlanError: rates that are not known, or times that do not fit into a trial.
+        PlanError: unknown rates, or times that do not fit into a trial.
     """
 
     def __init__(self, kind: Kind, plan: Plan[Any]) -> None:
         super().__init__(plan)
         self._kind = kind
         self.event = kind.name
-        self._during = kind.during(plan)
+        self._action = kind.action(plan)
         self._rates = {case: kind.rates(plan, case) for case in self.cases}
         for case in self.cases:
-            self.first_trial(case)  # what cannot be is said before anything is sent
+            self.first_trial(case)  # raises PlanError before anything is sent
 
     def first_load(self, case: Case) -> Load:
         """See :class:`~dutperf.procedures.base.Procedure`."""
@@ -87,26 +87,26 @@ class TimesProcedure(Procedure[AtThroughput]):
         """See :class:`~dutperf.procedures.base.Procedure`."""
         return self._kind.amend(super().trial(case, load, number, duration_s), self.conditions, self._rates[case])
 
-    def during(self) -> During | None:
+    def action(self) -> TrialAction | None:
         """See :class:`~dutperf.procedures.base.Procedure`."""
-        return self._during
+        return self._action
 
-    def stopped(self, before: Before) -> Stopped | None:
+    def stopped(self, prior: PriorEvents) -> Stopped | None:
         """See :class:`~dutperf.procedures.base.Procedure`."""
-        return _stopped(before, fixed_repetitions(self.conditions))
+        return _stopped(prior, fixed_repetitions(self.conditions))
 
-    def repetition(self, bench: Bench, place: Place, before: Before) -> dict[str, Any]:
+    def repetition(self, bench: Bench, place: Place, prior: PriorEvents) -> dict[str, Any]:
         """See :class:`~dutperf.procedures.base.Procedure`."""
-        del before
+        del prior
         rates, conditions = self._rates[place.case], self.conditions
         result = self.measure(bench, self.first_load(place.case), place)
         valid = result.verdict is Verdict.VALID
-        silence = evidence.silence(result) if valid and evidence.silent_directions(result) else None
-        usable = result.directions() if valid and silence is None else {}
+        dead = evidence.no_forwarding(result) if valid and evidence.dead_directions(result) else None
+        usable = result.directions() if valid and dead is None else {}
         return {
             "valid": valid,
-            "silent": silence is not None,
-            "message": silence or (evidence.losses(result) if valid else evidence.invalidity(result)),
+            "not_forwarding": dead is not None,
+            "message": dead or (evidence.losses(result) if valid else evidence.invalidity(result)),
             "readings": {
                 direction.value: self._kind.read(counts, conditions, rates).model_dump(mode="json")
                 for direction, counts in usable.items()
@@ -114,9 +114,9 @@ class TimesProcedure(Procedure[AtThroughput]):
         }
 
 
-def _stopped(events: Before, repetitions: int) -> Stopped | None:
-    """Why no further repetition is needed; None where one is. One that is not valid takes all
-    figures away, and so does one that was not over anywhere."""
+def _stopped(events: PriorEvents, repetitions: int) -> Stopped | None:
+    """Why no further repetition is needed; None where one is. A repetition that is not valid voids
+    all figures, and so does one that was not over in any direction."""
     if any(not event["valid"] for event in events):
         return Stopped.VOID
     voided = {
@@ -128,7 +128,7 @@ def _stopped(events: Before, repetitions: int) -> Stopped | None:
 
 
 class Times(Value):
-    """Over the repetitions that showed a time, in seconds."""
+    """Statistics over the repetitions that showed a time, in seconds."""
 
     median: float
     mean: float
@@ -173,7 +173,7 @@ class TimesPoint(points.DirectionsPoint[Times]):
 
 
 def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
-    """Makes such points from the journal."""
+    """Returns the builder of such points."""
 
     def build(recorded: Recorded) -> TimesPoint:
         events = recorded.of(kind.name)
@@ -194,7 +194,7 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
             repetitions=len(events),
             trials=points.trials(recorded.of("result")),
             message=(
-                f"{kind.said(rates)}:"
+                f"{kind.rates_text(rates)}:"
                 f" {_message(events, readings)}{recorded.shortfall(len(events), _stopped(events, rule))}"
             ),
         )
@@ -228,19 +228,18 @@ def _times(readings: Sequence[Reading]) -> dict[str, Times] | None:
 
 
 def _message(events: Sequence[dict[str, Any]], readings: Mapping[str, list[Reading]]) -> str:
-    """What speaks against the figures: repetitions without a result, else directions without a
-    time, else nothing."""
-    without = [event["message"] for event in events if event["silent"] or not event["valid"]]
+    """Repetitions without a result; else directions without a time; else that there are none."""
+    without = [event["message"] for event in events if event["not_forwarding"] or not event["valid"]]
     if without or not events:
         return str(without[-1]) if without else "not measured"
-    said = [text for direction, of_one in readings.items() for text in _exceptions(direction, of_one)]
-    return "; ".join(said) or f"every repetition showed a time ({len(events)} of them)"
+    texts = [text for direction, of_one in readings.items() for text in _exceptions(direction, of_one)]
+    return "; ".join(texts) or f"every repetition showed a time ({len(events)} of them)"
 
 
 def _exceptions(direction: str, readings: Sequence[Reading]) -> list[str]:
-    found = []
+    texts = []
     for outcome in ("not_over", "not_caused"):
         remarks = [reading.remark for reading in readings if reading.outcome == outcome]
         if remarks:
-            found.append(f"{direction}: in {len(remarks)} of {len(readings)} repetitions {remarks[0]}")
-    return found
+            texts.append(f"{direction}: in {len(remarks)} of {len(readings)} repetitions {remarks[0]}")
+    return texts

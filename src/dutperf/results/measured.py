@@ -71,7 +71,7 @@ class Measured:
             return []
         points = self.summary.points
         made = type(points[0]).charts(points, self.summary.conditions["ranges"])
-        passing = f" Passed: {points[0].passing}." if points[0].passing else ""
+        passing = f" Passed: {points[0].pass_criterion}." if points[0].pass_criterion else ""
         stated = [replace(chart, caption=chart.caption + passing) for chart in made]
         return _drawable([*stated, *trials.delay_charts(self.trials(), type(points[0]).marks)])
 

@@ -81,7 +81,7 @@ class Point(Value, ABC):
     """Figures, by patterns of their names, that others imply: two runs are not compared by these."""
 
     case: Case
-    passing: str = ""
+    pass_criterion: str = ""
     """What a trial that passed may have lost, or counted as lost, where that is not as RFC 2544
     26.1 has it: it belongs to every figure of the point."""
     message: str

@@ -39,7 +39,7 @@ def results(summary: Summary) -> Table:
     kind = type(summary.points[0])
     axes = axes_of(point.case for point in summary.points)
     rows = tuple((*case_cells(point.case, axes), *row) for point in summary.points for row in point.rows())
-    passing = f" ({summary.points[0].passing})" if summary.points[0].passing else ""
+    passing = f" ({summary.points[0].pass_criterion})" if summary.points[0].pass_criterion else ""
     return Table(kind.title + passing, (*(axis.heading for axis in axes), *kind.columns), rows, len(axes))
 
 

@@ -40,7 +40,7 @@ from dutperf.procedures import evidence
 from dutperf.procedures.base import Procedure
 from dutperf.procedures.bench import MakeTrial, Observer, Place, Plan, PlanError, Status, TrialFactory
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.during import During, Meanwhile
+from dutperf.procedures.trial_action import ActionRunner, TrialAction
 from dutperf.results.summary import Summary, write_summary
 from dutperf.run.waiting import PROBE_FPS, is_away, probe, wait_for_dut
 from dutperf.setup.dut import losses_during
@@ -229,13 +229,13 @@ class Campaign:
         self._status: Status | None = None
         self._search: Place | None = None
         self._given_up = False
-        self._during: During | None = None
+        self._action: TrialAction | None = None
         self._sent_s = {True: 0.0, False: 0.0}
         self._hope = 1.0
 
-    def measure(self, load: Load, place: Place, make: MakeTrial, during: During | None = None) -> TrialResult:
+    def measure(self, load: Load, place: Place, make: MakeTrial, action: TrialAction | None = None) -> TrialResult:
         """See :meth:`dutperf.procedures.bench.Bench.measure`."""
-        self._during = during
+        self._action = action
         self._enter(place)
         result = self._until_valid(load, place, make)
         for _ in range(WAITS):
@@ -316,7 +316,7 @@ class Campaign:
         """One that is only repeated where it is not valid: nothing is done to the DUT meanwhile,
         and no load brings it into a state that is measured."""
         whole = (
-            self._during is not None
+            self._action is not None
             or trial.question.links_may_fall
             or any(stream.then is not None for stream in trial.streams().values())
         )
@@ -340,7 +340,8 @@ class Campaign:
     def _wait(self, place: Place, result: TrialResult) -> bool:
         patience_s = self._plan.conditions.dut_patience_s
         self.say(
-            f"{evidence.silence(result)}; it does not answer ARP or NDP: waiting for it, {patience_s:g} s at most",
+            f"{evidence.no_forwarding(result)}; it does not answer ARP or NDP: waiting for it,"
+            f" {patience_s:g} s at most",
             place,
         )
         waited = wait_for_dut(self._tester, lambda: self._probing_trial(place.case), patience_s)
@@ -390,17 +391,17 @@ class Campaign:
         if rest_s > 0:
             time.sleep(rest_s)
         began_s = time.monotonic()
-        meanwhile = Meanwhile(self._during, on_progress)
-        with meanwhile.ended():
+        runner = ActionRunner(self._action, on_progress)
+        with runner.around_trial():
             result = phases.run(
                 self._tester,
                 trial,
                 self._progressed,
                 lambda measuring: losses_during(
-                    self._plan.dut_losses, lambda: self._tester.run(measuring, meanwhile.progressed)
+                    self._plan.dut_losses, lambda: self._tester.run(measuring, runner.progressed)
                 ),
             )
-        if meanwhile.missed and result.verdict is Verdict.VALID:
+        if runner.missed and result.verdict is Verdict.VALID:
             raise TesterError(
                 "the tester did not report how far the trial was, so nothing could be done to the DUT during it"
             )

@@ -37,7 +37,7 @@ def is_away(result: TrialResult) -> bool:
     takes the link with it."""
     reachable = result.dut_answered.left and result.dut_answered.right
     trusted = result.verdict is Verdict.VALID or {cause.code for cause in result.causes} == {LINK_DOWN}
-    return trusted and bool(evidence.silent_directions(result)) and not reachable
+    return trusted and bool(evidence.dead_directions(result)) and not reachable
 
 
 def probe(trial: Trial) -> Trial:
@@ -73,4 +73,4 @@ def wait_for_dut(tester: Tester, next_probe: Callable[[], Trial], patience_s: fl
 
 
 def _forwards(result: TrialResult) -> bool:
-    return result.verdict is Verdict.VALID and not evidence.silent_directions(result)
+    return result.verdict is Verdict.VALID and not evidence.dead_directions(result)

@@ -2,7 +2,7 @@
 """Searches for the highest load that passes. They know loads and outcomes only: no packets, no
 files, no clock.
 
-A search is asked for the next load and told its outcome, until it asks for no more.
+A search names the next load and takes its outcome, until it needs no more.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What came of offering one load."""
+    """Result of offering one load."""
 
     PASSED = "passed"
     FAILED = "failed"
-    SILENT = "silent"
-    """Failed, and in some direction nothing at all came through."""
+    NOT_FORWARDING = "not_forwarding"
+    """Failed, and in some direction no frame came through."""
     UNMEASURABLE = "unmeasurable"
-    """No trial of this load was valid: it says nothing about the DUT."""
+    """No trial of this load was valid, so nothing is known of the DUT."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What a trial lost, in the direction that lost the greater share."""
+    """Lost frames of a trial, in the direction that lost the greater share."""
 
     lost: int
     sent: int

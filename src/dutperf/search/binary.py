@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Binary search for the highest load that passes, as RFC 2544 26.1 leaves it to the tester.
 
-It first looks for a load that passes and a higher one that does not: upwards by doubling, downwards
-by halving; or, with a place to begin, by steps from there that double. Then it bisects. Every load
-after the first lies strictly between the highest load that passed and the lowest that did not, so
-the search ends whatever the outcomes are, and its value is the highest load that passed at all.
+First it brackets the result: it looks for a load that passes and a higher one that does not. It
+doubles upwards and halves downwards; with a start load it takes steps from there that double. Then
+it bisects. Every load after the first lies strictly between the highest load that passed (the lower
+bound) and the lowest that did not (the upper bound), so the search ends whatever the outcomes are.
+Its result is the lower bound.
 
-A DUT may be inconsistent: fail a load and pass a higher one. This search never offers a load above
-one that failed, so of such a DUT it finds the highest load that passed below the lowest that
-failed, as searched; two searches may differ.
+A DUT may be inconsistent: it may fail a load and pass a higher one. This search never offers a load
+above one that failed. For such a DUT it finds the highest load that passed below the lowest that
+failed, and two searches may differ.
 
-One load may be offered again: where a load that could not be measured is all that stands above the
-value, that may have been bad luck. It is offered once more before the tester is blamed.
+A load that could not be measured may be bad luck. Where only such a load bounds the result, it is
+offered once more before the search ends as limited by the tester.
 
-A load is a number here; what it counts is for whoever asks (:class:`dutperf.model.Load`).
-:mod:`dutperf.search.burst` searches lengths of bursts with it.
+A load is a number here; the caller knows its unit (:class:`dutperf.model.Load`).
+:mod:`dutperf.search.burst` searches burst lengths with this search.
 """
 
 from __future__ import annotations
@@ -26,35 +27,35 @@ from typing import Literal, Protocol
 from dutperf.model import LimitedBy, Load, Unit
 from dutperf.search import NO_LOSS, Loss, Outcome
 
-START = 1_000
+DEFAULT_START = 1_000
 """First load where neither an initial nor a minimum load nor the media's maximum is known."""
 DEFAULT_MINIMUM = 10
-"""Nothing is offered below it unless the user asks for it: even a trial of a second then has frames
-enough to show that something gets through."""
+"""Lowest load unless the user sets one. Even a trial of one second then has enough frames to show
+that the DUT forwards."""
 HIGHEST = 1_000_000_000
 """The engine's own limit (protocol/request.schema.json)."""
-SECOND_CHANCES = 3
-"""How many loads of a search may be offered again; a bound for a tester that is in trouble all the
-time."""
+MAX_RETRIES = 3
+"""How many loads of a search may be offered again; it bounds the search on a tester that is
+disturbed all the time."""
 TYPICAL_TRIALS = 14
-"""Estimate for a search that knows nothing yet."""
+"""Estimate for a search without prior results."""
 
 
 @dataclass(frozen=True)
 class Resolution:
-    """How far apart the highest passed and the lowest failed load may be at the end: ``step``, or a
-    ``share`` of the latter where that is 0."""
+    """Largest distance between lower and upper bound at the end: ``step``; where that is 0, a
+    ``share`` of the upper bound."""
 
     step: int = 0
     share: float = 0.0
 
     def at(self, upper: int) -> int:
-        """At least 1, for a search whose upper end is ``upper``."""
+        """The resolution at an upper bound of ``upper``; at least 1."""
         return max(1, self.step or int(self.share * upper))
 
 
 class BoundsError(ValueError):
-    """The bounds contradict each other; ``bound`` is the one to change."""
+    """The bounds contradict each other; ``bound`` names the one to change."""
 
     def __init__(self, message: str, bound: Literal["minimum", "initial", "resolution"]) -> None:
         super().__init__(message)
@@ -66,7 +67,7 @@ class Bounds:
     """The range of a search.
 
     Raises:
-        BoundsError: no load lies in the range, or the initial one does not.
+        BoundsError: the range is empty, or the initial load lies outside it.
     """
 
     resolution: Resolution
@@ -75,20 +76,20 @@ class Bounds:
     maximum: int | None = None
     initial: int | None = None
     maximum_is_media: bool = False
-    """``maximum`` is the media's, not a lower one of the user's."""
+    """``maximum`` is the media's; the user set none below it."""
     unit: Unit = Unit.FRAMES_PER_SECOND
-    """Of the loads, for messages."""
+    """Unit of the loads, for messages."""
 
     def __post_init__(self) -> None:
         if self.lowest > self.highest:
             raise BoundsError(
-                f"the minimum rate ({self._said(self.lowest)}) is above the maximum rate ({self._said(self.highest)})",
+                f"the minimum rate ({self._text(self.lowest)}) is above the maximum rate ({self._text(self.highest)})",
                 "minimum",
             )
         if self.initial is not None and not self.lowest <= self.initial <= self.highest:
             message = (
-                f"the initial rate ({self._said(self.initial)}) is not within {self.lowest:,} to"
-                f" {self._said(self.highest)}"
+                f"the initial rate ({self._text(self.initial)}) is not within {self.lowest:,} to"
+                f" {self._text(self.highest)}"
             )
             raise BoundsError(message, "initial")
 
@@ -107,56 +108,58 @@ class Bounds:
     @property
     def first(self) -> int:
         """The load to begin with: the initial one; else the maximum, which ends the search if it
-        passes; else a modest one to double from."""
-        return self.initial or self.maximum or max(self.lowest, START)
+        passes; else a low one to double from."""
+        return self.initial or self.maximum or max(self.lowest, DEFAULT_START)
 
     def clamp(self, load: int) -> int:
-        """That of the range which is nearest to ``load``."""
+        """The load of the range that is nearest to ``load``."""
         return min(max(load, self.lowest), self.highest)
 
-    def _said(self, load: int) -> str:
+    def _text(self, load: int) -> str:
         return str(Load(load, self.unit))
 
 
 @dataclass(frozen=True)
-class Near:
-    """Where a search begins: a load of the range, and the first step away from it; 0: as wide as
-    the load itself."""
+class Start:
+    """Where a search begins: a load within the range, and the width of the first step from it; 0:
+    as wide as the load itself."""
 
-    start: int
+    load: int
     step: int = 0
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a search found. ``value`` is None where no load passed, or the DUT forwards nothing
-    (``silent``)."""
+class SearchResult:
+    """Result of a search."""
 
-    value: int | None
+    lower_bound: int | None
+    """The highest load that passed; None where none passed, or the DUT forwards nothing
+    (``not_forwarding``)."""
     limited_by: LimitedBy
-    above: int | None
-    """The load directly above the value that did not pass; the lowest one tried where there is no
-    value."""
-    silent: bool
+    upper_bound: int | None
+    """The lowest load above the lower bound that did not pass; without a lower bound, the lowest
+    load tried."""
+    not_forwarding: bool
     loads: tuple[tuple[int, Outcome], ...]
     """Every load offered, in order."""
-    goals: tuple[FoundGoal, ...] = ()
-    """Where the search had loss goals: what was found for each, the first one's being this."""
+    goals: tuple[GoalResult, ...] = ()
+    """Where the search had loss goals: the result for each; this is the first one's."""
 
 
 @dataclass(frozen=True)
-class FoundGoal:
-    """What was found for one loss goal (RFC 9971)."""
+class GoalResult:
+    """Result for one loss goal (RFC 9971)."""
 
     loss_ratio: float
     """Share of a direction's frames that may be lost."""
-    found: Found
+    result: SearchResult
     conditional: float | None
-    """Conditional throughput: what of the value was forwarded."""
+    """Conditional throughput: the forwarding rate at the lower bound."""
 
 
 class Search(Protocol):
-    """Ask :meth:`next_load`, tell :meth:`tell`, until the former is None; then :meth:`found`."""
+    """Call :meth:`next_load` and :meth:`record_outcome` in turn until the former is None; then
+    :meth:`result`."""
 
     @property
     def lower(self) -> int | None:
@@ -173,19 +176,19 @@ class Search(Protocol):
         ...
 
     def next_duration_s(self) -> float | None:
-        """How long the trial of that load is to send; None: as long as the conditions say."""
+        """Sending time of that load's trial; None: as the conditions say."""
         ...
 
-    def tell(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
-        """What came of the load that :meth:`next_load` asked for.
+    def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
+        """Take the outcome of the load that :meth:`next_load` named.
 
         Raises:
             ValueError: the search has ended.
         """
         ...
 
-    def found(self) -> Found:
-        """What was found so far; final when :meth:`next_load` is None."""
+    def result(self) -> SearchResult:
+        """The result so far; final when :meth:`next_load` is None."""
         ...
 
     def trials_left(self) -> int:
@@ -194,24 +197,25 @@ class Search(Protocol):
 
 
 class BinarySearch:
-    """A :class:`Search`. It knows one goal, which the outcomes already hold.
+    """A :class:`Search` for one goal, which is already in the outcomes.
 
-    A load that is silent (nothing came through in some direction) raises the question whether the
-    DUT works at all. The lowest load is tried once then: if it is silent too, the search ends
-    without a value.
+    Where nothing comes through in some direction, the DUT may not work at all. The lowest load is
+    then tried once as a probe. If nothing comes through either, the search ends without a lower
+    bound.
     """
 
-    def __init__(self, bounds: Bounds, near: Near | None = None) -> None:
-        """``near``: only saves trials, what is found rests on this search's own trials."""
+    def __init__(self, bounds: Bounds, start: Start | None = None) -> None:
+        """``start`` only saves trials: the result rests on this search's own trials."""
         self._bounds = bounds
-        self._near = near
-        self._learned = 0
+        self._start = start
+        self._narrowed = 0
         self._loads: list[tuple[int, Outcome]] = []
-        self._barriers: dict[int, Outcome] = {}
-        self._second_chances = 0
+        self._not_passed: dict[int, Outcome] = {}
+        self._retries = 0
         self._confirmed = False
-        self._silent_at: int | None = None
-        self._silent = False
+        self._probed_for: int | None = None
+        """The load whose outcome waits for the probe."""
+        self._not_forwarding = False
         self._lower: int | None = None
 
     @property
@@ -222,22 +226,22 @@ class BinarySearch:
     @property
     def upper(self) -> int | None:
         """Lowest load that did not pass, above the highest that did."""
-        return min(self._barriers, default=None)
+        return min(self._not_passed, default=None)
 
     def next_load(self) -> int | None:
         """The load to offer next; None where the search has ended."""
-        if self._silent:
+        if self._not_forwarding:
             return None
-        if self._silent_at is not None:
+        if self._probed_for is not None:
             return self._bounds.lowest
-        load = self._unknown()
-        return self.upper if load is None and self._in_doubt() else load
+        load = self._narrowing_load()
+        return self.upper if load is None and self._needs_retry() else load
 
     def next_duration_s(self) -> None:
         """Every trial is as long as the conditions say."""
 
-    def tell(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:  # noqa: ARG002
-        """``outcome`` of the load that :meth:`next_load` asked for.
+    def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:  # noqa: ARG002
+        """Take the outcome of the load that :meth:`next_load` named.
 
         Raises:
             ValueError: the search has ended.
@@ -246,22 +250,20 @@ class BinarySearch:
         if load is None:
             raise ValueError("the search has ended")
         self._loads.append((load, outcome))
-        if self._silent_at is not None:
-            self._probed(load, self._silent_at, outcome)
-        elif outcome is Outcome.SILENT:
-            self._silent_at = load
+        if self._probed_for is not None:
+            self._after_probe(load, self._probed_for, outcome)
+        elif outcome is Outcome.NOT_FORWARDING:
+            self._probed_for = load
         else:
-            self._learn(load, outcome)
+            self._narrow(load, outcome)
 
-    def found(self) -> Found:
-        """What was found so far; final when :meth:`next_load` is None."""
-        value = None if self._silent else self.lower
-        above = self._loads[-1][0] if self._silent else self.upper
-        return Found(
-            value=value,
+    def result(self) -> SearchResult:
+        """The result so far; final when :meth:`next_load` is None."""
+        return SearchResult(
+            lower_bound=None if self._not_forwarding else self.lower,
             limited_by=self._limited_by(),
-            above=above,
-            silent=self._silent,
+            upper_bound=self._loads[-1][0] if self._not_forwarding else self.upper,
+            not_forwarding=self._not_forwarding,
             loads=tuple(self._loads),
         )
 
@@ -271,34 +273,29 @@ class BinarySearch:
             return 0
         if self.upper is not None and self.lower is not None:
             return max(1, self._bisections(self.upper, self.upper - self.lower))
-        if self._near is not None and self._near.step:
-            return max(2, 2 + self._bisections(self._near.start, self._near.step) - len(self._loads))
+        if self._start is not None and self._start.step:
+            return max(2, 2 + self._bisections(self._start.load, self._start.step) - len(self._loads))
         return max(2, TYPICAL_TRIALS - len(self._loads))
 
     def _bisections(self, upper: int, gap: int) -> int:
-        """So many until a gap below ``upper`` is narrow enough."""
+        """Number of bisections until a gap below ``upper`` is narrow enough."""
         return max(0, ceil(log2(gap / self._bounds.resolution.at(upper))))
 
-    def _unknown(self) -> int | None:
+    def _narrowing_load(self) -> int | None:
         """The next load that narrows the search; None where it is narrow enough."""
         if self.lower is None:
             return self._first() if self.upper is None else self._down(self.upper)
         return self._up(self.lower) if self.upper is None else self._between(self.lower, self.upper)
 
-    def _in_doubt(self) -> bool:
-        """Whether the tester is about to be blamed for a load that it was given one chance to
-        measure."""
-        return (
-            self._upper_outcome() is Outcome.UNMEASURABLE
-            and not self._confirmed
-            and self._second_chances < SECOND_CHANCES
-        )
+    def _needs_retry(self) -> bool:
+        """Whether the upper bound is a load that could not be measured and was tried only once."""
+        return self._upper_outcome() is Outcome.UNMEASURABLE and not self._confirmed and self._retries < MAX_RETRIES
 
     def _upper_outcome(self) -> Outcome | None:
-        return None if self.upper is None else self._barriers[self.upper]
+        return None if self.upper is None else self._not_passed[self.upper]
 
     def _first(self) -> int:
-        return self._bounds.first if self._near is None else self._near.start
+        return self._bounds.first if self._start is None else self._start.load
 
     def _up(self, lower: int) -> int | None:
         return None if lower >= self._bounds.highest else self._bounds.clamp(lower + (self._step() or lower))
@@ -307,41 +304,41 @@ class BinarySearch:
         return None if upper <= self._bounds.lowest else self._bounds.clamp(upper - (self._step() or (upper + 1) // 2))
 
     def _step(self) -> int:
-        """The next step away from the place to begin; 0 where there is none."""
-        return 0 if self._near is None else self._near.step << (self._learned - 1)
+        """The next step from the start load; 0 where there is none."""
+        return 0 if self._start is None else self._start.step << (self._narrowed - 1)
 
     def _between(self, lower: int, upper: int) -> int | None:
         gap = upper - lower
         return None if gap <= self._bounds.resolution.at(upper) else lower + gap // 2
 
-    def _learn(self, load: int, outcome: Outcome) -> None:
-        self._learned += 1
-        again = load in self._barriers
-        self._second_chances += again
+    def _narrow(self, load: int, outcome: Outcome) -> None:
+        self._narrowed += 1
+        again = load in self._not_passed
+        self._retries += again
         self._confirmed = again and outcome is Outcome.UNMEASURABLE
         if outcome is Outcome.PASSED:
             self._lower = load
-            self._barriers.pop(load, None)
+            self._not_passed.pop(load, None)
         else:
-            self._barriers[load] = outcome
+            self._not_passed[load] = outcome
 
-    def _probed(self, lowest: int, silent_at: int, outcome: Outcome) -> None:
-        """The DUT was asked for a sign of life at the lowest load after it had been silent at
-        ``silent_at``."""
-        self._silent_at = None
-        self._silent = outcome is Outcome.SILENT
-        if self._silent:
+    def _after_probe(self, lowest: int, probed_for: int, outcome: Outcome) -> None:
+        """Take the probe's outcome at the lowest load, and with it that of ``probed_for``, where
+        nothing came through."""
+        self._probed_for = None
+        self._not_forwarding = outcome is Outcome.NOT_FORWARDING
+        if self._not_forwarding:
             return
-        self._learn(silent_at, Outcome.FAILED)
-        if self.lower is None and lowest < silent_at and outcome is not Outcome.UNMEASURABLE:
-            self._learn(lowest, outcome)
+        self._narrow(probed_for, Outcome.FAILED)
+        if self.lower is None and lowest < probed_for and outcome is not Outcome.UNMEASURABLE:
+            self._narrow(lowest, outcome)
 
     def _limited_by(self) -> LimitedBy:
-        if self._silent:
+        if self._not_forwarding:
             return LimitedBy.DUT
         if self.upper is None:
             return LimitedBy.MEDIA if self._bounds.maximum_is_media else LimitedBy.RANGE
         if self._upper_outcome() is Outcome.UNMEASURABLE:
             return LimitedBy.TESTER
-        below_the_users_range = self.lower is None and self._bounds.minimum is not None
-        return LimitedBy.RANGE if below_the_users_range else LimitedBy.DUT
+        below_users_minimum = self.lower is None and self._bounds.minimum is not None
+        return LimitedBy.RANGE if below_users_minimum else LimitedBy.DUT

@@ -2,12 +2,12 @@
 """Search for the longest burst that passes, by the binary search with loss verification that RFC
 9004 6.2 takes from ETSI GS NFV-TST 009, clause 12.3.
 
-The load is the length of a burst: the binary search is the same as for rates, only that its loads
-are frames here where they are frames/s there. It begins with a short burst and doubles, because the
-DUT's buffer, not the limit of half a minute, is what decides; then it bisects.
+The load is the length of a burst. The binary search is the one for rates; only the unit differs. It
+begins with a short burst and doubles, because the DUT's buffer limits the burst long before the
+limit of half a minute; then it bisects.
 
-Loss verification: one loss may be an accident of anything but the buffer. A burst that failed is
-offered again, and counts as failed only when it failed each time; one that passes then has passed.
+Loss verification: a single loss may have another cause than the buffer. A burst that failed is
+offered again and counts as failed only when it failed each time. Once it passes, it has passed.
 
 Lengths are in frames per direction.
 """
@@ -18,22 +18,22 @@ from dataclasses import replace
 
 from dutperf.model import LimitedBy, Unit
 from dutperf.search import NO_LOSS, Loss, Outcome
-from dutperf.search.binary import BinarySearch, Bounds, Found, Resolution
+from dutperf.search.binary import BinarySearch, Bounds, Resolution, SearchResult
 
 FIRST_FRAMES = 64
-"""The first burst: a receive ring of few descriptors is the smallest buffer that is usual."""
-SIGN_OF_LIFE_FRAMES = 10
-"""A burst of fewer frames that is lost as a whole has failed, like any other: that raises no
-question whether the DUT works at all."""
+"""The first burst. The smallest usual buffer is a receive ring of few descriptors."""
+PROBE_FRAMES = 10
+"""A shorter burst that is lost as a whole has failed like any other; it raises no doubt that the
+DUT forwards."""
 
 
 class BurstSearch:
     """A :class:`dutperf.search.binary.Search` whose loads are frames per direction."""
 
     def __init__(self, longest: int, resolution_share: float, verifications: int) -> None:
-        """``resolution_share``: how far apart the longest burst that passed and the shortest that
-        failed may be, as a share of the latter; at least a frame. ``verifications``: how often a
-        burst that failed is offered again."""
+        """``resolution_share``: largest distance between the longest burst that passed and the
+        shortest that failed, as a share of the latter; at least a frame. ``verifications``: how
+        often a burst that failed is offered again."""
         first = min(FIRST_FRAMES, longest)
         self._search = BinarySearch(
             Bounds(Resolution(share=resolution_share), minimum=1, maximum=longest, initial=first, unit=Unit.FRAMES)
@@ -58,10 +58,10 @@ class BurstSearch:
         return self._search.next_load()
 
     def next_duration_s(self) -> None:
-        """The burst says how long its trial sends."""
+        """None: the burst's length sets the sending time."""
 
-    def tell(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:  # noqa: ARG002
-        """What came of the burst that :meth:`next_load` asked for.
+    def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:  # noqa: ARG002
+        """Take the outcome of the burst that :meth:`next_load` named.
 
         Raises:
             ValueError: the search has ended.
@@ -69,24 +69,23 @@ class BurstSearch:
         frames = self.next_load()
         if frames is None:
             raise ValueError("the search has ended")
-        if outcome is Outcome.SILENT and frames < SIGN_OF_LIFE_FRAMES and not self._probing:
+        if outcome is Outcome.NOT_FORWARDING and frames < PROBE_FRAMES and not self._probing:
             outcome = Outcome.FAILED
         self._loads.append((frames, outcome))
-        if outcome in (Outcome.FAILED, Outcome.SILENT) and self._failures < self._verifications:
+        if outcome in (Outcome.FAILED, Outcome.NOT_FORWARDING) and self._failures < self._verifications:
             self._failures += 1
             return
         self._failures = 0
-        self._probing = outcome is Outcome.SILENT and not self._probing
-        self._search.tell(outcome)
+        self._probing = outcome is Outcome.NOT_FORWARDING and not self._probing
+        self._search.record_outcome(outcome)
 
-    def found(self) -> Found:
-        """What was found so far, every burst with its verifications; final when :meth:`next_load` is
-        None."""
-        found = replace(self._search.found(), loads=tuple(self._loads))
-        nothing_passed = (
-            found.value is None and found.limited_by is LimitedBy.RANGE
-        )  # down to a single frame: that is no range of the user's
-        return replace(found, limited_by=LimitedBy.DUT) if nothing_passed else found
+    def result(self) -> SearchResult:
+        """The result so far, with all verifications among the loads; final when :meth:`next_load`
+        is None."""
+        result = replace(self._search.result(), loads=tuple(self._loads))
+        # The range ends at a single frame, which is not a limit that the user set.
+        nothing_passed = result.lower_bound is None and result.limited_by is LimitedBy.RANGE
+        return replace(result, limited_by=LimitedBy.DUT) if nothing_passed else result
 
     def trials_left(self) -> int:
         """Estimate of how many bursts are still to be offered."""

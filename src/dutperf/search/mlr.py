@@ -2,18 +2,18 @@
 """MLRsearch (RFC 9971): one search for several loss goals, with short trials far from the goal and
 full-length ones near it.
 
-The algorithm is CSIT's library of that name; it calls a measurer and returns when it has found
-every goal's bounds. Here it is asked and told instead: it is a deterministic function of what was
-measured, so it is run again from its beginning with all results so far, until it wants one more.
+The algorithm is CSIT's library of that name. The library calls a measurer and returns when it has
+every goal's bounds. Its requests are a deterministic function of the results. So here it is run
+again from the beginning, with all results so far, until it requests a trial that has none.
 
 The goals are those that RFC 9971 gives for RFC 2544: a load is a lower bound of a goal where one
 full-length trial lost no more than the goal's share (duration sum = final trial duration, exceed
-ratio 0). A shorter trial can show that a load is too high, never that it is not. Of loads that
-contradict each other the lowest that failed counts, and the highest that passed below it.
+ratio 0). A shorter trial can show that a load is too high, never that it is not. Where loads
+contradict each other, the lowest that failed counts, and the highest that passed below it.
 
-A trial that is not valid never gets there: its load is offered once more; if it still cannot be
-measured, the search ends, limited by the tester. Only where that is the very first load, the
-range's upper end, the range is halved instead until the tester can measure it.
+The library never sees an invalid trial: its load is offered once more. If it still cannot be
+measured, the search ends, limited by the tester. Only where this is the first load, the upper end
+of the range, the range is halved until the tester can measure it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import Protocol
 
-from MLRsearch import AbstractMeasurer, Config, GoalResult, MeasurementResult, MultipleLossRatioSearch, SearchGoal
+from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
+from MLRsearch import GoalResult as LibraryGoalResult
 
 from dutperf.model import LimitedBy
 from dutperf.search import NO_LOSS, Loss, Outcome
-from dutperf.search.binary import SECOND_CHANCES, Bounds, BoundsError, Found, FoundGoal
+from dutperf.search.binary import MAX_RETRIES, Bounds, BoundsError, GoalResult, SearchResult
 
 INITIAL_TRIAL_S = 1.0
 """The shortest trials, where the conditions' own are longer."""
@@ -43,15 +44,15 @@ TYPICAL_TRIALS_OF_A_GOAL = 5
 
 
 class _Stat(Protocol):
-    """What is used of the library's load statistics."""
+    """The part of the library's load statistics that is used."""
 
     def __float__(self) -> float: ...
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """A load that was offered. ``exact`` is the library's own figure, ``load`` the whole one
-    that was sent."""
+    """A load that was offered. ``exact`` is the library's figure, ``load`` the rounded one that was
+    sent."""
 
     exact: float
     duration_s: float
@@ -74,8 +75,8 @@ class MlrSearch:
     that of each of ``goals``.
 
     Raises:
-        BoundsError: the range is of one load, or reaches so low that loads would be fractions of a
-            frame/s apart.
+        BoundsError: the range has one load only, or reaches so low that loads would be fractions of
+            a frame/s apart.
     """
 
     def __init__(self, bounds: Bounds, goals: Sequence[float], duration_s: float) -> None:
@@ -86,19 +87,19 @@ class MlrSearch:
         self._width = _width(bounds)
         self._lowest = lowest(bounds)
         self._highest = bounds.highest
-        self._known: list[_Trial] = []
+        self._measured: list[_Trial] = []
         self._offered: list[_Trial] = []
-        self._second_chances = 0
+        self._retries = 0
         self._tester_limit: int | None = None
-        self._silent_at: _Trial | None = None
-        self._silent = False
-        self._reached: dict[float, GoalResult] | None = None
-        self._next = self._ask()
+        self._probed_for: _Trial | None = None
+        self._not_forwarding = False
+        self._results: dict[float, LibraryGoalResult] | None = None
+        self._next = self._run()
 
     @property
     def lower(self) -> int | None:
         """Highest load that passed for the first goal, below the lowest that failed."""
-        return self._value(self._goals[0])
+        return self._lower_bound(self._goals[0])
 
     @property
     def upper(self) -> int | None:
@@ -113,67 +114,68 @@ class MlrSearch:
         return None if self._next is None else self._next.load
 
     def next_duration_s(self) -> float | None:
-        """How long the trial of that load is to send."""
+        """Sending time of that load's trial."""
         return None if self._next is None else self._next.duration_s
 
-    def tell(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
-        """What came of the load that :meth:`next_load` asked for.
+    def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
+        """Take the outcome of the load that :meth:`next_load` named.
 
         Raises:
             ValueError: the search has ended.
         """
         if self._next is None:
             raise ValueError("the search has ended")
-        told = replace(self._next, outcome=outcome, loss=loss)
-        self._offered.append(told)
-        if self._silent_at is not None:
-            self._next = self._probed(self._silent_at, told)
-        elif outcome is Outcome.SILENT:
-            self._silent_at = told
-            self._next = _Trial(float(self._lowest), told.duration_s)
+        trial = replace(self._next, outcome=outcome, loss=loss)
+        self._offered.append(trial)
+        if self._probed_for is not None:
+            self._next = self._after_probe(self._probed_for, trial)
+        elif outcome is Outcome.NOT_FORWARDING:
+            self._probed_for = trial
+            self._next = _Trial(float(self._lowest), trial.duration_s)
         elif outcome is Outcome.UNMEASURABLE:
-            self._next = self._again_or_lower(told)
+            self._next = self._retry_or_lower(trial)
         else:
-            self._next = self._learn(told)
+            self._next = self._add(trial)
 
-    def found(self) -> Found:
-        """What was found for the first goal, with every goal's findings; final when
-        :meth:`next_load` is None."""
-        by_goal = tuple(FoundGoal(goal, self._found(goal), self._conditional(goal)) for goal in self._goals)
-        return replace(by_goal[0].found, goals=by_goal)
+    def result(self) -> SearchResult:
+        """The first goal's result, with the results of all goals; final when :meth:`next_load` is
+        None."""
+        by_goal = tuple(GoalResult(goal, self._result_for(goal), self._conditional(goal)) for goal in self._goals)
+        return replace(by_goal[0].result, goals=by_goal)
 
     def trials_left(self) -> int:
         """Estimate of how many loads are still to be offered."""
         typical = TYPICAL_TRIALS + TYPICAL_TRIALS_OF_A_GOAL * (len(self._goals) - 1)
         return 0 if self._next is None else max(1, typical - len(self._offered))
 
-    def _learn(self, told: _Trial) -> _Trial | None:
-        self._known.append(told)
-        return self._ask()
+    def _add(self, trial: _Trial) -> _Trial | None:
+        self._measured.append(trial)
+        return self._run()
 
-    def _probed(self, silent: _Trial, told: _Trial) -> _Trial | None:
-        """The DUT was asked for a sign of life at the lowest load after it had been silent: without
-        one, the search ends."""
-        self._silent_at = None
-        self._silent = told.outcome is Outcome.SILENT
-        return None if self._silent else self._learn(silent)
+    def _after_probe(self, probed_for: _Trial, probe: _Trial) -> _Trial | None:
+        """The lowest load was probed after nothing came through: the search ends if nothing came
+        through again."""
+        self._probed_for = None
+        self._not_forwarding = probe.outcome is Outcome.NOT_FORWARDING
+        return None if self._not_forwarding else self._add(probed_for)
 
-    def _again_or_lower(self, told: _Trial) -> _Trial | None:
+    def _retry_or_lower(self, trial: _Trial) -> _Trial | None:
         is_second = any(
-            (one.exact, one.duration_s, one.outcome) == (told.exact, told.duration_s, told.outcome)
+            (one.exact, one.duration_s, one.outcome) == (trial.exact, trial.duration_s, trial.outcome)
             for one in self._offered[-2:-1]
         )
-        if not is_second and self._second_chances < SECOND_CHANCES:
-            self._second_chances += 1
-            return _Trial(told.exact, told.duration_s)
-        self._tester_limit = told.load
-        if self._known or told.load // 2 <= self._lowest:
+        if not is_second and self._retries < MAX_RETRIES:
+            self._retries += 1
+            return _Trial(trial.exact, trial.duration_s)
+        self._tester_limit = trial.load
+        if self._measured or trial.load // 2 <= self._lowest:
             return None
-        self._highest = told.load // 2
-        return self._ask()
+        self._highest = trial.load // 2
+        return self._run()
 
-    def _ask(self) -> _Trial | None:
-        """The load that the algorithm wants next; None where it has reached its goals."""
+    def _run(self) -> _Trial | None:
+        """Run the algorithm over all results. Returns the trial that it requests next; None where
+        it has reached its goals."""
         goals = {goal: self._search_goal(goal) for goal in self._goals}
         config = Config(
             goals=tuple(goals.values()),
@@ -183,10 +185,10 @@ class MlrSearch:
             warmup_duration=None,
         )
         try:
-            results = MultipleLossRatioSearch(config).search(_Replay(self._known), debug=_silently)
-        except _Wanted as wanted:
-            return wanted.trial
-        self._reached = {goal: results[searched] for goal, searched in goals.items()}
+            results = MultipleLossRatioSearch(config).search(_Replay(self._measured), debug=_no_debug)
+        except _NextTrial as request:
+            return request.trial
+        self._results = {goal: results[searched] for goal, searched in goals.items()}
         return None
 
     def _search_goal(self, goal: float) -> SearchGoal:
@@ -202,62 +204,62 @@ class MlrSearch:
             fail_fast=False,
         )
 
-    def _found(self, goal: float) -> Found:
-        above = self._offered[-1].load if self._silent else self._above(goal)
-        value = None if self._silent else self._value(goal)
-        return Found(value, self._limited_by(value, above), above, self._silent, self._loads(goal))
+    def _result_for(self, goal: float) -> SearchResult:
+        upper = self._offered[-1].load if self._not_forwarding else self._upper_bound(goal)
+        lower = None if self._not_forwarding else self._lower_bound(goal)
+        return SearchResult(lower, self._limited_by(lower, upper), upper, self._not_forwarding, self._loads(goal))
 
     def _loads(self, goal: float) -> tuple[tuple[int, Outcome], ...]:
-        """Every load offered, in order, but for shorter trials that lost no more than the goal
-        allows: they show nothing."""
-        told = [(one, one.outcome_for(goal)) for one in self._offered]
+        """Every load offered, in order, without the shorter trials that lost no more than the goal
+        allows: they prove nothing."""
+        outcomes = [(one, one.outcome_for(goal)) for one in self._offered]
         return tuple(
             (one.load, outcome)
-            for one, outcome in told
+            for one, outcome in outcomes
             if outcome is not Outcome.PASSED or one.duration_s >= self._duration_s
         )
 
-    def _value(self, goal: float) -> int | None:
-        """The library's lower bound; where it was not heard out, the highest load that passed below
+    def _lower_bound(self, goal: float) -> int | None:
+        """The library's lower bound; before the library returns, the highest load that passed below
         all that did not."""
-        if self._reached is not None:
-            return _load(self._reached[goal].relevant_lower_bound)
+        if self._results is not None:
+            return _load(self._results[goal].relevant_lower_bound)
         loads = self._loads(goal)
-        barrier = min((load for load, outcome in loads if outcome is not Outcome.PASSED), default=inf)
+        upper = min((load for load, outcome in loads if outcome is not Outcome.PASSED), default=inf)
         return max(
-            (load for load, outcome in loads if outcome is Outcome.PASSED and load < barrier),
+            (load for load, outcome in loads if outcome is Outcome.PASSED and load < upper),
             default=None,
         )
 
-    def _above(self, goal: float) -> int | None:
-        if self._reached is not None:
-            upper = _load(self._reached[goal].relevant_upper_bound)
+    def _upper_bound(self, goal: float) -> int | None:
+        if self._results is not None:
+            upper = _load(self._results[goal].relevant_upper_bound)
             return self._tester_limit if upper is None else upper
-        value = self._value(goal) or 0
+        lower = self._lower_bound(goal) or 0
         return min(
-            (load for load, outcome in self._loads(goal) if outcome is not Outcome.PASSED and load > value),
+            (load for load, outcome in self._loads(goal) if outcome is not Outcome.PASSED and load > lower),
             default=None,
         )
 
     def _conditional(self, goal: float) -> float | None:
-        """Conditional throughput (RFC 9971): what was forwarded at the lower bound."""
-        if self._reached is None or (reached := self._reached[goal].conditional_throughput) is None:
+        """Conditional throughput (RFC 9971): the forwarding rate at the lower bound."""
+        if self._results is None or (rate := self._results[goal].conditional_throughput) is None:
             return None
-        return float(reached)
+        return float(rate)
 
-    def _limited_by(self, value: int | None, above: int | None) -> LimitedBy:
-        if self._silent:
+    def _limited_by(self, lower: int | None, upper: int | None) -> LimitedBy:
+        if self._not_forwarding:
             return LimitedBy.DUT
-        if above is None:
+        if upper is None:
             return LimitedBy.MEDIA if self._bounds.maximum_is_media else LimitedBy.RANGE
-        if above == self._tester_limit:
+        if upper == self._tester_limit:
             return LimitedBy.TESTER
-        below_the_users_range = value is None and self._bounds.minimum is not None
-        return LimitedBy.RANGE if below_the_users_range else LimitedBy.DUT
+        below_users_minimum = lower is None and self._bounds.minimum is not None
+        return LimitedBy.RANGE if below_users_minimum else LimitedBy.DUT
 
 
-class _Wanted(Exception):
-    """The algorithm asks for a trial whose result is not known yet."""
+class _NextTrial(Exception):
+    """The algorithm requests a trial that was not measured yet."""
 
     def __init__(self, trial: _Trial) -> None:
         super().__init__()
@@ -265,26 +267,26 @@ class _Wanted(Exception):
 
 
 class _Replay(AbstractMeasurer):  # type: ignore[misc]  # the library has no types
-    """Answers with what was measured, in the order of the questions, which is always the same."""
+    """Returns the measured results in their order; the algorithm always requests them in the same."""
 
-    def __init__(self, known: Sequence[_Trial]) -> None:
-        self._known = iter(known)
+    def __init__(self, measured: Sequence[_Trial]) -> None:
+        self._measured = iter(measured)
 
     def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
         """See the library's class."""
-        told = next(self._known, None)
-        if told is None:
-            raise _Wanted(_Trial(intended_load, intended_duration))
+        trial = next(self._measured, None)
+        if trial is None:
+            raise _NextTrial(_Trial(intended_load, intended_duration))
         return MeasurementResult(
             intended_duration=intended_duration,
             intended_load=intended_load,
-            offered_count=told.loss.sent,
-            loss_count=told.loss.lost,
+            offered_count=trial.loss.sent,
+            loss_count=trial.loss.lost,
         )
 
 
-def _silently(_: str) -> None:
-    """The library's debug output is not wanted."""
+def _no_debug(_: str) -> None:
+    """Drops the library's debug output."""
 
 
 def _load(bound: _Stat | None) -> int | None:
@@ -292,8 +294,8 @@ def _load(bound: _Stat | None) -> int | None:
 
 
 def lowest(bounds: Bounds) -> int:
-    """The lowest load: the user's; else the lowest at which the resolution still is a step of whole
-    frames/s.
+    """The lowest load: the user's; else the lowest where the resolution is at least
+    ``NARROWEST_STEP``.
 
     Raises:
         BoundsError: no range of loads is left above it, or it lies too low.
@@ -305,13 +307,13 @@ def lowest(bounds: Bounds) -> int:
         raise BoundsError(f"MLRsearch needs a range of rates, not {bounds.highest:,} frames/s alone", "minimum")
     if lowest < possible:
         message = (
-            f"MLRsearch's resolution is a share of the load, {width * 100:.2g} % here: below {possible:,} frames/s"
-            " less than a frame"
+            f"MLRsearch's resolution is a share of the load, {width * 100:.2g} % here: below {possible:,} frames/s it"
+            " is less than a frame/s"
         )
         raise BoundsError(message, "minimum" if bounds.minimum is not None else "resolution")
     return lowest
 
 
 def _width(bounds: Bounds) -> float:
-    """The resolution as the library has it: a share of the load."""
+    """The resolution in the library's form: a share of the load."""
     return min(0.5, bounds.resolution.at(bounds.highest) / bounds.highest)

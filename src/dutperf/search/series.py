@@ -2,8 +2,8 @@
 """A series of loads from the highest down, as RFC 2544 26.3 has it: it ends where two loads in a
 row pass.
 
-A load that could not be measured says nothing about the DUT: it is neither a load that passed nor
-one that failed, and the two in a row begin anew.
+A load that could not be measured says nothing about the DUT: it neither passed nor failed, and the
+count of loads in a row starts again.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ PASSES_IN_A_ROW = 2
 
 
 class Series:
-    """Ask :meth:`next_load`, tell :meth:`tell`, until the former is None.
+    """Call :meth:`next_load` and :meth:`record_outcome` in turn until the former is None.
 
-    A load that is silent (nothing came through in some direction) raises the question whether the
-    DUT works at all. A low load is tried once then: if it is silent too, the series ends. If not,
-    the DUT lost all frames of the load before.
+    Where nothing comes through in some direction, the DUT may not work at all. A low load is then
+    tried once as a probe. If nothing comes through either, the series ends; else the DUT lost all
+    frames of the load before.
     """
 
     def __init__(self, loads: Sequence[int], *, to_the_end: bool) -> None:
-        """``loads`` from the highest down; ``to_the_end``: all of them, whatever passes."""
+        """``loads`` from the highest down; ``to_the_end``: offer all of them, whatever passes."""
         self._loads = loads
         self._to_the_end = to_the_end
         self._offered = 0
         self._passes_in_a_row = 0
-        self._silent_at: int | None = None
-        self.silent = False
+        self._probed_for: int | None = None
+        self.not_forwarding = False
         """Whether the DUT forwards nothing at all."""
         self.lower: int | None = None
         """Highest load that passed."""
@@ -41,19 +41,19 @@ class Series:
 
     @property
     def probing(self) -> bool:
-        """Whether the next load is not one of the series, but asks for a sign of life."""
-        return self._silent_at is not None
+        """Whether the next load is a probe, not one of the series."""
+        return self._probed_for is not None
 
     def next_load(self) -> int | None:
         """The load to offer next; None where the series has ended."""
-        if self.silent:
+        if self.not_forwarding:
             return None
-        if self._silent_at is not None:
-            return min(DEFAULT_MINIMUM, self._silent_at)
+        if self._probed_for is not None:
+            return min(DEFAULT_MINIMUM, self._probed_for)
         return self._loads[self._offered] if self.trials_left() else None
 
-    def tell(self, outcome: Outcome) -> None:
-        """``outcome`` of the load that :meth:`next_load` asked for.
+    def record_outcome(self, outcome: Outcome) -> None:
+        """Take the outcome of the load that :meth:`next_load` named.
 
         Raises:
             ValueError: the series has ended.
@@ -62,21 +62,21 @@ class Series:
         if load is None:
             raise ValueError("the series has ended")
         if self.probing:
-            self._silent_at = None
-            self.silent = outcome is Outcome.SILENT
+            self._probed_for = None
+            self.not_forwarding = outcome is Outcome.NOT_FORWARDING
             return
         self._offered += 1
-        self._learn(load, outcome)
+        self._count(load, outcome)
 
     def trials_left(self) -> int:
         """Most loads that are still to be offered."""
         enough = not self._to_the_end and self._passes_in_a_row >= PASSES_IN_A_ROW
-        return 0 if enough or self.silent else len(self._loads) - self._offered
+        return 0 if enough or self.not_forwarding else len(self._loads) - self._offered
 
-    def _learn(self, load: int, outcome: Outcome) -> None:
+    def _count(self, load: int, outcome: Outcome) -> None:
         self._passes_in_a_row = self._passes_in_a_row + 1 if outcome is Outcome.PASSED else 0
         if outcome is Outcome.PASSED:
             self.lower = self.lower or load
         else:
             self.upper = load
-        self._silent_at = load if outcome is Outcome.SILENT else None
+        self._probed_for = load if outcome is Outcome.NOT_FORWARDING else None

@@ -256,7 +256,7 @@ def _reset(name: str) -> Figure:
         return 2 / RESET_FPS + evidence.typical_disturbance_s()
 
     return Figure(
-        f"reset time by {name}",
+        f"reset time by {name.replace('_', ' ')}",
         "s",
         RESET_S,
         0.02,
@@ -324,7 +324,7 @@ ALL: tuple[Check, ...] = (
         reset.PROCEDURE,
         Properties(),
         {"rate": _fps(RESET_FPS), "duration_s": 5.5, "reset_after_s": 1.0},
-        (_reset("silence"), _reset("loss")),
+        (_reset("arrival_gap"), _reset("loss")),
         reset_s=RESET_S,
         more={"repetitions": 3},
     ),

@@ -14,7 +14,7 @@ from dutperf.lab.refdut import Properties, RefDutError
 from dutperf.model import Load, Verdict
 from dutperf.procedures import pdv
 from dutperf.procedures.bench import Plan
-from dutperf.procedures.during import Running
+from dutperf.procedures.trial_action import Running
 from dutperf.run import campaign
 from dutperf.run.campaign import Observer
 from dutperf.run.suite import Bench

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from test_search import bounds, capable_of, rates, search
 
 from dutperf.search import Outcome, restart
-from dutperf.search.binary import HIGHEST, BinarySearch, Bounds, Near, Resolution
-from dutperf.search.restart import FIRST_STEP, Known
+from dutperf.search.binary import HIGHEST, BinarySearch, Bounds, Resolution, Start
+from dutperf.search.restart import FIRST_STEP, PriorResults
 from dutperf.statistics import stopping
 from dutperf.statistics.stopping import Auto, Rule
 
@@ -32,7 +32,7 @@ seeds = st.text(max_size=3)
 values = st.lists(st.none() | rates, min_size=1, max_size=8)
 
 Passes = Callable[[int], bool]
-Begins = Callable[[Bounds, Known, str], Near]
+Begins = Callable[[Bounds, PriorResults, str], Start]
 
 
 def steady(random: Random) -> tuple[float, Passes]:
@@ -57,10 +57,10 @@ def lossy(random: Random) -> tuple[float, Passes]:
     return 0.0, lambda rate_fps: random.random() < exp(-1e-4 * rate_fps)
 
 
-def where_the_last_one_ended(limits: Bounds, known: Known, seed: str) -> Near:
+def where_the_last_one_ended(limits: Bounds, prior: PriorResults, seed: str) -> Start:
     """For comparison: with a step of the resolution from the last value."""
     del seed
-    return Near(known.near, limits.resolution.at(known.near))
+    return Start(prior.expected, limits.resolution.at(prior.expected))
 
 
 @dataclass(frozen=True)
@@ -87,15 +87,15 @@ def run(limits: Bounds, dut: Passes, rule: Rule, begins: Begins, seed: int) -> t
     """A run's values, and its repetitions' trials."""
     found: list[int | None] = []
     trials: list[int] = []
-    near: Near | None = None
+    start: Start | None = None
     while stopping.stopped(rule, found) is None:
-        one = BinarySearch(limits, near)
+        one = BinarySearch(limits, start)
         while (rate_fps := one.next_load()) is not None:
-            one.tell(Outcome.PASSED if dut(rate_fps) else Outcome.FAILED)
-        ended = one.found()
-        found.append(ended.value)
+            one.record_outcome(Outcome.PASSED if dut(rate_fps) else Outcome.FAILED)
+        ended = one.result()
+        found.append(ended.lower_bound)
         trials.append(len(ended.loads))
-        near = begins(limits, Known(ended.value or ended.above or 1, found), f"{seed} {len(found)}")
+        start = begins(limits, PriorResults(ended.lower_bound or ended.upper_bound or 1, found), f"{seed} {len(found)}")
     return found, trials
 
 
@@ -163,30 +163,32 @@ def test_trials_of_a_repetition(name: str, most_of_ten: float, most_at_last: flo
 def test_it_begins_within_the_range_and_at_the_same_place_for_the_same_seed(
     limits: Bounds, near_fps: int, found: list[int | None], seed: str
 ) -> None:
-    known = Known(limits.clamp(near_fps), found)
-    near = restart.begin(limits, known, seed)
-    assert limits.lowest <= near.start <= limits.highest
-    assert near == restart.begin(limits, known, seed)
-    assert near.step == 0 or near.step >= 1
+    prior = PriorResults(limits.clamp(near_fps), found)
+    start = restart.begin(limits, prior, seed)
+    assert limits.lowest <= start.load <= limits.highest
+    assert start == restart.begin(limits, prior, seed)
+    assert start.step == 0 or start.step >= 1
 
 
 @given(limits=bounds(), truth_fps=st.integers(0, HIGHEST), near_fps=rates, found=values, seed=seeds)
 def test_it_finds_the_truth_wherever_it_begins(
     limits: Bounds, truth_fps: int, near_fps: int, found: list[int | None], seed: str
 ) -> None:
-    ended = search(limits, capable_of(truth_fps), restart.begin(limits, Known(limits.clamp(near_fps), found), seed))
+    ended = search(
+        limits, capable_of(truth_fps), restart.begin(limits, PriorResults(limits.clamp(near_fps), found), seed)
+    )
     if limits.lowest <= truth_fps < limits.highest:
-        assert ended.value is not None
-        assert ended.above is not None
-        assert 0 <= truth_fps - ended.value < limits.resolution.at(ended.above)
+        assert ended.lower_bound is not None
+        assert ended.upper_bound is not None
+        assert 0 <= truth_fps - ended.lower_bound < limits.resolution.at(ended.upper_bound)
     else:
-        assert ended.value == (None if truth_fps < limits.lowest else limits.highest)
+        assert ended.lower_bound == (None if truth_fps < limits.lowest else limits.highest)
 
 
 def test_places_are_uniform_over_the_step() -> None:
-    near = [restart.begin(LIMITS, Known(45_000, [45_000]), str(seed)) for seed in range(400)]
-    assert {one.step for one in near} == {FIRST_STEP * RESOLUTION}
-    shares = sorted((one.start - 45_000) / near[0].step + 0.5 for one in near)
+    starts = [restart.begin(LIMITS, PriorResults(45_000, [45_000]), str(seed)) for seed in range(400)]
+    assert {one.step for one in starts} == {FIRST_STEP * RESOLUTION}
+    shares = sorted((one.load - 45_000) / starts[0].step + 0.5 for one in starts)
     assert max(abs(share - index / 400) for index, share in enumerate(shares)) < 1.63 / 20  # Kolmogorov, 1 %
 
 
@@ -202,18 +204,20 @@ def test_places_are_uniform_over_the_step() -> None:
     ],
 )
 def test_the_first_step_is_wider_than_the_values_scatter(found: list[int | None], step_fps: int) -> None:
-    assert restart.begin(LIMITS, Known(45_000, found), "any").step == step_fps
+    assert restart.begin(LIMITS, PriorResults(45_000, found), "any").step == step_fps
 
 
 def test_where_the_highest_rate_passed_it_is_offered_first() -> None:
-    near = [restart.begin(LIMITS, Known(80_000, [80_000] * 2), str(seed)) for seed in range(50)]
-    assert {one.start for one in near} == {80_000}
-    assert len({one.step for one in near}) > 10
+    starts = [restart.begin(LIMITS, PriorResults(80_000, [80_000] * 2), str(seed)) for seed in range(50)]
+    assert {one.load for one in starts} == {80_000}
+    assert len({one.step for one in starts}) > 10
 
 
 def test_what_scatters_by_its_own_size_is_searched_in_the_whole_range() -> None:
-    near = [
-        restart.begin(LIMITS, Known(last, [last, 500] * 3), str(seed)) for last in (45_000, 1_000) for seed in range(50)
+    starts = [
+        restart.begin(LIMITS, PriorResults(last, [last, 500] * 3), str(seed))
+        for last in (45_000, 1_000)
+        for seed in range(50)
     ]
-    assert near[:50] == near[50:]  # whatever the last value
-    assert all(15_000 <= one.start <= 30_000 for one in near)
+    assert starts[:50] == starts[50:]  # whatever the last value
+    assert all(15_000 <= one.load <= 30_000 for one in starts)

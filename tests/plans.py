@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from dutperf import procedures
-from dutperf.journal import ResumedJournal
+from dutperf.journal import JOURNAL, PlanEvent, ResumedJournal
 from dutperf.model import (
     FRAME_SIZE,
     FRAME_SIZE_IPV4,
@@ -174,9 +175,21 @@ def measure(tester: Tester, what: Plan[Any], out: Path, name: str = "throughput"
 
 def resume(tester: Tester, what: Plan[Any], recorded: ResumedJournal, log: Observer) -> Summary:
     """Go on with the procedure of the journal."""
-    name = recorded.plan["procedure"]
+    name = recorded.plan.procedure
     known = any(name == definition.name for definition in procedures.ALL)
     return campaign.resume(tester, narrowed(what, name) if known else what, recorded, log)
+
+
+def journal_lines(directory: Path) -> list[dict[str, Any]]:
+    """The events of the journal in ``directory`` as they stand there."""
+    whole_lines = (directory / JOURNAL).read_bytes().split(b"\n")[:-1]
+    return [json.loads(line) for line in whole_lines]
+
+
+def plan_event(**members: Any) -> PlanEvent:
+    """Of no run in particular."""
+    empty: dict[str, Any] = {"conditions": {}, "attempts": {}, "search": {}, "axes": [], "cases": []}
+    return PlanEvent(**{"dutperf": "0", "procedure": "throughput", **empty, **members})
 
 
 def narrowed(what: Plan[Any], name: str) -> Plan[Any]:

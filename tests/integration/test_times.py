@@ -49,8 +49,8 @@ def measured(name: str, on: Bench, out: Path, **conditions: Any) -> TimesPoint:
 
 def counted(out: Path) -> list[DirectionCounts]:
     """Of every trial of a run, also of those that others on this machine made invalid."""
-    results = [journal.recorded_result(event["result"]) for event in journal.read(out) if event["event"] == "result"]
-    return [counts for result in results for counts in result.directions().values()]
+    events = [event for event in journal.read(out) if isinstance(event, journal.ResultEvent)]
+    return [counts for event in events for counts in event.result.directions().values()]
 
 
 @pytest.mark.parametrize("name", ["kernel-ipv4", "tayga-siit"])

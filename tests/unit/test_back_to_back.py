@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from dutperf import journal
 from dutperf.model import Direction, DirectionCounts, LimitedBy, Quantiles, TrialResult, Verdict
 from dutperf.procedures import back_to_back
 from dutperf.procedures.back_to_back import PROCEDURE, BackToBack, BackToBackPoint
@@ -21,7 +20,7 @@ from dutperf.search import Outcome
 from dutperf.setup.conditions import Rate
 from dutperf.statistics.stopping import Auto
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import counts, measure, plan
+from plans import counts, journal_lines, measure, plan
 
 RATE_FPS = 100_000
 THROUGHPUT_FPS = 60_000
@@ -76,7 +75,7 @@ def test_a_known_buffer_gives_its_burst_to_the_frame(tmp_path: Path, queue_frame
 def test_every_trial_has_exactly_its_frames_and_time_to_receive_them(tmp_path: Path) -> None:
     tester = buffered(1_000)
     bursts(tester, tmp_path, repetitions=1)
-    [search] = [event for event in journal.read(tmp_path) if event["event"] == "search"]
+    [search] = [event for event in journal_lines(tmp_path) if event["event"] == "search"]
     offered = [frames for frames, _ in search["loads"]]
     assert (
         [trial.intended(Direction.FORWARD) for trial in tester.trials]

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from dutperf import journal
 from dutperf.procedures.delays import DelaysPoint
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.tester import calibration
 from dutperf.tester.calibration import Calibration, Floor
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import measure, plan
+from plans import journal_lines, measure, plan
 
 DATE = "2026-01-02T03:04:05+00:00"
 OWN_US = 4.0
@@ -120,7 +119,7 @@ def test_the_journal_keeps_what_was_measured(tmp_path: Path) -> None:
     for name, chosen in (("raw", False), ("less", True)):
         summary(tmp_path / name, "latency", subtract_calibration=chosen)
     kept = [
-        [event["figures_ms"] for event in journal.read(tmp_path / name) if event["event"] == "delays"]
+        [event["figures_ms"] for event in journal_lines(tmp_path / name) if event["event"] == "delays"]
         for name in ("raw", "less")
     ]
     assert kept[0] == kept[1]

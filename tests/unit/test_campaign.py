@@ -20,7 +20,7 @@ from dutperf.run import campaign
 from dutperf.setup.conditions import Rate
 from dutperf.tester import ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import Counting, Log, counts, measure, plan
+from plans import Counting, Log, counts, journal_lines, measure, plan
 
 TO_1000: dict[str, Any] = {"max_rate": Rate.parse("1000"), "repetitions": 1}
 """Conditions under which a perfect DUT takes one trial, at 1,000 frames/s."""
@@ -112,7 +112,7 @@ def test_only_trials_that_nobody_interferes_with_may_be_ended_early(tmp_path: Pa
 def test_the_journal_has_each_event_before_the_next_thing_happens(tmp_path: Path) -> None:
     class Watching(SimulatedTester):
         def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-            last = journal.read(tmp_path)[-1]
+            last = journal_lines(tmp_path)[-1]
             assert (last["event"], last["trial"]["trial"]) == ("trial", trial.trial)
             return super().run(trial, on_progress)
 
@@ -120,11 +120,11 @@ def test_the_journal_has_each_event_before_the_next_thing_happens(tmp_path: Path
         def update(self, status: Any) -> None:
             super().update(status)
             if status.last is not None and status.progress is None:
-                recorded = [event for event in journal.read(tmp_path) if event["event"] == "result"]
+                recorded = [event for event in journal_lines(tmp_path) if event["event"] == "result"]
                 assert len(recorded) == status.trials_done
 
     measure(Watching(SimulatedDut(capacity_fps=5000)), plan(frame_sizes=(84, 128)), tmp_path, log=Checking())
-    kinds = [event["event"] for event in journal.read(tmp_path)]
+    kinds = [event["event"] for event in journal_lines(tmp_path)]
     assert kinds[:2] == ["plan", "environment"]
     assert kinds[-1] == "end"
     assert kinds.count("search") == 6
@@ -158,7 +158,7 @@ def test_a_run_that_breaks_off_leaves_a_summary(
     tester = Scripted({2: raised}, dut=SimulatedDut())
     with pytest.raises(type(raised)):
         measure(tester, plan(**{**TO_1000, "repetitions": 20}), tmp_path)
-    end = journal.read(tmp_path)[-1]
+    end = journal_lines(tmp_path)[-1]
     assert (end["event"], end["outcome"]) == ("end", outcome)
     assert words in end["message"]
     [point] = json.loads((tmp_path / SUMMARY).read_text())["points"]
@@ -183,7 +183,7 @@ def test_a_run_that_is_interrupted_while_its_first_lines_are_written_says_so(
     monkeypatch.setattr(os, "fsync", fsync)
     with pytest.raises(KeyboardInterrupt):
         measure(SimulatedTester(), plan(**TO_1000), tmp_path)
-    events = [event["event"] for event in journal.read(tmp_path)]
+    events = [event["event"] for event in journal_lines(tmp_path)]
     assert events == [*["plan", "environment"][:line], "end"]
     assert (tmp_path / SUMMARY).exists()
 
@@ -218,7 +218,7 @@ def test_trial_numbers_start_again_where_a_frame_cannot_carry_more(
 def test_what_the_dut_counts_is_in_the_journal_and_in_the_diagnosis(tmp_path: Path) -> None:
     tester = Counting(SimulatedDut(capacity_fps=700))
     [point] = measure(tester, replace(plan(**TO_1000), dut_losses=tester.dut_losses), tmp_path).points
-    results = [event["result"] for event in journal.read(tmp_path) if event["event"] == "result"]
+    results = [event["result"] for event in journal_lines(tmp_path) if event["event"] == "result"]
     assert all(
         sum(result["dut_losses"]["forward"].values()) == sum(result[way]["lost"] for way in ("forward", "reverse"))
         for result in results

@@ -5,6 +5,7 @@ compared, and conditions that fail."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from typer.testing import Result
 import command_line
 import documented
 import simulated_run
-from dutperf import journal, procedures
+from dutperf import procedures
 from dutperf.api import results
 from dutperf.journal import JOURNAL
 from dutperf.model import FRAME_SIZE, Case, Load, Trial, TrialResult
@@ -30,7 +31,7 @@ from dutperf.setup.conditions import Rate
 from dutperf.statistics import ranks
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import measure, plan
+from plans import journal_lines, measure, plan
 
 SPREAD = 0.01
 """Standard deviation of the capacity from trial to trial; throughputs then have a dispersion of
@@ -99,7 +100,7 @@ def dutperf(*arguments: str | Path) -> Result:
 @pytest.fixture
 def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Comparison]]:
     """Makes pairs of runs, the second of a DUT with that share of the first one's capacity."""
-    monkeypatch.setattr(journal.os, "fsync", lambda _: None)  # it is not the disk's safety that is tested
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # it is not the disk's safety that is tested
 
     def of(share: float, count: int = PAIRS, **conditions: Any) -> list[Comparison]:
         random = np.random.default_rng([3, round(share * 1000)])
@@ -360,7 +361,7 @@ def test_what_is_compared_may_differ(runs: dict[str, Path], tmp_path: Path) -> N
 
 def edited(source: Path, directory: Path, change: Callable[[list[dict[str, Any]]], None]) -> Path:
     """The same run, if its journal had said something else."""
-    events = journal.read(source)
+    events = journal_lines(source)
     change(events)
     directory.mkdir()
     (directory / JOURNAL).write_text("".join(json.dumps(event) + "\n" for event in events))

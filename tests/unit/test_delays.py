@@ -18,6 +18,7 @@ import pytest
 from dutperf import journal, procedures
 from dutperf.api.results import throughput_found
 from dutperf.cli import options
+from dutperf.journal.events import event_of_json
 from dutperf.model import LimitedBy, Stamping
 from dutperf.procedures.pdv import PdvConditions
 from dutperf.results import points
@@ -28,7 +29,7 @@ from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import ConfigError
 from dutperf.statistics.stopping import Auto, Stopped
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import Log, measure, narrowed, plan
+from plans import Log, journal_lines, measure, narrowed, plan
 
 RATE = Rate.parse("10k")
 
@@ -252,10 +253,10 @@ def test_lost_frames_are_in_no_file(tmp_path: Path) -> None:
 
 def test_delays_that_are_not_in_the_file_are_said(tmp_path: Path) -> None:
     delays("ipdv", SimulatedDut(), tmp_path / "run", delays_to=str(tmp_path / "delays"))
-    events = journal.read(tmp_path / "run")
+    events = journal_lines(tmp_path / "run")
     results = [event["result"] for event in events if event["event"] == "result"]
     results[0]["forward"]["delays_file"] = {"written": 49_000, "unwritten": 1_000, "error": "No space left on device"}
-    [point] = summarise(events, procedures.find("ipdv")).points
+    [point] = summarise([event_of_json(event) for event in events], procedures.find("ipdv")).points
     assert any(
         "1,000 delays are missing in the delay files (No space left on device)" in remark for remark in point.remarks()
     )
@@ -266,7 +267,7 @@ def test_a_run_that_goes_on_names_the_same_files(tmp_path: Path) -> None:
     lines = (tmp_path / "run" / journal.JOURNAL).read_bytes().splitlines(keepends=True)
     (tmp_path / "run" / journal.JOURNAL).write_bytes(b"".join(lines[:-5]))
     with journal.ResumedJournal.open(tmp_path / "run") as recorded:
-        what = narrowed(plan(**recorded.plan["conditions"]), "pdv")
+        what = narrowed(plan(**recorded.plan.conditions), "pdv")
         again = campaign.resume(SimulatedTester(SimulatedDut()), what, recorded, Log())
     assert again.points == whole.points
 
@@ -295,12 +296,12 @@ def test_a_summary_says_how_many_repetitions_there_were_and_why_no_more(
 
 def test_a_summary_says_by_what_clock_frames_arrived(tmp_path: Path) -> None:
     delays("pdv", SimulatedDut(), tmp_path / "run")
-    events = journal.read(tmp_path / "run")
+    events = journal_lines(tmp_path / "run")
     for number, event in enumerate(event for event in events if event["event"] == "result"):
         for direction in ("forward", "reverse"):
             told = {"by_nic": 1_000, "by_poll": 5 * number, "impossible": 0, "uncertainty_us": 0.5 + number}
             event["result"][direction]["receive_timestamps"] = told
-    [point] = summarise(events, procedures.find("pdv")).points
+    [point] = summarise([event_of_json(event) for event in events], procedures.find("pdv")).points
     assert any(
         ": 4,000 delays end at the NIC's receive time stamps, 10 at the poll because it stamped those not; its clock"
         " was uncertain by 1.50 us at most" in remark
@@ -310,11 +311,11 @@ def test_a_summary_says_by_what_clock_frames_arrived(tmp_path: Path) -> None:
 
 def test_a_summary_says_what_in_the_delays_may_not_be_the_duts(tmp_path: Path) -> None:
     delays("pdv", SimulatedDut(), tmp_path / "run", SimulatedLimits())
-    events = journal.read(tmp_path / "run")
+    events = journal_lines(tmp_path / "run")
     results = [event["result"] for event in events if event["event"] == "result"]
     results[0]["forward"]["stall_us"] = {"sender": 1.0, "receiver": 4066.0}
     results[1]["dut_core_taken"] = 0.93
-    [point] = summarise(events, procedures.find("pdv")).points
+    [point] = summarise([event_of_json(event) for event in events], procedures.find("pdv")).points
     assert (point.tester_stall_ms, point.dut_core_taken) == (pytest.approx(4.066), 0.93)
     assert any(
         "stalled for 4.066 ms at most, other processes took up to 93% of the core of the DUT" in remark

@@ -21,7 +21,7 @@ from dutperf.setup.conditions import Rate
 from dutperf.statistics.stopping import Auto
 from dutperf.tester import ProgressCallback, Tester
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import Log, measure, plan
+from plans import Log, journal_lines, measure, plan
 
 PERCENT_1 = 2.5758
 """Standard deviations of the normal distribution's two-sided 99 % interval."""
@@ -178,7 +178,7 @@ def test_disturbed_trials_are_repeated(tmp_path: Path) -> None:
 def test_repetitions_are_whole_series_and_are_summarised_by_rate(tmp_path: Path) -> None:
     tester = SimulatedTester(SimulatedDut(loss_ratio=0.00003), seed=1)
     [point] = series(tester, tmp_path, repetitions=4, directions="forward", duration_s=1, media_fps=20_000).points
-    ends = [event for event in journal.read(tmp_path) if event["event"] == "series"]
+    ends = [event for event in journal_lines(tmp_path) if event["event"] == "series"]
     assert (point.repetitions, len(ends)) == (4, 4)
     assert len(offered(tester)) == sum(len(rate.loss_ratio.worst.values) for rate in point.rates)
     for rate in point.rates:
@@ -237,7 +237,7 @@ def test_a_dut_that_forwards_nothing_ends_the_run(tmp_path: Path, dies_after: in
     assert dead in summary.without_number()
     assert "the DUT forwards nothing in the forward and the reverse direction" in dead.message
     assert offered(tester)[-1] == 10
-    assert journal.read(tmp_path)[-1]["outcome"] == "ended"
+    assert journal_lines(tmp_path)[-1]["outcome"] == "ended"
 
 
 def test_a_dut_that_drops_all_under_overload_only_is_no_dead_one(tmp_path: Path) -> None:

@@ -7,23 +7,27 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from pydantic import ConfigDict, ValidationError
 
 from dutperf import journal
-from dutperf.journal import JOURNAL, JournalError, JournalWriter
+from dutperf.journal import JOURNAL, EndEvent, Finding, JournalError, JournalWriter
 from dutperf.model import TrialResult, Verdict, to_json
-from plans import counts
+from plans import counts, plan_event
+
+END = b'{"event": "end", "outcome": "completed", "message": null}\n'
 
 
 def test_events_come_back_in_order(tmp_path: Path) -> None:
     with JournalWriter.create(tmp_path / "new" / "directory") as writer:
-        writer.write("plan", format=1)
-        writer.write("end", outcome="completed", message=None)
+        writer.write(plan_event())
+        writer.write(EndEvent(outcome="completed", message=None))
     events = journal.read(tmp_path / "new" / "directory")
-    assert [event["event"] for event in events] == ["plan", "end"]
-    assert all("time" in event for event in events)
-    assert events[1]["message"] is None
+    assert [event.event for event in events] == ["plan", "end"]
+    assert all(event.time for event in events)
+    assert events[1] == EndEvent(outcome="completed", message=None, time=events[1].time)
 
 
 def test_an_event_is_synced_before_write_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,20 +42,31 @@ def test_an_event_is_synced_before_write_returns(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(os, "fsync", fsync)
     with JournalWriter.create(tmp_path) as writer:
         for number in range(3):
-            writer.write("trial", number=number)
+            writer.write(EndEvent(outcome="error", message=str(number)))
             assert synced[-1].endswith(b"\n")
-            assert json.loads(synced[-1].splitlines()[-1])["number"] == number
+            assert json.loads(synced[-1].splitlines()[-1])["message"] == str(number)
 
 
 @pytest.mark.parametrize("torn", [b"{", b'{"event": "result", "rate', b'{"event": "end"}', b"\xff\xfe"])
 def test_a_torn_last_line_is_left_out(tmp_path: Path, torn: bytes) -> None:
-    (tmp_path / JOURNAL).write_bytes(b'{"event": "plan"}\n' + torn)
-    assert journal.read(tmp_path) == [{"event": "plan"}]
+    (tmp_path / JOURNAL).write_bytes(END + torn)
+    assert journal.read(tmp_path) == [EndEvent(outcome="completed", message=None)]
 
 
-@pytest.mark.parametrize("damaged", [b"{\n", b"[1]\n", b'{"no": "event"}\n', b"\n"])
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"{\n",
+        b"[1]\n",
+        b'{"no": "event"}\n',
+        b"\n",
+        b'{"event": "end", "outcome": "nothing", "message": null}\n',
+        b'{"event": "wait"}\n',
+        b'{"event": "end", "outcome": "completed", "message": null, "more": 1}\n',
+    ],
+)
 def test_damage_elsewhere_is_named_by_its_line(tmp_path: Path, damaged: bytes) -> None:
-    (tmp_path / JOURNAL).write_bytes(b'{"event": "plan"}\n' + damaged + b'{"event": "end"}\n')
+    (tmp_path / JOURNAL).write_bytes(END + damaged + END)
     with pytest.raises(JournalError, match="line 2"):
         journal.read(tmp_path)
 
@@ -66,7 +81,7 @@ def test_another_runs_journal_is_refused_and_kept(tmp_path: Path) -> None:
 def test_an_empty_journal_is_taken_over(tmp_path: Path) -> None:
     (tmp_path / JOURNAL).touch()
     with JournalWriter.create(tmp_path) as writer:
-        writer.write("plan")
+        writer.write(plan_event())
     assert len(journal.read(tmp_path)) == 1
 
 
@@ -84,11 +99,38 @@ def test_no_journal(tmp_path: Path) -> None:
 def test_a_full_disk_is_said() -> None:
     descriptor = os.open("/dev/full", os.O_WRONLY)
     with JournalWriter(descriptor, Path("/dev/full")) as writer, pytest.raises(JournalError, match="No space left"):
-        writer.write("plan")
+        writer.write(plan_event())
 
 
 def test_a_result_comes_back_as_it_was() -> None:
     result = TrialResult(trial=7, verdict=Verdict.VALID, forward=counts(1000, 990, other_received={"icmp6": 3}))
     recorded = json.loads(json.dumps(to_json(result)))
     assert recorded["forward"]["lost"] == 10
-    assert journal.recorded_result(recorded) == result
+    assert TrialResult.model_validate(recorded) == result
+
+
+@pytest.mark.parametrize("version", [1, 2, 99, None])
+def test_a_journal_of_another_format_is_refused_in_a_sentence(tmp_path: Path, version: int | None) -> None:
+    old = {"event": "plan", "time": "2026-01-01T00:00:00.000+00:00", "format": version, "unknown": 1}
+    (tmp_path / JOURNAL).write_text(json.dumps(old) + "\n" + '{"event": "search", "value": 7}\n')
+    with pytest.raises(JournalError, match=f"has format {version}, this version reads format {journal.FORMAT}"):
+        journal.read(tmp_path)
+
+
+class Counted(Finding):
+    """A finding that only this file knows."""
+
+    model_config = ConfigDict(extra="forbid")
+    event: Literal["counted"] = "counted"
+    sessions: int
+
+
+def test_a_procedures_own_finding_is_read_without_knowing_it_and_then_by_its_form(tmp_path: Path) -> None:
+    with JournalWriter.create(tmp_path) as writer:
+        writer.write(Counted(case={"frame_size": 84}, repetition=2, sessions=7))
+    [event] = journal.read(tmp_path)
+    assert isinstance(event, Finding)
+    assert (event.case, event.repetition) == ({"frame_size": 84}, 2)
+    assert Counted.of(event).sessions == 7
+    with pytest.raises(ValidationError):
+        Counted.of(event.model_copy(update={"sessions": "many"}))

@@ -23,13 +23,13 @@ from rich.console import Console
 from dutperf import journal, procedures
 from dutperf.api import results
 from dutperf.cli.output import console, live, log, metrics
-from dutperf.journal import JournalError, ResumedJournal
+from dutperf.journal import JournalError, ResultEvent, ResumedJournal
 from dutperf.model import FRAME_SIZE, Axis, Case, LimitedBy, Load, Trial, Unit
 from dutperf.procedures import repeated_searches
-from dutperf.procedures.base import PriorEvents
+from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.repeated_searches import RepeatedSearches, UpperBound
+from dutperf.procedures.repeated_searches import RepeatedSearches, SearchFinding, UpperBound
 from dutperf.report import export, html
 from dutperf.results import charts, comparison, deviations, gate, points, tables
 from dutperf.results.charts import Chart
@@ -38,7 +38,7 @@ from dutperf.run import campaign, suite
 from dutperf.search.binary import BinarySearch, Bounds, Resolution, Search
 from dutperf.setup.conditions import Conditions
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import Log, plan
+from plans import Log, journal_lines, plan
 
 CACHED: Axis[int] = Axis("cached_percent", "% cached", "cached answers")
 RESOLUTION, CAPACITY, SHARES = 100, 20_000, (0, 50, 90)
@@ -61,7 +61,7 @@ class Queries(RepeatedSearches[Conditions]):
         [of_small_frames] = self.plan.cases
         return super().trial(of_small_frames, Load.fps(load.value * COSTS[case[CACHED]]), number, duration_s)
 
-    def new_search(self, place: Place, prior: PriorEvents) -> Search:
+    def new_search(self, place: Place, prior: Prior) -> Search:
         del place, prior
         return BinarySearch(Bounds(Resolution(step=RESOLUTION), initial=1_000, unit=self.unit))
 
@@ -91,13 +91,14 @@ class QueriesPoint(points.Point):
 
 
 def point(recorded: points.Recorded) -> QueriesPoint:
-    found = recorded.of("search")
+    found = recorded.of(SearchFinding)
+    decisive = repeated_searches.decisive(found)
     return QueriesPoint(
         case=recorded.case,
         message=repeated_searches.message(found),
-        answered_qps=recorded.statistics("search", "lower_bound"),
-        limited_by=(repeated_searches.decisive(found) or {}).get("limited_by"),
-        upper_bound=repeated_searches.upper_bound(found, recorded.of("result")),
+        answered_qps=recorded.statistics(SearchFinding, "lower_bound"),
+        limited_by=None if decisive is None else decisive.limited_by,
+        upper_bound=repeated_searches.upper_bound(found, recorded.of(ResultEvent)),
         repetitions=len(found),
     )
 
@@ -137,7 +138,7 @@ def test_it_finds_the_truth_from_the_journal_alone(tmp_path: Path) -> None:
 
 def test_the_journal_says_what_there_is(tmp_path: Path) -> None:
     run(tmp_path)
-    begin, *events = journal.read(tmp_path)
+    begin, *events = journal_lines(tmp_path)
     assert begin["axes"] == [{"name": CACHED.name, "unit": "% cached", "heading": "cached answers", "derived": False}]
     assert [one["case"] for one in begin["cases"]] == [{"cached_percent": share} for share in SHARES]
     measured = [event for event in events if event["event"] in ("trial", "result", "search")]
@@ -276,6 +277,6 @@ def test_a_journal_of_before_is_refused_with_a_sentence(tmp_path: Path) -> None:
     text = (tmp_path / journal.JOURNAL).read_text()
     (tmp_path / journal.JOURNAL).write_text(text.replace(f'"format": {journal.FORMAT}', '"format": 1', 1))
     for ask in (results.read, ResumedJournal.open):
-        with pytest.raises(JournalError, match=f"has format 1, this version reads {journal.FORMAT}"):
+        with pytest.raises(JournalError, match=f"has format 1, this version reads format {journal.FORMAT}"):
             ask(tmp_path)
     assert suite.SUITE not in [one.name for one in tmp_path.iterdir()]

@@ -18,7 +18,7 @@ from dutperf.setup.conditions import Rate
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.tester.validity import LINK_DOWN
-from plans import Log, measure, plan, resume, trial
+from plans import Log, journal_lines, measure, plan, resume, trial
 
 TRUTH_FPS = 54_321
 NOWHERE = LinkState(left=False, right=True)
@@ -68,7 +68,7 @@ class Restarting(SimulatedTester):
 
 
 def waits(directory: Path) -> list[journal.Event]:
-    return [event for event in journal.read(directory) if event["event"] == "wait"]
+    return [event for event in journal_lines(directory) if event["event"] == "wait"]
 
 
 def test_a_dut_that_comes_back_is_measured_as_if_nothing_had_been(clock: Clock, tmp_path: Path) -> None:
@@ -223,17 +223,17 @@ def with_state(said: list[str]) -> Any:
 def test_the_state_is_asked_for_before_and_after_each_search(tmp_path: Path) -> None:
     said = [f"sessions: {number}" for number in range(8)]
     summary = measure(SimulatedTester(), with_state(said), tmp_path)
-    kinds = [event["event"] for event in journal.read(tmp_path)][2:-1]
+    kinds = [event["event"] for event in journal_lines(tmp_path)][2:-1]
     assert kinds == ["dut_state", "trial", "result", "search", "dut_state"] * 4
-    states = [event for event in journal.read(tmp_path) if event["event"] == "dut_state"]
+    states = [event for event in journal_lines(tmp_path) if event["event"] == "dut_state"]
     assert [(event["when"], event["case"]["frame_size"], event["repetition"]) for event in states] == [
         (when, size, repetition) for size in (84, 128) for repetition in (1, 2) for when in ("before", "after")
     ]
-    assert [event["said"] for event in states] == [f"sessions: {number}" for number in range(8)]
+    assert [event["output"] for event in states] == [f"sessions: {number}" for number in range(8)]
     told = summary.environment["dut_states"]
     assert [one["sha256"] for one in told] == [event["sha256"] for event in states]
     assert len({one["sha256"] for one in told}) == 8
-    assert "said" not in told[0]
+    assert "output" not in told[0]
 
 
 def test_a_run_that_goes_on_asks_only_for_what_it_has_not(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_run_that_goes_on_asks_only_for_what_it_has_not(tmp_path: Path) -> Non
     lines = (tmp_path / JOURNAL).read_bytes().splitlines(keepends=True)
     for length in range(2, len(lines) - 1):
         (tmp_path / JOURNAL).write_bytes(b"".join(lines[:length]))
-        asked = sum(json_line["event"] == "dut_state" for json_line in journal.read(tmp_path))
+        asked = sum(json_line["event"] == "dut_state" for json_line in journal_lines(tmp_path))
         left = list(words[asked:])
         with ResumedJournal.open(tmp_path) as recorded:
             summary = resume(SimulatedTester(), with_state(left), recorded, Log())

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dutperf.journal import JournalWriter
-from dutperf.model import TrialResult, Verdict, to_json
+from dutperf.journal import JournalWriter, ResultEvent, TrialEvent
+from dutperf.model import Load, TrialResult, Verdict
 from dutperf.tester import Progress, TesterError
 from dutperf.tester.replayed import ReplayedTester
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
@@ -41,9 +41,9 @@ def test_the_same_trial_twice_gets_both_results_in_order(tmp_path: Path) -> None
     ]
     with JournalWriter.create(tmp_path) as journal:
         for result in results:
-            journal.write("trial", trial=to_json(trial()))
-            journal.write("result", result=to_json(result))
-        journal.write("trial", trial=to_json(trial()))  # killed while it ran
+            journal.write(TrialEvent(load=Load.fps(1000), attempt=1, trial=trial()))
+            journal.write(ResultEvent(load=Load.fps(1000), attempt=1, trial=0, result=result))
+        journal.write(TrialEvent(load=Load.fps(1000), attempt=1, trial=trial()))  # killed while it ran
     tester = ReplayedTester.of(tmp_path)
     seen: list[Progress] = []
     assert [tester.run(trial(), seen.append), tester.run(trial())] == results

@@ -10,6 +10,7 @@ import pytest
 
 import documented
 from dutperf.api import results
+from dutperf.journal import ResultEvent
 from dutperf.model import FRAME_SIZE, Case, Delays, Load, TrialResult, Verdict
 from dutperf.report import drawing, html
 from dutperf.results import trials
@@ -74,9 +75,11 @@ def test_delays_are_drawn_as_far_as_they_are_known(measured: dict[str, Measured]
     first = next(
         event
         for event in measured["latency"].events
-        if event["event"] == "result" and event["result"]["verdict"] == "valid"
+        if isinstance(event, ResultEvent) and event.result.verdict is Verdict.VALID
     )
-    delays = first["result"]["forward"]["delay_us"]
+    assert first.result.forward is not None
+    assert first.result.forward.delay_us is not None
+    delays = first.result.forward.delay_us.model_dump()
     drawn = set(zip(chart.curves[0].x, chart.curves[0].y, strict=True))
     quantiles = {"min": 0.0, "p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
     assert drawn > {(delays[name] / 1000, share) for name, share in quantiles.items()}

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import simulated_run
 from dutperf import procedures
 from dutperf.api import results
+from dutperf.journal import ResultEvent
 from dutperf.report import export
 from dutperf.report.html import REPORT
 from dutperf.results import environments, tables
@@ -164,14 +165,14 @@ def test_every_trial_stands_in_the_report_and_in_the_export(
     dutperf("export", suite_directory, "--trials")
     for name, one in measured.items():
         done = one.trials()
-        in_journal = [event for event in one.events if event["event"] == "result"]
-        assert [trial.result.verdict for trial in done] == [event["result"]["verdict"] for event in in_journal]
+        in_journal = [event.result for event in one.events if isinstance(event, ResultEvent)]
+        assert [trial.result.verdict for trial in done] == [result.verdict for result in in_journal]
         assert len(in_page[f"Trials of {name}"]) == len(done) + 1
         exported = list(csv.DictReader((suite_directory / "export" / f"{name}-trials.csv").open()))
         assert [int(row["forward.lost"]) for row in exported] == [
-            event["result"]["forward"]["lost"] for event in in_journal
+            result.forward.lost for result in in_journal if result.forward is not None
         ]
-        assert [row["verdict"] for row in exported] == [event["result"]["verdict"] for event in in_journal]
+        assert [row["verdict"] for row in exported] == [result.verdict for result in in_journal]
     assert any(trial.outcome == "invalid" for one in measured.values() for trial in one.trials())
 
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import simulated_run
 from dutperf import journal, procedures
-from dutperf.journal import JOURNAL, JournalError, JournalWriter, ResumedJournal, WriteError
+from dutperf.journal import JOURNAL, EndEvent, JournalError, JournalWriter, ResumedJournal, WriteError
 from dutperf.model import Trial, TrialResult
 from dutperf.results import summary as report
 from dutperf.results import tables
@@ -34,7 +34,7 @@ from dutperf.setup.conditions import Rate
 from dutperf.statistics.stopping import Auto
 from dutperf.tester import ProgressCallback, TesterError, host
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import Counting, Log, measure, plan, resume
+from plans import Counting, Log, journal_lines, measure, plan, plan_event, resume
 from simulated_run import OPTIONS, a_plan, a_tester, go_on, start
 
 KILLS = {"throughput": 60, "frame-loss": 10, "latency": 10}
@@ -52,22 +52,18 @@ def timeless(summary: Summary) -> dict[str, Any]:
 
 def write_summary(directory: Path) -> Summary:
     """From the journal, as its procedure has it."""
-    name = journal.plan_of(journal.read(directory))["procedure"]
+    name = journal.plan_of(journal.read(directory)).procedure
     return report.write_summary(directory, procedures.find(name))
 
 
 def kinds(directory: Path) -> list[str]:
-    return [event["event"] for event in journal.read(directory)]
+    return [event["event"] for event in journal_lines(directory)]
 
 
-def course(directory: Path) -> list[journal.Event]:
+def course(directory: Path) -> list[dict[str, Any]]:
     """The events that a procedure comes past, without their times."""
-    events = [{name: value for name, value in event.items() if name != "time"} for event in journal.read(directory)]
-    return [
-        event
-        for event in events
-        if event["event"] in ("result", "search", "rate", "series", "delays", "recovery", "reset")
-    ]
+    events = [{name: value for name, value in event.items() if name != "time"} for event in journal_lines(directory)]
+    return [event for event in events if event["event"] in ("result", "search", "rate", "series", "delays", "times")]
 
 
 @pytest.fixture(scope="module")
@@ -186,11 +182,11 @@ def test_a_journal_that_ends_at_any_byte_goes_on(
     first = (whole / JOURNAL).read_bytes().index(b"\n") + 1
     once = cut(whole, tmp_path_factory.mktemp("cut"), first + round(share * (journal_size(whole) - first)))
     finished = kinds(once).count("result")
-    assume(not journal.ending(journal.read(once)))
+    assume(not journal.end_of(journal.read(once)))
     go_on(once)
     assert timeless(write_summary(once)) == timeless(write_summary(whole))
     twice = cut(once, tmp_path_factory.mktemp("again"), first + round(again * (journal_size(once) - first)))
-    if not journal.ending(journal.read(twice)):
+    if not journal.end_of(journal.read(twice)):
         go_on(twice)
     assert course(twice) == course(whole)
     assert kinds(once).count("result") == kinds(whole).count("result")
@@ -336,7 +332,7 @@ def test_a_procedure_that_takes_another_course(whole: Path, tmp_path: Path) -> N
 
 def test_a_run_that_goes_on_in_another_process(tmp_path: Path) -> None:
     with JournalWriter.create(tmp_path) as running:
-        running.write("plan", format=journal.FORMAT)
+        running.write(plan_event())
         assert "in another process" in refusal(tmp_path)
         with pytest.raises(JournalError, match="in another process"):
             JournalWriter.create(tmp_path)
@@ -382,9 +378,9 @@ def test_after_a_failed_write_nothing_more_is_written(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(os, "write", write)
     with JournalWriter.create(tmp_path) as writer:
-        writer.write("plan")
+        writer.write(plan_event())
         for _ in range(2):
             with pytest.raises(WriteError, match="No space left"):
-                writer.write("result")
+                writer.write(EndEvent(outcome="completed", message=None))
     assert kinds(tmp_path) == ["plan"]
     assert (tmp_path / JOURNAL).read_bytes().count(b"\n") == 1

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dutperf import journal
+from dutperf.journal.events import event_of_json
 from dutperf.model import LimitedBy, Load, Question, Trial, TrialResult, to_json
 from dutperf.procedures.throughput import PROCEDURE, ThroughputConditions
 from dutperf.results.inconsistency import contradictions
@@ -21,7 +21,7 @@ from dutperf.setup.conditions import Conditions, Rate
 from dutperf.statistics.stopping import Auto, Stopped
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import Log, measure, plan
+from plans import Log, journal_lines, measure, plan
 
 MLR: dict[str, Any] = {"search": "mlr", "max_rate": Rate.parse("100k"), "goals": (0.0, 0.005)}
 BUSY = SimulatedDut(capacity_fps=54_321)
@@ -90,7 +90,7 @@ def test_short_trials_are_what_the_tester_sends(tmp_path: Path) -> None:
     measure(tester, plan(**MLR, duration_s=60, repetitions=1), tmp_path, log=log)
     lengths = [trial.duration_s for trial in tester.trials]
     assert (min(lengths), max(lengths)) == (1.0, 60.0)
-    [search] = [event for event in journal.read(tmp_path) if event["event"] == "search"]
+    [search] = [event for event in journal_lines(tmp_path) if event["event"] == "search"]
     [whole] = [goal for goal in search["goals"] if goal["loss_ratio"] == 0]
     assert [whole["lower_bound"], "passed"] in whole["loads"]
     full = {trial.forward.rate_fps for trial in tester.trials if trial.forward and trial.duration_s == 60.0}
@@ -199,11 +199,11 @@ def test_every_goal_has_to_be_known(tmp_path: Path) -> None:
 
 def test_a_run_that_was_killed_says_how_many_repetitions_there_could_have_been(tmp_path: Path) -> None:
     measure(SimulatedTester(BUSY), plan(repetitions=Auto()), tmp_path)
-    events = journal.read(tmp_path)
+    events = journal_lines(tmp_path)
     seventh = next(
         index for index, event in enumerate(events) if event["event"] == "search" and event["repetition"] == 7
     )
-    [point] = summarise(events[: seventh + 1], PROCEDURE).points
+    [point] = summarise([event_of_json(event) for event in events[: seventh + 1]], PROCEDURE).points
     assert (point.repetitions.finished, point.repetitions.stopped) == (7, None)
     assert "(7 of at most 100 repetitions; the run ended early because it was killed)" in point.message
     assert point.throughput_fps.median_interval is not None
@@ -258,7 +258,7 @@ def test_a_dut_that_changes_between_repetitions_is_reported(tmp_path: Path) -> N
 def test_a_dut_that_fails_by_chance_is_reported(tmp_path: Path) -> None:
     tester = SimulatedTester(SimulatedDut(capacity_fps=54_321, hiccup_ratio=0.2), seed=1)
     [point] = measure(tester, plan(repetitions=10), tmp_path).points
-    searches = [event for event in journal.read(tmp_path) if event["event"] == "search"]
+    searches = [event for event in journal_lines(tmp_path) if event["event"] == "search"]
     assert point.inconsistent
     assert all(one.passed + one.failed > 0 and one.load.value <= 54_321 for one in point.inconsistent)
     for search in searches:  # the value stays the highest that passed below the lowest that failed, in that search

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from dutperf import journal, procedures
-from dutperf.journal import JOURNAL, Event, JournalError
+from dutperf.journal import JOURNAL, JournalError
+from dutperf.journal.events import event_of_json
 from dutperf.model import FRAME_SIZE, FRAME_SIZE_IPV4, Case, LimitedBy, Load, Verdict, axes_as_json, to_json
 from dutperf.procedures.throughput import PROCEDURE
 from dutperf.results import summary as report
@@ -24,6 +25,9 @@ from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import Everything, counts, measure, plan
 from plans import trial as trial_of
 
+Line = dict[str, Any]
+"""Of a journal."""
+
 RESTS = {"drain_s": 2, "learning_rest_s": 2, "settle_s": 5}
 CONFORMING: dict[str, Any] = {
     "frame_sizes": (84, 128, 256, 512, 768, 1024, 1280, 1518),
@@ -35,11 +39,11 @@ ALWAYS = {"RFC 2544 section 12"}
 """Clauses that no run follows yet."""
 
 
-def summarise(events: list[Event]) -> Summary:
-    return report.summarise(events, PROCEDURE)
+def summarise(events: list[Line]) -> Summary:
+    return report.summarise([event_of_json(event) for event in events], PROCEDURE)
 
 
-def search(repetition: int, value: int | None, limited_by: str = "dut", **members: Any) -> Event:
+def search(repetition: int, value: int | None, limited_by: str = "dut", **members: Any) -> Line:
     defaults = {
         "upper_bound": None if value is None else value + 10,
         "not_forwarding": False,
@@ -58,7 +62,7 @@ def search(repetition: int, value: int | None, limited_by: str = "dut", **member
     }
 
 
-def result(repetition: int, rate_fps: int, verdict: Verdict = Verdict.VALID, lost: int = 0) -> Event:
+def result(repetition: int, rate_fps: int, verdict: Verdict = Verdict.VALID, lost: int = 0) -> Line:
     recorded = {
         "trial": 0,
         "verdict": verdict.value,
@@ -66,10 +70,10 @@ def result(repetition: int, rate_fps: int, verdict: Verdict = Verdict.VALID, los
         "reverse": to_json(counts(1000)),
     }
     where = {"case": {"frame_size": 84}, "repetition": repetition, "load": Load.fps(rate_fps).as_json()}
-    return {"event": "result", **where, "result": recorded}
+    return {"event": "result", **where, "attempt": 1, "trial": 0, "result": recorded}
 
 
-def events(*measured: Event, repetitions: int = 3) -> list[Event]:
+def events(*measured: Line, repetitions: int = 3) -> list[Line]:
     case = Case({FRAME_SIZE: 84, FRAME_SIZE_IPV4: 64})
     cases = [{"case": case.as_json(), "first_trial": to_json(trial_of())}]
     conditions = to_json(Conditions(repetitions=repetitions))
@@ -77,6 +81,7 @@ def events(*measured: Event, repetitions: int = 3) -> list[Event]:
         "event": "plan",
         "time": "then",
         "format": journal.FORMAT,
+        "dutperf": "0",
         "procedure": "throughput",
         "dut": {"name": "tayga"},
         "conditions": conditions,
@@ -113,7 +118,9 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         conditions["foreground"],
         conditions["resolution"],
     ) == (5, 5, 3, "2:2", "0.5 %")
-    assert conditions["search"]["start"] == "a random place within a wide step around the result of the repetition before"
+    assert (
+        conditions["search"]["start"] == "a random place within a wide step around the result of the repetition before"
+    )
     assert [point["case"] for point in written["points"]] == [
         {"frame_size": 84, "frame_size_ipv4": 64},
         {"frame_size": 1518, "frame_size_ipv4": 1498},
@@ -158,7 +165,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         assert point["limited_by"] == "dut"
 
 
-def timed(frames: int) -> Event:
+def timed(frames: int) -> Line:
     """The result of a trial in which a NIC was to send at given times, and took so many of them."""
     one = result(1, 1000)
     one["result"]["forward"]["send_at"] = {
@@ -171,7 +178,7 @@ def timed(frames: int) -> Event:
 
 
 def test_help_of_hardware_that_did_nothing_is_told() -> None:
-    asked: Event = {"event": "environment", "host": {}, "tester": {"offloads": ["send_at"]}}
+    asked: Line = {"event": "environment", "host": {}, "tester": {"offloads": ["send_at"]}}
     summary = summarise(events(asked, timed(0), timed(900), timed(0), search(1, 1000)))
     told = "forward: no effect of send_at: every frame left at once, in 2 of 3 trials"
     assert summary.idle_help == (told,)
@@ -273,8 +280,8 @@ def test_what_was_not_measured_is_said() -> None:
     assert point.throughput_fps.values == ()
 
 
-@pytest.mark.parametrize("first", [[], [{"event": "trial"}], [{"event": "plan", "format": 99}]])
-def test_what_is_no_journal_of_ours(first: list[Event]) -> None:
+@pytest.mark.parametrize("first", [[], [{"event": "end", "outcome": "error", "message": "?"}]])
+def test_what_is_no_journal_of_ours(first: list[Line]) -> None:
     with pytest.raises(JournalError):
         summarise(first)
 

@@ -20,7 +20,7 @@ from dutperf.search import Outcome
 from dutperf.setup.conditions import Rate
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import counts, measure, plan
+from plans import counts, journal_lines, measure, plan
 
 FINE = Rate.parse("20")
 
@@ -144,11 +144,11 @@ def test_a_dut_that_forwards_nothing_ends_the_run(
     assert dead[0].limited_by is LimitedBy.DUT
     assert dead[0].throughput_fps.values[-1] is None
     assert len(tester.trials) <= (2 if silent else dies_after + 2)
-    assert journal.read(out)[-1]["outcome"] == "ended"
+    assert journal_lines(out)[-1]["outcome"] == "ended"
 
 
 def searches_of(directory: Path) -> list[journal.Event]:
-    return [event for event in journal.read(directory) if event["event"] == "search"]
+    return [event for event in journal_lines(directory) if event["event"] == "search"]
 
 
 def test_later_repetitions_are_shorter_and_show_their_own_pass_and_fail(tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ class RepetitionFinding(Finding):
 
     model_config = ConfigDict(extra="forbid")
 
-    silent: bool = False
+    not_forwarding: bool = False
     """Whether the DUT forwarded nothing, which ends the run; ``message`` says what happened."""
     message: str | None = None
 

@@ -12,6 +12,7 @@ import json
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Self
 
@@ -123,9 +124,8 @@ class ResumedJournal(JournalWriter):
 def _to_repeat(events: Sequence[Event]) -> list[Event]:
     """The events that a procedure comes to again, in order; without trials that have no result."""
     repeated = [event for event in events if not isinstance(event, _NOT_REPEATED)]
-    followers = [*repeated[1:], None]
     return [
         event
-        for event, follower in zip(repeated, followers, strict=True)
+        for event, follower in zip_longest(repeated, repeated[1:])
         if not isinstance(event, TrialEvent) or isinstance(follower, ResultEvent)
     ]

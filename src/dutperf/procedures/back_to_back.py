@@ -26,14 +26,14 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
-from dutperf.journal import Event
+from dutperf.journal import ResultEvent, WaitEvent
 from dutperf.model import Case, LimitedBy, Load, Trial, TrialResult, Unit, Verdict
 from dutperf.procedures import evidence, rates, repeated_searches
-from dutperf.procedures.base import PriorEvents
+from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Bench, Place, Plan
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.evidence import outcome_of
-from dutperf.procedures.repeated_searches import Offered, RepeatedSearches, UpperBound
+from dutperf.procedures.repeated_searches import Offered, RepeatedSearches, SearchFinding, UpperBound
 from dutperf.results import charts, deviations, points
 from dutperf.results import statistics as repeated
 from dutperf.results.charts import Chart
@@ -122,12 +122,20 @@ class BackToBackConditions(WithMaximum, AtThroughput):
         int,
         Field(ge=0, le=100),
         Option(
-            "How often a burst that failed is offered again prior it counts as failed (loss verification, ETSI GS"
+            "How often a burst that failed is offered again before it counts as failed (loss verification, ETSI GS"
             " NFV-TST 009 12.3)",
             label="repeats of a burst that failed",
             metavar="COUNT",
         ),
     ] = 1
+
+
+class BurstFinding(SearchFinding):
+    """The result of a search for the longest burst."""
+
+    timing_frames: int
+    """Timing error of lower and upper bound in frames; an upper bound that the tester could not
+    measure is left out."""
 
 
 class BackToBack(RepeatedSearches[BackToBackConditions]):
@@ -182,7 +190,7 @@ class BackToBack(RepeatedSearches[BackToBackConditions]):
         del first
         return fmean([*self._lengths[True], *self._lengths[False]] or [TYPICAL_TRIALS])
 
-    def new_search(self, place: Place, prior: PriorEvents) -> Search:
+    def new_search(self, place: Place, prior: Prior) -> Search:
         """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         del prior
         longest = self._limits[place.case].longest_frames
@@ -212,16 +220,14 @@ class BackToBack(RepeatedSearches[BackToBackConditions]):
         shift = shift_frames(result, self._limits[case].throughput_fps)
         return f"frames left so late that the DUT could forward {shift:,} meanwhile"
 
-    def extra_members(self, case: Case, search_result: SearchResult, offered: Sequence[Offered]) -> dict[str, Any]:
-        """``timing_frames``: the timing error of lower and upper bound in frames; an upper bound
-        that the tester could not measure is left out."""
-        decisive = {
-            search_result.lower_bound,
-            search_result.upper_bound if search_result.limited_by is LimitedBy.DUT else None,
-        }
+    def finding(
+        self, members: dict[str, Any], case: Case, result: SearchResult, offered: Sequence[Offered]
+    ) -> BurstFinding:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        decisive = {result.lower_bound, result.upper_bound if result.limited_by is LimitedBy.DUT else None}
         last = {one.value: one.result for one in offered if one.value in decisive}
-        shifts = (shift_frames(result, self._limits[case].throughput_fps) for result in last.values())
-        return {"timing_frames": max(shifts, default=0)}
+        shifts = (shift_frames(one, self._limits[case].throughput_fps) for one in last.values())
+        return BurstFinding(**members, timing_frames=max(shifts, default=0))
 
 
 def shift_frames(result: TrialResult, throughput_fps: int) -> int:
@@ -332,29 +338,31 @@ class BackToBackPoint(points.Point):
 
 def point(recorded: Recorded) -> BackToBackPoint:
     """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
-    events, limits, rule = recorded.of("search"), recorded.limits, recorded.conditions.repetitions
-    decisive = repeated_searches.decisive(events)
-    stopped = repeated_searches.stopped(events, rule, [search["lower_bound"] for search in events])
+    found, limits, rule = recorded.of(BurstFinding), recorded.limits, recorded.conditions.repetitions
+    decisive = repeated_searches.decisive(found)
+    stopped = repeated_searches.stopped(found, rule, [search.lower_bound for search in found])
+    results = recorded.of(ResultEvent)
     unneeded = LimitedBy.MEDIA if limits["rate_is_media"] else LimitedBy.RANGE
-    steady = repeated_searches.without_waits(recorded.of("result"), recorded.of("wait"))
+    steady = repeated_searches.without_waits(results, recorded.of(WaitEvent))
     return BackToBackPoint(
         case=recorded.case,
         **{name: limits[name] for name in ("rate_fps", "throughput_fps", "measured", "longest_frames")},
-        **_figures(events, limits, rule),
-        timing_frames=max((search["timing_frames"] for search in events), default=0),
-        limited_by=(None if decisive is None else decisive["limited_by"]) if limits["measured"] else unneeded,
-        upper_bound=repeated_searches.upper_bound(events, steady),
-        repetitions=repeated.Repetitions(finished=len(events), stopped=stopped),
-        trials=points.trials(recorded.of("result")),
-        message=_message(events, limits) + (recorded.shortfall(len(events), stopped) if limits["measured"] else ""),
+        **_figures(found, limits, rule),
+        timing_frames=max((search.timing_frames for search in found), default=0),
+        limited_by=(None if decisive is None else decisive.limited_by) if limits["measured"] else unneeded,
+        upper_bound=repeated_searches.upper_bound(found, steady),
+        repetitions=repeated.Repetitions(finished=len(found), stopped=stopped),
+        trials=points.trials(results),
+        message=_message(found, limits) + (recorded.shortfall(len(found), stopped) if limits["measured"] else ""),
     )
 
 
-def _figures(events: list[Event], limits: Mapping[str, Any], rule: Rule) -> dict[str, Any]:
+def _figures(found: Sequence[BurstFinding], limits: Mapping[str, Any], rule: Rule) -> dict[str, Any]:
     """RFC 9004 6.4. No numbers where in some repetition no burst passed, or the DUT forwarded
     nothing."""
-    values = tuple(search["lower_bound"] for search in events)
-    usable = [] if any(search["not_forwarding"] for search in events) or None in values else list(values)
+    values = tuple(search.lower_bound for search in found)
+    passed = [value for value in values if value is not None]
+    usable = [] if any(search.not_forwarding for search in found) or len(passed) < len(values) else passed
     average = fmean(usable) if usable else None
     implied_s = None if average is None else average / limits["rate_fps"]
     return {
@@ -370,10 +378,10 @@ def _figures(events: list[Event], limits: Mapping[str, Any], rule: Rule) -> dict
     }
 
 
-def _message(events: list[Event], limits: Mapping[str, Any]) -> str:
+def _message(found: Sequence[BurstFinding], limits: Mapping[str, Any]) -> str:
     if not limits["measured"]:
         return f"the throughput, {limits['throughput_fps']:,} frames/s, is the maximum rate: no burst is too long"
-    return repeated_searches.message(events)
+    return repeated_searches.message(found)
 
 
 BURST_REPETITIONS = 50

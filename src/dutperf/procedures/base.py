@@ -5,18 +5,19 @@ in the journal, and a DUT that forwards nothing ends the run."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, Generic
 
+from dutperf.journal import RepetitionFinding
 from dutperf.model import Case, Load, Trial, TrialResult, axes_as_json, axes_of, to_json
 from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan, fixed_repetitions
 from dutperf.procedures.trial_action import TrialAction
 from dutperf.statistics import stopping
 from dutperf.statistics.stopping import Stopped
 
-PriorEvents = Sequence[Mapping[str, Any]]
-"""The events of a case's earlier repetitions, as their members."""
+Prior = Sequence[Any]
+"""The findings of a case's earlier repetitions, of the procedure's own kind."""
 
 
 class Procedure(ABC, Generic[ConditionsT]):
@@ -27,8 +28,6 @@ class Procedure(ABC, Generic[ConditionsT]):
         PlanError: ``auto`` repetitions, where the procedure has no single figure.
     """
 
-    event: str
-    """Name of a repetition's event in the journal."""
     has_single_figure: ClassVar[bool] = False
     """Whether there is a figure by which :meth:`stopped` can end ``auto`` repetitions."""
 
@@ -50,7 +49,7 @@ class Procedure(ABC, Generic[ConditionsT]):
         """
 
     @abstractmethod
-    def repetition(self, bench: Bench, place: Place, prior: PriorEvents) -> dict[str, Any]:
+    def repetition(self, bench: Bench, place: Place, prior: Prior) -> RepetitionFinding:
         """Measure once. Returns the members of the repetition's event in the journal, as JSON
         types: ``not_forwarding`` true and a ``message`` where the DUT forwards nothing, which ends
         the run; ``valid`` false where the tester could not measure."""
@@ -82,7 +81,7 @@ class Procedure(ABC, Generic[ConditionsT]):
         """The action on the DUT in each trial."""
         return None
 
-    def stopped(self, prior: PriorEvents) -> Stopped | None:
+    def stopped(self, prior: Prior) -> Stopped | None:
         """Why no further repetition of a case is needed; None where one is."""
         return Stopped.NUMBER if len(prior) >= fixed_repetitions(self.conditions) else None
 
@@ -90,7 +89,7 @@ class Procedure(ABC, Generic[ConditionsT]):
         """Estimated trials of a repetition, the ``first`` of its case or a later one."""
         return 1
 
-    def announce(self, bench: Bench, place: Place, done: PriorEvents) -> None:
+    def announce(self, bench: Bench, place: Place, done: Prior) -> None:
         """Show the result of the last repetition of ``done`` where it is of interest to a person;
         ``place`` is that repetition's beginning, with the present estimates."""
 
@@ -113,15 +112,15 @@ class Procedure(ABC, Generic[ConditionsT]):
         """Measure every case. Returns why the run ended early; None where it did not."""
         needed = [case for case in self.cases if self.is_needed(case)]
         for index, case in enumerate(needed):
-            done: list[dict[str, Any]] = []
+            done: list[RepetitionFinding] = []
             cases_left = len(needed) - index - 1
             while self.stopped(done) is None:
                 place = self._place(case, len(done), cases_left)
                 done.append(self.repetition(bench, place, done))
-                bench.record(self.event, place, **done[-1])
+                bench.record(done[-1], place)
                 self.announce(bench, self._place(case, len(done) - 1, cases_left), done)
-                if done[-1].get("not_forwarding"):
-                    return str(done[-1]["message"])
+                if done[-1].not_forwarding:
+                    return done[-1].message
         return None
 
     def measure(self, bench: Bench, load: Load, place: Place) -> TrialResult:

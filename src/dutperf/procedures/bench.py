@@ -16,6 +16,7 @@ from typing import Any, Generic, Protocol
 from typing_extensions import TypeVar
 
 from dutperf.errors import DutperfError
+from dutperf.journal import Finding
 from dutperf.model import Case, Load, Trial, TrialResult
 from dutperf.procedures.trial_action import Running, TrialAction
 from dutperf.setup.conditions import Conditions
@@ -138,9 +139,8 @@ class Bench(Protocol):
         """
         ...
 
-    def record(self, event: str, place: Place, **members: Any) -> None:
-        """Write an event of the repetition at ``place`` to the journal, and flush it to the disk.
-        ``members`` are JSON types."""
+    def record(self, finding: Finding, place: Place) -> None:
+        """Write a finding of the repetition at ``place`` to the journal, and flush it to the disk."""
         ...
 
     def say(self, note: str, place: Place) -> None:

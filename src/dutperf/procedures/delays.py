@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
-from dutperf.journal import Event
+from dutperf.journal import RepetitionFinding, ResultEvent, TrialEvent
 from dutperf.model import (
     Case,
     DelaysFiles,
@@ -30,11 +30,13 @@ from dutperf.model import (
     Load,
     NicArrivals,
     Trial,
+    TrialResult,
     Value,
     Verdict,
+    to_json,
 )
 from dutperf.procedures import evidence
-from dutperf.procedures.base import PriorEvents, Procedure
+from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.rates import rate_of, throughput_otherwise
 from dutperf.results import charts, deviations, points
@@ -68,6 +70,18 @@ class Kind:
     """The figures that contain the tester's own delay; it cancels out in a difference of delays."""
 
 
+class DelaysFinding(RepetitionFinding):
+    """A repetition's delays."""
+
+    event: Literal["delays"] = "delays"
+    valid: bool
+    loss_ratio: float
+    """Of the worse direction."""
+    figures_ms: dict[Direction, dict[str, float] | None]
+    """By direction and name; None: no frame of the direction had a delay."""
+    stamped_lost: int
+
+
 class Delays(Procedure[DelayFiles]):
     """A procedure of delays (:class:`dutperf.procedures.base.Procedure`).
 
@@ -75,7 +89,6 @@ class Delays(Procedure[DelayFiles]):
         PlanError: no rate to measure at, or a trial that cannot carry the time stamps.
     """
 
-    event = "delays"
     has_single_figure = True
 
     def __init__(self, kind: Kind, plan: Plan[Any]) -> None:
@@ -104,11 +117,11 @@ class Delays(Procedure[DelayFiles]):
         files = {direction.value: f"{stem}-{direction}.npy" for direction in stamped.streams()}
         return stamped.model_copy(update={"delays_files": DelaysFiles(**files)})
 
-    def stopped(self, prior: PriorEvents) -> Stopped | None:
+    def stopped(self, prior: Prior) -> Stopped | None:
         """See :class:`~dutperf.procedures.base.Procedure`."""
         return _stopped(self.conditions, self._kind, prior)
 
-    def repetition(self, bench: Bench, place: Place, prior: PriorEvents) -> dict[str, Any]:
+    def repetition(self, bench: Bench, place: Place, prior: Prior) -> DelaysFinding:
         """See :class:`~dutperf.procedures.base.Procedure`; without figures where no trial was valid,
         or nothing came through."""
         del prior
@@ -117,14 +130,14 @@ class Delays(Procedure[DelayFiles]):
         dead = evidence.no_forwarding(result) if valid and evidence.dead_directions(result) else None
         usable = valid and dead is None
         directions = result.directions() if usable else {}
-        return {
-            "valid": valid,
-            "not_forwarding": dead is not None,
-            "loss_ratio": result.worst_loss_ratio,
-            "message": dead or (evidence.losses(result) if usable else evidence.invalidity(result)),
-            "figures_ms": {direction.value: self._kind.figures(counts) for direction, counts in directions.items()},
-            "stamped_lost": sum(counts.stamped_sent - counts.stamped_received for counts in directions.values()),
-        }
+        return DelaysFinding(
+            valid=valid,
+            not_forwarding=dead is not None,
+            loss_ratio=result.worst_loss_ratio,
+            message=dead or (evidence.losses(result) if usable else evidence.invalidity(result)),
+            figures_ms={direction: self._kind.figures(counts) for direction, counts in directions.items()},
+            stamped_lost=sum(counts.stamped_sent - counts.stamped_received for counts in directions.values()),
+        )
 
     def _subtracted(self, case: Case) -> dict[str, Any]:
         """The delay to subtract from this case's latencies, where the conditions ask for it."""
@@ -307,12 +320,10 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
     """Returns the builder of such points (:data:`dutperf.results.points.PointBuilder`)."""
 
     def build(recorded: Recorded) -> DelaysPoint:
-        events = recorded.of("delays")
+        events = recorded.of(DelaysFinding)
         subtracted = _subtracted(recorded)
-        usable = [
-            _subtract(event, subtracted, kind) for event in events if event["valid"] and not event["not_forwarding"]
-        ]
-        beyond = any(not event["valid"] for event in events)
+        usable = [_subtract(event, subtracted, kind) for event in events if event.valid and not event.not_forwarding]
+        beyond = any(not event.valid for event in events)
         stopped = _stopped(recorded.conditions, kind, events)
         return point(
             case=recorded.case,
@@ -329,11 +340,11 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
             limited_by=LimitedBy.TESTER if beyond else None,
             headline=kind.headline,
             repetitions=Repetitions(finished=len(events), stopped=stopped),
-            stamped_lost=sum(event["stamped_lost"] for event in usable),
+            stamped_lost=sum(event.stamped_lost for event in usable),
             **_disturbance(recorded),
             receive_timestamps=_nic_arrivals(recorded),
             delays_files=_files(recorded),
-            trials=points.trials(recorded.of("result")),
+            trials=points.trials(recorded.of(ResultEvent)),
             message=_message(recorded, events, stopped) + ("" if subtracted is None else subtracted.sentence()),
         )
 
@@ -345,7 +356,7 @@ def _subtracted(recorded: Recorded) -> Subtracted | None:
     return None if member is None else Subtracted.model_validate(member)
 
 
-def _subtract(event: dict[str, Any], subtracted: Subtracted | None, kind: Kind) -> dict[str, Any]:
+def _subtract(event: DelaysFinding, subtracted: Subtracted | None, kind: Kind) -> DelaysFinding:
     """The event with the tester's delay subtracted from its latencies. The journal keeps them as
     measured."""
     if subtracted is None:
@@ -353,96 +364,90 @@ def _subtract(event: dict[str, Any], subtracted: Subtracted | None, kind: Kind) 
     own_ms = dict.fromkeys(kind.latencies, subtracted.delay_ms)
     figures_ms = {
         direction: figures and {name: value - own_ms.get(name, 0.0) for name, value in figures.items()}
-        for direction, figures in event["figures_ms"].items()
+        for direction, figures in event.figures_ms.items()
     }
-    return {**event, "figures_ms": figures_ms}
+    return event.model_copy(update={"figures_ms": figures_ms})
 
 
 def _nic_arrivals(recorded: Recorded) -> NicArrivals | None:
-    results = [event["result"] for event in recorded.of("result") if event["result"]["verdict"] == Verdict.VALID]
     arrivals = [
-        counts["receive_timestamps"]
-        for result in results
-        for direction in Direction
-        if (counts := result.get(direction) or {}).get("receive_timestamps")
+        counts.receive_timestamps
+        for result in _valid_results(recorded)
+        for counts in result.directions().values()
+        if counts.receive_timestamps is not None
     ]
     if not arrivals:
         return None
-    sums = {name: sum(one[name] for one in arrivals) for name in ("by_nic", "by_poll", "impossible")}
-    return NicArrivals(**sums, uncertainty_us=max(one["uncertainty_us"] for one in arrivals))
+    sums = {name: sum(getattr(one, name) for one in arrivals) for name in ("by_nic", "by_poll", "impossible")}
+    return NicArrivals(**sums, uncertainty_us=max(one.uncertainty_us for one in arrivals))
+
+
+def _valid_results(recorded: Recorded) -> list[TrialResult]:
+    return [event.result for event in recorded.of(ResultEvent) if event.result.verdict is Verdict.VALID]
 
 
 def _disturbance(recorded: Recorded) -> dict[str, float | None]:
     """Disturbances that the delays of the valid trials may include."""
-    results = [event["result"] for event in recorded.of("result") if event["result"]["verdict"] == Verdict.VALID]
-    counted = [counts for result in results for direction in Direction if (counts := result.get(direction))]
-    stall_us = [max(*counts["stall_us"].values(), _ring_wait_us(counts)) for counts in counted]
-    taken = [result["dut_core_taken"] for result in results if result.get("dut_core_taken") is not None]
+    results = _valid_results(recorded)
+    counted = [counts for result in results for counts in result.directions().values()]
+    stall_us = [max(one.stall_us.sender, one.stall_us.receiver, one.waited_us or 0.0) for one in counted]
+    taken = [result.dut_core_taken for result in results if result.dut_core_taken is not None]
     return {"tester_stall_ms": max(stall_us, default=0.0) / 1000, "dut_core_taken": max(taken, default=None)}
-
-
-def _ring_wait_us(counts: dict[str, Any]) -> float:
-    """Wait in a card's full transmit ring, where the media's rate is known (else the trial is not
-    valid)."""
-    wait = counts.get("transmit_wait") or {}
-    return float(wait.get("us") or 0.0) if wait.get("full") else 0.0
 
 
 def _files(recorded: Recorded) -> tuple[TrialsFiles, ...]:
     """Files of each repetition's last trial, where it was valid."""
-    last = {event["repetition"]: event for event in recorded.of("result")}
-    paths = {
-        (event["repetition"], event["trial"]["trial"]): event["trial"].get("delays_files")
-        for event in recorded.of("trial")
-    }
+    last = {event.repetition: event for event in recorded.of(ResultEvent)}
+    paths = {(event.repetition, event.trial.trial): event.trial.delays_files for event in recorded.of(TrialEvent)}
     valid = [
-        event
+        (event, paths[event.repetition, event.trial])
         for event in last.values()
-        if event["result"]["verdict"] == Verdict.VALID and paths[event["repetition"], event["trial"]] is not None
+        if event.result.verdict is Verdict.VALID
     ]
-    return tuple(_trials_files(event, paths[event["repetition"], event["trial"]]) for event in valid)
+    return tuple(_trials_files(event, files) for event, files in valid if files is not None)
 
 
-def _trials_files(event: Event, paths: dict[str, str]) -> TrialsFiles:
-    written = [event["result"][direction]["delays_file"] for direction in paths]
+def _trials_files(event: ResultEvent, files: DelaysFiles) -> TrialsFiles:
+    counted = [one.delays_file for one in event.result.directions().values()]
+    written = [one for one in counted if one is not None]
     return TrialsFiles(
-        **paths,
-        repetition=event["repetition"],
-        trial=event["trial"],
-        unwritten=sum(one["unwritten"] for one in written),
-        errors=tuple(one["error"] for one in written if one.get("error")),
+        **to_json(files),
+        repetition=event.repetition,
+        trial=event.trial,
+        unwritten=sum(one.unwritten for one in written),
+        errors=tuple(one.error for one in written if one.error),
     )
 
 
-def _stopped(conditions: Conditions, kind: Kind, events: PriorEvents) -> Stopped | None:
+def _stopped(conditions: Conditions, kind: Kind, events: Sequence[DelaysFinding]) -> Stopped | None:
     """Why no further repetition is needed after those of ``events``; None where one is, or where
     the DUT forwarded nothing."""
-    if any(event["not_forwarding"] for event in events):
+    if any(event.not_forwarding for event in events):
         return None
-    if any(not event["valid"] for event in events):
+    if any(not event.valid for event in events):
         return Stopped.VOID
-    figures = [[event["figures_ms"].get(direction.value) for event in events] for direction in conditions.active()]
+    figures = [[event.figures_ms.get(direction) for event in events] for direction in conditions.active()]
     return repetition.stopped(
         conditions.repetitions, *([None if one is None else one[kind.headline] for one in each] for each in figures)
     )
 
 
-def _message(recorded: Recorded, events: list[dict[str, Any]], stopped: Stopped | None) -> str:
+def _message(recorded: Recorded, events: Sequence[DelaysFinding], stopped: Stopped | None) -> str:
     """The rate, and the message of the worst repetition: one without figures, else the one that
     lost most."""
-    without = [event for event in events if event["not_forwarding"] or not event["valid"]]
-    by_loss = without or sorted(events, key=lambda event: float(event["loss_ratio"]))
-    worst = by_loss[-1] if by_loss else {"message": "not measured"}
-    return f"at {Load.fps(recorded.limits['rate_fps'])}: {worst['message']}" + recorded.shortfall(len(events), stopped)
+    without = [event for event in events if event.not_forwarding or not event.valid]
+    by_loss = without or sorted(events, key=lambda event: event.loss_ratio)
+    worst = by_loss[-1].message if by_loss else "not measured"
+    return f"at {Load.fps(recorded.limits['rate_fps'])}: {worst}" + recorded.shortfall(len(events), stopped)
 
 
 def _over_repetitions(
-    events: list[dict[str, Any]], direction: Direction, kind: Kind, rule: Rule
+    events: Sequence[DelaysFinding], direction: Direction, kind: Kind, rule: Rule
 ) -> dict[str, Figures] | None:
     """A direction's figures; None where it was not active, or in some repetition no frame had a
     delay."""
-    each = [event["figures_ms"].get(direction.value) for event in events]
-    if not each or None in each:
+    each = [named for event in events if (named := event.figures_ms.get(direction)) is not None]
+    if not each or len(each) < len(events):
         return None
     figures = {name: _figures([one[name] for one in each], rule) for name in each[0]}
     return (

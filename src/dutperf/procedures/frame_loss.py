@@ -17,18 +17,18 @@ has a ratio lower by b / n under overload.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from statistics import fmean
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
-from dutperf.journal import Event
+from dutperf.journal import Finding, RepetitionFinding, ResultEvent
 from dutperf.model import Case, LimitedBy, Load, TrialResult, Value
 from dutperf.procedures import evidence, rates
-from dutperf.procedures.base import PriorEvents, Procedure
+from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.evidence import outcome_of
@@ -48,6 +48,27 @@ WIDEST_STEP = Rate(value=10, unit="percent")
 """RFC 2544 26.3: the maximum granularity."""
 MOST_RATES = 10_000
 """Of a series; a step that makes more of them is a typing error."""
+
+
+class RateFinding(Finding):
+    """A rate's valid trial."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    event: Literal["rate"] = "rate"
+    load: Load
+    outcome: Outcome
+    loss_ratio: dict[str, float] | None
+    """By direction, and ``worst``; None: no trial was valid."""
+
+
+class SeriesFinding(RepetitionFinding):
+    """A series of rates has ended."""
+
+    event: Literal["series"] = "series"
+
+
+AtRate = TypeVar("AtRate", RateFinding, ResultEvent)
 
 
 class FrameLossConditions(WithTimeout, WithMaximum):
@@ -112,7 +133,7 @@ class FrameLoss(Procedure[FrameLossConditions]):
         del first
         return fmean(self._lengths or map(len, self._rates.values()))
 
-    def repetition(self, bench: Bench, place: Place, prior: PriorEvents) -> dict[str, Any]:
+    def repetition(self, bench: Bench, place: Place, prior: Prior) -> SeriesFinding:
         """See :class:`~dutperf.procedures.base.Procedure`: one series."""
         del prior
         self._series = series = Series(self._rates[place.case], to_the_end=self.conditions.rates is not None)
@@ -123,15 +144,15 @@ class FrameLoss(Procedure[FrameLossConditions]):
             outcome = outcome_of(result, self.conditions)
             if not probing:
                 offered += 1
-                bench.record("rate", place, **_measured(load, outcome, result))
+                bench.record(_measured(load, outcome, result), place)
             series.record_outcome(outcome)
             message = evidence.no_forwarding(result) if series.not_forwarding else None
         self._lengths.append(offered)
-        return {"not_forwarding": series.not_forwarding, "message": message}
+        return SeriesFinding(not_forwarding=series.not_forwarding, message=message)
 
-    def announce(self, bench: Bench, place: Place, done: PriorEvents) -> None:
+    def announce(self, bench: Bench, place: Place, done: Prior) -> None:
         """See :class:`~dutperf.procedures.base.Procedure`."""
-        text = done[-1]["message"] or _result(self._series, self.conditions)
+        text = done[-1].message or _result(self._series, self.conditions)
         bench.say(f"repetition {place.repetition}: {text}", self._now(place))
 
     def _now(self, place: Place) -> Place:
@@ -181,16 +202,11 @@ def _descending(maximum_fps: int, step: Rate) -> tuple[int, ...]:
     return tuple(dict.fromkeys(max(1, round(maximum_fps * (1 - number * share))) for number in range(steps)))
 
 
-def _measured(load: Load, outcome: Outcome, result: TrialResult) -> dict[str, Any]:
-    """The members of a ``rate`` event; ``loss_ratio`` is null where there was no valid trial."""
+def _measured(load: Load, outcome: Outcome, result: TrialResult) -> RateFinding:
     ratios = {direction.value: counts.loss_ratio for direction, counts in result.directions().items()} | {
         "worst": result.worst_loss_ratio
     }
-    return {
-        "load": load.as_json(),
-        "outcome": outcome,
-        "loss_ratio": None if outcome is Outcome.UNMEASURABLE else ratios,
-    }
+    return RateFinding(load=load, outcome=outcome, loss_ratio=None if outcome is Outcome.UNMEASURABLE else ratios)
 
 
 def _result(series: Series, conditions: FrameLossConditions) -> str:
@@ -310,14 +326,15 @@ def _losses(point: FrameLossPoint, shares: bool) -> list[tuple[float, charts.Fig
 
 def point(recorded: Recorded) -> FrameLossPoint:
     """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
-    measured, results, ends = _by_rate(recorded.of("rate")), _by_rate(recorded.of("result")), recorded.of("series")
+    measured, results = _by_rate(recorded.of(RateFinding)), _by_rate(recorded.of(ResultEvent))
+    ends = recorded.of(SeriesFinding)
     rates = tuple(
         _rate(recorded, rate_fps, measured[rate_fps], results[rate_fps]) for rate_fps in sorted(measured, reverse=True)
     )
     lossless_fps = [
-        rate_fps for rate_fps, events in measured.items() if all(event["outcome"] == Outcome.PASSED for event in events)
+        rate_fps for rate_fps, events in measured.items() if all(one.outcome is Outcome.PASSED for one in events)
     ]
-    dead = next((end["message"] for end in ends if end["not_forwarding"]), None)
+    dead = next((end.message for end in ends if end.not_forwarding), None)
     return FrameLossPoint(
         case=recorded.case,
         rates=rates,
@@ -329,20 +346,22 @@ def point(recorded: Recorded) -> FrameLossPoint:
     )
 
 
-def _by_rate(events: list[Event]) -> dict[int, list[Event]]:
-    by_rate: dict[int, list[Event]] = {}
+def _by_rate(events: Iterable[AtRate]) -> dict[int, list[AtRate]]:
+    by_rate: dict[int, list[AtRate]] = {}
     for event in events:
-        by_rate.setdefault(event["load"]["value"], []).append(event)
+        by_rate.setdefault(event.load.value, []).append(event)
     return by_rate
 
 
-def _rate(recorded: Recorded, rate_fps: int, events: list[Event], results: list[Event]) -> RateLoss:
+def _rate(
+    recorded: Recorded, rate_fps: int, findings: Sequence[RateFinding], results: Sequence[ResultEvent]
+) -> RateLoss:
     media_fps = recorded.limits["media_maximum_fps"]
     return RateLoss(
         load=Load.fps(rate_fps),
         percent_of_maximum=None if media_fps is None else round(100 * rate_fps / media_fps, 4),
-        loss_ratio=_loss_ratio([event["loss_ratio"] for event in events], recorded.conditions),
-        limited_by=LimitedBy.TESTER if any(event["outcome"] == Outcome.UNMEASURABLE for event in events) else None,
+        loss_ratio=_loss_ratio([one.loss_ratio for one in findings], recorded.conditions),
+        limited_by=LimitedBy.TESTER if any(one.outcome is Outcome.UNMEASURABLE for one in findings) else None,
         trials=points.trials(results),
     )
 

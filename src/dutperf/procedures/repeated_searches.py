@@ -8,13 +8,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeVar
 
-from dutperf import journal
-from dutperf.journal import Event
+from dutperf.journal import RepetitionFinding, ResultEvent, WaitEvent
 from dutperf.model import Case, LimitedBy, Load, TrialResult, Unit, Value, Verdict
 from dutperf.procedures import evidence, searches
-from dutperf.procedures.base import PriorEvents, Procedure
+from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan
 from dutperf.results import points
 from dutperf.results.points import Loss
@@ -32,6 +31,9 @@ user can change a range that ended too early (or in which nothing passed).
 """
 
 
+SearchT = TypeVar("SearchT", bound="SearchFinding")
+
+
 @dataclass(frozen=True)
 class Offered:
     """A load that was offered in a repetition, and its result."""
@@ -41,10 +43,23 @@ class Offered:
     result: TrialResult
 
 
+class SearchFinding(RepetitionFinding):
+    """The result of a repetition's search. Loads are in ``unit``."""
+
+    event: Literal["search"] = "search"
+    unit: Unit
+    lower_bound: int | None
+    """The highest load that passed below those that failed; None: none passed."""
+    limited_by: LimitedBy
+    upper_bound: int | None
+    """The lowest load above it that did not pass; None: none was offered."""
+    loads: tuple[tuple[int, Outcome], ...]
+    """In the order in which they were offered."""
+
+
 class RepeatedSearches(Procedure[ConditionsT]):
     """A procedure in which each repetition is a search."""
 
-    event = "search"
     has_single_figure = True
     unit: ClassVar[Unit] = Unit.FRAMES_PER_SECOND
     """Of the loads."""
@@ -59,7 +74,7 @@ class RepeatedSearches(Procedure[ConditionsT]):
         """Trials of the searches so far: of each case's first search (True), and of the others."""
 
     @abstractmethod
-    def new_search(self, place: Place, prior: PriorEvents) -> Search:
+    def new_search(self, place: Place, prior: Prior) -> Search:
         """The search of the next repetition."""
 
     @abstractmethod
@@ -75,19 +90,25 @@ class RepeatedSearches(Procedure[ConditionsT]):
         """Why the load of ``result`` could not be measured."""
         return evidence.invalidity(result)
 
-    def extra_members(self, case: Case, search_result: SearchResult, offered: Sequence[Offered]) -> dict[str, Any]:  # noqa: ARG002
-        """Further members of a search's event, beyond those of every search."""
-        return {}
+    def finding(
+        self,
+        members: dict[str, Any],
+        case: Case,  # noqa: ARG002
+        result: SearchResult,  # noqa: ARG002
+        offered: Sequence[Offered],  # noqa: ARG002
+    ) -> SearchFinding:
+        """The search's finding: these ``members``, and those that the procedure adds."""
+        return SearchFinding(**members)
 
-    def stopped(self, prior: PriorEvents) -> Stopped | None:
+    def stopped(self, prior: Prior) -> Stopped | None:
         """See :class:`~dutperf.procedures.base.Procedure`."""
         return stopping.stopped(self.conditions.repetitions, *self.series(prior))
 
-    def series(self, prior: PriorEvents) -> list[list[int | None]]:
+    def series(self, prior: Prior) -> list[list[int | None]]:
         """The values of the repetitions, for each figure that ``auto`` repetitions look at."""
-        return [[search["lower_bound"] for search in prior]]
+        return [[search.lower_bound for search in prior]]
 
-    def repetition(self, bench: Bench, place: Place, prior: PriorEvents) -> dict[str, Any]:
+    def repetition(self, bench: Bench, place: Place, prior: Prior) -> SearchFinding:
         """See :class:`~dutperf.procedures.base.Procedure`."""
         self._search = search = self.new_search(place, prior)
         offered: list[Offered] = []
@@ -97,30 +118,30 @@ class RepeatedSearches(Procedure[ConditionsT]):
             search.record_outcome(outcome, searches.loss_of(result))
         search_result = search.result()
         self._lengths[not prior].append(len(search_result.loads))
-        return {
-            "unit": self.unit.value,
+        members = {
+            "unit": self.unit,
             "not_forwarding": search_result.not_forwarding,
             **self.result_members(place.case, search_result, offered),
-            **self.extra_members(place.case, search_result, offered),
         }
+        return self.finding(members, place.case, search_result, offered)
 
     def result_members(self, case: Case, search_result: SearchResult, offered: Sequence[Offered]) -> dict[str, Any]:
-        """The result of a search for one goal, as members of the journal's event."""
+        """The result of a search for one goal, as members of a finding."""
         return {
             "lower_bound": search_result.lower_bound,
             "limited_by": search_result.limited_by,
             "upper_bound": search_result.upper_bound,
-            "loads": [[value, outcome] for value, outcome in search_result.loads],
+            "loads": tuple(search_result.loads),
             "message": self._reason(case, search_result, offered),
         }
 
-    def announce(self, bench: Bench, place: Place, done: PriorEvents) -> None:
+    def announce(self, bench: Bench, place: Place, done: Prior) -> None:
         """See :class:`~dutperf.procedures.base.Procedure`."""
         assert self._search is not None, "a repetition has been searched"
         last, rule, passing = done[-1], self.conditions.repetitions, self.conditions.passing()
-        value = "no lower bound" if last["lower_bound"] is None else str(Load(last["lower_bound"], self.unit))
+        value = "no lower bound" if last.lower_bound is None else str(Load(last.lower_bound, self.unit))
         stopped = None if isinstance(rule, int) else self.stopped(done)
-        note = f"repetition {place.repetition}: {value}{f' ({passing})' if passing else ''}; {last['message']}"
+        note = f"repetition {place.repetition}: {value}{f' ({passing})' if passing else ''}; {last.message}"
         bench.say(
             note + (f"; no further repetition: {stopped}" if stopped is not None else ""),
             self._now(self._search, place),
@@ -164,47 +185,46 @@ class UpperBound(Value):
         return f"at the upper bound, {self.load}: {'. '.join(texts)}" if texts else ""
 
 
-def decisive(events: Sequence[Event]) -> Event | None:
+def decisive(searches: Sequence[SearchT]) -> SearchT | None:
     """The repetition that decides what limits the point: one whose DUT forwarded nothing, else the
     lowest of the first kind in ``PRECEDENCE``; None: there is no repetition."""
     return min(
-        events,
+        searches,
         key=lambda search: (
-            not search["not_forwarding"],
-            PRECEDENCE.index(search["limited_by"]),
-            search["upper_bound"] or 0,
+            not search.not_forwarding,
+            PRECEDENCE.index(search.limited_by),
+            search.upper_bound or 0,
         ),
         default=None,
     )
 
 
-def message(events: Sequence[Event]) -> str:
+def message(searches: Sequence[SearchFinding]) -> str:
     """The decisive repetition's message, and in how many repetitions the limit was the same."""
-    one = decisive(events)
+    one = decisive(searches)
     if one is None:
         return "not measured"
-    same = sum(search["limited_by"] == one["limited_by"] for search in events)
-    share = "" if same == len(events) or one["not_forwarding"] else f"in {same} of {len(events)} repetitions "
-    return share + str(one["message"])
+    same = sum(search.limited_by == one.limited_by for search in searches)
+    share = "" if same == len(searches) or one.not_forwarding else f"in {same} of {len(searches)} repetitions "
+    return f"{share}{one.message}"
 
 
-def stopped(events: Sequence[Event], rule: stopping.Rule, *series: Sequence[int | None]) -> Stopped | None:
+def stopped(searches: Sequence[SearchFinding], rule: stopping.Rule, *series: Sequence[int | None]) -> Stopped | None:
     """Why no further search was needed, by the values of ``series``; None where one was, or where
     the DUT forwarded nothing."""
-    return None if any(search["not_forwarding"] for search in events) else stopping.stopped(rule, *series)
+    return None if any(search.not_forwarding for search in searches) else stopping.stopped(rule, *series)
 
 
-def upper_bound(events: Sequence[Event], results: Sequence[Event]) -> UpperBound | None:
+def upper_bound(searches: Sequence[SearchFinding], results: Sequence[ResultEvent]) -> UpperBound | None:
     """The lowest upper bound of the repetitions that is a failed trial; of several trials at that
     load, the one that lost most."""
     wanted = {
-        (search["repetition"], search["upper_bound"]) for search in events if search["limited_by"] != LimitedBy.TESTER
+        (search.repetition, search.upper_bound) for search in searches if search.limited_by is not LimitedBy.TESTER
     }
     failed = [
-        (load, result)
+        (event.load, event.result)
         for event in results
-        if (event["repetition"], (load := Load.of_json(event["load"])).value) in wanted
-        and (result := journal.recorded_result(event["result"])).verdict is Verdict.VALID
+        if (event.repetition, event.load.value) in wanted and event.result.verdict is Verdict.VALID
     ]
     if not failed:
         return None
@@ -212,11 +232,11 @@ def upper_bound(events: Sequence[Event], results: Sequence[Event]) -> UpperBound
     return UpperBound(load=load, **points.losses(result))
 
 
-def without_waits(results: Sequence[Event], waits: Sequence[Event]) -> list[Event]:
+def without_waits(results: Sequence[ResultEvent], waits: Sequence[WaitEvent]) -> list[ResultEvent]:
     """The ``result`` events without those of trials during which the DUT was down and after which
     it recovered. Those trials were repeated and show nothing about a load."""
-    repeated = {(wait["repetition"], wait["trial"]) for wait in waits if wait["answered"]}
-    return [event for event in results if (event["repetition"], event.get("trial")) not in repeated]
+    repeated = {(wait.repetition, wait.trial) for wait in waits if wait.answered}
+    return [event for event in results if (event.repetition, event.trial) not in repeated]
 
 
 def _not_passed(value: int, offered: Sequence[Offered]) -> TrialResult:

@@ -23,13 +23,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any, ClassVar, Self
 
-from dutperf.journal import Event
+from dutperf.journal import ResultEvent, WaitEvent
 from dutperf.model import Case, LimitedBy, Load, Trial, Unit, Value
 from dutperf.procedures import repeated_searches, searches
-from dutperf.procedures.base import PriorEvents
+from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.repeated_searches import Offered, RepeatedSearches, UpperBound
+from dutperf.procedures.repeated_searches import Offered, RepeatedSearches, SearchFinding, UpperBound
 from dutperf.procedures.searches import Searched
 from dutperf.results import charts, deviations, inconsistency, points
 from dutperf.results.charts import Chart
@@ -46,6 +46,20 @@ from dutperf.statistics.stopping import Rule
 
 class ThroughputConditions(WithTimeout, Searched):
     """Conditions of a throughput measurement."""
+
+
+class GoalFinding(SearchFinding):
+    """The result of a search for one loss goal (RFC 9971)."""
+
+    loss_ratio: float
+    conditional: float | None
+    """Forwarding rate at the lower bound."""
+
+
+class ThroughputFinding(SearchFinding):
+    """The result of a search; with loss goals that of the first one."""
+
+    goals: tuple[GoalFinding, ...] = ()
 
 
 class Throughput(RepeatedSearches[ThroughputConditions]):
@@ -96,7 +110,7 @@ class Throughput(RepeatedSearches[ThroughputConditions]):
         later = self._lengths[False] or [searches.typical_later_trials(self.conditions)]
         return TYPICAL_TRIALS if first else fmean(later)
 
-    def new_search(self, place: Place, prior: PriorEvents) -> Search:
+    def new_search(self, place: Place, prior: Prior) -> Search:
         """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         seed = f"{self.conditions.seed} {place.case.slug} {place.repetition}"
         return searches.make(self.conditions, self._bounds[place.case], self._prior_results(prior), seed)
@@ -110,35 +124,30 @@ class Throughput(RepeatedSearches[ThroughputConditions]):
             else f"the maximum rate of the search, {highest}, passed"
         )
 
-    def extra_members(self, case: Case, search_result: SearchResult, offered: Sequence[Offered]) -> dict[str, Any]:
-        """``goals``, the result for each loss goal, where there are any; the event's other members
-        are the first goal's."""
-        goals = [
-            {
-                "loss_ratio": goal.loss_ratio,
-                "conditional": goal.conditional,
-                **self.result_members(case, goal.result, offered),
-            }
-            for goal in search_result.goals
-        ]
-        return {"goals": goals} if goals else {}
+    def finding(
+        self, members: dict[str, Any], case: Case, result: SearchResult, offered: Sequence[Offered]
+    ) -> ThroughputFinding:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        goals = tuple(
+            GoalFinding(
+                **{**members, **self.result_members(case, goal.result, offered)},
+                loss_ratio=goal.loss_ratio,
+                conditional=goal.conditional,
+            )
+            for goal in result.goals
+        )
+        return ThroughputFinding(**members, goals=goals)
 
-    def series(self, prior: PriorEvents) -> list[list[int | None]]:
+    def series(self, prior: Prior) -> list[list[int | None]]:
         """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`: one for each loss
         goal."""
         goals = len(self.conditions.loss_goals())
-        return [[_of_goal(search, number)["lower_bound"] for search in prior] for number in range(goals)]
+        return [[(search.goals or (search,))[number].lower_bound for search in prior] for number in range(goals)]
 
-    def _prior_results(self, prior: PriorEvents) -> PriorResults | None:
+    def _prior_results(self, prior: Prior) -> PriorResults | None:
         """Results of the finished repetitions; None without any, or where the last has no bound."""
-        expected = next((search["lower_bound"] or search["upper_bound"] for search in prior[-1:]), None)
+        expected = next((search.lower_bound or search.upper_bound for search in prior[-1:]), None)
         return None if expected is None else PriorResults(expected, self.series(prior)[0])
-
-
-def _of_goal(search: Mapping[str, Any], number: int) -> Mapping[str, Any]:
-    """The members of a ``search`` event for a loss goal; the event itself where it has no goals."""
-    goal: Mapping[str, Any] = search.get("goals", [search])[number]
-    return goal
 
 
 class Goal(Value):
@@ -241,58 +250,59 @@ def _figures(points: Sequence[ThroughputPoint]) -> list[tuple[str, Case, charts.
 
 def point(recorded: Recorded) -> ThroughputPoint:
     """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
-    events, rule = recorded.of("search"), recorded.conditions.repetitions
-    decisive, goals = repeated_searches.decisive(events), _goals(events)
-    series = [[one["lower_bound"] for one in goal] for goal in goals or [events]]
-    stopped = repeated_searches.stopped(events, rule, *series)
-    steady = repeated_searches.without_waits(recorded.of("result"), recorded.of("wait"))
+    found, rule = recorded.of(ThroughputFinding), recorded.conditions.repetitions
+    decisive, goals = repeated_searches.decisive(found), _goals(found)
+    bounds: Sequence[Sequence[SearchFinding]] = goals or [found]
+    series = [[one.lower_bound for one in each] for each in bounds]
+    stopped = repeated_searches.stopped(found, rule, *series)
+    results = recorded.of(ResultEvent)
+    steady = repeated_searches.without_waits(results, recorded.of(WaitEvent))
     return ThroughputPoint(
         case=recorded.case,
-        throughput_fps=_statistics(events, "lower_bound", rule),
-        limited_by=None if decisive is None else decisive["limited_by"],
+        throughput_fps=_statistics(found, [search.lower_bound for search in found], rule),
+        limited_by=None if decisive is None else decisive.limited_by,
         pass_criterion=recorded.conditions.passing(),
-        message=repeated_searches.message(events) + recorded.shortfall(len(events), stopped),
-        upper_bound=repeated_searches.upper_bound(events, steady),
-        inconsistent=_inconsistent(events),
-        repetitions=Repetitions(finished=len(events), stopped=stopped),
+        message=repeated_searches.message(found) + recorded.shortfall(len(found), stopped),
+        upper_bound=repeated_searches.upper_bound(found, steady),
+        inconsistent=_inconsistent(found),
+        repetitions=Repetitions(finished=len(found), stopped=stopped),
         goals=tuple(_goal(one, steady, rule) for one in goals),
-        trials=points.trials(recorded.of("result")),
+        trials=points.trials(results),
     )
 
 
-def _statistics(events: list[Event], member: str, rule: Rule) -> Statistics:
-    values = tuple(search[member] for search in events)
-    if not values or any(
-        search["not_forwarding"] for search in events
-    ):  # a DUT that forwards nothing has no throughput, whatever it did before
+def _statistics(found: Sequence[SearchFinding], values: Sequence[float | None], rule: Rule) -> Statistics:
+    """A DUT that forwards nothing has no throughput, whatever it did before."""
+    if not values or any(search.not_forwarding for search in found):
         return without_number(values)
     return statistics(values, rule)
 
 
-def _goals(events: list[Event]) -> list[list[Event]]:
-    """The results of all repetitions for each loss goal, in the form of ``search`` events."""
-    return [
-        [{**search, **goal} for search, goal in zip(events, goals, strict=True)]
-        for goals in zip(*(search.get("goals", []) for search in events), strict=True)
+def _goals(found: Sequence[ThroughputFinding]) -> list[list[GoalFinding]]:
+    """Of each loss goal the findings of all repetitions."""
+    located = [
+        [goal.model_copy(update={"case": search.case, "repetition": search.repetition}) for goal in search.goals]
+        for search in found
     ]
+    return [list(goals) for goals in zip(*located, strict=True)]
 
 
-def _goal(events: list[Event], results: list[Event], rule: Rule) -> Goal:
-    decisive = repeated_searches.decisive(events)
-    assert decisive is not None, "a goal is part of a search event"
+def _goal(found: Sequence[GoalFinding], results: Sequence[ResultEvent], rule: Rule) -> Goal:
+    decisive = repeated_searches.decisive(found)
+    assert decisive is not None, "a goal belongs to a search"
     return Goal(
-        loss_ratio=decisive["loss_ratio"],
-        throughput_fps=_statistics(events, "lower_bound", rule),
-        conditional_throughput_fps=_statistics(events, "conditional", rule),
-        limited_by=decisive["limited_by"],
-        message=repeated_searches.message(events),
-        upper_bound=repeated_searches.upper_bound(events, results),
-        inconsistent=_inconsistent(events),
+        loss_ratio=decisive.loss_ratio,
+        throughput_fps=_statistics(found, [search.lower_bound for search in found], rule),
+        conditional_throughput_fps=_statistics(found, [search.conditional for search in found], rule),
+        limited_by=decisive.limited_by,
+        message=repeated_searches.message(found),
+        upper_bound=repeated_searches.upper_bound(found, results),
+        inconsistent=_inconsistent(found),
     )
 
 
-def _inconsistent(events: list[Event]) -> tuple[Contradiction, ...]:
-    return contradictions((Load.fps(value), outcome) for search in events for value, outcome in search["loads"])
+def _inconsistent(found: Sequence[SearchFinding]) -> tuple[Contradiction, ...]:
+    return contradictions((Load.fps(value), outcome) for search in found for value, outcome in search.loads)
 
 
 def _usual_repetitions(facts: Facts) -> str | None:

@@ -16,9 +16,10 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from dutperf.journal import RepetitionFinding, ResultEvent
 from dutperf.model import Case, Direction, DirectionCounts, LimitedBy, Load, Trial, Value, Verdict
 from dutperf.procedures import evidence
-from dutperf.procedures.base import PriorEvents, Procedure
+from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, fixed_repetitions
 from dutperf.procedures.trial_action import TrialAction
 from dutperf.results import charts, points
@@ -43,12 +44,20 @@ class Reading(Value):
     """Why there is none."""
 
 
+class TimesFinding(RepetitionFinding):
+    """What a repetition's trial showed."""
+
+    event: Literal["times"] = "times"
+    valid: bool
+    readings: dict[Direction, Reading]
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of event on the DUT."""
 
     name: str
-    """Of the procedure, and of the journal's event of a repetition."""
+    """Of the procedure."""
     rates: Callable[[Plan[Any], Case], Rates]
     """Of a case. Raises PlanError."""
     amend: Callable[[Trial, Any, Rates], Trial]
@@ -69,7 +78,6 @@ class TimesProcedure(Procedure[AtThroughput]):
     def __init__(self, kind: Kind, plan: Plan[Any]) -> None:
         super().__init__(plan)
         self._kind = kind
-        self.event = kind.name
         self._action = kind.action(plan)
         self._rates = {case: kind.rates(plan, case) for case in self.cases}
         for case in self.cases:
@@ -91,11 +99,11 @@ class TimesProcedure(Procedure[AtThroughput]):
         """See :class:`~dutperf.procedures.base.Procedure`."""
         return self._action
 
-    def stopped(self, prior: PriorEvents) -> Stopped | None:
+    def stopped(self, prior: Prior) -> Stopped | None:
         """See :class:`~dutperf.procedures.base.Procedure`."""
         return _stopped(prior, fixed_repetitions(self.conditions))
 
-    def repetition(self, bench: Bench, place: Place, prior: PriorEvents) -> dict[str, Any]:
+    def repetition(self, bench: Bench, place: Place, prior: Prior) -> TimesFinding:
         """See :class:`~dutperf.procedures.base.Procedure`."""
         del prior
         rates, conditions = self._rates[place.case], self.conditions
@@ -103,28 +111,23 @@ class TimesProcedure(Procedure[AtThroughput]):
         valid = result.verdict is Verdict.VALID
         dead = evidence.no_forwarding(result) if valid and evidence.dead_directions(result) else None
         usable = result.directions() if valid and dead is None else {}
-        return {
-            "valid": valid,
-            "not_forwarding": dead is not None,
-            "message": dead or (evidence.losses(result) if valid else evidence.invalidity(result)),
-            "readings": {
-                direction.value: self._kind.read(counts, conditions, rates).model_dump(mode="json")
-                for direction, counts in usable.items()
-            },
-        }
+        return TimesFinding(
+            valid=valid,
+            not_forwarding=dead is not None,
+            message=dead or (evidence.losses(result) if valid else evidence.invalidity(result)),
+            readings={direction: self._kind.read(counts, conditions, rates) for direction, counts in usable.items()},
+        )
 
 
-def _stopped(events: PriorEvents, repetitions: int) -> Stopped | None:
+def _stopped(found: Sequence[TimesFinding], repetitions: int) -> Stopped | None:
     """Why no further repetition is needed; None where one is. A repetition that is not valid voids
     all figures, and so does one that was not over in any direction."""
-    if any(not event["valid"] for event in events):
+    if any(not one.valid for one in found):
         return Stopped.VOID
-    voided = {
-        name for event in events for name, reading in event["readings"].items() if reading["outcome"] == "not_over"
-    }
-    if events and voided >= set(events[0]["readings"]):
+    voided = {way for one in found for way, reading in one.readings.items() if reading.outcome == "not_over"}
+    if found and voided >= set(found[0].readings):
         return Stopped.VOID
-    return Stopped.NUMBER if len(events) >= repetitions else None
+    return Stopped.NUMBER if len(found) >= repetitions else None
 
 
 class Times(Value):
@@ -176,9 +179,9 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
     """Returns the builder of such points."""
 
     def build(recorded: Recorded) -> TimesPoint:
-        events = recorded.of(kind.name)
+        events = recorded.of(TimesFinding)
         rule = fixed_repetitions(recorded.conditions)
-        beyond = any(not event["valid"] for event in events)
+        beyond = any(not event.valid for event in events)
         readings = {direction.value: _readings(events, direction) for direction in recorded.conditions.active()}
         rates = {
             name: value
@@ -192,7 +195,7 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
             outcomes={direction: _outcomes(of_one) for direction, of_one in readings.items()},
             limited_by=LimitedBy.TESTER if beyond else None,
             repetitions=len(events),
-            trials=points.trials(recorded.of("result")),
+            trials=points.trials(recorded.of(ResultEvent)),
             message=(
                 f"{kind.rates_text(rates)}:"
                 f" {_message(events, readings)}{recorded.shortfall(len(events), _stopped(events, rule))}"
@@ -202,12 +205,8 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
     return build
 
 
-def _readings(events: Sequence[dict[str, Any]], direction: Direction) -> list[Reading]:
-    return [
-        Reading.model_validate(event["readings"][direction.value])
-        for event in events
-        if direction.value in event["readings"]
-    ]
+def _readings(events: Sequence[TimesFinding], direction: Direction) -> list[Reading]:
+    return [event.readings[direction] for event in events if direction in event.readings]
 
 
 def _outcomes(readings: Sequence[Reading]) -> dict[str, int]:
@@ -227,9 +226,9 @@ def _times(readings: Sequence[Reading]) -> dict[str, Times] | None:
     }
 
 
-def _message(events: Sequence[dict[str, Any]], readings: Mapping[str, list[Reading]]) -> str:
+def _message(events: Sequence[TimesFinding], readings: Mapping[str, list[Reading]]) -> str:
     """Repetitions without a result; else directions without a time; else that there are none."""
-    without = [event["message"] for event in events if event["not_forwarding"] or not event["valid"]]
+    without = [event.message for event in events if event.not_forwarding or not event.valid]
     if without or not events:
         return str(without[-1]) if without else "not measured"
     texts = [text for direction, of_one in readings.items() for text in _exceptions(direction, of_one)]

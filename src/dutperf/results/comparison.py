@@ -229,11 +229,7 @@ def _pairs(base: Results, other: Results) -> tuple[dict[str, tuple[Measured, Mea
 
 def _kind(one: Measured) -> str:
     """Procedure and mix, as a suite names its measurements."""
-    return (
-        one.name
-        if one.summary is None
-        else one.summary.procedure + Conditions.recorded(one.plan.conditions).mix
-    )
+    return one.name if one.summary is None else one.summary.procedure + Conditions.recorded(one.plan.conditions).mix
 
 
 def _states(base: Results, other: Results, pairs: Mapping[str, Any]) -> list[str]:

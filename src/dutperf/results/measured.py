@@ -49,11 +49,7 @@ class Measured:
 
     def trials(self) -> list[Done]:
         """Those that have a result, in order."""
-        return (
-            []
-            if self.summary is None
-            else trials.trials(self.events, Conditions.recorded(self.plan.conditions))
-        )
+        return [] if self.summary is None else trials.trials(self.events, Conditions.recorded(self.plan.conditions))
 
     def records(self, *, of_trials: bool = False) -> list[Record]:
         """The figures of the results, a record for each; ``of_trials``: those of every trial that

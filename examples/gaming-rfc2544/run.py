@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What RFC 2544 says of a router and what its users have of it, side by side: throughput in four
-ways, and a download over HTTP through the same DUT.
+"""RFC 2544's figures of a router beside the experience of its users: throughput in four ways, and a
+download over HTTP through the same DUT.
 
 After G. Lencse, Á. Kovács, K. Shima, "Gaming with the Throughput and the Latency Benchmarking
 Measurement Procedures of RFC 2544", IJATES2 9(2), 2020, scaled down to minutes. The DUT is the
@@ -41,19 +41,18 @@ from dutperf.tester.factory import engine_on
 
 LAB = "refdut-ipv4"
 FRAME_SIZE = 1518
-"""Bytes incl. FCS: what a download sends."""
+"""Bytes incl. FCS: the frames of a download."""
 OFFERED_FPS = 25_000
-"""In each direction: what the media let through, so to say; about 300 Mbit/s."""
+"""In each direction: stands for the media's maximum rate; about 300 Mbit/s."""
 CAPACITY_FPS = 55_000
-"""Of the DUT, both directions together: more than it is ever offered."""
+"""Of the DUT, both directions together: more than the offered load ever is."""
 DURATION_S = 0.25
 """Of a trial: a short one often falls between two disturbances of a shared machine."""
 FRAME_TIMEOUT_MS = 80
 LEAST_FPS = 5_000
-"""The search goes no lower: a router that does not pass a fifth of what it is offered is bad
-enough."""
+"""The search goes no lower: a router that does not pass a fifth of the offered load is bad enough."""
 LOSS_TOLERANCE = 0.001
-"""Ten times what is lost, for chance: a trial here has far fewer frames than the paper's."""
+"""Ten times the loss, as a margin for chance: a trial has far fewer frames than the paper's."""
 RECEIVE_BUFFER = 2_097_152
 """Bytes for each connection of the downloading host, half of them window: a third of what Linux
 allows, as the rate is about a third of the paper's."""
@@ -63,12 +62,12 @@ PATIENCE_S = 120
 
 @dataclass(frozen=True)
 class Scenario:
-    """A way to be a bad router, or a good one."""
+    """A router with or without an impairment."""
 
     name: str
     properties: Mapping[str, Any]
-    longer: int = 1
-    """Its trials last so many times as long: rare events need frames to strike."""
+    duration_factor: int = 1
+    """Its trials last so many times as long: rare events need more frames."""
 
 
 CLEAN = Scenario("no impairment", {})
@@ -77,7 +76,7 @@ SCENARIOS = (
     CLEAN,
     Scenario("every frame 10 ms late", {"delay_ms": 10}),
     LATE,
-    Scenario("0.01 % of the frames lost", {"loss": 0.0001}, longer=4),
+    Scenario("0.01 % of the frames lost", {"loss": 0.0001}, duration_factor=4),
     Scenario(
         "every frame 10 ms late, every 10th 110 ms", {"delay_ms": 10, "extra_delay_every": 10, "extra_delay_ms": 100}
     ),
@@ -92,7 +91,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Size:
-    """How long it takes."""
+    """The extent of a run."""
 
     scenarios: tuple[Scenario, ...]
     download_bytes: int
@@ -104,7 +103,7 @@ QUICK = Size((CLEAN, LATE), download_bytes=20 * 1024 * 1024)
 
 @dataclass(frozen=True)
 class Download:
-    """As the user has it."""
+    """Time and goodput of a download, as the user sees them."""
 
     time_s: float
     goodput_mbps: float
@@ -112,16 +111,16 @@ class Download:
 
 @dataclass(frozen=True)
 class Throughput:
-    """What a search found, in frames/s per direction; None: nothing passed."""
+    """The result of a search, in frames/s per direction; None: nothing passed."""
 
     median_fps: float | None
     limited_by_tester: bool
-    """This machine was too busy to say whether the DUT can do more."""
+    """Whether this machine was too busy to tell if the DUT can do more."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A scenario's figures; ``throughput`` by way to measure."""
+    """A scenario's figures; ``throughput`` has a key for each of ``WAYS``."""
 
     scenario: str
     throughput: dict[str, Throughput]
@@ -130,14 +129,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Bench:
-    """The DUT with the tester on it."""
+    """The DUT and the tester connected to it."""
 
     setup: Setup
     tester: EngineTester
     dut: RefDut
 
     def throughput(self, scenario: Scenario, way: str, out: Path) -> Throughput:
-        """What the procedure finds in that way; its journal and report stay in ``out``."""
+        """Measure the throughput in that way; journal and report stay in ``out``."""
         self.dut.configure(properties_of(scenario))
         rates = {
             "min_rate": Rate.parse(f"{LEAST_FPS}"),
@@ -145,7 +144,7 @@ class Bench:
             "initial_rate": Rate.parse(f"{OFFERED_FPS}"),
         }
         times = {
-            "duration_s": DURATION_S * scenario.longer,
+            "duration_s": DURATION_S * scenario.duration_factor,
             "drain_s": 0.5,
             "repetitions": 1,
             "resolution": Rate.parse("5%"),
@@ -171,30 +170,30 @@ class Bench:
 
 
 def properties_of(scenario: Scenario) -> Properties:
-    """What the DUT is to be."""
+    """The DUT's properties in a scenario."""
     return Properties(capacity_fps=CAPACITY_FPS, **scenario.properties)
 
 
 def measure(mapping: Mapping[str, Any], dut: RefDut, size: Size, out: Path) -> dict[str, dict[str, Throughput]]:
-    """The throughput of each scenario in each way."""
+    """Measure the throughput of each scenario in each way."""
     setup = configuration.parse(dict(mapping), origin=f"lab {LAB}")
     with engine_on(setup, FRAME_SIZE) as tester:
         bench = Bench(setup, tester, dut)
-        found: dict[str, dict[str, Throughput]] = {}
+        results: dict[str, dict[str, Throughput]] = {}
         for scenario in size.scenarios:
             for way in WAYS:
                 say(f"{scenario.name}: {way}")
                 directory = out / f"{scenario.name} - {way}".replace(" ", "_").replace("%", "percent")
-                found.setdefault(scenario.name, {})[way] = bench.throughput(scenario, way, directory)
-        return found
+                results.setdefault(scenario.name, {})[way] = bench.throughput(scenario, way, directory)
+        return results
 
 
 def download(mapping: Mapping[str, Any], dut: RefDut, size: Size) -> dict[str, Download]:
-    """What the users have of each scenario: a web server on the right, curl on the left."""
+    """Download a file in each scenario: a web server on the right, curl on the left."""
     users = hosts.replace_tester(mapping)
     users.left.sysctl({"ipv4/tcp_rmem": f"4096 131072 {RECEIVE_BUFFER}"})
     for host in (users.left, users.right):
-        host.sysctl({"ipv4/tcp_no_metrics_save": 1})  # a download learns nothing from the one before
+        host.sysctl({"ipv4/tcp_no_metrics_save": 1})  # no download uses metrics of the one before
     dut.configure(properties_of(CLEAN))
     with TemporaryDirectory() as directory:
         Path(directory, "file").write_bytes(os.urandom(size.download_bytes))
@@ -204,7 +203,7 @@ def download(mapping: Mapping[str, Any], dut: RefDut, size: Size) -> dict[str, D
 
 @contextmanager
 def serving(users: Hosts, directory: str) -> Iterator[str]:
-    """A web server with the files of ``directory``, once it answers; the URL of ``file``."""
+    """Run a web server with the files of ``directory``; yield the URL of ``file`` once it answers."""
     command = users.right.command([sys.executable, "-m", "http.server", "80", "--directory", directory])
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
@@ -234,7 +233,7 @@ def serving(users: Hosts, directory: str) -> Iterator[str]:
 def _download(users: Hosts, url: str, scenario: Scenario, dut: RefDut) -> Download:
     say(f"{scenario.name}: download")
     dut.configure(properties_of(scenario))
-    figures = '{"time_s": %{time_total}, "bytes_per_s": %{speed_download}}'
+    write_out = '{"time_s": %{time_total}, "bytes_per_s": %{speed_download}}'
     command = users.left.command(
         [
             "curl",
@@ -245,16 +244,16 @@ def _download(users: Hosts, url: str, scenario: Scenario, dut: RefDut) -> Downlo
             "--output",
             "/dev/null",
             "--write-out",
-            figures,
+            write_out,
             url,
         ]
     )
-    seen = json.loads(netns.run(command))
-    return Download(seen["time_s"], seen["bytes_per_s"] * 8 / 1e6)
+    figures = json.loads(netns.run(command))
+    return Download(figures["time_s"], figures["bytes_per_s"] * 8 / 1e6)
 
 
 def table(rows: list[Row]) -> str:
-    """In Markdown."""
+    """The table in Markdown."""
     heads = ["the router", *(f"throughput: {name}" for name in WAYS), "download, s", "goodput, Mbit/s"]
     cells = [
         [
@@ -270,35 +269,35 @@ def table(rows: list[Row]) -> str:
     )
 
 
-def _share(found: Throughput) -> str:
-    if found.median_fps is None:
-        return "tester disturbed" if found.limited_by_tester else f"below {LEAST_FPS / OFFERED_FPS:.0%}"
-    return f"{found.median_fps / OFFERED_FPS:.0%}" + (" or more" if found.limited_by_tester else "")
+def _share(throughput: Throughput) -> str:
+    if throughput.median_fps is None:
+        return "tester disturbed" if throughput.limited_by_tester else f"below {LEAST_FPS / OFFERED_FPS:.0%}"
+    return f"{throughput.median_fps / OFFERED_FPS:.0%}" + (" or more" if throughput.limited_by_tester else "")
 
 
 def say(text: str) -> None:
-    """For whoever waits."""
+    """Report progress on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def compare(size: Size, out: Path) -> list[Row]:
-    """Both, on one DUT: measured first, for hosts take the tester's place then."""
+    """Measure and download through one DUT; measure first, because the hosts then replace the tester."""
     yield_to_the_dut()
     with lab.bring_up(LAB, {}) as mapping:
         dut = RefDut(Path(mapping["dut"]["control"]))
-        found = measure(mapping, dut, size, out)
+        throughputs = measure(mapping, dut, size, out)
         downloads = download(mapping, dut, size)
-    return [Row(scenario.name, found[scenario.name], downloads[scenario.name]) for scenario in size.scenarios]
+    return [Row(scenario.name, throughputs[scenario.name], downloads[scenario.name]) for scenario in size.scenarios]
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--out",
         type=Path,
         default=Path("results/gaming-rfc2544"),
-        help="a new directory, for the table and every journal",
+        help="new directory for the table and every journal",
     )
     parser.add_argument("--quick", action="store_true", help="two scenarios, a small file: half a minute")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON instead of the table")

@@ -17,7 +17,7 @@ namespace {
 constexpr unsigned kPoolCache = 256;
 
 // Buffers for DMA are within pages whose bus addresses are known. Other buffers may cross page boundaries and then have
-// no bus address: otherwise, with 4 kB pages, each would begin a page, and all headers would fall into one set of the
+// no bus address. If they could not, each would begin a 4 kB page, and all headers would fall into one set of the
 // first-level cache.
 unsigned flags_for(Reach reach) { return reach == Reach::device ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG; }
 

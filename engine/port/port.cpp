@@ -213,7 +213,7 @@ std::optional<FlowControl> Port::flow_control() const {
                                                  : flow_control_of(id());
 }
 
-// The port must be running: only then it shows whether its clock can be read.
+// The port must be running: otherwise its clock cannot be tested.
 void Port::require_offloads() {
     offers_ = offered_by(id(), options_.offloads);
     for (const Offload offload : options_.offloads) {

@@ -23,7 +23,7 @@ unsigned receive_pool_frames(const PortOptions& options);
 // supports (RTE_ETH_LINK_SPEED_*).
 std::uint16_t transmit_ring_size(const PortOptions& options, std::uint32_t speeds);
 
-// The port uses one of every so many queues of the driver. The ring driver keeps 24 bytes for each queue: its frame
+// The distance between the driver's queues that the port uses. The ring driver keeps 24 bytes for each queue: its frame
 // counters and the pointer to its ring. With neighbouring queues, two cores would write to the same cache line with
 // every burst and wait for each other.
 std::uint16_t queues_apart(const PortOptions& options);

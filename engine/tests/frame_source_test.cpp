@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that nobody writes into a buffer while a driver holds it. Each buffer is a page of its own. A page that is
-// handed over is read-only until the driver returns its buffer, so that a single write into a frame in flight ends the
-// test.
+// Checks that nobody writes into a buffer while a driver holds it. Each buffer has its own page. A page that is handed
+// over is read-only until the driver returns its buffer, so that a single write into a frame in flight ends the test.
 #include "trial/frame_source.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +23,7 @@ namespace {
 constexpr std::size_t kPage = 4096, kBuffers = 511;
 using Bytes = std::vector<std::uint8_t>;
 
-// A pool whose buffers each have a page of their own.
+// A pool whose buffers each have their own page.
 class PagedPool {
 public:
     explicit PagedPool(const std::string& name) {

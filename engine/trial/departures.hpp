@@ -49,7 +49,7 @@ class Departures {
 public:
     explicit Departures(const NicSending& nic) : nic_(nic), lead_(nic.lead) {}
 
-    // 0 from when the clock is not usable.
+    // 0 once the clock was found unusable.
     [[nodiscard]] Ticks lead() const { return lead_; }
     [[nodiscard]] const DepartureCounts& counts() const { return counts_; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RX statistics: what a receiver counts of the test frames that it took. Which are of this trial; which are duplicates,
-// reordered, late or in the wrong direction; and their delays. If the port has several queues, several receivers share
-// a direction, and their statistics are merged after the trial (merge.hpp).
+// RX statistics: a receiver's counts of test frames. They tell frames of this trial from stale ones, find duplicates,
+// reordered and late frames and frames in the wrong direction, and record delays. If the port has several queues,
+// several receivers share a direction, and their statistics are merged after the trial (merge.hpp).
 #pragma once
 
 #include <algorithm>

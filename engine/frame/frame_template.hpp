@@ -63,8 +63,8 @@ public:
     FrameTemplate(const FrameSpec& spec, const Mac& source, const Mac& destination, const FrameIdentity& identity,
                   const AddressVariations& vary);
 
-    // Checksum offload: prepares the checksum fields for the NIC, with the pseudo-header sum in the UDP field and 0 in
-    // the IPv4 field.
+    // Checksum offload: frames then have the pseudo-header sum in the UDP checksum field and 0 in the IPv4 one, as NICs
+    // require.
     void leave_checksums_to_hardware();
     [[nodiscard]] bool checksums_by_hardware() const { return by_hardware_; }
 

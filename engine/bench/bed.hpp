@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the benchmarks of the hot loops share: ports joined in memory, a port that costs nothing, and a frame.
+// Shared parts of the hot-loop benchmarks: ports connected in memory, a port without cost, and a frame.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -14,8 +14,8 @@ namespace dutperf {
 
 inline constexpr std::uint64_t kRing = 4096;  // frames
 
-// As many iterations as the environment says, where it does: what counts instructions runs two numbers of them and
-// takes the difference.
+// Takes the number of iterations from the environment, if set: counting instructions uses two runs with different
+// numbers and takes the difference.
 inline void set_iterations(benchmark::internal::Benchmark* one) {
     if (const char* wanted = std::getenv("BENCH_ITERATIONS")) one->Iterations(std::atoll(wanted));
 }
@@ -38,7 +38,7 @@ inline FrameTemplate frame_of(const TestBed& bed, std::uint8_t stream, const Add
     return {spec, bed.ports[0]->mac(), bed.ports[1]->mac(), {0, stream, 1024, 1}, vary};
 }
 
-// No trial's, and never the same twice.
+// Generations that no trial uses, each used once.
 inline std::uint32_t next_generation() {
     static std::uint32_t last = 1U << 30U;
     return ++last;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many lines of memory a second one core hands over to another: `line-handover FROM TO` prints it. A frame is at
-// least a line, so no frames can go from a sending core to a receiving one faster; and on a virtual machine it changes
-// from one second to the next, with where the two cores are.
+// Measures how many cache lines a second one core hands over to another: `line-handover FROM TO` prints the rate. A
+// frame is at least one line, so frames cannot pass from a sending core to a receiving core faster. On a virtual
+// machine the rate changes from second to second with the placement of the cores.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -23,8 +23,8 @@ struct alignas(64) Line {
     std::array<std::uint64_t, 8> words;
 };
 
-// Lines are written and read in order and over again, as buffers of a pool are. Each end asks for a burst of them
-// ahead, as the hot loops do.
+// Lines are written and read in order and reused, like the buffers of a pool. Each end prefetches a burst, as the hot
+// loops do.
 struct Ring {
     std::array<Line, kLines> lines{};
     alignas(128) std::atomic<std::uint64_t> written{0};
@@ -70,7 +70,7 @@ int run(unsigned from, unsigned to) {
     write_all(*ring);
     reader.join();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    if (sum != kHandedOver * (kHandedOver - 1) / 2) return EXIT_FAILURE;  // each line came as it was written
+    if (sum != kHandedOver * (kHandedOver - 1) / 2) return EXIT_FAILURE;  // check that each line arrived as written
     std::printf("%.0f\n", static_cast<double>(kHandedOver) / took.count());
     return EXIT_SUCCESS;
 }

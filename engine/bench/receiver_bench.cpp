@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the receiving hot loop alone costs: frames of a ring that was filled before are taken, checked and counted; only
-// the taking is timed.
+// The cost of the receiving hot loop alone: it takes, checks and counts the frames of a ring that was filled before.
+// Only this part is timed.
 #include "bench/bed.hpp"
 #include "port/burst.hpp"
 
@@ -8,7 +8,7 @@ namespace dutperf {
 namespace {
 
 constexpr std::uint32_t kBurst = 32;
-constexpr std::uint64_t kFrames = std::uint64_t{1} << 39;  // of the trial: numbers never run out
+constexpr std::uint64_t kFrames = std::uint64_t{1} << 39;  // of the trial: enough that numbers never run out
 
 template <bool Stamps>
 Expected expected() {
@@ -21,7 +21,7 @@ Expected expected() {
             .delays = nullptr};
 }
 
-// Sends from the left port to the right one, on which the receiver under test is.
+// Sends from the left port to the right one, where the receiver under test is.
 template <bool Stamps>
 class Bench {
 public:
@@ -47,7 +47,7 @@ public:
         }
     }
 
-    // Seconds to take all that is there.
+    // Seconds to take all waiting frames.
     double drain() {
         const Ticks began = now_ticks();
         while (received() < number_) receiver_.turn();

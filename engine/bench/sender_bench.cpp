@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each step of sending costs on a port that costs least (null): each benchmark does what the one before it does,
-// and one thing more.
+// The cost of each step of sending, on the cheapest port (null): each benchmark adds one step to the one before.
 #include "bench/bed.hpp"
 #include "port/burst.hpp"
 #include "trial/transmitter.hpp"
@@ -28,7 +27,7 @@ void report(benchmark::State& state) {
         benchmark::Counter(static_cast<double>(state.iterations()) * kBurst, benchmark::Counter::kIsRate);
 }
 
-// Buffers are taken and given back, and nothing else.
+// Only takes buffers and gives them back.
 void pool_alone(benchmark::State& state) {
     rte_mempool* pool = session().bed().frame_pools[0];
     Frames frames{};
@@ -41,7 +40,7 @@ void pool_alone(benchmark::State& state) {
 }
 BENCHMARK(pool_alone)->Name("send: take buffers and give them back")->Apply(set_iterations);
 
-// The driver frees them one by one: no tester that takes its buffers from a pool can be faster on this port.
+// The driver frees the buffers one by one: no tester that takes its buffers from a pool can be faster on this port.
 void driver_alone(benchmark::State& state) {
     rte_mempool* pool = session().bed().frame_pools[0];
     const std::uint16_t port = null_port().id();
@@ -125,7 +124,7 @@ void with_schedule(benchmark::State& state) {
     transmitter.start({.start = now_ticks() - kFrames,
                        .end = ~Ticks{0},
                        .deadline = ~Ticks{0},
-                       .punctual = ~Ticks{0}});  // always late
+                       .burst_threshold = ~Ticks{0}});  // always late
     Ticks now = now_ticks();
     for (auto _ : state) now = transmitter.turn(now);
     report(state);

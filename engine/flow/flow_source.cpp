@@ -18,7 +18,7 @@ void fill_counting(const FieldSpec& spec, std::uint64_t k, std::uint64_t stride,
     }
 }
 
-// A fixed field is a random one whose range has one value.
+// A field that is not random is drawn from a range of one value.
 std::uint32_t range_drawn_from(const FieldSpec& spec) { return spec.mode == FieldMode::random ? spec.range() : 1; }
 
 }  // namespace

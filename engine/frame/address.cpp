@@ -21,9 +21,9 @@ std::optional<Address> parse_ip(int family, const std::string& text) {
 std::optional<Mac> parse_mac(const std::string& text) {
     std::array<unsigned, 6> part{};
     int used = 0;
-    const int found = std::sscanf(text.c_str(), "%2x:%2x:%2x:%2x:%2x:%2x%n", &part[0], &part[1], &part[2], &part[3],
-                                  &part[4], &part[5], &used);
-    if (found != 6 || static_cast<std::size_t>(used) != text.size() || text.size() != 17) return std::nullopt;
+    const int fields = std::sscanf(text.c_str(), "%2x:%2x:%2x:%2x:%2x:%2x%n", &part[0], &part[1], &part[2], &part[3],
+                                   &part[4], &part[5], &used);
+    if (fields != 6 || static_cast<std::size_t>(used) != text.size() || text.size() != 17) return std::nullopt;
     Mac mac{};
     for (std::size_t i = 0; i < mac.size(); ++i) mac[i] = static_cast<std::uint8_t>(part[i]);
     return mac;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MAC, IPv4 and IPv6 addresses as the bytes that stand in a frame.
+// MAC, IPv4 and IPv6 addresses as bytes of a frame.
 #pragma once
 
 #include <array>
@@ -20,7 +20,8 @@ std::optional<Ipv4> parse_ipv4(const std::string& text);
 std::optional<Ipv6> parse_ipv6(const std::string& text);
 std::string to_string(const Mac& mac);
 
-// The multicast address that Neighbour Solicitations for `address` go to (RFC 4291 2.7.1), and its MAC (RFC 2464 7).
+// The multicast group to which Neighbour Solicitations for `address` are sent (RFC 4291 2.7.1), and its MAC (RFC 2464
+// 7).
 Ipv6 solicited_node(const Ipv6& address);
 Mac multicast_mac(const Ipv6& group);
 

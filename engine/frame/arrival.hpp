@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has arrived: a test frame, intact or not, or something else. The first two functions are in the receiving hot
-// loop.
+// Classifies received frames: test frames, intact or not, and others by kind. find_tag() and is_intact() run in the
+// receiving hot loop.
 #pragma once
 
 #include <array>
@@ -11,10 +11,10 @@
 
 namespace dutperf {
 
-// The type of what Ethernet carries. Of a frame that has one.
+// The EtherType. The frame must be long enough to have one.
 inline std::uint16_t type_of(const std::uint8_t* frame) { return load_be16(frame + ethernet::kType); }
 
-// find_tag() for frames of one layout, as their types say.
+// find_tag() for frames whose EtherType matches the layout.
 template <Layout L>
 inline const std::uint8_t* find_tag_at(const std::uint8_t* frame, std::size_t length) {
     if (length < L.tag_end() || frame[L.protocol_at()] != kProtocolUdp) return nullptr;
@@ -26,8 +26,8 @@ inline const std::uint8_t* find_tag_at(const std::uint8_t* frame, std::size_t le
     return has_signature(frame + L.tag_at()) ? frame + L.tag_at() : nullptr;
 }
 
-// The tag of a frame with our signature (UDP over IPv4 without options, or over IPv6 without extension headers), else
-// nullptr.
+// The tag of a frame that has our signature (UDP over IPv4 without options or over IPv6 without extension headers);
+// otherwise nullptr.
 inline const std::uint8_t* find_tag(const std::uint8_t* frame, std::size_t length) {
     if (length < kEthernetPayloadAt) return nullptr;
     switch (type_of(frame)) {
@@ -48,19 +48,19 @@ inline bool is_intact_at(const std::uint8_t* frame, std::size_t length) {
     } else {
         if (load_be16(ip + ipv4::kLength) != L.ip_length(udp_length)) return false;
         if (checksum_fold(ip_sum(L, frame)) != 0xFFFF) return false;
-        if (load<std::uint16_t>(udp + udp::kChecksum) == 0) return true;  // RFC 768: IPv4 may do without
+        if (load<std::uint16_t>(udp + udp::kChecksum) == 0) return true;  // RFC 768: optional with IPv4
     }
     return checksum_fold(udp_sum(L, frame, udp_length)) == 0xFFFF;
 }
 
-// Whether lengths and checksums of a frame that find_tag() accepted are right. A translator that miscounts a checksum
-// fails here.
+// Whether the lengths and checksums are right, of a frame that find_tag() accepted. A translator that computes a wrong
+// checksum is detected here.
 inline bool is_intact(const std::uint8_t* frame, std::size_t length) {
     return type_of(frame) == kIpv6Layout.type() ? is_intact_at<kIpv6Layout>(frame, length)
                                                 : is_intact_at<kIpv4Layout>(frame, length);
 }
 
-// Everything that is no intact test frame of the running trial.
+// Frames that are not intact test frames of the running trial.
 enum class OtherKind : std::uint8_t {
     arp_request,
     arp_reply,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that are like one that was found intact. Most frames of a stream differ from those before only in fields that
-// a checksum covers: several at once are compared in what must be the same, and what may differ is summed. That is
-// find_tag() and is_intact() for many, and accepts nothing that they would not; what is unlike is for them to judge.
+// Checks several received frames at once against a reference frame that was found intact. Most frames of a stream
+// differ only in fields that a checksum covers: the other bytes are compared with the reference, and the bytes that may
+// differ are summed. This does the work of find_tag() and is_intact() and accepts nothing that they would reject.
+// Mismatches are left to those two.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +18,8 @@
 
 namespace dutperf {
 
-// What find_tag() and is_intact() look at of a layout, as 64-bit words that end where the tag ends, and masks of the
-// bytes that are to be the same as before or that the checksums cover.
+// The bytes of a layout that find_tag() and is_intact() read, as 64-bit words that end where the tag ends. Masks select
+// the bytes that must equal the reference and those that the checksums cover.
 template <Layout L>
 struct MatchedWords {
     static constexpr std::size_t kIp = L.ip_at(), kUdp = L.transport_at(), kTag = L.tag_at(), kEnd = L.tag_end();
@@ -45,16 +46,16 @@ struct MatchedWords {
                        field(L.protocol_at(), 1), kUdpLength, kIdentity});
     static constexpr Words kIpSum = mask({L.ip_covered()});
     static constexpr Words kUdpSum = mask({L.addresses(), {kUdp, kEnd}});
-    static_assert(kSame[0] != 0);  // BatchMatch::read() marks what is unlike there
+    static_assert(kSame[0] != 0);  // BatchMatch::read() marks a mismatch there
 };
 
 template <Layout L>
 class BatchMatch {
 public:
-    static constexpr std::size_t kMost = 64;  // frames of a burst
+    static constexpr std::size_t kMaxFrames = 64;  // frames of a burst
 
-    // From now on frames are compared with this one, which find_tag() and is_intact() accepted. Not between reading
-    // frames and asking for their tags.
+    // Later frames are compared with this one, which find_tag() and is_intact() must have accepted. Not to be called
+    // between read() and tag().
     void set_reference(const std::uint8_t* frame, std::size_t length) {
         const std::uint16_t udp_length = load_be16(frame + W::kUdp + udp::kLength);
         length_ = length;
@@ -69,39 +70,39 @@ public:
     // Reads the i-th frame of a burst.
     void read(std::size_t i, const std::uint8_t* frame, std::size_t length) {
         if (length != length_) [[unlikely]] {
-            words_[0][i] = ~std::uint64_t{0};  // no frame's type
+            words_[0][i] = ~std::uint64_t{0};  // not the EtherType of any frame
             return;
         }
         for (std::size_t w = 0; w < W::kCount; ++w) words_[w][i] = load<std::uint64_t>(frame + W::kBegin + 8 * w);
         if (tail_ != 0) tails_[i] = checksum_add(frame + W::kEnd, tail_);
     }
 
-    // Judges the `count` frames that were read.
+    // Matches the `count` frames that were read.
     void match(std::size_t count) {
         for (std::size_t i = 0; i < count; i += kLanes) match_lanes(i);
     }
 
-    // The numbers of the frames from the i-th on that are alike and stamped with one time, each numbered above the one
-    // before. None: this one is unlike.
+    // The run that starts at the i-th frame: the sequence numbers of matching frames with the same stamp, in increasing
+    // order. Empty if the i-th frame is a mismatch.
     [[nodiscard]] std::span<const std::uint64_t> run_from(std::size_t i, std::size_t count) const {
         if ((sequence_[i] & kMismatch) != 0) [[unlikely]]
             return {};
         const auto number = [this](std::size_t at) {
             return static_cast<std::int64_t>(sequence_[at]);
-        };  // of what is unlike below any, its sign being set
+        };  // mismatches are negative: below every number
         std::size_t end = i + 1;
         while (end < count && number(end) > number(end - 1) && stamp_[end] == stamp_[i]) ++end;
         return {&sequence_[i], end - i};
     }
 
-    // Of the i-th frame, which is alike.
+    // The tag of the i-th frame, which must match.
     [[nodiscard]] Tag tag(std::size_t i) const {
         return {.trial = identity_.trial, .stream = identity_.stream, .sequence = sequence_[i], .stamp = stamp_[i]};
     }
 
 private:
     using W = MatchedWords<L>;
-    using Column = std::array<std::uint64_t, kMost>;
+    using Column = std::array<std::uint64_t, kMaxFrames>;
     static constexpr std::uint64_t kMismatch = std::uint64_t{1} << 63U;
 
     template <std::size_t w>
@@ -124,10 +125,10 @@ private:
         store_lanes(&stamp_[i], tag_stamp(high, low));
     }
 
-    std::size_t length_ = 0, tail_ = 0;  // bytes: of the frame, and behind its tag
+    std::size_t length_ = 0, tail_ = 0;  // bytes of the frame, and after its tag
     std::uint64_t pseudo_header_ = 0;
     typename W::Words same_{};
-    Tag identity_{};  // of the frame that was learnt: trial and stream
+    Tag identity_{};  // of the reference: trial and stream
     std::array<Column, W::kCount> words_{};
     Column tails_{}, sequence_{}, stamp_{};
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes numbers in frames. Multi-byte fields of every header here are big-endian (RFC 791, RFC 8200, RFC
-// 768).
+// Reads and writes numbers in frames. All multi-byte header fields are big-endian (RFC 791, RFC 8200, RFC 768).
 #pragma once
 
 #include <bit>
@@ -26,7 +25,9 @@ inline void store(std::uint8_t* at, T value) {
 }
 
 inline std::uint16_t swap16(std::uint16_t v) { return __builtin_bswap16(v); }
-inline Lanes swap16(Lanes v) { return ((v << 8U) | (v >> 8U)) & 0xFFFFU; }  // of the lower 16 bits, the others being 0
+inline Lanes swap16(Lanes v) {
+    return ((v << 8U) | (v >> 8U)) & 0xFFFFU;
+}  // swaps the lower 16 bits; the upper bits must be 0
 
 inline std::uint16_t load_be16(const std::uint8_t* at) { return swap16(load<std::uint16_t>(at)); }
 inline std::uint32_t load_be32(const std::uint8_t* at) { return __builtin_bswap32(load<std::uint32_t>(at)); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Internet checksum (RFC 1071), in the machine's byte order: a ones' complement sum does not depend on the order of
-// bytes in its words, so nothing is swapped. Sums are kept unfolded in 64 bits, where no frame can overflow them.
+// The Internet checksum (RFC 1071), computed in the machine's byte order: a ones' complement sum does not depend on the
+// byte order, so nothing is swapped. Sums stay unfolded in 64 bits, which no frame can overflow.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace dutperf {
 
-// Adds a 64-bit word whose bytes stand in the frame as they stand in memory: 2^16 = 1 modulo 2^16 - 1, so its halves
-// may simply be added. `Sum`: one number, or lanes of them.
+// Adds a 64-bit word in memory order. Its halves can be added as they are, because 2^16 = 1 modulo 2^16 - 1. `Sum`: one
+// number, or lanes of them.
 template <class Sum>
 inline Sum checksum_add64(Sum sum, Sum word) {
     return sum + (word & 0xFFFFFFFFU) + (word >> 32U);
 }
 
-// Unfolded sum of `size` bytes that start at an even offset of their header.
+// Unfolded sum of `size` bytes that start at an even offset in their header.
 inline std::uint64_t checksum_add(const std::uint8_t* at, std::size_t size) {
     std::uint64_t sum = 0;
     std::size_t i = 0;
@@ -41,15 +41,14 @@ inline std::uint64_t checksum_add(const std::uint8_t* at, std::size_t size) {
     return (size & 1U) != 0 ? sum + at[i] : sum;
 }
 
-// What 16 bits in memory order add to a sum: at an odd offset their bytes lie in the other halves of two neighbouring
-// words.
+// The contribution of a 16-bit field in memory order to a sum. At an odd offset its two bytes belong to two
+// neighbouring words, so they are swapped.
 template <class Word>
 inline Word checksum_word(Word word, bool at_odd_offset) {
     return at_odd_offset ? swap16(word) : word;
 }
 
-// The sum in 16 bits: twice the halves are added, the carry coming round, each time in the upper half of what holds
-// them.
+// Folds a sum to 16 bits: adds the halves with end-around carry, twice. Each result is in the upper half.
 inline std::uint64_t checksum_folded(std::uint64_t sum) {
     sum = (sum + ((sum << 32U) | (sum >> 32U))) >> 32U;
     return ((sum + ((sum << 16U) | (sum >> 16U))) >> 16U) & 0xFFFFU;
@@ -69,7 +68,7 @@ inline Sum checksum_finished(Sum sum) {
 template <class Sum>
 inline Sum checksum_finished_udp(Sum sum) {
     const Sum checksum = checksum_finished(sum);
-    return checksum | ((checksum - 1) >> 16U);  // what is borrowed from tells a 0
+    return checksum | ((checksum - 1) >> 16U);  // subtracting 1 borrows only from a 0
 }
 
 inline std::uint16_t checksum_fold(std::uint64_t sum) { return static_cast<std::uint16_t>(checksum_folded(sum)); }
@@ -78,8 +77,8 @@ inline std::uint16_t checksum_finish_udp(std::uint64_t sum) {
     return static_cast<std::uint16_t>(checksum_finished_udp(sum));
 }
 
-// The sum of what a checksum field covers after words that add up to `removed` were replaced by others that add up to
-// `added` (RFC 1624, equation 3): to be finished as the field was.
+// The new sum of a checksum field when words that sum to `removed` are replaced by words that sum to `added` (RFC 1624,
+// equation 3). The caller finishes it like the old field.
 inline std::uint64_t checksum_update(std::uint16_t field, std::uint64_t removed, std::uint64_t added) {
     return std::uint64_t{static_cast<std::uint16_t>(~field)} + static_cast<std::uint16_t>(~checksum_fold(removed)) +
            added;

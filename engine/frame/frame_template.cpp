@@ -88,17 +88,17 @@ AddressSlot FrameTemplate::slot(AddressVariation vary, std::size_t address_at, s
 }
 
 void FrameTemplate::sum_up() {
-    std::vector<std::uint8_t> still = bytes_;
+    std::vector<std::uint8_t> fixed = bytes_;
     for (const AddressSlot& slot : {source_, destination_}) {
-        slots_sum_ += checksum_word(load<std::uint16_t>(&still[slot.at]), slot.at_odd_offset());
-        store<std::uint16_t>(&still[slot.at], 0);
+        slots_sum_ += checksum_word(load<std::uint16_t>(&fixed[slot.at]), slot.at_odd_offset());
+        store<std::uint16_t>(&fixed[slot.at], 0);
     }
-    store<std::uint32_t>(&still[layout_.transport_at()], 0);  // the ports
-    pseudo_sum_ = checksum_fold(dutperf::udp_pseudo_sum(layout_, still.data(), udp_length()));
-    udp_sum_ = checksum_fold(dutperf::udp_sum(layout_, still.data(), udp_length()));
+    store<std::uint32_t>(&fixed[layout_.transport_at()], 0);  // the ports
+    pseudo_sum_ = checksum_fold(dutperf::udp_pseudo_sum(layout_, fixed.data(), udp_length()));
+    udp_sum_ = checksum_fold(dutperf::udp_sum(layout_, fixed.data(), udp_length()));
     if (layout_.ipv6) return;
-    ip_sum_ = checksum_fold(dutperf::ip_sum(layout_, still.data()));
-    // where addresses do not vary the header's checksum never changes: it stands in the template
+    ip_sum_ = checksum_fold(dutperf::ip_sum(layout_, fixed.data()));
+    // if no address varies, the IPv4 checksum is constant and comes from the template
     store(&bytes_[layout_.ip_at() + ipv4::kChecksum], checksum_finish(dutperf::ip_sum(layout_, bytes_.data())));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test frame built once, with the places and checksum sums of what varies from frame to frame (RFC 2544 C.2.6.4, RFC
-// 4814 4). The sums cover everything but the varying fields, so that a frame's checksum is one addition of what was
-// written, never a pass over the frame.
+// A test frame that is built once, with the offsets of the fields that vary from frame to frame (RFC 2544 C.2.6.4, RFC
+// 4814 4) and checksum sums of the rest. To get a frame's checksum, only the varying fields are added; there is no pass
+// over the frame.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace dutperf {
 inline constexpr std::uint8_t kTestTtl = 10;  // RFC 2544 C.2.6.4
 
 struct IpPair {
-    std::variant<Ipv4, Ipv6> source, destination;  // both of one version
+    std::variant<Ipv4, Ipv6> source, destination;  // both of the same IP version
 };
 
 struct FrameSpec {
@@ -29,10 +29,9 @@ struct FrameSpec {
     [[nodiscard]] const Layout& layout() const { return is_ipv6() ? kIpv6Layout : kIpv4Layout; }
 };
 
-// 16 bits of an address that vary: `fixed | (value & mask) << shift` stands there, so that a single varying byte is a
-// case of it.
+// 16 bits of an address that vary. They hold `fixed | (value & mask) << shift`, which covers a single varying byte too.
 struct AddressSlot {
-    std::uint16_t at = 0;  // bytes from the frame's start
+    std::uint16_t at = 0;  // bytes from the start of the frame
     std::uint16_t fixed = 0;
     std::uint16_t mask = 0xFFFF;
     std::uint8_t shift = 0;
@@ -43,7 +42,7 @@ struct AddressSlot {
     [[nodiscard]] bool at_odd_offset() const { return (at & 1U) != 0; }
 };
 
-// Which part of the source and destination addresses varies. Offsets are bytes from the address' start.
+// Which part of the source and destination addresses varies. Offsets are bytes from the start of the address.
 enum class AddressVariation : std::uint8_t { none, network, word };
 struct AddressVariations {
     AddressVariation source = AddressVariation::none;
@@ -64,8 +63,8 @@ public:
     FrameTemplate(const FrameSpec& spec, const Mac& source, const Mac& destination, const FrameIdentity& identity,
                   const AddressVariations& vary);
 
-    // What is written then is what a NIC needs to complete the checksums as it sends: the sum of the pseudo-header in
-    // UDP's, nothing in IPv4's.
+    // Checksum offload: frames then have the pseudo-header sum in the UDP checksum field and 0 in the IPv4 one, as NICs
+    // require.
     void leave_checksums_to_hardware();
     [[nodiscard]] bool checksums_by_hardware() const { return by_hardware_; }
 
@@ -75,14 +74,14 @@ public:
     [[nodiscard]] const AddressSlot& source_slot() const { return source_; }
     [[nodiscard]] const AddressSlot& destination_slot() const { return destination_; }
 
-    // Sums without the fields that vary: ports always, the tag's last ten bytes always, both address slots.
+    // Sums without the fields that may vary: the ports, the last ten bytes of the tag and both address slots.
     [[nodiscard]] std::uint32_t udp_sum() const { return udp_sum_; }
     [[nodiscard]] std::uint32_t ip_sum() const { return ip_sum_; }
-    // Of the pseudo-header alone, without both address slots.
+    // Of the pseudo-header alone, without the address slots.
     [[nodiscard]] std::uint32_t pseudo_sum() const { return pseudo_sum_; }
-    // What both address slots add to the UDP checksum as they stand in the template.
+    // The contribution of both address slots of the template to the UDP checksum.
     [[nodiscard]] std::uint32_t slots_sum() const { return slots_sum_; }
-    // The ports of the template as the 32 bits that stand in the UDP header.
+    // Both ports of the template: the first 32 bits of the UDP header.
     [[nodiscard]] std::uint32_t ports() const { return load<std::uint32_t>(bytes_.data() + layout_.transport_at()); }
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the fields of the headers stand: Ethernet II, IPv4 (RFC 791), IPv6 (RFC 8200), UDP (RFC 768). Offsets are bytes
-// from the header's start.
+// Offsets of header fields, in bytes from the start of the header: Ethernet II, IPv4 (RFC 791), IPv6 (RFC 8200), UDP
+// (RFC 768).
 #pragma once
 
 #include <cstddef>
@@ -45,8 +45,7 @@ inline constexpr std::uint8_t kEchoReply = 0, kEchoRequest = 8, kEchoRequest6 = 
 
 inline constexpr std::uint8_t kProtocolIcmp = 1, kProtocolTcp = 6, kProtocolUdp = 17, kProtocolIcmpv6 = 58;
 
-// What a transport checksum covers besides the transport header and its payload (RFC 768, RFC 8200 8.1): both
-// addresses, length and protocol.
+// Sum of the pseudo-header that transport checksums cover (RFC 768, RFC 8200 8.1): both addresses, length and protocol.
 inline std::uint64_t pseudo_header_sum(const std::uint8_t* addresses, std::size_t addresses_size, std::uint16_t length,
                                        std::uint8_t protocol) {
     return checksum_add(addresses, addresses_size) + swap16(length) + swap16(protocol);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that are computed at once, as many as one vector register of the processor holds: what differs from frame to
-// frame is computed for that many frames by each instruction. Functions that are templates over their number compute
-// one value or lanes of them by the same lines.
+// SIMD: a `Lanes` value holds as many 64-bit numbers as one vector register, one for each frame. Each instruction
+// computes the varying fields of that many frames. Functions that are templates over the number type compute one value
+// or lanes of them with the same code.
 //
-// This is the only file that depends on the processor's instructions. A wider type than the registers would be kept in
-// memory by the compiler, and every step would wait for the stores of the one before.
+// This is the only file that depends on the instruction set. The compiler would keep a type wider than a register in
+// memory, and every step would wait for the stores of the step before.
 #pragma once
 
 #ifdef __AVX2__
@@ -30,7 +30,7 @@ inline constexpr std::size_t kLanes = 2;
 
 using Lanes = std::uint64_t __attribute__((vector_size(kLanes * sizeof(std::uint64_t))));
 
-// Words that lie one behind the other in memory, anywhere.
+// Consecutive words in memory, at any alignment.
 template <class Word>
 struct Packed {
     typedef Word Words __attribute__((vector_size(kLanes * sizeof(Word)), aligned(1),
@@ -42,7 +42,7 @@ inline Lanes load_lanes(const Word* at) {
     return __builtin_convertvector(*reinterpret_cast<const typename Packed<Word>::Words*>(at), Lanes);
 }
 
-// The lower bits of each.
+// Stores the lower bits of each lane.
 template <class Word>
 inline void store_lanes(Word* at, Lanes lanes) {
 #ifdef DUTPERF_LANES_OF_AVX2
@@ -52,7 +52,7 @@ inline void store_lanes(Word* at, Lanes lanes) {
         const auto all = reinterpret_cast<__m256i>(lanes);
         const __m128 low = _mm_castsi128_ps(_mm256_castsi256_si128(all)),
                      high = _mm_castsi128_ps(_mm256_extracti128_si256(all, 1));
-        const __m128i words = _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88));  // every second one of 32 bits
+        const __m128i words = _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88));  // every second 32-bit word
         if constexpr (sizeof(Word) == 4) {
             std::memcpy(at, &words, sizeof words);
         } else {
@@ -66,8 +66,8 @@ inline void store_lanes(Word* at, Lanes lanes) {
 #endif
 }
 
-// The lower 32 bits of each times a number of 32 bits. A multiplication of 64 bits would be one of many steps without
-// AVX-512, and a slow one with it.
+// Multiplies the lower 32 bits of each lane by a 32-bit number. A 64-bit multiplication takes many instructions without
+// AVX-512 and is slow with it.
 inline Lanes multiply32(Lanes lanes, std::uint32_t by) {
 #if defined(DUTPERF_LANES_OF_AVX512)
     // with zeros, which nothing takes, in place of GCC's undefined source, of which it warns
@@ -84,9 +84,9 @@ inline std::uint64_t multiply32(std::uint64_t number, std::uint32_t by) { return
 using LanesOf32 = std::uint32_t __attribute__((vector_size(sizeof(Lanes))));
 using LanesOf8 = std::uint8_t __attribute__((vector_size(sizeof(Lanes))));
 
-// The bytes of each lane in the order that `order` says of its first lanes, two of them: what one instruction can do.
+// Shuffles bytes within each pair of lanes. `order` describes the first pair. This compiles to one instruction.
 template <std::size_t... order>
-inline Lanes in_order(Lanes all) {
+inline Lanes shuffle_bytes(Lanes all) {
     static_assert(sizeof...(order) == 16);
     const auto bytes = reinterpret_cast<LanesOf8>(all);
     if constexpr (kLanes == 8) {
@@ -99,39 +99,43 @@ inline Lanes in_order(Lanes all) {
     }
 }
 
-// The bytes of each in the opposite order.
-inline Lanes swap64(Lanes all) { return in_order<7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8>(all); }
+// Reverses the bytes of each lane.
+inline Lanes swap64(Lanes all) { return shuffle_bytes<7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8>(all); }
 inline std::uint64_t swap64(std::uint64_t number) { return __builtin_bswap64(number); }
 
-// The two bytes of every 16 bits in the opposite order.
+// Swaps the two bytes of every 16-bit word.
 inline Lanes swap_bytes_of_words(Lanes all) {
-    return in_order<1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14>(all);
+    return shuffle_bytes<1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14>(all);
 }
 
-// With the halves of 64 bits, or of both 32 bits, in the opposite order.
-inline Lanes swap_halves64(Lanes all) { return in_order<4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11>(all); }
-inline Lanes swap_halves32(Lanes all) { return in_order<2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13>(all); }
+// Swaps the halves of each 64-bit lane, or of each 32-bit half.
+inline Lanes swap_halves64(Lanes all) {
+    return shuffle_bytes<4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11>(all);
+}
+inline Lanes swap_halves32(Lanes all) {
+    return shuffle_bytes<2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13>(all);
+}
 
-// Both 32 bits of each added by themselves.
+// Adds the 32-bit halves of each lane independently.
 inline Lanes add32(Lanes one, Lanes other) {
     return reinterpret_cast<Lanes>(reinterpret_cast<LanesOf32>(one) + reinterpret_cast<LanesOf32>(other));
 }
 
-// The bits that any of them has.
+// The bitwise OR of all lanes.
 inline std::uint64_t any_of(Lanes all) {
     std::uint64_t bits = 0;
     for (std::size_t i = 0; i < kLanes; ++i) bits |= all[i];
     return bits;
 }
 
-// Counts in steps of `distance`, as many numbers at once as there are lanes.
+// Counts in steps of `distance`, one number for each lane.
 class Stride {
 public:
     explicit Stride(std::uint64_t distance = 1) : distance_(distance) {
         for (std::size_t i = 0; i < kLanes; ++i) steps_[i] = i * distance;
     }
     [[nodiscard]] std::uint64_t distance() const { return distance_; }
-    // The number that is `steps` steps from `first`, and those that follow it.
+    // The number `steps` steps after `first`, and the numbers that follow.
     [[nodiscard]] Lanes lanes(std::uint64_t first, std::uint64_t steps) const {
         return first + steps * distance_ + load_lanes(steps_.data());
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chance that can be repeated: what is drawn is a function of a seed and a number alone, so no draw depends on those
-// before it.
+// Reproducible random numbers: each is a function of a seed and an index, so no draw depends on earlier draws.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +18,10 @@ inline Number splitmix64(Number z) {
 
 inline constexpr std::uint64_t kGamma = 0x9E3779B97F4A7C15U;
 
-// 64 bits for frame `k` of the generator `seed`.
+// 64 random bits for frame `k` from the generator `seed`.
 inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t k) { return splitmix64(seed + (k + 1) * kGamma); }
 
-// The same for lanes of frames after lanes of them, `distance` from one frame to the next.
+// The same for consecutive lanes of frames, `distance` apart.
 class RandomLanes {
 public:
     RandomLanes(std::uint64_t seed, Lanes first, std::uint64_t distance)

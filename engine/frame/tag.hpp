@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 18 bytes behind the UDP header by which a test frame is known again; the layout is documented in
-// protocol/README.md. They survive translation and stand where RFC 8219 7.2 wants a tag. Eighteen is the room that a
-// 64-byte IPv4 frame leaves.
+// The tag: 18 bytes after the UDP header by which the receiver recognises a test frame. protocol/README.md documents
+// the layout. The tag survives translation and is where RFC 8219 7.2 requires it. A 64-byte IPv4 frame leaves room for
+// eighteen bytes.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ inline constexpr std::size_t kTagSize = 18;
 inline constexpr std::uint32_t kSignature = 0xD7545046;
 inline constexpr std::uint8_t kTagVersion = 1;
 inline constexpr std::uint64_t kMask40 = (std::uint64_t{1} << 40U) - 1;
-// Of two stamps, 40 bits each, a difference above this is a negative one: half the range each way, 110 s at 5 GHz.
+// A difference of two 40-bit stamps above this is negative: half the range each way, 110 s at 5 GHz.
 inline constexpr std::uint64_t kLongestDelay = kMask40 >> 1U;
 
 // Bits of the tag's stream byte.
@@ -26,8 +26,8 @@ namespace tag {
 inline constexpr std::size_t kSignatureAt = 0, kTrialAt = 4, kStreamAt = 6, kVersionAt = 7, kHighAt = 8, kLowAt = 16;
 }
 
-// Sequence number and time stamp, 40 bits each, as the 8 and the 2 bytes that are written for each frame, in memory
-// order: of one frame, or of lanes of them.
+// Sequence number and time stamp, 40 bits each, as the 8 + 2 bytes written into each frame, in memory order. For one
+// frame, or for lanes of them.
 template <class Number>
 inline Number tag_high(Number sequence, Number stamp) {
     return swap64((sequence << 24U) | ((stamp & kMask40) >> 16U));
@@ -35,7 +35,7 @@ inline Number tag_high(Number sequence, Number stamp) {
 inline std::uint16_t tag_low(std::uint64_t stamp) { return swap16(static_cast<std::uint16_t>(stamp)); }
 inline Lanes tag_low(Lanes stamp) { return swap16(stamp & 0xFFFFU); }
 
-// From the two in the machine's byte order: the inverse.
+// The inverse, from both words in the machine's byte order.
 template <class Number>
 inline Number tag_sequence(Number high) {
     return high >> 24U;
@@ -58,8 +58,8 @@ inline bool has_signature(const std::uint8_t* payload) {
 
 inline Tag read_tag(const std::uint8_t* payload) {
     const std::uint64_t high = load_be64(payload + tag::kHighAt);
-    // Read at once: a byte read alone was put on the stack, and from there read back with its neighbours, which waits
-    // for the store buffer.
+    // Read as one word: the compiler put a byte that was read alone on the stack and read it back with its neighbours,
+    // which waits for the store buffer.
     const std::uint32_t identity = load_be32(payload + tag::kTrialAt);
     return {.trial = static_cast<std::uint16_t>(identity >> 16U),
             .stream = static_cast<std::uint8_t>(identity >> 8U),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// When frames came: the first and the last, and the longest times between two of them. One receiver keeps the longest
-// arrival gap alone. Where several share a direction each keeps its longest ones: at a moment the direction is silent
-// if each of them is, so a joint arrival gap is where arrival gaps overlap.
+// When frames arrived: the first, the last, and the longest arrival gaps. A single receiver keeps only its longest gap.
+// Where several receivers share a direction, each keeps its longest gaps. The direction has a gap where all receivers
+// have one, so a merged gap is the overlap of theirs.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace dutperf {
 
-// Times are ticks of the receivers' clock.
+// In ticks of the receivers' clock.
 struct ArrivalGap {
     std::uint64_t from = 0, to = 0;
     [[nodiscard]] std::uint64_t length() const { return to - from; }
@@ -20,56 +20,56 @@ struct ArrivalGap {
 
 class ArrivalGaps {
 public:
-    // Keeps the `most` longest arrival gaps at least (> 0), and twice as many at most.
-    explicit ArrivalGaps(std::size_t most) : most_(most) { kept_.reserve(2 * most); }
+    // Keeps at least the `count` (> 0) longest arrival gaps, and at most twice as many.
+    explicit ArrivalGaps(std::size_t count) : count_(count) { kept_.reserve(2 * count); }
 
     void note(std::uint64_t arrival) {
         if (first_ == 0) [[unlikely]]
             first_ = last_ = arrival;
-        if (arrival - last_ > least_) [[unlikely]]
+        if (arrival - last_ > threshold_) [[unlikely]]
             keep({last_, arrival});
         last_ = arrival;
     }
 
-    [[nodiscard]] bool any() const { return first_ != 0; }  // whether frames came: what follows is about them
+    [[nodiscard]] bool any() const { return first_ != 0; }  // whether frames arrived; the following need one
     [[nodiscard]] std::uint64_t first() const { return first_; }
     [[nodiscard]] std::uint64_t last() const { return last_; }
-    // In the order in which they were; every longer one than `least()` is there.
+    // In order of time; contains every gap longer than threshold().
     [[nodiscard]] const std::vector<ArrivalGap>& kept() const { return kept_; }
-    [[nodiscard]] std::uint64_t least() const { return least_; }
+    [[nodiscard]] std::uint64_t threshold() const { return threshold_; }
 
 private:
     void keep(ArrivalGap one) {
-        if (most_ == 1) {
+        if (count_ == 1) {
             kept_.assign(1, one);
-            least_ = one.length();
+            threshold_ = one.length();
             return;
         }
         kept_.push_back(one);
-        if (kept_.size() == 2 * most_) forget_the_shorter();
+        if (kept_.size() == 2 * count_) drop_shorter();
     }
 
-    void forget_the_shorter() {
+    void drop_shorter() {
         std::vector<std::uint64_t> lengths;
         std::ranges::transform(kept_, std::back_inserter(lengths), &ArrivalGap::length);
-        const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(most_);
+        const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(count_);
         std::ranges::nth_element(lengths, middle);
-        least_ = *middle;
-        std::erase_if(kept_, [this](const ArrivalGap& one) { return one.length() <= least_; });
+        threshold_ = *middle;
+        std::erase_if(kept_, [this](const ArrivalGap& one) { return one.length() <= threshold_; });
     }
 
-    std::size_t most_;
-    std::uint64_t first_ = 0, last_ = 0, least_ = 0;
+    std::size_t count_;
+    std::uint64_t first_ = 0, last_ = 0, threshold_ = 0;
     std::vector<ArrivalGap> kept_;
 };
 
-// The arrivals of several receivers as one would have seen them.
+// The arrivals of several receivers as a single receiver would have recorded them.
 struct MergedArrivals {
     std::uint64_t first = 0, last = 0;
-    ArrivalGap longest;  // exact where it is longer than `least` of each; otherwise none was longer than that
+    ArrivalGap longest;  // exact if it is longer than each threshold(); otherwise no gap was longer than that
 };
 
-// Of those among `receivers` at which frames came; one at least.
+// Ignores receivers without frames; at least one must have some.
 inline MergedArrivals merge_arrivals(const std::vector<const ArrivalGaps*>& receivers) {
     constexpr std::uint64_t kEver = std::numeric_limits<std::uint64_t>::max();
     MergedArrivals merged{.first = kEver, .last = 0, .longest = {}};

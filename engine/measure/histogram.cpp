@@ -54,8 +54,7 @@ std::vector<Histogram::Bucket> Histogram::buckets() const {
         const std::uint64_t value = largest_in(i);
         const unsigned width = static_cast<unsigned>(std::bit_width(value | 1));
         const unsigned shift = width > kBucketBits + 1 ? width - (kBucketBits + 1) : 0;
-        const std::uint64_t largest =
-            (((value >> shift) + 1) << shift) - 1;  // its end is one of our own cells' as well
+        const std::uint64_t largest = (((value >> shift) + 1) << shift) - 1;  // a bucket ends where a cell ends
         if (merged.empty() || merged.back().largest != largest) merged.push_back({.largest = largest, .count = 0});
         merged.back().count += counts_[i];
     }
@@ -75,7 +74,8 @@ std::int64_t SignedHistogram::quantile(double share) const {
     if (total() == 0) return 0;
     const std::uint64_t rank = rank_of(share, total()), below = below_.total();
     if (rank > below) return static_cast<std::int64_t>(above_.ranked(rank - below));
-    return -static_cast<std::int64_t>(below_.ranked(below + 1 - rank));  // the most negative is the largest below
+    // the most negative value is the largest in below_
+    return -static_cast<std::int64_t>(below_.ranked(below + 1 - rank));
 }
 
 }  // namespace dutperf

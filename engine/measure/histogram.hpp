@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distribution of delays in ticks. Exact below 8192, above it a sample counts as the middle of its cell, which is at
-// most 1/4096 of its value wide: memory (0.9 MiB) does not grow with the number of samples, and no quantile is off by
-// more than 0.0123 %, 12.3 us of 100 ms, to either side. Finer cells would make the hot loop slower: what it writes to
-// is to stay in the core's own cache. Smallest and largest value are exact. Percentiles follow RFC 2330 11.3.
+// Histogram of delays in ticks. Values below 8192 are exact. Above, a sample counts as the middle of its cell, whose
+// width is at most 1/4096 of its value. Memory (0.9 MiB) does not grow with the number of samples, and no quantile is
+// off by more than 0.0123 % (12.3 us of 100 ms) in either direction. Finer cells would not stay in the core's own cache
+// and would slow the hot loop down. Minimum and maximum are exact. Percentiles follow RFC 2330 11.3.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class Histogram {
 public:
     Histogram() : counts_(index_of(kLargest) + 1) {}
 
-    // Records `value` `weight` times; values beyond 2^40 ticks (minutes) are kept as that.
+    // Records `value` `weight` times. Values above 2^40 ticks (minutes) count as 2^40.
     void record(std::uint64_t value, std::uint64_t weight = 1) {
         min_ = std::min(min_, value);
         max_ = std::max(max_, value);
@@ -26,24 +26,24 @@ public:
         counts_[index_of(std::min(value, kLargest))] += weight;
     }
 
-    // All that another one has recorded.
+    // Adds all samples of another histogram.
     void add(const Histogram& other);
 
     [[nodiscard]] std::uint64_t total() const { return total_; }
     [[nodiscard]] std::uint64_t min() const { return total_ != 0 ? min_ : 0; }
     [[nodiscard]] std::uint64_t max() const { return max_; }
 
-    // The smallest value that at least `share` (0 < share <= 1) of the samples do not exceed; 0 without samples.
+    // The smallest value that at least a `share` (0 < share <= 1) of the samples do not exceed; 0 without samples.
     [[nodiscard]] std::uint64_t quantile(double share) const;
-    // The value of the sample with that rank, the smallest having rank 1.
+    // The value of the sample with that rank; the smallest has rank 1.
     [[nodiscard]] std::uint64_t ranked(std::uint64_t rank) const;
 
-    // The samples that are larger than the bucket's before and not larger than `largest`.
+    // Samples above the previous bucket's `largest` and up to this one's.
     struct Bucket {
         std::uint64_t largest, count;
     };
-    // The distribution in few words: buckets that are not empty, in order, each at most an eighth of its values wide;
-    // the last one ends with max().
+    // A short form of the distribution: the non-empty buckets in order. Each is at most an eighth of its values wide;
+    // the last one ends at max().
     [[nodiscard]] std::vector<Bucket> buckets() const;
 
 private:
@@ -64,7 +64,7 @@ private:
     std::uint64_t min_ = std::numeric_limits<std::uint64_t>::max(), max_ = 0;
 };
 
-// Distribution of differences, which may be negative: one histogram for each sign, so the same precision holds.
+// Histogram of differences, which may be negative: one histogram for each sign, with the same precision.
 class SignedHistogram {
 public:
     void record(std::int64_t value, std::uint64_t weight = 1) {
@@ -75,7 +75,7 @@ public:
     [[nodiscard]] std::uint64_t total() const { return below_.total() + above_.total(); }
     [[nodiscard]] std::int64_t min() const;
     [[nodiscard]] std::int64_t max() const;
-    // As Histogram::quantile().
+    // See Histogram::quantile().
     [[nodiscard]] std::int64_t quantile(double share) const;
 
 private:

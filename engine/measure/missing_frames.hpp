@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that never came, in the order of their numbers: how many, the first and the last, the longest run of
-// consecutive ones, and how many in each of 100 equal parts of the sending time. The schedule says when a number was
-// due, so losses have times although nothing tells when a frame is lost.
+// Missing frames, added in the order of their numbers: their total, the first and the last, the longest run of
+// consecutive numbers, and the count in each of 100 equal parts of the sending time. Nothing shows when a frame was
+// lost, but the schedule says when it was due, so losses have times.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,11 @@ class MissingFrames {
 public:
     static constexpr std::size_t kBins = 100;
     using Bins = std::array<std::uint64_t, kBins>;
-    using Bounds =
-        std::array<std::uint64_t, kBins>;  // the first number that is beyond the bin, of each; never decreasing
+    using Bounds = std::array<std::uint64_t, kBins>;  // for each bin, the first number after it; never decreasing
 
     explicit MissingFrames(const Bounds& bounds) : bounds_(bounds) {}
 
-    // `count` (> 0) frames from `number` on, all beyond those added before.
+    // Adds `count` (> 0) frames from `number` on; all must be above those added before.
     void add(std::uint64_t number, std::uint64_t count) {
         if (total_ == 0) first_ = number;
         run_ = total_ != 0 && number == last_ + 1 ? run_ + count : count;
@@ -31,14 +30,14 @@ public:
     }
 
     [[nodiscard]] std::uint64_t total() const { return total_; }
-    [[nodiscard]] std::uint64_t first() const { return first_; }  // where there are any, as are the following
+    [[nodiscard]] std::uint64_t first() const { return first_; }  // valid if total() != 0; the same holds below
     [[nodiscard]] std::uint64_t last() const { return last_; }
     [[nodiscard]] std::uint64_t longest_run() const { return longest_run_; }
     [[nodiscard]] const Bins& bins() const { return bins_; }
 
 private:
-    // Counts those from `at` on that are in the same bin; returns the number that follows them. What is beyond all
-    // bounds belongs to the last bin.
+    // Counts the missing frames from `at` on that are in the same bin; returns the number after them. Numbers beyond
+    // all bounds belong to the last bin.
     std::uint64_t fill(std::uint64_t at) {
         while (bin_ < kBins - 1 && at >= bounds_[bin_]) ++bin_;
         const std::uint64_t end = bin_ < kBins - 1 ? std::min(last_ + 1, bounds_[bin_]) : last_ + 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells new frames from duplicates and frames in order from those that were reordered (RFC 4737: a frame is reordered
-// when one with a higher number arrived before it), and keeps account of those that never came. A bitmap of the whole
-// trial where that fits into 8 MiB (67 million frames), a window of that size that slides above it: what is missing
-// where it leaves is missing for good. Windows of receivers that share a direction are joined after the trial; they
-// hold the whole trial, however long it is.
+// Tells new frames from duplicates, and frames in order from reordered ones (RFC 4737: a frame is reordered when one
+// with a higher number arrived before it), and records the missing ones. A trial of up to 67 million frames (8 MiB) has
+// a bitmap of all frames. A longer trial has a window of that size that slides upwards: a frame that is missing when
+// the window passes it stays missing. Windows of receivers that share a direction are merged after the trial, so they
+// hold the whole trial at any length.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class SequenceWindow {
 public:
     enum class Arrival : std::uint8_t { in_order, reordered, duplicate };
 
-    // `largest`: the most frames that the window holds; a longer trial's slides.
+    // `largest`: the most frames that the window holds; for a longer trial it slides.
     explicit SequenceWindow(std::uint64_t frames, const MissingFrames::Bounds& bounds = {},
                             std::uint64_t largest = std::uint64_t{1} << 26U)
         : words_(std::bit_ceil(std::max<std::uint64_t>(1, (std::min(frames, largest) + 63) / 64))),
@@ -30,8 +30,8 @@ public:
 
     Arrival insert(std::uint64_t number) {
         if (number == end_ && number % 64 != 0) [[likely]] {
-            end_ = number + 1;  // its bit is set with those of its neighbours: setting one by one, each would wait for
-                                // the one before
+            // mark() sets the bits of a run together: set one by one, each would wait for the one before
+            end_ = number + 1;
             return Arrival::in_order;
         }
         mark();
@@ -41,7 +41,7 @@ public:
             word_of(number) |= bit_of(number);
             return Arrival::in_order;
         }
-        // a frame from before the window can no longer be told from a duplicate, and is not counted a second time
+        // a frame from before the window may be a duplicate: never count it twice
         if (end_ - number > words_.size() * 64 - 64 && slides_) return Arrival::duplicate;
         std::uint64_t& word = word_of(number);
         if ((word & bit_of(number)) != 0) return Arrival::duplicate;
@@ -49,8 +49,8 @@ public:
         return Arrival::reordered;
     }
 
-    // Whether the numbers, each above the one before, are above all that came; they are then inserted, each in order.
-    // Else nothing is done.
+    // Inserts increasing numbers, all in order, if they are above all numbers seen so far. Otherwise does nothing and
+    // returns false.
     bool extend(std::span<const std::uint64_t> numbers) {
         const std::uint64_t first = numbers.front(), end = numbers.back() + 1;
         if (first == end_ && end - first == numbers.size()) [[likely]] {
@@ -58,7 +58,7 @@ public:
             return true;
         }
         if (first < end_ || (slides_ && (end - 1) / 64 - first / 64 >= words_.size()))
-            return false;  // the window cannot hold all of them
+            return false;  // the window cannot hold them all
         mark();
         if (slides_) slide_to(end - 1);
         insert_in_order(numbers);
@@ -66,8 +66,8 @@ public:
         return true;
     }
 
-    // Adds what the window of another receiver of the same frames holds; neither may slide. Calls `on_both(number)` for
-    // each frame that came to both, in order. After the last insert.
+    // Merges the window of another receiver of the same direction; neither may slide. Calls `on_both(number)` in order
+    // for each frame that both received. After the last insert.
     template <class OnBoth>
     void merge(SequenceWindow& other, const OnBoth& on_both) {
         mark();
@@ -80,7 +80,7 @@ public:
         end_ = marked_ = std::max(end_, other.end_);
     }
 
-    // The frames below `sent` that never came. After the last insert, once.
+    // The missing frames below `sent`. To be called once, after the last insert.
     const MissingFrames& missing_of(std::uint64_t sent) {
         mark();
         settle_up_to(std::min(sent, entered() * 64));
@@ -94,7 +94,7 @@ private:
     [[nodiscard]] std::uint64_t& word_of(std::uint64_t number) { return words_[(number / 64) & (words_.size() - 1)]; }
     static std::uint64_t bit_of(std::uint64_t number) { return std::uint64_t{1} << (number % 64); }
 
-    // Up to `end`.
+    // Extends up to `end`.
     void extend_without_gap(std::uint64_t end) {
         while (end_ != end) {
             insert(end_);
@@ -102,7 +102,7 @@ private:
         }
     }
 
-    // A word is written once for many numbers: else each of its bits would wait for the one before.
+    // Writes a word once for many numbers; otherwise each bit would wait for the one before.
     void insert_in_order(std::span<const std::uint64_t> numbers) {
         for (; numbers.size() >= kTogether; numbers = numbers.subspan(kTogether)) {
             const auto some = numbers.first<kTogether>();
@@ -128,7 +128,7 @@ private:
         word_of(at * 64) |= bits;
     }
 
-    // Numbers as a receiver gets them that shares a direction with another: every second one, say.
+    // For a receiver that shares a direction: it gets every second number, for example.
     void insert_in_two_words(std::span<const std::uint64_t, kTogether> numbers) {
         const std::uint64_t first = numbers.front() / 64;
         Lanes in_first{}, in_second{};
@@ -139,20 +139,20 @@ private:
             in_second |= bits & ~is_first;
         }
         word_of(first * 64) |= any_of(in_first);
-        word_of(first * 64 + 64) |= any_of(in_second);  // nothing where there is no such word
+        word_of(first * 64 + 64) |= any_of(in_second);  // adds no bits if no number is in the second word
     }
 
-    // Sets the bits of the run that has no bits yet; it lies within one word.
+    // Sets the bits of the run that are not set yet; the run is within one word.
     void mark() {
         if (marked_ == end_) return;
         word_of(marked_) |= (~std::uint64_t{0} >> (64 - (end_ - marked_))) << (marked_ % 64);
         marked_ = end_;
     }
 
-    // Words of numbers up to the highest seen.
+    // Words that hold numbers up to the highest seen.
     [[nodiscard]] std::uint64_t entered() const { return (end_ + 63) / 64; }
 
-    // Settles and clears the words that the window leaves and enters when it comes to reach up to `number`.
+    // Slides the window up to `number`: settles the words that leave it, then clears the words that enter it.
     void slide_to(std::uint64_t number) {
         const std::uint64_t last = number / 64, first = entered();
         if (last < first) return;
@@ -161,7 +161,7 @@ private:
         for (std::uint64_t i = 0; i < count; ++i) words_[(last - i) & (words_.size() - 1)] = 0;
     }
 
-    // The words below `seen` are settled by what they say; of those from there to `end` no frame came.
+    // Words leave the window. Those below `seen` are settled by their bits; from there to `end` every frame is missing.
     void leave(std::uint64_t seen, std::uint64_t end) {
         settle_up_to(seen * 64);
         if (end <= seen) return;
@@ -190,9 +190,9 @@ private:
     std::vector<std::uint64_t> words_;
     bool slides_;
     MissingFrames missing_;
-    std::uint64_t end_ = 0;      // one above the highest number seen
-    std::uint64_t marked_ = 0;   // from there to end_ every number came, and has no bit yet
-    std::uint64_t settled_ = 0;  // below it every number came, or is among the missing
+    std::uint64_t end_ = 0;      // highest number seen + 1
+    std::uint64_t marked_ = 0;   // every number from here to end_ was received but its bit is not set yet
+    std::uint64_t settled_ = 0;  // every number below was received or is in missing_
 };
 
 }  // namespace dutperf

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When frame k of a constant rate is due, by the definition itself: schedules that step from frame to frame must agree
-// with it.
+// When frame k of a constant rate is due, by definition. Schedules that step from frame to frame must agree with it.
 #pragma once
 
 #include <cstdint>

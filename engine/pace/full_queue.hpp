@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose a frame is that the other end's input queue has no room for (RFC 2544 section 26.3: what a DUT does not take is
-// lost). Where a sender hands frames to the DUT's queue itself, in shared memory, a full queue is the DUT's, as it is
-// behind a cable: a frame does not wait for it. Unless a stall of the sender made it full: what comes at once then gets
-// the time that a DUT needs to take it.
+// Decides whether a frame that finds the DUT's input queue full is a loss of the DUT (RFC 2544 section 26.3). Where a
+// sender writes to the DUT's queue itself, in shared memory, a frame that does not fit is lost, as it would be behind a
+// cable; the sender does not wait for room. There is one exception: after a stall the sender offers overdue frames at
+// once, so the DUT gets a grace period to take them.
 #pragma once
 
 #include <algorithm>
@@ -12,33 +12,32 @@ namespace dutperf {
 
 class FullQueue {
 public:
-    static constexpr std::uint64_t kWaitNs = 50'000;  // well below what makes a late burst (late_bursts.hpp)
-    static constexpr std::uint64_t kStalls =
-        10;  // a DUT that takes a tenth more than the rate makes up for a stall in ten times as long
-    static constexpr std::uint64_t kMostPatienceNs = 5'000'000;
+    static constexpr std::uint64_t kWaitNs = 50'000;  // well below the threshold of a late burst (late_bursts.hpp)
+    // a DUT that is a tenth faster than the rate needs ten times the stall to catch up
+    static constexpr std::uint64_t kGracePerStall = 10;
+    static constexpr std::uint64_t kMaxGraceNs = 5'000'000;
 
-    // In ticks. Without a call every frame waits.
+    // Turns the check on. Without this call every frame waits for room.
     void use(std::uint64_t clock_hz) {
         wait_ = clock_hz * kWaitNs / 1'000'000'000;
-        most_patience_ = clock_hz * kMostPatienceNs / 1'000'000'000;
+        max_grace_ = clock_hz * kMaxGraceNs / 1'000'000'000;
     }
 
-    // At each turn of the sender's loop.
+    // To be called at each turn of the sender's loop.
     void turn(std::uint64_t now) {
         if (last_ != 0 && now - last_ > wait_) [[unlikely]]
-            patient_until_ = std::max(patient_until_, now + std::min((now - last_) * kStalls, most_patience_));
+            grace_until_ = std::max(grace_until_, now + std::min((now - last_) * kGracePerStall, max_grace_));
         last_ = now;
     }
 
-    // Whether a frame that was due at `due` and still finds no room at `now` has met a queue that the DUT lets stand
-    // full.
-    [[nodiscard]] bool is_duts(std::uint64_t due, std::uint64_t now) const {
-        return wait_ != 0 && now > due + wait_ && now > patient_until_;
+    // Whether the DUT loses a frame that was due at `due` and finds no room at `now`.
+    [[nodiscard]] bool is_dut_loss(std::uint64_t due, std::uint64_t now) const {
+        return wait_ != 0 && now > due + wait_ && now > grace_until_;
     }
 
 private:
-    std::uint64_t wait_ = 0, most_patience_ = 0;  // 0: not in use
-    std::uint64_t last_ = 0, patient_until_ = 0;
+    std::uint64_t wait_ = 0, max_grace_ = 0;  // in ticks; 0: off
+    std::uint64_t last_ = 0, grace_until_ = 0;
 };
 
 }  // namespace dutperf

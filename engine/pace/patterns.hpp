@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When frames are due that do not come at a constant rate: Poisson arrivals (exponential gaps), and bursts (RFC 2544
-// section 21). A source gives the due times in ticks after the start, in order, a few at a time.
+// Due times of patterns other than a constant rate: Poisson arrivals (exponential gaps) and bursts (RFC 2544 section
+// 21). A source gives due times in ticks after the start, in order, a few at a time.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,15 @@
 
 namespace dutperf {
 
-// The whole sending time's frames at independent, uniform times: exponential gaps whose number in the sending time is
-// given, so the mean rate is exact.
+// A fixed number of frames at independent times, uniform over the sending time. Gaps are exponential and the mean rate
+// is exact.
 class PoissonTimes {
 public:
     PoissonTimes(const UniformTimes& times, Ticks duration) : times_(times), duration_(duration) {
         waiting_[0] = times_.whole();
     }
 
-    // Due times into `few`, and how many; not to be asked for more when all have been given.
+    // Writes due times into `few` and returns their number. Not to be called after the last one.
     std::uint32_t next(FewTimes& few) {
         UniformTimes::Part part = waiting_[--depth_];
         while (!part.has_few()) {
@@ -33,7 +33,7 @@ public:
         return count;
     }
 
-    // A time of UniformTimes in the unit of `duration`, rounded down.
+    // Scales a time of UniformTimes to `duration`, rounded down.
     static std::uint64_t scaled(std::uint64_t time, std::uint64_t duration) {
         return static_cast<std::uint64_t>(static_cast<Wide>(time) * duration >> 64U);
     }
@@ -41,16 +41,16 @@ public:
 private:
     UniformTimes times_;
     Ticks duration_;
-    std::array<UniformTimes::Part, 64> waiting_{};  // the later halves on the way down: one of each level at most
+    std::array<UniformTimes::Part, 64> waiting_{};  // a stack of later halves: at most one of each level
     std::size_t depth_ = 1;
 };
 
-// Bursts of so many frames. Each begins when its first frame would be due at the mean rate. Its others are due at
-// `within_fps`, which is not lower; with 0, all at once: as fast as the sender can.
+// Bursts of `frames` frames. A burst begins when its first frame would be due at the mean rate. The others follow at
+// `within_fps`, which is not below the mean rate; 0: all at once, as fast as the sender can.
 struct Bursts {
     std::uint64_t frames = 1, within_fps = 0;
 
-    // When the frame after `j` others of its burst is due, after its burst's beginning.
+    // When frame j of a burst is due, after the burst's beginning.
     [[nodiscard]] std::uint64_t within(std::uint64_t j, std::uint64_t clock_hz) const {
         return within_fps == 0 ? 0 : due_after(j, clock_hz, within_fps);
     }
@@ -66,7 +66,7 @@ public:
     BurstTimes(const Bursts& bursts, std::uint64_t clock_hz, std::uint64_t rate_fps)
         : bursts_(bursts), clock_hz_(clock_hz), rate_fps_(rate_fps) {}
 
-    // See PoissonTimes; there is no end.
+    // See PoissonTimes; there is no last time.
     std::uint32_t next(FewTimes& few) {
         if (in_burst_ == 0) begin_ = due_after(number_, clock_hz_, rate_fps_);
         const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(kFewTimes, bursts_.frames - in_burst_));

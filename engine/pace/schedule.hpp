@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// When each frame is due: frame k at start + floor(k * clock_hz / rate) ticks, in integers, so that no rounding adds up
-// however long a trial is. A late frame does not shift those after it (Lencse, IJATES2 9(3), 2020): what is due is sent
-// at once, up to a burst a turn. A sender is composed with its schedule at compile time, so a further one is a further
-// class here that fulfils Schedule, and costs the others nothing. Patterns other than a constant rate are lists of due
+// When each frame is due: frame k at start + floor(k * clock_hz / rate) ticks. Integers are used, so rounding errors do
+// not add up in long trials. A late frame does not shift later ones (Lencse, IJATES2 9(3), 2020): due frames are sent
+// at once, up to a burst a turn. A sender is composed with its schedule at compile time: a new schedule is one more
+// class that satisfies Schedule and costs the others nothing. Patterns other than a constant rate are lists of due
 // times (patterns.hpp).
 #pragma once
 
@@ -18,16 +18,16 @@
 
 namespace dutperf {
 
-// `start` comes first, once. `due` tells how many frames are due at a time, at most a burst, and does not move the
-// schedule; `advance` says that so many have been taken. `due_of` may be asked for the frames that were taken last, a
-// burst of them, and for the next burst. Due times never decrease with the frame's number. Frames are counted within
-// the sender's share: a share's frame j is the stream's frame share.number(j), and due when that is.
+// `start` is called first, once. `due` returns how many frames are due at a time, at most a burst, and does not move
+// the schedule. `advance` moves it by the frames that were taken. `due_of` is valid for the burst that was taken last
+// and for the next burst. Due times never decrease with the frame's number. Frames are counted within the sender's
+// share: frame j of a share is frame share.number(j) of the stream and is due when that one is.
 template <class S>
 concept Schedule = requires(S schedule, const S& still, Ticks now, std::uint64_t k, std::uint32_t count) {
     schedule.start(now);
     schedule.advance(count);
     { still.due(now) } -> std::same_as<std::uint32_t>;
-    { still.number() } -> std::same_as<std::uint64_t>;  // of the frame that is next
+    { still.number() } -> std::same_as<std::uint64_t>;  // the next frame
     { still.next_due() } -> std::same_as<Ticks>;
     { still.due_of(k) } -> std::same_as<Ticks>;
     { still.finished() } -> std::same_as<bool>;
@@ -35,7 +35,7 @@ concept Schedule = requires(S schedule, const S& still, Ticks now, std::uint64_t
 
 class ConstantRate {
 public:
-    // The share of a stream of `frames` in all at `rate_fps` (> 0); `burst` is the most that due() returns.
+    // A share of a stream of `frames` frames at `rate_fps` (> 0); due() returns at most `burst`.
     ConstantRate(std::uint64_t clock_hz, std::uint64_t rate_fps, std::uint64_t frames, std::uint32_t burst,
                  Share share = {})
         : clock_hz_(clock_hz),
@@ -53,14 +53,14 @@ public:
         number_ = 0;
     }
 
-    [[nodiscard]] std::uint64_t number() const { return number_; }  // of the frame that is next
+    [[nodiscard]] std::uint64_t number() const { return number_; }  // the next frame
     [[nodiscard]] Ticks next_due() const { return next_.due; }
     [[nodiscard]] bool finished() const { return number_ == frames_; }
     [[nodiscard]] std::uint64_t frames() const { return frames_; }
     [[nodiscard]] std::uint64_t left() const { return frames_ - number_; }
     [[nodiscard]] Ticks due_of(std::uint64_t k) const { return start_ + due_after(share_.number(k), clock_hz_, rate_); }
 
-    // How many frames are due at `now`, at most a burst. Does not move the schedule.
+    // How many frames are due at `now`, at most a burst.
     [[nodiscard]] std::uint32_t due(Ticks now) const {
         if (now < next_.due) return 0;
         const std::uint64_t left = frames_ - number_;
@@ -113,9 +113,8 @@ private:
     std::uint64_t number_ = 0;
 };
 
-// A rate that changes once: the frames of `first`, then those of `second`, whose frame j is due `change` + floor(j *
-// clock_hz / rate) ticks after the start. Both have the same burst. The frames of `first` are those due before the
-// change.
+// A rate that changes once: `first` has the frames due before the change, `second` those after it. Frame j of `second`
+// is due `change` + floor(j * clock_hz / rate) ticks after the start. Both have the same burst.
 class ChangingRate {
 public:
     ChangingRate(const ConstantRate& first, const ConstantRate& second, Ticks change, std::uint32_t burst)
@@ -150,15 +149,15 @@ private:
     std::uint32_t burst_;
 };
 
-// Due times that are listed a few at a time, as a source gives them: for patterns of which no step leads from a frame
-// to the next one. A list costs some nanoseconds a frame more than a step. It holds the last burst that was taken and
-// at least the next one.
+// Due times from a source, listed a few at a time: for patterns whose next due time cannot be computed by a step. A
+// list costs some nanoseconds a frame more than a step. It holds the burst that was taken last and at least the next
+// one.
 class Listed {
 public:
     using Source = std::variant<PoissonTimes, BurstTimes>;
 
-    // The share of a stream of `frames` in all, of which `source` gives every time; `burst` is the most that due()
-    // returns.
+    // A share of a stream of `frames` frames. `source` gives the times of the whole stream; due() returns at most
+    // `burst`.
     Listed(const Source& source, std::uint64_t frames, std::uint32_t burst, Share share = {})
         : source_(source),
           share_(share),
@@ -206,11 +205,11 @@ private:
     std::uint64_t frames_;
     std::uint32_t burst_;
     std::uint64_t mask_;
-    std::vector<Ticks> due_;  // of frame k at k & mask_
+    std::vector<Ticks> due_;  // frame k is at k & mask_
     FewTimes few_{};
     Ticks start_ = 0;
     std::uint64_t number_ = 0, listed_ = 0;
-    std::uint64_t given_ = 0;  // by the source
+    std::uint64_t given_ = 0;  // times that the source gave
 };
 
 static_assert(Schedule<ConstantRate> && Schedule<ChangingRate> && Schedule<Listed>);

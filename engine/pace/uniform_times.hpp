@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// So many times, independent of each other and uniform over a stretch, in order: the arrivals of a Poisson process in
-// that stretch, given their number. They are found by halving. Each of the times of a part is in its earlier half by
-// the toss of a coin, so that half has Binomial(n, 1/2) of the n; a part with few times has them drawn one by one, and
-// sorted. So any of them is found without those before it, no error adds up over a trial, and all of it is done in
-// integers: the package computes the same times (src/dutperf/pattern.py).
+// A given number of independent times, uniform over an interval, in order: the arrivals of a Poisson process, given
+// their number. The interval is halved repeatedly. Of the n times of a part, Binomial(n, 1/2) are in its earlier half.
+// A part with few times draws them one by one and sorts them. So any time can be computed without the earlier ones, no
+// error adds up over a trial, and all of it uses integers: the package computes the same times
+// (src/dutperf/pattern.py).
 #pragma once
 
 #include <algorithm>
@@ -20,11 +20,11 @@ using FewTimes = std::array<std::uint64_t, kFewTimes>;
 
 class UniformTimes {
 public:
-    // The part `id` of the stretch: 1 is the whole, 2 and 3 its halves, 2 id and 2 id + 1 those of each part. Times are
-    // in 2^-64 of the stretch.
+    // The part `id` of the interval: part 1 is the whole, and the halves of part `id` are 2 id and 2 id + 1. Times are
+    // in 2^-64 of the interval.
     struct Part {
         std::uint64_t id = 1, begin = 0;
-        std::uint64_t first = 0, count = 0;  // number of its first time among all, and how many it has
+        std::uint64_t first = 0, count = 0;  // the number of its first time among all, and the count of its times
 
         [[nodiscard]] bool has_few() const { return count <= kFewTimes; }
     };
@@ -43,7 +43,7 @@ public:
                  part.count - earlier}};
     }
 
-    // The times of a part that has few. Their number.
+    // Draws the times of a part that has few, and returns their number.
     std::uint32_t draw(const Part& part, FewTimes& times) const {
         const auto count = static_cast<std::uint32_t>(part.count);
         const std::uint64_t seed = random_bits(seed_, part.id);
@@ -52,7 +52,7 @@ public:
         return count;
     }
 
-    // How many are earlier than `time`.
+    // How many times are earlier than `time`.
     [[nodiscard]] std::uint64_t before(std::uint64_t time) const {
         Part part = whole();
         while (!part.has_few()) {
@@ -64,7 +64,7 @@ public:
         return part.first + static_cast<std::uint64_t>(std::lower_bound(times.cbegin(), end, time) - times.cbegin());
     }
 
-    // The time with number k, from 0.
+    // Time number k, counted from 0.
     [[nodiscard]] std::uint64_t at(std::uint64_t k) const {
         Part part = whole();
         while (!part.has_few()) {
@@ -77,18 +77,18 @@ public:
     }
 
 private:
-    // More than these are not tossed for one by one, so that a part is halved in less than a microsecond.
-    static constexpr std::uint64_t kMostTosses = std::uint64_t{1} << 14U;
+    // The most coins that are tossed one by one, so that halving a part takes less than a microsecond.
+    static constexpr std::uint64_t kMaxTosses = std::uint64_t{1} << 14U;
 
-    // Parts of level 63 have more than a few times never, as far as chance goes.
+    // With any realistic probability, parts of level 63 have few times.
     static unsigned level_of(const Part& part) { return static_cast<unsigned>(std::bit_width(part.id)) - 1; }
 
-    // How many of `count` times are in the earlier half. Of many, a 4^j-th is tossed for, and how far the heads are
-    // from their mean counts 2^j times: mean and variance are those of all tosses, and the values are so dense (a 64th
-    // of the standard deviation) that nothing tells it from the normal distribution.
+    // How many of `count` times are in the earlier half. If there are many, only a 4^-j share of the coins is tossed,
+    // and the deviation from the mean is multiplied by 2^j. Mean and variance are then exact, and the values are so
+    // dense (a 64th of the standard deviation) that the result is indistinguishable from the normal distribution.
     static std::uint64_t earlier_of(std::uint64_t count, std::uint64_t seed) {
         unsigned j = 0;
-        while (count >> (2 * j) > kMostTosses) ++j;
+        while (count >> (2 * j) > kMaxTosses) ++j;
         const std::uint64_t tosses = count >> (2 * j);
         std::uint64_t heads = 0;
         for (std::uint64_t i = 0; i < tosses / 64; ++i)

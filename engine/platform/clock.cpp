@@ -16,42 +16,41 @@ namespace dutperf {
 
 namespace {
 
-constexpr std::int64_t kLeastCalibrationNs = 100'000'000;
+constexpr std::int64_t kMinCalibrationNs = 100'000'000;
 constexpr int kPingPongs = 2000;
 
-// One shared word: even = first core's turn, odd = second core's.
-struct alignas(64) Court {
+// One cache line that both cores share. `turn` is even for the first core and odd for the second.
+struct alignas(64) PingPong {
     std::atomic<std::uint32_t> turn{0};
-    std::atomic<Ticks> returned{0};
+    std::atomic<Ticks> answered{0};
 };
 
-void return_balls(Court& court, unsigned core) {
+void answer_pings(PingPong& shared, unsigned core) {
     run_on(0, {core});
     for (std::uint32_t round = 0; round < kPingPongs; ++round) {
-        while (court.turn.load(std::memory_order_acquire) != 2 * round + 1) rte_pause();
-        court.returned.store(now_ticks(), std::memory_order_relaxed);
-        court.turn.store(2 * round + 2, std::memory_order_release);
+        while (shared.turn.load(std::memory_order_acquire) != 2 * round + 1) rte_pause();
+        shared.answered.store(now_ticks(), std::memory_order_relaxed);
+        shared.turn.store(2 * round + 2, std::memory_order_release);
     }
 }
 
-// Offset of the other core's counter, from the exchange with the shortest round trip: there the middle of the trip is
-// known best.
+// TSC offset of the other core, from the exchange with the shortest round trip, whose midpoint is known best.
 double offset_to(unsigned first, unsigned other) {
-    Court court;
-    std::thread partner(return_balls, std::ref(court), other);
+    PingPong shared;
+    std::thread partner(answer_pings, std::ref(shared), other);
     double offset = 0;
     std::thread([&] {
         run_on(0, {first});
         Ticks shortest = std::numeric_limits<Ticks>::max();
         for (std::uint32_t round = 0; round < kPingPongs; ++round) {
             const Ticks sent = now_ticks();
-            court.turn.store(2 * round + 1, std::memory_order_release);
-            while (court.turn.load(std::memory_order_acquire) != 2 * round + 2) rte_pause();
+            shared.turn.store(2 * round + 1, std::memory_order_release);
+            while (shared.turn.load(std::memory_order_acquire) != 2 * round + 2) rte_pause();
             const Ticks back = now_ticks();
             if (back - sent >= shortest) continue;
             shortest = back - sent;
             const double middle = static_cast<double>(sent) + static_cast<double>(back - sent) / 2;
-            offset = static_cast<double>(court.returned.load(std::memory_order_relaxed)) - middle;
+            offset = static_cast<double>(shared.answered.load(std::memory_order_relaxed)) - middle;
         }
     }).join();
     partner.join();
@@ -62,7 +61,7 @@ double offset_to(unsigned first, unsigned other) {
 
 ClockCalibration::ClockCalibration() : begin_(read_both()) {}
 
-// The tightest of several readings: a pair that an interruption has torn apart is not used.
+// Uses the tightest of several readings, because an interrupt may separate the two clocks of a reading.
 ClockCalibration::Instant ClockCalibration::read_both() {
     Instant best{};
     Ticks tightest = std::numeric_limits<Ticks>::max();
@@ -80,8 +79,8 @@ ClockCalibration::Instant ClockCalibration::read_both() {
 
 std::uint64_t ClockCalibration::hertz() const {
     Instant end = read_both();
-    while (end.ns - begin_.ns < kLeastCalibrationNs) {
-        std::this_thread::sleep_for(std::chrono::nanoseconds(kLeastCalibrationNs - (end.ns - begin_.ns)));
+    while (end.ns - begin_.ns < kMinCalibrationNs) {
+        std::this_thread::sleep_for(std::chrono::nanoseconds(kMinCalibrationNs - (end.ns - begin_.ns)));
         end = read_both();
     }
     return static_cast<std::uint64_t>(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of every measurement: the time stamp counter. Its frequency is measured against CLOCK_MONOTONIC_RAW over
-// the whole start-up, because DPDK rounds its own estimate to 10 MHz, which would make every rate wrong by up to 0.2 %.
+// The clock of every measurement: the time stamp counter (TSC). Its frequency is measured against CLOCK_MONOTONIC_RAW
+// during the whole start-up. DPDK rounds its own estimate to 10 MHz, which would make rates wrong by up to 0.2 %.
 #pragma once
 
 #include <rte_cycles.h>
@@ -15,11 +15,11 @@ namespace dutperf {
 
 inline Ticks now_ticks() { return rte_rdtsc(); }
 
-// Measures from its construction to hertz(): 100 ms give about 1 ppm.
+// Measures the TSC frequency from construction to hertz(); 100 ms give about 1 ppm.
 class ClockCalibration {
 public:
     ClockCalibration();
-    [[nodiscard]] std::uint64_t hertz() const;  // waits until at least 100 ms have passed since construction
+    [[nodiscard]] std::uint64_t hertz() const;  // waits until 100 ms have passed since construction
 
 private:
     struct Instant {
@@ -30,8 +30,8 @@ private:
     Instant begin_;
 };
 
-// The largest difference between the counters of `cores` that a ping-pong between each of them and the first can show,
-// in ticks; nothing for one core.
+// The largest TSC offset between the first of `cores` and each other one, in ticks, measured by a ping-pong; nothing
+// for one core.
 std::optional<double> counter_skew(const std::vector<unsigned>& cores);
 
 }  // namespace dutperf

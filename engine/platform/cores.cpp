@@ -35,7 +35,7 @@ void run_on(pid_t thread, const std::vector<unsigned>& cores) {
 }
 
 void claim_cores() {
-    setsid();  // a session of its own, unless it has one or leads the terminal's
+    setsid();  // a new session, unless this process leads a process group
     if (getsid(0) == getpid()) std::ofstream("/proc/self/autogroup") << kHighestPriority;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operating system's side of cores: which of them this process may use, where a thread runs, and who goes first
-// there.
+// Core affinity and priority: which cores this process may use, on which a thread runs, and with what priority.
 #pragma once
 
 #include <sys/types.h>
@@ -12,18 +11,18 @@ namespace dutperf {
 // Cores that this process may run on.
 std::vector<unsigned> allowed_cores();
 
-// From now on the thread runs on one of `cores`, if there are any (gettid(2); 0: the calling one).
+// Pins the thread (gettid(2); 0: the calling one) to `cores`; does nothing if there are none.
 void run_on(pid_t thread, const std::vector<unsigned>& cores);
 
-// Puts this process before everything else that wants its cores. Linux shares a core between *sessions* first
-// (sched(7), autogroup): a thread's nice value alone counts for nothing against a process of another terminal. Where
-// this is refused the loops are merely away more often, which is measured.
+// Gives this process priority over others on its cores. Linux divides a core between *sessions* first (sched(7),
+// autogroup), so a nice value alone has no effect on processes of another terminal. Without the privilege for this, the
+// loops stall more often; stalls are measured.
 void claim_cores();
 
-// The same for the calling thread within this process.
+// Gives the calling thread priority within this process.
 void claim_core_for_thread();
 
-// The opposite: all else goes before the calling thread.
+// Gives the calling thread the lowest priority.
 void yield_core_for_thread();
 
 }  // namespace dutperf

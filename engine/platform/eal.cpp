@@ -43,8 +43,7 @@ Memory choose_memory(const EalOptions& options) {
 
 std::vector<std::string> arguments(const EalOptions& options, const Memory& memory,
                                    const std::vector<unsigned>& allowed) {
-    // Either way no file is left behind, so that any number of engines can run at once and a killed one needs no
-    // cleaning up.
+    // In both modes no file is left behind: any number of engines can run at once, and a killed one needs no clean-up.
     std::vector<std::string> all{"dutperf-engine",
                                  memory.huge_pages ? "--in-memory" : "--no-shconf",
                                  "--no-telemetry",
@@ -54,11 +53,10 @@ std::vector<std::string> arguments(const EalOptions& options, const Memory& memo
                                  "-m",
                                  std::to_string(memory.huge_pages ? options.megabytes : options.small_page_megabytes)};
     if (!memory.huge_pages) all.emplace_back("--no-huge");
-    // Another process is given memory by file descriptors, eight at most; with one for each page there would be
-    // hundreds.
+    // Memory is shared with another process by at most eight file descriptors; one for each page would be hundreds.
     if (memory.huge_pages && options.shares_memory) all.emplace_back("--single-file-segments");
-    // The buses say which addresses cards can use: virtual ones behind an IOMMU, else physical ones. Where there is no
-    // card, virtual ones need no privilege.
+    // DPDK's buses choose the address mode that the cards need: virtual behind an IOMMU, otherwise physical. Without a
+    // card the virtual mode is set, which needs no privilege.
     if (options.pci_devices.empty()) all.insert(all.end(), {"--no-pci", "--iova-mode=va"});
     for (const std::string& device : options.pci_devices) {
         all.emplace_back("-a");
@@ -69,7 +67,7 @@ std::vector<std::string> arguments(const EalOptions& options, const Memory& memo
 
 }  // namespace
 
-// DPDK can be started once in a process: a later `open`, after one that failed, gets what was started then.
+// DPDK can be started only once in a process. An `open` after a failed one uses the environment that was started then.
 Memory start_eal(const EalOptions& options) {
     static std::optional<Memory> started;
     if (started) return *started;
@@ -91,7 +89,7 @@ Memory start_eal(const EalOptions& options) {
         }
         throw Error(rte_errno == ENOMEM ? "no_memory" : "internal", "DPDK did not start: " + reason);
     }
-    run_on(0, allowed);  // DPDK pins the calling thread to a core that the hot loops may want
+    run_on(0, allowed);  // DPDK pins the calling thread to a core that a hot loop may need
     started = memory;
     started->virtual_addresses = rte_eal_iova_mode() == RTE_IOVA_VA;
     return *started;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DPDK's environment: started once in a process' life, with the memory that the ports will need.
+// Starts DPDK's environment (EAL), once in a process, with the memory that the ports need.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,15 @@ enum class MemoryChoice : std::uint8_t { automatic, huge_pages, no_huge_pages };
 
 struct EalOptions {
     MemoryChoice memory = MemoryChoice::automatic;
-    std::uint64_t megabytes = 256, small_page_megabytes = 256;  // needed of huge pages, of 4 kB pages
-    std::vector<std::string> pci_devices;  // the only ones that DPDK may touch: `0000:01:00.0,KEY=VALUE`
+    std::uint64_t megabytes = 256, small_page_megabytes = 256;  // needed with huge pages, with 4 kB pages
+    std::vector<std::string> pci_devices;  // the only ones that DPDK may use: `0000:01:00.0,KEY=VALUE`
     bool shares_memory = false;            // with the process at the other end of a port
 };
 
 struct Memory {
     bool huge_pages = false;
     std::uint64_t page_kb = 4;
-    bool virtual_addresses =
-        true;  // devices are given addresses of this process, which an IOMMU translates; else physical ones
+    bool virtual_addresses = true;  // devices get virtual addresses, which an IOMMU translates; otherwise physical ones
 };
 
 // Throws Error "no_memory", "port_unavailable" or "internal".

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cannot be done as asked: a code of the protocol, one clear sentence, and the request's member that is to blame.
+// The exception for requests that fail: a code of the protocol, a message, and the member of the request that caused
+// it.
 #pragma once
 
 #include <stdexcept>

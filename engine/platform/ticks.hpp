@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The unit of every time in the engine. A header of its own, so that what only computes with times needs no library.
+// The unit of every time in the engine. It has its own header, so that code that only computes with times needs no
+// library.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames to and from a driver: the calls of the hot loops. Ownership of a transmitted frame passes to the driver, that
-// of a received one to the caller.
+// Transmit and receive calls of the hot loops. Ownership of a transmitted frame passes to the driver, ownership of a
+// received frame to the caller.
 #pragma once
 
 #include <rte_ethdev.h>
@@ -12,7 +12,7 @@
 
 namespace dutperf {
 
-// One of a port's queues. It has one owner at a time: the driver's calls for a queue must not meet.
+// One queue of a port. It has one owner at a time: the driver's calls for a queue must not run concurrently.
 struct PortQueue {
     std::uint16_t port, index = 0;
 };
@@ -24,9 +24,9 @@ inline std::uint16_t receive_burst(PortQueue queue, rte_mbuf** frames, std::uint
     return rte_eth_rx_burst(queue.port, queue.index, frames, count);
 }
 
-// Gives frames back to their pools, at least one. rte_pktmbuf_free_bulk() reads the second line of every buffer, for a
-// next segment that frames of one segment do not have. Nothing else does, and a line that is never read takes no time
-// to come and no room in the caches.
+// Returns at least one frame to the pools. rte_pktmbuf_free_bulk() reads the second cache line of every buffer to look
+// for a next segment, which single-segment frames do not have. Nothing else reads that line, and a line that is never
+// read costs no time and no cache.
 inline void free_burst(rte_mbuf** frames, std::uint16_t count) {
     rte_mempool* const pool = frames[0]->pool;
     static_assert(offsetof(rte_mbuf, nb_segs) == offsetof(rte_mbuf, refcnt) + 2);

@@ -22,14 +22,14 @@ namespace dutperf {
 
 namespace {
 
-// Frames in the kernel's ring stand in slots of a power of two; 128 bytes of each are the kernel's.
+// The kernel's ring has slots whose size is a power of two; 128 bytes of each are the kernel's.
 std::string af_packet_arguments(const PortOptions& options) {
     const std::uint32_t slot = receive_buffer_size(options.max_frame_size);
     const std::uint32_t count = std::bit_ceil(options.receive_ring);
     const std::uint32_t block = std::max(slot, std::min<std::uint32_t>(65536, slot * count));
-    // Straight to a NIC's driver, whose queue discipline might delay or reorder. But on a veth without one, the kernel
-    // would keep a frame that the other end has no room for and send it again later: only with a queue discipline is
-    // such a frame dropped, once and counted.
+    // The queue discipline of a NIC might delay or reorder frames, so it is bypassed. On a veth it is not: without a
+    // queue discipline the kernel would keep a frame that the other end has no room for and send it later. With one it
+    // drops the frame and counts it.
     const bool virtual_link = kernel_interface(options.spec.argument)->kind == "veth";
     return "iface=" + options.spec.argument + ",qpairs=" + std::to_string(options.queues) +
            ",qdisc_bypass=" + (virtual_link ? "0" : "1") + ",framesz=" + std::to_string(slot) +
@@ -57,34 +57,34 @@ int add_device(const DeviceName& device) {
     return rte_eal_hotplug_add("vdev", device.name.c_str(), device.arguments.c_str());
 }
 
-void join_by_socket(const PortOptions& options, const DeviceName& device) {
+void connect_socket(const PortOptions& options, const DeviceName& device) {
     prepare_socket(options);
     const SocketDeadline deadline(options.spec.argument, options.link_timeout);
     if (add_device(device) == 0) return;
-    if (!deadline.passed()) unavailable(options, why_unjoined(options));
+    if (!deadline.passed()) unavailable(options, connection_error(options));
     unavailable(options, "nobody " + std::string(listens(options.spec) ? "connected to" : "answered on") +
                              " the socket " + options.spec.argument + " within " +
                              std::to_string(options.link_timeout.count()) +
-                             " ms: is the switch up, and does it use this socket for that?");
+                             " ms: check that the switch is running and uses this socket");
 }
 
-rte_ring* joining_ring(const std::string& name, std::uint32_t size) {
+rte_ring* shared_ring(const std::string& name, std::uint32_t size) {
     if (rte_ring* ring = rte_ring_lookup(name.c_str())) return ring;
     rte_ring* ring = rte_ring_create(name.c_str(), std::bit_ceil(size), SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
     if (ring == nullptr) throw Error("no_memory", "no memory for a ring of " + std::to_string(size) + " frames");
     return ring;
 }
 
-// Two ports joined in memory: what one sends on a queue the other receives on that queue. Whichever is opened first
-// makes the rings of both.
+// Two ports connected in memory: each receives on a queue what the other sends on that queue. The port that is opened
+// first creates the rings of both.
 int make_ring_port(const PortOptions& options) {
     std::vector<rte_ring*> to_right, to_left;
     const std::uint16_t apart = queues_apart(options);
     for (unsigned queue = 0; queue < options.queues; ++queue) {
         to_right.insert(to_right.end(), apart,
-                        joining_ring("dutperf_to_right_" + std::to_string(queue), options.receive_ring));
+                        shared_ring("dutperf_to_right_" + std::to_string(queue), options.receive_ring));
         to_left.insert(to_left.end(), apart,
-                       joining_ring("dutperf_to_left_" + std::to_string(queue), options.receive_ring));
+                       shared_ring("dutperf_to_left_" + std::to_string(queue), options.receive_ring));
     }
     const bool left = options.side == "left";
     rte_ring** receive = (left ? to_left : to_right).data();
@@ -93,7 +93,7 @@ int make_ring_port(const PortOptions& options) {
     return rte_eth_from_rings(("dutperf_" + options.side).c_str(), receive, queues, transmit, queues, SOCKET_ID_ANY);
 }
 
-// DPDK took the cards when it started; one that was given back since, or was not fit then, is taken now.
+// DPDK attached the cards when it started. A card that was detached since, or was not usable then, is attached now.
 std::uint16_t take_card(const PortOptions& options) {
     const std::string& address = options.spec.argument;
     std::uint16_t id = 0;
@@ -103,14 +103,15 @@ std::uint16_t take_card(const PortOptions& options) {
     if (error == 0 && rte_eth_dev_get_port_by_name(address.c_str(), &id) == 0) return id;
     if (rte_eal_has_hugepages() == 0 && !has_iommu_group(address)) {
         throw Error("no_memory",
-                    "no IOMMU stands between the PCI device " + address +
-                        " and the memory, and without one a card needs huge pages: reserve them (vm.nr_hugepages, or "
+                    "the PCI device " + address +
+                        " has no IOMMU, and without one a card needs huge pages: reserve them (vm.nr_hugepages, or "
                         "dutperf doctor --fix)",
                     "memory");
     }
-    unavailable(options, "no DPDK driver took the PCI device " + address +
-                             (error != 0 ? std::string(": ") + rte_strerror(-error) : "") +
-                             "; is there one for this card, and is every card of its IOMMU group bound to vfio-pci?");
+    unavailable(
+        options,
+        "no DPDK driver took the PCI device " + address + (error != 0 ? std::string(": ") + rte_strerror(-error) : "") +
+            "; check that DPDK has a driver for it and that every card of its IOMMU group is bound to vfio-pci");
 }
 
 }  // namespace
@@ -119,35 +120,35 @@ Device::Device(const PortOptions& options) {
     const std::string& argument = options.spec.argument;
     if (options.spec.kind == PortSpec::Kind::ring) {
         const int port = make_ring_port(options);
-        if (port < 0) unavailable(options, "the ring port could not be made");
+        if (port < 0) unavailable(options, "the ring port could not be created");
         id_ = static_cast<std::uint16_t>(port);
         bus_ = "vdev";
-        made_ = "net_ring_dutperf_" + options.side;
+        name_ = "net_ring_dutperf_" + options.side;
         return;
     }
     if (options.spec.kind == PortSpec::Kind::pci) {
         id_ = take_card(options);
         bus_ = "pci";
-        made_ = argument;
+        name_ = argument;
         return;
     }
     const DeviceName vdev = vdev_of(options);
     if (options.spec.uses_socket()) {
-        join_by_socket(options, vdev);
+        connect_socket(options, vdev);
     } else if (const int error = add_device(vdev); error != 0) {
-        unavailable(options,
-                    "the device " + vdev.name + " (" + vdev.arguments + ") could not be made: " + rte_strerror(-error));
+        unavailable(options, "the device " + vdev.name + " (" + vdev.arguments +
+                                 ") could not be created: " + rte_strerror(-error));
     }
     bus_ = "vdev";
-    made_ = vdev.name;
+    name_ = vdev.name;
     if (rte_eth_dev_get_port_by_name(vdev.name.c_str(), &id_) != 0)
-        unavailable(options, "the device " + vdev.name + " is no network port");
+        unavailable(options, "the device " + vdev.name + " is not a network port");
 }
 
 Device::~Device() {
     rte_eth_dev_stop(id_);
     rte_eth_dev_close(id_);
-    rte_eal_hotplug_remove(bus_.c_str(), made_.c_str());
+    rte_eal_hotplug_remove(bus_.c_str(), name_.c_str());
 }
 
 }  // namespace dutperf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A DPDK device, found or made from a port spec.
+// A DPDK device that a port spec names or describes.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace dutperf {
 
-// A DPDK device: made for the purpose, or a card that is taken and given back.
+// A DPDK device: a virtual one that is created and removed, or a card that is attached and detached.
 class Device {
 public:
     // Throws Error "port_unavailable".
@@ -21,7 +21,7 @@ public:
 
 private:
     std::uint16_t id_ = 0;
-    std::string bus_, made_;  // its name on it
+    std::string bus_, name_;  // the device's name on the bus
 };
 
 }  // namespace dutperf

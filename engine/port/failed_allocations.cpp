@@ -10,8 +10,7 @@
 namespace dutperf {
 
 bool counts_failed_allocations(std::string_view name) {
-    constexpr std::string_view kOfEveryDriver =
-        "rx_mbuf_allocation_errors";  // rx_nombuf, as rte_eth_stats_get() has it
+    constexpr std::string_view kOfEveryDriver = "rx_mbuf_allocation_errors";  // rx_nombuf of rte_eth_stats_get()
     constexpr std::array<std::string_view, 4> kEndings{"alloc_failure", "alloc_fail", "alloc_errors",
                                                        "allocation_errors"};
     const bool of_frames =

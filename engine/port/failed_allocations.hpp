@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often a driver found no buffer for a frame, where it says so only among its own counters (vmxnet3:
+// Counts failed buffer allocations of drivers that report them only as extended statistics (vmxnet3:
 // rx_q0_rx_buf_alloc_failure).
 #pragma once
 
@@ -9,16 +9,16 @@
 
 namespace dutperf {
 
-// Whether a driver's own counter of that name (rte_eth_xstat_name) counts buffers that it did not get for the port's
+// Whether the extended statistic of that name (rte_eth_xstat_name) counts failed buffer allocations for received
 // frames.
 bool counts_failed_allocations(std::string_view name);
 
 class FailedAllocations {
 public:
-    // Of a port that is configured: its queues have counters of their own.
+    // The port must be configured: its queues have their own counters.
     explicit FailedAllocations(std::uint16_t port);
 
-    // Since the driver began to count.
+    // Since the driver started to count.
     [[nodiscard]] std::uint64_t count() const;
 
 private:

@@ -40,7 +40,7 @@ private:
 
 using Answer = std::array<char, 32768>;
 
-// Length of the answer to a request for one interface, 0 if the kernel did not give one.
+// Requests one interface and returns the length of the answer, 0 if there is none.
 std::size_t ask(unsigned index, Answer& answer) {
     const Socket netlink;
     struct {
@@ -103,20 +103,20 @@ bool is_packet_socket_on(int fd, unsigned interface_index) {
     return address.sll_family == AF_PACKET && address.sll_ifindex == static_cast<int>(interface_index);
 }
 
-// The driver keeps its sockets to itself, so they are found among the open files.
+// The driver does not expose its sockets, so they are looked up among the open files.
 std::vector<int> packet_sockets(unsigned interface_index) {
-    std::vector<int> found;
+    std::vector<int> sockets;
     DIR* files = opendir("/proc/self/fd");
-    if (files == nullptr) return found;
+    if (files == nullptr) return sockets;
     while (const dirent* entry = readdir(files)) {
         const int fd = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));
-        if (entry->d_name[0] != '.' && is_packet_socket_on(fd, interface_index)) found.push_back(fd);
+        if (entry->d_name[0] != '.' && is_packet_socket_on(fd, interface_index)) sockets.push_back(fd);
     }
     closedir(files);
-    return found;
+    return sockets;
 }
 
-// Whether the interface's driver answered, into the structure that begins with ethtool's command.
+// Sends an ethtool command; the driver answers into the structure that begins with it. Returns whether it answered.
 bool ask_ethtool(const std::string& name, void* command) {
     ifreq request{};
     name.copy(request.ifr_name, IFNAMSIZ - 1);
@@ -136,17 +136,17 @@ std::optional<ethtool_channels> channels_of(const std::string& name) {
 }  // namespace
 
 std::optional<KernelInterface> kernel_interface(const std::string& name) {
-    KernelInterface found;
-    found.index = if_nametoindex(name.c_str());
+    KernelInterface interface;
+    interface.index = if_nametoindex(name.c_str());
     Answer answer{};
-    auto length = found.index != 0 ? static_cast<unsigned>(ask(found.index, answer)) : 0U;
+    auto length = interface.index != 0 ? static_cast<unsigned>(ask(interface.index, answer)) : 0U;
     const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data());
     if (length == 0 || !NLMSG_OK(header, length) || header->nlmsg_type != RTM_NEWLINK) return std::nullopt;
     const auto* body = static_cast<const ifinfomsg*>(NLMSG_DATA(header));
-    found.is_up = (body->ifi_flags & IFF_UP) != 0;
+    interface.is_up = (body->ifi_flags & IFF_UP) != 0;
     auto rest = static_cast<int>(IFLA_PAYLOAD(header));
-    for (const auto* at = IFLA_RTA(body); RTA_OK(at, rest); at = RTA_NEXT(at, rest)) read_attribute(at, found);
-    return found;
+    for (const auto* at = IFLA_RTA(body); RTA_OK(at, rest); at = RTA_NEXT(at, rest)) read_attribute(at, interface);
+    return interface;
 }
 
 std::optional<FlowControl> interface_flow_control(const std::string& name) {
@@ -179,7 +179,7 @@ void widen_packet_sockets(unsigned interface_index) {
 std::uint64_t take_packet_socket_drops(unsigned interface_index) {
     std::uint64_t drops = 0;
     for (const int fd : packet_sockets(interface_index)) {
-        tpacket_stats statistics{};  // a TPACKET_V3 socket would fill one word more behind it
+        tpacket_stats statistics{};  // a TPACKET_V3 socket would write one more word
         socklen_t size = sizeof statistics;
         if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &statistics, &size) == 0) drops += statistics.tp_drops;
     }
@@ -191,7 +191,7 @@ InterfaceWatch::InterfaceWatch() : fd_(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXE
     address.nl_family = AF_NETLINK;
     address.nl_groups = RTMGRP_LINK;
     if (bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-        throw Error("internal", "the kernel does not tell of interfaces");
+        throw Error("internal", "cannot subscribe to the interface events of the kernel (rtnetlink)");
 }
 
 InterfaceWatch::~InterfaceWatch() {
@@ -200,14 +200,14 @@ InterfaceWatch::~InterfaceWatch() {
 
 std::uint64_t InterfaceWatch::take_downs(unsigned interface_index) {
     std::uint64_t downs = 0;
-    Answer told{};
+    Answer messages{};
     for (;;) {
-        const ssize_t length = recv(fd_, told.data(), told.size(), 0);
+        const ssize_t length = recv(fd_, messages.data(), messages.size(), 0);
         if (length < 0 && errno == ENOBUFS) ++downs;
         if (length < 0 && (errno == ENOBUFS || errno == EINTR)) continue;
         if (length <= 0) return downs;
         auto rest = static_cast<unsigned>(length);
-        for (const auto* header = reinterpret_cast<const nlmsghdr*>(told.data()); NLMSG_OK(header, rest);
+        for (const auto* header = reinterpret_cast<const nlmsghdr*>(messages.data()); NLMSG_OK(header, rest);
              header = NLMSG_NEXT(header, rest)) {
             const auto* body = static_cast<const ifinfomsg*>(NLMSG_DATA(header));
             if (header->nlmsg_type == RTM_NEWLINK && body->ifi_index == static_cast<int>(interface_index) &&

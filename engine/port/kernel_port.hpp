@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the ports. Where a port was named by its interface alone: by AF_XDP, which is about twice as fast, if both
-// ports can have it, else by AF_PACKET; with one of each the two directions would not be measured alike.
+// Opens the ports. A port that is named by its interface alone is opened by AF_XDP, which is about twice as fast, if
+// both ports support it, otherwise by AF_PACKET. With one of each, the two directions would be measured differently.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ namespace dutperf {
 
 struct OpenedPorts {
     std::array<std::unique_ptr<Port>, 2> ports;
-    std::string without_xdp;  // why a port that was named by its interface alone is not opened by AF_XDP; empty: it is,
-                              // or none was
+    std::string why_not_xdp;  // why a port named by its interface alone was not opened by AF_XDP; empty: it was, or
+                              // there is no such port
 };
 
 // Throws Error, see Port.

@@ -35,8 +35,8 @@ std::optional<rte_eth_fc_conf> configured_flow_control(std::uint16_t port) {
 LinkStatus link_status(std::uint16_t port, bool physical) {
     rte_eth_link link{};
     if (rte_eth_link_get_nowait(port, &link) < 0) return {};
-    const bool known = physical && link.link_status != 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
-    return {.up = link.link_status != 0, .mbps = known ? link.link_speed : 0};
+    const bool has_speed = physical && link.link_status != 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
+    return {.up = link.link_status != 0, .mbps = has_speed ? link.link_speed : 0};
 }
 
 LinkWatch::LinkWatch(std::uint16_t port, std::string device_name) : port_(port), device_name_(std::move(device_name)) {

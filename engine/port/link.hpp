@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A port's link: up or down, as fast as it was negotiated, and whether Ethernet flow control (IEEE 802.3 annex 31B) may
-// stop its sender.
+// A port's link: its state, its negotiated speed, and its Ethernet flow control (IEEE 802.3 annex 31B), which may stop
+// the sender.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@ struct LinkStatus {
     std::uint32_t mbps = 0;  // 0: unknown, or a virtual link
 };
 
-// What the driver says of a link now. `physical`: its speed is one of a medium.
+// The current link status of the driver. `physical`: the speed is that of a medium.
 LinkStatus link_status(std::uint16_t port, bool physical);
 
-// Counts the changes of a link that nobody else counts: by asking the driver now and then, as not every driver has an
-// interrupt for it. A card that is unplugged has no link any more.
+// Counts link changes where neither driver nor kernel does. It polls the driver, because not every driver has a link
+// interrupt. An unplugged card has no link.
 class LinkWatch {
 public:
     LinkWatch(std::uint16_t port, std::string device_name);
@@ -29,9 +29,9 @@ public:
     LinkWatch(const LinkWatch&) = delete;
     LinkWatch& operator=(const LinkWatch&) = delete;
 
-    // Asks the driver, unless it was asked less than kInterval ago.
+    // Polls the driver, unless it was polled less than kInterval ago.
     void poll();
-    // Asks the driver.
+    // Polls the driver now.
     void poll_now();
     [[nodiscard]] std::uint64_t changes() const { return changes_; }
     [[nodiscard]] bool unplugged() const { return unplugged_; }
@@ -45,22 +45,21 @@ private:
     bool was_up_ = false;
     std::uint64_t changes_ = 0;
     Clock::time_point next_{};
-    std::atomic<bool> unplugged_{false};  // set by DPDK's thread of interrupts
+    std::atomic<bool> unplugged_{false};  // set by DPDK's interrupt thread
 };
 
-// Who may send pause frames, and whom they stop: with `receive` the port stops when it is asked to, with `transmit` it
-// asks the other end.
+// The directions of pause frames: with `receive` the port obeys them, with `transmit` it sends them.
 enum class FlowControl : std::uint8_t { off, receive, transmit, full };
 inline constexpr std::array kFlowControls{FlowControl::off, FlowControl::receive, FlowControl::transmit,
                                           FlowControl::full};
 
-// As in the protocol.
+// The name in the protocol.
 std::string name_of(FlowControl mode);
 
-// What the driver uses; nothing where it does not say.
+// The mode that the driver uses; nothing where it does not report one.
 std::optional<FlowControl> flow_control_of(std::uint16_t port);
 
-// Whether the driver took it. Of a port that is started.
+// Sets the mode of a started port. Returns whether the driver accepted it.
 bool set_flow_control(std::uint16_t port, FlowControl mode);
 
 }  // namespace dutperf

@@ -21,7 +21,7 @@ std::string driver_of(const rte_eth_dev_info& info) {
     return info.driver_name != nullptr ? info.driver_name : "unknown";
 }
 
-[[noreturn]] void refuse(const PortOptions& options, const std::string& has_mtu) {
+[[noreturn]] void mtu_too_small(const PortOptions& options, const std::string& has_mtu) {
     unavailable(options, has_mtu + ", frames of " + std::to_string(options.max_frame_size) + " bytes need " +
                              std::to_string(needed_mtu(options)));
 }
@@ -48,12 +48,12 @@ void require_mtu(const PortOptions& options, std::uint16_t port, const rte_eth_d
     if (status < 0 && status != -ENOTSUP)
         unavailable(options, std::string("setting the MTU failed: ") + rte_strerror(-status));
     if (mtu < needed_mtu(options))
-        refuse(options, "the driver " + driver_of(info) + " keeps an MTU of " + std::to_string(mtu));
+        mtu_too_small(options, "the driver " + driver_of(info) + " keeps an MTU of " + std::to_string(mtu));
 }
 
 void require_mtu(const PortOptions& options, const KernelInterface& interface) {
     if (interface.mtu < needed_mtu(options))
-        refuse(options, "the MTU of " + options.spec.argument + " is " + std::to_string(interface.mtu));
+        mtu_too_small(options, "the MTU of " + options.spec.argument + " is " + std::to_string(interface.mtu));
 }
 
 }  // namespace dutperf

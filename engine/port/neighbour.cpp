@@ -20,7 +20,7 @@ namespace ndp {
 constexpr std::size_t kIpAt = kIpv6Layout.ip_at(), kAt = kIpv6Layout.transport_at();
 constexpr std::size_t kFlags = 4, kTarget = 8, kOptions = 24, kSize = 32;  // with one link-layer address option
 constexpr std::uint8_t kSolicitation = 135, kAdvertisement = 136, kSourceOption = 1, kTargetOption = 2;
-constexpr std::uint8_t kHopLimit = 255;  // RFC 4861 7.1: anything else was forwarded and is refused
+constexpr std::uint8_t kHopLimit = 255;  // RFC 4861 7.1: any other value was forwarded and is ignored
 constexpr std::uint8_t kSolicitedFlag = 0x40, kOverrideFlag = 0x20;  // RFC 4861 4.4
 }  // namespace ndp
 
@@ -107,7 +107,7 @@ std::optional<Mac> arp_sender(std::uint16_t operation, const Ipv4& sender, const
     return read<Mac>(frame + arp::kAt + arp::kSenderMac);
 }
 
-// From the option of that type where the message has it, else the frame's source.
+// From the option of that type if the message has it, otherwise the frame's source address.
 Mac link_layer_address(std::uint8_t type, const std::uint8_t* frame, std::size_t length) {
     const std::uint8_t* option = frame + ndp::kAt + ndp::kOptions;
     const bool has_option = length >= ndp::kAt + ndp::kSize && option[0] == type && option[1] == 1;
@@ -117,24 +117,24 @@ Mac link_layer_address(std::uint8_t type, const std::uint8_t* frame, std::size_t
 std::optional<FrameBytes> answer_arp(const Host& host, const std::uint8_t* frame) {
     const std::uint8_t* arp = frame + arp::kAt;
     if (!host.ipv4 || !stands_at(*host.ipv4, arp + arp::kTargetIp)) return std::nullopt;
-    const auto asker = read<Mac>(arp + arp::kSenderMac);
-    return arp_frame(host, asker, arp::kReply, asker, read<Ipv4>(arp + arp::kSenderIp));
+    const auto requester = read<Mac>(arp + arp::kSenderMac);
+    return arp_frame(host, requester, arp::kReply, requester, read<Ipv4>(arp + arp::kSenderIp));
 }
 
 std::optional<FrameBytes> answer_ndp(const Host& host, const std::uint8_t* frame) {
     const std::uint8_t* icmp = frame + ndp::kAt;
     if (!host.ipv6 || !stands_at(*host.ipv6, icmp + ndp::kTarget)) return std::nullopt;
-    const auto asker = read<Ipv6>(frame + ndp::kIpAt + ipv6::kSource);
-    const auto asker_mac = read<Mac>(frame + ethernet::kSource);
-    const bool unspecified =
-        asker == Ipv6{};  // duplicate address detection: the answer goes to all nodes (RFC 4861 7.2.4)
+    const auto requester = read<Ipv6>(frame + ndp::kIpAt + ipv6::kSource);
+    const auto requester_mac = read<Mac>(frame + ethernet::kSource);
+    // duplicate address detection: the reply goes to all nodes (RFC 4861 7.2.4)
+    const bool unspecified = requester == Ipv6{};
     const Ipv6 all_nodes{0xFF, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
     const auto flags =
         static_cast<std::uint8_t>(unspecified ? ndp::kOverrideFlag : ndp::kSolicitedFlag | ndp::kOverrideFlag);
     const NdpMessage message{
         .type = ndp::kAdvertisement, .flags = flags, .option = ndp::kTargetOption, .target = *host.ipv6};
     return unspecified ? ndp_frame(host, multicast_mac(all_nodes), all_nodes, message)
-                       : ndp_frame(host, asker_mac, asker, message);
+                       : ndp_frame(host, requester_mac, requester, message);
 }
 
 }  // namespace
@@ -145,32 +145,32 @@ std::optional<FrameBytes> answer(const Host& host, const std::uint8_t* frame, st
     return std::nullopt;
 }
 
-FrameBytes arp_request(const Host& host, const Ipv4& wanted) {
-    return arp_frame(host, kBroadcastMac, arp::kRequest, Mac{}, wanted);
+FrameBytes arp_request(const Host& host, const Ipv4& target) {
+    return arp_frame(host, kBroadcastMac, arp::kRequest, Mac{}, target);
 }
 
-FrameBytes neighbour_solicitation(const Host& host, const Ipv6& wanted) {
-    const Ipv6 group = solicited_node(wanted);
+FrameBytes neighbour_solicitation(const Host& host, const Ipv6& target) {
+    const Ipv6 group = solicited_node(target);
     return ndp_frame(host, multicast_mac(group), group,
-                     {.type = ndp::kSolicitation, .flags = 0, .option = ndp::kSourceOption, .target = wanted});
+                     {.type = ndp::kSolicitation, .flags = 0, .option = ndp::kSourceOption, .target = target});
 }
 
-std::optional<Mac> arp_answer(const Ipv4& wanted, const std::uint8_t* frame, std::size_t length) {
-    return arp_sender(arp::kReply, wanted, frame, length);
+std::optional<Mac> arp_reply_mac(const Ipv4& target, const std::uint8_t* frame, std::size_t length) {
+    return arp_sender(arp::kReply, target, frame, length);
 }
 
-std::optional<Mac> neighbour_answer(const Ipv6& wanted, const std::uint8_t* frame, std::size_t length) {
-    if (!is_ndp(frame, length, ndp::kAdvertisement) || !stands_at(wanted, frame + ndp::kAt + ndp::kTarget))
+std::optional<Mac> advertised_mac(const Ipv6& target, const std::uint8_t* frame, std::size_t length) {
+    if (!is_ndp(frame, length, ndp::kAdvertisement) || !stands_at(target, frame + ndp::kAt + ndp::kTarget))
         return std::nullopt;
     return link_layer_address(ndp::kTargetOption, frame, length);
 }
 
-std::optional<Mac> arp_asker(const Ipv4& asker, const std::uint8_t* frame, std::size_t length) {
-    return arp_sender(arp::kRequest, asker, frame, length);
+std::optional<Mac> arp_requester_mac(const Ipv4& requester, const std::uint8_t* frame, std::size_t length) {
+    return arp_sender(arp::kRequest, requester, frame, length);
 }
 
-std::optional<Mac> neighbour_asker(const Ipv6& asker, const std::uint8_t* frame, std::size_t length) {
-    if (!is_ndp(frame, length, ndp::kSolicitation) || !stands_at(asker, frame + ndp::kIpAt + ipv6::kSource))
+std::optional<Mac> solicitor_mac(const Ipv6& requester, const std::uint8_t* frame, std::size_t length) {
+    if (!is_ndp(frame, length, ndp::kSolicitation) || !stands_at(requester, frame + ndp::kIpAt + ipv6::kSource))
         return std::nullopt;
     return link_layer_address(ndp::kSourceOption, frame, length);
 }

@@ -13,7 +13,7 @@ namespace dutperf {
 
 namespace {
 
-constexpr std::chrono::milliseconds kAskAgain{200};
+constexpr std::chrono::milliseconds kAskInterval{200};
 constexpr std::chrono::microseconds kPause{50};
 
 }  // namespace
@@ -29,18 +29,18 @@ rte_mbuf* make_frame(rte_mempool* pool, const FrameBytes& bytes) {
 bool NeighbourResponder::resolve(std::chrono::milliseconds timeout) {
     if (gateway_.mac) return true;
     using Clock = std::chrono::steady_clock;
-    heard4_ = !gateway_.ipv4;
-    heard6_ = !gateway_.ipv6;
+    resolved4_ = !gateway_.ipv4;
+    resolved6_ = !gateway_.ipv6;
     const auto deadline = Clock::now() + timeout;
-    for (auto next = Clock::now(); !(heard4_ && heard6_) && Clock::now() < deadline;
+    for (auto next = Clock::now(); !(resolved4_ && resolved6_) && Clock::now() < deadline;
          std::this_thread::sleep_for(kPause)) {
         if (Clock::now() >= next) {
             ask();
-            next += kAskAgain;
+            next += kAskInterval;
         }
         serve();
     }
-    return heard4_ && heard6_;
+    return resolved4_ && resolved6_;
 }
 
 Mac NeighbourResponder::dut_mac(bool ipv6, const Mac& direct) const {
@@ -66,20 +66,20 @@ void NeighbourResponder::serve(PortQueue queue) {
     rte_pktmbuf_free_bulk(frames.data(), count);
 }
 
-void NeighbourResponder::hear(const std::uint8_t* frame, std::size_t length) {
+void NeighbourResponder::handle(const std::uint8_t* frame, std::size_t length) {
     learn(frame, length);
     if (gateway_.ipv4) {
-        if (const auto mac = arp_asker(*gateway_.ipv4, frame, length)) mac4_ = mac;
+        if (const auto mac = arp_requester_mac(*gateway_.ipv4, frame, length)) mac4_ = mac;
     }
     if (gateway_.ipv6) {
-        if (const auto mac = neighbour_asker(*gateway_.ipv6, frame, length)) mac6_ = mac;
+        if (const auto mac = solicitor_mac(*gateway_.ipv6, frame, length)) mac6_ = mac;
     }
     if (const auto reply = answer(host_, frame, length)) send(*reply);
 }
 
 void NeighbourResponder::ask() {
-    if (!heard4_ && host_.ipv4 && gateway_.ipv4) send(arp_request(host_, *gateway_.ipv4));
-    if (!heard6_ && host_.ipv6 && gateway_.ipv6) send(neighbour_solicitation(host_, *gateway_.ipv6));
+    if (!resolved4_ && host_.ipv4 && gateway_.ipv4) send(arp_request(host_, *gateway_.ipv4));
+    if (!resolved6_ && host_.ipv6 && gateway_.ipv6) send(neighbour_solicitation(host_, *gateway_.ipv6));
 }
 
 void NeighbourResponder::send(const FrameBytes& frame) {
@@ -94,15 +94,15 @@ void NeighbourResponder::send(const FrameBytes& frame) {
 
 void NeighbourResponder::learn(const std::uint8_t* frame, std::size_t length) {
     if (gateway_.ipv4) {
-        if (const auto mac = arp_answer(*gateway_.ipv4, frame, length)) {
+        if (const auto mac = arp_reply_mac(*gateway_.ipv4, frame, length)) {
             mac4_ = mac;
-            heard4_ = true;
+            resolved4_ = true;
         }
     }
     if (gateway_.ipv6) {
-        if (const auto mac = neighbour_answer(*gateway_.ipv6, frame, length)) {
+        if (const auto mac = advertised_mac(*gateway_.ipv6, frame, length)) {
             mac6_ = mac;
-            heard6_ = true;
+            resolved6_ = true;
         }
     }
 }

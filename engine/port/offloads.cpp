@@ -20,8 +20,8 @@ rte_eth_dev_info info_of(std::uint16_t port) {
     return info;
 }
 
-// Writes libpcap's time into every frame that it receives, in microseconds of CLOCK_REALTIME, and names no capability
-// for it (DPDK 22.11).
+// net_pcap stamps every received frame with libpcap's time, in microseconds of CLOCK_REALTIME, but reports no
+// capability for it (DPDK 22.11).
 bool is_pcap(const rte_eth_dev_info& info) {
     return info.driver_name != nullptr && std::string(info.driver_name) == "net_pcap";
 }
@@ -43,7 +43,7 @@ bool offers(Offload offload, std::uint16_t port, const rte_eth_dev_info& info, c
             return (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) != 0 && clock_of(port)().has_value();
         case Offload::checksums: return (info.tx_offload_capa & kChecksums) == kChecksums;
         case Offload::rate_limit:
-            return wanted.contains(offload) && limit_queue_rate(port, 0, 0);  // no capability tells
+            return wanted.contains(offload) && limit_queue_rate(port, 0, 0);  // there is no capability for it
     }
     return false;
 }
@@ -51,7 +51,8 @@ bool offers(Offload offload, std::uint16_t port, const rte_eth_dev_info& info, c
 TimeField time_field(int (*enter)(int*, std::uint64_t*)) {
     TimeField field;
     if (enter(&field.offset, &field.flag) != 0)
-        throw Error("internal", std::string("buffers have no room for time stamps: ") + rte_strerror(rte_errno));
+        throw Error("internal",
+                    std::string("buffers have no room for the time stamp field: ") + rte_strerror(rte_errno));
     return field;
 }
 
@@ -81,10 +82,10 @@ std::string to_string(const Offloads& offloads) {
 
 Offloads offered_by(std::uint16_t port, const Offloads& wanted) {
     const rte_eth_dev_info info = info_of(port);
-    Offloads found;
-    std::ranges::copy_if(kOffloads, std::inserter(found, found.end()),
+    Offloads offered;
+    std::ranges::copy_if(kOffloads, std::inserter(offered, offered.end()),
                          [&](Offload offload) { return offers(offload, port, info, wanted); });
-    return found;
+    return offered;
 }
 
 std::uint64_t receive_offloads(const Offloads& offloads, std::uint64_t capable) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Help that a port's hardware may offer, and how DPDK tells that it does. None is used unless it is asked for by name:
-// none has been tried on a NIC.
+// Hardware offloads: which ones a port offers, by DPDK's capabilities. None is used unless the user names it: none has
+// been tried on a NIC.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -15,44 +15,46 @@
 
 namespace dutperf {
 
-// receive_timestamps: the NIC says when a frame arrived. send_at: it sends a frame at a given time. checksums: it
-// writes the checksums of IPv4 and UDP into what it sends. rate_limit: its queues send no faster than the trial needs.
+// receive_timestamps: the NIC time-stamps received frames. send_at: it sends each frame at a given time. checksums: it
+// computes the IPv4 and UDP checksums of sent frames. rate_limit: its queues send no faster than the trial needs.
 enum class Offload : std::uint8_t { receive_timestamps, send_at, checksums, rate_limit };
 inline constexpr std::array kOffloads{Offload::receive_timestamps, Offload::send_at, Offload::checksums,
                                       Offload::rate_limit};
 using Offloads = std::set<Offload>;
 
-// As in the protocol.
+// The name in the protocol.
 std::string name_of(Offload offload);
 std::optional<Offload> offload_named(const std::string& name);
 // "a, b", or "none".
 std::string to_string(const Offloads& offloads);
 
-// What a port offers whose queues are set up. What can only be tried is tried only where it is `wanted`.
+// The offloads that a port offers; its queues must be set up. An offload that can only be tested by use is tested only
+// if it is `wanted`.
 Offloads offered_by(std::uint16_t port, const Offloads& wanted);
 
-// The offloads that a port has to be configured with, of those that it can do.
+// The DPDK offload flags to configure a port with, limited to its capabilities.
 std::uint64_t receive_offloads(const Offloads& offloads, std::uint64_t capable);
 std::uint64_t transmit_offloads(const Offloads& offloads, std::uint64_t capable);
 
-// Whether the engine has to know the port's clock.
+// Whether the engine needs the port's clock.
 inline bool need_clock(const Offloads& offloads) {
     return offloads.contains(Offload::receive_timestamps) || offloads.contains(Offload::send_at);
 }
 
-// Whether the NIC, told when or how fast to send, may keep frames for itself for longer than it takes to send them.
+// Whether the NIC may hold frames for longer than it takes to send them, because it controls the time or the rate of
+// sending.
 inline bool may_keep_frames(const Offloads& offloads) {
     return offloads.contains(Offload::send_at) || offloads.contains(Offload::rate_limit);
 }
 
-// How fast a queue of the port may send; 0: as fast as it can. Whether the driver took it.
+// Limits the rate of a queue; 0: no limit. Returns whether the driver accepted it.
 bool limit_queue_rate(std::uint16_t port, std::uint16_t queue, std::uint32_t mbps);
 
-// Reads the clock by which a port stamps frames, in units of its own; gives nothing where it cannot be read.
+// Reads the clock of a port's time stamps, in its own units; nothing if it cannot be read.
 using ReadClock = std::function<std::optional<std::uint64_t>()>;
 ReadClock clock_of(std::uint16_t port);
 
-// Where in a buffer a time by a NIC's clock stands, and the flag that says whether it does.
+// The field of a buffer that holds a NIC time stamp, and the flag that says that it is set.
 struct TimeField {
     int offset = 0;
     std::uint64_t flag = 0;
@@ -69,7 +71,7 @@ struct TimeField {
     void clear(rte_mbuf* buffer) const { buffer->ol_flags &= ~flag; }
 };
 
-// Drivers look for them when their queues are set up. Throws Error "internal" where buffers have no room left for it.
+// Drivers look them up when their queues are set up. Throws Error "internal" where buffers have no room for the field.
 TimeField receive_time_field();
 TimeField send_time_field();
 

@@ -18,9 +18,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Drivers of the kernel beside which DPDK's work, on the same card.
+// Kernel drivers that share the card with DPDK's driver.
 constexpr std::array<std::string_view, 3> kSharing{"mlx4_core", "mlx5_core", "mana"};
-// Drivers that leave the card to a process.
+// Drivers that hand the card to a process.
 constexpr std::array<std::string_view, 3> kForProcesses{"vfio-pci", "igb_uio", "uio_pci_generic"};
 
 template <std::size_t N>
@@ -35,7 +35,7 @@ std::string first_line(const fs::path& file) {
     return line;
 }
 
-// The last part of what a link leads to; empty if there is none.
+// The file name of a link's target; empty if there is none.
 std::string target_name(const fs::path& link) {
     std::error_code error;
     return fs::read_symlink(link, error).filename().string();
@@ -52,7 +52,7 @@ std::string interfaces_of(const fs::path& device) {
 constexpr const char* kTurnOnIommu =
     ": turn on the IOMMU in the firmware and on the kernel's command line (intel_iommu=on), see dutperf doctor";
 
-// vfio-pci takes no card that has no IOMMU group: telling to bind it would lead nowhere.
+// vfio-pci accepts no card without an IOMMU group, so the advice to bind it would not help.
 std::string without_driver(const std::string& address, const std::string& group) {
     if (!group.empty())
         return "no driver is bound to the PCI device " + address + ": bind it to vfio-pci (dutperf ports bind " +

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel says of a card (/sys/bus/pci): why DPDK could not take it, in a sentence, and on which NUMA node it
-// is.
+// The state of a card in the kernel (/sys/bus/pci): why DPDK cannot use it, and its NUMA node.
 #pragma once
 
 #include <optional>
@@ -8,20 +7,18 @@
 
 namespace dutperf {
 
-// Where the kernel's files are; other places in tests.
+// Where the kernel's files are; tests use other places.
 struct KernelFiles {
     std::string sys = "/sys", dev = "/dev";
 };
 
-// What is in the way of using the PCI device `address` (0000:01:00.0), and what to do about it; nothing if nothing is
-// seen.
+// Why the PCI device `address` (0000:01:00.0) cannot be used, and what to do about it; nothing if no obstacle is known.
 std::optional<std::string> obstacle_of_pci_device(const std::string& address, const KernelFiles& files = {});
 
-// Whether an IOMMU stands between the card and the memory. Without one it needs physical addresses, which only huge
-// pages keep.
+// Whether the card is behind an IOMMU. Without one it needs physical addresses, which are stable only in huge pages.
 bool has_iommu_group(const std::string& address, const KernelFiles& files = {});
 
-// Nothing where the machine has one node or does not say.
+// Nothing where the machine has one node or does not report it.
 std::optional<int> numa_node_of_pci_device(const std::string& address, const KernelFiles& files = {});
 std::optional<int> numa_node_of_core(unsigned core, const KernelFiles& files = {});
 

@@ -16,9 +16,9 @@ namespace {
 
 constexpr unsigned kPoolCache = 256;
 
-// Buffers that a device reaches by itself lie within pages whose bus addresses are known. Others may cross page
-// borders, and then have no bus address: in 4 kB pages each would otherwise begin a page, and all their headers fall
-// into one set of the first-level cache.
+// Buffers for DMA are within pages whose bus addresses are known. Other buffers may cross page boundaries and then have
+// no bus address. If they could not, each would begin a 4 kB page, and all headers would fall into one set of the
+// first-level cache.
 unsigned flags_for(Reach reach) { return reach == Reach::device ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG; }
 
 std::uint16_t room_for(std::uint32_t frame_size) {
@@ -26,8 +26,8 @@ std::uint16_t room_for(std::uint32_t frame_size) {
                                       std::max<std::uint32_t>(2048, RTE_ALIGN_CEIL(frame_size, 64U)));
 }
 
-// As rte_pktmbuf_pool_create() does, which cannot be told how buffers lie. Nothing, and rte_errno, where the node has
-// no memory for it.
+// Like rte_pktmbuf_pool_create(), which has no option for the placement of buffers. Nothing, with rte_errno set, if the
+// node lacks memory.
 Pool make_on_node(const PoolOptions& options, int node) {
     const std::uint16_t room = room_for(options.frame_size);
     rte_pktmbuf_pool_private size{.mbuf_data_room_size = room, .mbuf_priv_size = 0, .flags = 0};
@@ -44,7 +44,7 @@ Pool make_on_node(const PoolOptions& options, int node) {
 }  // namespace
 
 std::uint64_t buffer_bytes(std::uint32_t frame_size, Reach reach, std::uint64_t page_bytes) {
-    constexpr std::uint64_t kHeaders = 256;  // of the pool and of the frame, and what the pool puts between frames
+    constexpr std::uint64_t kHeaders = 256;  // headers of pool and frame, and the pool's padding
     const std::uint64_t bytes = room_for(frame_size) + kHeaders;
     return reach == Reach::device && page_bytes == kSmallPageBytes ? RTE_ALIGN_CEIL(bytes, kSmallPageBytes) : bytes;
 }
@@ -74,10 +74,9 @@ void require_reachable(rte_mempool* pool) {
     };
     rte_mempool_obj_iter(pool, check, &unreachable);
     if (unreachable == 0) return;
-    throw Error("internal",
-                std::to_string(unreachable) + " of the " + std::to_string(pool->size) + " buffers of the pool " +
-                    pool->name +
-                    " have a bus address (IOVA) that is not theirs: a device would send and overwrite other memory");
+    throw Error("internal", std::to_string(unreachable) + " of the " + std::to_string(pool->size) +
+                                " buffers of the pool " + pool->name +
+                                " have a wrong bus address (IOVA): a device would send and overwrite other memory");
 }
 
 }  // namespace dutperf

@@ -21,9 +21,8 @@ namespace dutperf {
 
 namespace {
 
-constexpr unsigned kLongestXdpFrame =
-    2048 - 256 +
-    kFcsSize;  // the driver's buffers, without the room that XDP keeps before a frame; the FCS is not in them
+// the driver's buffers without XDP's headroom; they do not hold the FCS
+constexpr unsigned kMaxXdpFrame = 2048 - 256 + kFcsSize;
 
 void require_packet_privilege(const PortOptions& options) {
     const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -59,8 +58,8 @@ void Port::check_interface() const {
     if (!interface) unavailable(options_, "there is no interface '" + name + "' in this network namespace");
     require_packet_privilege(options_);
     if (options_.spec.kind == PortSpec::Kind::af_xdp) {
-        if (options_.max_frame_size > kLongestXdpFrame) {
-            unavailable(options_, "AF_XDP takes frames of up to " + std::to_string(kLongestXdpFrame) + " bytes, not " +
+        if (options_.max_frame_size > kMaxXdpFrame) {
+            unavailable(options_, "AF_XDP takes frames of up to " + std::to_string(kMaxXdpFrame) + " bytes, not " +
                                       std::to_string(options_.max_frame_size) + ": name the port af_packet:" + name);
         }
         require_queues("interface " + name, xdp_queues(name), xdp_queues(name));
@@ -81,7 +80,7 @@ void Port::require_queues(const std::string& what, std::uint16_t receive, std::u
                 "queues");
 }
 
-// In DPDK's order: what the device is capable of, its queues, its start, its link.
+// In DPDK's order: capabilities, queues, start, link.
 void Port::bring_up() {
     const rte_eth_dev_info info = capabilities();
     configure(info);
@@ -92,14 +91,15 @@ void Port::bring_up() {
     require_offloads();
     adopt_kernel_sockets(sockets_before);
     read_own_mac();
-    accept_all();
+    enable_promiscuous();
     if (!options_.spec.uses_kernel_interface())
-        set_flow_control(id(), options_.flow_control);  // for the negotiation of the link
+        set_flow_control(id(), options_.flow_control);  // before the link is negotiated
 }
 
 rte_eth_dev_info Port::capabilities() const {
     rte_eth_dev_info info{};
-    if (rte_eth_dev_info_get(id(), &info) != 0) unavailable(options_, "the driver tells nothing about the port");
+    if (rte_eth_dev_info_get(id(), &info) != 0)
+        unavailable(options_, "the driver reports no information about the port");
     require_queues("driver " + driver(), info.max_rx_queues, info.max_tx_queues);
     return info;
 }
@@ -123,8 +123,7 @@ void Port::spread_over_queues(const rte_eth_dev_info& info, rte_eth_conf& conf) 
 }
 
 void Port::set_up_queues(const rte_eth_dev_info& info) {
-    std::uint16_t receive = most_receive_descriptors(options_),
-                  transmit = transmit_ring_size(options_, info.speed_capa);
+    std::uint16_t receive = max_receive_descriptors(options_), transmit = transmit_ring_size(options_, info.speed_capa);
     check(rte_eth_dev_adjust_nb_rx_tx_desc(id(), &receive, &transmit), "sizing the port's rings");
     make_receive_pool();
     const auto node = static_cast<unsigned>(receive_pool_->socket_id);
@@ -148,16 +147,16 @@ void Port::make_receive_pool() {
     if (numa_node() < 0 || receive_pool_->socket_id == numa_node()) return;
     warnings_.push_back(
         "no memory is free on NUMA node " + std::to_string(numa_node()) + ", where the card of the " + side() +
-        " port is: its frames lie on another node, which costs time for each; reserve huge pages there");
+        " port is: its frames are on another node, which makes every access slower; reserve huge pages there");
 }
 
 void Port::start() {
     const int started = rte_eth_dev_start(id());
-    if (started < 0 && options_.spec.uses_socket()) unavailable(options_, why_unjoined(options_));
+    if (started < 0 && options_.spec.uses_socket()) unavailable(options_, connection_error(options_));
     check(started, "starting the port");
 }
 
-// The drivers of the kernel's sockets leave some things undone, and their counts to whoever asks.
+// Completes what DPDK's drivers for kernel sockets leave undone: socket buffers and drop counters.
 void Port::adopt_kernel_sockets(const std::vector<int>& sockets_before) {
     if (options_.spec.kind == PortSpec::Kind::af_packet)
         widen_packet_sockets(kernel_interface(options_.spec.argument)->index);
@@ -176,16 +175,16 @@ void Port::read_own_mac() {
     if (options_.mac) mac_ = *options_.mac;
 }
 
-// The tester needs what is sent to its own address, also to one that is not the card's, and to groups (Neighbour
+// The tester must receive frames to its own address, even if that is not the card's, and to multicast groups (Neighbour
 // Discovery). Virtual drivers filter nothing.
-void Port::accept_all() {
+void Port::enable_promiscuous() {
     if (rte_eth_promiscuous_enable(id()) == 0 || !options_.spec.does_dma()) return;
     rte_ether_addr own{}, wanted{};
     rte_eth_macaddr_get(id(), &own);
     std::ranges::copy(mac_, wanted.addr_bytes);
-    const bool own_passes =
+    const bool accepts_own =
         rte_is_same_ether_addr(&own, &wanted) != 0 || rte_eth_dev_mac_addr_add(id(), &wanted, 0) == 0;
-    if (!own_passes || rte_eth_allmulticast_enable(id()) != 0) {
+    if (!accepts_own || rte_eth_allmulticast_enable(id()) != 0) {
         unavailable(options_, "the driver " + driver() + " has neither promiscuous mode nor filters for the address " +
                                   to_string(mac_) + " and for groups");
     }
@@ -193,8 +192,9 @@ void Port::accept_all() {
                         " port has no promiscuous mode: frames for addresses that are not the port's are not counted");
 }
 
-// A pause frame of the DUT would stop the sender, and make it a measurement of flow control. Ports that know none are
-// left as they are. Once the link is up a driver may have set what it negotiated, whatever it was told before.
+// A pause frame of the DUT would stop the sender, so that the trial would measure flow control. Ports without flow
+// control are left as they are. It is set again once the link is up, because the driver may then use what was
+// negotiated.
 void Port::require_flow_control() {
     if (!options_.spec.uses_kernel_interface() && set_flow_control(id(), options_.flow_control)) return;
     const auto used = flow_control();
@@ -213,7 +213,7 @@ std::optional<FlowControl> Port::flow_control() const {
                                                  : flow_control_of(id());
 }
 
-// Asked of a port that is running: there is no other way to find out whether its clock can be read.
+// The port must be running: otherwise its clock cannot be tested.
 void Port::require_offloads() {
     offers_ = offered_by(id(), options_.offloads);
     for (const Offload offload : options_.offloads) {
@@ -245,8 +245,8 @@ LinkStatus Port::link() const {
 
 std::uint32_t Port::limit_rate(std::uint32_t mbps) const {
     rte_eth_link link{};
-    const bool known = rte_eth_link_get_nowait(id(), &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
-    const std::uint32_t limit = known && mbps >= link.link_speed ? 0 : mbps;
+    const bool has_speed = rte_eth_link_get_nowait(id(), &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
+    const std::uint32_t limit = has_speed && mbps >= link.link_speed ? 0 : mbps;
     for (std::uint16_t index = 0; index < options_.queues; ++index) {
         if (limit_queue_rate(id(), queue(index).index, limit)) continue;
         throw Error("port_unavailable",
@@ -262,8 +262,8 @@ PortCounters Port::counters() {
     rte_eth_stats driver{};
     if (rte_eth_stats_get(id(), &driver) == 0) {
         now.nic_missed = driver_counters_.missed(driver.imissed);
-        now.no_buffer = driver_counters_.no_buffer(
-            std::max(driver.rx_nombuf, failed_allocations_->count()));  // where a driver has both, they are one
+        // a driver that has both counts the same in both
+        now.no_buffer = driver_counters_.no_buffer(std::max(driver.rx_nombuf, failed_allocations_->count()));
         now.receive_errors = driver_counters_.receive_errors(driver.ierrors);
         now.driver_sent = driver_counters_.sent(driver.opackets);
         now.driver_send_errors = driver_counters_.send_errors(driver.oerrors);
@@ -284,7 +284,7 @@ void Port::read_kernel_counters(PortCounters& into) {
     into.kernel_socket = socket_drops_ + (xdp_ ? xdp_->ring_full() : 0);
     into.taken_down = taken_down_;
     into.kernel_backlog = interface->rx_dropped;
-    // a veth counts what an AF_XDP socket had no room for a second time
+    // a veth also counts the frames that an AF_XDP socket had no room for
     if (xdp_ && interface->kind == "veth")
         into.kernel_backlog -= std::min(into.kernel_backlog, into.nic_missed + into.kernel_socket);
     into.interface_sent = interface->tx_packets;

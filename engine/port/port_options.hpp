@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a port is to be opened with.
+// The options that a port is opened with.
 #pragma once
 
 #include <chrono>
@@ -18,16 +18,15 @@ namespace dutperf {
 struct PortOptions {
     std::string side;  // "left" or "right": the name in messages
     PortSpec spec;
-    std::optional<Mac> mac;             // instead of the device's own
+    std::optional<Mac> mac;             // replaces the device's own
     std::uint32_t receive_ring = 4096;  // frames
     std::uint16_t max_frame_size = 1522;
     std::uint16_t queues = 1;        // each way
-    Offloads offloads = {};          // to use; refused where the port does not offer it
-    Reach reach = Reach::processor;  // of both ports' drivers: a frame that one received may be sent by the other
+    Offloads offloads = {};          // offloads to use; an error if the port does not offer one
+    Reach reach = Reach::processor;  // of both ports together: one may send a frame that the other received
     FlowControl flow_control = FlowControl::off;
-    std::chrono::milliseconds link_timeout{10'000};  // for another process to join the port by a socket
-    unsigned buffers =
-        0;  // for received frames, for each queue; 0: as many as the receiving loop needs, which keeps none
+    std::chrono::milliseconds link_timeout{10'000};  // for another process to connect by a socket
+    unsigned buffers = 0;  // receive buffers for each queue; 0: enough for the receiving loop, which holds none back
 };
 
 // Throws Error "port_unavailable" for the field "<side>.port".

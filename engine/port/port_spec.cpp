@@ -13,12 +13,12 @@ namespace dutperf {
 
 namespace {
 
-// Virtual devices whose drivers copy frames, or pass them on to somebody who copies.
+// Virtual devices whose drivers copy frames or pass them to a process that copies.
 constexpr std::array<std::string_view, 9> kCopying{"net_af_packet", "net_af_xdp",      "net_memif",
                                                    "net_null",      "net_pcap",        "net_ring",
                                                    "net_tap",       "net_virtio_user", "net_vhost"};
 
-// As the kernel names it: 0000:3b:00.0.
+// The kernel's form: 0000:3b:00.0.
 std::string kernel_name(const std::smatch& address) {
     const unsigned long domain = address[1].matched ? std::stoul(address[1].str(), nullptr, 16) : 0;
     std::array<char, 16> text{};
@@ -27,10 +27,10 @@ std::string kernel_name(const std::smatch& address) {
     return text.data();
 }
 
-// Nothing where the text is of another kind.
+// Nothing if the text is of another kind.
 std::optional<PortSpec> parse_socket(const std::string& text, const std::string& field) {
     using Kind = PortSpec::Kind;
-    constexpr std::size_t kLongest = 107;  // that the kernel takes
+    constexpr std::size_t kLongest = 107;  // the kernel's limit
     static const std::regex form("(virtio_user|vhost_user|memif):([^,]*)(?:,(\\S+))?");
     std::smatch parts;
     if (!std::regex_match(text, parts, form)) return std::nullopt;

@@ -10,31 +10,31 @@
 namespace dutperf {
 
 struct PortSpec {
-    // kernel: af_xdp or af_packet, which is chosen when it is opened
+    // kernel: af_xdp or af_packet; chosen when the port is opened
     enum class Kind : std::uint8_t { pci, kernel, af_xdp, af_packet, virtio_user, vhost_user, memif, ring, null, vdev };
 
     Kind kind = Kind::null;
-    std::string argument;  // PCI address as the kernel writes it, interface, socket or device arguments; empty for ring
-                           // and null
-    std::string devargs;   // of a PCI device or a socket, for its driver: `key=value,...`
+    std::string
+        argument;  // PCI address in the kernel's form, interface, socket or device arguments; empty for ring and null
+    std::string devargs;  // arguments for the driver of a PCI device or a socket: `key=value,...`
 
     [[nodiscard]] bool uses_kernel_interface() const {
         return kind == Kind::af_packet || kind == Kind::af_xdp || kind == Kind::kernel;
     }
-    // Whether a socket joins it to another process, with queues that both share.
+    // Whether a socket connects it to another process, with shared queues.
     [[nodiscard]] bool uses_socket() const {
         return kind == Kind::virtio_user || kind == Kind::vhost_user || kind == Kind::memif;
     }
-    // Whether the other process reads this one's memory.
+    // Whether the other process accesses this one's memory.
     [[nodiscard]] bool shares_memory() const;
-    // As DPDK names it, for a PCI device.
+    // DPDK's name of a PCI device.
     [[nodiscard]] std::string device_name() const { return devargs.empty() ? argument : argument + "," + devargs; }
-    // Whether a device may read and write frames by itself (DMA). A virtual device that is not known to copy may be a
-    // cover for one that does.
+    // Whether a device may access frames by DMA. A virtual device that is not known to copy may stand for one that
+    // does.
     [[nodiscard]] bool does_dma() const;
 };
 
-// Throws Error "bad_request" with `field` for text that names no port.
+// Throws Error "bad_request" for `field` if the text is not a port.
 PortSpec parse_port_spec(const std::string& text, const std::string& field);
 
 }  // namespace dutperf

@@ -16,11 +16,11 @@ namespace dutperf {
 
 namespace {
 
-constexpr std::uint32_t kMostTransmitRing = 1024, kLeastTransmitRing = 128;
-constexpr std::uint64_t kMostWaitUs =
-    1000;  // in a card's transmit ring, at the fastest that the card can: what waits there is in the frames' delays
+constexpr std::uint32_t kMaxTransmitRing = 1024, kMinTransmitRing = 128;
+// in a card's transmit ring at its highest speed: this wait is included in the measured delays
+constexpr std::uint64_t kMaxWaitUs = 1000;
 
-// Mbit/s; 0 where the driver does not say.
+// Mbit/s; 0 where the driver does not report speeds.
 std::uint32_t fastest_link(std::uint32_t speeds) {
     constexpr std::array kSpeeds{
         std::pair{RTE_ETH_LINK_SPEED_10M, 10U},     std::pair{RTE_ETH_LINK_SPEED_100M, 100U},
@@ -35,7 +35,7 @@ std::uint32_t fastest_link(std::uint32_t speeds) {
     return fastest;
 }
 
-unsigned usual_pool_frames(const PortOptions& options) {
+unsigned default_pool_frames(const PortOptions& options) {
     return options.buffers != 0 ? options.buffers : options.max_frame_size > 2048 ? 4095 : 8191;
 }
 
@@ -45,35 +45,35 @@ std::uint32_t receive_buffer_size(std::uint16_t max_frame_size) {
     return std::bit_ceil(std::uint32_t{max_frame_size} + 128U);
 }
 
-// Many cards know powers of two only, and would spread a longer frame over two buffers. But vmxnet3 has 14 bits for a
-// buffer's length.
+// Many cards support only powers of two and would split a longer frame over two buffers. But vmxnet3 has 14 bits for
+// the length of a buffer.
 std::uint32_t receive_frame_room(const PortOptions& options, const std::string& driver) {
     constexpr std::uint32_t kLongestOfVmxnet3 = RTE_ALIGN_FLOOR(16383U, 64U);
     const std::uint32_t room = receive_buffer_size(options.max_frame_size);
     return driver == "net_vmxnet3" ? std::min(room, kLongestOfVmxnet3) : room;
 }
 
-std::uint16_t most_receive_descriptors(const PortOptions& options) {
+std::uint16_t max_receive_descriptors(const PortOptions& options) {
     const std::uint32_t wanted = std::min<std::uint32_t>(std::bit_ceil(options.receive_ring), 32768);
-    return static_cast<std::uint16_t>(
-        std::min(wanted, usual_pool_frames(options) / 2 + 1));  // the rest is for frames in flight
+    // the rest is for frames in flight
+    return static_cast<std::uint16_t>(std::min(wanted, default_pool_frames(options) / 2 + 1));
 }
 
 unsigned receive_pool_frames(const PortOptions& options) {
-    constexpr unsigned kInFlight = 2047;  // caches of the pool, and bursts
-    const unsigned filled = options.reach == Reach::device ? 2U * most_receive_descriptors(options) + kInFlight : 0;
-    return std::max(usual_pool_frames(options), filled);
+    constexpr unsigned kInFlight = 2047;  // pool caches and bursts
+    const unsigned filled = options.reach == Reach::device ? 2U * max_receive_descriptors(options) + kInFlight : 0;
+    return std::max(default_pool_frames(options), filled);
 }
 
-// Frames that wait in a card's ring are not late by what the sender knows, so few may wait; with less than the least,
-// drivers that are told of sent frames by the dozen would wait for room.
+// The sender cannot see the lateness of frames that wait in a card's ring, so the ring is small. Below the minimum,
+// drivers that reclaim sent frames in batches would wait for room.
 std::uint16_t transmit_ring_size(const PortOptions& options, std::uint32_t speeds) {
     const std::uint32_t mbps = fastest_link(speeds);
-    if (options.spec.kind != PortSpec::Kind::pci || mbps == 0) return kMostTransmitRing;
+    if (options.spec.kind != PortSpec::Kind::pci || mbps == 0) return kMaxTransmitRing;
     const std::uint64_t bits = (options.max_frame_size + kPreambleAndGap) * 8ULL;
-    const std::uint64_t waiting = mbps * kMostWaitUs / bits / options.queues;
+    const std::uint64_t waiting = mbps * kMaxWaitUs / bits / options.queues;
     return static_cast<std::uint16_t>(
-        std::clamp<std::uint64_t>(std::bit_floor(waiting), kLeastTransmitRing, kMostTransmitRing));
+        std::clamp<std::uint64_t>(std::bit_floor(waiting), kMinTransmitRing, kMaxTransmitRing));
 }
 
 std::uint16_t queues_apart(const PortOptions& options) {

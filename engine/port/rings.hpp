@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many frames the rings of a port hold, how long each may be, and how many buffers that takes.
+// Sizes of a port's rings and pools: how many frames they hold and how long each may be.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 
 namespace dutperf {
 
-// Bytes that a received frame may need: af_packet hands over slots of a power of two.
+// Bytes that a received frame may need; the slots of af_packet have a power of two.
 std::uint32_t receive_buffer_size(std::uint16_t max_frame_size);
-// The same, as far as the driver can do with it.
+// The same, limited to what the driver supports.
 std::uint32_t receive_frame_room(const PortOptions& options, const std::string& driver);
 
-// Frames that a receive ring may hold, before the driver has its say; and frames in the pool of each receive queue. A
-// card's ring keeps its buffers, and one driver (vmxnet3) fills two rings; one that copies keeps none.
-std::uint16_t most_receive_descriptors(const PortOptions& options);
+// The requested size of a receive ring, which the driver may adjust, and the frames in the pool of each receive queue.
+// A card's ring holds buffers, and one driver (vmxnet3) fills two rings; a driver that copies holds none.
+std::uint16_t max_receive_descriptors(const PortOptions& options);
 unsigned receive_pool_frames(const PortOptions& options);
 
-// Frames of each transmit ring, before the driver has its say. `speeds`: those that the device is capable of
-// (RTE_ETH_LINK_SPEED_*).
+// The requested size of each transmit ring, which the driver may adjust. `speeds`: the link speeds that the device
+// supports (RTE_ETH_LINK_SPEED_*).
 std::uint16_t transmit_ring_size(const PortOptions& options, std::uint32_t speeds);
 
-// Of the driver's queues the port uses the first of so many. The ring driver counts a queue's frames beside the pointer
-// to its ring, 24 bytes for each: in neighbouring queues two cores would write to one cache line with every burst, and
-// wait for each other.
+// The distance between the driver's queues that the port uses. The ring driver keeps 24 bytes for each queue: its frame
+// counters and the pointer to its ring. With neighbouring queues, two cores would write to the same cache line with
+// every burst and wait for each other.
 std::uint16_t queues_apart(const PortOptions& options);
 
 }  // namespace dutperf

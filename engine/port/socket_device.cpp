@@ -41,30 +41,30 @@ bool has(const PortSpec& spec, const std::string& key, const std::string& value)
     return found != arguments.end() && found->second == value;
 }
 
-// Of the driver that is named first. The user's arguments override those that are not in `owned`.
+// A driver and its arguments. The user's arguments override `defaults` but not `owned`.
 struct Driver {
     std::string name;
     Arguments owned, defaults;
 };
 
-constexpr std::uint32_t kMostMemifRing = 16384, kUsualMemifRing = 1024;
+constexpr std::uint32_t kMaxMemifRing = 16384, kDefaultMemifRing = 1024;
 
 std::uint32_t memif_ring(const PortOptions& options) {
-    return std::min(std::bit_ceil(options.receive_ring), kMostMemifRing);
+    return std::min(std::bit_ceil(options.receive_ring), kMaxMemifRing);
 }
 
 std::string log2_of(std::uint32_t power_of_two) { return std::to_string(std::countr_zero(power_of_two)); }
 
-// No offload is configured, so none is agreed on: the other side must complete the checksums of what it sends.
+// No offload is configured, so none is negotiated: the other side must complete the checksums of frames that it sends.
 Driver virtio_user(const PortOptions& options) {
     return {"net_virtio_user",
             {{"path", options.spec.argument},
              {"queues", std::to_string(options.queues)},
-             {"queue_size", std::to_string(most_receive_descriptors(options))}},
+             {"queue_size", std::to_string(max_receive_descriptors(options))}},
             {}};
 }
 
-// The driver completes the checksums that a guest leaves to it.
+// The driver completes checksums that a guest leaves open.
 Driver vhost_user(const PortOptions& options) {
     return {"net_vhost", {{"iface", options.spec.argument}, {"queues", std::to_string(options.queues)}}, {}};
 }
@@ -89,7 +89,7 @@ std::optional<sockaddr_un> address_of(const std::string& path) {
     return address;
 }
 
-// What becomes of an attempt to connect: 0, or the kernel's error. The connection is closed again at once.
+// Tries to connect and closes the connection at once. Returns 0 or the kernel's error.
 int try_to_connect(const PortOptions& options) {
     const auto address = address_of(options.spec.argument);
     if (!address) return ENAMETOOLONG;
@@ -99,7 +99,7 @@ int try_to_connect(const PortOptions& options) {
     return status;
 }
 
-std::string other_way(const PortSpec& spec) {
+std::string with_swapped_roles(const PortSpec& spec) {
     switch (spec.kind) {
         case Kind::virtio_user: return "virtio_user:" + spec.argument + ",server=1";
         case Kind::vhost_user: return "vhost_user:" + spec.argument;
@@ -107,15 +107,15 @@ std::string other_way(const PortSpec& spec) {
     }
 }
 
-void prepare_listening(const PortOptions& options, const std::filesystem::file_status& found) {
+void prepare_listening(const PortOptions& options, const std::filesystem::file_status& status) {
     const std::string& path = options.spec.argument;
     std::error_code ignored;
     if (const auto folder = std::filesystem::path(path).parent_path();
         !std::filesystem::is_directory(folder, ignored)) {
         unavailable(options, "there is no folder " + folder.string() + " for the socket " + path + ": make it");
     }
-    if (found.type() == std::filesystem::file_type::not_found) return;
-    if (found.type() != std::filesystem::file_type::socket)
+    if (status.type() == std::filesystem::file_type::not_found) return;
+    if (status.type() != std::filesystem::file_type::socket)
         unavailable(options, path + " is a file, not a socket: name another path");
     if (try_to_connect(options) != ECONNREFUSED) {
         unavailable(options, "another program listens on the socket " + path +
@@ -124,15 +124,16 @@ void prepare_listening(const PortOptions& options, const std::filesystem::file_s
     unlink(path.c_str());  // left by a process that was killed
 }
 
-void prepare_connecting(const PortOptions& options, const std::filesystem::file_status& found) {
+void prepare_connecting(const PortOptions& options, const std::filesystem::file_status& status) {
     const std::string& path = options.spec.argument;
-    if (found.type() == std::filesystem::file_type::not_found &&
-        options.spec.kind != Kind::vhost_user) {  // vhost tries again and again
+    if (status.type() == std::filesystem::file_type::not_found &&
+        options.spec.kind != Kind::vhost_user) {  // vhost keeps trying
         unavailable(options, "there is no socket " + path + ": start the switch that makes it first, or use " +
-                                 other_way(options.spec) + ", where the tester makes it and the switch connects");
+                                 with_swapped_roles(options.spec) +
+                                 ", where the tester makes it and the switch connects");
     }
-    if (found.type() != std::filesystem::file_type::not_found && found.type() != std::filesystem::file_type::socket) {
-        unavailable(options, path + " is no socket: name the one on which the switch listens");
+    if (status.type() != std::filesystem::file_type::not_found && status.type() != std::filesystem::file_type::socket) {
+        unavailable(options, path + " is not a socket: name the one on which the switch listens");
     }
 }
 
@@ -164,28 +165,28 @@ bool listens(const PortSpec& spec) {
 
 void prepare_socket(const PortOptions& options) {
     std::error_code ignored;
-    const auto found = std::filesystem::status(options.spec.argument, ignored);
-    listens(options.spec) ? prepare_listening(options, found) : prepare_connecting(options, found);
+    const auto status = std::filesystem::status(options.spec.argument, ignored);
+    listens(options.spec) ? prepare_listening(options, status) : prepare_connecting(options, status);
 }
 
-std::string why_unjoined(const PortOptions& options) {
+std::string connection_error(const PortOptions& options) {
     const std::string& path = options.spec.argument;
     if (listens(options.spec)) return "the tester cannot listen on the socket " + path;
     const int status = try_to_connect(options);
     if (status == ECONNREFUSED)
         return "nobody listens on the socket " + path + ": the program that made it has ended; start it again";
-    if (status != 0) return "the socket " + path + " takes no connection: " + std::strerror(status);
+    if (status != 0) return "the socket " + path + " accepts no connection: " + std::strerror(status);
     const std::string protocol = options.spec.kind == Kind::memif ? "memif" : "vhost-user";
-    return "who listens on the socket " + path + " does not agree by the " + protocol +
-           " protocol: does the switch use this socket for that, and has it " + std::to_string(options.queues) +
-           " queue(s)?";
+    return "the program that listens on the socket " + path + " does not complete the " + protocol +
+           " handshake: check that the switch uses this socket for it and has " + std::to_string(options.queues) +
+           " queue(s)";
 }
 
-// The other side has made the queues of a vhost-user port: it is the guest, and they lie in its memory.
+// The queues of a vhost-user port are in the memory of the other side, the guest, which created them.
 std::uint32_t receive_room(const PortOptions& options, std::uint16_t port) {
     constexpr std::uint16_t kFirstFilledByGuest = 1;
-    if (options.spec.kind == Kind::memif) return listens(options.spec) ? kUsualMemifRing : memif_ring(options);
-    if (options.spec.kind == Kind::virtio_user) return most_receive_descriptors(options);
+    if (options.spec.kind == Kind::memif) return listens(options.spec) ? kDefaultMemifRing : memif_ring(options);
+    if (options.spec.kind == Kind::virtio_user) return max_receive_descriptors(options);
     rte_vhost_vring ring{};
     const int device = rte_eth_vhost_get_vid_from_port_id(port);
     return device >= 0 && rte_vhost_get_vhost_vring(device, kFirstFilledByGuest, &ring) == 0 ? ring.size : 0;
@@ -197,16 +198,16 @@ SocketDeadline::SocketDeadline(std::string path, std::chrono::milliseconds timeo
 SocketDeadline::~SocketDeadline() {
     {
         const std::lock_guard lock(mutex_);
-        over_ = true;
+        finished_ = true;
     }
     ends_.notify_all();
     thread_.join();
 }
 
-// A socket that is shut down has nothing more to wait for: accept() and recv() return with an error.
+// On a socket that is shut down, accept() and recv() return with an error.
 void SocketDeadline::watch(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
-    if (ends_.wait_for(lock, timeout, [this] { return over_; })) return;
+    if (ends_.wait_for(lock, timeout, [this] { return finished_; })) return;
     passed_ = true;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
         const int fd = std::stoi(entry.path().filename());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ports that a UNIX socket joins to another process: a virtual switch, a virtual machine. The socket carries the
-// agreement (the vhost-user protocol, memif's), frames lie in queues of shared memory. A queue is the receiver's: what
-// its sender finds full is full because the receiver did not fetch.
+// Ports that a UNIX socket connects to another process: a virtual switch or a virtual machine. The socket carries the
+// control protocol (vhost-user or memif); frames are in shared-memory queues. A queue belongs to its receiver: it is
+// full because the receiver did not empty it.
 #pragma once
 
 #include <atomic>
@@ -17,28 +17,28 @@
 namespace dutperf {
 
 struct DeviceName {
-    std::string name, arguments;  // as DPDK has them
+    std::string name, arguments;  // in DPDK's form
 };
 
-// The driver for a port of kind virtio_user, vhost_user or memif, with what the port's options and the user's arguments
-// make of it. Throws Error "port_unavailable" for an argument that the options own.
+// The device of a virtio_user, vhost_user or memif port, from the port's options and the user's arguments. Throws Error
+// "port_unavailable" for an argument that the options set.
 DeviceName socket_device(const PortOptions& options);
 
-// Whether the tester makes the socket and the other process comes, or the other way round.
+// Whether the tester listens on the socket; otherwise the other process does.
 bool listens(const PortSpec& spec);
 
-// Takes away a socket that a dead process left where the tester is to listen. Throws Error "port_unavailable" where
-// there is none to connect to, or another program's to listen on.
+// Removes a socket that a dead process left where the tester will listen. Throws Error "port_unavailable" if there is
+// no socket to connect to, or if another program listens on it.
 void prepare_socket(const PortOptions& options);
 
-// Why no device could be made: a sentence.
-std::string why_unjoined(const PortOptions& options);
+// Why the connection failed: a sentence.
+std::string connection_error(const PortOptions& options);
 
-// Frames that a queue holds which the other process fills; 0 while there is none.
+// Frames that fit into a queue that the other process fills; 0 while there is none.
 std::uint32_t receive_room(const PortOptions& options, std::uint16_t port);
 
-// While it lives, DPDK waits on sockets of this path for a limited time only; by itself it waits for ever for another
-// process to connect or to answer.
+// Limits how long DPDK waits on sockets of this path. On its own, DPDK waits forever for another process to connect or
+// to answer.
 class SocketDeadline {
 public:
     SocketDeadline(std::string path, std::chrono::milliseconds timeout);
@@ -53,7 +53,7 @@ private:
 
     std::string path_;
     std::atomic<bool> passed_{false};
-    bool over_ = false;
+    bool finished_ = false;
     std::mutex mutex_;
     std::condition_variable ends_;
     std::thread thread_;

@@ -24,7 +24,7 @@ bool is_xdp_socket(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_XDP;
 }
 
-// With the default limit the kernel would hold frames back while an overloaded DUT lets them pile up: it would slow the
+// At the default limit the kernel would hold frames back when they queue up before an overloaded DUT, and slow the
 // tester down.
 void widen(int fd) {
     constexpr int kBytes = 256 * 1024 * 1024;
@@ -32,9 +32,9 @@ void widen(int fd) {
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kBytes, sizeof kBytes);
 }
 
-// The interface's program from now on held by a BPF link, which ends with the process; -1 where the kernel has no such
-// links: the program is as it was.
-int hold_by_link(int interface_index) {
+// Re-attaches the interface's program by a BPF link, which ends with the process. Returns -1 if the kernel has no such
+// links; the program then stays as it was.
+int attach_by_link(int interface_index) {
     std::uint32_t number = 0;
     if (bpf_xdp_query_id(interface_index, 0, &number) != 0 || number == 0) return -1;
     const int program = bpf_prog_get_fd_by_id(number);
@@ -58,22 +58,22 @@ void attach_xdp_directly() {
 }
 
 std::vector<int> xdp_sockets() {
-    std::vector<int> found;
+    std::vector<int> sockets;
     DIR* files = opendir("/proc/self/fd");
-    if (files == nullptr) return found;
+    if (files == nullptr) return sockets;
     while (const dirent* entry = readdir(files)) {
         const int fd = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));
-        if (entry->d_name[0] != '.' && is_xdp_socket(fd)) found.push_back(fd);
+        if (entry->d_name[0] != '.' && is_xdp_socket(fd)) sockets.push_back(fd);
     }
     closedir(files);
-    return found;
+    return sockets;
 }
 
 XdpPort::XdpPort(unsigned interface_index, const std::vector<int>& before) {
     std::ranges::copy_if(xdp_sockets(), std::back_inserter(sockets_),
                          [&](int fd) { return std::ranges::find(before, fd) == before.end(); });
     std::ranges::for_each(sockets_, widen);
-    link_ = hold_by_link(static_cast<int>(interface_index));
+    link_ = attach_by_link(static_cast<int>(interface_index));
 }
 
 XdpPort::~XdpPort() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What DPDK's driver for AF_XDP (net_af_xdp) leaves undone: it does not count frames that met a full ring, keeps the
-// usual limit on what its sockets may have in flight, and a killed process leaves its XDP program on the interface.
+// Completes what DPDK's AF_XDP driver (net_af_xdp) leaves undone. The driver does not count frames that met a full
+// ring, it keeps the default send buffer of its sockets, and its XDP program stays on the interface when the process is
+// killed.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +9,17 @@
 
 namespace dutperf {
 
-// Before the driver attaches a program: it is to be the only one. A dispatcher for several would be pinned in the file
-// system and outlive the process.
+// Makes the driver attach its program directly, as the only one; to be called before it does. A dispatcher for several
+// programs would be pinned in the file system and outlive the process.
 void attach_xdp_directly();
 
-// AF_XDP sockets of this process; the driver keeps them to itself, so they are found among the open files.
+// AF_XDP sockets of this process. The driver does not expose them, so they are looked up among the open files.
 std::vector<int> xdp_sockets();
 
-// The sockets and the program of one port, from when the driver has started it until just before it is closed.
+// The sockets and the program of one port. Exists from the start of the port until just before it is closed.
 class XdpPort {
 public:
-    // `before`: the sockets that other ports had when this one was made.
+    // `before`: the sockets of ports that were opened earlier.
     XdpPort(unsigned interface_index, const std::vector<int>& before);
     ~XdpPort();
     XdpPort(const XdpPort&) = delete;

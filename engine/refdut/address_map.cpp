@@ -7,15 +7,14 @@ namespace dutperf {
 
 namespace {
 
-constexpr std::size_t kReservedOctet = 8;  // RFC 6052 2.2: bits 64 to 71 are zero and no part of the IPv4 address
+constexpr std::size_t kReservedOctet = 8;  // RFC 6052 2.2: bits 64 to 71 are zero and not part of the IPv4 address
 
 template <class Address>
 bool bit(const Address& address, std::size_t i) {
     return ((address[i / 8] >> (7 - i % 8)) & 1U) != 0;
 }
 
-// Puts the bits of `from` that start at `at` where those of `to` start at `to_at`, as many as there are in the shorter
-// rest.
+// Copies the bits of `from` from `at` on into `to` from `to_at` on, until either ends.
 template <class From, class To>
 void copy_suffix(const From& from, std::size_t at, To& to, std::size_t to_at) {
     for (; at < kBits<From> && to_at < kBits<To>; ++at, ++to_at) {
@@ -23,7 +22,7 @@ void copy_suffix(const From& from, std::size_t at, To& to, std::size_t to_at) {
     }
 }
 
-// Where the four bytes of the IPv4 address stand behind a prefix of that length.
+// Offsets of the four bytes of the IPv4 address after a prefix of that length.
 std::array<std::size_t, 4> embedded_at(std::uint8_t prefix_length) {
     std::array<std::size_t, 4> places{};
     std::size_t next = prefix_length / 8U;

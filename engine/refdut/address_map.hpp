@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which IPv6 address stands for which IPv4 address: explicit mappings (RFC 7757) first, then the algorithm of RFC 6052
-// with one prefix.
+// Maps IPv4 to IPv6 addresses and back: explicit mappings (RFC 7757) first, then the algorithm of RFC 6052 with one
+// prefix.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace dutperf {
 
-// RFC 7757 3.2: the bits behind the IPv4 prefix stand behind the IPv6 prefix; those that are left over there are zero.
+// RFC 7757 3.2: the bits after the IPv4 prefix are copied after the IPv6 prefix; the remaining bits are zero.
 struct ExplicitMapping {
     Prefix<Ipv4> ipv4;
     Prefix<Ipv6> ipv6;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chance that can be repeated: what happens to frame k of a direction is a function of seed, purpose, direction and k
-// alone (SplitMix64, flow_source.hpp).
+// Reproducible random events: what happens to frame k of a direction depends only on seed, purpose, direction and k
+// (SplitMix64, flow_source.hpp).
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ public:
 
     [[nodiscard]] std::uint64_t bits(std::uint64_t k) const { return random_bits(seed_, k); }
 
-    // Whether frame k is in the random share.
+    // Whether frame k belongs to the random share `ratio_ppb`.
     [[nodiscard]] bool hits(std::uint64_t k, std::uint32_t ratio_ppb) const {
         __extension__ using Wide = unsigned __int128;
         return static_cast<std::uint64_t>((static_cast<Wide>(bits(k)) * 1'000'000'000U) >> 64U) < ratio_ppb;
@@ -37,13 +37,13 @@ public:
     [[nodiscard]] double exponential(std::uint64_t k) const { return -std::log(unit(bits(k))); }
 
 private:
-    // Above 0, at most 1.
+    // In (0, 1].
     static double unit(std::uint64_t bits) { return (static_cast<double>(bits >> 11U) + 1) * 0x1p-53; }
 
     std::uint64_t seed_;
 };
 
-// A choice made for the frames of one direction.
+// Applies a choice to the frames of one direction.
 class Chooser {
 public:
     enum class Cause : std::uint8_t { none, random, every };

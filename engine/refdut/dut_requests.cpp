@@ -7,7 +7,7 @@ namespace dutperf {
 
 namespace {
 
-constexpr std::uint64_t kLargestExact = (std::uint64_t{1} << 53U) - 1;  // of a JSON number
+constexpr std::uint64_t kLargestExact = (std::uint64_t{1} << 53U) - 1;  // as a JSON number
 constexpr std::uint64_t kBillion = 1'000'000'000;
 constexpr std::uint64_t kLongestNs = 3600 * kBillion;
 
@@ -32,7 +32,7 @@ ExplicitMapping read_mapping(Reader mapping) {
     const std::string text4 = mapping.text("ipv4"), text6 = mapping.text("ipv6");
     const ExplicitMapping read{checked(parse_prefix4(text4), text4, mapping, "ipv4"),
                                checked(parse_prefix6(text6), text6, mapping, "ipv6")};
-    if (!read.fits()) mapping.fail("ipv6", "leaves fewer bits than " + text4 + " has behind its prefix");
+    if (!read.fits()) mapping.fail("ipv6", "leaves fewer bits than " + text4 + " has after its prefix");
     mapping.finish();
     return read;
 }

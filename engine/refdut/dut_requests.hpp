@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the JSON of a request to the reference DUT (engine/refdut/README.md) to values that need no further check. All
-// throw Error "bad_request".
+// Parses and checks the JSON requests to the reference DUT (engine/refdut/README.md). All functions throw Error
+// "bad_request".
 #pragma once
 
 #include "refdut/reference_dut.hpp"

@@ -22,7 +22,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::uint64_t kLookNs = 1'000'000;  // between two looks at the requests
+constexpr std::uint64_t kPollNs = 1'000'000;  // between two polls for requests
 constexpr std::array<const char*, 2> kSideNames{"left", "right"}, kDirectionNames{"forward", "reverse"};
 
 json direction_json(const DutCounts& counts, const DutTimes& times, std::uint64_t clock_hz) {
@@ -60,7 +60,7 @@ int listen_on(const std::string& path) {
     unlink(unready.c_str());
     umask(S_IRWXG | S_IRWXO);
     const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    // whoever waits for the socket finds it when it listens: between bind() and listen() it would be refused
+    // rename the socket when it listens: between bind() and listen() a client would be refused
     if (listener < 0 || bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
         listen(listener, 8) != 0 || rename(unready.c_str(), path.c_str()) != 0) {
         throw std::runtime_error("cannot listen on " + path + ": " + std::strerror(errno));
@@ -73,13 +73,13 @@ void DutServer::serve(int input, int output) {
     const auto dispatched = [&](const json& id, const std::string& method, Reader& request) {
         dispatch(client, id, method, request);
     };
-    while (client.wait(forward_until_look()) != RequestStream::Input::end) client.answer_all(dispatched);
+    while (client.wait(forward_until_poll()) != RequestStream::Input::end) client.answer_all(dispatched);
 }
 
 void DutServer::serve_clients(int listener) {
     for (;;) {
         pollfd wanted{.fd = listener, .events = POLLIN, .revents = 0};
-        if (poll(&wanted, 1, forward_until_look()) <= 0) continue;
+        if (poll(&wanted, 1, forward_until_poll()) <= 0) continue;
         const int client = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
         if (client < 0) continue;
         serve(client, client);
@@ -87,11 +87,11 @@ void DutServer::serve_clients(int listener) {
     }
 }
 
-int DutServer::forward_until_look() {
-    constexpr int kForEver = -1, kNotAtAll = 0;
-    if (!dut_) return kForEver;
-    const Ticks look = now_ticks() + due_after(kLookNs, dut_->clock_hz(), 1'000'000'000);
-    while (now_ticks() < look) dut_->turn();
+int DutServer::forward_until_poll() {
+    constexpr int kForever = -1, kNotAtAll = 0;
+    if (!dut_) return kForever;
+    const Ticks poll_at = now_ticks() + due_after(kPollNs, dut_->clock_hz(), 1'000'000'000);
+    while (now_ticks() < poll_at) dut_->turn();
     return kNotAtAll;
 }
 
@@ -104,7 +104,7 @@ void DutServer::dispatch(const RequestStream& client, const json& id, const std:
 }
 
 json DutServer::open(Reader& request) {
-    if (dut_) throw Error("already_open", "the ports are open already; another set-up needs another process");
+    if (dut_) throw Error("already_open", "the ports are already open: start another process for another test setup");
     const DutRequest parsed = read_dut(request.object("params"));
     request.finish();
     dut_ = std::make_unique<ReferenceDut>(parsed);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference DUT's loop: frames, and now and then a look at the requests of its client (engine/refdut/README.md).
+// The main loop of the reference DUT: forwards frames and polls for requests of its client at intervals
+// (engine/refdut/README.md).
 #pragma once
 
 #include <memory>
@@ -11,19 +12,19 @@
 
 namespace dutperf {
 
-// A UNIX socket that clients connect to, one after the other. Throws std::runtime_error.
+// Makes a UNIX socket to which clients connect, one after the other. Throws std::runtime_error.
 int listen_on(const std::string& path);
 
 class DutServer {
 public:
-    // Serves one client on two file descriptors until it ends its input.
+    // Serves one client on two file descriptors until the end of its input.
     void serve(int input, int output);
-    // Serves whoever connects, for ever.
+    // Serves one client after the other, forever.
     [[noreturn]] void serve_clients(int listener);
 
 private:
-    // Goes on with forwarding until it is time to look at the requests; then how long that look may take.
-    int forward_until_look();
+    // Forwards frames until the next poll for requests; returns the timeout of that poll.
+    int forward_until_poll();
     void dispatch(const RequestStream& client, const nlohmann::json& id, const std::string& method, Reader& request);
     nlohmann::json open(Reader& request);
     nlohmann::json act(const std::string& method, Reader& request);

@@ -5,7 +5,7 @@ namespace dutperf {
 
 namespace {
 
-// Bytes of the IP packet, or nothing where header and frame contradict each other (RFC 1812 5.2.2, RFC 8200 3).
+// The length of the IP packet; nothing if header and frame are inconsistent (RFC 1812 5.2.2, RFC 8200 3).
 std::optional<std::size_t> packet_length(const Packet& packet) {
     const std::uint8_t* ip = packet.ip();
     const std::size_t room = packet.length - kEthernetPayloadAt;
@@ -25,7 +25,8 @@ std::uint64_t hash_words(std::uint64_t hash, const std::uint8_t* at, std::size_t
     return hash;
 }
 
-// As receive-side scaling has it: over both addresses, and over the ports of whole UDP and TCP packets.
+// The flow hash, as for receive-side scaling: over both addresses, and over the ports of unfragmented UDP and TCP
+// packets.
 std::uint64_t flow_of(const Packet& packet) {
     const std::uint8_t* ip = packet.ip();
     const bool six = packet.is_ipv6();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a router and translator does with one frame (RFC 1812 5.2, RFC 8200, RFC 7915): checks it, finds its way by the
-// longest prefix, decrements the hop limit, translates it where the way leads through the translator. No ports, no
-// clock.
+// Forwards one frame as a router and translator (RFC 1812 5.2, RFC 8200, RFC 7915): checks it, looks up the longest
+// prefix, decrements the hop limit, and translates it if the route leads through the translator. No ports, no clock.
 #pragma once
 
 #include <array>
@@ -23,18 +22,18 @@ struct Routes {
 };
 
 struct Forwarded {
-    std::uint64_t flow;  // hash of the addresses and ports that the frame came with
-    bool ipv6;           // now
+    std::uint64_t flow;  // hash of the received addresses and ports
+    bool ipv6;           // after forwarding
     bool translated;
 };
 
 class Forwarder {
 public:
-    // `mtu` in bytes, of both links.
+    // `mtu`: of both links, in bytes.
     Forwarder(Routes routes, std::optional<Translator> translator, std::size_t mtu)
         : routes_(std::move(routes)), translator_(std::move(translator)), mtu_(mtu) {}
 
-    // An IP frame from one side to the other, without padding afterwards. Its MAC addresses are the caller's business.
+    // Forwards an IP frame from one side to the other and removes its padding. The caller sets the MAC addresses.
     std::variant<Forwarded, Loss> forward(Packet& packet, std::size_t from);
 
     [[nodiscard]] std::uint64_t checksums_computed() const {

@@ -10,14 +10,14 @@ namespace dutperf {
 
 enum class Loss : std::uint8_t {
     queue,         // the core's queue was full
-    random,        // by the ratio of loss
-    every_nth,     // by its turn
-    reset,         // the DUT was away
-    not_routable,  // no route, or no mapping of an address
+    random,        // by the loss ratio
+    every_nth,     // every nth frame
+    reset,         // the DUT was resetting
+    not_routable,  // no route, or no mapping for an address
     hop_limit,     // TTL or hop limit used up
     malformed,     // lengths or header checksum are wrong
-    unsupported,   // would have to be translated, and is no whole UDP, TCP or ICMP echo packet
-    too_long,      // for the link that it would leave by
+    unsupported,   // needs translation, but is not an unfragmented UDP, TCP or ICMP echo packet
+    too_long,      // for the outgoing link
     unresolved,    // the next hop's MAC address is not known yet
     count
 };

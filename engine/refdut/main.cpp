@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dutperf-refdut: a router and translator with known properties, to test testers with. Usage and protocol:
+// dutperf-refdut: a router and translator with known properties, for testing testers. Usage and protocol:
 // engine/refdut/README.md.
 
 #include <fcntl.h>
@@ -15,8 +15,7 @@
 
 namespace {
 
-// The real standard output is for events alone: what libraries print goes to standard error and cannot corrupt the
-// stream.
+// Reserves standard output for events: output of libraries goes to standard error and cannot corrupt the stream.
 int events_output() {
     const int events = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     dup2(STDERR_FILENO, STDOUT_FILENO);

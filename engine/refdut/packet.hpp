@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A frame that is being forwarded: where it begins in its buffer, and how long it is without FCS. Translation to IPv6
-// uses the room in front of it.
+// A frame that is being forwarded: its start in the buffer and its length without FCS. Translation to IPv6 uses the
+// room before it.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace dutperf {
 inline constexpr std::size_t kTranslationGrowth = ipv6::kSize - ipv4::kSize;
 
 struct Packet {
-    std::uint8_t* at;  // at least kTranslationGrowth bytes of its buffer lie in front
+    std::uint8_t* at;  // at least kTranslationGrowth bytes of the buffer are before it
     std::size_t length;
 
     [[nodiscard]] std::uint8_t* ip() const { return at + kEthernetPayloadAt; }

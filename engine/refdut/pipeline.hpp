@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a frame through the reference DUT, in this order: away (reset)? a core and its queue, loss, bit errors,
-// delay and duplication, reordering. Frames are the caller's handles and time is the caller's, so the whole of it runs
-// in virtual time too. What it counts is what it did.
+// The stages of the reference DUT, in this order: reset, core and queue, loss, bit errors, delay and duplication,
+// reordering. Frame handles and time come from the caller, so the pipeline can run in virtual time. Its counts are the
+// ground truth.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ public:
         Frame frame;
         std::size_t direction;
         Ticks arrived, due;
-        bool copy;  // of a frame that has left already
+        bool copy;  // a duplicate of a frame that has left
     };
 
     Pipeline(Buffers& buffers, const Properties& properties, std::uint64_t clock_hz)
@@ -43,13 +43,13 @@ public:
                       ServiceQueue<Arrived>(clock_hz, properties.capacity_fps, properties.queue_frames));
         for (std::size_t direction = 0; direction < 2; ++direction) directions_.emplace_back(properties, direction);
     }
-    ~Pipeline() { forget(std::nullopt); }
+    ~Pipeline() { discard_all(std::nullopt); }
     Pipeline(const Pipeline&) = delete;
     Pipeline& operator=(const Pipeline&) = delete;
 
-    // A frame that will be forwarded, if nothing befalls it. `now` never goes back.
+    // Takes a frame to forward. `now` must not decrease.
     void arrive(Ticks now, Frame frame, std::size_t direction, std::uint64_t flow) {
-        for (Happening& happening : happenings_) happening.start_clock(now, clock_hz_);
+        for (Event& event : events_) event.start_clock(now, clock_hz_);
         Direction& way = directions_[direction];
         if (is_resetting(now)) return lose(frame, way, Loss::reset);
         serve(now);
@@ -58,31 +58,32 @@ public:
         ++way.held;
     }
 
-    // Appends what leaves by `now` to `out`, in order.
+    // Appends the frames that leave by `now` to `out`, in order.
     void advance(Ticks now, std::vector<Departure>& out) {
-        while (Happening* next = earliest_begun(now)) {
+        while (Event* next = next_event(now)) {
             work(next->begin, out);
-            next->begun = true;
+            next->started = true;
             if (next == &stall()) {
                 for (auto& core : cores_) core.pause(next->begin, next->end);
             } else {
-                forget(Loss::reset);
+                discard_all(Loss::reset);
             }
         }
         work(now, out);
     }
 
-    // Nothing is served; arriving frames wait in the queues. The clock runs from the next frame on that arrives.
-    void stall_for(const Disturbance& disturbance) { stall().await(disturbance); }
-    // What is held is lost, and what arrives.
-    void reset_for(const Disturbance& disturbance) { reset().await(disturbance); }
-    [[nodiscard]] bool is_resetting(Ticks now) const { return happenings_[1].covers(now); }
+    // Injects a stall: nothing is served, and arriving frames wait in the queues. Its time counts from the next frame
+    // that arrives.
+    void stall_for(const Disturbance& disturbance) { stall().schedule(disturbance); }
+    // Injects a reset: held frames and arriving frames are lost.
+    void reset_for(const Disturbance& disturbance) { reset().schedule(disturbance); }
+    [[nodiscard]] bool is_resetting(Ticks now) const { return events_[1].covers(now); }
 
     [[nodiscard]] const PipelineCounts& counts(std::size_t direction) const { return directions_[direction].counts; }
     void clear_counts() {
         for (Direction& direction : directions_) direction.counts = {};
     }
-    // Frames of a direction that are inside.
+    // Frames of a direction inside the DUT.
     [[nodiscard]] std::uint64_t held(std::size_t direction) const { return directions_[direction].held; }
 
 private:
@@ -103,18 +104,18 @@ private:
             return a.due != b.due ? a.due > b.due : a.order > b.order;
         }
     };
-    struct Happening {
-        std::optional<Disturbance> awaited;
+    struct Event {
+        std::optional<Disturbance> pending;
         Ticks begin = 0, end = 0;
-        bool begun = true;
+        bool started = true;
 
-        void await(const Disturbance& disturbance) { awaited = disturbance; }
+        void schedule(const Disturbance& disturbance) { pending = disturbance; }
         void start_clock(Ticks now, std::uint64_t clock_hz) {
-            if (!awaited) return;
-            begin = now + ticks_of(awaited->after_ns, clock_hz);
-            end = begin + ticks_of(awaited->duration_ns, clock_hz);
-            begun = false;
-            awaited.reset();
+            if (!pending) return;
+            begin = now + ticks_of(pending->after_ns, clock_hz);
+            end = begin + ticks_of(pending->duration_ns, clock_hz);
+            started = false;
+            pending.reset();
         }
         [[nodiscard]] bool covers(Ticks now) const { return begin <= now && now < end; }
     };
@@ -132,20 +133,21 @@ private:
         Chance jitter, bit;
         PipelineCounts counts;
         std::uint64_t arrived = 0, served = 0, held = 0;
-        std::uint64_t highest = 0;  // one above the highest number that has left
+        std::uint64_t highest = 0;  // highest number that has left + 1
         std::optional<Delayed> held_back;
     };
 
-    static constexpr std::uint64_t kLongestHoldNs =
-        100'000'000;  // of a frame that waits for the next one to overtake it
+    // the longest time that a frame to be reordered waits for the next one
+    static constexpr std::uint64_t kLongestHoldNs = 100'000'000;
 
-    Happening& stall() { return happenings_[0]; }
-    Happening& reset() { return happenings_[1]; }
+    Event& stall() { return events_[0]; }
+    Event& reset() { return events_[1]; }
 
-    Happening* earliest_begun(Ticks now) {
-        Happening* earliest = nullptr;
-        for (Happening& one : happenings_) {
-            if (!one.begun && one.begin <= now && (earliest == nullptr || one.begin < earliest->begin)) earliest = &one;
+    Event* next_event(Ticks now) {
+        Event* earliest = nullptr;
+        for (Event& one : events_) {
+            if (!one.started && one.begin <= now && (earliest == nullptr || one.begin < earliest->begin))
+                earliest = &one;
         }
         return earliest;
     }
@@ -169,7 +171,7 @@ private:
         }
     }
 
-    // Frames leave the cores in the order of their times, whichever core they come from.
+    // Takes served frames from all cores in the order of their times.
     void serve(Ticks now) {
         while (ServiceQueue<Arrived>* core = first_to_finish(now)) {
             auto [arrived, at] = core->pop();
@@ -207,7 +209,7 @@ private:
               .order = 0,
               .what = arrived,
               .copy = false,
-              .held_back = way.reorder(k) && !copy});  // a copy never leaves first
+              .held_back = way.reorder(k) && !copy});  // a copy must not leave before its original
         if (!copy) return;
         ++way.held;
         hold({.due = due,
@@ -235,7 +237,7 @@ private:
         std::push_heap(delayed_.begin(), delayed_.end(), Later{});
     }
 
-    // A frame that is to be reordered waits for the next one of its direction.
+    // A frame to be reordered waits until the next one of its direction has left.
     void leave(Delayed frame, std::vector<Departure>& out) {
         Direction& way = directions_[frame.what.direction];
         if (frame.held_back && !way.held_back) {
@@ -258,20 +260,20 @@ private:
         out.push_back({frame.what.frame, frame.what.direction, frame.what.at, frame.due, frame.copy});
     }
 
-    // Lets go of everything that is inside; a loss where there is a cause.
-    void forget(std::optional<Loss> cause) {
-        const auto let_go = [&](const Arrived& one, bool counted) {
+    // Discards all frames inside; with a cause they count as losses.
+    void discard_all(std::optional<Loss> cause) {
+        const auto discard = [&](const Arrived& one, bool counted) {
             if (cause && counted) return lose(one.frame, directions_[one.direction], *cause);
             buffers_.release(one.frame);
         };
         for (auto& core : cores_) {
-            while (core.size() != 0) let_go(core.pop().item, true);
+            while (core.size() != 0) discard(core.pop().item, true);
         }
         for (Direction& way : directions_) {
             if (way.held_back) delayed_.push_back(*std::exchange(way.held_back, {}));
             way.held = 0;
         }
-        for (const Delayed& one : delayed_) let_go(one.what, !one.copy);
+        for (const Delayed& one : delayed_) discard(one.what, !one.copy);
         delayed_.clear();
     }
 
@@ -282,7 +284,7 @@ private:
     std::vector<Direction> directions_;
     std::vector<Delayed> delayed_;  // a heap, the earliest first
     std::uint64_t order_ = 0;
-    std::array<Happening, 2> happenings_;  // stall, reset
+    std::array<Event, 2> events_;  // stall, reset
 };
 
 }  // namespace dutperf

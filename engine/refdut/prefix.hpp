@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefixes of IPv4 and IPv6 addresses, and a table that finds the longest one that an address matches.
+// IPv4 and IPv6 prefixes, and a table for longest-prefix matching.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Prefix {
 template <class Address>
 inline constexpr std::size_t kBits = 8 * sizeof(Address);
 
-// The address with all bits behind the first `length` cleared.
+// The address with all bits after the first `length` cleared.
 template <class Address>
 Address masked(Address address, std::size_t length) {
     for (std::size_t i = 0; i < address.size(); ++i) {
@@ -36,7 +36,7 @@ Address masked(Address address, std::size_t length) {
     return address;
 }
 
-// "198.18.0.0/16" or "2001:2::/48"; an address alone is the longest prefix. Nothing for other text.
+// "198.18.0.0/16" or "2001:2::/48"; an address alone is a prefix of full length. Nothing for other text.
 std::optional<Prefix<Ipv4>> parse_prefix4(const std::string& text);
 std::optional<Prefix<Ipv6>> parse_prefix6(const std::string& text);
 
@@ -50,7 +50,7 @@ public:
         at->second.insert_or_assign(masked(prefix.address, prefix.length), value);
     }
 
-    // Of the longest prefix that `address` matches; nullptr where it matches none.
+    // The value of the longest prefix that `address` matches; nullptr if it matches none.
     [[nodiscard]] const Value* find(const Address& address) const {
         for (const auto& [length, values] : lengths_) {
             const auto found = values.find(masked(address, length));

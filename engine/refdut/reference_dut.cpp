@@ -17,8 +17,9 @@ namespace {
 
 constexpr std::uint16_t kBurst = 32;
 constexpr unsigned kCopies = 4095;
-constexpr std::uint64_t kAskAgainNs = 200'000'000;
-constexpr std::size_t kCorruptedBytes = 8;  // at the packet's end, where nothing but the transport checksum tells
+constexpr std::uint64_t kAskIntervalNs = 200'000'000;
+// at the end of the packet, where only the transport checksum detects an error
+constexpr std::size_t kCorruptedBytes = 8;
 
 EalOptions eal_options(const DutRequest& request) {
     const auto megabytes = [&request](std::uint64_t page_bytes) {
@@ -77,7 +78,7 @@ void ReferenceDut::open(const DutRequest& request) {
 }
 
 void ReferenceDut::configure(const Properties& properties) {
-    pipeline_ = std::make_unique<Way>(buffers_, properties, clock_hz_);
+    pipeline_ = std::make_unique<FramePipeline>(buffers_, properties, clock_hz_);
     for (auto& leaving : leaving_) {
         for (const auto& one : leaving) buffers_.release(one.frame);
         leaving.clear();
@@ -133,16 +134,16 @@ void ReferenceDut::receive(std::size_t side) {
 void ReferenceDut::take(rte_mbuf* frame, std::size_t side, Ticks now) {
     const auto* bytes = rte_pktmbuf_mtod(frame, const std::uint8_t*);
     const std::size_t length = rte_pktmbuf_data_len(frame);
-    if (is_for_us(bytes, length, side)) {
-        if (!pipeline_->is_resetting(now)) responders_[side]->hear(bytes, length);
+    if (is_local(bytes, length, side)) {
+        if (!pipeline_->is_resetting(now)) responders_[side]->handle(bytes, length);
         return rte_pktmbuf_free(frame);
     }
     if (!std::ranges::equal(ports_[side]->mac(), std::span(bytes, sizeof(Mac)))) return rte_pktmbuf_free(frame);
     forward(frame, side, now);
 }
 
-// What a router takes for itself: ARP, multicast, packets to its own addresses; and what is no IP.
-bool ReferenceDut::is_for_us(const std::uint8_t* frame, std::size_t length, std::size_t side) const {
+// Whether the DUT handles the frame itself: ARP, multicast, packets to its own addresses, and anything that is not IP.
+bool ReferenceDut::is_local(const std::uint8_t* frame, std::size_t length, std::size_t side) const {
     const std::uint16_t type = load_be16(frame + ethernet::kType);
     const std::uint8_t* ip = frame + kEthernetPayloadAt;
     const Host& host = responders_[side]->host();
@@ -159,7 +160,7 @@ void ReferenceDut::forward(rte_mbuf* frame, std::size_t side, Ticks now) {
     ++counts_[side].received;
     const auto way = forwarder_.forward(packet, side);
     if (const Loss* loss = std::get_if<Loss>(&way)) return lose(frame, side, *loss);
-    // the packet may begin earlier or later than it did, and has no padding any more
+    // translation may have moved the start of the packet, and its padding was removed
     frame->data_off = static_cast<std::uint16_t>(frame->data_off + (packet.at - bytes));
     frame->data_len = static_cast<std::uint16_t>(packet.length);
     frame->pkt_len = static_cast<std::uint32_t>(packet.length);
@@ -169,15 +170,15 @@ void ReferenceDut::forward(rte_mbuf* frame, std::size_t side, Ticks now) {
     pipeline_->arrive(now, frame, side, forwarded.flow);
 }
 
-// Writes the MAC addresses; where the next hop's is unknown it is asked for.
+// Writes the MAC addresses. If the next hop's is unknown, sends a request and returns false.
 bool ReferenceDut::address(rte_mbuf* frame, std::size_t side, bool ipv6, Ticks now) {
     NeighbourResponder& responder = *responders_[side];
     const Mac destination = responder.dut_mac(ipv6, Mac{});
     if (destination == Mac{}) {
-        if (now >= ask_again_[side]) responder.ask();
-        ask_again_[side] =
-            std::max(ask_again_[side],
-                     now >= ask_again_[side] ? now + due_after(kAskAgainNs, clock_hz_, 1'000'000'000) : Ticks{0});
+        if (now >= next_ask_[side]) responder.ask();
+        next_ask_[side] =
+            std::max(next_ask_[side],
+                     now >= next_ask_[side] ? now + due_after(kAskIntervalNs, clock_hz_, 1'000'000'000) : Ticks{0});
         return false;
     }
     auto* bytes = rte_pktmbuf_mtod(frame, std::uint8_t*);
@@ -191,7 +192,7 @@ void ReferenceDut::lose(rte_mbuf* frame, std::size_t direction, Loss loss) {
     rte_pktmbuf_free(frame);
 }
 
-// What the port does not take now waits for the next turn.
+// Frames that the port does not accept wait for the next turn.
 void ReferenceDut::hand_over(std::size_t side) {
     auto& leaving = leaving_[side];
     while (!leaving.empty()) {
@@ -205,13 +206,13 @@ void ReferenceDut::hand_over(std::size_t side) {
             if (char* padding = rte_pktmbuf_append(frames[i], missing)) std::fill_n(padding, missing, '\0');
         }
         const std::uint16_t taken = transmit_burst({ports_[side]->id()}, frames.data(), count);
-        statistics(side, taken);
+        record_departures(side, taken);
         if (taken < count) return;
     }
 }
 
-// Of the frames that wait to leave by that side the first `count` have left.
-void ReferenceDut::statistics(std::size_t side, std::size_t count) {
+// Records that the first `count` frames that waited on that side have left.
+void ReferenceDut::record_departures(std::size_t side, std::size_t count) {
     auto& leaving = leaving_[side];
     DutCounts& counts = counts_[1 - side];
     DutTimes& times = times_[1 - side];

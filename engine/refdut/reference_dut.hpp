@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference DUT: two ports, a host on each (ARP, NDP), and between them the way of every frame, forwarder.hpp and
-// pipeline.hpp. One thread does it all, turn by turn, so what is counted is consistent at any time.
+// The reference DUT: two ports with a host each (ARP, NDP), and between them the forwarder (forwarder.hpp) and the
+// pipeline (pipeline.hpp). One thread runs everything in turns, so the counts are consistent at any time.
 #pragma once
 
 #include <array>
@@ -17,17 +17,17 @@
 namespace dutperf {
 
 struct DutRequest {
-    std::array<SideRequest, 2> sides;  // left, right; their gateways are the next hops of all that leaves there
+    std::array<SideRequest, 2> sides;  // left, right; their gateways are the next hops on that side
     Routes routes;
     std::optional<Translator> translator;
     MemoryChoice memory = MemoryChoice::automatic;
     std::uint16_t max_frame_size = 1522;
-    unsigned buffers = 16383;  // of each port: how many frames can be inside at once
+    unsigned buffers = 16383;  // of each port: limits the frames inside at once
 };
 
 struct DutCounts {
-    std::uint64_t received = 0;  // frames that were to be forwarded; every one of them is forwarded, lost or still held
-    std::uint64_t forwarded = 0;  // handed over to the other port; without copies
+    std::uint64_t received = 0;   // frames to forward; each is forwarded, lost or still held
+    std::uint64_t forwarded = 0;  // handed over to the other port, without duplicates
     std::uint64_t translated = 0;
     std::uint64_t held = 0;
     PipelineCounts pipeline;
@@ -35,14 +35,14 @@ struct DutCounts {
 
 // In ticks.
 struct DutTimes {
-    Histogram delay;     // from the arrival of a frame until it was handed over, as it came to be
-    Histogram lateness;  // how much of that was not intended
+    Histogram delay;     // actual time from the arrival of a frame until it was handed over
+    Histogram lateness;  // the part of the delay that was not intended
 };
 
-// Where the DUT's own ports lost frames, by driver and kernel.
+// Frames lost at the DUT's own ports, counted by driver and kernel.
 struct DutPortLosses {
-    std::uint64_t before = 0;  // on their way in, never seen here: kernel's queues, driver
-    std::uint64_t after = 0;   // counted as forwarded, but the link did not take them
+    std::uint64_t before = 0;  // on the way in, before the DUT: kernel queues, driver
+    std::uint64_t after = 0;   // on the way out: counted as forwarded, but the link did not accept them
 };
 
 class ReferenceDut {
@@ -50,7 +50,7 @@ public:
     // Starts DPDK and opens both ports. Throws Error.
     explicit ReferenceDut(const DutRequest& request);
 
-    // New properties for an empty DUT: what is inside is let go, counts begin anew.
+    // Sets new properties: discards all frames inside and clears the counts.
     void configure(const Properties& properties);
     void turn();
     void clear_counts();
@@ -73,31 +73,31 @@ private:
         [[nodiscard]] std::optional<Frame> copy(Frame frame) const;
         void corrupt(Frame frame, std::uint64_t bits) const;
     };
-    using Way = Pipeline<Buffers>;
+    using FramePipeline = Pipeline<Buffers>;
 
     void open(const DutRequest& request);
     void receive(std::size_t side);
     void take(rte_mbuf* frame, std::size_t side, Ticks now);
-    [[nodiscard]] bool is_for_us(const std::uint8_t* frame, std::size_t length, std::size_t side) const;
+    [[nodiscard]] bool is_local(const std::uint8_t* frame, std::size_t length, std::size_t side) const;
     void forward(rte_mbuf* frame, std::size_t side, Ticks now);
     [[nodiscard]] bool address(rte_mbuf* frame, std::size_t side, bool ipv6, Ticks now);
     void lose(rte_mbuf* frame, std::size_t direction, Loss loss);
     void hand_over(std::size_t side);
-    void statistics(std::size_t side, std::size_t count);
+    void record_departures(std::size_t side, std::size_t count);
 
     std::uint64_t clock_hz_ = 0;
     Forwarder forwarder_;
     Pool control_pool_, copy_pool_;
     std::array<std::unique_ptr<Port>, 2> ports_;
     std::array<std::unique_ptr<NeighbourResponder>, 2> responders_;
-    std::array<PortCounters, 2> port_counters_;  // when the counts began
+    std::array<PortCounters, 2> port_counters_;  // when the counts were cleared
     Buffers buffers_;
-    std::unique_ptr<Way> pipeline_;
+    std::unique_ptr<FramePipeline> pipeline_;
     std::array<DutCounts, 2> counts_;
     std::array<DutTimes, 2> times_;
-    std::array<Ticks, 2> ask_again_{};
-    std::vector<Way::Departure> due_;
-    std::array<std::vector<Way::Departure>, 2> leaving_;  // by the side that they leave by
+    std::array<Ticks, 2> next_ask_{};
+    std::vector<FramePipeline::Departure> due_;
+    std::array<std::vector<FramePipeline::Departure>, 2> leaving_;  // by outgoing side
 };
 
 }  // namespace dutperf

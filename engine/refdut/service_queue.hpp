@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One simulated core: it serves frames one after the other at an exact rate and drops what arrives while its queue is
-// full (tail drop). A frame leaves when it has been served. Time is the caller's: any value that does not go back, so
-// that the model can be tested without a clock.
+// One simulated core: it serves frames one after the other at an exact rate and drops frames that arrive while its
+// queue is full (tail drop). A frame leaves when it has been served. The caller passes the time, which must not
+// decrease, so the model can be tested without a clock.
 #pragma once
 
 #include <algorithm>
@@ -22,13 +22,13 @@ public:
         Ticks at;
     };
 
-    // `rate_fps` 0: serving takes no time. `room`: frames that may wait besides the one that is being served.
+    // `rate_fps` 0: service takes no time. `room`: frames that may wait besides the one in service.
     ServiceQueue(std::uint64_t clock_hz, std::uint64_t rate_fps, std::uint32_t room)
         : clock_hz_(clock_hz), rate_fps_(rate_fps), room_(room) {}
 
     [[nodiscard]] std::size_t size() const { return items_.size(); }
 
-    // False where there is no room. What is due by `now` has to be popped before.
+    // Returns false if there is no room. Frames due by `now` must be popped first.
     bool push(Ticks now, Item item) {
         if (items_.size() > room_) return false;
         if (items_.empty()) {
@@ -39,13 +39,13 @@ public:
         return true;
     }
 
-    // When the frame at the head leaves.
+    // The time at which the head of the queue leaves.
     [[nodiscard]] std::optional<Ticks> next() const {
         if (items_.empty()) return std::nullopt;
         return busy_since_ + (rate_fps_ == 0 ? 0 : due_after(served_ + 1, clock_hz_, rate_fps_));
     }
 
-    // The frame at the head.
+    // Removes the head of the queue.
     Served pop() {
         Served served{std::move(items_.front()), *next()};
         items_.pop_front();
@@ -53,8 +53,8 @@ public:
         return served;
     }
 
-    // Nobody is served from `from` to `until`; the one that is being served takes that much longer. What is due by
-    // `from` has to be popped before.
+    // Stops service from `from` to `until`; the frame in service takes that much longer. Frames due by `from` must be
+    // popped first.
     void pause(Ticks from, Ticks until) {
         const Ticks begin = std::max(from, paused_until_);
         if (until <= begin) return;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kLargestUnfragmented = 1260;  // bytes, RFC 7915 5.1: longer IPv4 packets keep "don't fragment"
 
-// The transport header on its way from one version to the other: both pairs of addresses as they stand in the headers.
+// A transport header that is being translated, with both address pairs in header byte order.
 struct Transport {
     std::uint8_t* at;
     std::size_t size;  // with the payload
@@ -36,7 +36,7 @@ std::optional<Loss> update_tcp(const Transport& tcp) {
     return std::nullopt;
 }
 
-// RFC 7915 4.2 and 5.2: the type changes, and ICMPv6 alone has a pseudo-header.
+// RFC 7915 4.2 and 5.2: the type changes, and only ICMPv6 has a pseudo-header.
 std::optional<Loss> update_echo(const Transport& echo) {
     struct Types {
         std::uint8_t icmp4, icmp6;
@@ -139,7 +139,7 @@ std::optional<Loss> Translator::to_ipv4(Packet& packet) {
     write_type(packet, ethernet::kTypeIpv4);
     std::uint8_t* made = packet.ip();
     const std::size_t length = transport.size + ipv4::kSize;
-    const bool may_fragment = length <= kLargestUnfragmented;  // then it needs an identification of its own
+    const bool may_fragment = length <= kLargestUnfragmented;  // then it needs its own identification
     made[0] = 0x45;
     made[ipv4::kTos] = traffic_class;
     store_be16(made + ipv4::kLength, static_cast<std::uint16_t>(length));

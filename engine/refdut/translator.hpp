@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stateless translation between IPv4 and IPv6 (RFC 7915), in place, for whole UDP and TCP packets and ICMP echo. Not
-// translated, but refused: fragments, IPv4 options, IPv6 extension headers, ICMP errors, other transports. ICMP errors
-// are not made either; the counters say what was refused.
+// Stateless translation between IPv4 and IPv6 (RFC 7915), in place, for unfragmented UDP and TCP packets and ICMP echo.
+// It rejects fragments, IPv4 options, IPv6 extension headers, ICMP errors and other transports. It sends no ICMP
+// errors; counters show what was rejected.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace dutperf {
 
-// RFC 7915 4.5: what becomes of UDP over IPv4 without a checksum, which IPv6 demands.
+// RFC 7915 4.5: the handling of UDP over IPv4 without a checksum, which IPv6 requires.
 enum class ZeroChecksum : std::uint8_t { compute, drop };
 
 class Translator {
 public:
     Translator(AddressMap map, ZeroChecksum zero_checksum) : map_(std::move(map)), zero_checksum_(zero_checksum) {}
 
-    // Lengths are right and the hop limit is above 1. The hop limit is decremented. Where there is a loss the packet is
-    // as it was, or half changed.
+    // Requires valid lengths and a hop limit above 1. Decrements the hop limit. After a loss the packet may be partly
+    // changed.
     std::optional<Loss> translate(Packet& packet) { return packet.is_ipv6() ? to_ipv4(packet) : to_ipv6(packet); }
 
     [[nodiscard]] std::uint64_t checksums_computed() const { return checksums_computed_; }

@@ -15,15 +15,15 @@ struct Row {
     std::uint64_t first, last, from, to;
 };
 
-TEST(ArrivalGaps, JointOnesByTheTable) {
+TEST(ArrivalGaps, MergeByTheTable) {
     const std::vector<Row> rows{
         {"one receiver", {{10, 20, 50, 60}}, 10, 60, 20, 50},
         {"one frame", {{10}}, 10, 10, 10, 10},
-        {"another receiver breaks the silence of the first", {{10, 100}, {60, 61}}, 10, 100, 10, 60},
-        {"silent at once", {{10, 20, 80}, {15, 30, 90}}, 10, 90, 30, 80},
+        {"another receiver splits the gap of the first", {{10, 100}, {60, 61}}, 10, 100, 10, 60},
+        {"overlapping gaps", {{10, 20, 80}, {15, 30, 90}}, 10, 90, 30, 80},
         {"one after the other", {{10, 20}, {70, 75}}, 10, 75, 20, 70},
-        {"one that hears nothing", {{10, 40, 50}, {}}, 10, 50, 10, 40},
-        {"at the same time", {{10, 40}, {10, 40}}, 10, 40, 10, 40},
+        {"a receiver without frames", {{10, 40, 50}, {}}, 10, 50, 10, 40},
+        {"the same arrivals", {{10, 40}, {10, 40}}, 10, 40, 10, 40},
     };
     for (const Row& row : rows) {
         std::vector<ArrivalGaps> receivers(row.arrivals.size(), ArrivalGaps(row.arrivals.size() == 1 ? 1 : 8));
@@ -40,8 +40,8 @@ TEST(ArrivalGaps, JointOnesByTheTable) {
     }
 }
 
-// However few arrival gaps are kept: what is longer than what each has forgotten is found, to the tick.
-TEST(ArrivalGaps, OfSeveralReceiversAreThoseThatOneWouldHaveHeard) {
+// Even if few gaps are kept, a gap longer than each receiver's threshold is found exactly.
+TEST(ArrivalGaps, OfSeveralReceiversMergeToThoseOfOne) {
     for (const unsigned seed : {1U, 2U, 3U, 4U}) {
         std::mt19937_64 random(seed);
         std::vector<ArrivalGaps> receivers(3, ArrivalGaps(16));
@@ -57,7 +57,7 @@ TEST(ArrivalGaps, OfSeveralReceiversAreThoseThatOneWouldHaveHeard) {
         std::uint64_t least = 0;
         for (const ArrivalGaps& receiver : receivers) {
             EXPECT_LT(receiver.kept().size(), 32U);
-            least = std::max(least, receiver.least());
+            least = std::max(least, receiver.threshold());
             all.push_back(&receiver);
         }
         const ArrivalGap expected = one.kept().front();

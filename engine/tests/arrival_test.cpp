@@ -16,7 +16,7 @@ bool arrives_intact(const Bytes& bytes) {
     return payload != nullptr && is_intact(bytes.data(), bytes.size());
 }
 
-TEST(Arrival, FramesOfEverySizeAreKnownAgain) {
+TEST(Arrival, FramesOfEverySizeAreRecognised) {
     for (const bool ipv6 : {false, true}) {
         for (const std::uint16_t size :
              {std::uint16_t{84}, std::uint16_t{85}, std::uint16_t{128}, std::uint16_t{1518}, std::uint16_t{9216}}) {
@@ -30,14 +30,14 @@ TEST(Arrival, FramesOfEverySizeAreKnownAgain) {
     }
 }
 
-TEST(Arrival, PaddingBehindTheFrameIsNoDamage) {
+TEST(Arrival, PaddingIsNotCorruption) {
     Bytes bytes = test_frame({});
     bytes.resize(bytes.size() + 4, 0xEE);
     EXPECT_TRUE(arrives_intact(bytes));
 }
 
-// Any single bit from the IP header on (but those that make it another kind of frame) is noticed.
-TEST(Arrival, EveryBitErrorIsNoticed) {
+// Any bit error from the IP header on is detected, except those that make it another kind of frame.
+TEST(Arrival, EveryBitErrorIsDetected) {
     for (const bool ipv6 : {false, true}) {
         const Bytes good = test_frame({.ipv6 = ipv6, .size = 90});
         for (std::size_t bit = 8 * ethernet::kSize; bit < 8 * good.size(); ++bit) {
@@ -92,7 +92,7 @@ Bytes ipv6_of(std::uint8_t next, std::uint8_t first) {
     return frame_of(ethernet::kTypeIpv6, bytes);
 }
 
-// A multicast listener report: hop-by-hop options come before ICMPv6.
+// A multicast listener report: hop-by-hop options precede ICMPv6.
 Bytes report() {
     Bytes bytes = ipv6_of(0, kProtocolIcmpv6);
     bytes[ethernet::kSize + ipv6::kSize + 8] = 143;

@@ -15,7 +15,7 @@ namespace {
 
 using Random = std::mt19937_64;
 
-// A byte of a frame, or what it says of its length, becomes another in one of two frames.
+// Corrupts a byte or the length of every second frame on average.
 Bytes with_corruption(Bytes bytes, Random& random) {
     if (random() % 2 == 0) return bytes;
     if (random() % 8 == 0) {
@@ -26,7 +26,7 @@ Bytes with_corruption(Bytes bytes, Random& random) {
     return bytes;
 }
 
-// What the headers and the tag of a frame say to those who look at it alone.
+// Compares a tag with what find_tag(), is_intact() and read_tag() say of the frame alone.
 void expect_as_alone(const Bytes& bytes, const Tag& tag) {
     const std::uint8_t* payload = find_tag(bytes.data(), bytes.size());
     ASSERT_NE(payload, nullptr);
@@ -42,11 +42,11 @@ template <Layout L>
 void accepts_only_what_is_intact(std::uint16_t size) {
     Random random(size);
     const auto batch = std::make_unique<BatchMatch<L>>();
-    const Bytes known = test_frame({.ipv6 = L.ipv6, .size = size});
-    batch->set_reference(known.data(), known.size());
+    const Bytes reference = test_frame({.ipv6 = L.ipv6, .size = size});
+    batch->set_reference(reference.data(), reference.size());
     int accepted = 0;
     for (int burst = 0; burst < 200; ++burst) {
-        std::vector<Bytes> frames(1 + random() % BatchMatch<L>::kMost);
+        std::vector<Bytes> frames(1 + random() % BatchMatch<L>::kMaxFrames);
         std::vector<bool> corrupted;
         for (std::size_t i = 0; i < frames.size(); ++i) {
             const Bytes whole = test_frame({.ipv6 = L.ipv6,
@@ -76,13 +76,13 @@ TEST(BatchMatch, AcceptsOnlyWhatIsIntact) {
         accepts_only_what_is_intact<kIpv6Layout>(size);
 }
 
-// Any single bit: what two looks at the frame alone refuse is refused here as well.
-TEST(BatchMatch, NoticesEveryBitErrorThatMatters) {
-    const Bytes known = test_frame({.size = 70});
+// Any bit error that find_tag() or is_intact() rejects is rejected here too.
+TEST(BatchMatch, DetectsEveryBitErrorThatMatters) {
+    const Bytes reference = test_frame({.size = 70});
     const auto batch = std::make_unique<BatchMatch<kIpv4Layout>>();
-    batch->set_reference(known.data(), known.size());
-    for (std::size_t bit = 0; bit < 8 * known.size(); ++bit) {
-        Bytes bad = known;
+    batch->set_reference(reference.data(), reference.size());
+    for (std::size_t bit = 0; bit < 8 * reference.size(); ++bit) {
+        Bytes bad = reference;
         bad[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
         batch->read(0, bad.data(), bad.size());
         batch->match(1);
@@ -91,7 +91,7 @@ TEST(BatchMatch, NoticesEveryBitErrorThatMatters) {
     }
 }
 
-TEST(BatchMatch, BeforeItLearnedNothingIsAlike) {
+TEST(BatchMatch, WithoutAReferenceNothingMatches) {
     const Bytes frame = test_frame({});
     const auto batch = std::make_unique<BatchMatch<kIpv4Layout>>();
     batch->read(0, frame.data(), frame.size());
@@ -99,14 +99,14 @@ TEST(BatchMatch, BeforeItLearnedNothingIsAlike) {
     EXPECT_TRUE(batch->run_from(0, 1).empty());
 }
 
-// A run goes on while numbers grow and the stamp is the same.
-TEST(BatchMatch, RunsEndWhereNumbersFallOrStampsJump) {
+// A run continues while numbers increase and the stamp is the same.
+TEST(BatchMatch, RunsEndWhereNumbersDecreaseOrStampsChange) {
     using Run = std::vector<std::uint64_t>;
     const std::vector<std::pair<std::uint64_t, std::uint64_t>> frames{{5, 1},  {6, 1},  {8, 1},  {9, 2},
                                                                       {12, 2}, {12, 2}, {11, 2}, {0, 2}};
     const auto batch = std::make_unique<BatchMatch<kIpv4Layout>>();
-    const Bytes known = test_frame({});
-    batch->set_reference(known.data(), known.size());
+    const Bytes reference = test_frame({});
+    batch->set_reference(reference.data(), reference.size());
     for (std::size_t i = 0; i < frames.size(); ++i) {
         const Bytes frame = test_frame({.sequence = frames[i].first, .stamp = frames[i].second});
         batch->read(i, frame.data(), frame.size());
@@ -121,11 +121,11 @@ TEST(BatchMatch, RunsEndWhereNumbersFallOrStampsJump) {
     EXPECT_EQ(runs, (std::vector<Run>{{5, 6, 8}, {9, 12}, {12}, {11}, {0}}));
 }
 
-// ... and before a frame that is unlike, whatever its number.
-TEST(BatchMatch, ARunEndsBeforeAFrameThatIsUnlike) {
+// A run also ends before a mismatch, whatever its number.
+TEST(BatchMatch, ARunEndsBeforeAMismatch) {
     const auto batch = std::make_unique<BatchMatch<kIpv4Layout>>();
-    const Bytes known = test_frame({});
-    batch->set_reference(known.data(), known.size());
+    const Bytes reference = test_frame({});
+    batch->set_reference(reference.data(), reference.size());
     for (std::size_t i = 0; i < 4; ++i) {
         Bytes frame = test_frame({.sequence = i, .stamp = 1});
         if (i == 2) frame.back() ^= 1U;

@@ -9,8 +9,8 @@
 namespace dutperf {
 namespace {
 
-// RFC 1071 word by word, big-endian, as its section 4.1 has it.
-std::uint16_t by_the_book(const std::vector<std::uint8_t>& bytes) {
+// RFC 1071 section 4.1: word by word, big-endian.
+std::uint16_t reference_sum(const std::vector<std::uint8_t>& bytes) {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < bytes.size(); i += 2)
         sum += static_cast<std::uint64_t>(bytes[i] << 8U) + (i + 1 < bytes.size() ? bytes[i + 1] : 0U);
@@ -23,17 +23,18 @@ TEST(Checksum, ExampleOfRfc1071) {
     EXPECT_EQ(swap16(checksum_fold(checksum_add(bytes.data(), bytes.size()))), 0xDDF2);
 }
 
-TEST(Checksum, AgreesWithTheBookForAnyLength) {
+TEST(Checksum, AgreesWithTheReferenceForAnyLength) {
     std::mt19937 random(1);
     for (std::size_t size = 0; size < 300; ++size) {
         std::vector<std::uint8_t> bytes(size);
         for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
         const std::uint16_t folded = checksum_fold(checksum_add(bytes.data(), size));
-        EXPECT_EQ(swap16(folded) % 0xFFFFU, by_the_book(bytes) % 0xFFFFU) << size;  // 0 and 0xFFFF are the same number
+        EXPECT_EQ(swap16(folded) % 0xFFFFU, reference_sum(bytes) % 0xFFFFU)
+            << size;  // 0 and 0xFFFF are the same number
     }
 }
 
-TEST(Checksum, Adding64BitsIsAddingTheirBytes) {
+TEST(Checksum, Adding64BitsEqualsAddingTheirBytes) {
     std::mt19937_64 random(2);
     for (int i = 0; i < 1000; ++i) {
         const std::uint64_t word = random(), sum = random() >> 16U;

@@ -77,7 +77,7 @@ TEST(DelayFile, HoldsWhatSeveralReceiversRecordEachInItsOrder) {
     std::filesystem::remove(path);
 }
 
-TEST(DelayFile, CountsWhatFindsNoRoomAndWaitsForNothing) {
+TEST(DelayFile, CountsDroppedRecordsAndNeverWaits) {
     const std::string path = path_for("small.npy");
     DelayFile file(path, "field", 1'000'000'000, 1, 8);
     constexpr std::uint64_t kCount = 300'000;  // within less than the writer's pause
@@ -97,7 +97,7 @@ TEST(DelayFile, CountsWhatFindsNoRoomAndWaitsForNothing) {
     std::filesystem::remove(path);
 }
 
-TEST(DelayFile, ADiskThatIsFullIsSaidAndNothingIsWaitedFor) {
+TEST(DelayFile, AFullDiskIsReportedAndNeverWaitedFor) {
     DelayFile file("/dev/full", "field", 1'000'000'000);
     for (std::uint64_t i = 0; i < 1000; ++i) file.ring(0).record(i, i);
     const DelaysWritten outcome = file.finish();

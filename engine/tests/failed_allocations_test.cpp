@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of counters as DPDK's drivers have them (22.11).
+// Counter names of DPDK's drivers (22.11).
 #include "port/failed_allocations.hpp"
 
 #include <gtest/gtest.h>
@@ -7,14 +7,14 @@
 namespace dutperf {
 namespace {
 
-TEST(FailedAllocations, AreCountedUnderTheNamesOfDrivers) {
+TEST(FailedAllocations, AreRecognisedByDriversNames) {
     for (const char* name : {"rx_q0_rx_buf_alloc_failure", "rx_q1_mbuf_alloc_fail", "rx_q0_mbuf_allocation_errors",
                              "rx_q3_mbuf_alloc_errors"}) {
         EXPECT_TRUE(counts_failed_allocations(name)) << name;
     }
 }
 
-TEST(FailedAllocations, AreNotWhatIsCountedAnywayOrElsewhere) {
+TEST(FailedAllocations, ExcludeCountersThatAreCountedElsewhere) {
     for (const char* name : {"rx_mbuf_allocation_errors", "rx_fcoe_mbuf_allocation_errors", "rx_q0_drop_err",
                              "tx_q0_drop_total", "rx_good_packets"}) {
         EXPECT_FALSE(counts_failed_allocations(name)) << name;

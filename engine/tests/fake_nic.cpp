@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC that helps, where there is none: linked into an engine of its own, whose calls of DPDK pass here first (the
-// linker's --wrap). Every port, whatever its driver, then offers what engine/port/offloads.hpp knows. Between ports
-// that are joined in memory there is a cable: frames leave when they are handed over, or at the time that is given with
-// them, arrive kCable later by the NIC's clock, and may be polled another kModeration later. $DUTPERF_FAKE_NIC names
-// what is amiss (see struct Amiss).
+// A fake NIC with offloads: linked into a separate engine that calls these functions instead of DPDK's (the linker's
+// --wrap). Every port, whatever its driver, then offers all offloads of engine/port/offloads.hpp. Ports that are
+// connected in memory have a cable: frames leave when they are handed over, or at the time given with them. They arrive
+// kCable later by the NIC's clock and can be polled kModeration after that. $DUTPERF_FAKE_NIC names faults to inject
+// (see struct Faults).
 #define ALLOW_EXPERIMENTAL_API
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
@@ -26,36 +26,35 @@ namespace {
 constexpr double kCableS = 0.001, kModerationS = 0.002, kStepBackS = 1;
 constexpr double kLinkAfterS = 0.5, kFlapAfterS = 0.1, kFlapS = 0.1;
 constexpr std::uint64_t kFramesBeforeStep = 200;
-constexpr double kTicksPerNicTick = 24.0019;  // no whole number, as with any two oscillators
+constexpr double kTicksPerNicTick = 24.0019;  // not a whole number, as with any two oscillators
 constexpr std::uint64_t kTransmitOffloads =
     RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 constexpr std::uint64_t kNicAtStart = 1'000'000'007;
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-// What $DUTPERF_FAKE_NIC says.
-struct Amiss {
-    bool no_clock = says("no_clock");    // time stamps, and no way to read the clock
-    bool unstamped = says("unstamped");  // every tenth frame
-    bool jumps = says("jumps");          // somebody advances the clock by a millisecond, ten times a second
-    bool steps_back =
-        says("steps_back");  // ... puts it back by kStepBackS when kFramesBeforeStep frames were handed over
-    bool uncounted = says("uncounted");      // the driver does not count what left
-    bool halved = says("halved");            // ... but half of it
-    bool counts_late = says("counts_late");  // ... when a second has passed
-    bool wraps = says("wraps");              // ... in 32 bits, which are nearly full
-    bool keeps = says("keeps");              // every tenth frame, for ever
-    bool loses = says("loses");              // on the way, every tenth frame
-    bool errors = says("errors");            // ... that it keeps counts as an error
-    bool card = says("card");                // the ports are cards
-    bool no_link = says("no_link");          // the cable is not in
-    bool slow_link = says("slow_link");      // ... until kLinkAfterS after the port was started
-    bool flaps = says("flaps");              // ... for kFlapS, kFlapAfterS after the first frame was handed over
-    bool pause = says("pause");              // flow control is on, and stays on
-    bool pauses = says("pauses");            // flow control is on, and can be set
-    bool agrees = says("agrees");            // ... but what the link negotiates takes the place of what was set before
-    double media_mbps = number("media=");    // their link carries so much
-    double slow_ppm = number("slow=");       // ... by the card's clock, which is slower than the tester's
-    double ring = number("ring=");           // frames of each transmit queue; 0: it is never full
+// The faults that $DUTPERF_FAKE_NIC names.
+struct Faults {
+    bool no_clock = has("no_clock");        // time stamps, but the clock cannot be read
+    bool unstamped = has("unstamped");      // every tenth frame has no time stamp
+    bool jumps = has("jumps");              // the clock is advanced by a millisecond, ten times a second
+    bool steps_back = has("steps_back");    // the clock is put back by kStepBackS after kFramesBeforeStep frames
+    bool uncounted = has("uncounted");      // the driver does not count sent frames
+    bool halved = has("halved");            // it counts half of them
+    bool counts_late = has("counts_late");  // it counts them a second later
+    bool wraps = has("wraps");              // it counts them in 32 bits, starting close to the wrap
+    bool keeps = has("keeps");              // holds every tenth frame forever
+    bool loses = has("loses");              // loses every tenth frame on the cable
+    bool errors = has("errors");            // a frame that it keeps counts as an error
+    bool card = has("card");                // the ports are cards
+    bool no_link = has("no_link");          // the cable is unplugged
+    bool slow_link = has("slow_link");      // no link until kLinkAfterS after the port was started
+    bool flaps = has("flaps");              // no link for kFlapS, from kFlapAfterS after the first frame
+    bool pause = has("pause");              // flow control is on, and stays on
+    bool pauses = has("pauses");            // flow control is on, and can be set
+    bool agrees = has("agrees");            // but the link negotiation overrides what was set before
+    double media_mbps = number("media=");   // Mbit/s of the ports' links
+    double slow_ppm = number("slow=");      // the card's clock is slower than the tester's by this
+    double ring = number("ring=");          // size of each transmit queue in frames; 0: never full
 
     static double number(const char* word) {
         const char* all = std::getenv("DUTPERF_FAKE_NIC");
@@ -63,12 +62,12 @@ struct Amiss {
         return at == nullptr ? 0 : std::strtod(at + std::strlen(word), nullptr);
     }
 
-    static bool says(const char* word) {
+    static bool has(const char* word) {
         const char* all = std::getenv("DUTPERF_FAKE_NIC");
         return all != nullptr && std::string(all).find(word) != std::string::npos;
     }
 };
-const Amiss amiss;
+const Faults faults;
 
 struct Held {
     rte_mbuf* frame;
@@ -80,11 +79,11 @@ struct FakePort {
     std::array<std::deque<Held>, 16> cable;  // to each receive queue
     std::uint64_t received = 0;
     rte_eth_fc_mode flow_control = RTE_ETH_FC_FULL;
-    unsigned flow_control_set = 0;                       // how often
+    unsigned flow_control_set = 0;                       // how often it was set
     std::array<std::uint32_t, 16> limit_mbps{};          // of each transmit queue; 0: none
-    std::array<std::uint64_t, 16> idle_from{};           // when the queue has sent what it got
+    std::array<std::uint64_t, 16> idle_from{};           // when the queue has sent all its frames
     std::array<std::deque<std::uint64_t>, 16> to_leave;  // when each frame of a queue leaves, or is counted
-    std::uint64_t handed_over = 0, kept = 0, sent = 0;   // the last as it was told
+    std::uint64_t handed_over = 0, kept = 0, sent = 0;   // `sent` as reported
 };
 
 std::array<FakePort, RTE_MAX_ETHPORTS> ports;
@@ -97,23 +96,23 @@ std::uint64_t ticks_of(double seconds) {
 std::atomic<std::uint64_t> handed_over{0}, stepped_back{0};  // frames of all ports; ticks
 std::atomic<std::uint64_t> first_handed_over{0}, last_started{0};
 
-// Of the fake cable, now.
+// Whether the fake cable has a link now.
 bool has_link() {
     const std::uint64_t now = rte_rdtsc(), first = first_handed_over;
     const bool flapping =
         first != 0 && now >= first + ticks_of(kFlapAfterS) && now < first + ticks_of(kFlapAfterS + kFlapS);
-    return !amiss.no_link && !(amiss.slow_link && now < last_started + ticks_of(kLinkAfterS)) &&
-           !(amiss.flaps && flapping);
+    return !faults.no_link && !(faults.slow_link && now < last_started + ticks_of(kLinkAfterS)) &&
+           !(faults.flaps && flapping);
 }
 
 std::uint64_t nic_time(std::uint64_t ticks) {
-    const std::uint64_t jumped = amiss.jumps ? (ticks - start) / ticks_of(0.1) * ticks_of(0.001) : 0;
-    const auto since = static_cast<double>(
-        static_cast<std::int64_t>(ticks - start + jumped - stepped_back));  // perhaps before the start
+    const std::uint64_t jumped = faults.jumps ? (ticks - start) / ticks_of(0.1) * ticks_of(0.001) : 0;
+    // perhaps before the start
+    const auto since = static_cast<double>(static_cast<std::int64_t>(ticks - start + jumped - stepped_back));
     return kNicAtStart + static_cast<std::uint64_t>(static_cast<std::int64_t>(since / kTicksPerNicTick));
 }
 
-// Where a frame on its way keeps when it left, and where the engine looks for its arrival.
+// Buffer fields for the departure time of a frame on the cable, and for the arrival time that the engine reads.
 struct Fields {
     int left = -1, time = -1;
     std::uint64_t arrived_flag = 0, timed_flag = 0;
@@ -131,14 +130,14 @@ const Fields& fields() {
     return all;
 }
 
-// When the clock reaches a time, from `now` on; a jump may take it there.
+// When the NIC clock reaches a time, from `now` on; a jump may reach it early.
 std::uint64_t ticks_at(std::uint64_t time, std::uint64_t now) {
     for (std::uint64_t at = now;;) {
         const auto missing = static_cast<double>(static_cast<std::int64_t>(time - nic_time(at)));
         if (missing <= 0) return at;
         const std::uint64_t reached = at + static_cast<std::uint64_t>(missing * kTicksPerNicTick);
         at = start + ((at - start) / ticks_of(0.1) + 1) * ticks_of(0.1);
-        if (!amiss.jumps || reached < at) return reached;
+        if (!faults.jumps || reached < at) return reached;
     }
 }
 
@@ -150,9 +149,9 @@ std::uint64_t departure(const FakePort& port, const rte_mbuf* frame) {
     return ticks_at(*RTE_MBUF_DYNFIELD(frame, fields().time, const rte_mbuf_timestamp_t*), now);
 }
 
-// As NICs do: sums up what stands there, also in UDP's own field, where the sum of the pseudo-header is. A NIC
-// completes its copy; here it is the buffer, which comes again with IPv4's checksum in it. Not for frames that a driver
-// may refuse and get again.
+// Computes checksums like a NIC: sums all bytes, including the UDP checksum field, which holds the pseudo-header sum. A
+// NIC writes them into its copy; this writes into the buffer, which comes back with an IPv4 checksum in it. Not for
+// frames that a driver may not accept and get again.
 void complete_checksums(const FakePort& port, rte_mbuf* frame) {
     auto* const ip = rte_pktmbuf_mtod_offset(frame, std::uint8_t*, frame->l2_len);
     std::uint8_t* const udp = ip + frame->l3_len;
@@ -173,28 +172,28 @@ void complete_checksums(const FakePort& port, rte_mbuf* frame) {
     if (complete(udp + 6, rte_raw_cksum(udp, length)) == 0) std::memset(udp + 6, 0xFF, 2);
 }
 
-// Not before the queue has sent what came before, as fast as it may.
+// The time at which a frame leaves: after the frames before it, at the rate of the queue.
 std::uint64_t through_queue(FakePort& port, std::uint16_t queue, const rte_mbuf* frame) {
     const std::uint64_t leaves = std::max(departure(port, frame), port.idle_from[queue]);
     const double mbps =
-        port.limit_mbps[queue] != 0 ? port.limit_mbps[queue] : amiss.media_mbps * (1 - amiss.slow_ppm / 1e6);
+        port.limit_mbps[queue] != 0 ? port.limit_mbps[queue] : faults.media_mbps * (1 - faults.slow_ppm / 1e6);
     port.idle_from[queue] = leaves + (mbps != 0 ? ticks_of((frame->pkt_len + 24.0) * 8 / mbps / 1e6) : 0);
     port.to_leave[queue].push_back(leaves);
     return leaves;
 }
 
-std::uint64_t counted_at(std::uint64_t leaves) { return leaves + (amiss.counts_late ? ticks_of(1) : 0); }
+std::uint64_t counted_at(std::uint64_t leaves) { return leaves + (faults.counts_late ? ticks_of(1) : 0); }
 
 void count_what_left(std::deque<std::uint64_t>& queue) {
     for (const std::uint64_t now = rte_rdtsc(); !queue.empty() && counted_at(queue.front()) <= now;) queue.pop_front();
 }
 
 std::uint16_t room_in(std::deque<std::uint64_t>& queue, std::uint16_t count) {
-    if (amiss.ring == 0) return count;
+    if (faults.ring == 0) return count;
     count_what_left(queue);
     const std::size_t left = static_cast<std::size_t>(std::ranges::upper_bound(queue, rte_rdtsc()) - queue.begin());
     return static_cast<std::uint16_t>(
-        std::min<double>(count, std::max(0.0, amiss.ring - static_cast<double>(queue.size() - left))));
+        std::min<double>(count, std::max(0.0, faults.ring - static_cast<double>(queue.size() - left))));
 }
 
 std::mutex counting;
@@ -204,12 +203,12 @@ std::uint16_t leave(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames, 
     count = room_in(ports[port].to_leave[queue], count);
     if (first_handed_over == 0) first_handed_over = rte_rdtsc();
     for (std::uint16_t i = 0; i < count; ++i) {
-        if (++handed_over == kFramesBeforeStep && amiss.steps_back) stepped_back = ticks_of(kStepBackS);
+        if (++handed_over == kFramesBeforeStep && faults.steps_back) stepped_back = ticks_of(kStepBackS);
         complete_checksums(ports[port], frames[i]);
         std::uint64_t left = through_queue(ports[port], queue, frames[i]);
-        if (++ports[port].handed_over % 10 == 0 && (amiss.keeps || amiss.loses)) {
+        if (++ports[port].handed_over % 10 == 0 && (faults.keeps || faults.loses)) {
             left = kNever;
-            ports[port].kept += amiss.keeps ? 1 : 0;
+            ports[port].kept += faults.keeps ? 1 : 0;
         }
         *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*) = left;
     }
@@ -218,7 +217,7 @@ std::uint16_t leave(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames, 
 
 void stamp(FakePort& port, const Held& held) {
     held.frame->ol_flags &= ~fields().arrived_flag;
-    if ((port.receive_offloads & RTE_ETH_RX_OFFLOAD_TIMESTAMP) == 0 || (amiss.unstamped && ++port.received % 10 == 0))
+    if ((port.receive_offloads & RTE_ETH_RX_OFFLOAD_TIMESTAMP) == 0 || (faults.unstamped && ++port.received % 10 == 0))
         return;
     *RTE_MBUF_DYNFIELD(held.frame, fields().time, rte_mbuf_timestamp_t*) = nic_time(held.arrives);
     held.frame->ol_flags |= fields().arrived_flag;
@@ -275,9 +274,9 @@ int __wrap_rte_eth_dev_start(std::uint16_t port) {
     __real_rte_eth_dev_info_get(port, &info);
     for (std::uint16_t queue = 0; queue < info.nb_tx_queues; ++queue)
         rte_eth_add_tx_callback(port, queue, leave, nullptr);
-    // a driver of another kind receives what never left here
-    const bool joined = std::string(info.driver_name) == "net_ring";
-    for (std::uint16_t queue = 0; joined && queue < info.nb_rx_queues; ++queue)
+    // another driver may receive frames that were not sent here
+    const bool is_ring = std::string(info.driver_name) == "net_ring";
+    for (std::uint16_t queue = 0; is_ring && queue < info.nb_rx_queues; ++queue)
         rte_eth_add_rx_callback(port, queue, arrive, nullptr);
     last_started = rte_rdtsc();
     return __real_rte_eth_dev_start(port);
@@ -290,19 +289,19 @@ int __wrap_rte_eth_link_get_nowait(std::uint16_t port, rte_eth_link* link) {
 }
 
 int __wrap_rte_eth_dev_flow_ctrl_get(std::uint16_t port, rte_eth_fc_conf* conf) {
-    if (!amiss.pause && !amiss.pauses && !amiss.agrees) return -ENOTSUP;
+    if (!faults.pause && !faults.pauses && !faults.agrees) return -ENOTSUP;
     conf->mode = ports[port].flow_control;
     return 0;
 }
 
 int __wrap_rte_eth_dev_flow_ctrl_set(std::uint16_t port, rte_eth_fc_conf* conf) {
-    if (!amiss.pauses && !amiss.agrees) return -ENOTSUP;
-    if (!amiss.agrees || ports[port].flow_control_set++ > 0) ports[port].flow_control = conf->mode;
+    if (!faults.pauses && !faults.agrees) return -ENOTSUP;
+    if (!faults.agrees || ports[port].flow_control_set++ > 0) ports[port].flow_control = conf->mode;
     return 0;
 }
 
-// What waits has not been sent. Counters are read while others send: a frame is in a queue here before the driver
-// counts it, and no counter goes back.
+// Waiting frames do not count as sent. Counters are read while other threads send: a frame is in a queue here before
+// the driver counts it, and counters never decrease.
 int __wrap_rte_eth_stats_get(std::uint16_t port, rte_eth_stats* stats) {
     const int status = __real_rte_eth_stats_get(port, stats);
     const std::lock_guard lock(counting);
@@ -313,15 +312,15 @@ int __wrap_rte_eth_stats_get(std::uint16_t port, rte_eth_stats* stats) {
     }
     ports[port].sent = std::max(ports[port].sent, stats->opackets - std::min(stats->opackets, not_sent));
     stats->opackets = ports[port].sent;
-    stats->oerrors += amiss.errors ? ports[port].kept : 0;
-    if (amiss.uncounted) stats->opackets = 0;
-    if (amiss.halved) stats->opackets /= 2;
-    if (amiss.wraps) stats->opackets = static_cast<std::uint32_t>(stats->opackets + 0xFFFF'FF00U);
+    stats->oerrors += faults.errors ? ports[port].kept : 0;
+    if (faults.uncounted) stats->opackets = 0;
+    if (faults.halved) stats->opackets /= 2;
+    if (faults.wraps) stats->opackets = static_cast<std::uint32_t>(stats->opackets + 0xFFFF'FF00U);
     return status;
 }
 
 int __wrap_rte_eth_read_clock(std::uint16_t /*port*/, std::uint64_t* now) {
-    if (amiss.no_clock) return -ENOTSUP;
+    if (faults.no_clock) return -ENOTSUP;
     *now = nic_time(rte_rdtsc());
     return 0;
 }
@@ -331,16 +330,16 @@ int __wrap_rte_eth_set_queue_rate_limit(std::uint16_t port, std::uint16_t queue,
     return 0;
 }
 
-// Of dutperf::Port, by the names that the compiler gives them.
+// Mangled names of members of dutperf::Port.
 bool __real__ZNK7dutperf4Port7is_cardEv(const dutperf::Port* port);
 bool __wrap__ZNK7dutperf4Port7is_cardEv(const dutperf::Port* port) {
-    return amiss.card || __real__ZNK7dutperf4Port7is_cardEv(port);
+    return faults.card || __real__ZNK7dutperf4Port7is_cardEv(port);
 }
 
 dutperf::LinkStatus __real__ZNK7dutperf4Port4linkEv(const dutperf::Port* port);
 dutperf::LinkStatus __wrap__ZNK7dutperf4Port4linkEv(const dutperf::Port* port) {
     dutperf::LinkStatus link = __real__ZNK7dutperf4Port4linkEv(port);
-    if (amiss.card && amiss.media_mbps != 0) link.mbps = static_cast<std::uint32_t>(amiss.media_mbps);
+    if (faults.card && faults.media_mbps != 0) link.mbps = static_cast<std::uint32_t>(faults.media_mbps);
     return link;
 }
 

@@ -12,10 +12,10 @@
 namespace dutperf {
 namespace {
 
-constexpr FieldSpec kStill{};
+constexpr FieldSpec kFixed{};
 
 std::vector<std::uint16_t> values(const FieldSpec& spec, std::size_t count, std::size_t burst, std::uint64_t seed = 1) {
-    const FieldPair pair(spec, kStill, seed);
+    const FieldPair pair(spec, kFixed, seed);
     Column first{}, second{};
     std::vector<std::uint16_t> all;
     for (std::size_t k = 0; k < count; k += burst) {
@@ -44,7 +44,7 @@ TEST(Flow, CountingFieldsByTheTable) {
     for (const Row& row : rows) EXPECT_EQ(values(row.spec, row.first_frames.size(), 2), row.first_frames) << row.name;
 }
 
-TEST(Flow, TheSameFramesWhateverTheBurst) {
+TEST(Flow, TheSameFramesAtAnyBurst) {
     for (const FieldMode mode : {FieldMode::increasing, FieldMode::decreasing, FieldMode::random}) {
         const FieldSpec spec{mode, 1024, 1123};
         EXPECT_EQ(values(spec, 1000, 1), values(spec, 1000, 512));
@@ -85,7 +85,7 @@ TEST(Flow, BothRandomFieldsOfAPairAreIndependent) {
     for (const auto& [what, count] : seen) EXPECT_NEAR(count, 10'240, 400);  // 4.6 standard deviations
 }
 
-TEST(Flow, BothFieldsStandInTheFrameAsTheColumnsSay) {
+TEST(Flow, BothFieldsInTheFrameEqualTheColumns) {
     const std::vector<FieldSpec> specs{{FieldMode::fixed, 7, 7},
                                        {FieldMode::increasing, 1, 9},
                                        {FieldMode::decreasing, 300, 900},

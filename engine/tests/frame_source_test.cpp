@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may write into a buffer: nobody while a driver holds it. The buffers of these tests are pages of their own, and a
-// page that is handed over is made read-only until the driver gives its buffer back, so that a single write into a
-// frame in flight ends the test.
+// Checks that nobody writes into a buffer while a driver holds it. Each buffer has its own page. A page that is handed
+// over is read-only until the driver returns its buffer, so that a single write into a frame in flight ends the test.
 #include "trial/frame_source.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +23,7 @@ namespace {
 constexpr std::size_t kPage = 4096, kBuffers = 511;
 using Bytes = std::vector<std::uint8_t>;
 
-// A pool whose buffers' contents lie in pages of their own.
+// A pool whose buffers each have their own page.
 class PagedPool {
 public:
     explicit PagedPool(const std::string& name) {
@@ -51,7 +50,7 @@ private:
     Pool pool_;
 };
 
-// Keeps frames as a driver's transmit ring does, the oldest going first, and lets nobody write into them.
+// Holds frames like a driver's transmit ring, first in, first out, and write-protects them.
 class HoldingDriver {
 public:
     ~HoldingDriver() {
@@ -85,7 +84,7 @@ FrameTemplate frame_of(bool ipv6, std::uint16_t size, std::uint16_t trial) {
 
 using Everything = Varies<true, true, true, true>;
 
-// A stream of every kind of variation, with its pools.
+// A stream with every kind of variation, and its pools.
 struct Stream {
     Stream(const PagedPool& foreground_pool, const PagedPool& background_pool, std::uint16_t trial,
            const Share& share = {})
@@ -110,7 +109,7 @@ struct Stream {
     FrameSource<Everything> source;
 };
 
-// The share's frames among the first 1000 of the stream, made in bursts of `burst`.
+// The share's frames of the first 1000 of the stream, made in bursts of `burst`.
 std::vector<Bytes> thousand_frames(std::uint32_t burst, const Share& share = {}) {
     const PagedPool foreground("of_burst_f"), background("of_burst_b");
     Stream stream(foreground, background, 7, share);
@@ -129,7 +128,7 @@ std::vector<Bytes> thousand_frames(std::uint32_t burst, const Share& share = {})
     return all;
 }
 
-TEST(FrameSource, SendersThatShareAStreamMakeItsFramesToTheByte) {
+TEST(FrameSource, SendersThatShareAStreamMakeIdenticalFrames) {
     const std::vector<Bytes> expected = thousand_frames(32);
     for (const std::uint64_t senders : {2U, 3U, 16U}) {
         for (std::uint64_t sender = 0; sender < senders; ++sender) {
@@ -145,10 +144,10 @@ TEST(FrameSource, NeverWritesIntoAFrameInFlight) {
     const PagedPool foreground("held_f"), background("held_b");
     HoldingDriver driver;
     std::vector<rte_mbuf*> frames(kMaxBurst);
-    int begun_while_held = 0;
+    int started_while_held = 0;
     for (std::uint16_t trial = 1; trial <= 20;
-         ++trial) {  // the driver holds frames of the trial before when the next one writes its template
-        begun_while_held += driver.held() > 0 ? 1 : 0;
+         ++trial) {  // the driver still holds frames of the previous trial when the next one writes its template
+        started_while_held += driver.held() > 0 ? 1 : 0;
         Stream stream(foreground, background, trial);
         std::uint64_t number = 0;
         for (std::uint64_t turn = 0; turn < 200; ++turn) {
@@ -162,10 +161,10 @@ TEST(FrameSource, NeverWritesIntoAFrameInFlight) {
         }
         EXPECT_GT(number, 1000U);
     }
-    EXPECT_GT(begun_while_held, 10);
+    EXPECT_GT(started_while_held, 10);
 }
 
-TEST(FrameSource, ABufferThatADriverChangedGetsItsTemplateAgain) {
+TEST(FrameSource, ABufferThatADriverChangedIsRewritten) {
     const PagedPool pool("changed");
     const FrameTemplate frame = frame_of(false, 64, 5);
     FramePool frames(pool.get(), frame, 5);
@@ -189,7 +188,7 @@ TEST(FrameSource, ABufferThatADriverChangedGetsItsTemplateAgain) {
         EXPECT_EQ(buffer.hash.usr, 5U) << i;
         const bool changed = i == 1 || i == 2 || i == 4 || i == 7;
         EXPECT_EQ(FramePool::begin_of(before[i])[0], changed ? frame.data()[0] : 0xEE)
-            << i;  // the others are not written again
+            << i;  // the others are not rewritten
     }
 }
 

@@ -56,18 +56,18 @@ TEST(FrameTemplate, Ipv6ByteForByte) {
               "c0200007" "001c" "0000"                    //
               "d7545046" "1234" "03" "01"                 //
               "00000000000000000000"                      //
-              "1213");                                    // the payload counts up behind the tag
+              "1213");                                    // the payload counts up after the tag
 }
 
 // clang-format on
 
-TEST(FrameTemplate, LeavesToHardwareWhatHardwareWantsToFind) {
+TEST(FrameTemplate, LeavesChecksumsToHardware) {
     FrameTemplate frame(ipv4_spec(64), kTester, kDut, kIdentity, {});
     const FrameTemplate own = frame;
     EXPECT_FALSE(frame.checksums_by_hardware());
     frame.leave_checksums_to_hardware();
     EXPECT_TRUE(frame.checksums_by_hardware());
-    EXPECT_EQ(hex(frame.data() + 24, 2), "0000");  // IPv4's, which hardware sums up too
+    EXPECT_EQ(hex(frame.data() + 24, 2), "0000");  // IPv4's checksum, which hardware computes too
     EXPECT_EQ(hex(frame.data(), 24), hex(own.data(), 24));
     EXPECT_EQ(hex(frame.data() + 26, frame.length() - 26U), hex(own.data() + 26, own.length() - 26U));
     EXPECT_EQ(checksum_fold(frame.pseudo_sum() + frame.slots_sum()),

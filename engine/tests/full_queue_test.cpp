@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose a frame is that the DUT's input queue did not take.
+// When a frame that finds the DUT's input queue full is a loss of the DUT.
 #include "pace/full_queue.hpp"
 
 #include <gtest/gtest.h>
@@ -14,18 +14,18 @@ void run(FullQueue& queue, std::uint64_t from, std::uint64_t end) {
     for (std::uint64_t now = from; now <= end; now += 10 * kUs) queue.turn(now);
 }
 
-TEST(FullQueue, LetsEveryFrameWaitWhereItIsNotUsed) {
+TEST(FullQueue, LetsEveryFrameWaitWhereItIsOff) {
     FullQueue queue;
     run(queue, kMs, 2 * kMs);
-    EXPECT_FALSE(queue.is_duts(0, 2 * kMs));
+    EXPECT_FALSE(queue.is_dut_loss(0, 2 * kMs));
 }
 
-TEST(FullQueue, GivesAFrameThatFindsNoRoomAShortTime) {
+TEST(FullQueue, GivesAFrameAShortTime) {
     FullQueue queue;
     queue.use(kClockHz);
     run(queue, kMs, 2 * kMs);
-    EXPECT_FALSE(queue.is_duts(2 * kMs - 50 * kUs, 2 * kMs));
-    EXPECT_TRUE(queue.is_duts(2 * kMs - 51 * kUs, 2 * kMs));
+    EXPECT_FALSE(queue.is_dut_loss(2 * kMs - 50 * kUs, 2 * kMs));
+    EXPECT_TRUE(queue.is_dut_loss(2 * kMs - 51 * kUs, 2 * kMs));
 }
 
 TEST(FullQueue, WaitsAfterAStallOfTheSender) {
@@ -34,18 +34,18 @@ TEST(FullQueue, WaitsAfterAStallOfTheSender) {
     run(queue, kMs, 2 * kMs);
     queue.turn(2 * kMs + 200 * kUs);
     const std::uint64_t due = 2 * kMs;
-    EXPECT_FALSE(queue.is_duts(due, 2 * kMs + 300 * kUs));
-    EXPECT_FALSE(queue.is_duts(due, 2 * kMs + 200 * kUs + 2 * kMs)) << "ten times the stall";
-    EXPECT_TRUE(queue.is_duts(due, 2 * kMs + 201 * kUs + 2 * kMs));
+    EXPECT_FALSE(queue.is_dut_loss(due, 2 * kMs + 300 * kUs));
+    EXPECT_FALSE(queue.is_dut_loss(due, 2 * kMs + 200 * kUs + 2 * kMs)) << "ten times the stall";
+    EXPECT_TRUE(queue.is_dut_loss(due, 2 * kMs + 201 * kUs + 2 * kMs));
 }
 
-TEST(FullQueue, WaitsNoLongerThanALossMayBeJudged) {
+TEST(FullQueue, LimitsTheGracePeriod) {
     FullQueue queue;
     queue.use(kClockHz);
     queue.turn(kMs);
     queue.turn(5 * kMs);
-    EXPECT_FALSE(queue.is_duts(kMs, 10 * kMs));
-    EXPECT_TRUE(queue.is_duts(kMs, 10 * kMs + 1));
+    EXPECT_FALSE(queue.is_dut_loss(kMs, 10 * kMs));
+    EXPECT_TRUE(queue.is_dut_loss(kMs, 10 * kMs + 1));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace dutperf {
 namespace {
 
-TEST(Histogram, EmptyHasNothingToSay) {
+TEST(Histogram, EmptyIsAllZeros) {
     const Histogram histogram;
     EXPECT_EQ(histogram.total(), 0U);
     EXPECT_EQ(histogram.quantile(0.5), 0U);
@@ -44,7 +44,7 @@ TEST(Histogram, QuantilesAreWithinAnEighthOfAPerMilleOfTheSortedSample) {
     EXPECT_EQ(histogram.max(), sample.back());
 }
 
-TEST(Histogram, QuantilesErrToBothSidesAlike) {
+TEST(Histogram, QuantilesAreUnbiased) {
     constexpr std::uint64_t kFrom = 240'000'000;  // 100 ms at 2.4 GHz
     double error = 0;
     constexpr int kSamples = 2000;

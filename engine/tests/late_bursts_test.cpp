@@ -9,7 +9,7 @@
 namespace dutperf {
 namespace {
 
-constexpr std::uint64_t kStart = 1'000'000, kDuration = 100'000, kPunctual = 1'000;  // a bin has 1,000 ticks
+constexpr std::uint64_t kStart = 1'000'000, kDuration = 100'000, kThreshold = 1'000;  // a bin has 1,000 ticks
 
 struct Call {
     std::uint64_t due, late;
@@ -24,7 +24,7 @@ struct Row {
 
 LateBursts recorded(const std::vector<Call>& calls) {
     LateBursts burst;
-    burst.start(kStart, kStart + kDuration, kPunctual);
+    burst.start(kStart, kStart + kDuration, kThreshold);
     for (const Call& call : calls) burst.record(kStart + call.due, kStart + call.due + call.late, call.count);
     return burst;
 }
@@ -39,22 +39,22 @@ std::map<std::size_t, std::uint64_t> filled(const LateBursts& burst) {
 
 TEST(LateBursts, ByTheTable) {
     const std::vector<Row> rows{
-        {"none in time", {{0, 0, 1}, {500, kPunctual, 32}}, {}},
-        {"one late call", {{500, 0, 1}, {600, kPunctual + 1, 7}, {700, 0, 1}}, {{0, 7}}},
+        {"none late", {{0, 0, 1}, {500, kThreshold, 32}}, {}},
+        {"one late call", {{500, 0, 1}, {600, kThreshold + 1, 7}, {700, 0, 1}}, {{0, 7}}},
         {"a burst ends when it has caught up",
          {{0, 5'000, 10}, {100, 2'000, 10}, {200, 900, 10}, {300, 101, 10}, {400, 100, 10}, {500, 900, 10}},
          {{0, 40}}},
-        {"parts of the time",
+        {"parts of the sending time",
          {{999, 2'000, 1}, {1'000, 2'000, 2}, {50'000, 2'000, 3}, {99'999, 2'000, 4}},
          {{0, 1}, {1, 2}, {50, 3}, {99, 4}}},
-        {"the last part has what is due at the end", {{kDuration, 2'000, 5}}, {{99, 5}}},
+        {"the last part includes the end", {{kDuration, 2'000, 5}}, {{99, 5}}},
     };
     for (const Row& row : rows) EXPECT_EQ(filled(recorded(row.calls)), row.bins) << row.name;
 }
 
 TEST(LateBursts, TheLongestBurst) {
     EXPECT_EQ(recorded({{0, 0, 9}}).longest(), 0U);
-    // 3 and 4 in one burst, which ends with a frame that is punctual; then 5
+    // 3 and 4 in one burst, which ends before a punctual frame; then 5
     EXPECT_EQ(recorded({{0, 2'000, 3}, {100, 500, 4}, {200, 100, 32}, {300, 2'000, 5}}).longest(), 7U);
     EXPECT_EQ(recorded({{0, 2'000, 3}, {200, 0, 32}, {300, 2'000, 5}}).longest(), 5U);
 }

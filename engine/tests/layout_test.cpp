@@ -55,7 +55,7 @@ TEST(Layout, ChecksumsCoverWhatTheRfcsSay) {
     EXPECT_EQ(ipv6.ip_length(26), 34U);
 }
 
-// A tag of VLAN 5, and destination options that are padding.
+// Adds a tag of VLAN 5, and destination options that are padding.
 Bytes with_tag_and_extension(Bytes bytes) {
     constexpr std::uint8_t kDestinationOptions = 60;
     const Bytes extension{17, 0, 1, 4, 0, 0, 0, 0}, tag{0x81, 0x00, 0x00, 0x05};
@@ -66,7 +66,7 @@ Bytes with_tag_and_extension(Bytes bytes) {
     return bytes;
 }
 
-// Everything that reads frames follows the layout: alone, and compared with a frame before.
+// All readers of frames follow the layout: one by one, and by batch match.
 TEST(Layout, FramesOfAnotherLayoutAreReadByIt) {
     constexpr Layout kLayout{.ipv6 = true, .vlan_tags = 1, .extensions_size = 8};
     const auto batch = std::make_unique<BatchMatch<kLayout>>();
@@ -81,7 +81,7 @@ TEST(Layout, FramesOfAnotherLayoutAreReadByIt) {
     ASSERT_EQ(batch->run_from(0, 1).size(), 1U);
     EXPECT_EQ(batch->tag(0).sequence, 8U);
     for (const std::size_t at :
-         {13U, 15U, 18U, 60U, 70U, 89U}) {  // types, tag, version, extension header, ports, behind the tag
+         {13U, 15U, 18U, 60U, 70U, 89U}) {  // types, tag, version, extension header, ports, after the tag
         Bytes bad = next;
         bad[at] ^= 0x40U;
         batch->read(0, bad.data(), bad.size());

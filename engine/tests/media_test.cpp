@@ -15,12 +15,12 @@ TrialSpec trial_of(std::uint64_t rate_fps, std::uint16_t size) {
     return spec;
 }
 
-TEST(Media, GrantsWhatClocksDifferByAtItsRateOnly) {
+TEST(Media, ToleratesTheClockDifferenceAtLineRateOnly) {
     struct Row {
         std::uint64_t rate_fps;
         std::uint16_t size;
         std::uint32_t mbps;
-        bool granted;
+        bool tolerated;
     };
     for (const Row& row :
          {Row{1'488'095, 64, 1000, true}, Row{1'487'799, 64, 1000, true}, Row{1'487'790, 64, 1000, false},
@@ -28,16 +28,15 @@ TEST(Media, GrantsWhatClocksDifferByAtItsRateOnly) {
           Row{14'880'952, 64, 10'000, true}, Row{14'880'952, 64, 40'000, false}, Row{1'488'095, 64, 0, false},
           Row{700'000, 64, 1000, false}}) {
         const auto limit = media_limit(trial_of(row.rate_fps, row.size), Direction::forward, row.mbps);
-        EXPECT_EQ(limit.has_value(), row.granted) << row.rate_fps << " of " << row.size << " at " << row.mbps;
+        EXPECT_EQ(limit.has_value(), row.tolerated) << row.rate_fps << " of " << row.size << " at " << row.mbps;
         if (!limit) continue;
         EXPECT_EQ(limit->granted_ns, 12'000'000U);
         EXPECT_NEAR(limit->line_rate_fps, static_cast<double>(row.rate_fps), 300);
     }
 }
 
-TEST(Media, HasARateOfMixedFramesAndNoneOfBursts) {
-    TrialSpec mixed =
-        trial_of(1'000'000'000 / 8 / 94, 84);  // 74 bytes and what Ethernet adds are the mean of 64 and 84
+TEST(Media, HasALineRateForMixedFramesAndNoneForBursts) {
+    TrialSpec mixed = trial_of(1'000'000'000 / 8 / 94, 84);  // the mean of 64 and 84 is 74 bytes, plus 20 on the medium
     mixed.streams[0]->background = FrameSpec{};
     mixed.streams[0]->background->size = 64;
     mixed.streams[0]->n = 2;
@@ -49,7 +48,7 @@ TEST(Media, HasARateOfMixedFramesAndNoneOfBursts) {
     EXPECT_FALSE(media_limit(bursts, Direction::forward, 1000));
 }
 
-TEST(Media, TellsHowLongFramesMayWaitInFrontOfIt) {
+TEST(Media, LimitsTheTransmitWait) {
     const StreamSpec stream = *trial_of(1000, 1518).streams[0];
     EXPECT_NEAR(transmit_wait(stream, 160, 1000).us.value(), 1968.6, 0.1);
     EXPECT_EQ(transmit_wait(stream, 160, 0).us, std::nullopt);

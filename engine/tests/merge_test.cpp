@@ -14,8 +14,8 @@ constexpr std::uint32_t kN = 4, kM = 3;
 
 bool is_background(std::uint64_t k) { return k % kN >= kM; }
 
-// Receivers that share a direction, and one that hears all of it.
-class Several : public testing::Test {
+// Receivers that share a direction, and one that receives all of it.
+class SeveralReceivers : public testing::Test {
 protected:
     void make(std::size_t receivers, std::uint64_t frames, Ticks frame_timeout = 0) {
         MissingFrames::Bounds bounds{};
@@ -40,8 +40,8 @@ protected:
         }
     }
 
-    // What the receivers found together against what the one found.
-    void expect_the_same(const SentFrames& sent) {
+    // Compares the merged counts with those of the single receiver.
+    void expect_same_counts(const SentFrames& sent) {
         const FrameKinds kinds{.is_background = is_background, .is_stamped = [](std::uint64_t) { return true; }};
         const MergedCounts merged = merge(all_, kinds), one = merge({one_.get()}, kinds);
         EXPECT_EQ(merged.received, one.received);
@@ -64,26 +64,26 @@ protected:
     Ticks now_ = 1'000'000;
 };
 
-TEST_F(Several, ADuplicateAtAnotherReceiverIsADuplicate) {
+TEST_F(SeveralReceivers, ADuplicateAtAnotherReceiverIsADuplicate) {
     make(2, 100);
     for (std::uint64_t k = 0; k < 100; ++k) arrive(k % 2, k);
     arrive(1, 4);
     arrive(0, 4);
-    arrive(0, 7);  // of the background
-    expect_the_same(SentFrames({50, 50}));
+    arrive(0, 7);  // a background frame
+    expect_same_counts(SentFrames({50, 50}));
 }
 
-TEST_F(Several, AFrameThatComesInTimeAnywhereIsNotLate) {
+TEST_F(SeveralReceivers, AFrameThatComesInTimeAnywhereIsNotLate) {
     make(3, 10, 1'000);
     for (std::uint64_t k = 0; k < 8; ++k) arrive(k % 3, k, k == 3 ? 2'000 : 100);
     arrive(0, 5, 5'000);  // a late copy of a frame that was in time
-    arrive(1, 3, 6'000);  // ... of a late one
+    arrive(1, 3, 6'000);  // a late copy of a late frame
     arrive(2, 8, 1'001);
-    expect_the_same(SentFrames({4, 3, 3}));
+    expect_same_counts(SentFrames({4, 3, 3}));
 }
 
-// Losses, duplicates, lateness and order at random; more frames than a window holds that slides.
-TEST_F(Several, FindWhatOneWouldHaveFound) {
+// Random losses, duplicates, lateness and order, with more frames than a sliding window holds.
+TEST_F(SeveralReceivers, CountWhatOneReceiverCounts) {
     for (const std::size_t receivers : {1U, 2U, 3U, 7U}) {
         shared_.clear();
         all_.clear();
@@ -99,7 +99,7 @@ TEST_F(Several, FindWhatOneWouldHaveFound) {
         }
         std::vector<std::uint64_t> of_senders;
         for (std::uint64_t i = 0; i < receivers; ++i) of_senders.push_back(Share{i, receivers}.among(kFrames));
-        expect_the_same(SentFrames(of_senders));
+        expect_same_counts(SentFrames(of_senders));
     }
 }
 

@@ -20,23 +20,23 @@ std::uint16_t icmpv6_checksum_fold(const FrameBytes& frame) {
                          checksum_add(ip + ipv6::kSize, length));
 }
 
-TEST(Neighbour, ArpAsksAndIsAnswered) {
+TEST(Neighbour, ArpRequestsAreAnswered) {
     const FrameBytes question = arp_request(kDut, *kTester.ipv4);
     EXPECT_EQ(question.size(), 60U);
     const auto reply = answer(kTester, question.data(), question.size());
     ASSERT_TRUE(reply);
-    EXPECT_EQ(arp_answer(*kTester.ipv4, reply->data(), reply->size()), kTester.mac);
-    EXPECT_TRUE(std::equal(kDut.mac.begin(), kDut.mac.end(), reply->begin()));  // goes to the asker
-    EXPECT_FALSE(arp_answer(*kDut.ipv4, reply->data(), reply->size()));
+    EXPECT_EQ(arp_reply_mac(*kTester.ipv4, reply->data(), reply->size()), kTester.mac);
+    EXPECT_TRUE(std::equal(kDut.mac.begin(), kDut.mac.end(), reply->begin()));  // sent to the requester
+    EXPECT_FALSE(arp_reply_mac(*kDut.ipv4, reply->data(), reply->size()));
 }
 
-TEST(Neighbour, SolicitationIsAnsweredWithARightChecksum) {
+TEST(Neighbour, SolicitationsAreAnsweredWithAValidChecksum) {
     const FrameBytes question = neighbour_solicitation(kDut, *kTester.ipv6);
     EXPECT_EQ(icmpv6_checksum_fold(question), 0xFFFF);
     const auto reply = answer(kTester, question.data(), question.size());
     ASSERT_TRUE(reply);
     EXPECT_EQ(icmpv6_checksum_fold(*reply), 0xFFFF);
-    EXPECT_EQ(neighbour_answer(*kTester.ipv6, reply->data(), reply->size()), kTester.mac);
+    EXPECT_EQ(advertised_mac(*kTester.ipv6, reply->data(), reply->size()), kTester.mac);
     EXPECT_EQ((*reply)[ethernet::kSize + ipv6::kSize + 4], 0x60);  // solicited, override
 }
 
@@ -51,17 +51,17 @@ TEST(Neighbour, DuplicateAddressDetectionIsAnsweredToAllNodes) {
     EXPECT_EQ(icmpv6_checksum_fold(*reply), 0xFFFF);
 }
 
-TEST(Neighbour, WhoeverElseIsMeantGetsNoAnswer) {
+TEST(Neighbour, RequestsForOtherAddressesGetNoAnswer) {
     const FrameBytes arp = arp_request(kDut, *parse_ipv4("198.18.0.3")),
                      ndp = neighbour_solicitation(kDut, *parse_ipv6("2001:2::3"));
     EXPECT_FALSE(answer(kTester, arp.data(), arp.size()));
     EXPECT_FALSE(answer(kTester, ndp.data(), ndp.size()));
-    const Host silent{.mac = kTester.mac, .ipv4 = {}, .ipv6 = {}};
+    const Host without_addresses{.mac = kTester.mac, .ipv4 = {}, .ipv6 = {}};
     const FrameBytes question = arp_request(kDut, *kTester.ipv4);
-    EXPECT_FALSE(answer(silent, question.data(), question.size()));
+    EXPECT_FALSE(answer(without_addresses, question.data(), question.size()));
 }
 
-TEST(Neighbour, ForwardedSolicitationsAreRefused) {  // RFC 4861 7.1.1
+TEST(Neighbour, ForwardedSolicitationsAreIgnored) {  // RFC 4861 7.1.1
     FrameBytes question = neighbour_solicitation(kDut, *kTester.ipv6);
     question[ethernet::kSize + ipv6::kHopLimit] = 254;
     EXPECT_FALSE(answer(kTester, question.data(), question.size()));

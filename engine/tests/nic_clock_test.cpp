@@ -17,10 +17,10 @@ namespace {
 
 constexpr Ticks kSecond = 2'000'000'000;
 
-// A NIC's clock that ticks once in `ticks_per_nic` and starts anywhere.
+// A NIC clock with one tick per `ticks_per_nic` and an arbitrary start.
 struct Oscillator {
     double ticks_per_nic = 16.0005;
-    std::uint64_t at_zero = 0xFFFF'FFFF'FFFF'0000;  // it passes its end
+    std::uint64_t at_zero = 0xFFFF'FFFF'FFFF'0000;  // it wraps
 
     [[nodiscard]] std::uint64_t at(Ticks ticks) const {
         return at_zero + static_cast<std::uint64_t>(static_cast<double>(ticks) / ticks_per_nic);
@@ -28,17 +28,17 @@ struct Oscillator {
     [[nodiscard]] ClockPair pair(Ticks ticks, Ticks width = 0) const { return {ticks, at(ticks), width}; }
 };
 
-TEST(ClockMapping, NoTimeOfTheNicIsBeforeWhatItStandsFor) {
+TEST(ClockMapping, NicTimesAreNeverEarly) {
     const ClockMapping mapping{
         .ticks = 1'000'000'000'000, .nic = 0xFFFF'FFFF'FFFF'FF00, .ticks_per_nic = 24.0019, .uncertainty = 0};
     for (Ticks at = mapping.ticks - 100'000; at < mapping.ticks + 100'000; at += 997) {
-        const Ticks told = mapping.ticks_of(mapping.nic_at_or_after(at));
-        EXPECT_GE(told + 1, at);  // rounded
-        EXPECT_LT(told, at + 26);
+        const Ticks nic_time = mapping.ticks_of(mapping.nic_at_or_after(at));
+        EXPECT_GE(nic_time + 1, at);  // rounded
+        EXPECT_LT(nic_time, at + 26);
     }
 }
 
-TEST(ClockMapping, WhatIsTooFarToBeToldIsFarAway) {
+TEST(ClockMapping, OutOfRangeTimesAreClamped) {
     const ClockMapping mapping{.ticks = 1'000'000'000'000, .nic = 1'000'000, .ticks_per_nic = 24.0019};
     EXPECT_GT(static_cast<std::int64_t>(mapping.ticks_of(mapping.nic + (std::uint64_t{1} << 62U)) - mapping.ticks),
               std::int64_t{1} << 60U);
@@ -50,7 +50,7 @@ double error_of(const ClockMapping& mapping, const Oscillator& nic, Ticks ticks)
     return static_cast<double>(static_cast<std::int64_t>(mapping.ticks_of(nic.at(ticks)) - ticks));
 }
 
-TEST(NicClock, TellsTheNicsTimeInTicksBeforeAndAfterTheReading) {
+TEST(NicClock, ConvertsTimesBeforeAndAfterAReading) {
     const Oscillator nic;
     const NicClock clock(nic.pair(kSecond), nic.pair(kSecond + kSecond / 10), kSecond);
     for (const Ticks at : {kSecond, kSecond + kSecond / 20, kSecond + kSecond / 5})
@@ -58,14 +58,13 @@ TEST(NicClock, TellsTheNicsTimeInTicksBeforeAndAfterTheReading) {
     EXPECT_NEAR(clock.uncertainty(), 16, 0.1);  // a tick of the NIC
 }
 
-TEST(NicClock, FollowsAClockThatDriftsAndSaysHowFarItWasOff) {
+TEST(NicClock, FollowsADriftingClockAndReportsItsError) {
     Oscillator nic{.ticks_per_nic = 2, .at_zero = 0};
     NicClock clock(nic.pair(0), nic.pair(kSecond / 10), kSecond);
     std::uint64_t nic_now = nic.at(kSecond / 10);
     double worst = 0;
     for (Ticks ticks = kSecond / 10; ticks < 20 * kSecond; ticks += kSecond / 50) {
-        nic_now +=
-            kSecond / 50 / 2 + kSecond / 50 / 2 * (ticks / kSecond) / 1'000'000;  // a millionth faster each second
+        nic_now += kSecond / 50 / 2 + kSecond / 50 / 2 * (ticks / kSecond) / 1'000'000;  // 1 ppm faster each second
         const ClockPair pair{ticks + kSecond / 50, nic_now, 0};
         worst = std::max(
             worst,
@@ -74,11 +73,11 @@ TEST(NicClock, FollowsAClockThatDriftsAndSaysHowFarItWasOff) {
         EXPECT_EQ(clock.mapping().ticks_of(nic_now), pair.ticks);
     }
     EXPECT_DOUBLE_EQ(clock.uncertainty(), worst + clock.mapping().ticks_per_nic);
-    EXPECT_LT(worst, 200);  // of 40 million ticks from reading to reading
+    EXPECT_LT(worst, 200);  // of 40 million ticks between readings
     EXPECT_GT(worst, 10);
 }
 
-TEST(NicClock, AReadingIsNoBetterThanItIsTight) {
+TEST(NicClock, UncertaintyIncludesTheWidthOfReadings) {
     const Oscillator nic{.ticks_per_nic = 1, .at_zero = 5};
     NicClock clock(nic.pair(0), nic.pair(kSecond), kSecond);
     clock.begin(nic.pair(2 * kSecond, 600));
@@ -87,11 +86,11 @@ TEST(NicClock, AReadingIsNoBetterThanItIsTight) {
     EXPECT_NEAR(clock.uncertainty(), 500 + 1, 0.01);
     clock.begin(nic.pair(3 * kSecond));
     EXPECT_NEAR(clock.uncertainty(), 1, 0.01);
-    clock.doubt(12345);
+    clock.raise_uncertainty(12345);
     EXPECT_NEAR(clock.uncertainty(), 12346, 0.01);
 }
 
-TEST(NicClock, AJumpIsSeenEitherWayAndForgotten) {
+TEST(NicClock, AJumpCountsInItsTrialOnly) {
     for (const std::int64_t jump : {1'000'000LL, 1'000'000'000'000'000'000LL, -1'000'000'000LL}) {
         Oscillator nic{.ticks_per_nic = 2, .at_zero = 10'000'000'000};
         NicClock clock(nic.pair(0), nic.pair(kSecond / 10), kSecond);
@@ -99,7 +98,8 @@ TEST(NicClock, AJumpIsSeenEitherWayAndForgotten) {
         clock.follow(nic.pair(kSecond / 8));
         const double expected = 2.0 * static_cast<double>(std::abs(jump));
         EXPECT_NEAR(clock.uncertainty(), expected, 200'000 + expected / 1e9);
-        EXPECT_NEAR(clock.mapping().ticks_per_nic, 2, 1e-6);  // the rate is the old one: nothing was told of a new one
+        EXPECT_NEAR(clock.mapping().ticks_per_nic, 2,
+                    1e-6);  // the rate is still the old one: no reading gives a new one
         clock.begin(nic.pair(kSecond / 5));
         clock.follow(nic.pair(kSecond / 5 + kSecond / 50));
         EXPECT_NEAR(clock.uncertainty(), 2, 10);
@@ -110,10 +110,10 @@ TEST(NicClock, AJumpIsSeenEitherWayAndForgotten) {
     }
 }
 
-TEST(NicClock, ALongTimeWithoutAReadingIsNoJumpThatLasts) {
+TEST(NicClock, ALongGapBetweenReadingsIsNoLastingJump) {
     Oscillator nic{.ticks_per_nic = 2, .at_zero = 0};
     NicClock clock(nic.pair(0, 4'000), nic.pair(kSecond / 10 + 200),
-                   kSecond);  // two readings that were 1 us off: 10 us a second
+                   kSecond);  // the first reading was 1 us off: 10 us a second
     clock.begin(nic.pair(100 * kSecond));
     clock.follow(nic.pair(100 * kSecond + kSecond / 50));
     EXPECT_LT(clock.uncertainty(), 500);
@@ -121,7 +121,7 @@ TEST(NicClock, ALongTimeWithoutAReadingIsNoJumpThatLasts) {
     EXPECT_LT(clock.uncertainty(), 500);
 }
 
-TEST(FollowedClock, RefusesAClockThatStandsOrCannotBeRead) {
+TEST(FollowedClock, RejectsAClockThatStopsOrCannotBeRead) {
     const auto code_of = [](const ReadClock& read) {
         try {
             const FollowedClock clock(read, kSecond);
@@ -135,7 +135,7 @@ TEST(FollowedClock, RefusesAClockThatStandsOrCannotBeRead) {
     EXPECT_EQ(code_of([] { return std::optional(now_ticks() / 3); }), "none");
 }
 
-TEST(FollowedClock, OwnsUpToTimeInWhichItCouldNotRead) {
+TEST(FollowedClock, CountsTheTimeWithoutReadings) {
     bool reads = true;
     FollowedClock clock([&] { return reads ? std::optional(now_ticks() / 3) : std::nullopt; }, kSecond);
     clock.begin();
@@ -148,7 +148,7 @@ TEST(FollowedClock, OwnsUpToTimeInWhichItCouldNotRead) {
     EXPECT_NEAR(static_cast<double>(clock.mapping().ticks_of(since / 3)), static_cast<double>(since), 1e6);
 }
 
-// A constant rate's due times, and frames that are to leave at them.
+// Due times of a constant rate, and frames to send at them.
 struct Sending {
     static constexpr std::uint32_t kFrames = 5;
     static constexpr Ticks kEvery = 1'000'000;
@@ -159,15 +159,15 @@ struct Sending {
 
     Sending() {
         for (std::uint32_t i = 0; i < kFrames; ++i) burst[i] = &frames[i];
-        for (rte_mbuf& frame : frames) frame.ol_flags = field.flag;  // of an earlier use
+        for (rte_mbuf& frame : frames) frame.ol_flags = field.flag;  // left from an earlier use
     }
 };
 
-TEST(Departures, AreTheDueTimesAndNeverBeforeByAsMuchAsTheClockMayBeWrong) {
+TEST(Departures, AreTheDueTimesPlusTheClocksUncertainty) {
     FollowedClock clock([] { return std::optional(now_ticks() / 2); }, kSecond);
     Sending sending;
     const Ticks now = now_ticks(), margin = static_cast<Ticks>(std::ceil(clock.mapping().uncertainty));
-    sending.schedule.start(now - 3 * Sending::kEvery / 2);  // two are late, three are to come
+    sending.schedule.start(now - 3 * Sending::kEvery / 2);  // two are late, three are ahead
     Departures departures({&clock, sending.field, 10 * Sending::kEvery});
     const Ticks* times = departures.plan(sending.schedule, Sending::kFrames, now);
     departures.write(sending.burst.data(), Sending::kFrames);
@@ -184,7 +184,7 @@ TEST(Departures, AreTheDueTimesAndNeverBeforeByAsMuchAsTheClockMayBeWrong) {
     EXPECT_EQ(departures.counts().at_once, 2);
 }
 
-TEST(Departures, AreAtOnceFromWhereTheClockCannotBeTrusted) {
+TEST(Departures, AreAtOnceWhenTheClockIsNotUsable) {
     bool reads = true;
     FollowedClock clock([&] { return reads ? std::optional(now_ticks() / 2) : std::nullopt; }, kSecond);
     Sending sending;
@@ -194,7 +194,7 @@ TEST(Departures, AreAtOnceFromWhereTheClockCannotBeTrusted) {
     const Ticks since = now_ticks();
     while (now_ticks() - since < kSecond / 1000) {
     }
-    clock.end();  // it could not be read for a millisecond
+    clock.end();  // the clock could not be read for a millisecond
     const Ticks now = now_ticks();
     sending.schedule.start(now);
     const Ticks* times = departures.plan(sending.schedule, Sending::kFrames, now);
@@ -207,7 +207,7 @@ TEST(Departures, AreAtOnceFromWhereTheClockCannotBeTrusted) {
     EXPECT_EQ(departures.lead(), 0);
 }
 
-TEST(Departures, AreNoFurtherAheadThanHalfTheRingHolds) {
+TEST(Departures, LeadByAtMostHalfTheRing) {
     constexpr std::uint64_t kHz = 2'000'000'000;
     EXPECT_EQ(lead_at(1'000, 1024, kHz), 400'000);
     EXPECT_EQ(lead_at(2'560'000, 1024, kHz), 400'000);
@@ -215,7 +215,7 @@ TEST(Departures, AreNoFurtherAheadThanHalfTheRingHolds) {
     EXPECT_EQ(lead_at(14'880'953, 512, kHz) * 14'880'953 / kHz, 255);
 }
 
-TEST(Departures, WithoutAClockNothingIsPlanned) {
+TEST(Departures, AreNotPlannedWithoutAClock) {
     Sending sending;
     sending.schedule.start(0);
     Departures departures({});
@@ -223,7 +223,7 @@ TEST(Departures, WithoutAClockNothingIsPlanned) {
     EXPECT_EQ(departures.lead(), 0);
 }
 
-// A frame with what the NIC says of it.
+// A frame with an optional NIC time stamp.
 struct Buffer {
     rte_mbuf frame{};
     TimeField field{.offset = offsetof(rte_mbuf, dynfield1), .flag = std::uint64_t{1} << 23U};
@@ -235,7 +235,7 @@ struct Buffer {
     }
 };
 
-// A NIC's clock that is the tester's, to a millionth or so.
+// A NIC clock that equals the tester's within about 1 ppm.
 struct Arriving {
     FollowedClock clock{[] { return std::optional(now_ticks()); }, kSecond};
     Ticks polled = now_ticks(), sent = polled - 1'000'000;
@@ -252,7 +252,7 @@ struct Arriving {
     }
 };
 
-TEST(BurstArrivals, AreWhenTheNicSaysWhereItSaysAnythingThatCanBe) {
+TEST(BurstArrivals, AreTheNicsTimesWherePossible) {
     Arriving arriving;
     const Ticks polled = arriving.polled;
     const auto off =
@@ -268,24 +268,24 @@ TEST(BurstArrivals, AreWhenTheNicSaysWhereItSaysAnythingThatCanBe) {
     EXPECT_EQ(arriving.counts.by_poll, 1);
 }
 
-TEST(BurstArrivals, WithinWhatTheClockMayBeWrongByAreNotImpossible) {
+TEST(BurstArrivals, WithinTheUncertaintyAreNotImpossible) {
     Arriving arriving;
     arriving.clock.begin();
     while (now_ticks() - arriving.polled < kSecond / 1000) {
     }
     arriving.clock.end();
     const ClockMapping mapping = arriving.clock.mapping();
-    const auto told = [&](double after) {
+    const auto nic_time = [&](double after) {
         return mapping.nic_at_or_after(arriving.polled + static_cast<Ticks>(static_cast<std::int64_t>(after)));
     };
-    EXPECT_EQ(arriving.arrival(told(mapping.uncertainty / 2), arriving.stamped), arriving.polled);
-    EXPECT_EQ(arriving.arrival(told(-1'000'000 - mapping.uncertainty / 2), arriving.stamped), arriving.sent);
+    EXPECT_EQ(arriving.arrival(nic_time(mapping.uncertainty / 2), arriving.stamped), arriving.polled);
+    EXPECT_EQ(arriving.arrival(nic_time(-1'000'000 - mapping.uncertainty / 2), arriving.stamped), arriving.sent);
     EXPECT_EQ(arriving.counts.impossible, 0);
-    EXPECT_EQ(arriving.arrival(told(2 * mapping.uncertainty + 10), arriving.stamped), arriving.polled);
+    EXPECT_EQ(arriving.arrival(nic_time(2 * mapping.uncertainty + 10), arriving.stamped), arriving.polled);
     EXPECT_EQ(arriving.counts.impossible, 1);
 }
 
-TEST(BurstArrivals, BeforeAStampThatLiesAheadAreNoDelayAtAll) {
+TEST(BurstArrivals, BeforeAFutureStampHaveNoDelay) {
     Arriving arriving;
     const Ticks leaves = arriving.polled + 400'000;
     const Tag ahead{.trial = 1, .stream = kStreamStamped, .sequence = 0, .stamp = leaves & kMask40};
@@ -295,11 +295,11 @@ TEST(BurstArrivals, BeforeAStampThatLiesAheadAreNoDelayAtAll) {
 }
 
 TEST(RxStatistics, AFrameBeforeItsTimeHasNoDelayAndIsInTime) {
-    const auto statistics_of = [](Ticks cores_differ) {
+    const auto statistics_of = [](Ticks max_tsc_skew) {
         MissingFrames::Bounds bounds{};
         bounds.fill(2);
         RxStatistics statistics(
-            {1, Direction::forward, 2, bounds, Stamping::every, 1'000'000, nullptr, false, cores_differ});
+            {1, Direction::forward, 2, bounds, Stamping::every, 1'000'000, nullptr, false, max_tsc_skew});
         RxStatistics::Burst burst{.arrival = 10'000'000};
         statistics.take({.trial = 1, .stream = kStreamStamped, .sequence = 0, .stamp = 10'000'300}, burst);
         statistics.take({.trial = 1, .stream = kStreamStamped, .sequence = 1, .stamp = 9'999'300}, burst);
@@ -309,8 +309,7 @@ TEST(RxStatistics, AFrameBeforeItsTimeHasNoDelayAndIsInTime) {
     };
     EXPECT_EQ(statistics_of(0), std::tuple(2, 0, 1, 0));
     EXPECT_EQ(statistics_of(299), std::tuple(2, 0, 1, 0));
-    EXPECT_EQ(statistics_of(300),
-              std::tuple(2, 0, 0, 0));  // the receiving core's counter lags, no more than counters do
+    EXPECT_EQ(statistics_of(300), std::tuple(2, 0, 0, 0));  // the receiving core's TSC lags by no more than the skew
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns of sending against definitions of their own: Poisson arrivals by what chance says of them, bursts by
-// arithmetic in 128 bits.
+// Checks patterns against independent definitions: Poisson arrivals by statistics, bursts by 128-bit arithmetic.
 #include "pace/patterns.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +18,7 @@ constexpr std::uint64_t kHz = 2'596'122'131;  // odd on purpose: nothing divides
 constexpr Ticks kStart = 1'000'000'007;
 constexpr double kStretch = 0x1p64;
 
-// All of them, in the order in which a source gives them.
+// All times of a source, in its order.
 std::vector<Ticks> all_of(Listed::Source source, std::uint64_t frames) {
     std::vector<Ticks> times;
     FewTimes few{};
@@ -35,7 +34,7 @@ std::vector<Ticks> poisson(std::uint64_t seed, std::uint64_t frames, Ticks durat
     return all_of(PoissonTimes({seed, frames}, duration), frames);
 }
 
-// Kolmogorov's and Smirnov's distance between a sample and a distribution, times the root of the sample's size.
+// Kolmogorov-Smirnov distance between a sample and a distribution, times the square root of the sample size.
 double distance(std::vector<double> sample, const std::function<double(double)>& distribution) {
     std::sort(sample.begin(), sample.end());
     const auto size = static_cast<double>(sample.size());
@@ -46,8 +45,8 @@ double distance(std::vector<double> sample, const std::function<double(double)>&
     }
     return largest * std::sqrt(size);
 }
-constexpr double kUnlikelyDistance =
-    2.5;  // a fair sample is farther off once in 134,000 samples; seeds are fixed, so what passes goes on passing
+// exceeded by one fair sample in 134,000; seeds are fixed, so the result does not change
+constexpr double kMaxDistance = 2.5;
 
 TEST(PoissonTimes, GapsAreExponential) {
     constexpr std::uint64_t kFrames = 200'000;
@@ -57,8 +56,8 @@ TEST(PoissonTimes, GapsAreExponential) {
         std::vector<double> gaps;  // in units of the mean gap
         for (std::size_t i = 1; i < times.size(); ++i)
             gaps.push_back(static_cast<double>(times[i] - times[i - 1]) * kFrames / kDuration);
-        EXPECT_LT(distance(gaps, [](double gap) { return 1 - std::exp(-gap); }), kUnlikelyDistance) << seed;
-        double product = 0;  // of neighbours: 1 on average where gaps are independent, 2 where neighbours are the same
+        EXPECT_LT(distance(gaps, [](double gap) { return 1 - std::exp(-gap); }), kMaxDistance) << seed;
+        double product = 0;  // mean product of neighbours: 1 if gaps are independent, 2 if neighbours are equal
         for (std::size_t i = 1; i < gaps.size(); ++i) product += gaps[i] * gaps[i - 1];
         EXPECT_NEAR(product / static_cast<double>(gaps.size() - 1), 1, 5 * std::sqrt(3.0 / kFrames)) << seed;
     }
@@ -68,13 +67,12 @@ TEST(PoissonTimes, TimesAreUniform) {
     for (const std::uint64_t frames : {33UL, 1'000UL, 300'000UL}) {
         std::vector<double> shares;
         for (const Ticks time : poisson(5, frames, kHz)) shares.push_back(static_cast<double>(time) / kHz);
-        EXPECT_LT(distance(shares, [](double share) { return share; }), kUnlikelyDistance) << frames;
+        EXPECT_LT(distance(shares, [](double share) { return share; }), kMaxDistance) << frames;
     }
 }
 
-// Not only from frame to frame: what falls into each thousandth of a trial varies as chance has it, however many frames
-// there are.
-TEST(PoissonTimes, CountsInEqualPartsVaryAsCountsOfChance) {
+// The counts in each thousandth of a trial have the right variance too, at any number of frames.
+TEST(PoissonTimes, CountsInEqualPartsHaveTheRightVariance) {
     constexpr std::uint64_t kParts = 1000;
     for (const std::uint64_t frames : {20'000UL, 3'000'000UL, 892'857'120UL, 50'000'000'000UL}) {
         const UniformTimes times(17, frames);
@@ -94,8 +92,8 @@ TEST(PoissonTimes, CountsInEqualPartsVaryAsCountsOfChance) {
     }
 }
 
-// The way to one time is the same as the way through all.
-TEST(UniformTimes, AnyTimeIsFoundAlone) {
+// A time that is computed alone equals the one from the full list.
+TEST(UniformTimes, AnyTimeIsComputedAlone) {
     for (const std::uint64_t frames : {1UL, 2UL, 32UL, 33UL, 64UL, 1'000UL, 70'000UL}) {
         const UniformTimes times(23, frames);
         const std::vector<Ticks> scaled = poisson(23, frames, kHz);
@@ -125,7 +123,7 @@ struct BurstCase {
 
 class BurstsOf : public testing::TestWithParam<BurstCase> {
 protected:
-    // By the definition, in 128 bits.
+    // By definition, in 128 bits.
     static Ticks due_of(std::uint64_t k) {
         const BurstCase& of = GetParam();
         const Wide begin = static_cast<Wide>(k / of.frames) * of.frames * kHz / of.rate_fps;
@@ -159,7 +157,7 @@ struct ListCase {
 
 class ListOf : public testing::TestWithParam<ListCase> {};
 
-// Frames are never early, what is due is never held back, and all of it is the same whatever the burst.
+// Frames are never early, due frames are never held back, and the result is the same at any burst.
 TEST_P(ListOf, DueCountsExactlyTheFramesWhoseTimeHasCome) {
     const auto& [name, frames, burst, source] = GetParam();
     const std::vector<Ticks> times = all_of(source, frames);

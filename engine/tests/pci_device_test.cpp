@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a card cannot be used, by what the kernel's files say of it: each row is a machine that is written into a folder.
+// Why a card cannot be used, from the kernel's files: each test writes a machine's files into a folder.
 #include "port/pci_device.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference DUT in virtual time: what it is told to be it is, to the frame and to the tick.
+// The reference DUT in virtual time: its configured properties hold exactly, to the frame and to the tick.
 #include "refdut/pipeline.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,8 @@ struct Bench {
 
     explicit Bench(const Properties& properties) : pipeline(buffers, properties, kClock) {}
 
-    // `count` frames of one direction, `kSpacing` apart from `from` on, each of a flow of its own unless told.
+    // Offers `count` frames of one direction, `kSpacing` apart from `from` on, each of its own flow unless `flow` is
+    // given.
     void offer(int count, Ticks from = kMs, std::size_t direction = 0, std::optional<std::uint64_t> flow = {}) {
         for (int k = 0; k < count; ++k) {
             const Ticks now = from + static_cast<Ticks>(k) * kSpacing;
@@ -82,7 +83,7 @@ TEST(Pipeline, EveryNthIsExact) {
     EXPECT_EQ(run.lost(Loss::every_nth), 210U);
     EXPECT_EQ(run.lost(Loss::random), 0U);
     EXPECT_EQ(run.out.size(), 2100U - 210 + run.pipeline.counts(0).duplicated);
-    EXPECT_EQ(run.pipeline.counts(0).duplicated, 0U);  // every 30th is a 10th too
+    EXPECT_EQ(run.pipeline.counts(0).duplicated, 0U);  // every 30th is also a 10th
     EXPECT_EQ(run.pipeline.counts(0).corrupted, 300U - 30);
     EXPECT_EQ(run.pipeline.counts(0).delayed, 0U);
 }
@@ -97,7 +98,7 @@ TEST(Pipeline, DuplicatesFollowTheirOriginals) {
     EXPECT_EQ(run.pipeline.counts(0).reordered, 0U);
 }
 
-TEST(Pipeline, ReorderedFramesAreOvertakenByOne) {
+TEST(Pipeline, AReorderedFrameArrivesAfterTheNext) {
     Bench run({.reorder = {.every = 3}});
     run.offer(7);
     run.finish();
@@ -105,7 +106,7 @@ TEST(Pipeline, ReorderedFramesAreOvertakenByOne) {
     EXPECT_EQ(run.pipeline.counts(0).reordered, 2U);
 }
 
-TEST(Pipeline, ACopyOfAnOvertakenFrameIsADuplicateAndNothingElse) {
+TEST(Pipeline, ACopyOfAReorderedFrameIsOnlyADuplicate) {
     Bench run({.extra_delay = {.every = 4},
                .extra_delay_ns = kSpacing + 1,
                .duplicate = {.every = 4},
@@ -117,7 +118,7 @@ TEST(Pipeline, ACopyOfAnOvertakenFrameIsADuplicateAndNothingElse) {
     EXPECT_EQ(run.pipeline.counts(0).reordered, 1U);
 }
 
-TEST(Pipeline, AFrameThatNothingOvertakesLeavesAllTheSame) {
+TEST(Pipeline, TheLastFrameLeavesInOrderAfterATimeout) {
     Bench run({.reorder = {.every = 3}});
     run.offer(3);
     run.finish();
@@ -125,7 +126,7 @@ TEST(Pipeline, AFrameThatNothingOvertakesLeavesAllTheSame) {
     EXPECT_EQ(run.pipeline.counts(0).reordered, 0U);
 }
 
-TEST(Pipeline, ExtraDelayIsThatOfEveryNthAndIsOvertaking) {
+TEST(Pipeline, ExtraDelayOfEveryNthReorders) {
     Bench run({.delay_ns = kMs, .extra_delay = {.every = 4}, .extra_delay_ns = 3 * kSpacing + 1});
     run.offer(8);
     run.finish();
@@ -136,7 +137,7 @@ TEST(Pipeline, ExtraDelayIsThatOfEveryNthAndIsOvertaking) {
         EXPECT_EQ(run.delay(i), kMs + (run.out[i].frame % 4 == 3 ? 3 * kSpacing + 1 : 0));
 }
 
-TEST(Pipeline, RatiosAreThoseThatWereSetAndRepeatable) {
+TEST(Pipeline, RatiosAreAsConfiguredAndReproducible) {
     constexpr int kFrames = 200'000;
     const Properties properties{.seed = 1,
                                 .loss = {.ratio_ppb = 10'000'000},
@@ -158,7 +159,7 @@ TEST(Pipeline, RatiosAreThoseThatWereSetAndRepeatable) {
     EXPECT_EQ(run.left(), again.left());
     EXPECT_NE(run.left(), other.left());
     EXPECT_EQ(run.out.size(), kFrames - run.lost(Loss::random) + run.pipeline.counts(0).duplicated);
-    EXPECT_EQ(static_cast<std::size_t>(run.buffers.held), run.out.size()) << "what was lost was released";
+    EXPECT_EQ(static_cast<std::size_t>(run.buffers.held), run.out.size()) << "lost frames were released";
 }
 
 struct Moments {
@@ -175,7 +176,7 @@ Moments moments_of(const Bench& run) {
     return moments;
 }
 
-TEST(Pipeline, JitterHasItsMoments) {
+TEST(Pipeline, JitterHasTheConfiguredMoments) {
     Bench normal({.delay_ns = 10 * kMs, .jitter = Jitter::normal, .jitter_ns = kMs}),
         exponential({.delay_ns = kMs, .jitter = Jitter::exponential, .jitter_ns = kMs});
     for (Bench* run : {&normal, &exponential}) {
@@ -186,7 +187,7 @@ TEST(Pipeline, JitterHasItsMoments) {
     EXPECT_NEAR(moments_of(normal).deviation, kMs, 0.02 * kMs);
     EXPECT_NEAR(moments_of(exponential).mean, 2.0 * kMs, 0.02 * kMs);
     EXPECT_NEAR(moments_of(exponential).deviation, kMs, 0.03 * kMs);
-    EXPECT_GT(normal.pipeline.counts(0).reordered, 1000U) << "frames are delayed each for itself";
+    EXPECT_GT(normal.pipeline.counts(0).reordered, 1000U) << "frames are delayed independently";
 }
 
 TEST(Pipeline, CapacityIsSharedByDirectionsAndDroppedAtTheTail) {
@@ -194,7 +195,7 @@ TEST(Pipeline, CapacityIsSharedByDirectionsAndDroppedAtTheTail) {
     run.offer(1000);
     run.finish();
     EXPECT_EQ(run.lost(Loss::queue), 1000U - run.out.size());
-    EXPECT_EQ(run.out.size(), 499U + 11);  // served by the last arrival at 49.95 ms, and inside then
+    EXPECT_EQ(run.out.size(), 499U + 11);  // 499 served by the last arrival at 49.95 ms, and 11 inside then
     for (std::size_t i = 1; i < run.out.size(); ++i) EXPECT_EQ(run.out[i].due - run.out[i - 1].due, 100'000U);
 }
 
@@ -209,7 +210,7 @@ TEST(Pipeline, OneFlowHasOneCoreAndManyHaveAll) {
     EXPECT_NEAR(static_cast<double>(random.out.size()), 440, 20);
 }
 
-TEST(Pipeline, AStallHoldsAndLosesWhatTheQueueCannotTake) {
+TEST(Pipeline, AStallHoldsFramesAndOverflowsTheQueue) {
     Bench run({.capacity_fps = 0, .queue_frames = 19});
     run.pipeline.stall_for({.after_ns = 10 * kMs, .duration_ns = 2 * kMs});
     run.offer(400);  // 20 ms
@@ -220,7 +221,7 @@ TEST(Pipeline, AStallHoldsAndLosesWhatTheQueueCannotTake) {
         EXPECT_EQ(one.due, one.arrived < 11 * kMs || one.arrived >= 13 * kMs ? one.arrived : 13 * kMs);
 }
 
-TEST(Pipeline, AResetLosesWhatIsInsideAndWhatArrives) {
+TEST(Pipeline, AResetLosesHeldAndArrivingFrames) {
     Bench run({.delay_ns = kMs});
     run.offer(10);
     run.pipeline.reset_for({.after_ns = 5 * kMs, .duration_ns = 2 * kMs});
@@ -233,7 +234,7 @@ TEST(Pipeline, AResetLosesWhatIsInsideAndWhatArrives) {
     EXPECT_EQ(run.pipeline.held(0), 0U);
 }
 
-TEST(Pipeline, DirectionsAreCountedApart) {
+TEST(Pipeline, DirectionsAreCountedSeparately) {
     Bench run({.loss = {.every = 2}});
     run.offer(10, kMs, 0);
     run.offer(4, 100 * kMs, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A card reads and writes a buffer by the bus address that stands in it, and nobody stops it where that is another's:
-// such a pool is refused when it is made.
+// A card accesses a buffer by the bus address in its descriptor, and nothing stops it if that address is wrong: such a
+// pool is rejected when it is made.
 #include "port/pool.hpp"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST_F(PoolTest, ThatMayCrossPagesIsNotForDevices) {
     EXPECT_THROW(require_reachable(pool.get()), Error);
 }
 
-TEST_F(PoolTest, WithOneWrongBusAddressIsRefused) {
+TEST_F(PoolTest, WithOneWrongBusAddressIsRejected) {
     for (const rte_iova_t wrong : {rte_iova_t{0}, rte_iova_t{0x1000}, static_cast<rte_iova_t>(RTE_BAD_IOVA)}) {
         const Pool pool = pool_for(Reach::device);
         change_first(pool.get(), wrong);

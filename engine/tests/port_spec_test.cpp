@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A port as the user names it becomes what DPDK and the kernel call it.
+// Parses the user's port names into those of DPDK and the kernel.
 #include "port/port_spec.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ const std::array kRows{
     Row{"vdev:net_bonding0,slave=0000:01:00.0", Kind::vdev, "net_bonding0,slave=0000:01:00.0", "", true},
 };
 
-TEST(PortSpec, IsReadAsTheKernelNamesIt) {
+TEST(PortSpec, ParsesByTheTable) {
     for (const Row& row : kRows) {
         const PortSpec spec = parse_port_spec(row.text, "left.port");
         EXPECT_EQ(spec.kind, row.kind) << row.text;
@@ -65,7 +65,7 @@ TEST(PortSpec, GivesDpdkTheArgumentsOfACardsDriver) {
     EXPECT_EQ(parse_port_spec("3b:00.0,a=1", "left.port").device_name(), "0000:3b:00.0,a=1");
 }
 
-TEST(PortSpec, RefusesWhatIsNotAPort) {
+TEST(PortSpec, RejectsWhatIsNotAPort) {
     for (const char* const text :
          {"", "eth 1", "0000:01:00", "0000:01:00.8", "01:00.0,", "af_xdp:", "af_packet:", "vdev:", "eth0,eth1",
           "sixteen_letters_", "000:01:00.0", "memif:", "memif:p0", "vhost_user:/run/p0,", "virtio_user:,server=1"}) {

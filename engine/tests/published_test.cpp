@@ -14,9 +14,9 @@ struct Four {
     std::uint64_t a = 0, b = 0, c = 0, d = 0;
 };
 
-TEST(Published, IsReadWhileItsWriterStandsStillHalfway) {
+TEST(Published, IsReadWhileItsWriterIsPreempted) {
     Published<Four> value({1, 1, 1, 1});
-    value.prepare({2, 2, 2, 2});  // here the writer loses its core: a reader that waited for it would never return
+    value.prepare({2, 2, 2, 2});  // the writer is preempted here: a reader that waited for it would never return
     EXPECT_EQ(value.read().a, 1U);
     value.publish();
     EXPECT_EQ(value.read().a, 2U);
@@ -50,7 +50,7 @@ TEST(TrialEnd, AStopWinsWhicheverComesFirst) {
         TrialEnd end;
         EXPECT_FALSE(end.has_come(~Ticks{0} - 1));
         if (stop_first) end.set_now();
-        end.set_after_drain(1'000'000);  // by the loop of the last sender, which had not heard of the stop
+        end.set_after_drain(1'000'000);  // by the loop of the last sender, which does not know of the stop
         EXPECT_EQ(end.has_come(999'999), stop_first);
         EXPECT_TRUE(end.has_come(1'000'000));
         if (!stop_first) end.set_now();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a burst of frames is found to be, against the same frames that come one at a time, which are judged one by one.
+// Compares the statistics of bursts, which are batch-matched, with those of the same frames taken one by one.
 #include "trial/receiver.hpp"
 
 #include <gtest/gtest.h>
@@ -17,16 +17,16 @@ constexpr std::uint16_t kTrial = 9;
 constexpr std::uint64_t kFrames = 30'000;
 constexpr std::uint64_t kDelayRing = std::uint64_t{1} << 17U;
 
-struct Weather {
+struct Conditions {
     Stamping stamping = Stamping::every;
     Ticks frame_timeout = 0;
     bool shared = false;
-    bool of_a_queue = false;       // every third frame; another receiver takes the others
-    bool mixed = false;            // every fourth frame is of the background, and IPv6
-    unsigned trouble_in_1000 = 0;  // frames that are lost, come twice, late, corrupted, or are none of ours
+    bool of_a_queue = false;      // only every third frame; other receivers take the others
+    bool mixed = false;           // every fourth frame is a background frame, and IPv6
+    unsigned faults_in_1000 = 0;  // frames that are lost, duplicated, late, corrupted, or not test frames
 };
 
-// A frame where a driver would have put it.
+// A frame in a driver's buffer.
 class Buffer {
 public:
     explicit Buffer(Bytes bytes) : bytes_(std::move(bytes)), mbuf_(std::make_unique<rte_mbuf>()) {
@@ -42,11 +42,12 @@ private:
 
 class Side {
 public:
-    explicit Side(const Weather& weather) : ring_(kDelayRing) {
+    explicit Side(const Conditions& conditions) : ring_(kDelayRing) {
         MissingFrames::Bounds bounds{};
         for (std::size_t bin = 0; bin < bounds.size(); ++bin) bounds[bin] = kFrames * (bin + 1) / bounds.size();
-        const Expected expected{kTrial,           Direction::forward,    kFrames, bounds,
-                                weather.stamping, weather.frame_timeout, &ring_,  weather.shared};
+        const Expected expected{kTrial, Direction::forward,  kFrames,
+                                bounds, conditions.stamping, conditions.frame_timeout,
+                                &ring_, conditions.shared};
         receiver_ = std::make_unique<Receiver>(PortQueue{0}, Host{}, expected, nullptr, nullptr);
     }
     [[nodiscard]] Receiver& receiver() { return *receiver_; }
@@ -58,11 +59,11 @@ private:
     std::unique_ptr<Receiver> receiver_;
 };
 
-// Makes what arrives, in bursts of every size; of consecutive frames several often carry one stamp, as frames do that
-// were sent together.
+// Makes arriving frames in bursts of every size. Consecutive frames often have the same stamp, like frames that were
+// sent together.
 class Arrivals {
 public:
-    Arrivals(const Weather& weather, std::uint64_t seed) : weather_(weather), random_(seed) {}
+    Arrivals(const Conditions& conditions, std::uint64_t seed) : conditions_(conditions), random_(seed) {}
 
     [[nodiscard]] bool over() const { return next_ >= kFrames + 5; }
     std::vector<Buffer> burst() {
@@ -70,11 +71,11 @@ public:
         std::vector<Buffer> frames;
         for (std::uint64_t wanted = 1 + random_() % 64; frames.size() < wanted && !over();) {
             if (random_() % 20 == 0) stamp_ = now_ - random_() % 5'000;
-            if (random_() % 1000 < weather_.trouble_in_1000) {
-                frames.emplace_back(trouble());
+            if (random_() % 1000 < conditions_.faults_in_1000) {
+                frames.emplace_back(faulty_frame());
             } else {
                 frames.emplace_back(frame(next_));
-                next_ += weather_.of_a_queue ? 3 : 1;
+                next_ += conditions_.of_a_queue ? 3 : 1;
             }
         }
         return frames;
@@ -83,9 +84,9 @@ public:
 
 private:
     [[nodiscard]] TestFrame of(std::uint64_t number) {
-        const bool background = weather_.mixed && number % 4 == 3;
+        const bool background = conditions_.mixed && number % 4 == 3;
         const bool stamped =
-            weather_.stamping == Stamping::every || (weather_.stamping == Stamping::tagged && number % 50 == 0);
+            conditions_.stamping == Stamping::every || (conditions_.stamping == Stamping::tagged && number % 50 == 0);
         return {.ipv6 = background,
                 .size = 84,
                 .trial = kTrial,
@@ -96,7 +97,7 @@ private:
     }
     Bytes frame(std::uint64_t number) { return test_frame(of(number)); }
 
-    Bytes trouble() {
+    Bytes faulty_frame() {
         TestFrame one = of(next_ - std::min<std::uint64_t>(next_, random_() % 100));
         switch (random_() % 8) {
             case 0: next_ += random_() % 100; return frame(next_++);  // after a loss
@@ -115,7 +116,7 @@ private:
         return bytes;
     }
 
-    Weather weather_;
+    Conditions conditions_;
     std::mt19937_64 random_;
     std::uint64_t next_ = 0;
     Ticks now_ = 1'000'000, stamp_ = 1'000'000;
@@ -159,16 +160,15 @@ void expect_same_delays(const DelayRing& some, const DelayRing& expected) {
     EXPECT_TRUE(std::ranges::equal(taken, others, same));
 }
 
-// Frames of which the NIC says nothing, or that they arrive long after they are polled: either way they count as
-// polled.
-TEST(Receiving, ByTheNicsStampsFindsWhatItFindsWithoutThem) {
+// Frames without a NIC time, or with one long after the poll: both have the time of the poll.
+TEST(Receiving, WithNicStampsCountsTheSame) {
     const TimeField field{.offset = offsetof(rte_mbuf, dynfield1), .flag = std::uint64_t{1} << 23U};
     FollowedClock clock([] { return std::optional(now_ticks()); }, 2'000'000'000);
-    for (const Weather& weather : {Weather{.frame_timeout = 8'000, .trouble_in_1000 = 50},
-                                   Weather{.stamping = Stamping::tagged, .trouble_in_1000 = 50}}) {
-        Side by_nic(weather), plain(weather);
+    for (const Conditions& conditions : {Conditions{.frame_timeout = 8'000, .faults_in_1000 = 50},
+                                         Conditions{.stamping = Stamping::tagged, .faults_in_1000 = 50}}) {
+        Side by_nic(conditions), plain(conditions);
         by_nic.receiver().stamp_by({&clock, field});
-        for (Arrivals arrivals(weather, 1); !arrivals.over();) {
+        for (Arrivals arrivals(conditions, 1); !arrivals.over();) {
             std::vector<rte_mbuf*> burst;
             const std::vector<Buffer> frames = arrivals.burst();
             for (const Buffer& frame : frames) {
@@ -191,9 +191,9 @@ TEST(Receiving, ByTheNicsStampsFindsWhatItFindsWithoutThem) {
     }
 }
 
-class ReceivingTogether : public testing::TestWithParam<Weather> {};
+class ReceivingBursts : public testing::TestWithParam<Conditions> {};
 
-TEST_P(ReceivingTogether, FindsWhatOneByOneFinds) {
+TEST_P(ReceivingBursts, CountsLikeOneByOne) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
         Side together(GetParam()), alone(GetParam());
         for (Arrivals arrivals(GetParam(), seed); !arrivals.over();) {
@@ -219,14 +219,14 @@ TEST_P(ReceivingTogether, FindsWhatOneByOneFinds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Weathers, ReceivingTogether,
-    testing::Values(Weather{}, Weather{.stamping = Stamping::none, .trouble_in_1000 = 1},
-                    Weather{.trouble_in_1000 = 20}, Weather{.stamping = Stamping::tagged, .trouble_in_1000 = 20},
-                    Weather{.frame_timeout = 8'000, .trouble_in_1000 = 50},
-                    Weather{.frame_timeout = 8'000, .shared = true, .trouble_in_1000 = 20},
-                    Weather{.frame_timeout = 8'000, .shared = true, .of_a_queue = true, .trouble_in_1000 = 20},
-                    Weather{.of_a_queue = true}, Weather{.mixed = true, .trouble_in_1000 = 20},
-                    Weather{.trouble_in_1000 = 500}));
+    Conditions, ReceivingBursts,
+    testing::Values(Conditions{}, Conditions{.stamping = Stamping::none, .faults_in_1000 = 1},
+                    Conditions{.faults_in_1000 = 20}, Conditions{.stamping = Stamping::tagged, .faults_in_1000 = 20},
+                    Conditions{.frame_timeout = 8'000, .faults_in_1000 = 50},
+                    Conditions{.frame_timeout = 8'000, .shared = true, .faults_in_1000 = 20},
+                    Conditions{.frame_timeout = 8'000, .shared = true, .of_a_queue = true, .faults_in_1000 = 20},
+                    Conditions{.of_a_queue = true}, Conditions{.mixed = true, .faults_in_1000 = 20},
+                    Conditions{.faults_in_1000 = 500}));
 
 }  // namespace
 }  // namespace dutperf

@@ -16,8 +16,8 @@ json stream() {
 }
 json trial() { return {{"trial", 1}, {"duration_ns", 1'000'000'000}, {"drain_ns", 0}, {"forward", stream()}}; }
 
-// The field that a request is refused for; empty where it is accepted.
-std::string refused_field(const json& request) {
+// The field for which a request is rejected; empty if it is accepted.
+std::string rejected_field(const json& request) {
     try {
         read_trial(Reader(request, "params"), 1518);
         return "";
@@ -35,7 +35,7 @@ struct Row {
 };
 
 TEST(Requests, TrialsAreCheckedByTheTable) {
-    EXPECT_EQ(refused_field(trial()), "");
+    EXPECT_EQ(rejected_field(trial()), "");
     const json v6{{"version", 6}, {"size", 84}, {"source", "2001:2::2"}, {"destination", "2001:2:0:1000::2"}};
     const std::vector<Row> rows{
         {"/trial", 65535, ""},
@@ -107,7 +107,7 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
     for (const Row& row : rows) {
         json request = trial();
         request[json::json_pointer(row.pointer)] = row.value;
-        EXPECT_EQ(refused_field(request), row.field) << row.pointer << " = " << row.value;
+        EXPECT_EQ(rejected_field(request), row.field) << row.pointer << " = " << row.value;
     }
 }
 
@@ -115,79 +115,79 @@ TEST(Requests, EveryFrameHasANumber) {
     json request = trial();
     request["forward"]["rate_fps"] = 14'880'952;  // 2^40 of these take 73,887.2 s
     request["duration_ns"] = 73'887'000'000'000;
-    EXPECT_EQ(refused_field(request), "");
+    EXPECT_EQ(rejected_field(request), "");
     request["duration_ns"] = 73'888'000'000'000;
-    EXPECT_EQ(refused_field(request), "params.duration_ns");
+    EXPECT_EQ(rejected_field(request), "params.duration_ns");
 }
 
 TEST(Requests, TaggedFramesMustFit) {
     json request = trial();
     request["stamping"] = "tagged";
     request["tagged"] = {{"count", 500}, {"after_ns", 500'000'000}};  // 1,000 frames in a second
-    EXPECT_EQ(refused_field(request), "");
+    EXPECT_EQ(rejected_field(request), "");
     request["tagged"]["count"] = 501;
-    EXPECT_EQ(refused_field(request), "params.tagged");
+    EXPECT_EQ(rejected_field(request), "params.tagged");
     request["tagged"] = {{"count", 1}, {"after_ns", 1'000'000'000}};
-    EXPECT_EQ(refused_field(request), "params.tagged.after_ns");
+    EXPECT_EQ(rejected_field(request), "params.tagged.after_ns");
     request["tagged"] = {{"count", 1}, {"after_ns", 0}};
     request["frame_timeout_ns"] = 1'000'000;
-    EXPECT_EQ(refused_field(request), "params.frame_timeout_ns");
+    EXPECT_EQ(rejected_field(request), "params.frame_timeout_ns");
 }
 
 TEST(Requests, DelaysAreWrittenWhereFramesAreStamped) {
     json request = trial();
     request["stamping"] = "every";
     request["delays_files"] = {{"forward", "/tmp/forward.npy"}};
-    EXPECT_EQ(refused_field(request), "");
+    EXPECT_EQ(rejected_field(request), "");
     EXPECT_EQ(read_trial(Reader(request, "params"), 1518).delays_files[0], "/tmp/forward.npy");
     request["delays_files"] = {{"reverse", "/tmp/reverse.npy"}};
-    EXPECT_EQ(refused_field(request), "params.delays_files.reverse");
+    EXPECT_EQ(rejected_field(request), "params.delays_files.reverse");
     request["delays_files"] = {{"forward", ""}};
-    EXPECT_EQ(refused_field(request), "params.delays_files.forward");
+    EXPECT_EQ(rejected_field(request), "params.delays_files.forward");
     request["delays_files"] = {{"left", "/tmp/left.npy"}};
-    EXPECT_EQ(refused_field(request), "params.delays_files.left");
+    EXPECT_EQ(rejected_field(request), "params.delays_files.left");
 }
 
-// Frames to tag are counted at the rate that they are sent at.
+// Tagged frames are counted at the rate at which they are sent.
 TEST(Requests, TaggedFramesMustFitAfterAChangeOfTheRate) {
     json request = trial();
     request["stamping"] = "tagged";
     request["forward"]["then"] = {{"rate_fps", 10}, {"after_ns", 500'000'000}};
     request["tagged"] = {{"count", 105}, {"after_ns", 400'000'000}};  // 100 at 1,000 frames/s, then 5 at 10
-    EXPECT_EQ(refused_field(request), "");
+    EXPECT_EQ(rejected_field(request), "");
     request["tagged"]["count"] = 106;
-    EXPECT_EQ(refused_field(request), "params.tagged");
+    EXPECT_EQ(rejected_field(request), "params.tagged");
 }
 
 TEST(Requests, APatternGoesWithOneRate) {
     json request = trial();
     request["forward"]["pattern"] = {{"kind", "poisson"}};
     request["forward"]["then"] = {{"rate_fps", 10}, {"after_ns", 500'000'000}};
-    EXPECT_EQ(refused_field(request), "params.forward.pattern");
+    EXPECT_EQ(rejected_field(request), "params.forward.pattern");
 }
 
-// ... and at the times that the pattern has: one of ten bursts begins in the last tenth of the second.
+// They are counted by the times of the pattern: one of ten bursts begins in the last tenth of the second.
 TEST(Requests, TaggedFramesMustFitIntoThePattern) {
     json request = trial();
     request["stamping"] = "tagged";
     request["forward"]["pattern"] = {{"kind", "bursts"}, {"frames", 100}};
     request["tagged"] = {{"count", 100}, {"after_ns", 900'000'000}};
-    EXPECT_EQ(refused_field(request), "");
+    EXPECT_EQ(rejected_field(request), "");
     request["tagged"]["after_ns"] = 900'000'001;
-    EXPECT_EQ(refused_field(request), "params.tagged");
+    EXPECT_EQ(rejected_field(request), "params.tagged");
 }
 
 TEST(Requests, ATrialNeedsADirection) {
     json request = trial();
     request.erase("forward");
-    EXPECT_EQ(refused_field(request), "params.forward");
+    EXPECT_EQ(rejected_field(request), "params.forward");
 }
 
 TEST(Requests, NetworksAndVaryingDestinationsExcludeEachOther) {
     json request = trial();
     request["forward"]["networks"] = 2;
     request["forward"]["destination_address"] = {{"mode", "random"}, {"min", 0}, {"max", 9}};
-    EXPECT_EQ(refused_field(request), "params.forward.destination_address");
+    EXPECT_EQ(rejected_field(request), "params.forward.destination_address");
 }
 
 TEST(Requests, BothPortsOrNoneAreRings) {

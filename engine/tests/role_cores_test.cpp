@@ -70,7 +70,7 @@ TEST(Cores, PlacesByTheTable) {
     }
 }
 
-TEST(Cores, OthersKeepOffTheDutsCoresAndWhileItIsMeasuredOffTheLoops) {
+TEST(Cores, OtherThreadsAvoidTheDutsCoresAndInTrialsTheLoops) {
     const OtherCores three = other_cores({0, 1, 2}, {0}, {2});
     EXPECT_EQ(three.between_trials, (Cores{0, 1}));
     EXPECT_EQ(three.during_trials, (Cores{1, 2}));

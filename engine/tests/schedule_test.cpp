@@ -18,7 +18,7 @@ struct Case {
 
 class ScheduleOf : public testing::TestWithParam<Case> {};
 
-// Steps that sum to the definition exactly, whatever the burst: no drift in an hour at any rate.
+// Steps sum exactly to the definition at any burst: no drift in an hour at any rate.
 TEST_P(ScheduleOf, EveryFrameIsDueWhenTheDefinitionSays) {
     const auto [rate, burst] = GetParam();
     constexpr Ticks kStart = 1'000'000'007;
@@ -32,7 +32,7 @@ TEST_P(ScheduleOf, EveryFrameIsDueWhenTheDefinitionSays) {
     }
 }
 
-// A frame is never early, and what is due is never held back.
+// A frame is never early, and due frames are never held back.
 TEST_P(ScheduleOf, DueCountsExactlyTheFramesWhoseTimeHasCome) {
     const auto [rate, burst] = GetParam();
     ConstantRate schedule(kHz, rate, 5'000, burst);
@@ -94,7 +94,7 @@ TEST_P(ScheduleWithAChange, EveryFrameIsDueWhenTheDefinitionSays) {
     EXPECT_TRUE(schedule.finished());
 }
 
-// Also where a burst holds frames from before and from after the change.
+// Also if a burst has frames from before and after the change.
 TEST_P(ScheduleWithAChange, DueCountsExactlyTheFramesWhoseTimeHasCome) {
     ChangingRate schedule = made();
     const std::uint64_t frames = GetParam().first_frames + GetParam().then_frames;
@@ -111,7 +111,7 @@ TEST_P(ScheduleWithAChange, DueCountsExactlyTheFramesWhoseTimeHasCome) {
     EXPECT_EQ(schedule.number(), frames);
 }
 
-// Changes at which a frame of the first rate is due, would be due soon, or was just due.
+// A frame of the first rate is due at the change, soon after it, or just before it.
 INSTANTIATE_TEST_SUITE_P(Changes, ScheduleWithAChange,
                          testing::Values(Change{1'000, 500, 1'000, 700, kHz, 32},
                                          Change{59'999, 30'000, 3'000, 2'000, kHz / 20, 32},
@@ -121,8 +121,8 @@ INSTANTIATE_TEST_SUITE_P(Changes, ScheduleWithAChange,
 
 class HourOf : public testing::TestWithParam<Case> {};
 
-// Step by step through an hour: the due time is the exact one, rounded down to a tick, so nothing has added up. In 128
-// bits, by multiplication alone.
+// Step by step through an hour: the due time is the exact one, rounded down to a tick, so no error has added up.
+// Checked in 128 bits by multiplication alone.
 TEST_P(HourOf, IsExactToTheTick) {
     const auto [rate, burst] = GetParam();
     const std::uint64_t frames = rate * 3600;

@@ -13,10 +13,10 @@ namespace {
 
 using Arrival = SequenceWindow::Arrival;
 
-TEST(SequenceWindow, InOrderOvertakenDuplicate) {
+TEST(SequenceWindow, InOrderReorderedDuplicate) {
     SequenceWindow window(10);
     EXPECT_EQ(window.insert(0), Arrival::in_order);
-    EXPECT_EQ(window.insert(3), Arrival::in_order);  // a gap is no reordering
+    EXPECT_EQ(window.insert(3), Arrival::in_order);  // a gap is not reordering
     EXPECT_EQ(window.insert(1), Arrival::reordered);
     EXPECT_EQ(window.insert(1), Arrival::duplicate);
     EXPECT_EQ(window.insert(3), Arrival::duplicate);
@@ -44,9 +44,9 @@ TEST(SequenceWindow, AgreesWithASetOfAllNumbers) {
     }
 }
 
-// Runs of numbers with and without gaps, inserted at once where they are above all others, against their numbers one by
+// Runs with and without gaps, inserted at once if they are above all other numbers, compared with inserting them one by
 // one.
-TEST(SequenceWindow, ExtendingIsInsertingEachInOrder) {
+TEST(SequenceWindow, ExtendingEqualsInsertingEachInOrder) {
     constexpr std::uint64_t kFrames = 100'000;
     for (const std::uint64_t largest : {std::uint64_t{1} << 26U, std::uint64_t{4096}, std::uint64_t{64}}) {
         SequenceWindow window(kFrames, {}, largest), one_by_one(kFrames, {}, largest);
@@ -87,12 +87,12 @@ TEST(SequenceWindow, ExtendingIsInsertingEachInOrder) {
     }
 }
 
-TEST(SequenceWindow, AJumpFartherThanTheWindowForgetsAllOfIt) {
+TEST(SequenceWindow, AJumpBeyondTheWindowClearsIt) {
     SequenceWindow window(1'000'000, {}, 1024);
     for (std::uint64_t number = 0; number < 2000; ++number) EXPECT_EQ(window.insert(number), Arrival::in_order);
     EXPECT_EQ(window.insert(500'000), Arrival::in_order);
     EXPECT_EQ(window.insert(499'999), Arrival::reordered);
-    EXPECT_EQ(window.insert(0), Arrival::duplicate);  // too old to tell: never counted twice
+    EXPECT_EQ(window.insert(0), Arrival::duplicate);  // too old to classify: never counted twice
 }
 
 MissingFrames::Bounds even_bounds(std::uint64_t frames) {
@@ -101,7 +101,7 @@ MissingFrames::Bounds even_bounds(std::uint64_t frames) {
     return bounds;
 }
 
-// What the window says of the frames below `sent` that are not in `came`, against counting them one by one.
+// Compares the missing frames of the window with counting one by one the numbers below `sent` that are not in `came`.
 void expect_missing(SequenceWindow& window, const std::set<std::uint64_t>& came, std::uint64_t sent,
                     const MissingFrames::Bounds& bounds) {
     MissingFrames::Bins bins{};
@@ -131,8 +131,8 @@ struct Gap {
 
 class MissingIn : public testing::TestWithParam<std::vector<Gap>> {};
 
-// In a bitmap of the whole trial, and in windows that the gaps fill, cross and exceed.
-TEST_P(MissingIn, EveryFrameThatNeverCameIsCounted) {
+// With a bitmap of the whole trial, and with windows that the gaps fill, cross and exceed.
+TEST_P(MissingIn, EveryMissingFrameIsCounted) {
     constexpr std::uint64_t kFrames = 10'000, kSent = 9'990;
     for (const std::uint64_t largest :
          {std::uint64_t{1} << 26U, std::uint64_t{4096}, std::uint64_t{128}, std::uint64_t{64}}) {
@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(Gaps, MissingIn,
                                          std::vector<Gap>{{9'000, 990}}, std::vector<Gap>{{1, 4'095}, {4'097, 130}},
                                          std::vector<Gap>{{0, 9'989}}));
 
-// Frames that come late are not missing, as long as the window still holds their place; duplicates change nothing.
+// Late frames are not missing as long as the window still holds their number; duplicates have no effect.
 TEST(MissingFrames, LateAndDuplicateFramesAreNotMissing) {
     constexpr std::uint64_t kFrames = 50'000;
     for (const std::uint64_t largest : {std::uint64_t{1} << 26U, std::uint64_t{1024}}) {
@@ -170,13 +170,13 @@ TEST(MissingFrames, LateAndDuplicateFramesAreNotMissing) {
     }
 }
 
-// What was never sent is not lost; the trial may have ended early.
+// Unsent frames are not lost; the trial may have ended early.
 TEST(MissingFrames, OnlyFramesThatWereSentCanBeMissing) {
     SequenceWindow window(1'000'000, even_bounds(1'000'000));
     EXPECT_EQ(window.missing_of(0).total(), 0U);
-    SequenceWindow begun(1'000'000, even_bounds(1'000'000));
-    for (std::uint64_t number = 0; number < 100; ++number) begun.insert(number);
-    EXPECT_EQ(begun.missing_of(100).total(), 0U);
+    SequenceWindow started(1'000'000, even_bounds(1'000'000));
+    for (std::uint64_t number = 0; number < 100; ++number) started.insert(number);
+    EXPECT_EQ(started.missing_of(100).total(), 0U);
 }
 
 }  // namespace

@@ -44,8 +44,7 @@ TEST(ServiceQueue, KnownArrivalsHaveKnownDepartures) {
     for (const Row& row : rows) EXPECT_EQ(departures_of(row), row.departures) << row.name;
 }
 
-// What a search for throughput meets: in `n` arrivals at more than the capacity, the queue takes up what it has room
-// for and no frame more.
+// The load of a throughput search: above the capacity, the queue absorbs exactly the frames that it has room for.
 TEST(ServiceQueue, OverloadLosesExactlyWhatTheQueueCannotTake) {
     constexpr std::uint64_t kClock = 1'000'000'000, kCapacity = 20'000, kOffered = 25'000;
     ServiceQueue<int> queue(kClock, kCapacity, 100);
@@ -60,7 +59,7 @@ TEST(ServiceQueue, OverloadLosesExactlyWhatTheQueueCannotTake) {
     EXPECT_EQ(queue.size(), 101U);
 }
 
-TEST(ServiceQueue, APauseMakesWhatWaitsThatMuchLater) {
+TEST(ServiceQueue, APauseDelaysWaitingFrames) {
     ServiceQueue<int> queue(1000, 100, 5);
     queue.push(0, 1);
     queue.push(2, 2);
@@ -69,7 +68,7 @@ TEST(ServiceQueue, APauseMakesWhatWaitsThatMuchLater) {
     EXPECT_EQ(queue.pop().at, 120U);
     queue.pause(200, 300);
     queue.push(250, 3);
-    queue.pause(260, 280);  // within the pause: nothing new
+    queue.pause(260, 280);  // within the pause: no effect
     EXPECT_EQ(queue.pop().at, 310U);
 }
 

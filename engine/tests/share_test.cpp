@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream that several senders share: together they send what one would, each frame at its time and with its content.
+// A stream that several senders share: together they send what one sender would, each frame at its time and with its
+// content.
 #include "pace/share.hpp"
 
 #include <gtest/gtest.h>
@@ -42,9 +43,9 @@ TEST_P(ShareOf, AShareIsTheSameFromAnyFrameOn) {
     }
 }
 
-// Sends all that a schedule has and notes when which frame was due.
+// Runs through a schedule and records when each frame is due.
 template <class S>
-void note_due(S schedule, const Share& share, std::map<std::uint64_t, Ticks>& due) {
+void record_due(S schedule, const Share& share, std::map<std::uint64_t, Ticks>& due) {
     schedule.start(1'000);
     for (std::uint64_t j = 0; !schedule.finished(); j = schedule.number()) {
         ASSERT_EQ(schedule.next_due(), schedule.due_of(j));
@@ -59,9 +60,9 @@ TEST_P(ShareOf, EachFrameIsDueWhenItIsInTheStream) {
     for (const std::uint64_t rate : {7UL, 59'999UL, 1'488'095UL, 148'809'523UL, 1'000'000'000UL}) {
         std::map<std::uint64_t, Ticks> due, expected;
         for (std::uint64_t sender = 0; sender < GetParam(); ++sender) {
-            note_due(ConstantRate(kHz, rate, 1'000, 32, {sender, GetParam()}), {sender, GetParam()}, due);
+            record_due(ConstantRate(kHz, rate, 1'000, 32, {sender, GetParam()}), {sender, GetParam()}, due);
         }
-        note_due(ConstantRate(kHz, rate, 1'000, 32), {}, expected);
+        record_due(ConstantRate(kHz, rate, 1'000, 32), {}, expected);
         EXPECT_EQ(due, expected) << rate;
     }
 }
@@ -74,8 +75,8 @@ TEST_P(ShareOf, EachFrameIsDueWhenItIsInAStreamWhoseRateChanges) {
         };
         std::map<std::uint64_t, Ticks> due, expected;
         for (std::uint64_t sender = 0; sender < GetParam(); ++sender)
-            note_due(changing({sender, GetParam()}), {sender, GetParam()}, due);
-        note_due(changing({}), {}, expected);
+            record_due(changing({sender, GetParam()}), {sender, GetParam()}, due);
+        record_due(changing({}), {}, expected);
         EXPECT_EQ(due, expected) << before;
     }
 }

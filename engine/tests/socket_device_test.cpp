@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a port that a socket joins to another process: a driver with arguments, or a sentence that says what
-// is wrong with the socket.
+// Ports that a socket connects to another process: a driver with arguments, or an error message about the socket.
 #include "port/socket_device.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +24,7 @@ PortOptions options_of(const std::string& text) {
             .queues = 2};
 }
 
-std::string refusal(const std::string& text) {
+std::string error_message(const std::string& text) {
     try {
         prepare_socket(options_of(text));
     } catch (const Error& error) {
@@ -80,37 +79,38 @@ TEST(SocketDevice, ListensOrConnects) {
     EXPECT_TRUE(listens(parse_port_spec("memif:/s,role=server", "")));
 }
 
-TEST_F(Sockets, AreThereBeforeThePortConnects) {
-    EXPECT_NE(refusal("virtio_user:" + path_).find("no socket " + path_), std::string::npos);
-    EXPECT_NE(refusal("memif:" + path_).find(",role=server"), std::string::npos) << "the other way round is named";
-    EXPECT_EQ(refusal("vhost_user:" + path_ + ",client=1"), "") << "it connects when there is one";
+TEST_F(Sockets, MustExistBeforeThePortConnects) {
+    EXPECT_NE(error_message("virtio_user:" + path_).find("no socket " + path_), std::string::npos);
+    EXPECT_NE(error_message("memif:" + path_).find(",role=server"), std::string::npos)
+        << "the message names the swapped roles";
+    EXPECT_EQ(error_message("vhost_user:" + path_ + ",client=1"), "") << "it connects once there is one";
     std::ofstream(path_) << "text";
-    EXPECT_NE(refusal("virtio_user:" + path_).find("is no socket"), std::string::npos);
+    EXPECT_NE(error_message("virtio_user:" + path_).find("is not a socket"), std::string::npos);
 }
 
-TEST_F(Sockets, OfOthersAreLeftAlone) {
+TEST_F(Sockets, OfOtherProgramsAreNotRemoved) {
     make_socket(true);
-    EXPECT_NE(refusal("vhost_user:" + path_).find("another program listens"), std::string::npos);
+    EXPECT_NE(error_message("vhost_user:" + path_).find("another program listens"), std::string::npos);
     EXPECT_TRUE(std::filesystem::exists(path_));
-    EXPECT_EQ(refusal("virtio_user:" + path_), "");
+    EXPECT_EQ(error_message("virtio_user:" + path_), "");
 }
 
-TEST_F(Sockets, OfDeadProcessesAreTakenAway) {
+TEST_F(Sockets, OfDeadProcessesAreRemoved) {
     make_socket(false);
     close(fd_);
     fd_ = -1;
-    EXPECT_EQ(refusal("vhost_user:" + path_), "");
+    EXPECT_EQ(error_message("vhost_user:" + path_), "");
     EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
-TEST_F(Sockets, AreNotMadeWhereAFileOrNoFolderIs) {
-    EXPECT_NE(refusal("vhost_user:" + (folder_ / "none" / "s").string()).find("no folder"), std::string::npos);
+TEST_F(Sockets, AreNotMadeOverAFileOrWithoutAFolder) {
+    EXPECT_NE(error_message("vhost_user:" + (folder_ / "none" / "s").string()).find("no folder"), std::string::npos);
     std::ofstream(path_) << "text";
-    EXPECT_NE(refusal("virtio_user:" + path_ + ",server=1").find("is a file"), std::string::npos);
+    EXPECT_NE(error_message("virtio_user:" + path_ + ",server=1").find("is a file"), std::string::npos);
     EXPECT_TRUE(std::filesystem::exists(path_));
 }
 
-TEST_F(Sockets, AreNotWaitedForForEver) {
+TEST_F(Sockets, AreWaitedForUntilTheDeadline) {
     make_socket(true);
     const SocketDeadline deadline(path_, std::chrono::milliseconds(50));
     EXPECT_LT(accept(fd_, nullptr, nullptr), 0);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Translation byte by byte (RFC 7915), mapping of addresses (RFC 7757, RFC 6052), and what a router does with what it
-// cannot forward.
+// Translation byte by byte (RFC 7915), address mapping (RFC 7757, RFC 6052), and the losses of the forwarder.
 #include "refdut/translator.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +24,7 @@ Bytes bytes(const std::string& hex) {
     return out;
 }
 
-// A frame with room in front of it.
+// A frame with room before it.
 struct Framed {
     Bytes buffer;
     Packet packet{};
@@ -90,12 +89,12 @@ TEST(AddressMap, ExamplesOfRfc7757) {
         EXPECT_EQ(map.to_ipv4(*parse_ipv6(row.ipv6)), parse_ipv4(row.ipv4)) << row.ipv6;
     }
     EXPECT_EQ(map.to_ipv4(*parse_ipv6("2001:db8:dddd:0:6000::1")), parse_ipv4("192.0.2.152"))
-        << "bits behind the suffix do not count";
+        << "bits after the suffix do not count";
     EXPECT_FALSE(map.to_ipv4(*parse_ipv6("2001:db8::1")));
     EXPECT_FALSE(mapping("192.0.2.0/24", "2001:db8::/125").fits());
 }
 
-TEST(AddressMap, TextThatIsNoPrefix) {
+TEST(AddressMap, RejectsTextThatIsNotAPrefix) {
     for (const char* text : {"", "198.18.0.0/33", "198.18.0.0/", "198.18.0.0/x", "198.18.0.0/8x", "2001:2::/48"})
         EXPECT_FALSE(parse_prefix4(text)) << text;
     for (const char* text : {"2001:2::/129", "2001:2::/-1", "198.18.0.0/16"}) EXPECT_FALSE(parse_prefix6(text)) << text;
@@ -111,7 +110,7 @@ std::uint16_t transport_sum(const Bytes& ip, std::uint8_t protocol) {
                                     : pseudo_header_sum(&ip[ipv4::kSource], 8, size, protocol)));
 }
 
-// Fills the transport checksum and, for IPv4, the header's, by the definition and not by updating.
+// Fills the transport checksum and, for IPv4, the header checksum, by definition and not by updating.
 void fill_checksums(Bytes& ip, std::size_t checksum_at, std::uint8_t protocol) {
     const std::size_t header = ip[0] >> 4U == 6 ? ipv6::kSize : ipv4::kSize;
     store<std::uint16_t>(&ip[header + checksum_at], 0);
@@ -125,7 +124,7 @@ struct Case {
     const char* name;
     std::uint8_t protocol4, protocol6;
     std::size_t checksum_at;
-    const char *ipv4, *ipv6;  // with the hop limits of a packet that comes in; checksums zero
+    const char *ipv4, *ipv6;  // with the hop limits of an incoming packet; checksums zero
 };
 
 // Both forms of a packet. DF and identification of the IPv4 form are those of a packet that was translated from IPv6
@@ -147,7 +146,7 @@ const std::vector<Case> kCases{
      "60000000 000c110a 20010002000000000000000000000002 200100020000646400000000cb007107 c0200007 000c0000 61626364"},
 };
 
-TEST(Translator, PacketsAsTheyStandInBothVersions) {
+TEST(Translator, PacketsInBothVersions) {
     for (const Case& row : kCases) {
         Framed four(row.ipv4), six(row.ipv6);
         Bytes as4 = four.ip(), as6 = six.ip();
@@ -166,7 +165,7 @@ TEST(Translator, PacketsAsTheyStandInBothVersions) {
     }
 }
 
-// RFC 768: a sum of zero is sent as all ones, whichever way it came about.
+// RFC 768: a sum of zero is sent as all ones, however it was computed.
 TEST(Translator, NoUdpChecksumBecomesZero) {
     Translator translator(lab_map(), ZeroChecksum::compute);
     for (unsigned port = 0; port < 65536; ++port) {
@@ -195,7 +194,7 @@ TEST(Translator, AMissingUdpChecksumIsComputedOrThePacketIsDropped) {
     EXPECT_EQ(dropping.translate(dropped.packet), Loss::unsupported);
 }
 
-// RFC 7915 5.1: up to 1260 bytes routers may fragment, and every packet has an identification of its own.
+// RFC 7915 5.1: routers may fragment packets of up to 1260 bytes, and each has its own identification.
 TEST(Translator, FragmentationOfWhatComesFromIpv6) {
     Translator translator(lab_map(), ZeroChecksum::compute);
     struct Expected {
@@ -216,13 +215,13 @@ TEST(Translator, FragmentationOfWhatComesFromIpv6) {
     }
 }
 
-struct Refusal {
+struct Rejection {
     const char *name, *ip;
     Loss loss;
 };
 
-TEST(Translator, WhatItRefuses) {
-    const std::vector<Refusal> rows{
+TEST(Translator, RejectsByTheTable) {
+    const std::vector<Rejection> rows{
         {"fragment", "45000020 00002000 0a110000 c6120002 c6130002 c0200007 000c0000 61626364", Loss::unsupported},
         {"options", "46000020 00004000 0a110000 c6120002 c6130002 01010101 c0200007 00080000", Loss::unsupported},
         {"unknown protocol", "45000018 00004000 0a2f0000 c6120002 c6130002 00000000", Loss::unsupported},
@@ -240,7 +239,7 @@ TEST(Translator, WhatItRefuses) {
         {"unmapped source",
          "60000000 0008110a 20010002000000000000000000000003 20010002000010000000000000000002 c0200007 00080001",
          Loss::not_routable}};
-    for (const Refusal& row : rows) {
+    for (const Rejection& row : rows) {
         Framed framed(row.ip);
         EXPECT_EQ(Translator(lab_map(), ZeroChecksum::compute).translate(framed.packet), row.loss) << row.name;
     }
@@ -270,7 +269,7 @@ TEST(Forwarder, DecrementsAndKeepsTheChecksumRight) {
     }
 }
 
-TEST(Forwarder, WhatItLosesAndWhy) {
+TEST(Forwarder, LossesByTheTable) {
     const std::string six_to = "20010002000000000000000000000002 20010002000080000000000000000002 c0200007 00080001";
     const std::string far_away = "20010002000000000000000000000002 20010003000080000000000000000002 c0200007 00080001";
     const std::string back = "20010002000000000000000000000002 20010002000000000000000000000003 c0200007 00080001";

@@ -10,18 +10,19 @@ namespace {
 
 constexpr std::uint64_t k32 = std::uint64_t{1} << 32U;
 
-TEST(GrowingCounter, FollowsOneOf32BitsOneThatBeginsAgainAndOneOf64) {
+TEST(MonotonicCounter, ExtendsCountersThatWrapOrRestart) {
     struct Row {
         const char* name;
-        std::vector<std::uint64_t> said, expected;
+        std::vector<std::uint64_t> reading, expected;
     };
     for (const Row& row : {Row{"64 bits", {5, 2 * k32, 3 * k32 + 1}, {5, 2 * k32, 3 * k32 + 1}},
                            Row{"32 bits", {k32 - 10, 20, k32 - 1, 5}, {k32 - 10, k32 + 20, 2 * k32 - 1, 2 * k32 + 5}},
                            Row{"started again", {1000, 10, 30}, {1000, 1010, 1030}},
                            Row{"started again after many", {3 * k32, 7}, {3 * k32, 3 * k32 + 7}},
                            Row{"a torn reading", {1000, 990, 1001}, {1000, 1000, 1001}}}) {
-        GrowingCounter counter;
-        for (std::size_t i = 0; i < row.said.size(); ++i) EXPECT_EQ(counter(row.said[i]), row.expected[i]) << row.name;
+        MonotonicCounter counter;
+        for (std::size_t i = 0; i < row.reading.size(); ++i)
+            EXPECT_EQ(counter(row.reading[i]), row.expected[i]) << row.name;
     }
 }
 
@@ -34,20 +35,20 @@ struct Row {
     std::uint64_t expected_errors, expected_unaccounted;
 };
 
-TEST(TransmitCount, AFrameThatNobodySawLeaveIsTheTesters) {
+TEST(TransmitCount, AFrameThatWasNotCountedIsTheTestersLoss) {
     const auto driver = CountedBy::driver, nobody = CountedBy::nobody;
     const std::vector<Row> rows{
         {"all came", 100, 100, 0, false, false, driver, 0, 0},
         {"the DUT lost some", 90, 100, 0, false, false, driver, 0, 0},
         {"the driver kept some", 90, 90, 0, false, false, driver, 0, 10},
         {"both lost some", 80, 90, 0, false, false, driver, 0, 10},
-        {"nothing left that anybody knows of", 0, 0, 0, false, false, driver, 0, 100},
+        {"nothing was counted or received", 0, 0, 0, false, false, driver, 0, 100},
         {"the driver counts nothing", 90, 0, 0, false, false, nobody, 0, 0},
         {"the driver counts too few", 90, 50, 0, false, false, nobody, 0, 0},
         {"the driver counts others' frames as well", 90, 120, 0, false, false, driver, 0, 0},
         {"the driver could not send some", 90, 90, 10, false, false, driver, 10, 0},
         {"... and counted them as sent", 90, 100, 10, false, false, driver, 10, 0},
-        {"errors are frames that it got again", 90, 100, 10, false, true, driver, 0, 0},
+        {"errors are frames that were offered again", 90, 100, 10, false, true, driver, 0, 0},
         {"the NIC keeps some", 90, 90, 0, true, false, driver, 0, 10},
         {"the NIC may keep any that nobody counts", 90, 0, 0, true, false, nobody, 0, 10},
     };
@@ -72,7 +73,7 @@ TEST(TransmitCount, AFrameThatNobodySawLeaveIsTheTesters) {
     }
 }
 
-TEST(TransmitCount, ACountThatWasOnceTooLowProvesNothingFromThenOn) {
+TEST(TransmitCount, ACountThatWasOnceTooLowIsNotUsedAgain) {
     TransmitLedger ledger;
     PortCounters before, after;
     after.driver_sent = 99;

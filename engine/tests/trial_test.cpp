@@ -10,7 +10,7 @@
 namespace dutperf {
 namespace {
 
-constexpr std::uint64_t kDurationNs = 999'999'937;  // a prime: nothing divides it
+constexpr std::uint64_t kDurationNs = 999'999'937;  // a prime
 
 TrialSpec trial_of(std::uint64_t rate_fps, const Pattern& pattern) {
     TrialSpec spec;
@@ -29,7 +29,7 @@ const std::vector<Pattern>& patterns() {
     return all;
 }
 
-TEST(Trial, HasAsManyFramesWhateverThePattern) {
+TEST(Trial, HasTheSameNumberOfFramesInEveryPattern) {
     for (const Pattern& pattern : patterns()) {
         for (const std::uint64_t rate : {1UL, 33UL, 59'999UL}) {
             const TrialSpec spec = trial_of(rate, pattern);
@@ -41,9 +41,8 @@ TEST(Trial, HasAsManyFramesWhateverThePattern) {
     }
 }
 
-// Losses have the times that their numbers were due at: a frame is counted before a time exactly where it is due before
-// it.
-TEST(Trial, CountsFramesBeforeATimeByWhenTheyAreDue) {
+// A loss has the due time of its number: a frame counts as before a time exactly if it is due before it.
+TEST(Trial, CountsFramesBeforeATimeByDueTime) {
     constexpr std::uint64_t kRate = 12'345;
     for (const Pattern& pattern : patterns()) {
         const TrialSpec spec = trial_of(kRate, pattern);

@@ -37,7 +37,7 @@ bool write_all(int file, const char* bytes, std::size_t size, std::size_t& writt
     return true;
 }
 
-// What NumPy reads before the records.
+// The NumPy header.
 std::string header(std::uint64_t records) {
     std::string text = "{'descr': [('sequence', '<u8'), ('delay_ns', '<f8')], 'fortran_order': False, 'shape': (" +
                        std::to_string(records) + ",), }";
@@ -61,7 +61,7 @@ DelayFile::DelayFile(const std::string& path, const std::string& field, std::uin
                      std::uint64_t ring_records, OtherCores cores)
     : block_(kBlockRecords), cores_(std::move(cores)), ns_per_tick_(1e9 / static_cast<double>(clock_hz)) {
     for (std::size_t i = 0; i < receivers; ++i) rings_.push_back(std::make_unique<DelayRing>(ring_records));
-    std::error_code ignored;  // where it matters, opening fails
+    std::error_code ignored;  // if this fails, opening the file fails too
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
     file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (file_ < 0) throw Error("file", "cannot write " + path + ": " + reason(), field);
@@ -95,7 +95,7 @@ void DelayFile::write_until_finished() {
     }
 }
 
-// In turn, so that no ring fills up while another one is emptied. Whether anything was there.
+// Writes a block of each ring in turn, so that none fills up while another is emptied. Returns whether there was any.
 bool DelayFile::write_a_block_of_each() {
     bool any = false;
     for (const auto& ring : rings_) {
@@ -119,7 +119,7 @@ void DelayFile::write_block(std::span<const DelayRing::Taken> records) {
     outcome_.written += written / sizeof(Record);
 }
 
-// Before the first record and after the last: only then the count is known.
+// Called before the first record and again after the last, when the count is known.
 void DelayFile::write_header() {
     const std::string text = header(outcome_.written);
     std::size_t written = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every delay of a direction in a file, in NumPy's form (.npy, version 1.0): records of the frame's sequence number and
-// its delay in ns, in the order of arrival at each receiver. The receiving loop puts a record into a ring of fixed size
-// and goes on; a thread of the lowest priority, off the hot cores, writes. A record that finds no room is counted,
-// never waited for: the measurement does not suffer, and the file says what it lacks.
+// Writes every delay of a direction to a NumPy file (.npy, version 1.0): records of sequence number and delay in ns, in
+// the order of arrival at each receiver. The receiving loop puts records into a ring of fixed size; a thread of the
+// lowest priority writes them, on other cores. If the ring is full, the record is dropped and counted: the loop never
+// waits, and the result says how many records are missing.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace dutperf {
 
-// From one receiving loop to the thread that writes.
+// The ring from one receiving loop to the writer thread.
 class DelayRing {
 public:
     struct Taken {
@@ -29,13 +29,13 @@ public:
 
     explicit DelayRing(std::uint64_t records);  // rounded up to a power of two
 
-    // By one thread.
+    // Called by the receiving loop.
     void record(std::uint64_t sequence, Ticks delay) {
         const std::uint64_t head = head_.load(std::memory_order_relaxed);
         if (head - tail_seen_ == ring_.size()) [[unlikely]] {
             tail_seen_ = tail_.load(std::memory_order_acquire);
             if (head - tail_seen_ == ring_.size()) {
-                ++without_room_;
+                ++dropped_;
                 return;
             }
         }
@@ -43,29 +43,29 @@ public:
         head_.store(head + 1, std::memory_order_release);
     }
 
-    // By another: what waits and lies in one piece, and that so much of it has been taken.
+    // Called by the writer thread: the first contiguous records that wait; then how many of them were taken.
     [[nodiscard]] std::span<const Taken> waiting() const;
     void take(std::size_t count) {
         tail_.store(tail_.load(std::memory_order_relaxed) + count, std::memory_order_release);
     }
 
-    // Records that were offered. After the last.
-    [[nodiscard]] std::uint64_t offered() const { return head_.load() + without_room_; }
+    // All records, including dropped ones. Valid after the last one.
+    [[nodiscard]] std::uint64_t offered() const { return head_.load() + dropped_; }
 
 private:
     std::vector<Taken> ring_;
-    std::uint64_t without_room_ = 0, tail_seen_ = 0;  // of the thread that records
+    std::uint64_t dropped_ = 0, tail_seen_ = 0;  // of the receiving loop
     alignas(64) std::atomic<std::uint64_t> head_{0};
     alignas(64) std::atomic<std::uint64_t> tail_{0};
 };
 
 class DelayFile {
 public:
-    static constexpr std::uint64_t kRingRecords =
-        std::uint64_t{1} << 22U;  // 64 MiB: the writer may fall back by most of a second at 5 million frames/s
+    static constexpr std::uint64_t kRingRecords = std::uint64_t{1}
+                                                  << 22U;  // 64 MiB: most of a second at 5 million frames/s
 
-    // With a ring for each of `receivers`; the thread that writes keeps to `cores`, where there are some. Throws Error
-    // "file", which names `field`, where the file cannot be made. Its directory is made if need be.
+    // Makes a ring for each receiver; the writer thread runs on `cores`, if there are any. Creates the directory if
+    // needed. Throws Error "file" for `field` if the file cannot be created.
     DelayFile(const std::string& path, const std::string& field, std::uint64_t clock_hz, std::size_t receivers = 1,
               std::uint64_t ring_records = kRingRecords, OtherCores cores = {});
     ~DelayFile();
@@ -74,7 +74,7 @@ public:
 
     [[nodiscard]] DelayRing& ring(std::size_t receiver) { return *rings_[receiver]; }
 
-    // After the last record: the file is whole and closed when this returns. May be called again.
+    // To be called after the last record: completes and closes the file. May be called again.
     DelaysWritten finish();
 
 private:

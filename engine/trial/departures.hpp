@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sending at a time stamp: frames are handed over ahead of time, each with the time by the NIC's clock at which it is
-// to leave. It is due time and as much later as that clock is uncertain, so that no frame is early. A frame whose time
-// has come before it is handed over leaves at once, as without this help; so do all from where the clock turns out to
-// have been set, for a wrong time would keep them in the NIC, and all that come after them.
+// Timed sending (offload send_at): frames are handed over ahead of time, each with its departure time by the NIC's
+// clock. This is the due time plus the clock's uncertainty, so that no frame is early. A frame that is handed over
+// after its departure time leaves at once, as without the offload. If the clock is found to have been set, all later
+// frames leave at once: a wrong time would hold them and all frames behind them in the NIC.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -19,23 +19,23 @@
 
 namespace dutperf {
 
-// What a port needs for it; without a clock its frames leave when they are handed over.
+// The clock and time stamp field of a port. Without a clock, frames leave when they are handed over.
 struct NicSending {
     FollowedClock* clock = nullptr;
     TimeField field;
-    Ticks lead = 0;  // so much ahead of time
+    Ticks lead = 0;  // how far ahead of time frames are handed over
 };
 
-// That frames are handed over ahead of time, at most: longer than a turn.
-inline constexpr double kMostLeadS = 0.0002;
+// The longest lead; longer than a turn of the loop.
+inline constexpr double kMaxLeadS = 0.0002;
 
-// ... and for a queue no more of them than half of the driver's ring holds, whose other half is for what is late.
+// The lead of a queue: at most kMaxLeadS, and at most half of the driver's ring; the other half is for late frames.
 constexpr Ticks lead_at(std::uint64_t rate_fps, std::uint32_t transmit_ring, std::uint64_t clock_hz) {
     const double half_s = static_cast<double>(transmit_ring) / 2 / static_cast<double>(rate_fps);
-    return static_cast<Ticks>(std::min(kMostLeadS, half_s) * static_cast<double>(clock_hz));
+    return static_cast<Ticks>(std::min(kMaxLeadS, half_s) * static_cast<double>(clock_hz));
 }
 
-// Of the frames that were made.
+// Counts of the frames that were made.
 struct DepartureCounts {
     std::uint64_t timed = 0, at_once = 0;
 
@@ -49,18 +49,18 @@ class Departures {
 public:
     explicit Departures(const NicSending& nic) : nic_(nic), lead_(nic.lead) {}
 
-    // None from where the clock cannot be trusted.
+    // 0 once the clock was found unusable.
     [[nodiscard]] Ticks lead() const { return lead_; }
     [[nodiscard]] const DepartureCounts& counts() const { return counts_; }
 
-    // When the schedule's next `count` frames leave, none before `now`; nullptr where all leave at once.
+    // Departure times of the schedule's next `count` frames, none before `now`; nullptr if there is no clock.
     template <Schedule S>
     const Ticks* plan(const S& schedule, std::uint32_t count, Ticks now) {
         if (nic_.clock == nullptr) [[likely]]
             return nullptr;
         now_ = now;
         mapping_ = nic_.clock->mapping();
-        if (!mapping_.is_sure()) [[unlikely]] {
+        if (!mapping_.is_usable()) [[unlikely]] {
             lead_ = 0;
             std::fill_n(times_.begin(), count, now);
             return times_.data();
@@ -71,7 +71,7 @@ public:
         return times_.data();
     }
 
-    // Writes what was planned into the frames.
+    // Writes the planned times into the frames.
     void write(rte_mbuf** frames, std::uint32_t count) {
         for (std::uint32_t i = 0; i < count; ++i) {
             const bool timed = times_[i] > now_;

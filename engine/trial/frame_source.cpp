@@ -47,8 +47,8 @@ void FramePool::leave_checksums_to_hardware(rte_mbuf* buffer) const {
         RTE_MBUF_F_TX_UDP_CKSUM | (layout.ipv6 ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM);
 }
 
-// Writes the template into every buffer that is at home, so that the loop need not. The order of the pool stays as it
-// was.
+// Writes the template into every buffer that is in the pool, so that the loop need not. The order of the pool does not
+// change.
 void FramePool::prefill() {
     std::vector<rte_mbuf*> home(rte_mempool_avail_count(pool_));
     std::size_t count = 0;

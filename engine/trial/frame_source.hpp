@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the frames of a stream: takes buffers from a pool whose buffers already hold the template, and writes only what
-// varies. What varies is known before the trial, so the writer is composed at compile time (struct Varies) and has no
-// branch for what does not.
+// Makes the frames of a stream: takes buffers that already hold the template from a pool and writes only the varying
+// fields. Which fields vary is known before the trial, so the writer is composed at compile time (struct Varies) and
+// has no branches for constant fields.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -31,7 +31,7 @@ public:
 
     [[nodiscard]] const FrameTemplate& frame() const { return frame_; }
 
-    // All `count` buffers or none.
+    // Takes all `count` buffers or none.
     bool take(rte_mbuf** buffers, std::uint32_t count) {
         if (rte_mempool_get_bulk(pool_, reinterpret_cast<void**>(buffers), count) != 0) return false;
         for (std::uint32_t i = 0; i < count; ++i) prefetch(buffers[i]);
@@ -42,25 +42,25 @@ public:
         return true;
     }
 
-    // Where the frame stands in one of its buffers.
+    // The start of the frame in a buffer.
     static std::uint8_t* begin_of(rte_mbuf* buffer) {
         return static_cast<std::uint8_t*>(buffer->buf_addr) + RTE_PKTMBUF_HEADROOM;
     }
 
 private:
-    // Asks for the line that is going to be written: of a buffer that another core freed it is in that core's cache,
-    // and writes wait for each other.
+    // Prefetches the line that will be written: if another core freed the buffer, the line is in that core's cache, and
+    // each write would wait.
     static void prefetch(rte_mbuf* buffer) {
         __builtin_prefetch(reinterpret_cast<char*>(buffer + 1) + RTE_PKTMBUF_HEADROOM, 1);
     }
 
-    // What a buffer says of itself is written only where it changes: the line stays in the caches of all cores that
-    // read it. A buffer that a driver still held when the trial began carries an older template: the generation in its
-    // hash field, which no transmitting driver reads or writes, tells.
+    // Writes a buffer's descriptor only if it changed, so that the line stays in the caches of all cores that read it.
+    // A buffer that a driver still held when the trial began has an older template. It is recognised by the generation
+    // in its hash field, which no transmitting driver reads or writes.
     void prepare(std::span<rte_mbuf* const> buffers);
 
-    // All that is looked at of a description lies side by side: of a burst it is compared in a few instructions and
-    // without a branch.
+    // The fields of a descriptor that are compared are adjacent: a burst is compared in a few instructions without a
+    // branch.
     using Description = std::uint64_t __attribute__((vector_size(32), aligned(16), may_alias));
     static Description description_of(const rte_mbuf* buffer) {
         return *reinterpret_cast<const Description*>(&buffer->rearm_data);
@@ -70,7 +70,7 @@ private:
     };
     static Expected expected(std::uint16_t length, std::uint32_t generation);
     static void describe(rte_mbuf& buffer, std::uint16_t offset, std::uint32_t length,
-                         std::uint32_t generation);  // writes just that
+                         std::uint32_t generation);  // writes only these fields
     [[nodiscard]] bool differs(Description some) const {
         const Description bits = some & expected_.mask;
         return (bits[0] | bits[1] | bits[2] | bits[3]) != 0;
@@ -86,15 +86,15 @@ private:
     Expected expected_;
 };
 
-// What differs from frame to frame.
+// The fields that vary from frame to frame.
 template <bool Ports, bool Addresses, bool Stamps, bool Mixed>
 struct Varies {
     static constexpr bool ports = Ports, addresses = Addresses, stamps = Stamps, mixed = Mixed;
 };
 
-// Tells the frames that carry a time stamp: all, or some, spread evenly. The frames from `first` on are cut into
-// `count` equal parts, of which each has one, the first part its first frame, the others one at random: a fixed
-// distance would fall into step with what a DUT does every so many frames.
+// Chooses the frames that carry a time stamp: all, or some that are spread evenly. The frames from `first` on are
+// divided into `count` equal parts with one stamped frame each: the first frame of the first part, and a random one of
+// each other part. A fixed distance could synchronise with periodic work of the DUT.
 class StampChoice {
 public:
     static StampChoice of(const TrialSpec& spec, Direction direction);
@@ -103,8 +103,8 @@ public:
         return {count, first, span, seed};
     }
 
-    // Writes `stamp` for those of `count` frames from frame k on, `stride` apart, that carry one, 0 for the others, and
-    // returns how many do. To be asked for all frames of a sender in order.
+    // For `count` frames from frame k on, `stride` apart: writes `stamp` for the chosen frames and 0 for the others,
+    // and returns how many are chosen. To be called for all frames of a sender in order.
     std::uint32_t fill(std::uint64_t k, std::uint64_t stride, std::uint32_t count, std::uint64_t stamp,
                        std::uint64_t* stamps) {
         if (every_) {
@@ -129,7 +129,7 @@ public:
         if (every_) return true;
         if (k < first_ || k - first_ >= span_) return false;
         auto part = static_cast<std::uint64_t>(static_cast<Wide>(k - first_) * count_ / span_);
-        if (begin_of(part + 1) <= k - first_) ++part;  // begins are rounded down
+        if (begin_of(part + 1) <= k - first_) ++part;  // the begin of a part is rounded down
         return k == place(part);
     }
 
@@ -171,8 +171,8 @@ class FrameSource {
 public:
     explicit FrameSource(const FrameSourceParts& parts) : parts_(parts), stride_(parts.share.stride) {}
 
-    // Buffers for the frames j … j+count-1 of the share, complete, stamped `stamp`, or each as `stamps` says where that
-    // is given. False if the driver holds so many buffers that too few are left.
+    // Makes the frames j … j+count-1 of the share, stamped with `stamp`, or each with its entry of `stamps` if given.
+    // False if too few buffers are left because the driver holds them.
     bool make(std::uint64_t j, std::uint32_t count, std::uint64_t stamp, rte_mbuf** frames,
               const Ticks* stamps = nullptr) {
         const std::uint64_t k = parts_.share.number(j);
@@ -205,8 +205,8 @@ private:
     template <class Word>
     using Words = std::array<Word, kMaxBurst>;
 
-    // What is written into the frames of a burst if they are made from one template, in memory order: computed field by
-    // field for lanes of them at once.
+    // The varying fields of a burst from one template, in memory order. Each field is computed for lanes of frames at
+    // once.
     struct Fields {
         Words<std::uint64_t> high;
         Words<std::uint16_t> low, udp_checksum, source_word, destination_word, ip_checksum;
@@ -245,18 +245,18 @@ private:
         }
     }
 
-    // Computes whole lanes: what lies behind the last frame is never written.
+    // Computes whole lanes; values after the last frame are not written.
     template <bool ByHardware>
     void compute_fields(const FrameTemplate& frame, std::uint64_t k, std::uint32_t count, Fields& out) const {
         const std::uint64_t whole = std::uint64_t{frame.udp_sum()} + (V::ports ? 0 : frame.ports());
-        const std::uint64_t still = (ByHardware ? frame.pseudo_sum() : whole) + (V::addresses ? 0 : frame.slots_sum());
+        const std::uint64_t fixed = (ByHardware ? frame.pseudo_sum() : whole) + (V::addresses ? 0 : frame.slots_sum());
         const AddressSlot source = frame.source_slot(), destination = frame.destination_slot();
         const std::uint64_t ip_sum = frame.ip_sum();
         for (std::uint32_t i = 0; i < count; i += kLanes) {
             const Lanes stamp = V::stamps ? load_lanes(&stamps_[i]) : Lanes{};
             const Lanes high = tag_high(stride_.lanes(k, i), stamp);
             store_lanes(&out.high[i], high);
-            Lanes sum = ByHardware ? still + Lanes{} : checksum_add64(still + Lanes{}, high);
+            Lanes sum = ByHardware ? fixed + Lanes{} : checksum_add64(fixed + Lanes{}, high);
             if constexpr (V::stamps) {
                 const Lanes low = tag_low(stamp);
                 store_lanes(&out.low[i], low);
@@ -279,7 +279,7 @@ private:
         }
     }
 
-    // Where the fields stand, at hand while bytes are written that might be anything to the compiler.
+    // Offsets of the fields as local values: to the compiler, the byte writes could change any member.
     struct Places {
         explicit Places(const FrameTemplate& frame)
             : udp(frame.layout().transport_at()),

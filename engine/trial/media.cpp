@@ -24,9 +24,11 @@ std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction
     const StreamSpec& stream = *spec.streams[index_of(direction)];
     if (mbps == 0 || !std::holds_alternative<std::monostate>(stream.pattern)) return std::nullopt;
     const double line_rate = line_rate_fps(stream, mbps);
-    if (std::abs(static_cast<double>(stream.highest_rate_fps()) / line_rate - 1) > kClocksDiffer) return std::nullopt;
-    return MediaLimit{.line_rate_fps = line_rate,
-                      .granted_ns = static_cast<std::uint64_t>(static_cast<double>(spec.duration_ns) * kClocksDiffer)};
+    if (std::abs(static_cast<double>(stream.highest_rate_fps()) / line_rate - 1) > kMaxClockDifference)
+        return std::nullopt;
+    return MediaLimit{
+        .line_rate_fps = line_rate,
+        .granted_ns = static_cast<std::uint64_t>(static_cast<double>(spec.duration_ns) * kMaxClockDifference)};
 }
 
 TransmitWait transmit_wait(const StreamSpec& stream, std::uint64_t frames, std::uint32_t mbps) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the media's rate means for a trial on cards: the clock by which a card sends is not the tester's, and frames
-// wait in its ring where it is the slower.
+// The effect of the media's rate on trials with cards: a card sends by its own clock, and frames wait in its ring if
+// that clock is slower than the tester's.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace dutperf {
 
-// Ethernet's clocks are right to 100 ppm (IEEE 802.3), and so are those that time stamp counters count by: at the
-// media's rate a card may be slower than the schedule by both.
-inline constexpr double kClocksDiffer = 200e-6;
+// The tolerance of Ethernet clocks is 100 ppm (IEEE 802.3), and so is that of time stamp counters. At the media's rate
+// a card may be slower than the schedule by the sum of both.
+inline constexpr double kMaxClockDifference = 200e-6;
 
-// Frames/s that a medium of `mbps` carries of the stream's mix, gaps and preambles included.
+// The line rate for the stream's mix of frames on a medium of `mbps`, including gaps and preambles.
 double line_rate_fps(const StreamSpec& stream, std::uint32_t mbps);
 
-// Nothing where the media's speed is not known (`mbps` 0), or the stream's rate is not the media's within what clocks
-// may differ by. A pattern of bursts has no rate that could be compared.
+// Nothing if the media's speed is unknown (`mbps` 0), or if the stream's rate differs from the line rate by more than
+// the clocks may differ. Patterns have no rate to compare.
 std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction, std::uint32_t mbps);
 
-// What may wait unseen in front of a card that sends `mbps`: `frames`, which its rings hold with a burst that has its
-// stamps and was not taken yet.
+// The frames that may wait unseen before a card that sends at `mbps`. `frames`: the size of its rings plus one burst
+// that is stamped but not accepted yet.
 TransmitWait transmit_wait(const StreamSpec& stream, std::uint64_t frames, std::uint32_t mbps);
 
 }  // namespace dutperf

@@ -80,7 +80,7 @@ std::optional<MergedArrivals> merged_arrivals(const std::vector<RxStatistics*>& 
 }
 
 const MissingFrames& missing_of(SequenceWindow& came, const SentFrames& sent) {
-    sent.for_each_unsent([&came](std::uint64_t number) { came.insert(number); });  // not missed, as if they had come
+    sent.for_each_unsent([&came](std::uint64_t number) { came.insert(number); });  // unsent frames are not missing
     return came.missing_of(sent.end());
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the senders of a direction sent together, and what its receivers found together. A direction whose ports have
-// several queues has several of each; their counts add up, except for what one of them cannot see: that a frame came to
-// another receiver as well.
+// Merges the counts of the senders and of the receivers of a direction. With several queues a direction has several of
+// each. Their counts add up, with one exception: a receiver does not know that another one received the same frame.
 #pragma once
 
 #include <functional>
@@ -13,17 +12,17 @@
 
 namespace dutperf {
 
-// Which frames of a direction were sent: of each sender its first ones.
+// Which frames of a direction were sent: the first ones of each sender's share.
 class SentFrames {
 public:
-    // How many frames each sender of the direction sent, in the order of their queues.
+    // `of_senders`: how many frames each sender sent, in the order of their queues.
     explicit SentFrames(std::vector<std::uint64_t> of_senders) : of_senders_(std::move(of_senders)) {}
 
     [[nodiscard]] std::uint64_t count() const;
-    // One above the highest number that was sent.
+    // The highest number that was sent + 1.
     [[nodiscard]] std::uint64_t end() const;
-    // Of the frames below end(), those that were not sent: where senders ended at different places, as a trial does
-    // that is stopped.
+    // Visits the frames below end() that were not sent. There are some if senders ended at different places, as in a
+    // trial that was stopped.
     void for_each_unsent(const std::function<void(std::uint64_t)>& visit) const;
 
 private:
@@ -32,7 +31,7 @@ private:
     std::vector<std::uint64_t> of_senders_;
 };
 
-// What the sender's plan says of a frame's kind.
+// The kind of each frame, from the sender's plan.
 struct FrameKinds {
     std::function<bool(std::uint64_t)> is_background, is_stamped;
 };
@@ -41,18 +40,18 @@ struct MergedCounts : ArrivalCounts {
     std::uint64_t received = 0;
 };
 
-// Joins the accounts into the first one's windows, once. A frame that came to several receivers was received once, and
-// in time if it came to one of them in time; its other copies are duplicates. Frames were reordered by others of the
-// same queue.
+// Merges the RX statistics into the first one's windows; to be called once. A frame that several receivers got was
+// received once, and in time if one of them got it in time; the other copies are duplicates. Reordering is counted
+// within each queue only.
 MergedCounts merge(const std::vector<RxStatistics*>& receivers, const FrameKinds& kinds);
 
-// The delays of all; each copy's where a frame came to several receivers.
+// The delays of all receivers, including those of duplicates at other receivers.
 std::optional<Histogram> merged_delay(const std::vector<RxStatistics*>& receivers);
 
-// Nothing where no frame was received. A copy at another receiver is an arrival as well.
+// Nothing if no frame was received. A duplicate at another receiver is an arrival too.
 std::optional<MergedArrivals> merged_arrivals(const std::vector<RxStatistics*>& receivers);
 
-// The frames that were sent and never came. After join().
+// The frames that were sent and never arrived. To be called after merge().
 const MissingFrames& missing_of(SequenceWindow& came, const SentFrames& sent);
 
 }  // namespace dutperf

@@ -11,7 +11,7 @@ namespace dutperf {
 
 namespace {
 
-constexpr int kReadings = 5;  // of which the tightest counts: one may have been torn apart by an interruption
+constexpr int kReadings = 5;  // the tightest is used: an interrupt may separate the two clocks of a reading
 constexpr std::uint64_t kFollowsPerS = 50;
 constexpr std::chrono::milliseconds kFirstStretch{100};
 
@@ -19,17 +19,17 @@ constexpr std::chrono::milliseconds kFirstStretch{100};
 
 NicClock::NicClock(const ClockPair& first, const ClockPair& second, Ticks second_ticks)
     : second_(second_ticks), older_(first), newer_(first) {
-    go_on_from(second, 0);
+    continue_from(second, 0);
 }
 
 void NicClock::follow(const ClockPair& now) {
     const double off = disagreement(now);
     worst_ = std::max(worst_, off + static_cast<double>(now.width) / 2);
-    go_on_from(now, off);
+    continue_from(now, off);
 }
 
 void NicClock::begin(const ClockPair& now) {
-    go_on_from(now, disagreement(now));
+    continue_from(now, disagreement(now));
     worst_ = static_cast<double>(now.width) / 2;
 }
 
@@ -37,13 +37,13 @@ double NicClock::disagreement(const ClockPair& now) const {
     return std::abs(static_cast<double>(static_cast<std::int64_t>(mapping_.ticks_of(now.nic) - now.ticks)));
 }
 
-void NicClock::go_on_from(const ClockPair& now, double disagreement) {
+void NicClock::continue_from(const ClockPair& now, double disagreement) {
     mapping_.ticks = now.ticks;
     mapping_.nic = now.nic;
     const auto passed = static_cast<std::int64_t>(now.nic - older_.nic);
     if (passed <= 0 ||
         disagreement >
-            uncertain_at_most()) {  // somebody set it, or it was not read for long: a rate over that would be wrong
+            max_uncertainty()) {  // the clock was set, or not read for long: a rate across this would be wrong
         older_ = newer_ = now;
         return;
     }
@@ -72,7 +72,7 @@ void FollowedClock::end() {
     if (const auto pair = read_both()) {
         clock_.follow(*pair);
     } else {
-        clock_.doubt(now_ticks() - clock_.last());
+        clock_.raise_uncertainty(now_ticks() - clock_.last());
     }
     share();
 }
@@ -80,7 +80,7 @@ void FollowedClock::end() {
 void FollowedClock::share() {
     ClockMapping mapping = clock_.mapping();
     mapping.uncertainty = clock_.uncertainty();
-    mapping.at_most = clock_.uncertain_at_most();
+    mapping.max_uncertainty = clock_.max_uncertainty();
     shared_.prepare(mapping);
     shared_.publish();
 }
@@ -107,7 +107,7 @@ NicClock FollowedClock::started() const {
     std::this_thread::sleep_for(kFirstStretch);
     const ClockPair second = require_both();
     if (static_cast<std::int64_t>(second.nic - first.nic) <= 0)
-        throw Error("port_unavailable", "the clock of a port stands still", "offloads");
+        throw Error("port_unavailable", "the clock of a port does not advance", "offloads");
     return {first, second, clock_hz_};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC's clock told in the tester's ticks. Both are read together again and again while a trial runs, and the NIC's
-// time is taken to pass evenly from each reading to the next. How far the next reading is from what was foretold is
-// what the times may be wrong by: it is measured, not assumed.
+// Converts a NIC's clock to the tester's ticks. Both clocks are read together at intervals while a trial runs, and the
+// NIC's clock is taken as linear between readings. The uncertainty is measured, not assumed: it is the difference
+// between each reading and its prediction.
 #pragma once
 
 #include <algorithm>
@@ -15,25 +15,25 @@
 
 namespace dutperf {
 
-// One reading of both: the NIC's clock was `nic` within `width` / 2 of `ticks`.
+// One reading of both clocks: the NIC's clock was `nic` within `width` / 2 of `ticks`.
 struct ClockPair {
     Ticks ticks = 0;
     std::uint64_t nic = 0;
     Ticks width = 0;
 };
 
-// More than two clocks that are followed ever disagree by: a clock that does was set by somebody.
-inline constexpr double kUncertainAtMostS = 100e-6;
+// Two clocks that are followed never disagree by more; a larger difference means that the NIC's clock was set.
+inline constexpr double kMaxUncertaintyS = 100e-6;
 
-// From one clock to the other, near the instant at which both were read last.
+// Conversion between both clocks, near the last reading.
 struct ClockMapping {
     Ticks ticks = 0;
     std::uint64_t nic = 0;
     double ticks_per_nic = 1;
-    double uncertainty = 0;  // ticks by which what it says may be wrong
-    double at_most = 0;      // ticks by which it may be so and still be of use
+    double uncertainty = 0;      // in ticks: the possible error of a conversion
+    double max_uncertainty = 0;  // in ticks: the mapping is usable up to this
 
-    [[nodiscard]] bool is_sure() const { return uncertainty <= at_most; }
+    [[nodiscard]] bool is_usable() const { return uncertainty <= max_uncertainty; }
     [[nodiscard]] Ticks ticks_of(std::uint64_t nic_time) const {
         const auto since = static_cast<double>(static_cast<std::int64_t>(nic_time - nic));
         return ticks + static_cast<Ticks>(whole(since * ticks_per_nic));
@@ -44,60 +44,59 @@ struct ClockMapping {
     }
 
 private:
-    // What does not fit is as far away as can be told.
+    // Clamps values that do not fit.
     static std::int64_t whole(double value) {
         constexpr double kFits = 0x1p62;
         return std::llround(std::clamp(value, -kFits, kFits));
     }
 };
 
-// Follows one clock by pairs.
+// Follows one clock by readings.
 class NicClock {
 public:
-    // The rate comes from both; the further apart they are, the better. Their NIC times must differ. It looks back a
-    // second at least, unless somebody sets the clock: then what was before tells nothing but the rate.
+    // Both readings give the rate; the further apart, the better. Their NIC times must differ. Later the rate spans at
+    // least a second of readings, unless the clock is set: then only the rate of older readings is kept.
     NicClock(const ClockPair& first, const ClockPair& second, Ticks second_ticks);
 
-    // What was foretold for now is compared with what was read, from which the mapping goes on.
+    // Compares a reading with its prediction and continues the mapping from it.
     void follow(const ClockPair& now);
-    // A pair of which nothing was foretold.
+    // Continues from a reading and resets the uncertainty; a disagreement does not count.
     void begin(const ClockPair& now);
 
     [[nodiscard]] const ClockMapping& mapping() const { return mapping_; }
-    [[nodiscard]] double uncertain_at_most() const { return static_cast<double>(second_) * kUncertainAtMostS; }
+    [[nodiscard]] double max_uncertainty() const { return static_cast<double>(second_) * kMaxUncertaintyS; }
     [[nodiscard]] Ticks last() const { return mapping_.ticks; }
 
-    // By how many ticks a time may be wrong: the largest disagreement, half the width of its reading, and one tick of
-    // the NIC.
+    // In ticks: the largest disagreement including half the width of its reading, plus one tick of the NIC.
     [[nodiscard]] double uncertainty() const { return worst_ + mapping_.ticks_per_nic; }
-    // The clock could not be read for so long.
-    void doubt(Ticks ticks) { worst_ = std::max(worst_, static_cast<double>(ticks)); }
+    // The clock could not be read for `ticks`.
+    void raise_uncertainty(Ticks ticks) { worst_ = std::max(worst_, static_cast<double>(ticks)); }
 
 private:
-    void go_on_from(const ClockPair& now, double disagreement);
+    void continue_from(const ClockPair& now, double disagreement);
     [[nodiscard]] double disagreement(const ClockPair& now) const;
 
     Ticks second_;
-    ClockPair older_, newer_;  // the rate is that since `older_`
+    ClockPair older_, newer_;  // the rate is measured since `older_`
     ClockMapping mapping_;
     double worst_ = 0;
 };
 
-// Reads a clock in time and shares what comes of it: one thread follows, any may ask.
+// Reads a clock at intervals and publishes the mapping: one thread calls follow(), any thread may call mapping().
 class FollowedClock {
 public:
-    // Takes 100 ms. Throws Error "port_unavailable", its field "offloads", where the clock stands still or cannot be
+    // Takes 100 ms. Throws Error "port_unavailable" for the field "offloads" if the clock does not advance or cannot be
     // read.
     FollowedClock(ReadClock read, std::uint64_t clock_hz);
 
-    // A trial begins: reads the clock, and counts how wrong it is from here on.
+    // At the start of a trial: reads the clock and resets the uncertainty.
     void begin();
     // To be called every few milliseconds; reads the clock every 20.
     void follow();
-    // The trial has ended.
+    // At the end of a trial: reads the clock once more.
     void end();
 
-    // Never waits for the thread that follows.
+    // Never waits for the thread that calls follow().
     [[nodiscard]] ClockMapping mapping() const { return shared_.read(); }
     [[nodiscard]] double uncertainty() const { return clock_.uncertainty(); }
 

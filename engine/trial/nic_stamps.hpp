@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When frames arrived by the NIC's receive time stamps, in the tester's ticks.
+// Arrival times of frames by the NIC's receive time stamps, in the tester's ticks.
 #pragma once
 
 #include <algorithm>
@@ -10,18 +10,18 @@
 
 namespace dutperf {
 
-// What a port needs for it; without a clock its frames have the time of their poll.
+// The clock and time stamp field of a port. Without a clock, frames have the time of their poll.
 struct NicStamps {
     FollowedClock* clock = nullptr;
     TimeField field;
 };
 
-// Of frames with a stamp that have a delay.
+// Counts of stamped frames that have a delay.
 struct StampCounts {
-    std::uint64_t by_nic = 0;   // arrived when the NIC says
-    std::uint64_t by_poll = 0;  // the NIC said nothing: arrived when polled
-    std::uint64_t impossible =
-        0;  // of both: before they were sent or after they were polled, by more than the clock may be wrong
+    std::uint64_t by_nic = 0;   // arrival time from the NIC
+    std::uint64_t by_poll = 0;  // no time from the NIC: time of the poll
+    // of both: before the frame was sent or after it was polled, by more than the clock's uncertainty
+    std::uint64_t impossible = 0;
 
     void add(const StampCounts& other) {
         by_nic += other.by_nic;
@@ -30,13 +30,13 @@ struct StampCounts {
     }
 };
 
-// The arrivals of one burst of frames, which was polled at `polled`.
+// Arrival times of one burst of frames, polled at `polled`.
 class BurstArrivals {
 public:
     BurstArrivals(const NicStamps& nic, Ticks polled)
         : field_(nic.field), mapping_(nic.clock->mapping()), polled_(polled) {}
 
-    // What cannot be stands for the nearest time that can.
+    // The arrival time of a frame. An impossible time is replaced by the nearest possible one.
     [[nodiscard]] Ticks of(const rte_mbuf& buffer, const Tag& tag) {
         if (tag.stamp == 0) return polled_;
         const Ticks sent = sent_at(tag);
@@ -50,11 +50,11 @@ public:
         return in_future > 0 || early > 0 ? sent : late > 0 ? polled_ : arrived;
     }
 
-    // What the last one with a stamp counts as.
+    // How the last stamped frame counts.
     [[nodiscard]] const StampCounts& last() const { return last_; }
 
 private:
-    // A stamp may lie ahead where it says when the NIC was to send.
+    // With send_at a stamp may be in the future: it is the time at which the NIC was to send.
     [[nodiscard]] Ticks sent_at(const Tag& tag) const {
         const std::uint64_t ago = (polled_ - tag.stamp) & kMask40;
         return ago <= kLongestDelay ? polled_ - ago : polled_ + ((tag.stamp - polled_) & kMask40);

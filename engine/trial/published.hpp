@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value that one thread writes now and then and hot loops read. A reader never waits for the writer: a new value goes
-// into a slot that nobody reads, and counts from when its number is published. A writer that loses its core halfway
-// leaves the value before in place. (With one slot and a sequence lock, every reader would spin until the writer gets
-// its core back.)
+// A value that one thread writes occasionally and hot loops read. A reader never waits for the writer: a new value goes
+// into a slot that nobody reads and becomes valid when its number is published. If the writer is preempted halfway, the
+// previous value stays valid. (With one slot and a sequence lock, readers would spin until the writer runs again.)
 #pragma once
 
 #include <array>
@@ -24,17 +23,17 @@ public:
         publish();
     }
 
-    // Both by the one writer, one after the other.
+    // Both are called by the one writer, in this order.
     void prepare(const T& value) {
         const auto words = std::bit_cast<Words>(value);
         auto& slot = slots_[(published_.load(std::memory_order_relaxed) + 1) % kSlots];
-        std::atomic_thread_fence(
-            std::memory_order_release);  // who reads a word of this value knows that the one before was published
+        // a reader of this value also sees that the previous one was published
+        std::atomic_thread_fence(std::memory_order_release);
         for (std::size_t i = 0; i < words.size(); ++i) slot[i].store(words[i], std::memory_order_relaxed);
     }
     void publish() { published_.store(published_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
-    // By any thread. It reads again only where several values were published meanwhile, which takes the writer tens of
+    // Called by any thread. It retries only if several values were published meanwhile, which takes the writer tens of
     // milliseconds.
     [[nodiscard]] T read() const {
         for (;;) {
@@ -43,7 +42,7 @@ public:
             for (std::size_t i = 0; i < words.size(); ++i)
                 words[i] = slots_[number % kSlots][i].load(std::memory_order_relaxed);
             std::atomic_thread_fence(std::memory_order_acquire);
-            // the slot is written again for the value that is kSlots later
+            // the slot is reused for the value kSlots later
             if (published_.load(std::memory_order_relaxed) - number < kSlots - 1) [[likely]]
                 return std::bit_cast<T>(words);
         }

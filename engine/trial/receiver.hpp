@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving hot loop's body: poll, classify, account. Test frames of this trial are told from late ones of another
-// (stale), duplicates from originals, foreground from background, and corrupted ones; ARP and NDP are answered; all
-// else is counted by kind as evidence.
+// The body of the receiving hot loop: poll, classify, count. It tells test frames of this trial from stale ones of
+// earlier trials, duplicates from originals, foreground from background, and finds corrupted frames. It answers ARP and
+// NDP and counts all other frames by kind.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -27,36 +27,36 @@ public:
     Receiver(const Receiver&) = delete;
     Receiver& operator=(const Receiver&) = delete;
 
-    // Delays end when the NIC says that a frame arrived, not when it is polled. Before the trial.
+    // Takes arrival times from the NIC's time stamps instead of the poll. To be called before the trial.
     void stamp_by(const NicStamps& nic) { nic_ = nic; }
 
-    // The queue has room for so many frames, and nobody on this side counts those that find it full: each turn takes
-    // all that wait. Before the trial.
+    // The queue holds `frames`, and nobody on this side counts its overruns: each turn empties it. To be called before
+    // the trial.
     void watch_room(std::uint32_t frames) { room_ = frames; }
 
-    // The queue has room for so many frames, and the kernel counts those that find it full: how many wait is only
-    // looked at. Before the trial.
+    // The queue holds `frames`, and the kernel counts its overruns: the backlog is only recorded. To be called before
+    // the trial.
     void watch_ring(std::uint32_t frames) { ring_ = frames; }
 
-    // Takes what has arrived, at most a burst. Whether there was anything.
+    // Takes the frames that have arrived, at most a burst. Returns whether there were any.
     bool turn() {
         std::uint16_t count = take_burst();
         const bool any = count != 0;
-        std::uint32_t waited = left_from_ + count;
+        std::uint32_t waited = carried_ + count;
         while (count >= kNearlyBurst && waited < room_) [[unlikely]] waited += count = take_burst();
         if (waited > most_waiting_) [[unlikely]]
             most_waiting_ = waited;
-        left_from_ = count >= kNearlyBurst && room_ == 0 ? std::min(waited, kVeryMany)
-                                                         : 0;  // there may be more, which waited together with these
+        carried_ = count >= kNearlyBurst && room_ == 0 ? std::min(waited, kMaxCarried)
+                                                       : 0;  // more frames may be waiting behind these
         return any;
     }
 
-    // Frames that came at one time. They stay the caller's.
+    // Classifies and counts frames that arrived at one time. The caller keeps them.
     void take(rte_mbuf* const* frames, std::uint16_t count, Ticks arrival) {
         RxStatistics::Burst taken{.arrival = arrival};
         if (nic_.clock != nullptr) [[unlikely]] {
             take_stamped(frames, count, taken);
-        } else if (count < kWorthwhile) {
+        } else if (count < kMinBatch) {
             for (std::uint16_t i = 0; i < count; ++i) take_one(*frames[i], taken);
         } else {
             prefetch_first(frames, count);
@@ -65,28 +65,27 @@ public:
         statistics_.add(taken);
     }
 
-    // The trial is over; `away`: and the loop was away until now, so that nobody knows what waits.
-    void end(bool away) { saw_all_ = !away && left_from_ == 0; }
+    // The trial has ended. `stalled`: the loop stalled until now, so the backlog is unknown.
+    void end(bool stalled) { saw_all_ = !stalled && carried_ == 0; }
 
     [[nodiscard]] RxStatistics& statistics() { return statistics_; }
     [[nodiscard]] const ReceiverCounts& counts() const { return statistics_.counts(); }
     [[nodiscard]] const StampCounts& stamp_counts() const { return stamp_counts_; }
-    // Of the queue, where that is watched: frames that it has room for, and that waited there at once, at most. The
-    // latter is no less than what it was.
+    // The size of a watched queue, and the largest backlog seen in it. The backlog is never underestimated.
     [[nodiscard]] std::uint32_t room() const { return room_ != 0 ? room_ : ring_; }
     [[nodiscard]] bool counts_overruns() const { return room_ == 0; }
-    // Whether the queue was seen empty at the end: else more may wait than ever did.
+    // Whether the queue was empty at the end; otherwise the backlog may be larger than most_waiting().
     [[nodiscard]] bool saw_all() const { return saw_all_; }
     [[nodiscard]] std::uint32_t most_waiting() const { return most_waiting_; }
 
 private:
     static constexpr std::uint16_t kBurst = 64;
-    static constexpr std::uint16_t kNearlyBurst =
-        kBurst - 8;  // a driver may leave some of what waits, to keep in step with cache lines
-    static_assert(kBurst <= BatchMatch<kIpv4Layout>::kMost);
-    static constexpr std::uint32_t kVeryMany = std::uint32_t{1} << 30U;
-    static constexpr std::uint16_t kWorthwhile = 4;  // so many are faster together than one by one
-    // How many frames before its turn the processor is asked for a buffer's description, and then for what it holds.
+    // a driver may leave some frames to stay aligned to cache lines
+    static constexpr std::uint16_t kNearlyBurst = kBurst - 8;
+    static_assert(kBurst <= BatchMatch<kIpv4Layout>::kMaxFrames);
+    static constexpr std::uint32_t kMaxCarried = std::uint32_t{1} << 30U;
+    static constexpr std::uint16_t kMinBatch = 4;  // from this many frames, batch matching is faster than one by one
+    // Prefetch distances in frames: for the buffer's descriptor, then for the frame itself.
     static constexpr std::uint16_t kBufferAhead = 24, kFrameAhead = 12;
 
     std::uint16_t take_burst() {
@@ -107,7 +106,7 @@ private:
         for (std::uint16_t i = 0; i < std::min(count, kFrameAhead); ++i) __builtin_prefetch(begin_of(*frames[i]));
     }
 
-    // Frames like the one that `alike` knows are judged together and counted in runs, all others one by one.
+    // Frames that match the reference of `batch` are counted in runs, all others one by one.
     template <Layout L>
     void take_many(BatchMatch<L>& batch, rte_mbuf* const* frames, std::uint16_t count, RxStatistics::Burst& taken) {
         const int last_buffer = std::max(count - kBufferAhead, 0), last_frame = std::max(count - kFrameAhead, 0);
@@ -118,7 +117,7 @@ private:
         count_matched(batch, frames, count, taken);
     }
 
-    // Asks for what comes later, where it does.
+    // Reads a frame into the batch and prefetches later ones, if there are any.
     template <bool Buffer, bool Frame, Layout L>
     static void read(BatchMatch<L>& batch, rte_mbuf* const* frames, int i) {
         if constexpr (Buffer) __builtin_prefetch(frames[i + kBufferAhead]);
@@ -143,7 +142,7 @@ private:
             set_reference(*mismatch);
     }
 
-    // One by one, each at the time at which the NIC says that it arrived.
+    // Takes frames one by one, each at the arrival time from the NIC.
     void take_stamped(rte_mbuf* const* frames, std::uint16_t count, RxStatistics::Burst& taken) {
         const Ticks polled = taken.arrival;
         BurstArrivals arrivals(nic_, polled);
@@ -151,7 +150,7 @@ private:
         taken.arrival = polled;
     }
 
-    // Whether it was an intact test frame.
+    // Takes one frame. Returns whether it was an intact test frame.
     bool take_one(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals = nullptr) {
         const std::uint8_t* frame = begin_of(one);
         const std::size_t length = rte_pktmbuf_data_len(&one);
@@ -172,7 +171,7 @@ private:
         return intact;
     }
 
-    // Only what has a delay counts among the stamps: neither stale frames nor duplicates.
+    // Only frames with a delay count as stamped: neither stale frames nor duplicates.
     void take_arrived(const rte_mbuf& one, const Tag& tag, RxStatistics::Burst& taken, BurstArrivals& arrivals) {
         const std::uint64_t before = taken.stamped;
         taken.arrival = arrivals.of(one, tag);
@@ -180,7 +179,7 @@ private:
         if (taken.stamped != before) stamp_counts_.add(arrivals.last());
     }
 
-    // The frames that come next are expected to be like this one.
+    // Makes this frame the reference for the next batches.
     void set_reference(const rte_mbuf& frame) {
         is_ipv6(frame) ? match6_.set_reference(begin_of(frame), rte_pktmbuf_data_len(&frame))
                        : match4_.set_reference(begin_of(frame), rte_pktmbuf_data_len(&frame));
@@ -199,7 +198,7 @@ private:
     StampCounts stamp_counts_;
     std::uint32_t room_ = 0, ring_ = 0, most_waiting_ = 0;
     bool saw_all_ = false;
-    std::uint32_t left_from_ = 0;  // frames taken in the turns just before, each of which left some
+    std::uint32_t carried_ = 0;  // frames of the preceding turns that did not empty the queue
     std::array<rte_mbuf*, kBurst> burst_{};
 };
 

@@ -15,7 +15,7 @@ bool contains(const std::vector<unsigned>& cores, unsigned core) {
     return std::ranges::find(cores, core) != cores.end();
 }
 
-// All of them where none would be left.
+// `cores` without `taken`; all of them if none would be left.
 std::vector<unsigned> without(const std::vector<unsigned>& taken, const std::vector<unsigned>& cores) {
     std::vector<unsigned> left;
     std::ranges::copy_if(cores, std::back_inserter(left), [&](unsigned core) { return !contains(taken, core); });
@@ -24,8 +24,8 @@ std::vector<unsigned> without(const std::vector<unsigned>& taken, const std::vec
 
 std::vector<unsigned> choose_cores(const std::vector<unsigned>& allowed, const CoreWishes& wishes) {
     std::vector<unsigned> left = without(wishes.dut_cores, allowed);
-    // the first core usually serves the system's interrupts: it is given up while more than enough others are left, or
-    // where all would be taken
+    // the first core usually serves the system's interrupts: leave it out if enough others remain, or if all would be
+    // taken
     const bool all = left.size() == allowed.size();
     if (left.size() > 4 || (all && left.size() > 1)) left.erase(std::ranges::min_element(left));
     if (wishes.kernel_ports && left.size() > wishes.queues) left.resize(wishes.queues);
@@ -64,8 +64,8 @@ RoleCores place_roles(const std::vector<unsigned>& allowed, const CoreWishes& wi
     RoleCores placed;
     for (std::size_t queue = 0; queue < queues; ++queue) {
         for (std::size_t direction = 0; direction < 2; ++direction) {
-            // too few: a core for each queue of a port, both ways, as far as they go; or for each queue of both ports,
-            // where that is as even
+            // too few cores: one for each queue of a port, both ways, as far as they go; or one for each queue of both
+            // ports, if that is as even
             const std::size_t sender = one_each            ? 4 * queue + 2 * direction
                                        : one_of_both_ports ? queue
                                                            : 2 * queue + direction;

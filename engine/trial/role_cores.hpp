@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places the roles on cores: for each queue of the ports, sending and receiving in each direction. Each gets a core of
-// its own where the machine has them; otherwise one core runs several in turn, which loses less than threads that fight
-// for a core.
+// Places the roles on cores: sending and receiving for each queue in each direction. Each role gets its own core if the
+// machine has enough. Otherwise one core runs several roles in turn, which loses less than threads that compete for a
+// core.
 #pragma once
 
 #include <optional>
@@ -12,30 +12,30 @@
 namespace dutperf {
 
 struct RoleCores {
-    PerDirection<std::vector<unsigned>> send, receive;  // of each direction, in the order of its queues
+    PerDirection<std::vector<unsigned>> send, receive;  // for each direction, in the order of its queues
 
     [[nodiscard]] std::vector<unsigned> distinct() const;
 };
 
 struct CoreWishes {
-    std::optional<std::vector<unsigned>> cores;  // the user's, in order of preference; nothing: chosen
-    std::vector<unsigned> dut_cores;             // not to be chosen as long as others are left
+    std::optional<std::vector<unsigned>> cores;  // the user's, in order of preference; nothing: chosen automatically
+    std::vector<unsigned> dut_cores;             // avoided as long as other cores are left
     std::size_t queues = 1;
-    bool kernel_ports = false;  // choose a core for each queue, not for each role: much of the work is the kernel's,
-                                // and the DUT's may be done in the same calls
+    bool kernel_ports = false;  // choose a core for each queue instead of each role: much of the work is the kernel's,
+                                // and the DUT's work may run in the same calls
 };
 
-// Among `allowed`. What is chosen is never all of them, if there are two: the DUT, the system and this program have
-// work to do as well. Throws Error "cores".
+// Places the roles on `allowed` cores. With two or more cores it never chooses all of them: the DUT, the system and
+// this program need one too. Throws Error "cores".
 RoleCores place_roles(const std::vector<unsigned>& allowed, const CoreWishes& wishes);
 
-// Where threads run that are not hot loops.
+// The cores of threads that are not hot loops.
 struct OtherCores {
     std::vector<unsigned> between_trials, during_trials;
 };
 
-// Between trials not on the DUT's cores, during trials not on `hot` ones, both as far as others are left. For a DUT may
-// spin: who shared its core also between trials would need seconds to prepare one.
+// Avoids the DUT's cores between trials and the `hot` cores during trials, as long as others are left. A DUT may spin:
+// a thread that shared its core between trials would need seconds to prepare a trial.
 OtherCores other_cores(const std::vector<unsigned>& allowed, const std::vector<unsigned>& hot,
                        const std::vector<unsigned>& dut_cores);
 

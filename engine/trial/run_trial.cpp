@@ -145,7 +145,7 @@ struct RunningTrial::Loop {
             return still;
         const auto ended = static_cast<int>(sending - still);
         if (trial.sending_.fetch_sub(ended) == ended) {
-            const double ahead_s = trial.bed_.offloads.contains(Offload::send_at) ? kMostLeadS : 0;
+            const double ahead_s = trial.bed_.offloads.contains(Offload::send_at) ? kMaxLeadS : 0;
             const double drain_s = ahead_s + (trial.drains_ ? static_cast<double>(trial.spec_.drain_ns) / 1e9 : 0);
             trial.end_.set_after_drain(now_ticks() +
                                        static_cast<Ticks>(drain_s * static_cast<double>(trial.bed_.clock_hz)));
@@ -277,11 +277,11 @@ void RunningTrial::make_receivers(Direction direction) {
         Expected expected{
             spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout,
             ring,         shared};
-        if (!bed_.offloads.contains(Offload::send_at)) expected.cores_differ = ticks_of(kCoresDifferNs, bed_.clock_hz);
+        if (!bed_.offloads.contains(Offload::send_at)) expected.max_tsc_skew = ticks_of(kCoresDifferNs, bed_.clock_hz);
         parts_.receivers[index_of(direction)].push_back(std::make_unique<Receiver>(
             bed_.ports[side]->queue(queue), host, expected, bed_.control_pool, bed_.control_rings[side]));
-        parts_.receivers[index_of(direction)].back()->watch_room(bed_.ports[side]->uncounted_room());
-        parts_.receivers[index_of(direction)].back()->watch_ring(bed_.ports[side]->counted_room());
+        parts_.receivers[index_of(direction)].back()->watch_room(bed_.ports[side]->peer_queue_size());
+        parts_.receivers[index_of(direction)].back()->watch_ring(bed_.ports[side]->kernel_queue_size());
         if (stamped_by_nic)
             parts_.receivers[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
     }
@@ -348,9 +348,9 @@ void RunningTrial::begin() {
                                ? media_limit(spec_, direction, parts_.media_mbps[sending_port(direction)])
                                : std::nullopt;
         const std::uint64_t granted_ns = media ? media->granted_ns : 0;
-        const Ticks punctual = ticks_of(LateBursts::kPunctualNs + granted_ns, bed_.clock_hz);
+        const Ticks punctual = ticks_of(LateBursts::kBurstThresholdNs + granted_ns, bed_.clock_hz);
         for (const auto& sender : parts_.senders[index_of(direction)]) {
-            sender->start({.start = parts_.start, .end = end, .deadline = deadline, .punctual = punctual});
+            sender->start({.start = parts_.start, .end = end, .deadline = deadline, .burst_threshold = punctual});
         }
     }
 }
@@ -441,7 +441,7 @@ std::array<PortCounters, 2> RunningTrial::read_counters() {
 SoFar RunningTrial::so_far(Direction direction, const std::array<PortCounters, 2>& now) const {
     SoFar so_far{.sent = sent(direction), .received = received(direction)};
     for (const auto& sender : parts_.senders[index_of(direction)])
-        so_far.latest = std::max(so_far.latest, sender->counts().latest.load(std::memory_order_relaxed));
+        so_far.latest = std::max(so_far.latest, sender->counts().max_lateness.load(std::memory_order_relaxed));
     const std::size_t out = sending_port(direction), in = receiving_port(direction);
     const PortCounters &out1 = now[out], &in1 = now[in], &out0 = parts_.before[out], &in0 = parts_.before[in];
     so_far.tester_drops = (in1.nic_missed - in0.nic_missed) + (in1.no_buffer - in0.no_buffer) +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a receiver finds out about the test frames that it took: which are of this trial, which came already, reordered,
-// late or in the wrong direction, and how long they took. Several receivers share a direction whose port has several
-// queues; what they found is joined after the trial (merge.hpp).
+// RX statistics: a receiver's counts of test frames. They tell frames of this trial from stale ones, find duplicates,
+// reordered and late frames and frames in the wrong direction, and record delays. If the port has several queues,
+// several receivers share a direction, and their statistics are merged after the trial (merge.hpp).
 #pragma once
 
 #include <algorithm>
@@ -20,14 +20,14 @@
 
 namespace dutperf {
 
-// What arrived, but for how many frames count as received.
+// Counts of arrived frames, except the number of received ones.
 struct ArrivalCounts {
     std::uint64_t background = 0, duplicates = 0, out_of_order = 0, stale = 0, corrupted = 0, stamped = 0, late = 0,
                   early = 0;
     std::array<std::uint64_t, kOtherKinds> other{};
 };
 
-// Written by the receiver's core alone; `received` may be read by others for progress.
+// Only the receiver's core writes them; other threads may read `received` for progress.
 struct ReceiverCounts : ArrivalCounts {
     std::atomic<std::uint64_t> received{0};
 };
@@ -35,14 +35,14 @@ struct ReceiverCounts : ArrivalCounts {
 struct Expected {
     std::uint16_t trial;
     Direction direction;
-    std::uint64_t frames;          // sequence numbers are below it
-    MissingFrames::Bounds bounds;  // of the parts of the sending time, in sequence numbers
+    std::uint64_t frames;          // sequence numbers are below this
+    MissingFrames::Bounds bounds;  // of the parts of the sending time, as sequence numbers
     Stamping stamping;
-    Ticks frame_timeout;     // a stamped frame that took longer is late; 0: none is
-    DelayRing* delays;       // nullptr: delays are not written
-    bool shared = false;     // with other receivers, whose findings are joined
-    Ticks cores_differ = 0;  // the counters of two cores may differ by so much: a frame that arrives earlier than that
-                             // before it was sent is early
+    Ticks frame_timeout;  // a stamped frame that takes longer is late; 0: no timeout
+    DelayRing* delays;    // nullptr: delays are not written
+    bool shared = false;  // with other receivers, whose statistics are merged
+    // TSC difference between cores; a frame that arrives before its stamp by more than this is early
+    Ticks max_tsc_skew = 0;
 };
 
 class RxStatistics {
@@ -51,12 +51,11 @@ public:
         : expected_(expected), window_(make_window(expected)), arrival_gaps_(expected.shared ? kArrivalGaps : 1) {
         if (expected.shared && expected.frame_timeout != 0) in_time_.emplace(make_window(expected));
         if (expected.stamping != Stamping::none) delay_.emplace();
-        // from one frame to the next, which other receivers may have taken
+        // not if shared: another receiver may have taken the frame before
         if (expected.stamping == Stamping::every && !expected.shared) delay_change_.emplace();
     }
 
-    // What is counted for most frames, of one burst: it stays in registers, while a member might be what any store
-    // changes.
+    // Counts of one burst. A local value stays in registers; a member could be changed by any store.
     struct Burst {
         Ticks arrival;
         std::uint64_t received = 0, background = 0, stamped = 0;
@@ -71,11 +70,10 @@ public:
         arrival_gaps_.note(taken.arrival);
     }
 
-    // An undamaged test frame.
+    // Takes an intact test frame.
     void take(const Tag& tag, Burst& taken) { take(tag, Numbers{&tag.sequence, 1}, taken); }
 
-    // A run of them, which differ in nothing but their numbers, each above the one before; `first` is the first one's
-    // tag.
+    // Takes a run of intact test frames that differ only in their increasing numbers; `first` is the tag of the first.
     void take(const Tag& first, std::span<const std::uint64_t> run, Burst& taken) {
         if (first.trial != expected_.trial) [[unlikely]] {
             counts_.stale += run.size();
@@ -83,7 +81,7 @@ public:
             [[unlikely]] {
             counts_.other[static_cast<std::size_t>(OtherKind::wrong_direction)] += run.size();
         } else {
-            take_expected(first, possible_of(run), taken);
+            take_expected(first, valid_numbers(run), taken);
         }
     }
 
@@ -93,26 +91,26 @@ public:
     [[nodiscard]] const ReceiverCounts& counts() const { return counts_; }
     [[nodiscard]] const ArrivalGaps& arrival_gaps() const {
         return arrival_gaps_;
-    }  // between frames that count as received, by this core's clock
+    }  // between received frames, by this core's clock
     [[nodiscard]] const std::optional<Histogram>& delay() const { return delay_; }
     [[nodiscard]] const std::optional<SignedHistogram>& delay_change() const { return delay_change_; }
     [[nodiscard]] SequenceWindow& window() { return window_; }
-    // Holds only the frames that came within the frame timeout; where there is one and findings are joined.
+    // The frames that arrived within the frame timeout; used if there is a timeout and statistics are merged.
     [[nodiscard]] std::optional<SequenceWindow>& in_time() { return in_time_; }
 
 private:
     using Numbers = std::span<const std::uint64_t>;
 
-    static constexpr std::size_t kArrivalGaps = 4096;  // enough to find those that count: see ArrivalGaps
+    static constexpr std::size_t kArrivalGaps = 4096;  // enough to find the longest merged gap: see ArrivalGaps
 
-    // Windows that are joined must not slide.
+    // Windows that are merged must not slide.
     static SequenceWindow make_window(const Expected& expected) {
         return expected.shared ? SequenceWindow(expected.frames, expected.bounds, expected.frames)
                                : SequenceWindow(expected.frames, expected.bounds);
     }
 
-    // Without numbers that no frame has.
-    Numbers possible_of(Numbers run) {
+    // Drops numbers that no frame of the trial has, and counts them as corrupted.
+    Numbers valid_numbers(Numbers run) {
         if (run.back() < expected_.frames) [[likely]]
             return run;
         const auto possible = static_cast<std::size_t>(std::ranges::lower_bound(run, expected_.frames) - run.begin());
@@ -120,7 +118,7 @@ private:
         return run.first(possible);
     }
 
-    // Those that came after one with a higher number are told one by one.
+    // Frames that arrive after a higher number are classified one by one.
     void take_expected(const Tag& tag, Numbers run, Burst& taken) {
         for (; !run.empty(); run = run.subspan(1)) {
             if (window_.extend(run)) [[likely]]
@@ -132,7 +130,7 @@ private:
         }
     }
 
-    // Frames of a run that did not come before.
+    // Takes frames of a run that are not duplicates.
     void take_new(const Tag& tag, Numbers run, Burst& taken) {
         if (delay_ && tag.stamp != 0 && !record_delay(tag.stamp, run, taken)) [[unlikely]] {
             counts_.late += run.size();
@@ -142,12 +140,12 @@ private:
         taken.background += (tag.stream & kStreamBackground) != 0 ? run.size() : 0U;
     }
 
-    // Whether the frames, which have one delay, came in time.
+    // Records the common delay of the frames. Returns whether they arrived in time.
     bool record_delay(Ticks stamp, Numbers run, Burst& taken) {
         std::uint64_t delay = (taken.arrival - stamp) & kMask40;
         if (delay > kLongestDelay)
-            [[unlikely]] {  // less than nothing: the receiving core's counter lags, or the frame was to leave later
-            counts_.early += kMask40 + 1 - delay > expected_.cores_differ ? run.size() : 0U;
+            [[unlikely]] {  // negative: the receiving core's TSC lags, or the frame was to leave later
+            counts_.early += kMask40 + 1 - delay > expected_.max_tsc_skew ? run.size() : 0U;
             delay = 0;
         }
         taken.stamped += run.size();
@@ -159,7 +157,7 @@ private:
         return expected_.frame_timeout == 0 || are_in_time(run, delay);
     }
 
-    // From one frame to the next; over a gap there is none.
+    // Records delay changes between consecutive frames; a lost frame interrupts them.
     void record_changes(Numbers run, Ticks delay) {
         if (run.front() == last_number_ + 1)
             delay_change_->record(static_cast<std::int64_t>(delay) - static_cast<std::int64_t>(last_delay_));
@@ -187,7 +185,7 @@ private:
     std::optional<Histogram> delay_;
     std::optional<SignedHistogram> delay_change_;
     std::uint64_t last_number_ = ~std::uint64_t{1},
-                  last_delay_ = 0;  // of the frame before; none follows the first value
+                  last_delay_ = 0;  // of the previous frame; no number follows the initial value
     ReceiverCounts counts_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What trials run on.
+// The test bed: ports, pools, cores and clocks that trials use.
 #pragma once
 
 #include <rte_mempool.h>
@@ -19,19 +19,19 @@ namespace dutperf {
 inline std::size_t sending_port(Direction direction) { return direction == Direction::forward ? 0 : 1; }
 inline std::size_t receiving_port(Direction direction) { return 1 - sending_port(direction); }
 
-// Everything that stays open between trials. Index 0 is left, 1 is right.
+// Resources that stay open between trials. Index 0 is left, 1 is right.
 struct TestBed {
     std::array<Port*, 2> ports;
     std::array<NeighbourResponder*, 2> responders;
     std::array<rte_mempool*, 4> frame_pools;  // forward foreground and background, reverse foreground and background
     rte_mempool* control_pool;
-    std::array<rte_ring*, 2> control_rings;  // answers that the port's senders are to send
-    std::uint16_t queues;                    // of each port, each way; each direction has so many senders and receivers
+    std::array<rte_ring*, 2> control_rings;  // ARP and NDP replies for the port's senders
+    std::uint16_t queues;  // of each port, each way; also the number of senders and receivers of a direction
     RoleCores cores;
     OtherCores other_cores;
     std::uint64_t clock_hz;
-    Offloads offloads;                     // that the ports are used with
-    std::array<FollowedClock*, 2> clocks;  // of the ports; nullptr where none is needed
+    Offloads offloads;                     // in use on the ports
+    std::array<FollowedClock*, 2> clocks;  // of the ports; nullptr where no offload needs one
 };
 
 }  // namespace dutperf

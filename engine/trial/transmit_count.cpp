@@ -9,12 +9,12 @@ namespace {
 
 std::uint64_t beyond(std::uint64_t some, std::uint64_t others) { return some - std::min(some, others); }
 
-// A frame that arrived has left, whatever was counted. Frames that an earlier trial left in the NIC are among what
-// left, and hold up this trial's.
+// A frame that arrived was sent, whatever the count says. Frames that an earlier trial left in the NIC are in the count
+// too, and delay this trial's.
 std::uint64_t missing(const TransmitEvidence& of, const TransmitCount& count, TransmitLedger& ledger) {
     if (count.by == CountedBy::kernel) return std::min(of.lost, beyond(of.handed_over, count.counted));
     const std::uint64_t others = ledger.still_waiting(of.before.driver_sent);
-    ledger.keep_waiting(beyond(of.handed_over, count.counted), of.after.driver_sent);
+    ledger.record_waiting(beyond(of.handed_over, count.counted), of.after.driver_sent);
     const std::uint64_t still_there = beyond(of.handed_over + others, count.counted);
     return of.may_keep ? std::max(others, still_there) : std::min(of.lost, still_there);
 }
@@ -34,7 +34,7 @@ TransmitCount count_transmitted(const TransmitEvidence& of, TransmitLedger& ledg
     TransmitCount count{.handed_over = of.handed_over,
                         .counted = transmitted_since(of.before, of.after),
                         .by = by_kernel ? CountedBy::kernel : CountedBy::driver};
-    if (count.counted < of.came) ledger.disprove();
+    if (count.counted < of.came) ledger.mark_inexact();
     if (!ledger.is_exact()) {
         count.by = CountedBy::nobody;
         count.unaccounted = of.may_keep ? of.lost : 0;

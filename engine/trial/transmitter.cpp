@@ -23,7 +23,7 @@ struct Making {
     const FrameSourceParts& parts;
 };
 
-// Turns run-time choices into template arguments, one after the other.
+// Turns run-time options into template arguments, one after the other.
 template <bool... Chosen, Schedule S>
 std::unique_ptr<Sender> choose(const Making<S>& making) {
     return std::make_unique<Transmitter<S, Varies<Chosen...>>>(making.queue, making.schedule, making.control,
@@ -52,7 +52,7 @@ Ticks Sender::retry(Ticks oldest) {
     const std::uint32_t accepted = transmit_burst(queue_, &burst_[pending_from_], static_cast<std::uint16_t>(pending_));
     pending_ -= accepted;
     pending_from_ += accepted;
-    const bool lost = pending_ != 0 && full_queue_.is_duts(oldest, now_ticks());
+    const bool lost = pending_ != 0 && full_queue_.is_dut_loss(oldest, now_ticks());
     const std::uint32_t gone = accepted + (lost ? pending_ : 0);
     if (lost) {
         rte_pktmbuf_free_bulk(&burst_[pending_from_], pending_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending hot loop's body. Each turn sends what is due, at most a burst, in one call: a slow loop catches up at
-// once, a fast one sends one by one.
+// The body of the sending hot loop. Each turn sends the frames that are due, at most a burst, in one call: a slow loop
+// catches up in bursts, a fast one sends frame by frame.
 #pragma once
 
 #include <rte_ring.h>
@@ -20,48 +20,50 @@
 
 namespace dutperf {
 
-// What a sender counted. Written by its core alone; `sent` may be read by others for progress.
+// The counts of a sender. Only its core writes them; other threads may read the atomic ones for progress.
 struct SenderCounts {
     std::atomic<std::uint64_t> sent{0};
-    std::atomic<Ticks> latest{0};  // most that a frame was late; may be read by others as well
+    std::atomic<Ticks> max_lateness{0};  // of a frame, in ticks
     std::uint64_t not_accepted = 0;
-    std::uint64_t control_sent = 0;  // ARP and NDP answers
-    std::uint64_t input_drops = 0;   // of `sent`: frames that the DUT's full input queue did not take
+    std::uint64_t control_sent = 0;  // ARP and NDP replies
+    std::uint64_t input_drops = 0;   // of `sent`: frames lost at the DUT's full input queue
     Ticks last_call_end = 0;
     Histogram lateness;
     LateBursts late_bursts;
 };
 
-// When a sender sends: nothing before `start`, what is due before `end`, and nothing new after `deadline`: an unsent
-// frame is then the tester's fault.
+// When a sender sends: from `start`, the frames that are due before `end`. After `deadline` it stops; unsent frames are
+// then the tester's fault.
 struct SendingTime {
     Ticks start, end, deadline;
-    Ticks punctual;  // a frame that leaves later than this after it was due comes in a burst
+    Ticks burst_threshold;  // lateness from which a frame belongs to a late burst
 };
 
-// A sender of one direction, or of its share of the frames: one virtual call a turn, none a frame.
+// A sender of one direction or of a share of it. It costs one virtual call a turn, none a frame.
 class Sender {
 public:
-    // `control` holds frames that the receivers of this port want sent (answers to ARP and NDP); each is sent by one of
-    // the port's senders.
+    // `control` holds ARP and NDP replies from the receivers of this port; each is sent by one of the port's senders.
     Sender(PortQueue queue, rte_ring* control) : queue_(queue), control_(control) {}
     virtual ~Sender() = default;
     Sender(const Sender&) = delete;
     Sender& operator=(const Sender&) = delete;
 
-    // Sends what is due at `now`. Returns the time at the end where it looked at the clock, else 0: reading it costs as
-    // much as sending two frames.
+    // Sends the frames that are due at `now`. Returns the time at the end if it read the clock, otherwise 0. Reading
+    // the clock costs as much as sending two frames.
     virtual Ticks turn(Ticks now) = 0;
 
-    virtual void start(const SendingTime& time) { counts_.late_bursts.start(time.start, time.end, time.punctual); }
-    // The port hands frames to the DUT's input queue itself: what that has no room for is lost there. Before the trial.
+    virtual void start(const SendingTime& time) {
+        counts_.late_bursts.start(time.start, time.end, time.burst_threshold);
+    }
+    // The port writes to the DUT's input queue itself: frames that do not fit are lost there. To be called before the
+    // trial.
     void send_into_dut(std::uint64_t clock_hz) { full_queue_.use(clock_hz); }
     void stop() { stopped_.store(true, std::memory_order_relaxed); }
     [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
     [[nodiscard]] const SenderCounts& counts() const { return counts_; }
-    // Frames made with a time stamp. After the trial.
+    // Frames sent with a time stamp. Valid after the trial.
     [[nodiscard]] virtual std::uint64_t stamped() const { return 0; }
-    // When frames left, where the NIC was told when. After the trial.
+    // Counts of timed sending (send_at). Valid after the trial.
     [[nodiscard]] virtual DepartureCounts departures() const { return {}; }
 
 protected:
@@ -70,16 +72,16 @@ protected:
     Ticks record(std::uint32_t accepted, Ticks oldest) {
         const Ticks end = now_ticks();
         counts_.lateness.record(end - oldest, accepted);
-        if (end - oldest > counts_.latest.load(std::memory_order_relaxed)) [[unlikely]]
-            counts_.latest.store(end - oldest, std::memory_order_relaxed);
+        if (end - oldest > counts_.max_lateness.load(std::memory_order_relaxed)) [[unlikely]]
+            counts_.max_lateness.store(end - oldest, std::memory_order_relaxed);
         counts_.late_bursts.record(oldest, end, accepted);
         counts_.last_call_end = end;
         counts_.sent.store(counts_.sent.load(std::memory_order_relaxed) + accepted, std::memory_order_relaxed);
         return end;
     }
 
-    // `oldest`: when the first frame that has not been accepted was due. Both return the time at the end, 0 if no frame
-    // was accepted or given up.
+    // `oldest`: when the first frame that was not accepted yet was due. Both return the time at the end, or 0 if no
+    // frame was accepted or dropped.
     Ticks hand_over(std::uint32_t count, Ticks oldest);
     Ticks retry(Ticks oldest);
     void finish();
@@ -89,7 +91,7 @@ protected:
     std::atomic<bool> stopped_{false}, done_{false};
     SenderCounts counts_;
     FullQueue full_queue_;
-    std::uint32_t pending_ = 0, pending_from_ = 0;  // frames that the driver refused, waiting in burst_
+    std::uint32_t pending_ = 0, pending_from_ = 0;  // frames in burst_ that the driver did not accept
     std::array<rte_mbuf*, kMaxBurst> burst_{};
 };
 
@@ -126,11 +128,11 @@ public:
 
 private:
     Ticks send(std::uint32_t count, Ticks now) {
-        const Ticks oldest = std::min(schedule_.next_due(), now);  // what is handed over ahead of time is not late
+        const Ticks oldest = std::min(schedule_.next_due(), now);  // a frame handed over ahead of time is not late
         const Ticks stamp = V::stamps ? now_ticks() : 0;
         const Ticks* times = departures_.plan(schedule_, count, std::max(now, stamp));
         if (!source_.make(schedule_.number(), count, stamp, burst_.data(), times)) {
-            ++counts_.not_accepted;  // every buffer is with the driver
+            ++counts_.not_accepted;  // the driver holds all buffers
             return 0;
         }
         if (times != nullptr) [[unlikely]]
@@ -145,11 +147,11 @@ private:
     Departures departures_;
 };
 
-// A transmitter of the right composition for the stream.
+// A transmitter composed for the stream.
 std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, PortQueue queue,
                                          const AnySchedule& schedule, rte_ring* control, const FrameSourceParts& parts);
 
-// For a port that sends no stream but must answer ARP and NDP.
+// For a port without a stream, which must still answer ARP and NDP.
 std::unique_ptr<Sender> make_idle_sender(PortQueue queue, rte_ring* control);
 
 inline Ticks Sender::hand_over(std::uint32_t count, Ticks oldest) {

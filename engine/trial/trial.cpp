@@ -27,7 +27,7 @@ std::uint64_t steady_due_ns(const StreamSpec& stream, std::uint64_t k) {
     return stream.then->after_ns + due_after(k - before_change, kNsPerS, stream.then->rate_fps);
 }
 
-// The bursts that have begun, of which only the last may have frames that are not due.
+// Frames of the bursts that have begun; only in the last burst some may not be due yet.
 std::uint64_t before(const Bursts& bursts, std::uint64_t rate_fps, std::uint64_t after_ns) {
     const std::uint64_t at_constant_rate = frames_in(after_ns, rate_fps);
     if (at_constant_rate == 0) return 0;
@@ -50,7 +50,7 @@ std::uint64_t TrialSpec::due_before(Direction direction, std::uint64_t after_ns)
     if (const auto* bursts = std::get_if<Bursts>(&stream.pattern))
         return std::min(before(*bursts, stream.rate_fps, after_ns), intended(direction));
     if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_before(stream, after_ns);
-    // scaled(time, duration) < after where time < after * 2^64 / duration, rounded up
+    // scaled(time, duration) < after if time < after * 2^64 / duration, rounded up
     return uniform_times(direction).before(
         static_cast<std::uint64_t>(((static_cast<Wide>(after_ns) << 64U) + duration_ns - 1) / duration_ns));
 }

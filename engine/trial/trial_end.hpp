@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the loops of a trial end. Two threads may say so at once: the loop of the last sender (after the drain) and
-// whoever stops the trial (now). A stop wins.
+// The time at which the loops of a trial end. Two threads may set it concurrently: the loop of the last sender (after
+// the drain) and the thread that stops the trial (now). A stop wins.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace dutperf {
 
 class TrialEnd {
 public:
-    // By the last sender. Nothing changes where the trial was stopped already.
+    // Called by the last sender. No effect if the trial was stopped already.
     void set_after_drain(Ticks at) {
         Ticks expected = kUnknown;
         at_.compare_exchange_strong(expected, at);

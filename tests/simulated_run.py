@@ -17,8 +17,7 @@ import itertools
 from typing import Any
 
 from dutperf import journal
-from dutperf.journal import JOURNAL, ResumedJournal
-from dutperf.model import Trial
+from dutperf.journal import JOURNAL, ResultEvent, ResumedJournal, TrialEvent
 from dutperf.run.campaign import Plan, Summary
 from dutperf.setup.conditions import Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
@@ -46,12 +45,11 @@ def a_plan(name: str = "throughput") -> Plan:
 def a_tester(events: list[journal.Event]) -> SimulatedTester:
     """A DUT that loses at random and a tester that is disturbed at times, as they are after the
     trials of ``events`` that have a result."""
-    done = [
-        event
+    trials = [
+        event.trial
         for event, following in itertools.pairwise(events)
-        if event["event"] == "trial" and following["event"] == "result"
+        if isinstance(event, TrialEvent) and isinstance(following, ResultEvent)
     ]
-    trials = [Trial.model_validate(event["trial"]) for event in done]
     return SimulatedTester(
         SimulatedDut(capacity_fps=54_321, loss_ratio=1e-7), SimulatedLimits(disturbed_ratio=0.1), seed=7, trials=trials
     )
@@ -65,7 +63,7 @@ def start(directory: Path, name: str = "throughput") -> Summary:
 def go_on(directory: Path) -> Summary:
     """What is left of it, under the conditions that its journal holds."""
     with ResumedJournal.open(directory) as recorded:
-        return resume(a_tester(recorded.events), plan(**recorded.plan["conditions"]), recorded, Log())
+        return resume(a_tester(recorded.events), plan(**recorded.plan.conditions), recorded, Log())
 
 
 def advance(directory: Path, name: str = "throughput") -> None:

@@ -25,7 +25,7 @@ json buckets_us(const Histogram& histogram, std::uint64_t clock_hz) {
 void add_media(const DirectionResult& result, json& out) {
     if (result.media)
         out["media"] = {{"line_rate_fps", result.media->line_rate_fps},
-                        {"tolerance_us", static_cast<double>(result.media->granted_ns) / 1e3}};
+                        {"tolerance_us", static_cast<double>(result.media->tolerance_ns) / 1e3}};
     if (result.transmit_wait) {
         out["transmit_wait"] = {{"frames", result.transmit_wait->frames}, {"full", result.transmit_wait->full}};
         if (result.transmit_wait->us) out["transmit_wait"]["us"] = *result.transmit_wait->us;
@@ -211,7 +211,7 @@ json progress_event(RunningTrial& trial, std::uint64_t clock_hz) {
         const SoFar so_far = trial.so_far(direction, counters);
         out[name_of(direction)] = {{"sent", so_far.sent},
                                    {"received", so_far.received},
-                                   {"max_lateness_us", us(so_far.latest, clock_hz)},
+                                   {"max_lateness_us", us(so_far.max_lateness, clock_hz)},
                                    {"tester_drops", so_far.tester_drops},
                                    {"nic_clock_us", us(so_far.nic_clock_uncertainty, clock_hz)}};
     }

@@ -30,7 +30,7 @@ TEST(Media, ToleratesTheClockDifferenceAtLineRateOnly) {
         const auto limit = media_limit(trial_of(row.rate_fps, row.size), Direction::forward, row.mbps);
         EXPECT_EQ(limit.has_value(), row.tolerated) << row.rate_fps << " of " << row.size << " at " << row.mbps;
         if (!limit) continue;
-        EXPECT_EQ(limit->granted_ns, 12'000'000U);
+        EXPECT_EQ(limit->tolerance_ns, 12'000'000U);
         EXPECT_NEAR(limit->line_rate_fps, static_cast<double>(row.rate_fps), 300);
     }
 }

@@ -15,7 +15,7 @@
 
 namespace dutperf {
 
-// The longest time that the loop of a core was away.
+// The longest stall of a core's loop.
 struct LoopStall {
     unsigned core = 0;
     Ticks sending = 0, whole = 0;  // up to the end of sending; up to the end of the trial

@@ -28,7 +28,7 @@ std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction
         return std::nullopt;
     return MediaLimit{
         .line_rate_fps = line_rate,
-        .granted_ns = static_cast<std::uint64_t>(static_cast<double>(spec.duration_ns) * kMaxClockDifference)};
+        .tolerance_ns = static_cast<std::uint64_t>(static_cast<double>(spec.duration_ns) * kMaxClockDifference)};
 }
 
 TransmitWait transmit_wait(const StreamSpec& stream, std::uint64_t frames, std::uint32_t mbps) {

@@ -17,7 +17,7 @@ namespace dutperf {
 namespace {
 
 constexpr std::chrono::milliseconds kAnswerTimeout{500};
-constexpr std::uint64_t kCoresDifferNs =
+constexpr std::uint64_t kMaxTscSkewNs =
     1000;  // RDTSC is not ordered with loads, and a virtual machine's counters agree no better
 constexpr std::uint64_t kShortTurnNs = 1'000'000;  // what waits in a receive queue after a longer one nobody has seen
 constexpr double kStartDelayS = 0.002;             // so that every loop is running when the first frame is due
@@ -94,7 +94,7 @@ MissingFrames::Bounds loss_bounds(const TrialSpec& spec, Direction direction) {
 
 }  // namespace
 
-// One core's loop. It runs its roles in turn until the trial's end and keeps the longest time that it was away.
+// One core's loop. It runs its roles in turn until the trial's end and keeps its longest stall.
 struct RunningTrial::Loop {
     std::vector<Sender*> senders;
     std::vector<Receiver*> receivers;
@@ -119,7 +119,7 @@ struct RunningTrial::Loop {
         for (Ticks now = last;;) {
             if (now - last > stall.whole && now >= trial.parts_.start) [[unlikely]]
                 stall.whole = now - last;
-            if (trial.end_.has_come(now)) {  // only here: the time away that the end fell into counts as well
+            if (trial.end_.has_come(now)) {  // only here: a stall at the end counts as well
                 for (Receiver* receiver : receivers)
                     receiver->end(now - last > ticks_of(kShortTurnNs, trial.bed_.clock_hz));
                 return;
@@ -215,7 +215,7 @@ FrameSourceParts RunningTrial::frame_parts(Direction direction) {
         .nic = nic_sending(direction)};
 }
 
-// What the sender makes up for after a arrival gap then comes a little faster than the rate, not in a burst.
+// After a stall the sender then sends a little faster than the rate, not in a burst.
 void RunningTrial::limit_rates() {
     if (!bed_.offloads.contains(Offload::rate_limit)) return;
     for (const Direction direction : kDirections) {
@@ -277,7 +277,7 @@ void RunningTrial::make_receivers(Direction direction) {
         Expected expected{
             spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout,
             ring,         shared};
-        if (!bed_.offloads.contains(Offload::send_at)) expected.max_tsc_skew = ticks_of(kCoresDifferNs, bed_.clock_hz);
+        if (!bed_.offloads.contains(Offload::send_at)) expected.max_tsc_skew = ticks_of(kMaxTscSkewNs, bed_.clock_hz);
         parts_.receivers[index_of(direction)].push_back(std::make_unique<Receiver>(
             bed_.ports[side]->queue(queue), host, expected, bed_.control_pool, bed_.control_rings[side]));
         parts_.receivers[index_of(direction)].back()->watch_room(bed_.ports[side]->peer_queue_size());
@@ -347,8 +347,8 @@ void RunningTrial::begin() {
         const auto media = spec_.streams[index_of(direction)]
                                ? media_limit(spec_, direction, parts_.media_mbps[sending_port(direction)])
                                : std::nullopt;
-        const std::uint64_t granted_ns = media ? media->granted_ns : 0;
-        const Ticks punctual = ticks_of(LateBursts::kBurstThresholdNs + granted_ns, bed_.clock_hz);
+        const std::uint64_t tolerance_ns = media ? media->tolerance_ns : 0;
+        const Ticks punctual = ticks_of(LateBursts::kBurstThresholdNs + tolerance_ns, bed_.clock_hz);
         for (const auto& sender : parts_.senders[index_of(direction)]) {
             sender->start({.start = parts_.start, .end = end, .deadline = deadline, .burst_threshold = punctual});
         }
@@ -441,7 +441,7 @@ std::array<PortCounters, 2> RunningTrial::read_counters() {
 SoFar RunningTrial::so_far(Direction direction, const std::array<PortCounters, 2>& now) const {
     SoFar so_far{.sent = sent(direction), .received = received(direction)};
     for (const auto& sender : parts_.senders[index_of(direction)])
-        so_far.latest = std::max(so_far.latest, sender->counts().max_lateness.load(std::memory_order_relaxed));
+        so_far.max_lateness = std::max(so_far.max_lateness, sender->counts().max_lateness.load(std::memory_order_relaxed));
     const std::size_t out = sending_port(direction), in = receiving_port(direction);
     const PortCounters &out1 = now[out], &in1 = now[in], &out0 = parts_.before[out], &in0 = parts_.before[in];
     so_far.tester_drops = (in1.nic_missed - in0.nic_missed) + (in1.no_buffer - in0.no_buffer) +
@@ -459,8 +459,8 @@ std::array<bool, 2> RunningTrial::links_down(const std::array<PortCounters, 2>& 
     std::array<bool, 2> down{};
     for (std::size_t side = 0; side < 2; ++side) {
         const Port& port = *bed_.ports[side];
-        down[side] = port.owns_link() &&
-                     (!port.link().up || now[side].carrier_changes != parts_.before[side].carrier_changes);
+        down[side] =
+            port.owns_link() && (!port.link().up || now[side].carrier_changes != parts_.before[side].carrier_changes);
     }
     return down;
 }

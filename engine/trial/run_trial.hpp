@@ -19,7 +19,7 @@ namespace dutperf {
 // Of a direction, while the trial runs.
 struct SoFar {
     std::uint64_t sent = 0, received = 0;  // a frame that came to several receivers counts with each
-    Ticks latest = 0;                      // most that a frame was late
+    Ticks max_lateness = 0;                // most that a frame was late
     std::uint64_t tester_drops =
         0;  // by the counters of ports and kernel that only grow: what is known only at the end is missing
     double nic_clock_uncertainty = 0;  // in ticks, of the clocks that have a part in the direction

@@ -153,7 +153,7 @@ struct NicDepartures : DepartureCounts {
 // A stream at the rate of the media, whose clock may be slower than the tester's.
 struct MediaLimit {
     double line_rate_fps = 0;
-    std::uint64_t granted_ns = 0;  // by so much frames may be late and sending may take longer
+    std::uint64_t tolerance_ns = 0;  // by so much frames may be late and sending may take longer
 };
 
 // What may wait in a card's transmit rings, unseen by what the sender knows: their delays have it.

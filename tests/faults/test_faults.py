@@ -60,7 +60,7 @@ class Fault:
 LOSSY = {"loss_every": 50}
 """The DUT's own loss, to which nothing of the tester's may be added."""
 SENDER = frozenset({"sender_late", "sender_bursts", "sending_time", "unsent"})
-RECEIVER = frozenset({"tester_drops", "receiver_away"})
+RECEIVER = frozenset({"tester_drops", "receiver_stall"})
 PORT_DOWN = SENDER | {"tester_drops"}
 DUT = frozenset({"dut_disturbed"})
 LATE_FRAMES: dict[str, Any] = {

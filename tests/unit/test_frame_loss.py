@@ -370,7 +370,7 @@ def test_the_summary_has_its_form_and_comes_from_the_journal_alone(tmp_path: Pat
         "conditions",
         "deviations",
         "points",
-        "idle_help",
+        "idle_offloads",
         "moves",
     }
     assert (before["procedure"], before["conditions"]["search"]["algorithm"]) == ("frame-loss", "series")

@@ -123,7 +123,7 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     (
         "the receiving card's ring may have overrun",
         {"received": 990, "stall_us": LoopStall(sender=0, receiver=401), "receive_ring_us": 400},
-        {"receiver_away"},
+        {"receiver_stall"},
     ),
     ("... but nothing was lost", {"stall_us": LoopStall(sender=0, receiver=401), "receive_ring_us": 400}, set()),
     (
@@ -164,7 +164,7 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     (
         "receiver away with loss",
         {"received": 990, "stall_us": LoopStall(sender=0, receiver=LATE_WITH_LOSS_US + 1)},
-        {"receiver_away"},
+        {"receiver_stall"},
     ),
     (
         "a receive queue that was half full, with loss",
@@ -184,12 +184,12 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     (
         "a kernel's queue that may have been full then",
         {**AWAY, "receive_backlog": ReceiveBacklog(frames=513, ring=1024, counted=True)},
-        {"receiver_away"},
+        {"receiver_stall"},
     ),
     (
         "a DUT's own queue, which nobody counts for",
         {**AWAY, "receive_backlog": ReceiveBacklog(frames=512, ring=1024)},
-        {"receiver_away"},
+        {"receiver_stall"},
     ),
     ("a full receive queue that cost nothing", {"receive_backlog": ReceiveBacklog(frames=1024, ring=1024)}, set()),
     ("a NIC's clock that was followed", {"receive_timestamps": nic_arrivals(validity.NIC_CLOCK_LIMIT_US)}, set()),
@@ -221,7 +221,7 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
             "lateness_us": late(1e6),
             "stall_us": LoopStall(sender=0, receiver=1e6),
         },
-        {"unsent", "tester_drops", "sender_late", "receiver_away"},
+        {"unsent", "tester_drops", "sender_late", "receiver_stall"},
     ),
 ]
 
@@ -255,7 +255,7 @@ DISTURBED: dict[str, Any] = {
     ("lost", "members", "codes"),
     [
         (10, DISTURBED, set()),
-        (11, DISTURBED, {"sender_late", "receiver_away", "late_in_tester", validity.DUT_DISTURBED}),
+        (11, DISTURBED, {"sender_late", "receiver_stall", "late_in_tester", validity.DUT_DISTURBED}),
         (10, burst(10), set()),
         (11, burst(11), {"sender_bursts", validity.DUT_DISTURBED}),
         (10, {"lateness_us": late(LATE_US + 1)}, {"sender_late"}),

@@ -15,7 +15,7 @@ from dutperf import journal
 from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, PlanEvent, ResultEvent, of_kind
 from dutperf.model import Case, Value, axes_of_json
 from dutperf.results import deviations, environments
-from dutperf.results import idle_offloads as idle_help
+from dutperf.results import idle_offloads
 from dutperf.results.deviations import Deviation, Rule
 from dutperf.results.environments import Move
 from dutperf.results.points import Point, PointBuilder, Recorded
@@ -33,7 +33,7 @@ class Summary(Value):
     conditions: dict[str, Any]
     deviations: tuple[Deviation, ...]
     points: tuple[SerializeAsAny[Point], ...]
-    idle_help: tuple[str, ...] = ()
+    idle_offloads: tuple[str, ...] = ()
     """Hardware offloads that were asked for and did nothing."""
     moves: tuple[Move, ...] = ()
     """What of host and tester was otherwise after the run was resumed; ``environment`` is that of
@@ -93,7 +93,7 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
             repetitions=finished,
         ),
         points=points,
-        idle_help=_idle_help(events),
+        idle_offloads=_idle_offloads(events),
         moves=environments.moves(events),
     )
 
@@ -108,11 +108,11 @@ def _environment(plan: PlanEvent, events: list[Event]) -> dict[str, Any]:
     }
 
 
-def _idle_help(events: list[Event]) -> tuple[str, ...]:
+def _idle_offloads(events: list[Event]) -> tuple[str, ...]:
     first = next(of_kind(events, EnvironmentEvent), None)
     if first is None or not first.tester.get("offloads"):
         return ()
-    return idle_help.of_run(event.result for event in of_kind(events, ResultEvent))
+    return idle_offloads.of_run(event.result for event in of_kind(events, ResultEvent))
 
 
 def _dut_states(events: list[Event]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ VARIABLE = "DUTPERF_ENGINE"
 NETNS_DIRECTORY = Path("/run/netns")
 LOOPS = ("dutperf-engine",)
 """Names of the threads that are to have the tester's cores."""
-HELD_UP = frozenset({BURSTS, LATE, DUT_DISTURBED, "receiver_away", "sending_time", "unsent"})
+HELD_UP = frozenset({BURSTS, LATE, DUT_DISTURBED, "receiver_stall", "sending_time", "unsent"})
 """Causes that somebody else's work on the tester's cores may have."""
 
 

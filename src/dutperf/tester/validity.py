@@ -279,7 +279,7 @@ def _tester_drops(_trial: Trial, _direction: Direction, counts: DirectionCounts)
     return "the tester itself dropped " + ", ".join(dropped) if dropped else None
 
 
-def _receiver_away(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+def _receiver_stall(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... also where a ring may have overrun without a counter that tells.
 
     A ring that was full has that many frames when the loop comes back: where it found far fewer, none was lost there.
@@ -406,7 +406,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     (DROPS, _tester_drops),
     (LATE, _sender_late),
     (BURSTS, _bursts),
-    ("receiver_away", _receiver_away),
+    ("receiver_stall", _receiver_stall),
     ("receive_queue", _receive_queue),
     ("late_in_tester", _late_in_tester),
     ("transmit_wait", _transmit_wait),

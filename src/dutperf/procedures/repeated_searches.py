@@ -165,7 +165,12 @@ class RepeatedSearches(Procedure[ConditionsT]):
         failed = f"{self.failed_at} {load} {evidence.losses(result, self.conditions.frame_timeout_ms)}"
         if result.proven_failed is not None:
             failed += f"; the tester was disturbed, and {result.proven_failed}"
+        if search_result.unmeasurable:
+            failed += f"; {self._unmeasurable(search_result.unmeasurable)} between could not be measured"
         return failed if search_result.lower_bound is not None else f"{self.nothing_passed}: {failed}"
+
+    def _unmeasurable(self, loads: Sequence[int]) -> str:
+        return ", ".join(str(Load(load, self.unit)) for load in loads)
 
 
 class UpperBound(Value):

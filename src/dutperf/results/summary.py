@@ -14,8 +14,7 @@ from pydantic import SerializeAsAny
 from dutperf import journal
 from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, PlanEvent, ResultEvent, of_kind
 from dutperf.model import Case, Value, axes_of_json
-from dutperf.results import deviations, environments
-from dutperf.results import idle_offloads
+from dutperf.results import deviations, environments, idle_offloads
 from dutperf.results.deviations import Deviation, Rule
 from dutperf.results.environments import Move
 from dutperf.results.points import Point, PointBuilder, Recorded

@@ -52,7 +52,9 @@ def messages(summary: Summary) -> list[tuple[str, bool]]:
     """What the figures of each case rest on, and what else is to be said of it and of the run; with
     whether it warns that the tester was the limit."""
     of_points = [message for point in summary.points for message in _messages(point)]
-    return of_points + [(text, False) for text in summary.idle_offloads] + [(move.said(), True) for move in summary.moves]
+    return (
+        of_points + [(text, False) for text in summary.idle_offloads] + [(move.said(), True) for move in summary.moves]
+    )
 
 
 def dut_name(dut: Mapping[str, Any]) -> str:

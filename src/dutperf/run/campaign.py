@@ -43,6 +43,7 @@ from dutperf.procedures.definition import Definition
 from dutperf.procedures.trial_action import ActionRunner, TrialAction
 from dutperf.results.summary import Summary, write_summary
 from dutperf.run.waiting import PROBE_FPS, is_away, probe, wait_for_dut
+from dutperf.search.binary import Resolution
 from dutperf.setup.dut import losses_during
 from dutperf.tester import Progress, ProgressCallback, Tester, TesterError, host, phases
 from dutperf.tester.continued import ContinuedTester
@@ -57,7 +58,9 @@ ATTEMPTS_WITHIN_REACH = 10
 it is disturbed, not too slow."""
 AT_LEAST = 3
 """... of which so many are made whatever they cost; more only while what they cost stays within
-bounds:"""
+bounds (LOST_SHARE)."""
+AT_LEAST_AT_THE_END = 2
+"""... where the search's bounds are so close that it can do without the load between."""
 LOST_SHARE = 1 / 3
 """trials that said nothing may take this share of the sending time of a run."""
 QUIET_AFTER = 2
@@ -296,7 +299,8 @@ class Campaign:
             if tells:
                 self._reach[place.case] = max(load, self._reach.get(place.case, load))
                 break
-            if within_reach and attempt >= AT_LEAST and self._sent_s[False] > LOST_SHARE * sum(self._sent_s.values()):
+            at_least = AT_LEAST_AT_THE_END if _is_narrow(place, trial.question.resolution) else AT_LEAST
+            if within_reach and attempt >= at_least and self._sent_s[False] > LOST_SHARE * sum(self._sent_s.values()):
                 break
             note = f"trial {self._trials} says nothing about the DUT, attempt {attempt} of {attempts}"
         return result
@@ -451,6 +455,15 @@ class Campaign:
 
     def _last(self) -> TrialResult | None:
         return None if self._status is None else self._status.last
+
+
+def _is_narrow(place: Place, resolution: float) -> bool:
+    """Whether the bounds of a search are so close that it can do without the load between
+    (:mod:`dutperf.search.binary`)."""
+    if place.lower is None or place.upper is None or not resolution:
+        return False
+    upper = place.upper.value
+    return upper - place.lower.value <= Resolution(share=resolution).widened(upper)
 
 
 def _where(place: Place) -> dict[str, Any]:

@@ -12,7 +12,9 @@ above one that failed. For such a DUT it finds the highest load that passed belo
 failed, and two searches may differ.
 
 A load that could not be measured may be bad luck. Where only such a load bounds the result, it is
-offered once more before the search ends as limited by the tester.
+offered once more. Where a load a little higher has failed, the DUT's limit lies between the lower
+bound and that one: the search ends there, limited by the DUT, with a wider distance between its
+bounds than was asked for. Only where none has, it ends as limited by the tester.
 
 A load is a number here; the caller knows its unit (:class:`dutperf.model.Load`).
 :mod:`dutperf.search.burst` searches burst lengths with this search.
@@ -34,6 +36,10 @@ DEFAULT_MINIMUM = 10
 that the DUT forwards."""
 HIGHEST = 1_000_000_000
 """The engine's own limit (protocol/request.schema.json)."""
+WIDENED = 2
+"""So many resolutions may lie between the bounds where the loads between could not be measured..."""
+WIDENED_SHARE = 0.005
+"""... or this share of the upper bound, whichever is more."""
 MAX_RETRIES = 3
 """How many loads of a search may be offered again; it bounds the search on a tester that is
 disturbed all the time."""
@@ -52,6 +58,10 @@ class Resolution:
     def at(self, upper: int) -> int:
         """The resolution at an upper bound of ``upper``; at least 1."""
         return max(1, self.step or int(self.share * upper))
+
+    def widened(self, upper: int) -> int:
+        """The same where loads between the bounds could not be measured."""
+        return max(WIDENED * self.at(upper), int(WIDENED_SHARE * upper))
 
 
 class BoundsError(ValueError):
@@ -142,6 +152,8 @@ class SearchResult:
     not_forwarding: bool
     loads: tuple[tuple[int, Outcome], ...]
     """Every load offered, in order."""
+    unmeasurable: tuple[int, ...] = ()
+    """Loads between the bounds that could not be measured, in ascending order."""
     goals: tuple[GoalResult, ...] = ()
     """Where the search had loss goals: the result for each; this is the first one's."""
 
@@ -262,9 +274,10 @@ class BinarySearch:
         return SearchResult(
             lower_bound=None if self._not_forwarding else self.lower,
             limited_by=self._limited_by(),
-            upper_bound=self._loads[-1][0] if self._not_forwarding else self.upper,
+            upper_bound=self._upper_bound(),
             not_forwarding=self._not_forwarding,
             loads=tuple(self._loads),
+            unmeasurable=tuple(sorted(load for load in self._not_passed if load < (self._upper_bound() or 0))),
         )
 
     def trials_left(self) -> int:
@@ -285,11 +298,43 @@ class BinarySearch:
         """The next load that narrows the search; None where it is narrow enough."""
         if self.lower is None:
             return self._first() if self.upper is None else self._down(self.upper)
-        return self._up(self.lower) if self.upper is None else self._between(self.lower, self.upper)
+        if self.upper is None:
+            return self._up(self.lower)
+        if self._is_bracketed():
+            return None
+        between = self._between(self.lower, self.upper)
+        return between if between is not None or self._failed is None else self._below_failed(self._failed)
+
+    @property
+    def _failed(self) -> int | None:
+        """Lowest load that failed."""
+        failed = (load for load, outcome in self._not_passed.items() if outcome is not Outcome.UNMEASURABLE)
+        return min(failed, default=None)
+
+    def _is_bracketed(self) -> bool:
+        """Whether a load has failed so little above the lower bound that the loads between, which
+        could not be measured, hardly matter."""
+        return (
+            self._upper_outcome() is Outcome.UNMEASURABLE
+            and self.lower is not None
+            and self._failed is not None
+            and self._failed - self.lower <= self._bounds.resolution.widened(self._failed)
+        )
+
+    def _below_failed(self, failed: int) -> int | None:
+        """A load between the highest that could not be measured and the one that failed: the more
+        the DUT loses, the less a disturbance of the tester matters."""
+        below = max((load for load in self._not_passed if load < failed), default=failed)
+        return self._between(below, failed)
 
     def _needs_retry(self) -> bool:
         """Whether the upper bound is a load that could not be measured and was tried only once."""
         return self._upper_outcome() is Outcome.UNMEASURABLE and not self._confirmed and self._retries < MAX_RETRIES
+
+    def _upper_bound(self) -> int | None:
+        if self._not_forwarding:
+            return self._loads[-1][0]
+        return self._failed if self._is_bracketed() else self.upper
 
     def _upper_outcome(self) -> Outcome | None:
         return None if self.upper is None else self._not_passed[self.upper]
@@ -318,7 +363,7 @@ class BinarySearch:
         self._confirmed = again and outcome is Outcome.UNMEASURABLE
         if outcome is Outcome.PASSED:
             self._lower = load
-            self._not_passed.pop(load, None)
+            self._not_passed = {other: outcome for other, outcome in self._not_passed.items() if other > load}
         else:
             self._not_passed[load] = outcome
 
@@ -338,7 +383,7 @@ class BinarySearch:
             return LimitedBy.DUT
         if self.upper is None:
             return LimitedBy.MEDIA if self._bounds.maximum_is_media else LimitedBy.RANGE
-        if self._upper_outcome() is Outcome.UNMEASURABLE:
+        if self._upper_outcome() is Outcome.UNMEASURABLE and not self._is_bracketed():
             return LimitedBy.TESTER
         below_users_minimum = self.lower is None and self._bounds.minimum is not None
         return LimitedBy.RANGE if below_users_minimum else LimitedBy.DUT

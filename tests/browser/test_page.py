@@ -82,7 +82,7 @@ def page(request: pytest.FixtureRequest, browser: Any, report: Path) -> Iterator
     opened.on("console", lambda message: complaints.append(message.text))
     opened.on("requestfailed", lambda failed: complaints.append(failed.url))
     opened.goto(report.as_uri(), timeout=120_000)
-    opened.evaluate("document.querySelectorAll('#course details').forEach(one => { one.open = true })")
+    opened.evaluate("document.querySelectorAll('#progress details').forEach(one => { one.open = true })")
     yield opened
     context.close()
     assert complaints == []

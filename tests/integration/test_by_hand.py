@@ -121,7 +121,7 @@ def test_a_router_that_works_where_frames_are_sent_gets_a_core_beside_it() -> No
         with bench("router", name) as (environment, run):
             assert environment["core_choice"]["dut"] == []
             assert len(environment["core_choice"]["tester"]) == 1
-            assert "its kernel's work is done on the core of whoever sends" in environment["core_choice"]["why"]
+            assert "its kernel's work runs on the core of the sender" in environment["core_choice"]["why"]
             assert received(lambda: run(20_000)) == pytest.approx(5100, rel=0.005)
 
 

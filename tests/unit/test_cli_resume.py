@@ -137,7 +137,7 @@ def test_a_plan_that_lacks_what_is_needed_cannot_go_on(change: dict[str, Any], c
     journal.write_text(json.dumps(json.loads(first) | change) + "\n" + "".join(others[:4]))
     result = dutperf("resume", tmp_path / "out")
     assert result.exit_code == 2
-    assert "the run cannot go on: " in result.stderr
+    assert "the run cannot be resumed: " in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 

@@ -257,7 +257,7 @@ def test_a_figure_that_the_search_s_range_limits_says_so(runs: dict[str, Path], 
     [row] = rows(runs["base"], other)
     assert row.verdict is Verdict.HIGHER
     assert (
-        "is limited by the range of the rates, not by the DUT, which may do more"
+        "is limited by the search range, not by the DUT, which may do more"
         in dutperf("compare", runs["base"], other).stdout
     )
 
@@ -321,7 +321,9 @@ def test_a_campaign_killed_before_its_first_result_is_no_basis_either(runs: dict
 
 def test_what_was_measured_otherwise_is_named(runs: dict[str, Path]) -> None:
     [one] = compared(runs["base"], runs["shorter"]).compared
-    said = {unlike.name: (unlike.base, unlike.other, unlike.weight) for unlike in one.unlike["throughput"]}
+    said = {
+        mismatch.name: (mismatch.base, mismatch.other, mismatch.weight) for mismatch in one.mismatches["throughput"]
+    }
     assert said["sending time of a trial, s"] == ("1.0", "0.5", "warned")
     assert said["frame sizes, bytes with FCS"] == ("84", "84, 128", "warned")
     assert said["deviation from RFC 2544 section 24"][0] == "trials of 1 s, shorter than 60 s"
@@ -346,10 +348,10 @@ def test_each_condition_that_differs_is_a_reason_to_be_strict(
 ) -> None:
     other = wandering(tmp_path, 40_000, 2, **change)
     [one] = compared(runs["base"], other).compared
-    assert name in [unlike.name for unlike in one.unlike["throughput"] if unlike.weight == "warned"]
+    assert name in [mismatch.name for mismatch in one.mismatches["throughput"] if mismatch.weight == "warned"]
     result = dutperf("compare", runs["base"], other, "--strict")
     assert result.exit_code == 2
-    assert "were not measured alike: " in result.stderr
+    assert "were measured under other conditions: " in result.stderr
     assert name in result.stderr
 
 
@@ -382,7 +384,7 @@ def test_versions_labs_and_set_ups_are_looked_at(
 ) -> None:
     other = edited(runs["base"], tmp_path / "other", lambda events: events[0].update({path[0]: value}))
     [one] = compared(runs["base"], other).compared
-    assert name in [unlike.name for unlike in one.unlike["throughput"]]
+    assert name in [mismatch.name for mismatch in one.mismatches["throughput"]]
 
 
 def test_a_lab_s_namespace_is_another_one_each_time(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -394,7 +396,7 @@ def test_a_lab_s_namespace_is_another_one_each_time(runs: dict[str, Path], tmp_p
         return edited(runs["base"], tmp_path / name, lambda events: events[0].update(change))
 
     [one] = compared(config("a"), config("b")).compared
-    assert one.unlike["throughput"] == ()
+    assert one.mismatches["throughput"] == ()
 
 
 def subtract(events: list[dict[str, Any]]) -> None:
@@ -410,7 +412,7 @@ def test_figures_that_mean_something_else_are_not_compared(tmp_path: Path, runs:
     calibrated = edited(tmp_path / "rfc8219", tmp_path / "calibrated", subtract)
     for other, why in (
         (tmp_path / "rfc2544", "definition of latency"),
-        (calibrated, "the tester's own delay is taken from latencies"),
+        (calibrated, "the tester's own delay is subtracted from latencies"),
         (runs["base"], "only"),
     ):
         result = dutperf("compare", tmp_path / "rfc8219", other)
@@ -464,9 +466,9 @@ WRONG = [
     (("--fail-if", "throughput < -3%"), "--fail-if: there is no figure throughput; there are throughput_fps"),
     (
         ("--fail-if", "throughput_fps < 3%"),
-        "--fail-if: 'throughput_fps < 3%' is no condition: give FIGURE < or > and a difference with its sign",
+        "--fail-if: 'throughput_fps < 3%' is not a condition: give FIGURE < or > and a difference with its sign",
     ),
-    (("--fail-if", "throughput_fps = -3%"), "is no condition"),
+    (("--fail-if", "throughput_fps = -3%"), "is not a condition"),
     (("--by-median",), "--by-median: has no effect without --fail-if"),
 ]
 
@@ -511,7 +513,7 @@ def test_a_share_of_nothing_is_still_nothing() -> None:
         base=base,
         other=other,
     )
-    made = Comparison(alpha=0.05, compared=(Compared(base="a", other="b", unlike={}, states=(), rows=(row,)),))
+    made = Comparison(alpha=0.05, compared=(Compared(base="a", other="b", mismatches={}, states=(), rows=(row,)),))
     [checked] = gate.check([Condition.parse("rates.loss_ratio.worst > +50%")], made)
     assert checked.outcome is Outcome.FAILED
     assert comparison.percent_of(1e-4, 0.0) is None

@@ -15,7 +15,7 @@ import pytest
 from test_dut_discovery import DUT, facts, process
 
 from dutperf.tester import core_choice, namespace_probe, socket_peers
-from dutperf.tester.core_choice import CoreChoice, look, told
+from dutperf.tester.core_choice import CoreChoice, configured, detect
 from dutperf.tester.dut_core import DutCores
 
 ENGINE = ("dutperf-engine",)
@@ -38,7 +38,7 @@ def say(monkeypatch: pytest.MonkeyPatch, seen: dict[str, Any]) -> None:
 
 
 def test_it_looks_where_the_engine_will_run(probed: list[list[str]]) -> None:
-    choice = look(["sudo", "-n", "ip", "netns", "exec", "bed", "dutperf-engine"], VETHS)
+    choice = detect(["sudo", "-n", "ip", "netns", "exec", "bed", "dutperf-engine"], VETHS)
     assert probed == [
         ["sudo", "-n", "ip", "netns", "exec", "bed", sys.executable, "-I", "-S", namespace_probe.__file__]
     ]
@@ -52,14 +52,16 @@ def test_it_looks_where_the_engine_will_run(probed: list[list[str]]) -> None:
 def test_ports_that_lead_to_no_dut_of_this_machine_are_not_looked_behind(
     probed: list[list[str]], ports: tuple[str, str]
 ) -> None:
-    assert look(ENGINE, ports) == CoreChoice()
+    assert detect(ENGINE, ports) == CoreChoice()
     assert probed == []
 
 
 def test_an_engine_elsewhere_is_said_to_be_out_of_sight(probed: list[list[str]]) -> None:
-    choice = look(["ssh", "host", "dutperf-engine"], VETHS)
+    choice = detect(["ssh", "host", "dutperf-engine"], VETHS)
     assert (choice.dut_cores, probed) == ((), [])
-    assert choice.stated(ON)["core_choice"]["why"].startswith("the engine is started by ssh, so nobody looked")
+    assert choice.stated(ON)["core_choice"]["why"].startswith(
+        "the engine is started by ssh, so the DUT's cores were not detected"
+    )
 
 
 @pytest.mark.parametrize("program", ["exit 3", "echo no json", "echo '{}'", "echo cannot look >&2; exit 1"])
@@ -67,14 +69,14 @@ def test_a_probe_that_fails_is_said(program: str, tmp_path: Path) -> None:
     script = tmp_path / "sudo"
     script.write_text(f"#!/bin/sh\n{program}\n")
     script.chmod(0o755)
-    choice = look([str(script), "dutperf-engine"], VETHS)
+    choice = detect([str(script), "dutperf-engine"], VETHS)
     assert choice.dut_cores == ()
-    assert choice.why.startswith("where the DUT works was not found (")
+    assert choice.why.startswith("the DUT's cores could not be detected (")
 
 
 @pytest.mark.usefixtures("probed")
 def test_confined_work_is_kept_off_and_watched() -> None:
-    choice = look(ENGINE, VETHS)
+    choice = detect(ENGINE, VETHS)
     assert choice.watched(ON) == DutCores((1,), None, namespaces=(DUT,))
     assert choice.stated(ON) == {
         "core_choice": {
@@ -87,28 +89,28 @@ def test_confined_work_is_kept_off_and_watched() -> None:
 
 def test_a_dut_that_may_be_anywhere_is_watched_where_one_core_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     say(monkeypatch, facts(None, process(9, "tayga", DUT, "0-1"), usable=2))
-    choice = look(ENGINE, VETHS)
+    choice = detect(ENGINE, VETHS)
     assert choice.dut_cores == ()
     assert choice.watched(ON) == DutCores((1,), None, namespaces=(DUT,))
     why = (
-        "the DUT: tayga (9) on any core, its kernel's work is done on the core of whoever sends; the tester's loops"
+        "the DUT: tayga (9) on any core, its kernel's work runs on the core of the sender; the tester's loops"
         " have core 0"
     )
     assert choice.stated(ON)["core_choice"]["why"] == why
     say(monkeypatch, facts(None, process(9, "tayga", DUT, "0-3"), usable=4))
-    assert look(ENGINE, VETHS).watched(ON) is None
+    assert detect(ENGINE, VETHS).watched(ON) is None
 
 
 def test_the_kernels_work_on_the_testers_own_core_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     say(monkeypatch, facts(usable=2))
-    assert look(ENGINE, VETHS).watched(ON) is None
+    assert detect(ENGINE, VETHS).watched(ON) is None
 
 
 def test_who_may_not_see_whose_processes_they_are_does_not_take_them_for_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     say(monkeypatch, facts(None, process(9, "tayga", DUT, "1")))
-    choice = look(ENGINE, VETHS)
+    choice = detect(ENGINE, VETHS)
     assert choice.watched(ON) == DutCores((1,), None, namespaces=(DUT,))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert choice.watched(ON) is None
@@ -117,7 +119,7 @@ def test_who_may_not_see_whose_processes_they_are_does_not_take_them_for_others(
 
 def test_a_core_that_both_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     say(monkeypatch, facts({"rps": ["1"]}))
-    choice = look(ENGINE, VETHS)
+    choice = detect(ENGINE, VETHS)
     assert choice.stated(ON)["core_choice"]["why"].endswith(
         "the tester's loops have core 0, where the DUT works too: core 0"
     )
@@ -126,7 +128,7 @@ def test_a_core_that_both_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("here", [True, False])
 def test_what_the_configuration_says_is_watched_where_it_is_of_this_machine(here: bool) -> None:
-    choice = told([1, 2], "dut", here=here)
+    choice = configured([1, 2], "dut", here=here)
     assert choice.watched(ON) == (DutCores((1, 2), "dut") if here else None)
     assert (
         choice.stated(ON)["core_choice"]["why"]
@@ -192,6 +194,6 @@ def test_a_switch_at_the_other_end_of_a_socket_is_the_dut(monkeypatch: pytest.Mo
     asked: list[str] = []
     monkeypatch.setattr(socket_peers, "pids", lambda ports: (asked.extend(ports), (7, 9))[1])
     environment = {"left": {"port": "virtio_user:/run/t/left"}, "right": {"port": "virtio_user:/run/t/right"}}
-    assert told([1], None, here=True).watched(environment) == DutCores((1,), None, pids=(7, 9))
+    assert configured([1], None, here=True).watched(environment) == DutCores((1,), None, pids=(7, 9))
     assert asked == ["virtio_user:/run/t/left", "virtio_user:/run/t/right"]
-    assert told([1], None, here=False).watched(environment) is None
+    assert configured([1], None, here=False).watched(environment) is None

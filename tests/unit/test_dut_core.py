@@ -11,7 +11,7 @@ import pytest
 
 from dutperf.model import Direction, Verdict
 from dutperf.tester import dut_core, validity
-from dutperf.tester.dut_core import DutCores, DutWatch, Missed, Reading
+from dutperf.tester.dut_core import DutCores, DutWatch, Reading, Starvation
 from plans import counts, trial
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -107,8 +107,8 @@ def test_a_dut_whose_processes_have_ended_lacks_no_core(tmp_path: Path) -> None:
         if not alive and (proc / "17").exists():
             (proc / "17").rmdir()
         write_stat(proc, 1000 * TICKS, 0)
-        missed = watch.missed()
-        assert (missed == Missed()) is not alive
+        missed = watch.starvation()
+        assert (missed == Starvation()) is not alive
         write_stat(proc, 0, 0)
 
 
@@ -118,4 +118,4 @@ def test_a_dut_that_is_all_kernel_is_not_taken_for_dead(tmp_path: Path) -> None:
     watch = DutWatch(DutCores((1,), None), proc)
     watch.begin()
     write_stat(proc, 1000 * TICKS, 0)
-    assert watch.missed().share == 1.0
+    assert watch.starvation().share == 1.0

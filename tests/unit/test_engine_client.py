@@ -155,7 +155,7 @@ def test_a_trial_that_may_still_be_of_use_is_sent_to_its_end(behaviour: str, que
 DEATHS = [
     ("Dies", PATIENT, "ended with status 7; the last it said: a thing that should not have happened"),
     ("Killed", PATIENT, "was ended by SIGSEGV"),
-    ("Hangs", HASTY, "said nothing for 0.3 s and was killed"),
+    ("Hangs", HASTY, "sent nothing for 0.3 s and was killed"),
     ("Endless", HASTY, "was killed"),
 ]
 

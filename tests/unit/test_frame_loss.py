@@ -371,7 +371,7 @@ def test_the_summary_has_its_form_and_comes_from_the_journal_alone(tmp_path: Pat
         "deviations",
         "points",
         "idle_offloads",
-        "moves",
+        "environment_changes",
     }
     assert (before["procedure"], before["conditions"]["search"]["algorithm"]) == ("frame-loss", "series")
     assert not {"resolution", "min_rate", "initial_rate"} & set(before["conditions"])

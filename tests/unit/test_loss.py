@@ -41,10 +41,10 @@ def counts(lost: dict[int, int] | None = None, longest_run: int = 1, **changes: 
         ({60: 3}, 1, "all within 20 ms around 1.21 s, one by one"),
         ({60: 30, 66: 9}, 20, "all within 0.14 s around 1.27 s, in runs of up to 20 frames"),
         (dict.fromkeys(range(20, 100), 5), 32, "from 0.40 s to the end, in runs of up to 32 frames"),
-        (dict.fromkeys(range(100), 5), 1, "all the time, one by one"),
+        (dict.fromkeys(range(100), 5), 1, "over the whole time, one by one"),
         (dict.fromkeys(range(30, 60), 5), 2, "from 0.60 s to 1.20 s, in runs of up to 2 frames"),
-        ({3: 1, 50: 2, 97: 1}, 2, "here and there from 0.06 s to 1.96 s, in runs of up to 2 frames"),
-        ({0: 1, 99: 1}, 1, "here and there all the time, one by one"),
+        ({3: 1, 50: 2, 97: 1}, 2, "scattered from 0.06 s to 1.96 s, in runs of up to 2 frames"),
+        ({0: 1, 99: 1}, 1, "scattered over the whole time, one by one"),
     ],
 )
 def test_when_in_words(lost: dict[int, int], longest_run: int, words: str | None) -> None:

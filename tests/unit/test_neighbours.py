@@ -47,7 +47,7 @@ def test_who_took_how_much_of_the_testers_core(tmp_path: Path) -> None:
     before, after = two_readings(tmp_path / "proc")
     told = neighbours.sentence(before, after, ("dutperf-engine",))
     assert told == (
-        "during the trial others took of the tester's core 1:"
+        "load of others on the tester's cores during the trial: core 1:"
         " 3 % stolen by the hypervisor, 2 % kdamond.0, 0.4 % dutperf itself, 0.2 % (a) b"
     )
     assert neighbours.sentence(before, neighbours.Load(before.at_s + 1, before.cores, before.threads)) == ""

@@ -109,14 +109,14 @@ def test_a_run_under_way_can_be_looked_at(killed: Path) -> None:
     with (killed / JOURNAL).open("ab") as journal:
         fcntl.flock(journal, fcntl.LOCK_EX)
         shown = dutperf("show", killed)
-    assert "throughput is under way: " in shown.stdout
+    assert "throughput is running: " in shown.stdout
     assert "dutperf resume" not in shown.stdout
 
 
 def test_a_run_of_which_only_the_plan_is_there(killed: Path) -> None:
     (killed / JOURNAL).write_bytes((killed / JOURNAL).read_bytes().splitlines(keepends=True)[0])
     assert dutperf("report", killed).exit_code == 0
-    assert "There is nothing to plot" in (killed / REPORT).read_text()
+    assert "No plots: no measurement has a figure" in (killed / REPORT).read_text()
     assert "not measured" in dutperf("show", killed).stdout
     result = dutperf("plot", killed)
     assert (result.exit_code, result.stderr) == (2, "dutperf: there is nothing to plot: no trial has a result\n")

@@ -25,7 +25,7 @@ pytestmark = STRICT
 
 
 def chart_of(one: Measured, name: str = "") -> Chart:
-    return next(chart for chart in one.result_charts() + one.course_charts() if chart.name == name)
+    return next(chart for chart in one.result_charts() + one.progress_charts() if chart.name == name)
 
 
 def test_throughput_is_plotted_with_the_media_s_line(measured: dict[str, Measured]) -> None:
@@ -103,10 +103,10 @@ def test_a_histogram_has_every_frame_once(measured: dict[str, Measured]) -> None
 def test_a_distribution_that_is_not_known_is_not_made_up() -> None:
     delays = Delays(min=1, p50=2, p99=3, p999=4, max=5)
     result = TrialResult(trial=0, verdict=Verdict.VALID, forward=counts(delay_us=delays))
-    done = [trials.Done(1, Case({FRAME_SIZE: 84}), 1, 1, Load.fps(1000), result, trials.PASSED)]
+    done = [trials.FinishedTrial(1, Case({FRAME_SIZE: 84}), 1, 1, Load.fps(1000), result, trials.PASSED)]
     distribution, histogram = trials.delay_charts(done, ())
     assert distribution.curves[0].x == (0.001, 0.002, 0.003, 0.004, 0.005)
-    assert "nothing is known" in distribution.caption
+    assert "the curve is unknown" in distribution.caption
     assert not histogram.has_points
 
 

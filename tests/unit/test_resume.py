@@ -266,10 +266,10 @@ def test_a_run_that_goes_on_elsewhere_says_so(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(host, "environment", lambda: here | {"kernel": "9.9.9", "uptime_s": 1})
     with ResumedJournal.open(tmp_path) as recorded:
         summary = resume(SimulatedTester(SimulatedDut(capacity_fps=54_321)), plan(), recorded, Log())
-    [move] = summary.moves
-    assert (move.name, move.before, move.now) == ("host.kernel", here["kernel"], "9.9.9")
+    [change] = summary.environment_changes
+    assert (change.name, change.before, change.now) == ("host.kernel", here["kernel"], "9.9.9")
     [said] = [text for text, warns in tables.messages(summary) if warns]
-    assert re.search(r"resumed at \S+ on another host kernel: \S+ before, 9\.9\.9 from then on", said)
+    assert re.search(r"resumed at \S+ with another host kernel: \S+ before, 9\.9\.9 after", said)
 
 
 # --- what is refused ------------------------------------------------------------------------------

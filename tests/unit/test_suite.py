@@ -152,7 +152,7 @@ def test_bursts_follow_the_throughput_below_the_same_maximum_rate(tmp_path: Path
 
 
 def test_a_size_without_a_throughput_is_refused() -> None:
-    with pytest.raises(PlanError, match="with 128, 256 bytes") as caught:
+    with pytest.raises(PlanError, match="the throughput of 128, 256 bytes is needed") as caught:
         suite.arrange(
             wanted(("throughput", conditions(frame_sizes=(84,))), ("pdv", conditions(frame_sizes=(84, 256, 128))))
         )
@@ -301,7 +301,7 @@ def test_what_was_cut_off_goes_on_and_ends_as_it_would_have(after: int, tmp_path
     assert [one.name for one in measurements] == RUNS
     assert not suite.is_complete(measurements, tmp_path / "cut")
     tester.left = 10**6
-    assert timeless(suite.go_on(measurements, SimulatedBench(tester), tmp_path / "cut", Watched())) == expected
+    assert timeless(suite.resume(measurements, SimulatedBench(tester), tmp_path / "cut", Watched())) == expected
     assert suite.is_complete(measurements, tmp_path / "cut")
     assert timeless(suite.summarise(measurements, tmp_path / "cut")) == expected
 
@@ -314,7 +314,7 @@ def test_a_run_killed_while_its_plan_was_written_begins_anew(tmp_path: Path) -> 
     (directory / "summary.json").unlink()
     _, measurements = suite.read(tmp_path / "cut")
     assert not suite.is_complete(measurements, tmp_path / "cut")
-    assert timeless(suite.go_on(measurements, SimulatedBench(), tmp_path / "cut", Watched())) == expected
+    assert timeless(suite.resume(measurements, SimulatedBench(), tmp_path / "cut", Watched())) == expected
 
 
 def test_a_dut_that_forwards_nothing_has_nothing_measured_at_its_throughput(tmp_path: Path) -> None:

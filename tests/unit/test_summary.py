@@ -106,7 +106,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         "deviations",
         "points",
         "idle_offloads",
-        "moves",
+        "environment_changes",
     }
     assert (written["procedure"], written["dut"]) == ("throughput", {"name": "simulated"})
     assert set(written["environment"]) == {"started", "host", "tester"}
@@ -350,7 +350,7 @@ LAID_DOWN: list[tuple[dict[str, Any], str, str]] = [
     (
         {"destination_port": {"mode": "random", "min": 1, "max": 1000}},
         "RFC 4814 section 4.5",
-        "random UDP ports over other ranges",
+        "random UDP ports over ranges other",
     ),
     ({"networks": 256}, "RFC 2544 section 12", "random destinations over 256 networks, not also"),
 ]

@@ -58,10 +58,79 @@ class Bench:
         """The configuration, with the speed of the media where the link tells it."""
         return self._ready.setup
 
+    @overload
+    def measure(
+        self,
+        procedure: Literal["throughput"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.ThroughputConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
+        procedure: Literal["frame-loss"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.FrameLossConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
+        procedure: Literal["back-to-back"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.BackToBackConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
+        procedure: Literal["latency"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.LatencyConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
+        procedure: Literal["pdv"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.PdvConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
+        procedure: Literal["ipdv"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.IpdvConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
+        procedure: Literal["recovery"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.RecoveryConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
+        procedure: Literal["reset"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.ResetConditions],
+    ) -> Results: ...
     def measure(
         self, procedure: str, out: StrPath | None = None, progress: Callback | None = None, **conditions: Any
     ) -> Results:
         """Measure by a procedure; see :func:`measure`."""
+        return self._measure(procedure, out, progress, conditions)
+
+    def _measure(
+        self, procedure: str, out: StrPath | None, progress: Callback | None, conditions: Mapping[str, Any]
+    ) -> Results:
         definition, chosen = _definition(procedure), dict(conditions)
         directory = results.fresh_directory(procedure) if out is None else Path(out)
         measurements = suite.arrange([(definition, self._sized(_conditions_of(definition, chosen)))])
@@ -69,7 +138,7 @@ class Bench:
         suite.measure(measurements, ready, directory, _watch(progress))
         return results.read(directory)
 
-    def trial(self, rate: Rate | str | float, **conditions: Any) -> TrialResult:
+    def trial(self, rate: Rate | str | float, **conditions: Unpack[parameters.TrialConditions]) -> TrialResult:
         """Run one trial; see :func:`trial`."""
         planned = self._ready.trial(
             self._sized(_conditions_of_trial(conditions)), _rate(rate), next(self._numbers) % TRIAL_NUMBERS
@@ -210,7 +279,7 @@ def measure(procedure: str, out: StrPath | None = None, progress: Callback | Non
     definition = _definition(procedure)
     longest = traffic.longest_frame(_conditions_of(definition, conditions))
     with bench(**source, max_frame_size=longest) as ready:
-        return ready.measure(procedure, out, progress, **conditions)
+        return ready._measure(procedure, out, progress, conditions)
 
 
 def trial(rate: Rate | str | float, **given: Unpack[parameters.OfTrial]) -> TrialResult:

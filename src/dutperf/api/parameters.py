@@ -24,7 +24,7 @@ class OfSetup(TypedDict, total=False):
     config: Path | Mapping[str, Any] | Setup
 
 
-class OfTrial(OfSetup, total=False):
+class TrialConditions(TypedDict, total=False):
     """Conditions of a single trial."""
 
     frame_sizes: int | str | Sequence[int]
@@ -64,7 +64,11 @@ class OfTrial(OfSetup, total=False):
     """A frame that takes longer counts as lost; no RFC has it. Every frame is stamped then."""
 
 
-class OfMeasurement(OfSetup, total=False):
+class OfTrial(TrialConditions, OfSetup, total=False):
+    """:class:`TrialConditions`, and the setup."""
+
+
+class MeasurementConditions(TypedDict, total=False):
     """Conditions that every procedure has."""
 
     frame_sizes: int | str | Sequence[int]
@@ -103,7 +107,7 @@ class OfMeasurement(OfSetup, total=False):
     frame loss, recovery and reset."""
 
 
-class OfThroughput(OfMeasurement, total=False):
+class ThroughputConditions(MeasurementConditions, total=False):
     """Conditions of ``throughput``."""
 
     duration_s: float
@@ -132,11 +136,14 @@ class OfThroughput(OfMeasurement, total=False):
     initial_rate: AnyRate | None
     """Rate to try first."""
     resolution: AnyRate
-    """The search ends when it knows the rate so exactly: frames/s, or a share of the maximum
-    rate."""
+    """Resolution at which the search ends: frames/s, or a share of the maximum rate."""
 
 
-class OfFrameLoss(OfMeasurement, total=False):
+class OfThroughput(ThroughputConditions, OfSetup, total=False):
+    """:class:`ThroughputConditions`, and the setup."""
+
+
+class FrameLossConditions(MeasurementConditions, total=False):
     """Conditions of ``frame-loss``."""
 
     duration_s: float
@@ -156,13 +163,17 @@ class OfFrameLoss(OfMeasurement, total=False):
     """Highest rate. Without it the media's; where that is not known a search doubles its rate;
     a series and bursts need this."""
     step: AnyRate | None
-    """From rate to rate of the series, in % of its highest, or frames/s. At most and without it
-    10%."""
+    """Step between the rates of the series, in % of its highest, or frames/s. At most and by
+    default 10%."""
     rates: Sequence[AnyRate] | str | None
     """Measure these rates instead of a series: 10k,20k,50%."""
 
 
-class OfBackToBack(OfMeasurement, total=False):
+class OfFrameLoss(FrameLossConditions, OfSetup, total=False):
+    """:class:`FrameLossConditions`, and the setup."""
+
+
+class BackToBackConditions(MeasurementConditions, total=False):
     """Conditions of ``back-to-back``."""
 
     rate: AnyRate | None
@@ -174,16 +185,19 @@ class OfBackToBack(OfMeasurement, total=False):
     """Highest rate. Without it the media's; where that is not known a search doubles its rate;
     a series and bursts need this."""
     max_burst_s: float
-    """Longest burst to try, as the time that its sending takes (RFC 9004: up to 30)."""
+    """Longest burst to try, as its sending time (RFC 9004: up to 30)."""
     burst_resolution: float
-    """The search ends when it knows the longest burst to this share of it; never finer than a
-    frame."""
+    """Resolution at which the search ends, as a share of the burst; never finer than a frame."""
     verifications: int
     """How often a burst that failed is offered again before it counts as failed (loss
     verification, ETSI GS NFV-TST 009 12.3)."""
 
 
-class OfLatency(OfMeasurement, total=False):
+class OfBackToBack(BackToBackConditions, OfSetup, total=False):
+    """:class:`BackToBackConditions`, and the setup."""
+
+
+class LatencyConditions(MeasurementConditions, total=False):
     """Conditions of ``latency``."""
 
     duration_s: float
@@ -211,14 +225,18 @@ class OfLatency(OfMeasurement, total=False):
     definition: Literal["rfc8219", "rfc2544"]
     """rfc8219: typical and worst case of many frames; rfc2544: the mean of one frame a trial."""
     tags: int
-    """Tagged frames in each direction of a trial: at least 500 (RFC 8219 7.2), without it
+    """Tagged frames in each direction of a trial: at least 500 (RFC 8219 7.2), by default
     50,000; or 1 (RFC 2544)."""
     tag_after_s: float
-    """When the first frame is tagged (RFC 8219 7.2, RFC 2544 26.2: 60). Without it 60, or half
+    """When the first frame is tagged (RFC 8219 7.2, RFC 2544 26.2: 60). By default 60, or half
     of a trial shorter than 120."""
 
 
-class OfPdv(OfMeasurement, total=False):
+class OfLatency(LatencyConditions, OfSetup, total=False):
+    """:class:`LatencyConditions`, and the setup."""
+
+
+class PdvConditions(MeasurementConditions, total=False):
     """Conditions of ``pdv``."""
 
     duration_s: float
@@ -245,7 +263,11 @@ class OfPdv(OfMeasurement, total=False):
     """Take the throughput (median) that this run found for each frame size."""
 
 
-class OfIpdv(OfMeasurement, total=False):
+class OfPdv(PdvConditions, OfSetup, total=False):
+    """:class:`PdvConditions`, and the setup."""
+
+
+class IpdvConditions(MeasurementConditions, total=False):
     """Conditions of ``ipdv``."""
 
     duration_s: float
@@ -269,7 +291,11 @@ class OfIpdv(OfMeasurement, total=False):
     """Take the throughput (median) that this run found for each frame size."""
 
 
-class OfRecovery(OfMeasurement, total=False):
+class OfIpdv(IpdvConditions, OfSetup, total=False):
+    """:class:`IpdvConditions`, and the setup."""
+
+
+class RecoveryConditions(MeasurementConditions, total=False):
     """Conditions of ``recovery``."""
 
     duration_s: float
@@ -280,11 +306,15 @@ class OfRecovery(OfMeasurement, total=False):
     throughput_from: Path | Mapping[int, int] | Any
     """Take the throughput (median) that this run found for each frame size."""
     overload_s: float
-    """How long the DUT is overloaded (RFC 2544 26.5: 60); then --duration goes on at half that
-    rate. Without it 60, or half of a trial shorter than 120."""
+    """How long the DUT is overloaded (RFC 2544 26.5: 60); the rest of --duration has half that
+    rate. By default 60, or half of a trial shorter than 120."""
 
 
-class OfReset(OfMeasurement, total=False):
+class OfRecovery(RecoveryConditions, OfSetup, total=False):
+    """:class:`RecoveryConditions`, and the setup."""
+
+
+class ResetConditions(MeasurementConditions, total=False):
     """Conditions of ``reset``."""
 
     duration_s: float
@@ -295,5 +325,9 @@ class OfReset(OfMeasurement, total=False):
     throughput_from: Path | Mapping[int, int] | Any
     """Take the throughput (median) that this run found for each frame size."""
     reset_after_s: float
-    """When dut.commands.reset is started, to about a second, from the start of the trial.
-    Without it 10, or half of a trial shorter than 20."""
+    """When dut.commands.reset is started, to about a second, from the start of the trial. By
+    default 10, or half of a trial shorter than 20."""
+
+
+class OfReset(ResetConditions, OfSetup, total=False):
+    """:class:`ResetConditions`, and the setup."""

@@ -2,9 +2,9 @@
 """Draws charts with matplotlib: one code path for the report's SVG, and for SVG, PDF and PNG in
 papers and talks.
 
-Curves differ in colour (Okabe and Ito's, which colour-blind people can tell apart), in marker and
-in dashes, so a copy in grey can be read as well. matplotlib is imported when something is drawn:
-who measures does not wait for it.
+Curves differ in colour (Okabe and Ito's palette for colour-blind readers), in marker and in dashes,
+so a grey copy is readable too. matplotlib is imported only when something is drawn, so a measurement
+does not wait for it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (6, 2, 1, 2)), (0, (3, 1)))
 WIDTH_IN, HEIGHT_IN, LEGEND_LINE_IN = 5.0, 3.1, 0.21
 NINES = ((0.0, "smallest"), (0.5, "50 %"), (0.99, "99 %"), (0.999, "99.9 %"), (1.0, "largest"))
-"""Evenly spaced on the axis."""
+"""Quantiles that are evenly spaced on the axis."""
 CROWDED, TOO_CROWDED = 0.1, 0.04
-"""Neighbours on an axis closer than so much of it: their names are turned, or left out."""
+"""Ticks closer than these shares of the axis have rotated labels, or none."""
 MANY = 1000.0
 LARGE = 10_000.0
 
@@ -60,16 +60,16 @@ _STYLE: dict[Any, Any] = {
 
 
 def write(chart: Chart, form: Format) -> bytes:
-    """The chart as a file for a paper: fonts are embedded, the background is white, and there is no
+    """The chart as a file for a paper: with embedded fonts and a white background, without a
     title."""
     return _save(chart, form, {"svg.fonttype": "path"}, {"facecolor": "white", "dpi": 200})
 
 
 def embedded(chart: Chart, prefix: str) -> str:
-    """The chart as an SVG element of a page, which gives the colours: ``currentColor`` and the
+    """The chart as an SVG element of a page. The page sets the colours: ``currentColor`` and the
     properties ``--grid`` and ``--series-N`` (from 0).
 
-    ``prefix`` has to be another one for each element of the page: identifiers in it begin with it.
+    ``prefix``, with which its identifiers begin, has to be unique in the page.
     """
     drawn = _save(chart, "svg", {"svg.fonttype": "none"}, {"transparent": True}).decode()
     element = drawn[drawn.index("<svg") :]
@@ -89,7 +89,7 @@ def embedded(chart: Chart, prefix: str) -> str:
 
 
 def draw(chart: Chart) -> Figure:
-    """The chart as matplotlib has it; for more than saving it the caller sets the style."""
+    """The chart as a matplotlib figure; the caller sets the style."""
     from matplotlib.figure import Figure
 
     rows = -(-_legend_entries(chart) // _legend_columns(chart))
@@ -134,9 +134,9 @@ def _legend_columns(chart: Chart) -> int:
     return next(columns for columns, most in ((4, 9), (3, 14), (2, 30), (1, longest)) if longest <= most)
 
 
-def _ends(found: tuple[float, float], wanted: tuple[float | None, float | None]) -> tuple[float, float]:
-    low, high = wanted
-    return found[0] if low is None else low, found[1] if high is None else high
+def _ends(automatic: tuple[float, float], given: tuple[float | None, float | None]) -> tuple[float, float]:
+    low, high = given
+    return automatic[0] if low is None else low, automatic[1] if high is None else high
 
 
 # --- curves ---------------------------------------------------------------------------------------
@@ -265,8 +265,8 @@ def _scale(axes: Axes, chart: Chart) -> None:
 
 
 def _numbers(axis: Axis, scale: str, values: list[float]) -> None:
-    """Plain numbers, large ones with k and M; on a logarithmic axis 1, 2, 5, 10, over many decades
-    only the powers of 10."""
+    """Label the ticks with plain numbers, large ones with k and M. A logarithmic axis has ticks at
+    1, 2, 5, 10; over many decades only at powers of 10."""
     from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullLocator
 
     if scale == "log":
@@ -279,7 +279,7 @@ def _numbers(axis: Axis, scale: str, values: list[float]) -> None:
 
 
 def _octaves(axes: Axes, values: list[float]) -> None:
-    """A logarithmic axis on which each value is named, but for those right behind another."""
+    """A logarithmic axis with a labelled tick at each value, except right behind another one."""
     from math import log2
 
     from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of a summary as files: CSV and Parquet with every figure for programs, LaTeX and
-Markdown as a person reads them.
+Markdown for a person.
 
-Libraries are imported where they are needed: who measures does not wait for them.
+Libraries are imported where they are needed, so a measurement does not wait for them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """By the file's ending."""
+    """File formats by their suffix."""
 
     CSV = "csv"
     PARQUET = "parquet"
@@ -41,7 +41,7 @@ TABLES: dict[Format, Callable[[Table], bytes]] = {
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file that is derived from journals; its directory is made where it is missing.
+    """Write a file that is derived from journals, and make its directory where it is missing.
 
     Raises:
         WriteError: it cannot be written.
@@ -54,7 +54,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def _csv(records: Sequence[Record]) -> str:
-    """A list of values stands in its cell with semicolons between; what is missing is empty."""
+    """A cell with a list of values separates them by semicolons; missing values are empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(records[0] if records else [])
@@ -67,8 +67,8 @@ def _csv_cell(value: Any) -> Any:
 
 
 def arrow(records: Sequence[Record]) -> pyarrow.Table:
-    """The records as a table in memory, each column with one type, for Parquet and for the frames
-    of other libraries."""
+    """The records as a table in memory, each column with one type, for Parquet and for the data
+    frames of other libraries."""
     import pyarrow
 
     return pyarrow.Table.from_pylist([_typed_record(record) for record in records])
@@ -84,7 +84,7 @@ def _parquet(records: Sequence[Record]) -> bytes:
 
 
 def _typed_record(record: Record) -> Record:
-    """A column has one type: figures in a list are floating-point numbers."""
+    """Convert figures in lists to floating-point numbers: a column has one type."""
     return {
         name: [None if entry is None else float(entry) for entry in value] if _is_figures(value) else value
         for name, value in record.items()
@@ -98,7 +98,7 @@ def _is_figures(value: Any) -> bool:
 
 
 def _latex(table: Table) -> str:
-    """For the package booktabs."""
+    """A table for the package booktabs."""
     caption = f"\\caption{{{_latex_text(table.title)}}}"
     return f"\\begin{{table}}\n\\centering\n{caption}\n{_tabulated(table, 'latex_booktabs')}\n\\end{{table}}\n"
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """``report.html``: one file that opens offline, made from summaries and journals alone.
 
-What was measured, the results and what they deviate from, the plots, the conditions (RFC 2544 26.1:
-text that accompanies the graphs), every trial. The plots are SVG in the page, so they follow its
-colours and can be searched; there is no script. The page is ``templates/report.html.j2``.
+It has the test setup, the results with their deviations from the RFCs, the plots, the conditions
+(RFC 2544 26.1: text that accompanies the graphs), and every trial. The plots are SVG in the page, so
+they follow its colours and can be searched; there is no script. The page is
+``templates/report.html.j2``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dutperf.results import environments, labels, tables
 from dutperf.results.charts import Chart
 from dutperf.results.measured import Measured, moment
 from dutperf.results.tables import Table
-from dutperf.results.trials import INVALID, Done
+from dutperf.results.trials import INVALID, FinishedTrial
 
 REPORT = "report.html"
 _ARROWS = {"both": "⇄", "forward": "→", "reverse": "←"}
@@ -38,40 +39,40 @@ def page(measured: Sequence[Measured]) -> str:
     environment = Environment(
         loader=templates, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    known = [one for one in measured if one.summary is not None]
-    plan = known[0].plan if known else None
+    summarised = [one for one in measured if one.summary is not None]
+    plan = summarised[0].plan if summarised else None
     return environment.get_template("report.html.j2").render(
         dut=tables.dut_name({} if plan is None else plan.dut) or "a DUT without a name",
         started=None if plan is None else moment(plan.time),
         version=__version__,
         setup=_setup(plan),
         parts=[_part(one) for one in measured],
-        deviations=_deviations(known),
-        conditions=_merged({one.name: _named(_conditions(one), labels.of_conditions()) for one in known}),
-        environment=_merged({one.name: _named(_environment(one), labels.ENVIRONMENT) for one in known}),
-        ranges=[(one.name, _ranges(one)) for one in known],
+        deviations=_deviations(summarised),
+        conditions=_merged({one.name: _named(_conditions(one), labels.of_conditions()) for one in summarised}),
+        environment=_merged({one.name: _named(_environment(one), labels.ENVIRONMENT) for one in summarised}),
+        ranges=[(one.name, _ranges(one)) for one in summarised],
     )
 
 
 def table_of(one: Measured) -> str:
-    """The table of one measurement with its messages, as a piece of HTML for a notebook."""
+    """The table of one measurement with its messages, as an HTML fragment for a notebook."""
     if one.summary is None:
-        return f"<p><b>{escape(one.name)}</b>: {escape(one.note or 'nothing yet')}</p>"
+        return f"<p><b>{escape(one.name)}</b>: {escape(one.note or 'no results yet')}</p>"
     table = tables.results(one.summary)
     head = "".join(f"<th>{escape(cell)}</th>" for cell in table.heads)
     rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
-    said = [text for text, _ in tables.messages(one.summary)] + [state for state in (one.state(),) if state]
-    below = "".join(f"<p>{escape(text)}</p>" for text in said)
+    texts = [text for text, _ in tables.messages(one.summary)] + [state for state in (one.state(),) if state]
+    below = "".join(f"<p>{escape(text)}</p>" for text in texts)
     caption = escape(f"{one.name}: {table.title}")
     return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{below}"
 
 
-# --- what was measured ----------------------------------------------------------------------------
+# --- test setup -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Box:
-    """A port of the tester in the picture of the set-up."""
+    """A port of the tester in the picture of the test setup."""
 
     name: str
     facts: tuple[tuple[str, str], ...]
@@ -81,7 +82,7 @@ class Box:
 
 
 def _setup(plan: PlanEvent | None) -> dict[str, Any] | None:
-    """Both ports of the tester and the DUT between them; None where the journal has no set-up."""
+    """Both ports of the tester and the DUT between them; None where the journal has no setup."""
     config = {} if plan is None else plan.config
     if plan is None or not all(isinstance(config.get(side), Mapping) for side in ("left", "right")):
         return None
@@ -95,15 +96,15 @@ def _setup(plan: PlanEvent | None) -> dict[str, Any] | None:
 
 def _box(side: str, config: Mapping[str, Any]) -> Box:
     port = config[side]
-    known = [
+    facts = [
         ("port", port.get("port")),
         ("IPv4", port.get("ipv4")),
         ("IPv6", port.get("ipv6")),
-        ("the other side sees", port.get("seen_as")),
+        ("seen by the other side as", port.get("seen_as")),
     ]
     gateways = tuple(str(port[name]) for name in ("gateway6", "gateway4") if port.get(name))
     return Box(
-        side, tuple((name, str(value)) for name, value in known if value), f"IPv{port.get('version', '?')}", gateways
+        side, tuple((name, str(value)) for name, value in facts if value), f"IPv{port.get('version', '?')}", gateways
     )
 
 
@@ -130,7 +131,7 @@ def _part(one: Measured) -> dict[str, Any]:
         "table": tables.results(one.summary) if one.summary else None,
         "messages": tables.messages(one.summary) if one.summary else [],
         "results": _drawn(one, one.result_charts()),
-        "course": _drawn(one, one.course_charts()),
+        "progress": _drawn(one, one.progress_charts()),
         "trials": _trials(one.trials()) if has else None,
     }
 
@@ -144,14 +145,14 @@ def _plot(name: str, chart: Chart) -> dict[str, str]:
     return {"name": name, "title": chart.title, "caption": chart.caption, "svg": drawing.embedded(chart, prefix)}
 
 
-def _trials(done: Sequence[Done]) -> dict[str, Any]:
-    """Every trial in a row: where, how it ended, and each direction's counts."""
+def _trials(done: Sequence[FinishedTrial]) -> dict[str, Any]:
+    """Every trial in a row: its place in the run, each direction's counts, and its outcome."""
     directions = [
         direction
         for direction in ("forward", "reverse")
         if any(getattr(one.result, direction) is not None for one in done)
     ]
-    columns = ("sent", "lost", "lost, %", "late p99.9, µs", "latest, µs")
+    columns = ("sent", "lost", "lost, %", "lateness p99.9, µs", "max lateness, µs")
     axes = [axis for axis in axes_of(one.case for one in done) if not axis.derived]
     units = " or ".join(dict.fromkeys(one.load.unit.value for one in done)) or Unit.FRAMES_PER_SECOND.value
     heads = (
@@ -168,7 +169,7 @@ def _trials(done: Sequence[Done]) -> dict[str, Any]:
     return {"table": Table("every trial", heads, rows), "count": len(done), "invalid": invalid}
 
 
-def _trial_row(one: Done, axes: Sequence[Axis[Any]], directions: Sequence[str]) -> tuple[str, ...]:
+def _trial_row(one: FinishedTrial, axes: Sequence[Axis[Any]], directions: Sequence[str]) -> tuple[str, ...]:
     record = one.record()
     numbers = (f"{one.repetition:,}", f"{one.attempt:,}", f"{one.load.value:,}")
     where = (f"{one.number:,}", *tables.case_cells(one.case, axes), *numbers)
@@ -191,14 +192,15 @@ def _counts(record: Mapping[str, Any], direction: str) -> tuple[str, ...]:
 # --- of all measurements --------------------------------------------------------------------------
 
 
-def _deviations(known: Sequence[Measured]) -> list[tuple[str, str, str]]:
-    """Clause, what is said, and of which measurements, where not of all."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for one in known:
+def _deviations(measured: Sequence[Measured]) -> list[tuple[str, str, str]]:
+    """Clause, text, and the names of the measurements where not all have the deviation."""
+    owners: dict[tuple[str, str], list[str]] = {}
+    for one in measured:
         for deviation in one.summary.deviations if one.summary else ():
-            found.setdefault((deviation.clause, deviation.text), []).append(one.name)
+            owners.setdefault((deviation.clause, deviation.text), []).append(one.name)
     return [
-        (clause, text, "" if len(names) == len(known) else ", ".join(names)) for (clause, text), names in found.items()
+        (clause, text, "" if len(names) == len(measured) else ", ".join(names))
+        for (clause, text), names in owners.items()
     ]
 
 
@@ -213,7 +215,7 @@ def _environment(one: Measured) -> dict[str, Any]:
 
 
 def _ranges(one: Measured) -> Table:
-    """The limits of each case, as the plan had them."""
+    """The limits of each case, from the plan."""
     assert one.summary is not None
     ranges = (tables.with_case(limits) for limits in one.summary.conditions["ranges"])
     rows = tables.uniform([dict(environments.flat(limits)) for limits in ranges])
@@ -229,8 +231,8 @@ def _named(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, str
 
 
 def _merged(by_measurement: Mapping[str, Mapping[str, str]]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Each name with its values; a value that not all have comes with the measurements that have
-    it."""
+    """Each name with its values; a value that not all measurements have comes with the names of
+    those that have it."""
     merged = []
     for name in dict.fromkeys(name for values in by_measurement.values() for name in values):
         owners: dict[str, list[str]] = {}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plot shows, as plain values: procedures make charts of their points,
-:mod:`dutperf.report.drawing` draws them.
+"""Plots as plain values: procedures make charts of their points, :mod:`dutperf.report.drawing` draws
+them.
 
-So a plot in the report, one in a paper and a test see the same numbers.
+So the report, a paper and a test use the same numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal
 from dutperf.model import Axis, Case
 
 WIDE = 10.0
-"""Values of which one is more than so many times another are drawn on a logarithmic axis."""
+"""Above this ratio of the largest to the smallest value, the axis is logarithmic."""
 
 
 Kind = Literal["line", "dots", "rings", "path", "bundle", "steps", "reference"]
@@ -22,22 +22,22 @@ Kind = Literal["line", "dots", "rings", "path", "bundle", "steps", "reference"]
 
 @dataclass(frozen=True)
 class Curve:
-    """Points that belong together, in the units of the chart's axes."""
+    """Points of one curve, in the units of the chart's axes."""
 
     label: str
     x: tuple[float, ...]
     y: tuple[float, ...]
     bars: tuple[tuple[float, float], ...] = ()
-    """For each point the ends of a bar through it; empty: none."""
+    """For each point the ends of its bar; empty: none."""
     kind: Kind = "line"
-    """``dots`` are not connected, a ``path`` has no points of its own, ``rings`` stand around
-    points of another curve; the curves of a ``bundle`` are those with the same label; of ``steps``
-    each point ends the step to its y; ``reference`` is nothing measured."""
+    """``dots`` are not connected; a ``path`` is a line without markers; ``rings`` mark points of
+    another curve; a ``bundle`` is all curves with the same label; each point of ``steps`` ends the
+    step to its y; a ``reference`` was not measured."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A value on the y axis that has a name."""
+    """A named value on the y axis."""
 
     label: str
     y: float
@@ -45,7 +45,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Chart:
-    """One plot. ``name`` tells it from the others of its measurement; empty for the chief one."""
+    """One plot. ``name`` is unique among the plots of its measurement; empty for the main one."""
 
     name: str
     title: str
@@ -53,52 +53,50 @@ class Chart:
     y_label: str
     curves: tuple[Curve, ...]
     caption: str = ""
-    """What a person has to know to read it, and what is missing."""
+    """How to read the plot, and what is missing in it."""
     x_scale: Literal["linear", "log", "octaves", "counts"] = "linear"
-    """``octaves``: logarithmic, and each x of a point is named; ``counts``: integers."""
+    """``octaves``: logarithmic, with a tick at the x of each point; ``counts``: integers."""
     y_scale: Literal["linear", "log", "nines"] = "linear"
-    """``nines``: shares of a whole, the last ones wide apart (0.9, 0.99, 0.999)."""
+    """``nines``: shares of a whole, stretched towards 1 (0.9, 0.99, 0.999)."""
     x_range: tuple[float | None, float | None] = (None, None)
-    """Ends of the axis; None: as the points have it."""
+    """Ends of the axis; None: from the points."""
     y_range: tuple[float | None, float | None] = (None, None)
     marks: tuple[Mark, ...] = ()
 
     @property
     def has_points(self) -> bool:
-        """Whether there is anything measured to draw."""
+        """Whether there are measured points to draw."""
         return any(curve.x and curve.kind != "reference" for curve in self.curves)
 
 
 Figure = tuple[float | None, float | None, float | None]
-"""Of a point, what the curve goes through and the ends of its bar: median, 1st and 99th percentile;
-the first is None where there is no figure."""
+"""The value of a point and the ends of its bar: median, 1st and 99th percentile; the first is None
+where there is no figure."""
 
 
 def bars(middle: str = "median") -> str:
-    """What a person has to know of a curve through such figures (``middle``: median or mean) with
-    bars."""
+    """Caption of a curve through such figures (``middle``: median or mean) with bars."""
     return f"{middle.capitalize()} of the repetitions; the bars reach from the 1st to the 99th percentile."
 
 
 def with_bars(label: str, figures: Iterable[tuple[float, Figure]]) -> Curve:
     """A curve through the medians of ``figures`` (x, figure), with bars from the 1st to the 99th
-    percentile. What has no median is left out."""
-    known = [(x, median, low, high) for x, (median, low, high) in figures if median is not None]
-    bars = tuple((median if low is None else low, median if high is None else high) for _, median, low, high in known)
-    return Curve(label, tuple(x for x, *_ in known), tuple(median for _, median, *_ in known), bars)
+    percentile. Points without a median are left out."""
+    points = [(x, median, low, high) for x, (median, low, high) in figures if median is not None]
+    bars = tuple((median if low is None else low, median if high is None else high) for _, median, low, high in points)
+    return Curve(label, tuple(x for x, *_ in points), tuple(median for _, median, *_ in points), bars)
 
 
 def over_repetitions(label: str, values: Sequence[float | None]) -> Curve:
     """The value of each repetition, counted from 1; those without one are left out."""
-    known = [(float(number), value) for number, value in enumerate(values, start=1) if value is not None]
-    return Curve(label, tuple(x for x, _ in known), tuple(y for _, y in known))
+    points = [(float(number), value) for number, value in enumerate(values, start=1) if value is not None]
+    return Curve(label, tuple(x for x, _ in points), tuple(y for _, y in points))
 
 
 def repetitions(
     what: str, y_label: str, by_case: Iterable[tuple[Case, Sequence[float | None]]], name: str = "repetitions"
 ) -> Chart:
-    """The values of all repetitions, a curve for each case: whether they drift, and how they
-    scatter."""
+    """The values of all repetitions, a curve for each case. It shows drift and scatter."""
     curves = [over_repetitions(str(case), values) for case, values in by_case]
     return Chart(
         name=name,
@@ -123,19 +121,19 @@ def over_cases(
     rings: tuple[str, Values] = ("", ()),
     reference: tuple[str, Values] = ("", ()),
 ) -> tuple[Chart, ...]:
-    """Figures over the axis on which the cases differ (where they differ on several, the first one
-    of numbers): a curve for each label and each combination of values on the other axes.
+    """Figures over the axis on which the cases differ (of several, the first numeric one): a curve
+    for each label and each combination of values on the other axes.
 
     Args:
-        what: what is shown, as the title begins.
+        what: the quantity, at the beginning of the title.
         y_label: its name and unit.
         figures: label of a curve, case, and figure.
-        caption: what a person has to know.
-        rings: a label, and values that are to be marked.
+        caption: how to read the chart.
+        rings: a label, and values to mark.
         reference: a label, and values that were not measured.
 
     Returns:
-        One chart; none where no axis has numbers.
+        One chart; none where no axis is numeric.
     """
     axis = _drawn_axis([case for _, case, _ in figures])
     if axis is None:
@@ -173,19 +171,19 @@ def _drawn_axis(cases: Sequence[Case]) -> Axis[Any] | None:
 
 
 def _label(label: str, case: Case, axis: Axis[Any]) -> str:
-    """With the values on the other axes."""
+    """The label with the values on the other axes."""
     rest = str(case.but_for(axis))
     return f"{label}, {rest}" if rest else label
 
 
 def _unconnected(named: tuple[str, Values], axis: Axis[Any], kind: Kind) -> list[Curve]:
     label, values = named
-    known = [(float(case[axis]), float(value)) for case, value in values if value is not None]
-    return [Curve(label, tuple(x for x, _ in known), tuple(y for _, y in known), kind=kind)] if known else []
+    points = [(float(case[axis]), float(value)) for case, value in values if value is not None]
+    return [Curve(label, tuple(x for x, _ in points), tuple(y for _, y in points), kind=kind)] if points else []
 
 
 def scale_of(values: Iterable[float]) -> Literal["linear", "log"]:
-    """Of the axis for these values: logarithmic where it can be, and one of them is many times
-    another."""
-    known = list(values)
-    return "log" if known and min(known) > 0 and max(known) / min(known) > WIDE else "linear"
+    """The axis' scale for these values: logarithmic where all are positive and their ratio is above
+    ``WIDE``."""
+    all_ = list(values)
+    return "log" if all_ and min(all_) > 0 and max(all_) / min(all_) > WIDE else "linear"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What two measurements had otherwise than each other: conditions, lab and set-up, versions,
-machine, deviations from the RFCs.
+"""Mismatches between two measurements: conditions, lab and setup, versions, machine, deviations from
+the RFCs.
 
-RFC 2544 section 10 and RFC 8219 section 5 ask that results name their conditions, so that nobody
-compares what was measured differently unawares.
+RFC 2544 section 10 and RFC 8219 section 5 ask that results state their conditions, so that nobody
+unknowingly compares results of different conditions.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from dutperf.results.measured import Measured
 
 
 class Weight(StrEnum):
-    """What a difference does to a comparison."""
+    """Effect of a mismatch on a comparison."""
 
     NOTED = "noted"
-    """It belongs to what is compared: another DUT, the throughput that each DUT had; or only says
-    which random numbers were drawn."""
+    """It is part of the comparison (another DUT, each DUT's throughput), or only selects random
+    numbers."""
     WARNED = "warned"
-    """The figures may differ because of it, and not because of the DUT."""
+    """The figures may differ because of it, not because of the DUT."""
     REFUSED = "refused"
-    """The figures mean different things."""
+    """The figures have different meanings."""
 
 
-class Unlike(Value):
-    """A condition that differs; a value that there is not is ``–``."""
+class Mismatch(Value):
+    """A condition that differs; a missing value is ``–``."""
 
     name: str
     base: str
     other: str
     weight: Weight
 
-    def said(self) -> str:
+    def sentence(self) -> str:
         """For a person."""
         return (
             f"{self.name}: {self.base}, not {self.other}"
@@ -47,31 +47,33 @@ class Unlike(Value):
 
 
 MEANINGS = ("procedure", "definition", "subtract_calibration")
-"""Conditions without which figures of the same name are not the same."""
-LOOSE = ("seed", "throughput_from", "delays_to", "dut")
-"""What is noted alone, with all its members."""
-_EACH_TIME = ("engine.netns", "engine.dut_netns")
-"""Of the set-up: a lab gives them another name each time."""
+"""Conditions that change the meaning of a figure."""
+NOTED = ("seed", "throughput_from", "delays_to", "dut")
+"""Conditions that are only noted, with all their members."""
+_GENERATED = ("engine.netns", "engine.dut_netns")
+"""Setup members that get another name each time a lab comes up."""
 _NAMES = {
     "procedure": "procedure",
     "definition": "definition of latency",
-    "subtract_calibration": "the tester's own delay is taken from latencies",
+    "subtract_calibration": "the tester's own delay is subtracted from latencies",
 }
 
 
-def unlike(base: Measured, other: Measured) -> tuple[Unlike, ...]:
-    """Every condition that differs, the weightiest first. Both measurements have a summary."""
+def mismatches(base: Measured, other: Measured) -> tuple[Mismatch, ...]:
+    """Every condition that differs, those of most weight first. Both measurements have a summary."""
     there, here = dict(_stated(base)), dict(_stated(other))
     names = [name for name in dict.fromkeys((*there, *here)) if there.get(name) != here.get(name)]
-    found = [
-        Unlike(name=_name(one), base=labels.text(there.get(one)), other=labels.text(here.get(one)), weight=_weight(one))
+    differing = [
+        Mismatch(
+            name=_name(one), base=labels.text(there.get(one)), other=labels.text(here.get(one)), weight=_weight(one)
+        )
         for one in names
     ]
-    return tuple(sorted(found, key=lambda one: list(Weight).index(one.weight), reverse=True))
+    return tuple(sorted(differing, key=lambda one: list(Weight).index(one.weight), reverse=True))
 
 
 def _stated(one: Measured) -> Iterator[tuple[str, Any]]:
-    """By dotted names: what was chosen, where it was measured, and what that deviates from."""
+    """Conditions, setup, environment and deviations, by dotted names."""
     assert one.summary is not None
     summary, plan = one.summary, one.plan
     yield "procedure", summary.procedure
@@ -84,7 +86,7 @@ def _stated(one: Measured) -> Iterator[tuple[str, Any]]:
     config = {
         name: value
         for name, value in environments.flat(plan.config)
-        if not name.startswith("dut.") and name not in _EACH_TIME
+        if not name.startswith("dut.") and name not in _GENERATED
     }
     yield from ((f"set-up.{name}", value) for name, value in config.items())
     yield from ((f"dut.{name}", value) for name, value in environments.flat(summary.dut) if name != "control")
@@ -96,11 +98,11 @@ def _stated(one: Measured) -> Iterator[tuple[str, Any]]:
 def _weight(name: str) -> Weight:
     if name in MEANINGS:
         return Weight.REFUSED
-    return Weight.NOTED if name.partition(".")[0] in LOOSE else Weight.WARNED
+    return Weight.NOTED if name.partition(".")[0] in NOTED else Weight.WARNED
 
 
 def _name(name: str) -> str:
     if name in _NAMES or name.startswith("deviation"):
         return _NAMES.get(name, name)
-    known = labels.name_of(name, {**labels.of_conditions(), **labels.ENVIRONMENT})
-    return known if known != name.replace("_", " ") else name.replace(".", " ").replace("_", " ")
+    label = labels.name_of(name, {**labels.of_conditions(), **labels.ENVIRONMENT})
+    return label if label != name.replace("_", " ") else name.replace(".", " ").replace("_", " ")

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the results of runs figure by figure: the difference of the medians, how sure it is, and
-whether there is one at a stated rate of errors.
+"""Compares the results of runs figure by figure: the difference of the medians, its confidence
+interval, and whether it is significant at a stated error rate.
 
 The repetitions of both runs are compared by their ranks (:mod:`dutperf.statistics.ranks`), all rows
-together with Holm's correction. What the tester limited, and what did not come to its end, is shown
-and judged by nobody.
+together with Holm's correction. Figures that the tester limited or that are not complete are shown,
+but not judged.
 
-Ranks presume independent values, which repetitions are (:mod:`dutperf.search.restart`), and exact
-ones. A search's are not: it ends on a grid, whose place may be another one in each run. So a
-difference has to be wider than ``margin``, the resolution.
+Ranks presume values that are independent, which repetitions are (:mod:`dutperf.search.restart`), and
+exact. A search's values are not exact: it ends on a grid that may have another offset in each run.
+So a difference has to be wider than ``margin``, the resolution.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from dutperf.model import Case, LimitedBy, Load, Value, axes_of, is_load
-from dutperf.results.comparability import Unlike, Weight, unlike
+from dutperf.results.comparability import Mismatch, Weight, mismatches
 from dutperf.results.measured import Measured
 from dutperf.results.points import Point
 from dutperf.results.tables import Table, case_cells
@@ -32,7 +32,7 @@ ALPHA = 0.05
 
 
 class Verdict(StrEnum):
-    """What the repetitions show."""
+    """Result of the comparison of a figure."""
 
     LOWER = "lower"
     HIGHER = "higher"
@@ -49,20 +49,20 @@ class Figure(Value):
     """Of the repetitions."""
     limited_by: LimitedBy | None = None
     unusable: str = ""
-    """Why nothing may be concluded from it."""
+    """Why the figure cannot be judged."""
     resolution: float = 0.0
-    """How far apart two readings of the same may lie because a search ended on a grid."""
+    """Largest difference of two equal results, because a search ends on a grid."""
 
 
 class Row(Value):
-    """One figure of both runs; the difference is the other's median less the base's, in the
-    figure's unit, with an interval but for ``alpha``."""
+    """One figure of both runs; the difference is the other's median minus the base's, in the
+    figure's unit, with an interval of confidence 1 - ``alpha``."""
 
     measurement: str
     """In a suite the name of its directory."""
     case: Case
     load: Load | None
-    """Where a case has the figure more than once."""
+    """Where a case has the figure for several loads."""
     figure: str
     """As exports and JSON name it, without ``.median``."""
     base: Figure | None
@@ -73,17 +73,17 @@ class Row(Value):
     interval: tuple[float, float] | None = None
     """Of this row alone, with the margin at both ends; None where there are too few repetitions."""
     margin: float = 0.0
-    """So far apart, in the figure's unit, the runs may be because of how they were searched."""
+    """Difference that the searches' resolution alone may cause, in the figure's unit."""
     p: float | None = None
-    """Chance of ranks that lie so far apart, where there is no difference beyond the margin;
-    two-sided, corrected by Holm for all rows that are judged."""
+    """Probability of ranks at least this far apart without a difference beyond the margin;
+    two-sided, with Holm's correction for all judged rows."""
     verdict: Verdict = Verdict.NOT_JUDGED
     why: str = ""
     """Why it is not judged."""
 
     def tails(self, moved: Callable[[float], float] = lambda value: value) -> Tails:
-        """Chances of the other's ranks against the base's values, ``moved``, and by the margin
-        towards them."""
+        """Probabilities of the other's ranks against the base's values, which ``moved`` and the
+        margin shift towards them."""
         assert self.base is not None
         assert self.other is not None
         ends = [
@@ -94,7 +94,7 @@ class Row(Value):
 
     @property
     def where(self) -> str:
-        """For a person."""
+        """Measurement, case, load and figure, for a message."""
         parts = (self.measurement, self.case, self.load, self.figure)
         return ", ".join(str(part) for part in parts if part is not None)
 
@@ -104,15 +104,15 @@ class Compared(Value):
 
     base: str
     other: str
-    unlike: dict[str, tuple[Unlike, ...]]
+    mismatches: dict[str, tuple[Mismatch, ...]]
     """By measurement."""
     states: tuple[str, ...]
-    """Of what did not come to its end, and of what only one of them has."""
+    """Measurements that are not complete, and those that only one of them has."""
     rows: tuple[Row, ...]
 
 
 class Comparison(Value):
-    """All of them with the first."""
+    """Comparison of all runs with the first."""
 
     alpha: float
     correction: str = "Holm, over all rows that are judged"
@@ -120,35 +120,35 @@ class Comparison(Value):
 
 
 class Incomparable(Exception):
-    """The figures do not mean the same; the message names each condition."""
+    """The figures have different meanings; the message names each condition."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """What is compared: where it is, and its measurements."""
+    """One side of a comparison: its directory and its measurements."""
 
     name: str
     measured: Sequence[Measured]
 
 
 def compare(base: Results, others: Sequence[Results], alpha: float = ALPHA, strict: bool = False) -> Comparison:
-    """Every figure that they have in common.
+    """Compare every figure that they have in common.
 
     Raises:
-        Incomparable: there is none, the figures mean different things, or (``strict``) any
+        Incomparable: there is none, the figures have different meanings, or (``strict``) any
             condition differs.
     """
-    found = [_pairwise(base, other, alpha, strict) for other in others]
-    tested = [row.p for one in found for row in one.rows if row.p is not None]
+    pairs = [_pairwise(base, other, alpha, strict) for other in others]
+    tested = [row.p for one in pairs for row in one.rows if row.p is not None]
     adjusted = iter(ranks.holm(tested))
     judged = tuple(
-        one.model_copy(update={"rows": tuple(_judged(row, adjusted, alpha) for row in one.rows)}) for one in found
+        one.model_copy(update={"rows": tuple(_judged(row, adjusted, alpha) for row in one.rows)}) for one in pairs
     )
     return Comparison(alpha=alpha, compared=judged)
 
 
 def tables_of(one: Compared, alpha: float) -> list[Table]:
-    """For a person, one for each measurement."""
+    """Tables for a person, one for each measurement."""
     axes = [axis for axis in axes_of(row.case for row in one.rows) if not axis.derived]
     heads = (
         *(axis.heading for axis in axes),
@@ -179,7 +179,7 @@ def unjudged(one: Compared) -> Iterator[str]:
 
 
 def bounds(one: Compared) -> Iterator[str]:
-    """Of figures that say only how much was asked for, which can hide a difference."""
+    """Sentences on figures limited by media or range, where a difference of the DUTs may be hidden."""
     for row in one.rows:
         for name, figure in ((one.base, row.base), (one.other, row.other)):
             if (
@@ -187,35 +187,36 @@ def bounds(one: Compared) -> Iterator[str]:
                 and figure.median is not None
                 and figure.limited_by in (LimitedBy.MEDIA, LimitedBy.RANGE)
             ):
-                what = "media" if figure.limited_by is LimitedBy.MEDIA else "range of the rates"
+                what = "media" if figure.limited_by is LimitedBy.MEDIA else "search range"
                 yield f"{row.where} of {name} is limited by the {what}, not by the DUT, which may do more"
 
 
 def digits(figure: float | None, sign: str = "") -> str:
-    """A figure of any size for a person."""
+    """A figure of any size, for a table."""
     if figure is None:
         return "-"
     return f"{figure:{sign},.0f}" if abs(figure) >= 1000 else f"{figure:{sign}.5g}"
 
 
-# --- what belongs together ------------------------------------------------------------------------
+# --- pairs of measurements ------------------------------------------------------------------------
 
 
 def _pairwise(base: Results, other: Results, alpha: float, strict: bool) -> Compared:
     pairs, states = _pairs(base, other)
-    differing = {name: unlike(there, here) for name, (there, here) in pairs.items()}
+    differing = {name: mismatches(there, here) for name, (there, here) in pairs.items()}
     _refuse(differing, base, other, strict)
     rows = tuple(row for name, (there, here) in pairs.items() for row in _rows(name, there, here, alpha))
     if not any(row.base and row.other for row in rows):
         raise Incomparable(
-            f"{base.name} and {other.name} have no figure in common: {'; '.join(states) or 'other cases, or loads'}"
+            f"{base.name} and {other.name} have no figure in common:"
+            f" {'; '.join(states) or 'their cases or loads differ'}"
         )
-    return Compared(base=base.name, other=other.name, unlike=differing, states=tuple(states), rows=rows)
+    return Compared(base=base.name, other=other.name, mismatches=differing, states=tuple(states), rows=rows)
 
 
 def _pairs(base: Results, other: Results) -> tuple[dict[str, tuple[Measured, Measured]], list[str]]:
-    """Measurements of the same procedure and mix, or the only two of the same procedure; and what
-    is to be said of those and of the rest."""
+    """Measurements of the same procedure and mix, or the only two of the same procedure; with
+    sentences on the state of these and of the others."""
     there, here = ({_kind(one): one for one in each.measured} for each in (base, other))
     pairs = {
         kind: (there[kind], here[kind]) for kind in there if kind in here and there[kind].summary and here[kind].summary
@@ -228,32 +229,32 @@ def _pairs(base: Results, other: Results) -> tuple[dict[str, tuple[Measured, Mea
 
 
 def _kind(one: Measured) -> str:
-    """Procedure and mix, as a suite names its measurements."""
+    """Procedure and mix, by which a suite names its measurements."""
     return one.name if one.summary is None else one.summary.procedure + Conditions.recorded(one.plan.conditions).mix
 
 
 def _states(base: Results, other: Results, pairs: Mapping[str, Any]) -> list[str]:
-    said = []
+    texts = []
     for each, rest in ((base, other), (other, base)):
         for one in each.measured:
             state = one.state() or (one.note if one.summary is None else None)
-            said += [f"{one.name} of {each.name}: {state}"] if state else []
+            texts += [f"{one.name} of {each.name}: {state}"] if state else []
             if _kind(one) not in pairs and _kind(one) not in {_kind(those) for those in rest.measured}:
-                said.append(f"only {each.name} has {_kind(one)}")
-    return said
+                texts.append(f"only {each.name} has {_kind(one)}")
+    return texts
 
 
-def _refuse(differing: Mapping[str, Sequence[Unlike]], base: Results, other: Results, strict: bool) -> None:
+def _refuse(differing: Mapping[str, Sequence[Mismatch]], base: Results, other: Results, strict: bool) -> None:
     refused = [Weight.REFUSED, Weight.WARNED] if strict else [Weight.REFUSED]
-    found = [f"{name}: {one.said()}" for name, each in differing.items() for one in each if one.weight in refused]
-    if found:
-        raise Incomparable(f"{base.name} and {other.name} were not measured alike: {'; '.join(found)}")
+    texts = [f"{name}: {one.sentence()}" for name, each in differing.items() for one in each if one.weight in refused]
+    if texts:
+        raise Incomparable(f"{base.name} and {other.name} were measured under other conditions: {'; '.join(texts)}")
 
 
 # --- figures --------------------------------------------------------------------------------------
 
 Key = tuple[Case, Load | None, str]
-"""Case, load where there are several, name of the figure."""
+"""Case, load where there are several, and name of the figure."""
 
 
 def _rows(name: str, base: Measured, other: Measured, alpha: float) -> Iterator[Row]:
@@ -261,7 +262,7 @@ def _rows(name: str, base: Measured, other: Measured, alpha: float) -> Iterator[
     for key in sorted({**there, **here}, key=lambda key: key[0].order()):
         case, load, figure = key
         if load is not None and not (key in there and key in here):
-            continue  # a series ends where nothing is lost
+            continue  # two series may end at different rates
         row = Row(measurement=name, case=case, load=load, figure=figure, base=there.get(key), other=here.get(key))
         why = _why_not(base, there.get(key), case, "base") or _why_not(other, here.get(key), case, "other")
         margined = row.model_copy(update={"why": why, "margin": _margin(row)})
@@ -272,35 +273,35 @@ def _figures(one: Measured) -> dict[Key, Figure]:
     assert one.summary is not None
     unfinished = "" if one.is_complete else "not complete"
     conditions = one.summary.conditions
-    found = {}
+    figures = {}
     for point in one.summary.points:
         resolution = point.resolution(conditions)
         for load, name, figure in figures_of(point):
-            found[point.case, load, name] = figure.model_copy(
+            figures[point.case, load, name] = figure.model_copy(
                 update={"unusable": figure.unusable or unfinished, "resolution": resolution}
             )
-    return found
+    return figures
 
 
 def figures_of(point: Point) -> Iterator[tuple[Load | None, str, Figure]]:
-    """Every figure that repetitions gave: its load where there are several, its name in exports, and
-    itself."""
+    """Every figure over repetitions: its load where there are several, its name in exports, and the
+    figure."""
     members = {name: value for name, value in point.model_dump(mode="json").items() if name != "case"}
-    for name, load, figure in _found(members, "", None, None, point.series):
+    for name, load, figure in _collect(members, "", None, None, point.series):
         if not any(fnmatchcase(name, pattern) for pattern in point.implied):
             yield load, name, figure
 
 
-def _found(
+def _collect(
     value: Any, name: str, load: Load | None, limit: str | None, series: str | None
 ) -> Iterator[tuple[str, Load | None, Figure]]:
     if isinstance(value, list):
         for number, entry in enumerate(value):
             if name == series and isinstance(entry, dict):
                 at = next((Load.of_json(member) for member in entry.values() if is_load(member)), None)
-                yield from _found(entry, name, at, limit, series)
+                yield from _collect(entry, name, at, limit, series)
             elif isinstance(entry, dict):
-                yield from _found(entry, f"{name}.{number}", load, limit, series)
+                yield from _collect(entry, f"{name}.{number}", load, limit, series)
     elif isinstance(value, dict):
         limit = value.get("limited_by", limit)
         if "values" in value and "median" in value:
@@ -314,7 +315,7 @@ def _found(
             yield name, load, Figure.model_validate(figure)
             return
         for member, inner in value.items():
-            yield from _found(inner, f"{name}.{member}" if name else member, load, limit, series)
+            yield from _collect(inner, f"{name}.{member}" if name else member, load, limit, series)
 
 
 def _why_not(one: Measured, figure: Figure | None, case: Case, side: str) -> str:
@@ -339,17 +340,17 @@ def _difference(row: Row, alpha: float) -> dict[str, Any]:
         return {}
     there, here = row.base.median, row.other.median
     difference = None if there is None or here is None else here - there
-    found: dict[str, Any] = {"difference": difference, "difference_percent": percent_of(difference, there)}
+    members: dict[str, Any] = {"difference": difference, "difference_percent": percent_of(difference, there)}
     if not row.why:
         ends = ranks.shift_interval(row.base.values, row.other.values, alpha)
-        found["interval"] = ends and (ends[0] - row.margin, ends[1] + row.margin)
-        found["p"] = row.tails().two_sided
-    return found
+        members["interval"] = ends and (ends[0] - row.margin, ends[1] + row.margin)
+        members["p"] = row.tails().two_sided
+    return members
 
 
 def percent_of(difference: float | None, base: float | None) -> float | None:
-    """A difference as a percentage of the base, with the sign of the difference; None where it is
-    none of it."""
+    """A difference as a percentage of the base, with the sign of the difference; None without
+    either, or with a base of 0."""
     return None if difference is None or not base else 100 * difference / abs(base)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names each clause of the RFCs that a run did not follow, so that no quick run can pass for a
+"""Lists each clause of the RFCs that a run did not follow, so that no quick run passes for a
 conforming one.
 
-A rule is a clause, and what is to be said where it was not followed. Those that hold for every
-procedure stand here; a procedure's own stand in its file.
+A rule is a clause and a sentence for runs that deviate from it. The rules for every procedure are
+here, a procedure's own are in its file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEARNING_REST_S = 2.0
 SETTLE_S = 5.0
 REPETITIONS = 20
 FRAME_SIZES = FRAME_SIZE_SERIES["rfc8219"][1:]
-"""What every Ethernet carries, but for the smallest, which depends on the traffic."""
+"""The sizes that every Ethernet carries, without the smallest, which depends on the traffic."""
 LARGER_FRAME_SIZES = set(FRAME_SIZE_SERIES["rfc8219-jumbo"]) - set(FRAME_SIZE_SERIES["rfc8219"])
 NETWORKS = 256
 
@@ -41,18 +41,18 @@ class Deviation(Value):
 
 @dataclass(frozen=True)
 class Facts:
-    """What the rules look at."""
+    """Input of the rules."""
 
     conditions: Any
     """Of the procedure's own model."""
     repetitions: int
-    """Repetitions that every frame size has."""
+    """Repetitions finished for every frame size."""
     frames: Sequence[dict[str, Any]]
-    """Each frame size's limits, as the plan has them."""
+    """Each frame size's limits, from the plan."""
 
     def streams(self) -> Iterator[Stream]:
-        """What the directions send: the same ports and networks in all trials. The set-up may lay
-        down what the conditions leave open."""
+        """The streams of the directions, with the same ports and networks in all trials. The setup
+        may fix what the conditions leave open."""
         yield from Trial.model_validate(self.frames[0]["first_trial"]).streams().values()
 
     @property
@@ -64,24 +64,24 @@ class Facts:
 
 @dataclass(frozen=True)
 class Rule:
-    """A clause, and the sentence about a run that does not follow it (None: it does)."""
+    """A clause, and the sentence about a run that deviates from it (None: it does not)."""
 
     clause: str
-    say: Callable[[Facts], str | None]
+    sentence: Callable[[Facts], str | None]
 
 
 def deviations(
     rules: Iterable[Rule], conditions: Conditions, *, frames: Sequence[dict[str, Any]], repetitions: int
 ) -> tuple[Deviation, ...]:
-    """Every deviation of a run: ``repetitions`` were finished for each frame size of ``frames``,
-    which are those of the plan."""
+    """Every deviation of a run that finished ``repetitions`` for each frame size of ``frames``, the
+    plan's."""
     facts = Facts(conditions, repetitions, frames)
-    said = ((rule.clause, rule.say(facts)) for rule in rules)
-    return tuple(Deviation(clause=clause, text=text) for clause, text in said if text is not None)
+    texts = ((rule.clause, rule.sentence(facts)) for rule in rules)
+    return tuple(Deviation(clause=clause, text=text) for clause, text in texts if text is not None)
 
 
 def rules(*own: Rule, any_size: bool = True) -> tuple[Rule, ...]:
-    """Those of every procedure with its ``own`` ones. ``any_size``: whether its clause asks for the
+    """The general rules and a procedure's ``own``. ``any_size``: whether its clause asks for the
     series of frame sizes."""
     return (TRIAL_LENGTH, *own, *(rule for rule in GENERAL if any_size or rule is not FRAME_SIZES_RULE))
 
@@ -102,14 +102,14 @@ def frame_timeout(facts: Facts) -> str | None:
     """The frame timeout is Lencse's, Kovács' and Shima's (IJATES2 9(2), 2020)."""
     timeout_ms = facts.conditions.frame_timeout_ms
     return (
-        f"a frame that takes longer than {timeout_ms:g} ms counts as lost, which no clause has"
+        f"a frame that takes longer than {timeout_ms:g} ms counts as lost; no clause has this"
         if timeout_ms is not None
         else None
     )
 
 
 def single_iteration(facts: Facts) -> str | None:
-    return "a single iteration; several are recommended, and a median of them" if facts.repetitions < 2 else None
+    return "a single iteration; the median of several is recommended" if facts.repetitions < 2 else None
 
 
 def few_repetitions(facts: Facts) -> str | None:
@@ -122,8 +122,8 @@ def _drain(facts: Facts) -> str | None:
 
 
 def _preparation(facts: Facts) -> str | None:
-    said = "between the learning frames before each trial (ARP, NDP) and its first test frame"
-    return _too_short(facts.conditions.learning_rest_s, LEARNING_REST_S, said)
+    when = "between the learning frames before each trial (ARP, NDP) and its first test frame"
+    return _too_short(facts.conditions.learning_rest_s, LEARNING_REST_S, when)
 
 
 def _warm_up(facts: Facts) -> str | None:
@@ -151,14 +151,13 @@ def _direction(facts: Facts) -> str | None:
 
 
 def _pattern(facts: Facts) -> str | None:
-    """Section 21 has bursts beside steady state, not in its place; Poisson arrivals are in no
-    clause."""
+    """Section 21 asks for bursts in addition to steady state; no clause has Poisson arrivals."""
     pattern, within = facts.conditions.pattern, facts.conditions.burst_rate
     if pattern == "constant":
         return None
     burst = burst_of(pattern)
     if burst is None:
-        return "frames come as Poisson arrivals, which no clause has, not at a constant rate"
+        return "frames come as Poisson arrivals, not at a constant rate; no clause has this"
     gap = "as fast as the tester sends" if within is None else f"at {within}"
     return f"traffic in bursts of {burst:,} frames, {gap} within a burst, not also at a constant rate"
 
@@ -172,7 +171,7 @@ def _ports(facts: Facts) -> str | None:
     if modes:
         return f"{' and '.join(modes)} UDP ports instead of random ones over the recommended ranges"
     elsewhere = any((port.min, port.max) != range_ for range_, ports in recommended.items() for port in ports)
-    return "random UDP ports over other ranges than the recommended ones" if elsewhere else None
+    return "random UDP ports over ranges other than the recommended ones" if elsewhere else None
 
 
 def _frame_sizes(facts: Facts) -> str | None:
@@ -180,8 +179,8 @@ def _frame_sizes(facts: Facts) -> str | None:
         return None
     standard, chosen = {facts.smallest_size, *FRAME_SIZES}, set(facts.conditions.frame_sizes)
     parts = {"not measured": standard - chosen, "not of the series": chosen - standard - LARGER_FRAME_SIZES}
-    said = [f"{meaning}: {', '.join(map(str, sorted(sizes)))}" for meaning, sizes in parts.items() if sizes]
-    return f"frame sizes of the standard's series {'; '.join(said)} bytes" if said else None
+    texts = [f"{meaning}: {', '.join(map(str, sorted(sizes)))}" for meaning, sizes in parts.items() if sizes]
+    return f"frame sizes of the standard's series {'; '.join(texts)} bytes" if texts else None
 
 
 def _networks(facts: Facts) -> str | None:
@@ -197,7 +196,7 @@ def _networks(facts: Facts) -> str | None:
 TRIAL_LENGTH = Rule("RFC 2544 section 24", trial_length)
 FRAME_SIZES_RULE = Rule("RFC 8219 section 5.1.1", _frame_sizes)
 OF_A_SEARCH = ("RFC 2544 section 24", "RFC 2544 section 26.1")
-"""Clauses of which what is measured at a throughput inherits the deviations."""
+"""Clauses whose deviations a measurement at a throughput inherits from the search."""
 GENERAL = (
     Rule("RFC 2544 section 23 (d)", _drain),
     Rule("RFC 2544 section 23 (b)", _preparation),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a run was measured: what of host and tester may change its figures, and whether a resumed
-run went on elsewhere."""
+"""Where a run was measured: the parts of host and tester that may change its figures, and their
+changes when it was resumed."""
 
 from __future__ import annotations
 
@@ -15,44 +15,45 @@ HOST = ("name", "cpu", "cores", "usable_cores", "kernel", "kernel_options", "gov
 TESTER = ("engine", "dpdk", "cores", "left.driver", "right.driver", "memory.mode")
 
 
-class Move(Value):
-    """Something about host or tester that was not the same after a run was resumed."""
+class EnvironmentChange(Value):
+    """A part of host or tester that changed when a run was resumed."""
 
     time: str
-    """When it was resumed (ISO 8601, UTC)."""
+    """When the run was resumed (ISO 8601, UTC)."""
     name: str
-    """Dotted, from ``host`` or ``tester`` on."""
+    """Dotted name, beginning with ``host`` or ``tester``."""
     before: Any
     now: Any
 
-    def said(self) -> str:
+    def sentence(self) -> str:
         """For a person."""
         what = self.name.replace(".", " ").replace("_", " ")
-        return f"the run was resumed at {self.time} on another {what}: {self.before} before, {self.now} from then on"
+        return f"the run was resumed at {self.time} with another {what}: {self.before} before, {self.now} after"
 
 
 def stated(environment: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What may change the figures, by dotted names, of a summary's ``environment`` or an event that
-    has its members."""
-    yield from _known(environment.get("host", {}), HOST, "host")
-    yield from _known(environment.get("tester", {}), TESTER, "tester")
+    """The members of ``environment`` that may change the figures, by dotted names; it is a
+    summary's, or an event with the same members."""
+    yield from _selected(environment.get("host", {}), HOST, "host")
+    yield from _selected(environment.get("tester", {}), TESTER, "tester")
 
 
-def moves(events: Sequence[Event]) -> tuple[Move, ...]:
-    """Everything that was otherwise after the run of a journal's ``events`` had been resumed: its
-    trials are not of one place."""
-    places = list(of_kind(events, Environment))
+def changes(events: Sequence[Event]) -> tuple[EnvironmentChange, ...]:
+    """All changes of the environment in a journal's ``events``: a resumed run may have trials of
+    several environments."""
     found = []
-    for before, after in pairwise(places):
+    for before, after in pairwise(of_kind(events, Environment)):
         there, here = dict(stated(before.as_json())), dict(stated(after.as_json()))
         names = [name for name in dict.fromkeys((*there, *here)) if there.get(name) != here.get(name)]
-        found += [Move(time=after.time, name=name, before=there.get(name), now=here.get(name)) for name in names]
+        found += [
+            EnvironmentChange(time=after.time, name=name, before=there.get(name), now=here.get(name)) for name in names
+        ]
     return tuple(found)
 
 
 def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The leaves of JSON types by their dotted names; a list of plain values is a leaf, and a load,
-    whose name is that of its unit."""
+    """The leaves of JSON types by their dotted names. Lists of plain values are leaves, and loads,
+    which are named by their unit."""
     if is_load(value):
         load, (parent, dot, _) = Load.of_json(value), name.rpartition(".")
         yield f"{parent}{dot}{load.unit.column}", load.value
@@ -66,6 +67,6 @@ def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _known(members: Mapping[str, Any], names: tuple[str, ...], prefix: str) -> Iterator[tuple[str, Any]]:
+def _selected(members: Mapping[str, Any], names: tuple[str, ...], prefix: str) -> Iterator[tuple[str, Any]]:
     values = dict(flat(members))
     yield from ((f"{prefix}.{name}", values[name]) for name in names if name in values)

@@ -2,12 +2,11 @@
 """Conditions on which a comparison fails: ``throughput_fps < -3%`` fails where the repetitions show
 that the figure fell by more than 3 %.
 
-A condition that is decided in a pipeline must not fail now and then. So what is tested is not
-whether there is a difference, but whether it is beyond the condition's limit: the base's values are
-moved by the limit, and the other's must lie beyond them by their ranks. Where the true difference
-is just at the limit, or short of it, any condition fails by chance in a share alpha of all
-comparisons at most, however many rows are looked at (Holm). What the searches leave open (the
-margin of the row) is the DUT's benefit.
+A condition in a pipeline must not fail at random. So the test is not whether there is a difference,
+but whether it is beyond the condition's limit: the base's values are shifted by the limit, and the
+other's have to lie beyond them by their ranks. Where the true difference is at the limit or short
+of it, a condition fails by chance in at most a share alpha of all comparisons, whatever the number
+of rows (Holm). The uncertainty of the searches (the margin of the row) counts in the DUT's favour.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from dutperf.statistics import ranks
 
 
 class GateError(DutperfError):
-    """A condition that is none, that names no figure, or that could never fail."""
+    """An invalid condition, one without a figure of that name, or one that could never fail."""
 
 
 class Outcome(StrEnum):
-    """Of a condition in a row."""
+    """Outcome of a condition in a row."""
 
     HOLDS = "holds"
     FAILED = "failed"
@@ -39,37 +38,37 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Condition:
-    """A difference that must not be."""
+    """A difference that fails a comparison."""
 
     text: str
     figure: str
     rises: bool
-    """It fails above the limit, else below."""
+    """Whether it fails above the limit; else below."""
     limit: float
     is_percent: bool
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """``FIGURE < -3%``, ``FIGURE > +0.5``: a difference to the base, in percent of it or in the
-        figure's unit, always with its sign.
+        """``FIGURE < -3%``, ``FIGURE > +0.5``: a difference from the base, in percent of it or in
+        the figure's unit, always with its sign.
 
         Raises:
-            GateError: it is none.
+            GateError: the text is not a condition.
         """
         match = re.fullmatch(r"\s*([\w.\- ]*[\w\-])\s*([<>])\s*([+-](?:\d+(?:\.\d*)?|\.\d+))\s*(%?)\s*", text)
         if match is None:
             raise GateError(
-                f"'{text}' is no condition: give FIGURE < or > and a difference with its sign, as in 'throughput_fps <"
-                " -3%'"
+                f"'{text}' is not a condition: give FIGURE < or > and a difference with its sign, as in 'throughput_fps"
+                " < -3%'"
             )
         return cls(text.strip(), match[1].removesuffix(".median"), match[2] == ">", float(match[3]), bool(match[4]))
 
     def moved(self, value: float) -> float:
-        """A value of the base, if it had changed by just so much."""
+        """A value of the base, shifted by the limit."""
         return value + (self.limit / 100 * abs(value) if self.is_percent else self.limit)
 
     def is_beyond(self, row: Row) -> bool:
-        """Whether the medians differ by more; that nothing passes is less than any number."""
+        """Whether the medians differ by more than the limit; "nothing passes" is below any number."""
         assert row.base is not None
         assert row.other is not None
         limit = -inf if row.base.median is None else self.moved(row.base.median)
@@ -77,7 +76,7 @@ class Condition:
         return other > limit if self.rises else other < limit
 
     def p(self, row: Row) -> float:
-        """Chance of such ranks where the difference is the limit, or short of it."""
+        """Probability of such ranks where the difference is at the limit, or short of it."""
         tails = row.tails(self.moved)
         return tails.high if self.rises else tails.low
 
@@ -90,47 +89,46 @@ class Checked(Value):
     where: str
     outcome: Outcome
     p: float | None = None
-    """Corrected by Holm for all conditions in all rows; None where it was not needed."""
+    """With Holm's correction for all conditions in all rows; None where it was not needed."""
     text: str
 
-    def said(self) -> str:
+    def sentence(self) -> str:
         """For a person."""
         return f"{self.condition}: {self.outcome}: {self.where} of {self.other}: {self.text}"
 
 
 def check(conditions: Sequence[Condition], comparison: Comparison, by_median: bool = False) -> tuple[Checked, ...]:
-    """Every condition in every row that has its figure; ``by_median``: a difference of the medians
-    is enough, sure or not.
+    """Check every condition in every row that has its figure; ``by_median``: a difference of the
+    medians is enough, significant or not.
 
     Raises:
-        GateError: a condition on a figure that there is not; one that with so few repetitions could
-            never fail.
+        GateError: a condition on an unknown figure, or one that could never fail with so few
+            repetitions.
     """
-    looked_at = [
+    pairs = [
         (condition, one.other, row)
         for condition in conditions
         for one in comparison.compared
         for row in _rows(condition, one.rows)
     ]
     _check_names(conditions, comparison)
-    tested = [(condition, row) for condition, _, row in looked_at if _is_needed(row)]
+    tested = [(condition, row) for condition, _, row in pairs if _needs_ranks(row)]
     if not by_median:
         _check_possible([row for _, row in tested], comparison.alpha)
     adjusted = iter([None] * len(tested) if by_median else ranks.holm([condition.p(row) for condition, row in tested]))
     return tuple(
-        _checked(condition, other, row, next(adjusted) if _is_needed(row) else None, comparison.alpha)
-        for condition, other, row in looked_at
+        _checked(condition, other, row, next(adjusted) if _needs_ranks(row) else None, comparison.alpha)
+        for condition, other, row in pairs
     )
 
 
 def _rows(condition: Condition, rows: Sequence[Row]) -> list[Row]:
-    """What only the other run has is no matter of the base's."""
+    """The rows of the condition's figure, without those that only the other run has."""
     return [row for row in rows if row.figure == condition.figure and row.base is not None]
 
 
-def _is_needed(row: Row) -> bool:
-    """Whether the ranks have to decide: a DUT through which nothing passes any more has fallen
-    below every limit."""
+def _needs_ranks(row: Row) -> bool:
+    """Whether the ranks have to decide. A DUT through which nothing passes is below every limit."""
     return (
         not row.why
         and row.base is not None
@@ -141,10 +139,10 @@ def _is_needed(row: Row) -> bool:
 
 
 def _check_names(conditions: Sequence[Condition], comparison: Comparison) -> None:
-    known = list(dict.fromkeys(row.figure for one in comparison.compared for row in one.rows if row.base is not None))
+    names = list(dict.fromkeys(row.figure for one in comparison.compared for row in one.rows if row.base is not None))
     for condition in conditions:
-        if condition.figure not in known:
-            raise GateError(f"there is no figure {condition.figure}; there are {', '.join(known)}")
+        if condition.figure not in names:
+            raise GateError(f"there is no figure {condition.figure}; there are {', '.join(names)}")
 
 
 def _check_possible(rows: Sequence[Row], alpha: float) -> None:
@@ -156,7 +154,7 @@ def _check_possible(rows: Sequence[Row], alpha: float) -> None:
         return
     enough = next(count for count in range(1, 1000) if ranks.smallest_p(count, count) * len(rows) <= alpha)
     raise GateError(
-        f"{fewest[0]} and {fewest[1]} repetitions in {len(rows)} row{'s' if len(rows) != 1 else ''} can show no"
+        f"{fewest[0]} and {fewest[1]} repetitions in {len(rows)} row{'s' if len(rows) != 1 else ''} cannot show a"
         f" difference at an error rate of {alpha:g}, so the condition could never fail: measure {enough} repetitions"
         " each, or let the medians alone decide (--by-median)"
     )

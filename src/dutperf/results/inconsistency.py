@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names the loads at which a DUT contradicted itself: one that passed although it, or a lower one,
-had failed, and the other way round.
+"""Inconsistent loads of a DUT: loads that passed although they or a lower load failed, and the
+reverse.
 
-RFC 2544 26.1 has no such DUT; RFC 9971 calls it loss inversion. The value of a search does not
-change by it: it is the highest rate that passed below the lowest that failed, as that search met
-them. But who reads the value has to know that another search might have met others.
+RFC 2544 26.1 does not consider such a DUT; RFC 9971 calls it loss inversion. It does not change the
+result of a search, which is the highest rate that passed below the lowest that failed. But the
+reader has to know that another search might have had another result.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Iterable, Sequence
 from dutperf.model import Load, Value
 
 FEW = 6
-"""Loads that are named one by one."""
+"""Up to so many loads are listed one by one."""
 
 
 class Contradiction(Value):
-    """A load on the wrong side of another, and how often it passed and failed."""
+    """A load that contradicts another, and how often it passed and failed."""
 
     load: Load
     passed: int
@@ -27,8 +27,8 @@ class Contradiction(Value):
 
 
 def contradictions(loads: Iterable[tuple[Load, str]]) -> tuple[Contradiction, ...]:
-    """Of ``loads``, all of one unit, with their outcomes in any order, those that passed at or above
-    one that failed, or failed at or below one that passed."""
+    """The ``loads`` that passed at or above one that failed, or failed at or below one that passed.
+    All have one unit; their outcomes may be in any order."""
     passed: Counter[Load] = Counter()
     failed: Counter[Load] = Counter()
     for load, outcome in loads:
@@ -41,12 +41,12 @@ def contradictions(loads: Iterable[tuple[Load, str]]) -> tuple[Contradiction, ..
     return tuple(Contradiction(load=load, passed=passed[load], failed=failed[load]) for load in sorted(wrong))
 
 
-def sentence(found: Sequence[Contradiction]) -> str:
-    """What a person is told of them; nothing where there are none."""
-    each = ", ".join(f"{one.load.value:,} ({one.passed} × passed, {one.failed} × failed)" for one in found)
-    loads = each if len(found) <= FEW else f"{len(found)} from {found[0].load.value:,} to {found[-1].load}"
+def sentence(all_: Sequence[Contradiction]) -> str:
+    """A sentence on all contradictions; empty where there are none."""
+    each = ", ".join(f"{one.load.value:,} ({one.passed} × passed, {one.failed} × failed)" for one in all_)
+    loads = each if len(all_) <= FEW else f"{len(all_)} from {all_[0].load.value:,} to {all_[-1].load}"
     return (
-        f"the DUT contradicts itself: rates that passed above one that failed, or the other way round: {loads}"
+        f"the DUT is inconsistent: rates that passed above one that failed, or failed below one that passed: {loads}"
         if loads
         else ""
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of conditions and of the environment's members for a person; what is not here is shown
-by the name that it has in summary.json, without its underscores."""
+"""Labels of conditions and of the environment's members, for a person. A member without a label is
+shown by its name in summary.json, without underscores."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SEARCH: Mapping[str, str] = {
     "search.order": "order of the rates",
     "search.ends": "the series ends",
     "search.attempts.beyond_reach": "attempts at a rate before it counts as beyond the tester's reach",
-    "search.attempts.within_reach": "… where the tester managed that rate before",
+    "search.attempts.within_reach": "… where the tester has reached that rate before",
 }
-"""What a plan says of its search."""
+"""Members of a plan's search."""
 ENVIRONMENT: Mapping[str, str] = {
     "started": "started",
     "host.name": "host",
@@ -29,7 +29,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "host.usable_cores": "cores that dutperf may use",
     "host.memory_kb": "memory, kB",
     "host.kernel": "kernel",
-    "host.kernel_options": "options of the kernel's command line",
+    "host.kernel_options": "kernel command-line options",
     "host.governor": "frequency governor",
     "host.clock_source": "clock source",
     "host.dutperf": "dutperf",
@@ -41,29 +41,29 @@ ENVIRONMENT: Mapping[str, str] = {
 
 
 def of_conditions() -> dict[str, str]:
-    """Member to its name, with the unit."""
+    """The label of each member, with its unit."""
     return {**conditions.labels(), **SEARCH}
 
 
 def name_of(member: str, names: Mapping[str, str]) -> str:
-    """What a member with that dotted name is called; where only the beginning has a name, that and
+    """The label of the member with that dotted name; where only the beginning has a label, that and
     the rest."""
-    known, rest = member, ""
-    while known and known not in names:
-        known, _, last = known.rpartition(".")
+    begin, rest = member, ""
+    while begin and begin not in names:
+        begin, _, last = begin.rpartition(".")
         rest = f"{last}.{rest}" if rest else last
-    return member.replace("_", " ") if not known else names[known] + (f": {rest}" if rest else "")
+    return member.replace("_", " ") if not begin else names[begin] + (f": {rest}" if rest else "")
 
 
 def rates(value: Any) -> Any:
-    """A condition with its rates as a person reads them, wherever they stand in it."""
+    """A condition with all its rates as text."""
     if isinstance(value, list):
         return [rates(entry) for entry in value]
     return str(Rate.model_validate(value)) if isinstance(value, Mapping) and set(value) == {"value", "unit"} else value
 
 
 def text(value: Any) -> str:
-    """A plain value of JSON for a person."""
+    """A plain JSON value as text."""
     if value is None or value in ([], {}):
         return "–"
     if isinstance(value, bool):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lost frames in words: when they were lost, in one go or one by one, and where, as far as the
-tester's counters tell.
+"""Lost frames in words: when they were lost, in runs or one by one, and where, as far as the
+tester's counters show.
 
-Nothing tells when a frame is lost, but its number says when it was due: all times are those
-(docs/recovery-and-reset.md).
+The time of a loss is unknown, but a lost frame's number says when it was due: all times are due
+times (docs/recovery-and-reset.md).
 """
 
 from __future__ import annotations
@@ -14,42 +14,43 @@ from dutperf.model import LOSS_BINS, DirectionCounts, Losses
 
 ELSEWHERE = "elsewhere"
 AT_ONCE_SHARE = 0.1
-"""Losses that span less than this share of the sending time happened at one time."""
+"""Losses that span less than this share of the sending time count as simultaneous."""
 SCATTERED_SHARE = 0.2
-"""Losses in less than this share of the parts of the time that they span are scattered over it."""
+"""Losses in less than this share of the bins that they span count as scattered."""
 
 
 def when(counts: DirectionCounts) -> str | None:
-    """``from 0.41 s to the end, in runs of up to 32 frames``; None where every frame came, if late."""
+    """``from 0.41 s to the end, in runs of up to 32 frames``; None where every frame arrived, even
+    if late."""
     return None if counts.losses is None else f"{_span(counts.losses, counts.send_time_s)}{_runs(counts.losses)}"
 
 
 def where(counts: DirectionCounts) -> dict[str, int]:
-    """What became of the lost frames, in the order in which they would have met it; their sum is
-    ``lost``, unless a counter of the tester's had others too.
+    """Where the lost frames were lost, in the order of their path; the sum is ``lost``, unless a
+    counter of the tester also has other frames.
 
-    ``ELSEWHERE``: handed to the DUT, and no counter of the tester's has them. In a valid trial that
-    is the DUT.
+    ``ELSEWHERE``: frames handed to the DUT that no counter of the tester has. In a valid trial the
+    DUT lost them.
     """
-    known = {f"tester: {name}": count for name, count in counts.tester_drops.items()}
-    known |= {
+    places = {f"tester: {name}": count for name, count in counts.tester_drops.items()}
+    places |= {
         "not handed to the DUT": counts.dut_input_drops,
         "later than the frame timeout": counts.late,
         "corrupted": counts.corrupted,
     }
-    known[ELSEWHERE] = max(0, counts.lost - sum(known.values()))
-    return {name: count for name, count in known.items() if count} if counts.lost > 0 else {}
+    places[ELSEWHERE] = max(0, counts.lost - sum(places.values()))
+    return {name: count for name, count in places.items() if count} if counts.lost > 0 else {}
 
 
 def where_in_words(places: Mapping[str, int], *, valid: bool) -> str:
-    """``12 not handed to the DUT, 30 in the DUT``, of what :func:`where` returns."""
+    """``12 not handed to the DUT, 30 in the DUT``, from the result of :func:`where`."""
     rest = "in the DUT" if valid else "unknown where"
     return ", ".join(f"{count:,} {rest if name == ELSEWHERE else name}" for name, count in places.items())
 
 
 def counted_in_words(lost: int, causes: Mapping[str, int] | None) -> str:
     """``of 12 lost frames the DUT counts 12 itself: 10 queue, 2 random``; empty where none was lost
-    or the DUT does not say."""
+    or the DUT has no loss counters."""
     if not lost or causes is None:
         return ""
     named = ", ".join(f"{count:,} {cause.replace('_', ' ')}" for cause, count in causes.items())
@@ -63,10 +64,10 @@ def _span(losses: Losses, sending_s: float) -> str:
     first, last = losses.first_s, losses.last_s
     if last - first < AT_ONCE_SHARE * sending_s:
         return f"all within {_short(last - first)} around {(first + last) / 2:.2f} s"
-    scattered = "here and there " if len(bins) < SCATTERED_SHARE * (bins[-1] - bins[0] + 1) else ""
+    scattered = "scattered " if len(bins) < SCATTERED_SHARE * (bins[-1] - bins[0] + 1) else ""
     if bins[-1] < LOSS_BINS - 1:
         return f"{scattered}from {first:.2f} s to {last:.2f} s"
-    return f"{scattered}all the time" if bins[0] == 0 else f"{scattered}from {first:.2f} s to the end"
+    return f"{scattered}over the whole time" if bins[0] == 0 else f"{scattered}from {first:.2f} s to the end"
 
 
 def _short(span_s: float) -> str:

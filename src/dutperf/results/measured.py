@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A measurement as it is now, whether or not it has come to its end: its summary, its journal, and
-a sentence about where it stands."""
+"""A measurement in its present state, complete or not: its summary, its journal, and a sentence on
+its state."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from dutperf.results import tables, trials
 from dutperf.results.charts import Chart
 from dutperf.results.summary import Summary
 from dutperf.results.tables import Record
-from dutperf.results.trials import Done
+from dutperf.results.trials import FinishedTrial
 from dutperf.setup.conditions import Conditions
 
 
 @dataclass(frozen=True, repr=False)
 class Measured:
-    """One measurement. ``summary`` and ``events`` are of the same moment."""
+    """One measurement. ``summary`` and ``events`` are from the same moment."""
 
     name: str
-    """Of its directory in a suite; else the procedure's."""
+    """Name of its directory in a suite; else the procedure's."""
     summary: Summary | None
-    """None: there is nothing yet, or it could not be measured; ``note`` says which."""
+    """None: it has no results yet, or could not be measured; ``note`` says which."""
     events: Sequence[Event] = ()
     note: str | None = None
     under_way: bool = False
@@ -44,57 +44,56 @@ class Measured:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it came to its end."""
+        """Whether it is complete."""
         return journal.is_complete(self.events)
 
-    def trials(self) -> list[Done]:
-        """Those that have a result, in order."""
+    def trials(self) -> list[FinishedTrial]:
+        """The finished trials, in order."""
         return [] if self.summary is None else trials.trials(self.events, Conditions.recorded(self.plan.conditions))
 
     def records(self, *, of_trials: bool = False) -> list[Record]:
-        """The figures of the results, a record for each; ``of_trials``: those of every trial that
-        has a result. All have the same names, which say the unit; none where nothing has been
-        measured."""
+        """The figures of the results, as records; ``of_trials``: those of every finished trial. All
+        records have the same names, which include the unit; none where nothing was measured."""
         if self.summary is None:
             return []
         records = [trial.record() for trial in self.trials()] if of_trials else tables.records(self.summary)
         return tables.uniform([{"measurement": self.name, **record} for record in records])
 
     def result_charts(self) -> list[Chart]:
-        """The plots of the results: those of the summary's points, and the delays of each trial,
-        which are in the journal alone."""
+        """The plots of the results: those of the summary's points, and the delays of each trial from
+        the journal."""
         if self.summary is None:
             return []
         points = self.summary.points
         made = type(points[0]).charts(points, self.summary.conditions["ranges"])
-        passing = f" Passed: {points[0].pass_criterion}." if points[0].pass_criterion else ""
-        stated = [replace(chart, caption=chart.caption + passing) for chart in made]
-        return _drawable([*stated, *trials.delay_charts(self.trials(), type(points[0]).marks)])
+        criterion = f" Passed: {points[0].pass_criterion}." if points[0].pass_criterion else ""
+        captioned = [replace(chart, caption=chart.caption + criterion) for chart in made]
+        return _drawable([*captioned, *trials.delay_charts(self.trials(), type(points[0]).marks)])
 
-    def course_charts(self) -> list[Chart]:
-        """The plots of how it went, from the journal."""
-        return _drawable(trials.course_charts(self.trials()))
+    def progress_charts(self) -> list[Chart]:
+        """The plots of the run's progress, from the journal."""
+        return _drawable(trials.progress_charts(self.trials()))
 
     def charts(self) -> dict[str, Chart]:
-        """All plots by the name under which ``dutperf plot`` has them."""
-        return {self.figure_name(chart): chart for chart in (*self.result_charts(), *self.course_charts())}
+        """All plots by their names in ``dutperf plot``."""
+        return {self.figure_name(chart): chart for chart in (*self.result_charts(), *self.progress_charts())}
 
     def figure_name(self, chart: Chart) -> str:
-        """Of one of its plots."""
+        """Name of one of its plots."""
         return f"{self.name}-{chart.name}" if chart.name else self.name
 
     def state(self) -> str | None:
-        """What is to be said of a measurement that did not come to its end; None: it did."""
+        """The state of a measurement that is not complete; None: it is."""
         if not self.events or self.is_complete:
             return None
         done = len(list(of_kind(self.events, ResultEvent)))
         so_far = f"{done} trial{'' if done == 1 else 's'} so far, the last event at {moment(self.events[-1].time)}"
         if self.under_way:
-            return f"under way: {so_far}; the figures are those that there are, and can change"
+            return f"running: {so_far}; the figures are preliminary"
         end = journal.end_of(self.events)
         ways = {} if end is None else {"interrupted": "interrupted", "error": f"ended by an error ({end.message})"}
         how = ways.get("" if end is None else end.outcome, "killed")
-        return f"not complete: it was {how} after {so_far}; the figures are those that there were by then"
+        return f"not complete: it was {how} after {so_far}; the figures are those up to then"
 
 
 def _drawable(charts: Iterable[Chart]) -> list[Chart]:
@@ -102,8 +101,8 @@ def _drawable(charts: Iterable[Chart]) -> list[Chart]:
 
 
 def moment(time: str) -> str:
-    """A journal's time for a person, to the second: ``2026-03-01 12:00:00 UTC``; as it stands where
-    it is no time."""
+    """A journal's time for a person, to the second: ``2026-03-01 12:00:00 UTC``; other text is
+    returned unchanged."""
     try:
         return f"{datetime.fromisoformat(time):%Y-%m-%d %H:%M:%S UTC}"
     except ValueError:

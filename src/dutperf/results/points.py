@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the points of every procedure's summary share, and what the journal holds of one case to
-make such a point from.
+"""Base of the points in every procedure's summary, and the journal's data of one case from which a
+point is made.
 
 Repetitions are summarised as RFC 8219 section 12 asks: median, 1st and 99th percentile. Rates are
 in frames/s per direction.
@@ -29,7 +29,7 @@ Row = tuple[str, ...]
 
 
 class Loss(Value):
-    """What a direction lost in a trial."""
+    """Loss of a direction in a trial."""
 
     lost: int
     loss_ratio: float
@@ -38,24 +38,24 @@ class Loss(Value):
     late: int
     """Of the lost frames, those that arrived after the frame timeout."""
     when: str | None = None
-    """In words; None where all frames came, if late."""
+    """In words; None where all frames arrived, even if late."""
     where: dict[str, int] = Field(default_factory=dict)
     """See :func:`dutperf.results.loss.where`."""
     dut: dict[str, int] | None = None
-    """Frames that the DUT itself counted as lost, by cause; None: it does not say."""
+    """Frames that the DUT itself counted as lost, by cause; None: it has no loss counters."""
 
     def sentence(self) -> str:
         """When and where, for a person; empty where nothing was lost."""
-        known = {name: count for name, count in self.where.items() if name != loss.ELSEWHERE}
+        places = {name: count for name, count in self.where.items() if name != loss.ELSEWHERE}
         return "; ".join(
             text
-            for text in (self.when, loss.where_in_words(known, valid=True), loss.counted_in_words(self.lost, self.dut))
+            for text in (self.when, loss.where_in_words(places, valid=True), loss.counted_in_words(self.lost, self.dut))
             if text
         )
 
 
 class Trials(Value):
-    """How many trials had which verdict."""
+    """Number of trials by verdict."""
 
     valid: int
     invalid: int
@@ -63,33 +63,32 @@ class Trials(Value):
 
 
 class Point(Value, ABC):
-    """A case and what was measured for it. A member ``limited_by`` is what the whole point is
-    limited by, ``repetitions`` how many were finished."""
+    """A case and its results. A member ``limited_by`` states what limits the whole point,
+    ``repetitions`` how many were finished."""
 
     title: ClassVar[str]
-    """What the table of these points shows."""
+    """Title of the table of these points."""
     columns: ClassVar[Row]
-    """The table's heads after those of the case; one that ends in "by" is a word, the others
-    are figures."""
+    """The table's heads after those of the case; a column that ends in "by" has words, the others
+    have figures."""
 
     marks: ClassVar[Sequence[Mark]] = ()
-    """Quantiles of a trial's delays that have a name, by their share of the frames."""
+    """Named quantiles of a trial's delays, by their share of the frames."""
     series: ClassVar[str | None] = None
-    """The member whose every entry is a record of its own in an export; None: the point is one
-    record."""
+    """The member whose entries are separate records in an export; None: the point is one record."""
     implied: ClassVar[Sequence[str]] = ()
-    """Figures, by patterns of their names, that others imply: two runs are not compared by these."""
+    """Patterns of the names of figures that follow from others; runs are not compared by these."""
 
     case: Case
     pass_criterion: str = ""
-    """What a trial that passed may have lost, or counted as lost, where that is not as RFC 2544
-    26.1 has it: it belongs to every figure of the point."""
+    """What a passed trial may have lost, or counted as lost, where it differs from RFC 2544 26.1; it
+    applies to every figure of the point."""
     message: str
-    """What the figures rest on, or why there is none."""
+    """The evidence for the figures, or why there are none."""
 
     @property
     def finished(self) -> int:
-        """Repetitions that came to their end."""
+        """Finished repetitions."""
         done: Repetitions | int = getattr(self, "repetitions", 0)
         return done if isinstance(done, int) else done.finished
 
@@ -100,7 +99,7 @@ class Point(Value, ABC):
 
     @property
     def limited_by_tester(self) -> bool:
-        """Whether the point shows what the tester can do, not the DUT."""
+        """Whether the point shows the tester's limit, not the DUT's."""
         return getattr(self, "limited_by", None) is LimitedBy.TESTER
 
     @abstractmethod
@@ -108,13 +107,13 @@ class Point(Value, ABC):
         """The table's cells under ``columns``."""
 
     def remarks(self) -> Iterable[str]:
-        """What else a person is told, each in a line of its own that begins with the case;
-        none, unless a procedure has some."""
+        """Further sentences for a person, each in a line of its own that begins with the case; none
+        by default."""
         return ()
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        """How far apart two readings of the same may lie because a search ends on a grid, in the
-        unit of its values; 0: there is no search.
+        """Largest difference of two equal results because a search ends on a grid, in the unit of
+        its values; 0: there is no search.
 
         ``conditions`` are the summary's.
         """
@@ -123,15 +122,14 @@ class Point(Value, ABC):
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """What a run's points look like, the chief plot first; none, unless a procedure has some.
-        ``limits`` are those of the plan, one for each point."""
+        """Plots of a run's points, the main one first; none by default. ``limits`` are those of the
+        plan, one for each point."""
         del points, limits
         return ()
 
 
 class RepeatedPoint(Point):
-    """A point whose event in the journal says of each repetition whether it was ``valid``
-    (:meth:`Recorded.repeated`)."""
+    """A point whose repetitions have events with a member ``valid`` (:meth:`Recorded.repeated`)."""
 
     repetitions: int
     """Finished ones."""
@@ -140,10 +138,10 @@ class RepeatedPoint(Point):
 
 
 class Figures(Protocol):
-    """What has cells in a table."""
+    """Figures with cells in a table."""
 
     def cells(self) -> Row:
-        """Without the name before them and what they are limited by."""
+        """The cells, without the name and the limit."""
         ...
 
 
@@ -151,10 +149,10 @@ FiguresT = TypeVar("FiguresT", bound=Figures)
 
 
 class DirectionsPoint(Point, Generic[FiguresT]):
-    """A point that has figures for each direction, by their names. ``columns`` begins with the name
-    and ends with what they are limited by."""
+    """A point with named figures for each direction. ``columns`` begins with the name and ends with
+    the limit."""
 
-    # each kind of point declares them among its members: files have them in that order
+    # Each kind of point declares these itself: the order of the members is that in files.
     if TYPE_CHECKING:
         limited_by: LimitedBy | None
         forward: dict[str, FiguresT] | None
@@ -172,14 +170,14 @@ class DirectionsPoint(Point, Generic[FiguresT]):
         ]
 
     def directions(self) -> dict[Direction, dict[str, FiguresT]]:
-        """The figures of the directions that have some."""
+        """The figures of each direction that has any."""
         both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
         return {direction: figures for direction, figures in both.items() if figures}
 
     def named(self) -> dict[str, FiguresT]:
-        """The figures of both directions, by direction and name in one."""
+        """The figures of both directions, by direction and name together."""
         return {
-            f"{direction} {name}": figures
+            f"{direction} {name.replace('_', ' ')}": figures
             for direction, each in self.directions().items()
             for name, figures in each.items()
         }
@@ -187,7 +185,7 @@ class DirectionsPoint(Point, Generic[FiguresT]):
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the journal of a run holds, seen from one case: ``limits`` is its entry in the plan."""
+    """The journal's data of one case: ``limits`` is its entry in the plan."""
 
     case: Case
     limits: Mapping[str, Any]
@@ -215,14 +213,14 @@ class Recorded:
         }
 
     def statistics(self, kind: type[Finding], member: str) -> Statistics:
-        """Of a member of those events; without a number where one of them has none."""
+        """Statistics of a member of those events; without a number where one of them has none."""
         values = [getattr(event, member) for event in self.of(kind)]
         number = values and None not in values
         return statistics(values, self.conditions.repetitions) if number else without_number(values)
 
     def shortfall(self, finished: int, stopped: Stopped | None = None) -> str:
-        """What is to be added to a message where not all repetitions were finished; ``stopped``:
-        why a rule wanted no more of them."""
+        """The end of a message where not all repetitions were finished; ``stopped``: why a rule
+        needed no more."""
         rule = self.conditions.repetitions
         if stopped is not None or finished == rule:
             return ""
@@ -246,14 +244,14 @@ PointBuilder = Callable[[Recorded], Point]
 
 
 def limits_of(point: Point, conditions: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The limits of a point's case, as the conditions of its summary have them."""
+    """The limits of a point's case, from the conditions of its summary."""
     key = point.case.as_json()
     limits: Mapping[str, Any] = next(one for one in conditions["ranges"] if one["case"] == key)
     return limits
 
 
 def losses(result: TrialResult) -> dict[str, Loss]:
-    """By direction."""
+    """The losses of a trial, by direction."""
     return {
         direction.value: _loss(counts, (result.dut_losses or {}).get(direction))
         for direction, counts in result.directions().items()
@@ -261,19 +259,18 @@ def losses(result: TrialResult) -> dict[str, Loss]:
 
 
 def trials(results: Iterable[ResultEvent]) -> Trials:
-    """Verdicts of ``result`` events."""
+    """Counts the verdicts of ``result`` events."""
     verdicts = Counter(event.result.verdict for event in results)
     return Trials(**{verdict.value: verdicts[verdict] for verdict in Verdict})
 
 
 def measured(figure: float) -> str:
-    """A measured time in a table: five digits or so, more than any of them is known to, and no more
-    room than they need."""
+    """A measured time in a table: about five digits, which is more than its precision."""
     return f"{figure:.{4 if abs(figure) < 10 else 3 if abs(figure) < 100 else 1}f}"
 
 
 def cell(figure: float | None, form: str) -> str:
-    """``figure`` by the format ``form``, ``-`` where there is none."""
+    """``figure`` in the format ``form``; ``-`` where there is none."""
     return "-" if figure is None else format(figure, form)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a summary states about the values of repetitions: median with its confidence interval, 1st
-and 99th percentile (RFC 8219 section 12)."""
+"""A summary's statistics of the repetitions: median with its confidence interval, 1st and 99th
+percentile (RFC 8219 section 12)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from dutperf.statistics import intervals, stopping
 
 
 class MedianInterval(Value):
-    """Covers the median of all that the repetitions might have shown, with ``confidence``; a
-    missing end (None): nothing passed there."""
+    """Covers the true median with ``confidence``; a missing end (None): nothing passed there."""
 
     low: float | None
     high: float | None
@@ -21,11 +20,11 @@ class MedianInterval(Value):
 
 
 class Statistics(Value):
-    """Over the repetitions; a missing figure (None) says that nothing passed there."""
+    """Statistics over the repetitions; a missing figure (None): nothing passed there."""
 
     median: float | None
     median_interval: MedianInterval | None
-    """None also where there are too few repetitions for one: 95 % need six."""
+    """None also with too few repetitions: 95 % need six."""
     p1: float | None
     p99: float | None
     dispersion_percent: float | None
@@ -33,13 +32,13 @@ class Statistics(Value):
     """One for each finished repetition, in order."""
 
     def cells(self, form: str) -> tuple[str, str, str]:
-        """Median, 1st and 99th percentile for a table, by the format ``form``; ``-`` where there is
+        """Median, 1st and 99th percentile for a table, in the format ``form``; ``-`` where there is
         none."""
         median, low, high = ("-" if one is None else format(one, form) for one in (self.median, self.p1, self.p99))
         return median, low, high
 
     def within(self) -> str:
-        """The median's interval as the end of a sentence; nothing where there is none."""
+        """The median's interval as the end of a sentence; empty where there is none."""
         interval = self.median_interval
         if interval is None:
             return ""
@@ -48,27 +47,27 @@ class Statistics(Value):
 
 
 class Repetitions(Value):
-    """How many were finished, and why there were no more."""
+    """Number of finished repetitions, and why there were no more."""
 
     finished: int
     stopped: stopping.Stopped | None
-    """None: the run ended before its time."""
+    """None: the run ended early."""
 
     def after(self) -> str:
         """``after 12 repetitions (narrow enough)``: the beginning of a sentence; without a reason
-        where they were just as many as asked for."""
+        where the number was given."""
         reason = f" ({self.stopped})" if self.stopped not in (None, stopping.Stopped.NUMBER) else ""
         return f"after {self.finished} repetition{'s' if self.finished != 1 else ''}{reason}"
 
     def certainty(self, figures: Statistics) -> str:
-        """After how many of them the median lies where, in a sentence; nothing where there is no
+        """Number of repetitions and the median's interval, in a sentence; empty without an
         interval."""
         within = figures.within()
         return f"{self.after()} the median lies{within}" if within else ""
 
 
 def statistics(values: Sequence[int | float | None], rule: stopping.Rule) -> Statistics:
-    """Of at least one finished repetition."""
+    """Statistics of at least one finished repetition."""
     return Statistics(
         **percentiles(values),
         median_interval=median_interval(values, rule),
@@ -78,8 +77,8 @@ def statistics(values: Sequence[int | float | None], rule: stopping.Rule) -> Sta
 
 
 def percentiles(values: Sequence[int | float | None]) -> dict[str, Any]:
-    """``median``, ``p1`` and ``p99`` of at least one value, by these names (RFC 8219 section 12);
-    each a float, or None as :mod:`dutperf.statistics.intervals` has it."""
+    """``median``, ``p1`` and ``p99`` of at least one value (RFC 8219 section 12); each a float, or
+    None as in :mod:`dutperf.statistics.intervals`."""
     return {
         "median": intervals.median(values),
         "p1": intervals.percentile(values, 1),
@@ -88,13 +87,13 @@ def percentiles(values: Sequence[int | float | None]) -> dict[str, Any]:
 
 
 def without_number(values: Sequence[int | float | None]) -> Statistics:
-    """Of values that give no figure."""
+    """Statistics of values that give no figure."""
     return Statistics(
         median=None, median_interval=None, p1=None, p99=None, dispersion_percent=None, values=tuple(values)
     )
 
 
 def median_interval(values: Sequence[int | float | None], rule: stopping.Rule) -> MedianInterval | None:
-    """As the rule computed it last; None where there are too few values for one."""
-    found = stopping.interval(rule, values)
-    return None if found is None else MedianInterval(low=found[0], high=found[1], confidence=stopping.confidence(rule))
+    """The interval that the rule computed last; None with too few values."""
+    ends = stopping.interval(rule, values)
+    return None if ends is None else MedianInterval(low=ends[0], high=ends[1], confidence=stopping.confidence(rule))

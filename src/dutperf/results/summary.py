@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``summary.json`` of a run, made from its journal alone: the head that every procedure's summary
-has, and the procedure's own points."""
+"""``summary.json`` of a run, made from its journal alone: the members of every procedure's summary,
+and the procedure's own points."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from pydantic import SerializeAsAny
 from dutperf import journal
 from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, PlanEvent, ResultEvent, of_kind
 from dutperf.model import Case, Value, axes_of_json
-from dutperf.results import deviations, environments, idle_offloads
+from dutperf.results import deviations, environments
+from dutperf.results import idle_offloads as offloads
 from dutperf.results.deviations import Deviation, Rule
-from dutperf.results.environments import Move
+from dutperf.results.environments import EnvironmentChange
 from dutperf.results.points import Point, PointBuilder, Recorded
 from dutperf.setup.conditions import Conditions, Rate
 
@@ -24,7 +25,7 @@ SUMMARY = "summary.json"
 
 
 class Summary(Value):
-    """A run's results, and all that is needed to judge and to repeat it."""
+    """A run's results, and everything to assess and to repeat it."""
 
     procedure: str
     dut: dict[str, Any]
@@ -33,30 +34,30 @@ class Summary(Value):
     deviations: tuple[Deviation, ...]
     points: tuple[SerializeAsAny[Point], ...]
     idle_offloads: tuple[str, ...] = ()
-    """Hardware offloads that were asked for and did nothing."""
-    moves: tuple[Move, ...] = ()
-    """What of host and tester was otherwise after the run was resumed; ``environment`` is that of
-    its beginning."""
+    """Hardware offloads that were enabled and had no effect."""
+    environment_changes: tuple[EnvironmentChange, ...] = ()
+    """Changes of host and tester when the run was resumed; ``environment`` is that of its
+    beginning."""
 
     def without_number(self) -> tuple[Point, ...]:
-        """The points that have no result: nothing passed, the DUT forwards nothing, or the run
-        ended before."""
+        """The points without a result: nothing passed, the DUT forwards nothing, or the run ended
+        early."""
         return tuple(point for point in self.points if not point.has_number)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """How the journal of a procedure's run is read."""
+    """How to read the journal of a procedure's run."""
 
     conditions: type[Conditions]
-    """Its own model."""
+    """The procedure's own model."""
     point: PointBuilder
     rules: tuple[Rule, ...]
     """The clauses that it may deviate from."""
 
 
 def write_summary(directory: Path, reader: Reader) -> Summary:
-    """Make ``directory/summary.json`` from ``directory/journal.jsonl``; ``build`` is the
+    """Make ``directory/summary.json`` from ``directory/journal.jsonl``; ``reader`` is the
     procedure's.
 
     Raises:
@@ -69,7 +70,7 @@ def write_summary(directory: Path, reader: Reader) -> Summary:
 
 
 def summarise(events: list[Event], reader: Reader) -> Summary:
-    """The summary of a journal's events; of an unfinished run, what there is.
+    """The summary of a journal's events; for an unfinished run, of those so far.
 
     Raises:
         JournalError: there is no plan, or it is of another format.
@@ -93,7 +94,7 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
         ),
         points=points,
         idle_offloads=_idle_offloads(events),
-        moves=environments.moves(events),
+        environment_changes=environments.changes(events),
     )
 
 
@@ -111,12 +112,11 @@ def _idle_offloads(events: list[Event]) -> tuple[str, ...]:
     first = next(of_kind(events, EnvironmentEvent), None)
     if first is None or not first.tester.get("offloads"):
         return ()
-    return idle_offloads.of_run(event.result for event in of_kind(events, ResultEvent))
+    return offloads.of_run(event.result for event in of_kind(events, ResultEvent))
 
 
 def _dut_states(events: list[Event]) -> dict[str, Any]:
-    """Digests of what the DUT said of its state, where it was asked: a person sees at once whether
-    it changed."""
+    """Digests of the DUT's state, where it was read; they show at once whether it changed."""
     states = [
         {key: getattr(event, key) for key in ("when", "case", "repetition", "sha256")}
         for event in of_kind(events, DutStateEvent)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a summary: as a person reads them, and as records of plain figures for other
-programs. Both from its points and nothing else."""
+"""The tables of a summary: as text for a person, and as records of plain figures for other programs.
+Both are made from its points alone."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from dutperf.results.points import Point, Row
 from dutperf.results.summary import Summary
 
 Record = dict[str, Any]
-"""One line of figures: name (``throughput_fps.median``) to a number, a text, None, or a list of
-numbers."""
+"""One line of figures: maps a name (``throughput_fps.median``) to a number, a text, None, or a list
+of numbers."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as a person reads them."""
+    """A table of text cells."""
 
     title: str
     heads: Row
     rows: tuple[Row, ...]
     keys: int = 1
-    """So many columns say what a row is of: rows of the same follow each other."""
+    """Number of leading columns that identify a row; rows with the same ones follow each other."""
 
     def is_word(self, column: int) -> bool:
         """Whether a column holds words, not figures."""
@@ -34,13 +34,13 @@ class Table:
 
 
 def results(summary: Summary) -> Table:
-    """A row or more for each case: median, 1st and 99th percentile, and what else the procedure's
-    points state."""
+    """One or more rows for each case: median, 1st and 99th percentile, and further figures of the
+    procedure."""
     kind = type(summary.points[0])
     axes = axes_of(point.case for point in summary.points)
     rows = tuple((*case_cells(point.case, axes), *row) for point in summary.points for row in point.rows())
-    passing = f" ({summary.points[0].pass_criterion})" if summary.points[0].pass_criterion else ""
-    return Table(kind.title + passing, (*(axis.heading for axis in axes), *kind.columns), rows, len(axes))
+    criterion = f" ({summary.points[0].pass_criterion})" if summary.points[0].pass_criterion else ""
+    return Table(kind.title + criterion, (*(axis.heading for axis in axes), *kind.columns), rows, len(axes))
 
 
 def case_cells(case: Case, axes: Sequence[Axis[Any]]) -> Row:
@@ -49,36 +49,37 @@ def case_cells(case: Case, axes: Sequence[Axis[Any]]) -> Row:
 
 
 def messages(summary: Summary) -> list[tuple[str, bool]]:
-    """What the figures of each case rest on, and what else is to be said of it and of the run; with
-    whether it warns that the tester was the limit."""
+    """Sentences on each case's figures and on the run; each with whether it is a warning, such as
+    that the tester was the limit."""
     of_points = [message for point in summary.points for message in _messages(point)]
     return (
-        of_points + [(text, False) for text in summary.idle_offloads] + [(move.said(), True) for move in summary.moves]
+        of_points
+        + [(text, False) for text in summary.idle_offloads]
+        + [(change.sentence(), True) for change in summary.environment_changes]
     )
 
 
 def dut_name(dut: Mapping[str, Any]) -> str:
-    """Name and version; empty where the set-up has none."""
+    """Name and version; empty where the setup has none."""
     return " ".join(str(dut[key]) for key in ("name", "version") if dut.get(key))
 
 
 def records(summary: Summary) -> list[Record]:
-    """All figures of the points, one record for each; where a point has a series, one for each of
-    its entries. All records have the same names."""
+    """All figures of the points, one record for each point, or for each entry of a point's series.
+    All records have the same names."""
     series = type(summary.points[0]).series
     each = [record for point in summary.points for record in _of_point(point.model_dump(mode="json"), series)]
     return uniform([{"procedure": summary.procedure, "dut": dut_name(summary.dut), **record} for record in each])
 
 
 def uniform(rows: Sequence[Record]) -> list[Record]:
-    """The same records, each with all the names that any of them has."""
+    """The same records, each with the names of all."""
     names = dict.fromkeys(name for row in rows for name in row)
     return [{name: row.get(name) for name in names} for row in rows]
 
 
 def with_case(members: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of a point, or of its limits in the plan, with the case's values in the place of
-    the case."""
+    """The members of a point, or of its limits in the plan, with the case replaced by its values."""
     return {**members["case"], **{name: value for name, value in members.items() if name != "case"}}
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trials of a run as its journal has them: a record of each, and charts of the search's path,
-of the sender's lateness and of the delays.
+"""The trials of a run from its journal: a record of each, and charts of the search path, of the
+sender's lateness and of the delays.
 
-Here stands what happened; what follows from it for the DUT is the summary's.
+These are the plain events; the summary draws the conclusions about the DUT.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ QUANTILES: tuple[tuple[float, Callable[[Delays], float]], ...] = (
     (0.999, lambda delays: delays.p999),
     (1.0, lambda delays: delays.max),
 )
-"""What a result has of its delays, whether or not it has their distribution: share of the frames,
-and the delay in µs that they do not exceed."""
+"""Quantiles of the delays that every result has, with or without their distribution: share of the
+frames, and the delay in µs that they do not exceed."""
 
 
 @dataclass(frozen=True)
-class Done:
-    """A trial that has a result."""
+class FinishedTrial:
+    """A trial with its result."""
 
     number: int
     """In the order of the run, from 1."""
@@ -48,11 +48,11 @@ class Done:
     load: Load
     result: TrialResult
     outcome: str
-    """One of OUTCOMES: it lost no more than is tolerated, or more; or it is not valid and says
+    """One of OUTCOMES: it lost no more than is tolerated, or more; or it is not valid and proves
     nothing about the DUT."""
 
     def record(self) -> dict[str, Any]:
-        """Its figures, flat, for an export: lateness and delays in µs."""
+        """Its figures as a flat record for an export; lateness and delays in µs."""
         where = {
             "number": self.number,
             **self.case.key(),
@@ -69,14 +69,14 @@ class Done:
         return {**where, "verdict": self.result.verdict.value, "causes": causes, **counted}
 
 
-def trials(events: Sequence[Event], conditions: Conditions) -> list[Done]:
-    """All of a journal that have a result, in order."""
+def trials(events: Sequence[Event], conditions: Conditions) -> list[FinishedTrial]:
+    """All finished trials of a journal, in order."""
     axes = axes_of_json(journal.plan_of(events).axes)
     results = enumerate(of_kind(events, ResultEvent), start=1)
-    return [_done(number, event, Case.of_json(event.case, axes), conditions) for number, event in results]
+    return [_finished_trial(number, event, Case.of_json(event.case, axes), conditions) for number, event in results]
 
 
-def delay_charts(done: Sequence[Done], marks: Sequence[Mark]) -> list[Chart]:
+def delay_charts(done: Sequence[FinishedTrial], marks: Sequence[Mark]) -> list[Chart]:
     """The delays of each case, where frames were stamped."""
     return [
         chart
@@ -85,26 +85,26 @@ def delay_charts(done: Sequence[Done], marks: Sequence[Mark]) -> list[Chart]:
     ]
 
 
-def course_charts(done: Sequence[Done]) -> list[Chart]:
-    """How the run went: the path of the search for each case, where more than one load was offered,
-    and the sender's lateness."""
+def progress_charts(done: Sequence[FinishedTrial]) -> list[Chart]:
+    """The run's progress: the search path of each case with more than one offered load, and the
+    sender's lateness."""
     searched = {case: each for case, each in _by_case(done).items() if len({one.load for one in each}) > 1}
     return [*(_path(case, each) for case, each in searched.items()), _lateness(done)]
 
 
-def _by_case(done: Sequence[Done]) -> dict[Case, list[Done]]:
-    by_case: dict[Case, list[Done]] = {}
+def _by_case(done: Sequence[FinishedTrial]) -> dict[Case, list[FinishedTrial]]:
+    by_case: dict[Case, list[FinishedTrial]] = {}
     for one in done:
         by_case.setdefault(one.case, []).append(one)
     return by_case
 
 
-def _done(number: int, event: ResultEvent, case: Case, conditions: Conditions) -> Done:
+def _finished_trial(number: int, event: ResultEvent, case: Case, conditions: Conditions) -> FinishedTrial:
     result = event.result
     passed = result.worst_loss_ratio <= min(conditions.loss_goals())
     tells = result.verdict is Verdict.VALID or result.proven_failed is not None
     outcome = INVALID if not tells else PASSED if passed else FAILED
-    return Done(number, case, event.repetition, event.attempt, event.load, result, outcome)
+    return FinishedTrial(number, case, event.repetition, event.attempt, event.load, result, outcome)
 
 
 def _figures(counts: DirectionCounts) -> dict[str, Any]:
@@ -128,17 +128,17 @@ def _figures(counts: DirectionCounts) -> dict[str, Any]:
     }
 
 
-def _path(case: Case, done: Sequence[Done]) -> Chart:
-    """Load over trials; the line joins them in their order, the marks say how each ended."""
-    places = list(enumerate(done, start=1))
+def _path(case: Case, done: Sequence[FinishedTrial]) -> Chart:
+    """Load over trials; the line joins them in their order, the dots show their outcomes."""
+    numbered = list(enumerate(done, start=1))
     line = Curve(
         "in this order",
-        tuple(float(x) for x, _ in places),
-        tuple(float(one.load.value) for _, one in places),
+        tuple(float(x) for x, _ in numbered),
+        tuple(float(one.load.value) for _, one in numbered),
         kind="path",
     )
     each = [
-        _dots(outcome, [(float(x), float(one.load.value)) for x, one in places if one.outcome == outcome])
+        _dots(outcome, [(float(x), float(one.load.value)) for x, one in numbered if one.outcome == outcome])
         for outcome in OUTCOMES
     ]
     return Chart(
@@ -147,14 +147,14 @@ def _path(case: Case, done: Sequence[Done]) -> Chart:
         x_label="trial",
         y_label=f"offered load, {done[0].load.unit.label}",
         curves=(line, *each),
-        caption="Passed: a trial lost no more than tolerated. Invalid: it says nothing about the DUT.",
+        caption="Passed: a trial lost no more than tolerated. Invalid: it proves nothing about the DUT.",
         x_scale="counts",
         y_scale=scale_of(line.y),
         y_range=(0 if scale_of(line.y) == "linear" else None, None),
     )
 
 
-def _lateness(done: Sequence[Done]) -> Chart:
+def _lateness(done: Sequence[FinishedTrial]) -> Chart:
     quantiles: dict[str, Callable[[DirectionCounts], float]] = {
         "p99.9": lambda one: one.lateness_us.p999,
         "largest": lambda one: one.lateness_us.max,
@@ -166,32 +166,32 @@ def _lateness(done: Sequence[Done]) -> Chart:
     ]
     return Chart(
         name="lateness",
-        title="How late the tester sent, against its schedule",
+        title="Lateness of the sender against its schedule",
         x_label="trial",
         y_label="lateness, µs",
         curves=tuple(curves),
-        caption="Of each trial the 99.9th percentile of the frames and the latest one, whatever the verdict.",
+        caption="For each trial the 99.9th percentile of its frames and the latest frame, whatever the verdict.",
         x_scale="counts",
         y_scale=scale_of(y for curve in curves for y in curve.y),
     )
 
 
 def _over_trials(
-    label: str, done: Sequence[Done], direction: Direction, of: Callable[[DirectionCounts], float]
+    label: str, done: Sequence[FinishedTrial], direction: Direction, of: Callable[[DirectionCounts], float]
 ) -> Curve:
-    known = [
+    points = [
         (float(one.number), of(counts))
         for one in done
         if (counts := one.result.directions().get(direction)) is not None
     ]
-    return _dots(label, known)
+    return _dots(label, points)
 
 
 def _dots(label: str, points: Sequence[tuple[float, float]]) -> Curve:
     return Curve(label, tuple(x for x, _ in points), tuple(y for _, y in points), kind="dots")
 
 
-def _stamped(done: Sequence[Done]) -> list[tuple[Direction, Delays]]:
+def _stamped(done: Sequence[FinishedTrial]) -> list[tuple[Direction, Delays]]:
     """The delays of each valid trial, by direction."""
     counted = [
         (direction, counts.delay_us)
@@ -202,8 +202,8 @@ def _stamped(done: Sequence[Done]) -> list[tuple[Direction, Delays]]:
     return [(direction, delays) for direction, delays in counted if delays is not None]
 
 
-def _distribution(case: Case, done: Sequence[Done], marks: Sequence[Mark]) -> Chart:
-    """Which share of the frames took no longer."""
+def _distribution(case: Case, done: Sequence[FinishedTrial], marks: Sequence[Mark]) -> Chart:
+    """Share of the frames with at most a given delay."""
     stamped = _stamped(done)
     curves = [
         _bundled(direction, [(share, delay_us) for delay_us, share in _cumulative(delays)])
@@ -212,14 +212,14 @@ def _distribution(case: Case, done: Sequence[Done], marks: Sequence[Mark]) -> Ch
     between = (
         ""
         if all(delays.buckets for _, delays in stamped)
-        else " Between the quantiles that the journal keeps, nothing is known."
+        else " The journal keeps only some quantiles; between them the curve is unknown."
     )
     return _over_delays(
         curves,
         name=f"delays-{case.slug}",
         title=f"Delays, {case}",
         y_label="share of the frames",
-        caption="The share of the frames that took no longer, a line for each valid trial." + between,
+        caption="Share of the frames with at most this delay, a line for each valid trial." + between,
         y_scale="nines",
         marks=tuple(marks),
     )
@@ -244,16 +244,16 @@ def _bundled(direction: Direction, points: Sequence[tuple[float, float]]) -> Cur
 
 
 def _cumulative(delays: Delays) -> list[tuple[float, float]]:
-    """Delays in µs, and the share of the frames that take no longer; in order of both."""
-    known = [(of(delays), share) for share, of in QUANTILES]
+    """Delays in µs, and the share of the frames with at most that delay; in order of both."""
+    quantiles = [(of(delays), share) for share, of in QUANTILES]
     counts = [count for _, count in delays.buckets or ()]
     ends = [(end, seen / sum(counts)) for (end, _), seen in zip(delays.buckets or (), accumulate(counts), strict=True)]
-    return sorted(known + ends)
+    return sorted(quantiles + ends)
 
 
-def _histogram(case: Case, done: Sequence[Done]) -> Chart:
-    """How the delays of all valid trials are distributed, in bins that are evenly wide on a
-    logarithmic axis."""
+def _histogram(case: Case, done: Sequence[FinishedTrial]) -> Chart:
+    """Distribution of the delays of all valid trials, in bins of equal width on a logarithmic
+    axis."""
     stamped = [(direction, delays) for direction, delays in _stamped(done) if delays.buckets and delays.min > 0]
     curves = [
         curve
@@ -271,8 +271,8 @@ def _histogram(case: Case, done: Sequence[Done]) -> Chart:
 
 
 def _binned(direction: Direction, trials_: Sequence[Delays]) -> Curve:
-    """Percentage of the frames in each bin. What is known of the distribution is finer than the
-    bins, or as fine; between, it counts as evenly spread."""
+    """Percentage of the frames in each bin. The recorded distribution is at least as fine as the
+    bins; within its steps it counts as uniform."""
     if not trials_:
         return Curve(direction.value, (), (), kind="steps")
     low, high = min(one.min for one in trials_), max(one.max for one in trials_)

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs measurements: one campaign, a suite of several, and what is needed to start, stop, resume
-and wait."""
+"""Runs measurements: one campaign or a suite of several, with starting, stopping, resuming and
+waiting for the DUT."""

@@ -42,7 +42,7 @@ from dutperf.procedures.bench import MakeTrial, Observer, Place, Plan, PlanError
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.trial_action import ActionRunner, TrialAction
 from dutperf.results.summary import Summary, write_summary
-from dutperf.run.waiting import PROBE_FPS, is_away, probe, wait_for_dut
+from dutperf.run.waiting import PROBE_FPS, is_dut_down, probe, wait_for_dut
 from dutperf.search.binary import Resolution
 from dutperf.setup.dut import losses_during
 from dutperf.tester import Progress, ProgressCallback, Tester, TesterError, host, phases
@@ -250,9 +250,9 @@ class Campaign:
     def _is_missed(self, result: TrialResult) -> bool:
         """Whether a DUT that is away is worth waiting for: asked for, and it was there since it was
         waited for in vain."""
-        if not is_away(result):
+        if not is_dut_down(result):
             self._given_up = False
-        return is_away(result) and bool(self._plan.conditions.dut_patience_s) and not self._given_up
+        return is_dut_down(result) and bool(self._plan.conditions.dut_patience_s) and not self._given_up
 
     def record(self, finding: Finding, place: Place) -> None:
         """See :meth:`dutperf.procedures.bench.Bench.record`."""

@@ -77,7 +77,7 @@ def _rest_of_suite(directory: Path, watching: Watching, current: Path | Setup | 
         ) as ready,
         watching(measurements) as watch,
     ):
-        return suite.go_on(measurements, ready, directory, watch)
+        return suite.resume(measurements, ready, directory, watch)
 
 
 def _conditions(plan: PlanEvent) -> Conditions:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several measurements on one set-up: procedures over mixes of native traffic and numbers of
+"""Several measurements on one setup: procedures over mixes of native traffic and numbers of
 networks, each a run with a journal of its own.
 
-RFC 8219 has latency and its variation measured at the throughput that was found before, with the
-same traffic; so has RFC 9004 the bursts. Of each mix the throughput is measured first, then what
-needs it; where something needs it that nobody asked for, it is measured all the same.
+RFC 8219 measures latency and its variation at the throughput of the same traffic, and so does RFC
+9004 with bursts. So for each mix the throughput is measured first, then what needs it, even if the
+user did not ask for the throughput itself.
 
-``DIR/suite.json`` says what is to be measured and is written first; ``DIR/NAME/`` holds each run;
-``DIR/summary.json`` the summaries of those that there are. A suite that was cut off goes on with
-the run that it was in.
+``DIR/suite.json`` lists the measurements and is written first; ``DIR/NAME/`` holds each run;
+``DIR/summary.json`` the summaries so far. A suite that was interrupted is resumed with the run that
+was interrupted.
 """
 
 from __future__ import annotations
@@ -37,13 +37,12 @@ from dutperf.tester import Tester
 
 SUITE = "suite.json"
 FORMAT = 1
-"""Version of its form."""
+"""Version of the suite's file format."""
 LONGEST_SEARCH_TRIAL_S = 60.0
-"""Sending time of a throughput trial that nobody asked for: as long as the trials that need it, but
-no longer than RFC 2544 section 24 asks for."""
+"""Longest sending time of a throughput trial that the user did not ask for: else it is that of the
+trials that need it. RFC 2544 section 24 asks for no more."""
 SOME_FPS = 1_000_000
-"""Stands for a throughput that is not known yet, or more than there can be, while the rest of the
-conditions is checked."""
+"""Placeholder for a throughput that is not measured yet, to check the other conditions."""
 
 
 @dataclass(frozen=True)
@@ -51,58 +50,58 @@ class Measurement:
     """One procedure under one set of conditions."""
 
     name: str
-    """Of its directory."""
+    """Name of its directory."""
     definition: Definition
     conditions: Conditions
     throughput_of: str | None = None
-    """Name of the measurement at whose throughput it measures."""
+    """Name of the measurement that finds its throughput."""
 
 
 class Part(Value):
-    """One measurement of a suite and what came of it."""
+    """One measurement of a suite and its result."""
 
     name: str
     procedure: str
     note: str | None = None
-    """Which frame sizes could not be measured, and why."""
+    """Frame sizes that could not be measured, and why."""
     summary: SerializeAsAny[Summary] | None = None
     """None where it could not be measured at all."""
 
 
 class SuiteSummary(Value):
-    """What there is of a suite, in the order of its measurements."""
+    """The results of a suite so far, in the order of its measurements."""
 
     measurements: tuple[Part, ...]
 
 
 class Bench(Protocol):
-    """What a suite is measured on."""
+    """The bench that a suite runs on."""
 
     @property
     def tester(self) -> Tester: ...
 
     def plan(self, conditions: Conditions) -> Plan:
-        """To measure under ``conditions``."""
+        """The plan of a measurement under ``conditions``."""
         ...
 
 
 Watch = Callable[[Measurement, int], AbstractContextManager[Observer]]
-"""Shows the course of a measurement, the how many-th (from 1) it is given."""
+"""Shows the progress of a measurement; it is given the measurement's number, from 1."""
 
 
 def arrange(wanted: Sequence[tuple[Definition, Conditions]]) -> tuple[Measurement, ...]:
-    """Mix by mix, the throughput first, then the others in the order given. The conditions have
-    their frame sizes.
+    """Order the measurements by mix: the throughput first, then the others in the given order. The
+    conditions have their frame sizes.
 
     Raises:
-        PlanError: a frame size whose throughput is needed, but is not to be measured.
+        PlanError: a frame size needs the throughput, but its throughput is not measured.
     """
     labels = dict.fromkeys(conditions.mix for _, conditions in wanted)
     return tuple(one for label in labels for one in _of_mix(label, [each for each in wanted if each[1].mix == label]))
 
 
 def measure(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch) -> Summary | SuiteSummary:
-    """One measurement into ``out`` itself, several as a suite into its folders. Raises as
+    """Measure one measurement into ``out`` itself, several as a suite into its folders. Raises as
     :func:`begin` does."""
     if len(measurements) > 1:
         return begin(measurements, bench, out, watch)
@@ -117,33 +116,31 @@ def begin(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: W
     Raises:
         PlanError: conditions that cannot be measured; nothing has been written then.
         JournalError: ``out`` holds other results, or cannot be written.
-        TesterError: the tester cannot work at all.
+        TesterError: the tester cannot run at all.
     """
     for one in measurements:
         one.definition.make(bench.plan(_with_some_throughput(one, bench.plan(one.conditions))))
-    journal.claim(
-        out, (SUITE, JOURNAL, SUMMARY), "the results of another run", f", or go on with: dutperf resume {out}"
-    )
+    journal.claim(out, (SUITE, JOURNAL, SUMMARY), "the results of another run", f", or resume it: dutperf resume {out}")
     journal.write_whole(
         out / SUITE, json.dumps(_document(measurements, bench.plan(measurements[0].conditions)), indent=2) + "\n"
     )
     with held(out):
-        return go_on(measurements, bench, out, watch)
+        return resume(measurements, bench, out, watch)
 
 
 def held(directory: Path) -> AbstractContextManager[None]:
-    """No second process measures the suite in ``directory`` meanwhile. Raises JournalError where
-    one does."""
+    """Lock the suite in ``directory`` against a second process. Raises JournalError where one
+    measures it."""
     return journal.held(directory / SUITE)
 
 
-def go_on(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch) -> SuiteSummary:
-    """Measure what is left of the suite in ``out``, which is :func:`held`. Raises as :func:`begin`
+def resume(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch) -> SuiteSummary:
+    """Measure the rest of the suite in ``out``, which is :func:`held`. Raises as :func:`begin`
     does."""
     parts: dict[str, Part] = {}
     first_trial = 0
     for number, one in enumerate(measurements, start=1):
-        parts[one.name] = _part(one, number, parts, bench, _Course(out, watch, first_trial))
+        parts[one.name] = _part(one, number, parts, bench, _Context(out, watch, first_trial))
         if parts[one.name].summary is not None:
             first_trial = journal.next_trial(journal.read(out / one.name))
         summary = _write(out, parts)
@@ -151,11 +148,11 @@ def go_on(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: W
 
 
 def read(directory: Path) -> tuple[dict[str, Any], tuple[Measurement, ...]]:
-    """The suite in ``directory``: its document, which has ``source`` and ``config`` as a journal's
+    """The suite in ``directory``: its document, with ``source`` and ``config`` as in a journal's
     plan, and its measurements.
 
     Raises:
-        JournalError: it cannot be read, or this version does not know its procedures or conditions.
+        JournalError: it cannot be read, or has unknown procedures or conditions.
     """
     path = directory / SUITE
     try:
@@ -170,7 +167,7 @@ def read(directory: Path) -> tuple[dict[str, Any], tuple[Measurement, ...]]:
 
 
 def is_complete(measurements: Sequence[Measurement], directory: Path) -> bool:
-    """Whether every measurement came to its end, or was found to be impossible."""
+    """Whether every measurement is complete, or could not be measured."""
     parts = _recorded_parts(directory)
     return all(
         one.name in parts and (parts[one.name]["summary"] is None or _ended(directory / one.name))
@@ -180,12 +177,12 @@ def is_complete(measurements: Sequence[Measurement], directory: Path) -> bool:
 
 def summarise(measurements: Sequence[Measurement], directory: Path) -> SuiteSummary:
     """The summary of a complete suite, made again from the journals."""
-    noted = notes(directory)
+    by_name = notes(directory)
     parts = {
         one.name: Part(
             name=one.name,
             procedure=one.definition.name,
-            note=noted[one.name],
+            note=by_name[one.name],
             summary=write_summary(directory / one.name, one.definition)
             if (directory / one.name / JOURNAL).exists()
             else None,
@@ -196,13 +193,12 @@ def summarise(measurements: Sequence[Measurement], directory: Path) -> SuiteSumm
 
 
 def notes(directory: Path) -> dict[str, str | None]:
-    """Which frame sizes could not be measured, and why, by the names of the measurements that the
-    suite has come to."""
+    """Frame sizes that could not be measured, and why, by the names of the measurements so far."""
     return {name: part["note"] for name, part in _recorded_parts(directory).items()}
 
 
 def throughput_in(directory: Path, conditions: Conditions) -> Path:
-    """Where a suite keeps the throughput of the same mix; ``directory`` itself where it holds no
+    """Directory of the throughput of the same mix in a suite; ``directory`` itself where it is not a
     suite."""
     return directory / (throughput.PROCEDURE.name + conditions.mix) if (directory / SUITE).exists() else directory
 
@@ -221,17 +217,18 @@ def _of_mix(label: str, wanted: Sequence[tuple[Definition, Conditions]]) -> list
     ]
     if searching is None:
         return others
-    lacking = sorted({size for conditions in needing for size in conditions.frame_sizes} - set(searching.frame_sizes))
-    if lacking:
+    missing = sorted({size for conditions in needing for size in conditions.frame_sizes} - set(searching.frame_sizes))
+    if missing:
         raise PlanError(
-            f"with {', '.join(map(str, lacking))} bytes something is to be measured at a throughput that is not",
+            f"the throughput of {', '.join(map(str, missing))} bytes is needed, but not measured: add these frame"
+            " sizes to the throughput",
             option="frame_sizes",
         )
     return [Measurement(first.name + label, first, searching), *others]
 
 
 def _searching(needing: Sequence[Conditions]) -> throughput.ThroughputConditions:
-    """To find the throughput for measurements that need it."""
+    """Conditions of a throughput search for the measurements that need it."""
     sizes = tuple(dict.fromkeys(size for conditions in needing for size in conditions.frame_sizes))
     shortest_s = min(conditions.duration_s for conditions in needing)
     own = {
@@ -243,7 +240,7 @@ def _searching(needing: Sequence[Conditions]) -> throughput.ThroughputConditions
 
 
 def _search_repetitions(rule: Rule) -> Rule:
-    """As many as what needs the throughput has, but no more than a throughput has by itself."""
+    """The repetitions of what needs the throughput, at most the usual number of a throughput."""
     usual = throughput.ThroughputConditions().repetitions
     return min(rule, usual) if isinstance(rule, int) and isinstance(usual, int) else rule
 
@@ -254,18 +251,19 @@ def _measurement_of(definition: Definition, conditions: Conditions, label: str) 
 
 
 def _with_some_throughput(one: Measurement, plan: Plan) -> Conditions:
-    """One that is possible: not above the media's maximum, nor above the rate of a burst's frames."""
+    """The conditions with a possible throughput, at most the media's maximum and the rate within a
+    burst."""
     if one.throughput_of is None:
         return one.conditions
 
     def some_fps(case: Case) -> int:
         media_fps, within = plan.maximum_fps(case), one.conditions.burst_rate
-        known = (
+        limits = (
             [media_fps]
             if within is None or (within.unit == "percent" and media_fps is None)
             else [media_fps, within.fps(media_fps)]
         )
-        return min([SOME_FPS, *(fps for fps in known if fps is not None)])
+        return min([SOME_FPS, *(fps for fps in limits if fps is not None)])
 
     return one.conditions.model_copy(
         update={"throughput_from": {case[FRAME_SIZE]: some_fps(case) for case in plan.cases}}
@@ -276,52 +274,55 @@ def _with_some_throughput(one: Measurement, plan: Plan) -> Conditions:
 
 
 @dataclass(frozen=True)
-class _Course:
+class _Context:
     out: Path
     watch: Watch
     first_trial: int
-    """No two trials of a suite have one number, so that late frames of one part are not taken for
-    those of the next."""
+    """Trial numbers are unique in a suite, so that late frames of one part are not counted in the
+    next."""
 
 
-def _part(one: Measurement, number: int, parts: Mapping[str, Part], bench: Bench, course: _Course) -> Part:
+def _part(one: Measurement, number: int, parts: Mapping[str, Part], bench: Bench, context: _Context) -> Part:
     made = Part(name=one.name, procedure=one.definition.name)
     ready, note = _at_throughput(one, parts)
     if ready is None:
         return made.model_copy(update={"note": note})
-    with course.watch(ready, number) as observer:
-        summary = _advance(ready, bench, course.out / one.name, observer, course.first_trial)
+    with context.watch(ready, number) as observer:
+        summary = _advance(ready, bench, context.out / one.name, observer, context.first_trial)
     return made.model_copy(update={"note": note, "summary": summary})
 
 
 def _at_throughput(one: Measurement, parts: Mapping[str, Part]) -> tuple[Measurement | None, str | None]:
-    """The measurement at the rates that were found, without the sizes that have none; None where no
-    size has one. And what is to be said of it."""
+    """The measurement at the measured throughputs, without the frame sizes that have none; None
+    where no size has one. And a note on the missing sizes."""
     if one.throughput_of is None:
         return one, None
     searched = parts[one.throughput_of].summary
-    assert searched is not None, "a search needs nothing before it"
+    assert searched is not None, "a search depends on no other measurement"
     medians = {
         point.case[FRAME_SIZE]: point.throughput_fps.median
         for point in searched.points
         if isinstance(point, throughput.ThroughputPoint)
     }
-    found = {
+    throughput_fps = {
         size: int(median)
         for size in one.conditions.frame_sizes
         if (median := medians.get(size)) is not None and median >= 1
     }
-    lacking = [str(size) for size in one.conditions.frame_sizes if size not in found]
-    note = f"not measured with {', '.join(lacking)} bytes: no throughput was found for them" if lacking else None
-    if not found:
+    missing = [str(size) for size in one.conditions.frame_sizes if size not in throughput_fps]
+    note = f"not measured with {', '.join(missing)} bytes: no throughput was found for them" if missing else None
+    if not throughput_fps:
         return None, note
-    otherwise = tuple(one.text for one in searched.deviations if one.clause in OF_A_SEARCH)
-    known = {"throughput_from": found, "throughput_deviations": otherwise, "frame_sizes": tuple(found)}
-    return replace(one, conditions=one.conditions.model_copy(update=known)), note
+    members = {
+        "throughput_from": throughput_fps,
+        "throughput_deviations": tuple(one.text for one in searched.deviations if one.clause in OF_A_SEARCH),
+        "frame_sizes": tuple(throughput_fps),
+    }
+    return replace(one, conditions=one.conditions.model_copy(update=members)), note
 
 
 def _advance(one: Measurement, bench: Bench, directory: Path, observer: Observer, first_trial: int) -> Summary:
-    """Begin a run, or go on with it, or read what it found."""
+    """Begin a run, resume it, or read its results."""
     plan = bench.plan(one.conditions)
     if not _has_begun(directory):
         return campaign.measure(one.definition, bench.tester, plan, directory, observer, first_trial)
@@ -332,8 +333,8 @@ def _advance(one: Measurement, bench: Bench, directory: Path, observer: Observer
 
 
 def _has_begun(directory: Path) -> bool:
-    """Whether there is a journal with a plan. One that was killed while its plan was being written
-    is removed: nothing was measured."""
+    """Whether there is a journal with a plan. A journal whose writer was killed before the plan was
+    written is removed: nothing was measured."""
     path = directory / JOURNAL
     if not path.exists():
         return False
@@ -381,7 +382,7 @@ def _write(out: Path, parts: Mapping[str, Part]) -> SuiteSummary:
 
 
 def _recorded_parts(directory: Path) -> dict[str, dict[str, Any]]:
-    """Those that the suite's summary has, by name."""
+    """The parts in the suite's summary, by name."""
     try:
         return {
             one["name"]: one for one in json.loads((directory / SUMMARY).read_text(encoding="utf-8"))["measurements"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test bench: the set-up (a file, or a lab that lives as long as it is measured) and the engine
-that runs on it."""
+"""The test bench: the setup (a file, or a lab that exists during the measurement) and the engine on
+it."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from dutperf.tester.engine import EngineTester
 from dutperf.tester.factory import engine_on
 
 USUAL_FRAME_SIZE = 1518
-"""What ports and cables are made for where no longer frames are asked for: an MTU of 1500, which
-every interface has."""
+"""Frame size that ports and cables support unless longer frames are asked for: an MTU of 1500,
+which every interface has."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the set-up comes from: exactly one of a lab's name and a file."""
+    """Where the setup comes from: exactly one of a lab's name and a file."""
 
     lab: str | None
     lab_options: dict[str, str]
     file: Path | None
     recorded: Setup | None = None
-    """That of a run which goes on, or the program's own: it stands for the file, which may have
-    changed or not be there, and knows the media's speed."""
+    """The setup of a resumed run, or a program's own. It replaces the file, which may have changed
+    or be missing, and has the media's speed."""
     queues: int | None = None
-    """Of the engine's ports, instead of what the set-up says."""
+    """Of the engine's ports, instead of the setup's."""
     offloads: Offloads | None = None
-    """Hardware offloads, instead of what the set-up says."""
+    """Hardware offloads, instead of the setup's."""
 
     @classmethod
     def of(
@@ -52,34 +52,34 @@ class Source:
         queues: int | None = None,
         offloads: Offloads | None = None,
     ) -> Source:
-        """From what was asked for.
+        """The source from the user's options.
 
         Raises:
-            ConfigError: both, neither, or options for a lab that there is not.
+            ConfigError: both, neither, or lab options without a lab.
         """
         if (name is None) == (file is None):
             raise ConfigError("give either --lab NAME or --config FILE" + (", not both" if name else ""), "")
         if file is not None and lab_options:
-            raise ConfigError("has no effect with --config", "--lab-option")
+            raise ConfigError("has no effect with --config: leave it out, or give --lab", "--lab-option")
         return cls(name, dict(lab_options), file, queues=queues, offloads=offloads)
 
     @classmethod
     def of_plan(
         cls, source: Mapping[str, Any], config: Mapping[str, Any], current: Path | Setup | None = None
     ) -> Source:
-        """Of a run that goes on, from the members of its plan. The commands by which the engine is started
-        and the DUT is set up come from the configuration as it is now: ``current``, or the file that
-        the run was begun with.
+        """The source of a run to resume, from the members of its plan. The commands that start the
+        engine and set up the DUT come from the present configuration: ``current``, or the file that the
+        run began with.
 
         Raises:
             ConfigError: that configuration cannot be used.
-            JournalError: the plan does not say it, or says what this version cannot read; there is no
+            JournalError: the plan has no source, or one that this version cannot read; there is no
                 such configuration, or it has other commands.
         """
         try:
             recorded = configuration.parse(dict(config), origin="the journal's configuration")
         except ConfigError as error:
-            raise JournalError(f"the run cannot go on: its set-up cannot be had again ({error})") from None
+            raise JournalError(f"the run cannot be resumed: its setup cannot be restored ({error})") from None
         if isinstance(source.get("lab"), str):
             return cls(
                 source["lab"], source["lab_options"], None, recorded, recorded.engine.queues, recorded.engine.offloads
@@ -87,14 +87,14 @@ class Source:
         if isinstance(source.get("config"), str):
             path = current if isinstance(current, Path) else Path(source["config"])
             return cls(None, {}, path, _with_commands(recorded, source.get("commands", []), path, current))
-        raise JournalError("the run cannot go on: its journal does not say where its set-up came from")
+        raise JournalError("the run cannot be resumed: its journal does not say where its setup came from")
 
     def with_setup(self, setup: Setup) -> Source:
-        """A set-up that a program made; no file is read."""
+        """Use a setup that a program made; no file is read."""
         return replace(self, recorded=setup)
 
     def as_json(self, setup: Setup) -> dict[str, Any]:
-        """For the journal; :meth:`of_plan` reads it."""
+        """The source for the journal; :meth:`of_plan` reads it."""
         if self.lab is not None:
             return {"lab": self.lab, "lab_options": self.lab_options}
         names = configuration.commands_of(setup)
@@ -102,8 +102,8 @@ class Source:
 
     @contextmanager
     def setup(self, max_frame_size: int) -> Iterator[Setup]:
-        """The set-up, with everything it needs in place; ``max_frame_size`` in bytes must pass a
-        lab's cables."""
+        """The setup, with its lab brought up, whose cables carry frames of ``max_frame_size``
+        bytes."""
         if self.lab is None:
             yield self._with_engine(self.recorded or configuration.load(self._file()))
             return
@@ -113,13 +113,13 @@ class Source:
             yield setup if self.recorded is None else setup.model_copy(update={"media_mbps": self.recorded.media_mbps})
 
     def _with_engine(self, setup: Setup) -> Setup:
-        asked = {
+        given = {
             name: value for name, value in (("queues", self.queues), ("offloads", self.offloads)) if value is not None
         }
-        return setup.model_copy(update={"engine": setup.engine.model_copy(update=asked)}) if asked else setup
+        return setup.model_copy(update={"engine": setup.engine.model_copy(update=given)}) if given else setup
 
     def _file(self) -> Path:
-        assert self.file is not None, "without a lab there is a file or a set-up"
+        assert self.file is not None, "without a lab there is a file or a setup"
         return self.file
 
 
@@ -129,13 +129,14 @@ def _with_commands(recorded: Setup, names: list[str], path: Path, current: Path 
     if not isinstance(current, Setup):
         if not path.is_file():
             raise JournalError(
-                f"the run cannot go on: its commands are not kept in journals, and {path} is no file: give the"
+                f"the run cannot be resumed: journals do not keep its commands, and {path} is not a file: give the"
                 " configuration (--config FILE)"
             )
         current = configuration.load(path)
     if configuration.commands_of(current) != names:
         raise JournalError(
-            f"the run cannot go on: {path} has other commands for the DUT than it had ({', '.join(names) or 'none'})"
+            f"the run cannot be resumed: {path} has other commands for the DUT than the run had"
+            f" ({', '.join(names) or 'none'})"
         )
     engine = recorded.engine.model_copy(update={"command": current.engine.command})
     device = recorded.dut.model_copy(update={"commands": current.dut.commands})
@@ -144,19 +145,19 @@ def _with_commands(recorded: Setup, names: list[str], path: Path, current: Path 
 
 @dataclass(frozen=True)
 class Bench:
-    """Ready to measure: the DUT is set up, the engine runs, its ports are open, the DUT has
-    answered."""
+    """A bench that is ready to measure: the DUT is set up and has answered, the engine runs, its
+    ports are open."""
 
     setup: Setup
     tester: EngineTester
     source: Source
     invocation: Sequence[str] = ("dutperf", *sys.argv[1:])
-    """What was asked for, in the user's words, for the journal."""
+    """The user's command line, for the journal."""
     max_frame_size: int = USUAL_FRAME_SIZE
-    """The longest frame that its ports and cables are made for, in bytes incl. FCS."""
+    """The longest frame that its ports and cables support, in bytes incl. FCS."""
 
     def plan(self, conditions: Conditions) -> Plan:
-        """What is to be measured here under ``conditions``, which have their frame sizes."""
+        """The plan of a measurement under ``conditions``, which have their frame sizes."""
 
         def make_trial(case: Case, load: Load, number: int) -> Trial:
             return traffic.make_trial(self.setup, conditions, case[FRAME_SIZE], load.value, number)
@@ -184,7 +185,7 @@ class Bench:
         """A single trial at ``rate`` under ``conditions``, which have one frame size.
 
         Raises:
-            PlanError: several frame sizes, or a rate in % of a maximum that is not known.
+            PlanError: several frame sizes, or a rate in % of an unknown maximum.
         """
         check_one_size(conditions)
         plan = self.plan(self.sized(conditions))
@@ -199,9 +200,9 @@ class Bench:
 def check_one_size(conditions: Conditions) -> None:
     """Raises PlanError where ``conditions`` have several frame sizes."""
     if len(conditions.frame_sizes) > 1:
-        raise PlanError("a trial has one frame size", option="frame_sizes")
+        raise PlanError("a trial has one frame size: give one", option="frame_sizes")
     if conditions.series is not None:
-        raise PlanError("a trial has one frame size, no series", option="frame_sizes")
+        raise PlanError("a trial has one frame size, not a series: give one", option="frame_sizes")
 
 
 @contextmanager
@@ -210,7 +211,7 @@ def bench(source: Source, *conditions: Conditions, longest: int = USUAL_FRAME_SI
     ``longest`` bytes incl. FCS.
 
     Raises:
-        ConfigError, LabError, TesterError: it cannot be had; nothing is left behind.
+        ConfigError, LabError, TesterError: it cannot be brought up; nothing is left behind.
     """
     max_frame_size = max(USUAL_FRAME_SIZE, longest, *map(traffic.longest_frame, conditions))
     with source.setup(max_frame_size) as setup, dut.in_place(setup.dut), yielding_to_the_dut():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits for a DUT that answers nothing for a while: it restarts, or a link has to come up again.
+"""Waits for a DUT that is down for a while: it restarts, or a link has to come up again.
 
-Small trials ask whether it forwards again. They are no measurement, and no search sees them.
+Short trials probe whether it forwards again. They are not measurements, and no search sees them.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from dutperf.tester import Tester
 from dutperf.tester.validity import LINK_DOWN
 
 POLL_S = 1.0
-"""Between two questions."""
+"""Between two probes."""
 PROBE_FPS = 100
 PROBE_NS = 100_000_000
-"""Sending time of a probe, and most of its drain."""
+"""Sending time of a probe, and its longest drain."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """How it ended."""
+    """Result of waiting for the DUT."""
 
     answered: bool
     waited_s: float
     probes: int
 
 
-def is_away(result: TrialResult) -> bool:
-    """Whether a trial met a DUT that forwards nothing in some direction and does not even answer
-    ARP or NDP, and nothing but a link that is down speaks against that trial: a DUT that restarts
-    takes the link with it."""
+def is_dut_down(result: TrialResult) -> bool:
+    """Whether the DUT was down in a trial: it forwarded nothing in some direction and did not answer
+    ARP or NDP. The trial has to be valid, or invalid only because a link was down: a DUT that
+    restarts takes the link down."""
     reachable = result.dut_answered.left and result.dut_answered.right
     trusted = result.verdict is Verdict.VALID or {cause.code for cause in result.causes} == {LINK_DOWN}
     return trusted and bool(evidence.dead_directions(result)) and not reachable
 
 
 def probe(trial: Trial) -> Trial:
-    """A short form of ``trial``, which has :data:`PROBE_FPS`; nothing of it is measured, so nothing
-    is stamped."""
+    """A short form of ``trial``, which has :data:`PROBE_FPS`, without time stamps: nothing is
+    measured."""
     unstamped = {
         "stamping": Stamping.NONE,
         "tagged": None,
@@ -60,7 +60,7 @@ def wait_for_dut(tester: Tester, next_probe: Callable[[], Trial], patience_s: fl
     have passed.
 
     Raises:
-        TesterError: the tester cannot work at all.
+        TesterError: the tester cannot run at all.
     """
     began_s = time.monotonic()
     probes = 0

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Medians and intervals, rank tests, and when to stop repeating."""
+"""Medians and confidence intervals, rank tests, and stopping rules for repetitions."""

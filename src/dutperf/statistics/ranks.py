@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares two samples by their ranks (Wilcoxon, Mann and Whitney), whatever the distribution they
-are drawn from, also with equal values.
+"""Compares two samples by their ranks (Wilcoxon, Mann and Whitney), for any distribution, also with
+equal values.
 
-A search ends on a grid, so repetitions often have equal values. The chances are therefore those of
-the midranks at hand, given which values are equal: exact up to :data:`EXACT` values, counted as
-Streitberg and Röhmel do (Statistical Software Newsletter 12, 1986). The exact method of the usual
-libraries knows no equal values. Beyond, they are those of the normal distribution, corrected for
-equal values and for continuity.
+A search ends on a grid, so repetitions often have equal values. The probabilities are therefore
+those of the midranks, given which values are equal. Up to :data:`EXACT` values they are exact,
+counted after Streitberg and Röhmel (Statistical Software Newsletter 12, 1986); the exact method of
+the usual libraries does not support equal values. With more values they are those of the normal
+distribution, corrected for equal values and for continuity.
 
 A missing value (None: nothing passed) is lower than any, as in :mod:`dutperf.statistics.intervals`.
 """
@@ -23,26 +23,26 @@ from typing import NamedTuple
 import numpy as np
 
 EXACT = 100
-"""Values of both samples together up to which every arrangement is counted."""
+"""Largest number of values, both samples together, for which every arrangement is counted."""
 
 Values = Sequence[float | None]
 
 
 class Tails(NamedTuple):
-    """Chances, where both samples are drawn from the same, of ranks of the second one that are as
-    low as those seen, or lower; as high, or higher."""
+    """Probabilities, if both samples have the same distribution, of ranks of the second one at most
+    as low as observed, and at least as high."""
 
     low: float
     high: float
 
     @property
     def two_sided(self) -> float:
-        """Of ranks as far out as those seen, to either side."""
+        """Probability of ranks at least as far out as observed, on either side."""
         return min(1.0, 2 * min(self))
 
 
 def tails(first: Values, second: Values) -> Tails:
-    """How the second sample lies to the first.
+    """Compare the second sample with the first.
 
     Raises:
         ValueError: a sample without values.
@@ -50,22 +50,24 @@ def tails(first: Values, second: Values) -> Tails:
     if not first or not second:
         raise ValueError("no values")
     ranks = _doubled_midranks([*_numbers(first), *_numbers(second)])
-    seen = sum(ranks[len(first) :])
-    return _exact(tuple(sorted(ranks)), len(second), seen) if len(ranks) <= EXACT else _normal(ranks, len(second), seen)
+    rank_sum = sum(ranks[len(first) :])
+    if len(ranks) <= EXACT:
+        return _exact(tuple(sorted(ranks)), len(second), rank_sum)
+    return _normal(ranks, len(second), rank_sum)
 
 
 def smallest_p(first: int, second: int) -> float:
-    """The smallest one-sided chance that samples of these sizes can show."""
+    """The smallest one-sided probability that samples of these sizes can have."""
     return 1 / comb(first + second, second)
 
 
 def shift_interval(first: Values, second: Values, alpha: float) -> tuple[float, float] | None:
     """An interval that covers the shift from the first to the second sample's distribution, where
-    they differ by a shift, but for a share ``alpha``.
+    they differ by a shift, in a share 1 - ``alpha`` of all cases.
 
-    All differences in order, without as many at either end as the test leaves room for (Hodges and
-    Lehmann 1963; Moses). With equal values it covers more often. None where there are too few
-    values for one, or one is missing.
+    It consists of all differences in order, without those at either end that the test rejects
+    (Hodges and Lehmann 1963; Moses). With equal values it covers more often. None with too few
+    values, or where one is missing.
     """
     if None in first or None in second:
         return None
@@ -74,12 +76,12 @@ def shift_interval(first: Values, second: Values, alpha: float) -> tuple[float, 
     return None if outside == 0 else (float(differences[outside - 1]), float(differences[-outside]))
 
 
-def holm(chances: Sequence[float]) -> list[float]:
-    """Each chance so adjusted that to take all that are at most alpha errs in any of them with a
-    chance of alpha at most (Holm 1979)."""
-    adjusted, least = [0.0] * len(chances), 0.0
-    for done, index in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
-        least = max(least, min(1.0, (len(chances) - done) * chances[index]))
+def holm(probabilities: Sequence[float]) -> list[float]:
+    """The adjusted probabilities: if all that are at most alpha are taken as significant, the
+    probability of any error is at most alpha (Holm 1979)."""
+    adjusted, least = [0.0] * len(probabilities), 0.0
+    for done, index in enumerate(sorted(range(len(probabilities)), key=probabilities.__getitem__)):
+        least = max(least, min(1.0, (len(probabilities) - done) * probabilities[index]))
         adjusted[index] = least
     return adjusted
 
@@ -97,37 +99,37 @@ def _doubled_midranks(values: Sequence[float]) -> list[int]:
     return [doubled[value] for value in values]
 
 
-def _exact(ranks: tuple[int, ...], size: int, seen: int) -> Tails:
-    chances = _distribution(ranks, size)
-    return Tails(low=float(min(1.0, chances[: seen + 1].sum())), high=float(min(1.0, chances[seen:].sum())))
+def _exact(ranks: tuple[int, ...], size: int, rank_sum: int) -> Tails:
+    shares = _distribution(ranks, size)
+    return Tails(low=float(min(1.0, shares[: rank_sum + 1].sum())), high=float(min(1.0, shares[rank_sum:].sum())))
 
 
 @lru_cache(maxsize=256)
 def _distribution(ranks: tuple[int, ...], size: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The chance of each sum that ``size`` of the ranks may have."""
+    """The probability of each sum that ``size`` of the ranks may have."""
     ways = np.zeros((size + 1, sum(ranks[-size:]) + 1))
     ways[0, 0] = 1
     for rank in ranks:
         ways[1:, rank:] += ways[:-1, : ways.shape[1] - rank].copy()
-    chances: np.ndarray[tuple[int], np.dtype[np.float64]] = ways[size] / ways[size].sum()
-    return chances
+    shares: np.ndarray[tuple[int], np.dtype[np.float64]] = ways[size] / ways[size].sum()
+    return shares
 
 
-def _normal(ranks: Sequence[int], size: int, seen: int) -> Tails:
+def _normal(ranks: Sequence[int], size: int, rank_sum: int) -> Tails:
     count = len(ranks)
     equal = sum(one**3 - one for one in Counter(ranks).values())
     variance = size * (count - size) / 12 * (count + 1 - equal / (count * (count - 1)))
     if variance == 0:
         return Tails(1.0, 1.0)
-    away, deviation = seen / 2 - size * (count + 1) / 2, sqrt(variance)
+    distance, deviation = rank_sum / 2 - size * (count + 1) / 2, sqrt(variance)
     normal = NormalDist()
-    return Tails(low=normal.cdf((away + 0.5) / deviation), high=normal.cdf((0.5 - away) / deviation))
+    return Tails(low=normal.cdf((distance + 0.5) / deviation), high=normal.cdf((0.5 - distance) / deviation))
 
 
 @lru_cache(maxsize=256)
 def _outside(first: int, second: int, alpha: float) -> int:
-    """How many of the ordered differences an interval leaves out at either end, and one: it begins
-    with that one; 0: there is none."""
+    """Number (from 1) of the ordered difference that an interval begins with at either end; 0: there
+    is no interval."""
     ranks, least = [2 * rank for rank in range(1, first + second + 1)], second * (second + 1)
     if first + second > EXACT:
         spread = sqrt(first * second * (first + second + 1) / 12)

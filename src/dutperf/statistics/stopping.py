@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decides whether another repetition is needed: a fixed number (RFC 8219 7.2 and 7.3: 20 at least),
-or as many as the median's interval asks for.
+or as many as the median's interval needs.
 
 RFC 2544 has no statistically sound number of repetitions (Lencse, Kovács, Shima: "Gaming with the
 Throughput and the Latency Benchmarking Measurement Procedures of RFC 2544", IJATES2 9(2), 2020): an
-algorithm should decide while it measures. :class:`Auto` goes on until the confidence interval of
-the median is narrow enough. Who looks at an interval after every repetition and stops at the first
-narrow one stops too early too often; why looks are few, and unequal in what they ask for, stands in
-docs/decisions/0005-repetitions.md.
+algorithm should decide during the measurement. :class:`Auto` repeats until the confidence interval
+of the median is narrow enough. A rule that looks at the interval after every repetition and stops at
+the first narrow one often stops too early. docs/decisions/0005-repetitions.md says why the looks
+are few and have unequal levels.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from dutperf.model import Value
 from dutperf.statistics import intervals
 
 CONFIDENCE = 0.95
-"""Of the interval that every summary states."""
+"""Confidence of the interval in every summary."""
 FIRST_ERROR_SHARE = 0.8
-"""What the first look may use of the allowed error (1 - confidence)."""
+"""Share of the allowed error (1 - confidence) that the first look may use."""
 MIDDLE_ERROR_SHARE = 0.4
-"""... each look between the first and the last."""
+"""... that each look between the first and the last may use."""
 Values = Sequence[float | None]
 """One for each finished repetition; None where nothing passed."""
 
 
 class Auto(Value):
-    """Go on until the interval of the median is narrow enough. Shares of 1, not percent."""
+    """Repeat until the interval of the median is narrow enough. Shares of 1, not percent."""
 
     minimum: Annotated[int, Field(ge=2, le=10_000)] = 10
     maximum: Annotated[int, Field(ge=2, le=10_000)] = 100
     confidence: Annotated[float, Field(ge=0.8, le=0.999)] = CONFIDENCE
-    """How often the final interval covers the true median."""
+    """Share of runs in which the final interval covers the true median."""
     width_share: Annotated[float, Field(gt=0, le=1)] = 0.01
-    """The interval's greatest width, as a share of the median."""
+    """The interval's largest width, as a share of the median."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.minimum > self.maximum:
-            raise ValueError(f"min ({self.minimum}) is greater than max ({self.maximum})")
+            raise ValueError(f"min ({self.minimum}) is above max ({self.maximum})")
         needed = intervals.smallest_sample(self.level(self.minimum))
         if self.minimum < needed:
             raise ValueError(
@@ -56,8 +56,8 @@ class Auto(Value):
         return self
 
     def looks(self) -> Iterator[int]:
-        """After how many repetitions the interval is looked at: half as many again each time, and
-        at the end."""
+        """Numbers of repetitions after which the interval is looked at: each 1.5 times the one
+        before, and the maximum."""
         count = self.minimum
         while count < self.maximum:
             yield count
@@ -65,8 +65,8 @@ class Auto(Value):
         yield self.maximum
 
     def level(self, count: int) -> float:
-        """Confidence of the interval that is computed after ``count`` repetitions, so that all
-        looks together keep what is promised."""
+        """Confidence of the interval after ``count`` repetitions, such that all looks together keep
+        the overall confidence."""
         share = 1.0 if count >= self.maximum else FIRST_ERROR_SHARE if count <= self.minimum else MIDDLE_ERROR_SHARE
         return 1 - (1 - self.confidence) * share
 
@@ -78,14 +78,14 @@ class Stopped(StrEnum):
     """Why there was no further repetition."""
 
     NUMBER = "number"
-    """As many as were asked for."""
+    """The given number was reached."""
     NARROW = "narrow enough"
     MAXIMUM = "maximum"
     NOTHING = "no number"
-    """Not even the upper end of the interval is one, because nothing passed or the tester was the
-    limit: more repetitions would not make it one."""
+    """Even the upper end of the interval is not a number, because nothing passed or the tester was
+    the limit; more repetitions would not change this."""
     VOID = "one without a result"
-    """A repetition that takes the figures away: more of them would not bring them back."""
+    """A repetition voids the figures; more repetitions would not change this."""
 
 
 def parse(text: str) -> Rule:
@@ -115,8 +115,8 @@ def parse(text: str) -> Rule:
 
 
 def stopped(rule: Rule, *series: Values) -> Stopped | None:
-    """Why no further repetition is needed, None where one is. Of several ``series``, equally long,
-    all have to be satisfied."""
+    """Why no further repetition is needed; None where one is. All ``series``, of equal length, have
+    to be narrow enough."""
     count = len(series[0])
     if isinstance(rule, int):
         return Stopped.NUMBER if count >= rule else None
@@ -129,19 +129,18 @@ def stopped(rule: Rule, *series: Values) -> Stopped | None:
 
 
 def next_look(rule: Rule, done: int) -> int:
-    """How many repetitions there will be at least where ``done`` were finished and that was not
-    enough."""
+    """The least number of repetitions in all, where ``done`` were finished and not enough."""
     return rule if isinstance(rule, int) else next((count for count in rule.looks() if count > done), rule.maximum)
 
 
 def confidence(rule: Rule) -> float:
-    """That of the interval which a summary states."""
+    """Confidence of the interval in a summary."""
     return CONFIDENCE if isinstance(rule, int) else rule.confidence
 
 
 def interval(rule: Rule, values: Values) -> intervals.Interval | None:
-    """The median's interval of :func:`confidence`, as the rule computed it last; None where there
-    are too few values for one."""
+    """The median's interval of :func:`confidence` that the rule computed last; None with too few
+    values."""
     return (
         intervals.median_interval(values, CONFIDENCE if isinstance(rule, int) else rule.level(len(values)))
         if values
@@ -150,9 +149,9 @@ def interval(rule: Rule, values: Values) -> intervals.Interval | None:
 
 
 def _state(rule: Auto, values: Values) -> Stopped | None:
-    found, middle = interval(rule, values), intervals.median(values)
-    assert found is not None, "the first look comes when there are enough"
-    low, high = found
+    ends, middle = interval(rule, values), intervals.median(values)
+    assert ends is not None, "the first look has enough values"
+    low, high = ends
     if high is None:
         return Stopped.NOTHING
     return (
@@ -175,7 +174,7 @@ def _setting(text: str) -> tuple[str, Any]:
     name, _, value = text.partition("=")
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(%?)", value)
     if name not in _SETTINGS or match is None or (match[2] and not _SETTINGS[name][1]):
-        raise ValueError(f"'{text}' is none of width=1%, min=10, max=50, confidence=95%")
+        raise ValueError(f"'{text}' is not a setting: give width=1%, min=10, max=50 or confidence=95%")
     member, is_share = _SETTINGS[name]
     if not is_share:
         return member, match[1]

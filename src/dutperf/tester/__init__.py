@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seam between deciding what to send and sending it: whoever can run a trial is a
-:class:`Tester`."""
+"""The interface between the procedures, which decide what to send, and the testers, which send it:
+a :class:`Tester` runs trials."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dutperf.model import Direction, LinkState, SoFar, Trial, TrialResult
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a running trial is; ``sent`` and ``received`` are sums over the directions."""
+    """Progress of a running trial; ``sent`` and ``received`` are sums over the directions."""
 
     elapsed_s: float
     sent: int
     received: int
     directions: Mapping[Direction, SoFar] = field(default_factory=dict)
-    """What the engine says of each."""
+    """The engine's counts of each."""
     link_down: LinkState = field(default_factory=lambda: LinkState(left=False, right=False))
     """The tester's own links that were down at any time so far."""
 
@@ -33,7 +33,7 @@ class Tester(Protocol):
     replayed journal."""
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-        """Run ``trial`` and judge it. Never raises for what goes wrong *while measuring*: that is a
+        """Run ``trial`` and judge it. Faults *during the measurement* never raise: they become the
         verdict.
 
         Raises:
@@ -43,13 +43,13 @@ class Tester(Protocol):
         ...
 
     def wait_until_quiet(self, limit_s: float) -> float:
-        """Between trials: wait until others leave the tester's and the DUT's cores alone,
-        ``limit_s`` at most. Returns how long that took."""
+        """Between trials: wait until other processes leave the cores of tester and DUT idle,
+        ``limit_s`` at most. Returns the time waited."""
         ...
 
     def environment(self) -> dict[str, Any]:
-        """What the trials are run with, as JSON types: versions, ports, drivers, MAC addresses,
-        cores, memory, warnings."""
+        """The trials' environment, as JSON types: versions, ports, drivers, MAC addresses, cores,
+        memory, warnings."""
         ...
 
     def close(self) -> None:

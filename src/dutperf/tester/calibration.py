@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tester can do by itself, measured without a DUT, and kept for later results on the same
-kind of ports.
+"""The tester's own limits, measured without a DUT and kept for later results on the same kind of
+ports.
 
-``dutperf selftest`` joins the tester's two ports and finds the highest rate that passes, and what a
-delay is there: this tester's floor. It is kept in ``$XDG_STATE_HOME/dutperf/calibration.json``, one
-entry for each host, pair of port drivers and version of the engine. Every later run on such ports
-states it; ``--subtract-calibration`` takes the floor's typical delay from latencies.
+``dutperf selftest`` connects the tester's two ports and measures the highest rate that passes and
+the delay: this tester's floor. It is kept in ``$XDG_STATE_HOME/dutperf/calibration.json``, one entry
+for each host, pair of port drivers and version of the engine. Every later run on such ports states
+it; ``--subtract-calibration`` subtracts the floor's typical delay from latencies.
 """
 
 from __future__ import annotations
@@ -23,34 +23,33 @@ from dutperf.model import Value
 from dutperf.tester import host
 
 FORMAT = 1
-"""Version of the file's form."""
+"""Version of the file format."""
 
 
 class Floor(Value):
-    """What the tester can do by itself with frames of one size (bytes incl. FCS). Delays in
-    microseconds, of the faster direction."""
+    """The tester's own limits with frames of one size (bytes incl. FCS). Delays in microseconds, of
+    the faster direction."""
 
     frame_size: int
     limit_fps: int | None
-    """Highest rate per direction at which it loses nothing and keeps its schedule; None: no rate
-    that was tried."""
+    """Highest rate per direction at which it loses nothing and keeps its schedule; None: none of
+    the rates tried."""
     rate_fps: int
-    """At which the delays were taken."""
+    """Rate at which the delays were measured."""
     min_us: float
     typical_us: float
     """Median."""
     p999_us: float
     stall_us: float
-    """Longest time that a loop of the tester was away meanwhile: so much of the largest delays is
-    this machine's unrest."""
+    """Longest loop stall of the tester meanwhile; the largest delays may include as much."""
 
 
 class Key(Value):
-    """What has to be the same where a calibration is to be used."""
+    """Members that have to match for a calibration to apply."""
 
     host: str
     drivers: tuple[str, str]
-    """Of the left and the right port."""
+    """Drivers of the left and the right port."""
     engine: str
     queues: int = 1
     offloads: tuple[str, ...] = ()
@@ -67,11 +66,11 @@ class Calibration(Value):
     floors: tuple[Floor, ...]
 
     def floor(self, frame_size: int) -> Floor:
-        """That of the size which is nearest to ``frame_size``."""
+        """The floor of the size nearest to ``frame_size``."""
         return min(self.floors, key=lambda floor: abs(floor.frame_size - frame_size))
 
     def stated(self) -> dict[str, Any]:
-        """What results say of it, as JSON types."""
+        """The calibration as results state it, as JSON types."""
         return {
             "date": self.date,
             "ports": list(self.ports),
@@ -86,7 +85,7 @@ def path() -> Path:
 
 
 def made(environment: Mapping[str, Any], floors: Sequence[Floor], date: str) -> Calibration:
-    """A calibration of the tester whose :meth:`~dutperf.tester.Tester.environment` that is."""
+    """A calibration of the tester with this :meth:`~dutperf.tester.Tester.environment`."""
     sides = (environment["left"], environment["right"])
     ports = (str(sides[0]["port"]), str(sides[1]["port"]))
     about = host.environment()
@@ -101,14 +100,14 @@ def made(environment: Mapping[str, Any], floors: Sequence[Floor], date: str) -> 
 
 
 def key_of(environment: Mapping[str, Any]) -> Key:
-    """Of a tester. Raises KeyError where it does not say what its ports are."""
+    """The key of a tester. Raises KeyError where its environment has no ports."""
     drivers = (str(environment["left"]["driver"]), str(environment["right"]["driver"]))
     used = {"queues": environment.get("queues", 1), "offloads": tuple(environment.get("offloads", ()))}
     return Key(host=str(host.environment()["name"]), drivers=drivers, engine=str(environment["engine"]), **used)
 
 
 def find(environment: Mapping[str, Any], file: Path | None = None) -> Calibration | None:
-    """The calibration of such a tester, if one was kept that this version can read."""
+    """The calibration of such a tester, if there is one that this version can read."""
     try:
         key = key_of(environment)
     except (KeyError, TypeError):
@@ -117,7 +116,7 @@ def find(environment: Mapping[str, Any], file: Path | None = None) -> Calibratio
 
 
 def keep(calibration: Calibration, file: Path | None = None) -> Path:
-    """Write it, in place of an older one of the same tester; returns where to.
+    """Write a calibration in place of an older one of the same tester. Returns the file.
 
     Raises:
         WriteError: it cannot be written.
@@ -131,8 +130,7 @@ def keep(calibration: Calibration, file: Path | None = None) -> Path:
 
 
 def _read(file: Path) -> list[Calibration]:
-    """All that is kept; what cannot be read is as good as not there, since it can be measured
-    again."""
+    """All calibrations of a file. Unreadable ones are ignored: they can be measured again."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
         return (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tester for a run that goes on: trials that were finished are answered from the journal, the
-others are run."""
+"""The tester of a resumed run: it takes the results of finished trials from the journal and runs the
+others."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dutperf.tester.replayed import ReplayedTester
 
 
 class ContinuedTester:
-    """A :class:`dutperf.tester.Tester`: ``replayed`` as far as it goes, then ``live``, to which it
-    belongs."""
+    """A :class:`dutperf.tester.Tester`: ``replayed`` for the trials that it has, then ``live``, which
+    it closes."""
 
     def __init__(self, replayed: ReplayedTester, live: Tester) -> None:
         self._replayed = replayed
@@ -29,7 +29,7 @@ class ContinuedTester:
         return self._live.wait_until_quiet(limit_s)
 
     def environment(self) -> dict[str, Any]:
-        """That of the trials still to be run."""
+        """The environment of the trials still to be run."""
         return self._live.environment()
 
     def close(self) -> None:

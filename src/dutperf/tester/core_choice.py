@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which cores the DUT has, which the tester's loops have, and why: told by the configuration, or
-found by looking where the tester's ports lead to."""
+"""The cores of the DUT and of the tester's loops, and the reason: from the configuration, or detected
+behind the tester's ports."""
 
 from __future__ import annotations
 
@@ -20,49 +20,48 @@ from dutperf.tester.dut_core import DutCores
 from dutperf.tester.dut_discovery import Discovery, discover
 
 LOCAL = ("sudo", "doas", "env", "nice", "taskset", "ip", "nsenter")
-"""What may stand before the engine's command and leaves it on this machine."""
+"""Command prefixes that start the engine on this machine."""
 PROBE_S = 10.0
-"""Seconds that the probe may take."""
+"""Time limit of the probe, in seconds."""
 _KERNEL_PORT = re.compile(r"(?:af_xdp:|af_packet:)?([^\s/:,]{1,15})")
 
 
 @dataclass(frozen=True)
 class CoreChoice:
-    """The DUT's cores, to be kept off and watched, and where that is known from."""
+    """The DUT's cores, which the tester avoids and watches, and how they were determined."""
 
     dut_cores: tuple[int, ...] = ()
     why: str = ""
-    """A clause, or nothing where no DUT is here."""
-    told: DutCores | None = None
+    """A clause; empty where no DUT is on this machine."""
+    configured: DutCores | None = None
     discovery: Discovery | None = None
     is_here: bool = field(default=False, compare=False)
     """The engine runs on this machine."""
 
     def watched(self, environment: Mapping[str, Any]) -> DutCores | None:
-        """The cores on which others' work would disturb the DUT; ``environment`` says where the
-        tester's loops are.
+        """The cores on which other processes would disturb the DUT; ``environment`` has the cores of
+        the tester's loops.
 
-        A DUT that may be anywhere has one core to itself where the tester leaves no other.
+        A DUT that may run on any core has one to itself where the tester leaves only one.
         """
-        found = self.discovery
-        if found is None:
-            if self.told is None:
+        discovery = self.discovery
+        if discovery is None:
+            if self.configured is None:
                 return None
             switches = socket_peers.pids(environment.get(side, {}).get("port", "") for side in ("left", "right"))
-            return replace(self.told, pids=(*self.told.pids, *switches))
-        anywhere = Cores().union(*(work.cores for work in found.floating)) - _loops(environment)
-        cores = tuple(sorted(found.cores - _loops(environment))) or (tuple(anywhere) if len(anywhere) == 1 else ())
-        readable = os.geteuid() == 0 or not any(
-            work.is_process for work in found.works
-        )  # else their time would look like that of others
-        return DutCores(cores, None, found.namespaces, found.pids) if cores and readable else None
+            return replace(self.configured, pids=(*self.configured.pids, *switches))
+        anywhere = Cores().union(*(work.cores for work in discovery.floating)) - _loops(environment)
+        cores = tuple(sorted(discovery.cores - _loops(environment))) or (tuple(anywhere) if len(anywhere) == 1 else ())
+        # Without access to the DUT's processes, their time would count as that of others.
+        readable = os.geteuid() == 0 or not any(work.is_process for work in discovery.works)
+        return DutCores(cores, None, discovery.namespaces, discovery.pids) if cores and readable else None
 
     def stated(self, environment: Mapping[str, Any]) -> dict[str, Any]:
-        """For the result: the cores of both, and why, as JSON types."""
+        """The cores of both and the reason, for the result, as JSON types."""
         loops = _loops(environment)
         shared = sorted(loops & set(self.dut_cores))
-        said = [self.why] if self.why else []
-        said += (
+        reasons = [self.why] if self.why else []
+        reasons += (
             [
                 f"the tester's loops have {named(loops)}"
                 + (f", where the DUT works too: {named(shared)}" if shared else "")
@@ -70,27 +69,27 @@ class CoreChoice:
             if loops
             else []
         )
-        return {"core_choice": {"tester": sorted(loops), "dut": list(self.dut_cores), "why": "; ".join(said)}}
+        return {"core_choice": {"tester": sorted(loops), "dut": list(self.dut_cores), "why": "; ".join(reasons)}}
 
 
-def told(dut_cores: Sequence[int], netns: str | None, *, here: bool) -> CoreChoice:
-    """The configuration names the DUT's cores, and its network namespace; whether they are those of
-    this machine, so that they can be watched."""
+def configured(dut_cores: Sequence[int], netns: str | None, *, here: bool) -> CoreChoice:
+    """The choice where the configuration names the DUT's cores and its network namespace; ``here``:
+    they are on this machine and can be watched."""
     watched = DutCores(tuple(dut_cores), netns) if here else None
     return CoreChoice(tuple(dut_cores), f"the configuration gives the DUT {named(dut_cores)}", watched, is_here=here)
 
 
-def look(argv: Sequence[str], ports: Sequence[str]) -> CoreChoice:
-    """Look where the ports (port specs) of an engine lead to that is started by ``argv``, its last
-    word the engine's program."""
+def detect(argv: Sequence[str], ports: Sequence[str]) -> CoreChoice:
+    """Detect the DUT behind the ports (port specs) of the engine that ``argv`` starts, whose last
+    word is the engine's program."""
     names = [match[1] for port in ports if port not in ("ring", "null") and (match := _KERNEL_PORT.fullmatch(port))]
     if not names:
         return CoreChoice(is_here=len(argv) == 1 or Path(argv[0]).name in LOCAL)
     if len(argv) > 1 and Path(argv[0]).name not in LOCAL:
         return CoreChoice(
             why=(
-                f"the engine is started by {argv[0]}, so nobody looked where the DUT works: give engine.dut_cores if it"
-                " is on the same machine"
+                f"the engine is started by {argv[0]}, so the DUT's cores were not detected: give engine.dut_cores if"
+                " the DUT is on the same machine"
             )
         )
     try:
@@ -98,7 +97,10 @@ def look(argv: Sequence[str], ports: Sequence[str]) -> CoreChoice:
         found = discover(facts, names, shared=[Path("/proc/self/ns/net").stat().st_ino])
     except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
         return CoreChoice(
-            why=f"where the DUT works was not found ({_reason(error)}): give engine.dut_cores if it is on this machine",
+            why=(
+                f"the DUT's cores could not be detected ({_reason(error)}): give engine.dut_cores if it is on this"
+                " machine"
+            ),
             is_here=True,
         )
     return CoreChoice(tuple(sorted(found.cores)), _why(found), discovery=found, is_here=True)
@@ -125,12 +127,12 @@ def _reason(error: Exception) -> str:
 
 
 def _why(found: Discovery) -> str:
-    """What was found, in a sentence without its end."""
+    """The discovery as a clause."""
     if len(found.missing) == len(found.ports):
         return f"no DUT was found on this machine behind {' and '.join(found.missing)}"
     confined = [f"{work.what} on {named(work.cores)}" for work in found.confined]
     floating = [f"{work.what} on any core" for work in found.floating]
-    kernel = [] if found.steered else ["its kernel's work is done on the core of whoever sends"]
+    kernel = [] if found.steered else ["its kernel's work runs on the core of the sender"]
     return "the DUT: " + ", ".join([*confined, *floating, *kernel])
 
 

@@ -11,10 +11,10 @@ Cores = frozenset[int]
 
 
 def from_list(text: str) -> Cores:
-    """The cores of ``0-3,8``; none of an empty text.
+    """The cores of ``0-3,8``; none for an empty text.
 
     Raises:
-        ValueError: it is no such list.
+        ValueError: the text is not such a list.
     """
     cores: set[int] = set()
     for part in filter(None, text.strip().split(",")):
@@ -27,7 +27,7 @@ def from_mask(text: str) -> Cores:
     """The cores of ``ff,00000001``: hexadecimal words of 32 bits, the highest first.
 
     Raises:
-        ValueError: it is no such mask.
+        ValueError: the text is not such a mask.
     """
     bits = 0
     for word in text.strip().split(","):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine offers a tester and what it lacks, with a line of advice for each lack, and
-what :func:`repairs` can do about it.
+"""Checks what this machine offers a tester and what is missing, with advice for each missing item,
+and what :func:`repairs` can do about it.
 
-What matters is known from the error model of software testers (Lencse, "Checking the Accuracy of
-Siitperf", 2021): interruptions of the sending loop, clocks that disagree, and resources shared with
-the DUT make a tester blame the DUT for its own faults.
+The checks follow the error model of software testers (Lencse, "Checking the Accuracy of Siitperf",
+2021): interruptions of the sending loop, clocks that disagree, and resources shared with the DUT
+make a tester blame the DUT for its own faults.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from dutperf.machine.steps import Step
 from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand
 
-State = Literal["ok", "note", "lack"]
+State = Literal["ok", "note", "missing"]
 
 CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_IPC_LOCK": 14, "CAP_SYS_ADMIN": 21}
-"""What a tester needs, by bit (capability.h): ports, raw frames, locked memory, namespaces."""
+"""Capabilities that a tester needs, by bit (capability.h): ports, raw frames, locked memory,
+namespaces."""
 KERNEL_FEATURES = {
     "VETH": "veth pairs (the cables of labs)",
     "TUN": "TUN interfaces (TAYGA)",
@@ -39,20 +40,20 @@ KERNEL_FEATURES = {
 PORT_DRIVERS = ("af_packet", "af_xdp", "ring", "null")
 """Drivers behind the port specs that need no PCI device."""
 STEAL_LIMIT_PERCENT = 0.5
-"""Stolen time from which frames are late often enough to spoil trials."""
+"""From this share of stolen time, frames are late often enough to make trials invalid."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at: ``ok``, a ``note`` (good to know, nothing to do) or a ``lack``, which
-    alone has advice."""
+    """Result of one check: ``ok``, a ``note`` (nothing to do) or ``missing``, which alone has
+    advice."""
 
     topic: str
     state: State
     text: str
     advice: str | None = None
     repair: str | None = None
-    """What :func:`repairs` does about it, where it can."""
+    """The repair by :func:`repairs`, where there is one."""
 
 
 def _engine() -> str:
@@ -61,7 +62,7 @@ def _engine() -> str:
 
 @dataclass(frozen=True)
 class Machine(access.Machine):
-    """With what no file tells, which a test makes up as well."""
+    """The machine with the properties that are in no file; tests replace them too."""
 
     memlock_bytes: int = field(default_factory=lambda: resource.getrlimit(resource.RLIMIT_MEMLOCK)[0])
     pause: Callable[[], None] = lambda: time.sleep(0.5)
@@ -69,30 +70,30 @@ class Machine(access.Machine):
     find_engine: Callable[[], str] = _engine
 
     def cpu_field(self, name: str) -> str:
-        """A field of the first core in /proc/cpuinfo; empty where it is not told."""
-        found = re.search(rf"^{name}\s*:\s*(.*)$", self.read("proc/cpuinfo") or "", re.MULTILINE)
-        return found[1] if found else ""
+        """A field of the first core in /proc/cpuinfo; empty where there is none."""
+        match = re.search(rf"^{name}\s*:\s*(.*)$", self.read("proc/cpuinfo") or "", re.MULTILINE)
+        return match[1] if match else ""
 
     def cores(self) -> int:
-        """How many cores are on line."""
+        """Number of online cores."""
         return len(re.findall(r"^processor\s*:", self.read("proc/cpuinfo") or "", re.MULTILINE))
 
     def capabilities(self) -> int:
         """The effective capabilities of this process, as a bit set."""
-        found = re.search(r"^CapEff:\s*(\w+)$", self.read("proc/self/status") or "", re.MULTILINE)
-        return int(found[1], 16) if found else 0
+        match = re.search(r"^CapEff:\s*(\w+)$", self.read("proc/self/status") or "", re.MULTILINE)
+        return int(match[1], 16) if match else 0
 
 
 def examine(machine: Machine | None = None) -> list[Finding]:
-    """Everything that can be found out about this machine, in a fixed order. Takes about half a
-    second (the sample of steal time)."""
-    looked_at = machine or Machine()
-    return [finding for look in _LOOKS for finding in look(looked_at)]
+    """All checks of this machine, in a fixed order. Takes about half a second (the sample of steal
+    time)."""
+    examined = machine or Machine()
+    return [finding for check in _CHECKS for finding in check(examined)]
 
 
 def repairs(machine: access.Machine) -> list[Step]:
-    """What can be done about what is missing, without starting the machine again: huge pages,
-    hugetlbfs, the driver that hands cards to DPDK."""
+    """Repairs of missing items without a reboot: huge pages, hugetlbfs, the driver that hands cards
+    to DPDK."""
     return [*memory.reserve(machine), *memory.mount(machine), *_drivers(machine)]
 
 
@@ -101,20 +102,20 @@ def _drivers(machine: access.Machine) -> Iterator[Step]:
         yield load(VFIO)
 
 
-def _said(steps: Iterator[Step]) -> str | None:
-    """What steps do; None where there is nothing to be done."""
+def _described(steps: Iterator[Step]) -> str | None:
+    """Description of the steps; None where there are none."""
     return "; ".join(step.what for step in steps) or None
 
 
 def cores(machine: Machine) -> Iterator[Finding]:
-    """Model and number: each role of the hot loops wants one, a lab's DUT another."""
+    """Model and number of cores: each role of the hot loops needs one, a lab's DUT another."""
     count, model = machine.cores(), machine.cpu_field("model name") or "unknown CPU"
     if count < 2:
         yield Finding(
             "cores",
-            "lack",
+            "missing",
             f"{model}, one core",
-            "give the machine a second core: the tester and a lab's DUT disturb each other on one",
+            "give the machine a second core: on one, the tester and a lab's DUT disturb each other",
         )
     else:
         sharing = "; sending and receiving share cores" if count < 5 else ""
@@ -122,15 +123,15 @@ def cores(machine: Machine) -> Iterator[Finding]:
 
 
 def isolated_cores(machine: Machine) -> Iterator[Finding]:
-    """Cores that the kernel gives no other work."""
+    """Cores that the kernel keeps free of other work."""
     isolated, count = machine.read("sys/devices/system/cpu/isolated"), machine.cores()
     if isolated:
         yield Finding("isolated cores", "ok", isolated)
     elif count <= 2:
         yield Finding("isolated cores", "note", "none; with two cores there is none to spare")
     else:
-        advice = f"add isolcpus=1-{count - 1} nohz_full=1-{count - 1} to the kernel's command line"
-        yield Finding("isolated cores", "lack", "none: other programs may interrupt the hot loops", advice)
+        advice = f"add isolcpus=1-{count - 1} nohz_full=1-{count - 1} to the kernel command line"
+        yield Finding("isolated cores", "missing", "none: other programs may interrupt the hot loops", advice)
 
 
 def numa(machine: Machine) -> Iterator[Finding]:
@@ -146,7 +147,7 @@ def numa(machine: Machine) -> Iterator[Finding]:
 
 
 def governor(machine: Machine) -> Iterator[Finding]:
-    """Frequency scaling delays the first frames after a pause."""
+    """Frequency scaling, which delays the first frames after a pause."""
     governors = {
         path.read_text().strip() for path in machine.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
     }
@@ -155,57 +156,59 @@ def governor(machine: Machine) -> Iterator[Finding]:
     elif governors == {"performance"}:
         yield Finding("governor", "ok", "performance")
     else:
-        yield Finding("governor", "lack", ", ".join(sorted(governors)), "cpupower frequency-set --governor performance")
+        yield Finding(
+            "governor", "missing", ", ".join(sorted(governors)), "cpupower frequency-set --governor performance"
+        )
 
 
 def tsc(machine: Machine) -> Iterator[Finding]:
-    """The clock of all schedules and time stamps: it must run at one speed, always, and alike on
-    all cores."""
+    """The clock of all schedules and time stamps, which must run at a constant speed and be the same
+    on all cores."""
     flags = machine.cpu_field("flags").split()
     missing = [flag for flag in ("constant_tsc", "nonstop_tsc") if flag not in flags]
     source = machine.read("sys/devices/system/clocksource/clocksource0/current_clocksource") or "unknown"
     if missing:
         yield Finding(
             "TSC",
-            "lack",
-            f"the CPU does not promise {' and '.join(missing)}",
+            "missing",
+            f"the CPU does not report {' and '.join(missing)}",
             "use a machine, or a type of virtual machine, with an invariant TSC",
         )
     elif source not in ("tsc", "kvm-clock"):
-        advice = "find in the kernel's log why it gave the TSC up; tsc=reliable on its command line overrules it"
-        yield Finding("TSC", "lack", f"the kernel does not trust the TSC: its clock source is {source}", advice)
+        advice = "look in the kernel log why it dropped the TSC; tsc=reliable on its command line overrides this"
+        yield Finding("TSC", "missing", f"the kernel does not trust the TSC: its clock source is {source}", advice)
     else:
         yield Finding("TSC", "ok", f"constant, nonstop; the kernel's clock source is {source}")
 
 
 def huge_pages(machine: Machine) -> Iterator[Finding]:
-    """Pages of 2 MB or 1 GB, of which either will do."""
+    """Huge pages of 2 MB or 1 GB; either size suffices."""
     pages = memory.huge_pages(machine)
-    told = "; ".join(map(str, pages))
+    text = "; ".join(map(str, pages))
     if memory.suffices(pages):
-        yield Finding("huge pages", "ok", told)
+        yield Finding("huge pages", "ok", text)
     else:
-        few = f"{told}; ports run without, at a cost in speed; PCI ports do not run"
+        few = f"{text}; without them ports are slower, and PCI ports do not run"
         advice = (
             memory.cannot_reserve(machine)
-            or "sysctl vm.nr_hugepages=512 (1 GB in all), or hugepages=512 on the kernel's command line to have them"
-            " always"
+            or "sysctl vm.nr_hugepages=512 (1 GB in all), or hugepages=512 on the kernel command line to have them"
+            " after each boot"
         )
-        yield Finding("huge pages", "lack", few, advice, _said(memory.reserve(machine)))
+        yield Finding("huge pages", "missing", few, advice, _described(memory.reserve(machine)))
 
 
 def hugetlbfs(machine: Machine) -> Iterator[Finding]:
-    """Other programs with DPDK keep their huge pages in files there."""
+    """The file system where other DPDK programs keep their huge pages."""
     mounts = memory.mount_points(machine)
     if mounts:
         yield Finding("hugetlbfs", "ok", f"mounted on {', '.join(mounts)}")
     else:
-        text = "not mounted; the engine needs none, other programs with DPDK do (dpdk-testpmd, Open vSwitch)"
-        yield Finding("hugetlbfs", "note", text, repair=_said(memory.mount(machine)))
+        text = "not mounted; the engine does not need it, other DPDK programs do (dpdk-testpmd, Open vSwitch)"
+        yield Finding("hugetlbfs", "note", text, repair=_described(memory.mount(machine)))
 
 
 def dpdk(machine: Machine) -> Iterator[Finding]:
-    """The library's version, and whether the drivers of the ports are there."""
+    """The library's version, and the drivers of the ports."""
     package = next((path.read_text() for path in machine.glob("usr/lib/*/pkgconfig/libdpdk.pc")), "")
     version = re.search(r"^Version:\s*(\S+)$", package, re.MULTILINE)
     libraries = machine.glob("usr/lib/*/dpdk/pmds-*/librte_net_*.so.*")
@@ -213,7 +216,7 @@ def dpdk(machine: Machine) -> Iterator[Finding]:
     missing = [driver for driver in PORT_DRIVERS if driver not in drivers]
     if version is None or missing:
         absent = "not installed" if version is None else f"{version[1]}, without the drivers {', '.join(missing)}"
-        yield Finding("DPDK", "lack", absent, "apt-get install libdpdk-dev")
+        yield Finding("DPDK", "missing", absent, "apt-get install libdpdk-dev")
     else:
         yield Finding(
             "DPDK", "ok", f"{version[1]}, {len(drivers)} network drivers, among them {', '.join(PORT_DRIVERS)}"
@@ -221,33 +224,37 @@ def dpdk(machine: Machine) -> Iterator[Finding]:
 
 
 def cards(machine: Machine) -> Iterator[Finding]:
-    """Network cards that the kernel does not use itself, and its drivers that hand them to DPDK."""
+    """Network cards that the kernel does not use, and the kernel drivers that hand them to DPDK."""
     free = ", ".join(card.address for card in _cards(machine))
     handing_over = [name for name in HANDING_OVER if machine.exists(f"{DRIVERS}/{name}")]
     if not free:
         yield Finding(
             "network cards",
             "note",
-            "none free on PCI (dutperf ports): ports are af_xdp:IF or af_packet:IF, whose speed the kernel bounds",
+            "none free on PCI (dutperf ports): use ports af_xdp:IF or af_packet:IF, whose speed the kernel limits",
         )
     elif handing_over:
         yield Finding("network cards", "ok", f"{free}; {', '.join(handing_over)} can hand them to DPDK")
     else:
         advice = "modprobe vfio-pci, then dutperf ports bind ADDRESS for the cards to measure with"
         yield Finding(
-            "network cards", "lack", f"{free}, but no driver to hand them to DPDK", advice, _said(_drivers(machine))
+            "network cards",
+            "missing",
+            f"{free}, but no driver to hand them to DPDK",
+            advice,
+            _described(_drivers(machine)),
         )
 
 
 def iommu(machine: Machine) -> Iterator[Finding]:
-    """It keeps a card from memory that is not the tester's; vfio-pci asks for it."""
+    """The IOMMU restricts a card to the tester's memory; vfio-pci requires it."""
     if pci.has_iommu(machine):
         yield Finding("IOMMU", "ok", "in use")
     elif _cards(machine):
         yield Finding(
             "IOMMU",
-            "lack",
-            "none: vfio-pci does not take a card, unless it is bound with --no-iommu",
+            "missing",
+            "none: vfio-pci does not take a card unless it is bound with --no-iommu",
             pci.without_iommu(machine),
         )
     else:
@@ -255,14 +262,14 @@ def iommu(machine: Machine) -> Iterator[Finding]:
 
 
 def _cards(machine: access.Machine) -> list[Function]:
-    """Network cards that a DPDK driver has or may have: not those that the kernel uses, which may
-    be what connects this machine."""
+    """Network cards that a DPDK driver has or may have, without those that the kernel uses, which may
+    connect this machine to its network."""
     try:
-        known = inventory(machine)
+        found = inventory(machine)
     except MachineError:
         return []
-    others = [card for card in known.cards if card.address not in known.untouchable and card.driver not in SHARED]
-    return [card for card in others if card.is_handed_over or known.use(card) is None]
+    others = [card for card in found.cards if card.address not in found.untouchable and card.driver not in SHARED]
+    return [card for card in others if card.is_handed_over or found.use(card) is None]
 
 
 def engine(machine: Machine) -> Iterator[Finding]:
@@ -270,15 +277,15 @@ def engine(machine: Machine) -> Iterator[Finding]:
     try:
         yield Finding("engine", "ok", machine.find_engine())
     except TesterError as error:
-        yield Finding("engine", "lack", str(error), "make build")
+        yield Finding("engine", "missing", str(error), "make build")
 
 
 def programs(machine: Machine) -> Iterator[Finding]:
-    """What labs start."""
+    """Programs that labs start."""
     for program, package in {"ip": "iproute2", "nft": "nftables", "tayga": "tayga"}.items():
         path = machine.find_program(program)
         if path is None:
-            yield Finding(program, "lack", "not found; labs need it", f"apt-get install {package}")
+            yield Finding(program, "missing", "not found; labs need it", f"apt-get install {package}")
         else:
             yield Finding(program, "ok", path)
 
@@ -290,7 +297,7 @@ def privileges(machine: Machine) -> Iterator[Finding]:
     if missing:
         yield Finding(
             "privileges",
-            "lack",
+            "missing",
             f"without {', '.join(missing)}",
             "run as root (sudo), in a container with these capabilities added",
         )
@@ -305,32 +312,32 @@ def locked_memory(machine: Machine) -> Iterator[Finding]:
     else:
         yield Finding(
             "locked memory",
-            "lack",
+            "missing",
             f"at most {machine.memlock_bytes // 1024} KiB",
             "ulimit -l unlimited, or run as root",
         )
 
 
 def virtualization(machine: Machine) -> Iterator[Finding]:
-    """A hypervisor may take cores away at any time."""
+    """Whether this is a virtual machine, whose hypervisor may take cores at any time."""
     if "hypervisor" in machine.cpu_field("flags").split():
         vendor = machine.read("sys/class/dmi/id/sys_vendor")
         yield Finding(
             "virtual machine",
             "note",
-            f"yes{f' ({vendor})' if vendor else ''}; its host can interrupt the hot loops, which trials then report",
+            f"yes{f' ({vendor})' if vendor else ''}; its host can interrupt the hot loops, and trials then report it",
         )
     else:
         yield Finding("virtual machine", "ok", "no")
 
 
 def steal_time(machine: Machine) -> Iterator[Finding]:
-    """Share of its time that the hypervisor took from this machine, now and since it started."""
+    """Share of the time that the hypervisor took from this machine, now and since boot."""
     before = _cpu_times(machine)
     machine.pause()
     after = _cpu_times(machine)
     if before is None or after is None:
-        yield Finding("steal time", "note", "not told by the kernel")
+        yield Finding("steal time", "note", "the kernel does not show it")
         return
     now, ever = (
         _stolen_percent([late - early for early, late in zip(before, after, strict=True)]),
@@ -340,23 +347,23 @@ def steal_time(machine: Machine) -> Iterator[Finding]:
     if max(now, ever) > STEAL_LIMIT_PERCENT:
         yield Finding(
             "steal time",
-            "lack",
+            "missing",
             text,
-            "use a machine with cores of its own: trials will be found invalid whenever the host takes a core away",
+            "use a machine with dedicated cores: trials are invalid whenever the host takes a core",
         )
     else:
         yield Finding("steal time", "ok", text)
 
 
 def kernel_features(machine: Machine) -> Iterator[Finding]:
-    """What labs and ports need of the kernel, as its configuration tells."""
-    told = {text: machine.kernel_has(name) for name, text in KERNEL_FEATURES.items()}
-    missing = [text for text, has in told.items() if has is False]
-    if None in told.values():
-        yield Finding("kernel", "note", f"{machine.release}; it does not tell its configuration")
+    """Kernel features that labs and ports need, from the kernel's configuration."""
+    features = {text: machine.kernel_has(name) for name, text in KERNEL_FEATURES.items()}
+    missing = [text for text, has in features.items() if has is False]
+    if None in features.values():
+        yield Finding("kernel", "note", f"{machine.release}; its configuration is not readable")
     elif missing:
         yield Finding(
-            "kernel", "lack", f"{machine.release}, without {', '.join(missing)}", "use a distribution's own kernel"
+            "kernel", "missing", f"{machine.release}, without {', '.join(missing)}", "use a distribution's kernel"
         )
     else:
         yield Finding("kernel", "ok", f"{machine.release}, with veth, TUN, AF_XDP and nftables")
@@ -365,8 +372,8 @@ def kernel_features(machine: Machine) -> Iterator[Finding]:
 def _cpu_times(machine: Machine) -> list[int] | None:
     """Clock ticks of all cores together (proc(5), stat): user, nice, system, idle, iowait, irq,
     softirq, steal."""
-    found = re.search(r"^cpu\s+(.*)$", machine.read("proc/stat") or "", re.MULTILINE)
-    times = [int(value) for value in found[1].split()[:8]] if found else []
+    match = re.search(r"^cpu\s+(.*)$", machine.read("proc/stat") or "", re.MULTILINE)
+    times = [int(value) for value in match[1].split()[:8]] if match else []
     return times if len(times) == 8 else None
 
 
@@ -374,7 +381,7 @@ def _stolen_percent(times: list[int]) -> float:
     return 100 * times[7] / (sum(times) or 1)
 
 
-_LOOKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
+_CHECKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
     cores,
     isolated_cores,
     numa,

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches the cores of a DUT that runs on this machine: how much of them went to others while a
-trial ran.
+"""Watches the cores of a DUT on this machine: how much of their time other processes took during a
+trial.
 
-A DUT in a namespace has a core, but not a wall around it. When a compiler or the hypervisor takes
-that core, the DUT loses frames that it would have forwarded, and the measurement would say
-something about this machine's other work. Kernel forwarding is soft interrupt time, which is the
-DUT's; so is whatever the processes in its namespace use. The rest of a core's busy time, and the
-time the hypervisor stole, was taken from it.
+A DUT in a namespace has a core, but is not isolated on it. When a compiler or the hypervisor takes
+that core, the DUT loses frames that it would have forwarded, and the result would depend on this
+machine's other work. Soft interrupt time is kernel forwarding and counts as the DUT's, as does the
+time of the processes in its namespace. The rest of a core's busy time, and the time that the
+hypervisor stole, was taken from the DUT.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from pathlib import Path
 PROC = Path("/proc")
 NETNS = Path("/run/netns")
 COARSE_SHARE = 0.05
-"""What the counters of ticks show for certain, in a trial of a second."""
+"""Smallest share that the tick counters show reliably, in a trial of a second."""
 _USER, _NICE, _SYSTEM, _STEAL = 0, 1, 2, 7
 """Fields of /proc/stat's lines (proc(5)), in ticks."""
 
 
 @dataclass(frozen=True)
 class DutCores:
-    """The DUT's cores, and the namespaces of its processes (none: it is all kernel)."""
+    """The DUT's cores, and the namespaces of its processes (none: it runs in the kernel alone)."""
 
     cores: tuple[int, ...]
     netns: str | None
     namespaces: tuple[int, ...] = ()
-    """More of them, by the inodes of their files."""
+    """Further namespaces, by the inodes of their files."""
     pids: tuple[int, ...] = ()
-    """Processes of the DUT that live elsewhere, and the kernel's threads that work for it alone."""
+    """The DUT's processes in other namespaces, and kernel threads that work for it alone."""
 
     def reading(self, proc: Path = PROC) -> Reading:
-        """As it is now."""
+        """The present reading."""
         own = {
             pid: _own_ticks(proc / str(pid))
             for pid in (*self._processes(proc), *self.pids)
@@ -60,46 +60,47 @@ class DutCores:
 
 
 @dataclass(frozen=True)
-class Missed:
-    """What a DUT did without during a trial."""
+class Starvation:
+    """CPU time that a DUT did not get during a trial."""
 
     share: float | None = None
-    """Share (0-1) of its cores' time that others took; None: it is not on this machine, or that is not known."""
+    """Share (0-1) of its cores' time that others took; None: unknown, or it is not on this
+    machine."""
     waited_s: float = 0.0
-    """For so long it had work to do and no core."""
+    """Time for which it was ready to run and had no core."""
     at_most_s: float = 0.0
-    """The time that it did without at most, by either."""
+    """Upper limit of the missing time, by either figure."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Of all the DUT's cores together, in clock ticks: time that is not soft interrupts, and the
-    DUT's processes' part of it."""
+    """Sums over the DUT's cores, in clock ticks: time without soft interrupts, and the part of the
+    DUT's processes."""
 
     busy_ticks: int
     own_ticks: Mapping[int, int]
     """By process."""
     waited_ns: Mapping[int, int] = field(default_factory=dict)
-    """By process: how long its threads had work to do and no core, in ns."""
+    """By process: how long its threads were ready to run and had no core, in ns."""
     stolen_ticks: int = 0
-    """What the hypervisor took of the cores."""
+    """Time of the cores that the hypervisor took."""
 
-    def missed_since(self, before: Reading, elapsed_s: float, cores: int) -> Missed:
-        """All of it. Ticks are coarse: a share of them that is within the limits says nothing of
-        single events."""
+    def starvation_since(self, before: Reading, elapsed_s: float, cores: int) -> Starvation:
+        """The CPU time that the DUT did not get since ``before``. Ticks are coarse: a small share of
+        them counts as none."""
         share, waited_s = self.taken_since(before, elapsed_s, cores), self.waited_since(before)
         taken_s = (share or 0.0) * elapsed_s * cores
-        return Missed(share, waited_s, max(waited_s, taken_s if (share or 0.0) > COARSE_SHARE else 0.0))
+        return Starvation(share, waited_s, max(waited_s, taken_s if (share or 0.0) > COARSE_SHARE else 0.0))
 
     def waited_since(self, before: Reading) -> float:
-        """Seconds for which the DUT's processes could not work though they had to, of all cores
-        together; a DUT that is all kernel has none but what was stolen."""
+        """Seconds for which the DUT's processes were ready to run and had no core, summed over all
+        cores; for a DUT in the kernel alone only the stolen time."""
         waited_ns = sum(waited - before.waited_ns.get(pid, 0) for pid, waited in self.waited_ns.items())
         return max(0, waited_ns) / 1e9 + max(0, self.stolen_ticks - before.stolen_ticks) / os.sysconf("SC_CLK_TCK")
 
     def taken_since(self, before: Reading, elapsed_s: float, cores: int) -> float | None:
-        """Share (0-1) of the cores' time since ``before`` that went to others; None where a process
-        of the DUT has ended: its time is not known."""
+        """Share (0-1) of the cores' time since ``before`` that others took; None where a process of
+        the DUT has ended: its time is unknown."""
         if before.own_ticks.keys() - self.own_ticks.keys():
             return None
         others = (self.busy_ticks - before.busy_ticks) - (sum(self.own_ticks.values()) - sum(before.own_ticks.values()))
@@ -122,18 +123,18 @@ class DutWatch:
         self._had_processes |= bool(self._before.own_ticks)
         self._began_s = time.monotonic()
 
-    def missed(self) -> Missed:
+    def starvation(self) -> Starvation:
         """What the DUT did without since :meth:`begin`. Nothing where all of its processes have
         ended: a DUT that is dead needs no core, however busy that is."""
         elapsed_s, now = time.monotonic() - self._began_s, self._cores.reading(self._proc)
         if self._before is None or (self._had_processes and not now.own_ticks):
-            return Missed()
-        return now.missed_since(self._before, elapsed_s, len(self._cores.cores))
+            return Starvation()
+        return now.starvation_since(self._before, elapsed_s, len(self._cores.cores))
 
 
 def yield_to_the_dut() -> None:
-    """From now on everything else on this machine goes before this process: a DUT that shares its
-    core must not lose frames to a progress line.
+    """Give this process the lowest priority, so that a DUT on its core does not lose frames to a
+    progress line.
 
     The engine's hot loops raise their own priority again.
     """
@@ -142,8 +143,8 @@ def yield_to_the_dut() -> None:
 
 @contextmanager
 def yielding_to_the_dut() -> Iterator[None]:
-    """The same within the block; a program that measures and then does other things has its
-    priority back afterwards, where the kernel lets it."""
+    """The same within a context; afterwards the process has its priority back, where the kernel
+    permits."""
     before = os.getpriority(os.PRIO_PROCESS, 0)
     yield_to_the_dut()
     try:
@@ -159,7 +160,7 @@ def _ticks(stat: Path, cores: Sequence[int], fields: Sequence[int]) -> int:
 
 
 def _waited_ns(process: Path) -> int:
-    """How long the threads of a process waited for a core; those that have ended are not in it."""
+    """Time that the threads of a process waited for a core, without threads that have ended."""
     waited = 0
     with suppress(OSError):
         for task in (process / "task").iterdir():
@@ -169,7 +170,7 @@ def _waited_ns(process: Path) -> int:
 
 
 def _own_ticks(process: Path) -> int:
-    """User and system time of a process; 0 where it is gone."""
+    """User and system time of a process; 0 where it has ended."""
     try:
         fields = (process / "stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a DUT on this machine works, from what :mod:`dutperf.tester.namespace_probe` saw: the cores
-that the tester keeps off.
+"""Finds the cores of a DUT on this machine, which the tester avoids, from the facts of
+:mod:`dutperf.tester.namespace_probe`.
 
-The DUT is what stands at the other ends of the tester's veth ports: all namespaces that can be
-reached from there, but for the one in which everything else on this machine runs. Its kernel work
-is done where receive packet steering or threaded NAPI put it, else in the call of whoever sends to
-it: on the tester's own core. Its processes work where their threads may run.
+The DUT is everything behind the tester's veth ports: all namespaces that can be reached from their
+peers, without the one in which the rest of this machine runs. Its kernel work runs where receive
+packet steering or threaded NAPI puts it, else in the sender's system call, on the tester's own core.
+Its processes run where their threads' affinity allows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from dutperf.tester.cpu_sets import Cores, from_list, from_mask
 
 Facts = Mapping[str, Any]
-"""As :func:`dutperf.tester.namespace_probe.facts` has them."""
+"""The result of :func:`dutperf.tester.namespace_probe.facts`."""
 Place = tuple[int, int]
 """An interface: its namespace and its index there."""
 _LONGEST_NAME = 15
@@ -26,7 +26,7 @@ _LONGEST_NAME = 15
 
 @dataclass(frozen=True)
 class Work:
-    """Something that the DUT does, and the cores on which it may be done."""
+    """A task of the DUT, and the cores on which it may run."""
 
     what: str
     cores: Cores
@@ -35,40 +35,40 @@ class Work:
 
 @dataclass(frozen=True)
 class Discovery:
-    """What was found of the DUT."""
+    """The DUT as it was found."""
 
     usable: Cores
-    """Those that the engine may use."""
+    """Cores that the engine may use."""
     online: Cores
-    """Those of the machine."""
+    """Cores of the machine."""
     ports: tuple[str, ...]
-    """The interfaces at whose other ends it was looked for."""
+    """The tester's interfaces."""
     works: tuple[Work, ...] = ()
     namespaces: tuple[int, ...] = ()
-    """Those that are the DUT's alone."""
+    """Namespaces of the DUT alone."""
     pids: tuple[int, ...] = ()
-    """The DUT's processes elsewhere, and the kernel's threads that work for it."""
+    """The DUT's processes in other namespaces, and kernel threads that work for it."""
     missing: tuple[str, ...] = ()
-    """Ports of which the other end was not found."""
+    """Ports whose peer was not found."""
 
     @property
     def cores(self) -> Cores:
-        """The cores that the DUT was given; what may be done on every core says nothing about them."""
+        """The DUT's cores, without the tasks that may run on every core."""
         return Cores().union(*(work.cores for work in self.confined))
 
     @property
     def confined(self) -> tuple[Work, ...]:
-        """What has cores of its own."""
+        """Tasks with cores of their own."""
         return tuple(work for work in self.works if not self._floats(work))
 
     @property
     def floating(self) -> tuple[Work, ...]:
-        """What may be done on every core."""
+        """Tasks that may run on every core."""
         return tuple(work for work in self.works if self._floats(work))
 
     @property
     def steered(self) -> bool:
-        """Whether the DUT's kernel has cores of its own to work on."""
+        """Whether the DUT's kernel work has cores of its own."""
         return any(not work.is_process for work in self.works)
 
     def _floats(self, work: Work) -> bool:
@@ -76,11 +76,11 @@ class Discovery:
 
 
 def discover(facts: Facts, ports: Sequence[str], shared: Collection[int] = ()) -> Discovery:
-    """What stands at the other ends of ``ports``. The processes of ``shared`` namespaces are not
-    taken for the DUT's.
+    """Find the DUT behind ``ports``. The processes of ``shared`` namespaces do not count as the
+    DUT's.
 
     Raises:
-        KeyError, ValueError: the facts are not what the probe says.
+        KeyError, ValueError: the facts do not have the probe's form.
     """
     seen = _Seen(facts, ports, {facts["tester"], facts["host"], *shared})
     ends = {name: seen.other_end(name) for name in ports}
@@ -111,19 +111,19 @@ class _Seen:
 
     @property
     def interfaces(self) -> dict[Place, Facts]:
-        """All of this machine."""
+        """All interfaces of this machine."""
         return {
             (space["inode"], one["index"]): one for space in self.facts["namespaces"] for one in space["interfaces"]
         }
 
     def other_end(self, name: str) -> Place | None:
-        """Of a veth in the tester's namespace; None where it is no veth, or leads to another port
-        of the tester's or where nobody can look."""
+        """The peer of a veth in the tester's namespace; None where the interface is not a veth, or
+        its peer is another port of the tester or not accessible."""
         mine = {one["name"]: place for place, one in self.interfaces.items() if place[0] == self.facts["tester"]}
         return self._across(mine[name]) if name in mine else None
 
     def _across(self, place: Place) -> Place | None:
-        """The other end of a veth pair: each names the other."""
+        """The peer in a veth pair, in which each end names the other."""
         interfaces = self.interfaces
         end = (interfaces[place]["peer_namespace"], interfaces[place]["peer"])
         if (
@@ -135,8 +135,7 @@ class _Seen:
         return None if end[0] == self.facts["tester"] and interfaces[end]["name"] in self.ports else end
 
     def reachable(self, places: set[Place]) -> set[Place]:
-        """All interfaces of the DUT: those of its namespaces, and the ends of their cables
-        elsewhere."""
+        """All interfaces of the DUT: those of its namespaces, and their peers in others."""
         found, waiting = set[Place](), set(places)
         while waiting:
             place = waiting.pop()
@@ -149,8 +148,8 @@ class _Seen:
         return found
 
     def processes(self, namespaces: Collection[int], places: Collection[Place]) -> Iterator[Facts]:
-        """Those that live in ``namespaces``, own a TUN device of the DUT's, or are the kernel's
-        threads for an interface with threaded NAPI."""
+        """The processes in ``namespaces``, owners of the DUT's TUN devices, and kernel threads of
+        interfaces with threaded NAPI."""
         own = [self.interfaces[place] for place in places]
         napi = [f"napi/{one['name']}-"[:_LONGEST_NAME] for one in own if one["threaded"]]
         tuns = {one["name"] for one in own if one["tun"]}
@@ -158,13 +157,13 @@ class _Seen:
         for one in self.facts["processes"]:
             owner = any(
                 name in tuns and (one["namespace"], name) not in others for name in one["tuns"]
-            )  # a TUN device may have moved away from its owner
+            )  # a TUN device may be in another namespace than its owner
             if one["namespace"] in namespaces or owner or any(one["name"].startswith(name) for name in napi):
                 yield one
 
 
 def _steering(interfaces: Sequence[Facts]) -> Iterator[Work]:
-    """Receive packet steering, one for each set of cores."""
+    """Receive packet steering, one task for each set of cores."""
     by_cores: dict[Cores, list[str]] = {}
     for one in interfaces:
         if cores := Cores().union(*(from_mask(mask) for mask in one["rps"])):

@@ -25,8 +25,8 @@ from dutperf.model import Cause, Direction, DirectionCounts, LinkState, PortStat
 from dutperf.setup.configuration import LINK_TIMEOUT_S
 from dutperf.tester import Progress, ProgressCallback, TesterError, neighbours
 from dutperf.tester.core_choice import CoreChoice
-from dutperf.tester.dut_core import DutWatch, Missed
-from dutperf.tester.process import EngineDied, EngineProcess, EngineSilent
+from dutperf.tester.dut_core import DutWatch, Starvation
+from dutperf.tester.process import EngineDied, EngineProcess, EngineTimeout
 from dutperf.tester.validity import BURSTS, DUT_DISTURBED, LATE, OF_A_WHOLE_TRIAL, hopeless, judge, proven_failed
 
 PROTOCOL = 1
@@ -183,11 +183,11 @@ class EngineTester:
         except EngineDied as death:
             self._abandon()
             return _aborted(trial, str(death))
-        except EngineSilent as silence:
+        except EngineTimeout as timeout:
             last = process.errors()[-1:]
             self._abandon()
-            return _aborted(trial, f"{silence} and was killed" + (f"; the last it said: {last[0]}" if last else ""))
-        result = _result(watch, event, self._missed())
+            return _aborted(trial, f"{timeout} and was killed" + (f"; the last it said: {last[0]}" if last else ""))
+        result = _result(watch, event, self._starvation())
         return (
             result
             if around is None or result.verdict is Verdict.VALID
@@ -212,9 +212,9 @@ class EngineTester:
     def _read_load(self) -> neighbours.Load:
         return neighbours.reading(self._own_cores())
 
-    def _missed(self) -> Missed:
+    def _starvation(self) -> Starvation:
         """What a DUT on this machine did without during the trial."""
-        return Missed() if self._dut_watch is None else self._dut_watch.missed()
+        return Starvation() if self._dut_watch is None else self._dut_watch.starvation()
 
     def close(self) -> None:
         """See :meth:`dutperf.tester.Tester.close`."""
@@ -222,7 +222,7 @@ class EngineTester:
         if process is not None:
             try:
                 process.close()
-            except EngineSilent as alive:
+            except EngineTimeout as alive:
                 raise TesterError(str(alive), code="no_engine") from None
             except BaseException:
                 process.kill()
@@ -238,7 +238,7 @@ class EngineTester:
                     cores = self._choice.watched(self._environment)
                     self._dut_watch = None if cores is None else DutWatch(cores)
                     self._environment |= self._choice.stated(self._environment)
-            except (EngineDied, EngineSilent) as failure:
+            except (EngineDied, EngineTimeout) as failure:
                 self._abandon()
                 raise TesterError(f"the engine did not start: {failure}", code="no_engine") from None
             except BaseException:
@@ -304,7 +304,7 @@ class EngineTester:
                     self._send(process, "stop", params={"drain": True})
                 if on_progress is not None:
                     on_progress(progress)
-        except (EngineDied, EngineSilent, TesterError):
+        except (EngineDied, EngineTimeout, TesterError):
             raise
         except BaseException:  # an interruption, or whatever went wrong in who is told of the progress
             self._stop(process, request)
@@ -316,13 +316,13 @@ class EngineTester:
             self._send(process, "stop")
             while self._answer(process, request, self._patience.stop_s)["event"] == "progress":
                 pass
-        except (EngineDied, EngineSilent, TesterError):
+        except (EngineDied, EngineTimeout, TesterError):
             self._abandon()
 
     def _abandon(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            with suppress(EngineSilent):  # what went wrong before is what the user has to hear of
+            with suppress(EngineTimeout):  # what went wrong before is what the user has to hear of
                 process.kill()
 
 
@@ -349,7 +349,7 @@ def _progress(event: dict[str, Any]) -> Progress:
     return Progress(event["elapsed_s"], sent, received, directions, down)
 
 
-def _result(watch: _Watch, event: dict[str, Any], missed: Missed) -> TrialResult:
+def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialResult:
     """The judged result.
 
     Raises:

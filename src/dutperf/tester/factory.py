@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine on a set-up, as every command has it: its command line, what it is asked to open, and
-the cores that it keeps off."""
+"""The engine on a setup, the same for every command: its command line, its open request, and the
+cores that it avoids."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dutperf.tester.engine import EngineCommand, EngineTester
 
 
 def engine_on(setup: Setup, max_frame_size: int) -> EngineTester:
-    """The tester; ``max_frame_size`` in bytes incl. FCS. The DUT is to be there: where it works is
-    looked up now.
+    """The tester; ``max_frame_size`` in bytes incl. FCS. The DUT has to be up: its cores are detected
+    now.
 
     Raises:
         TesterError: there is no engine, or no such network namespace.
@@ -24,9 +24,9 @@ def engine_on(setup: Setup, max_frame_size: int) -> EngineTester:
 
 
 def cores_of_dut(setup: Setup, command: EngineCommand) -> CoreChoice:
-    """As the configuration says; where it does not, as :func:`dutperf.tester.core_choice.look`
-    finds them."""
+    """The cores from the configuration; without them, from
+    :func:`dutperf.tester.core_choice.detect`."""
     engine = setup.engine
     if engine.dut_cores:
-        return core_choice.told(engine.dut_cores, engine.dut_netns, here=not engine.command)
-    return core_choice.look(command.argv(), [side.port for side in setup.sides().values()])
+        return core_choice.configured(engine.dut_cores, engine.dut_netns, here=not engine.command)
+    return core_choice.detect(command.argv(), [side.port for side in setup.sides().values()])

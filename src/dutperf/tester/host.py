@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the machine is that a measurement runs on, for the journal (RFC 2544 section 10, RFC 8219
-section 5: results state their conditions)."""
+"""The machine that a measurement runs on, for the journal (RFC 2544 section 10, RFC 8219 section 5:
+results state their conditions)."""
 
 from __future__ import annotations
 
@@ -32,15 +32,14 @@ TUNING = (
     "tsc",
     "clocksource",
 )
-"""Options of the kernel's command line that change what a tester can do; the others are nobody's
-business."""
+"""Kernel command-line options that affect a tester; the others stay private."""
 
 
 def environment(root: Path = Path("/")) -> dict[str, Any]:
     """Host name, CPU, cores, kernel, its tuning options, frequency governor, clock source, memory
     and versions, as JSON types; None where unknown.
 
-    ``root`` stands in for / where a test makes up a machine.
+    ``root`` replaces / in tests.
     """
     return {
         "name": platform.node(),

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program of its own: what the kernel shows of the namespaces that the tester's ports lead to, as
-JSON on standard output.
+"""A separate program that writes what the kernel shows of the namespaces behind the tester's ports,
+as JSON to standard output.
 
-It is run where the engine is run (same prefix, same network namespace), because only there may the
-other ends be looked at, and imports nothing of this package, so that it starts at once. Namespaces
-are named by the inode of their file; cores are the kernel's own text. What it says is read by
-:mod:`dutperf.tester.dut_discovery`.
+It runs where the engine runs (same prefix, same network namespace), because only there it may look
+at the peers. It imports nothing of this package, so that it starts at once. Namespaces are
+identified by the inode of their file; cores are in the kernel's own text form.
+:mod:`dutperf.tester.dut_discovery` reads its output.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ Facts = dict[str, Any]
 
 
 def namespace_files() -> dict[int, tuple[Path, str | None]]:
-    """Every network namespace that can be reached: a file of it, and its name where it has one."""
-    found: dict[int, tuple[Path, str | None]] = {}
+    """Every accessible network namespace: a file of it, and its name where it has one."""
+    files: dict[int, tuple[Path, str | None]] = {}
     for path in PROC.glob("[0-9]*/ns/net"):
         with suppress(OSError):
-            found.setdefault(path.stat().st_ino, (path, None))
+            files.setdefault(path.stat().st_ino, (path, None))
     for path in NAMED.glob("*"):
         with suppress(OSError):
-            found[path.stat().st_ino] = (path, path.name)
-    return found
+            files[path.stat().st_ino] = (path, path.name)
+    return files
 
 
 def seen_from(inode: int, files: dict[int, tuple[Path, str | None]]) -> list[Facts]:
-    """The interfaces of a namespace; from a child process, which alone moves there."""
+    """The interfaces of a namespace, read by a child process that enters it."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -68,7 +68,7 @@ def seen_from(inode: int, files: dict[int, tuple[Path, str | None]]) -> list[Fac
 
 
 def _enter(file: Path) -> None:
-    """Into the network namespace, with its own /sys, which no other process sees."""
+    """Enter the network namespace, with a private mount of its /sys."""
     kernel = ctypes.CDLL(None, use_errno=True)
 
     def check(status: int) -> None:
@@ -86,10 +86,10 @@ def _enter(file: Path) -> None:
 
 
 def interfaces(files: dict[int, tuple[Path, str | None]]) -> list[Facts]:
-    """Of the namespace that this process is in."""
+    """The interfaces of this process' namespace."""
     here = (PROC / "self/ns/net").stat().st_ino
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as kernel:
-        links = [_link(body) for body in _asked(kernel, _RTM_GETLINK, bytes(16), _RTM_NEWLINK, dump=True)]
+        links = [_link(body) for body in _request(kernel, _RTM_GETLINK, bytes(16), _RTM_NEWLINK, dump=True)]
         numbers = _numbers_of(kernel, files) if any(link["netnsid"] is not None for link in links) else {}
     for link in links:
         number = link.pop("netnsid")
@@ -107,7 +107,7 @@ def _settings(directory: Path) -> Facts:
 
 
 def _link(body: bytes) -> Facts:
-    """From struct ifinfomsg and its attributes."""
+    """An interface from struct ifinfomsg and its attributes."""
     attributes = dict(_attributes(body[16:]))
     index = struct.unpack_from("=i", body, 4)[0]
     peer, number = attributes.get(_IFLA_LINK), attributes.get(_IFLA_LINK_NETNSID)
@@ -120,12 +120,12 @@ def _link(body: bytes) -> Facts:
 
 
 def _numbers_of(kernel: socket.socket, files: dict[int, tuple[Path, str | None]]) -> dict[int, int]:
-    """The inode of each namespace to which the one that this process is in gave a number (``ip
-    netns list-id``), by that number."""
+    """The inodes of the namespaces that have a number in this process' namespace (``ip netns
+    list-id``), by that number."""
     numbers = {}
     for inode, (path, _) in files.items():
         with suppress(OSError), path.open("rb") as file:
-            for body in _asked(
+            for body in _request(
                 kernel, _RTM_GETNSID, bytes(4) + struct.pack("=HHI", 8, _NETNSA_FD, file.fileno()), _RTM_NEWNSID
             ):
                 number = struct.unpack("=i", dict(_attributes(body[4:]))[_NETNSA_NSID])[0]
@@ -133,16 +133,16 @@ def _numbers_of(kernel: socket.socket, files: dict[int, tuple[Path, str | None]]
     return numbers
 
 
-def _asked(kernel: socket.socket, kind: int, body: bytes, answer: int, *, dump: bool = False) -> Iterator[bytes]:
+def _request(kernel: socket.socket, kind: int, body: bytes, answer: int, *, dump: bool = False) -> Iterator[bytes]:
     """The bodies of the messages that answer a request by rtnetlink(7)."""
     kernel.send(struct.pack("=IHHII", 16 + len(body), kind, _NLM_F_REQUEST | (_NLM_F_DUMP if dump else 0), 1, 0) + body)
     while True:
         data = kernel.recv(1 << 20)
         while data:
-            length, found = struct.unpack_from("=IH", data)
-            if found == answer:
+            length, kind_ = struct.unpack_from("=IH", data)
+            if kind_ == answer:
                 yield data[16:length]
-            if found != answer or not dump:
+            if kind_ != answer or not dump:
                 return  # the end, or an error
             data = data[(length + 3) & ~3 :]
 
@@ -158,8 +158,7 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def processes() -> Iterator[Facts]:
-    """Every process of this machine: its namespace, where each of its threads may run, its TUN
-    devices."""
+    """Every process of this machine: its namespace, the affinity of its threads, its TUN devices."""
     for directory in PROC.glob("[0-9]*"):
         try:
             namespace = (directory / "ns/net").stat().st_ino
@@ -201,7 +200,7 @@ def _tuns(directory: Path) -> list[str]:
 def _inode(path: Path) -> int | None:
     try:
         return path.stat().st_ino
-    except OSError:  # in a container process 1 may be somebody else's
+    except OSError:  # in a container process 1 may belong to another user
         return None
 
 
@@ -212,11 +211,11 @@ def _text(path: Path) -> str | None:
         return None
 
 
-# --- all of it ------------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------
 
 
 def facts() -> Facts:
-    """Everything, as JSON types."""
+    """All facts, as JSON types."""
     files = namespace_files()
     here = (PROC / "self/ns/net").stat().st_ino
     return {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who else worked on the tester's cores: what the hypervisor took, interrupts, and every thread that ran there last.
+"""Other load on the tester's cores: time that the hypervisor stole, interrupts, and every thread that
+ran there last.
 
-Read before and after a trial, never while it runs. A trial that is not valid says with it whose
-work held the loops up; and a run that waits until the
-machine is quiet looks at the same figures.
+It is read before and after a trial, never during it. A trial that is not valid reports with it which
+programs held up the loops. A run that waits until the machine is quiet uses the same figures.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ PROC = Path("/proc")
 _USER, _NICE, _SYSTEM, _IRQ, _SOFTIRQ, _STEAL = 0, 1, 2, 5, 6, 7
 """Fields of /proc/stat's lines (proc(5)), in ticks."""
 MOST_NAMED = 4
-"""Of each core, those that took most."""
+"""For each core, those that took most."""
 LEAST_SHARE = 0.001
 QUIET_SHARE = 0.02
-"""Others may take this share of a core, and the machine is quiet."""
+"""Largest share of a core that others may take on a quiet machine."""
 LOOK_S = 0.25
-"""How long the machine is looked at before it is called quiet."""
+"""Length of a look at the machine before it counts as quiet."""
 
 
 @dataclass(frozen=True)
 class Thread:
-    """What has run on ``core`` last, and for how long so far."""
+    """A thread, the ``core`` on which it ran last, and its run time so far."""
 
     name: str
     pid: int
@@ -39,7 +39,7 @@ class Thread:
 
 @dataclass(frozen=True)
 class Load:
-    """A reading: of each core its counters in ticks, and all threads by their number."""
+    """A reading: the counters of each core in ticks, and all threads by their number."""
 
     at_s: float
     cores: Mapping[int, tuple[int, ...]]
@@ -47,7 +47,7 @@ class Load:
 
 
 def reading(cores: Sequence[int], proc: Path = PROC) -> Load:
-    """As it is now."""
+    """The present reading."""
     lines = {
         line.split()[0]: line.split()[1:] for line in (proc / "stat").read_text().splitlines() if line.startswith("cpu")
     }
@@ -56,14 +56,14 @@ def reading(cores: Sequence[int], proc: Path = PROC) -> Load:
 
 
 def shares(before: Load, after: Load, ours: Sequence[str] = ()) -> dict[int, dict[str, float]]:
-    """By core: the share (0-1) of the time between two readings that each of the others took, the greatest first.
+    """By core: the shares (0-1) of the time between two readings that others took, the largest first.
 
-    ``ours``: beginnings of the names of programs that are to have the cores. A thread counts for
-    the core on which it ran last.
+    ``ours``: prefixes of the names of programs that should have the cores. A thread counts for the
+    core on which it ran last.
     """
     elapsed_s = max(after.at_s - before.at_s, 1e-9)
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
-    found: dict[int, dict[str, float]] = {}
+    by_core: dict[int, dict[str, float]] = {}
     for core, counters in after.cores.items():
         since = [now - then for now, then in zip(counters, before.cores.get(core, counters), strict=False)]
         took = {"stolen by the hypervisor": since[_STEAL] * tick_s, "interrupts": since[_IRQ] * tick_s}
@@ -74,25 +74,25 @@ def shares(before: Load, after: Load, ours: Sequence[str] = ()) -> dict[int, dic
             began = before.threads.get(number)
             took[name] = took.get(name, 0.0) + (thread.run_ns - (0 if began is None else began.run_ns)) / 1e9
         greatest = sorted(took.items(), key=lambda one: -one[1])
-        found[core] = {name: seconds / elapsed_s for name, seconds in greatest if seconds > 0}
-    return found
+        by_core[core] = {name: seconds / elapsed_s for name, seconds in greatest if seconds > 0}
+    return by_core
 
 
 def sentence(before: Load, after: Load, ours: Sequence[str] = ()) -> str:
-    """``during the trial others took of the tester's core 1: 3.1 % stolen by the hypervisor, 2 %
-    kdamond``; empty where nobody took much."""
-    told = []
+    """``load of others on the tester's cores during the trial: core 1: 3.1 % stolen by the
+    hypervisor, 2 % kdamond``; empty where there was little."""
+    texts = []
     for core, took in shares(before, after, ours).items():
         named = [
             f"{share * 100:.2g} % {name}" for name, share in list(took.items())[:MOST_NAMED] if share >= LEAST_SHARE
         ]
-        told += [f"core {core}: {', '.join(named)}"] if named else []
-    return f"during the trial others took of the tester's {'; '.join(told)}" if told else ""
+        texts += [f"core {core}: {', '.join(named)}"] if named else []
+    return f"load of others on the tester's cores during the trial: {'; '.join(texts)}" if texts else ""
 
 
 def wait_until_quiet(cores: Sequence[int], limit_s: float, ours: Sequence[str] = ()) -> float:
-    """Wait until others take next to nothing of ``cores``, ``limit_s`` seconds at most; how long
-    that was. Nothing of ours is to spin meanwhile."""
+    """Wait until others take next to nothing of ``cores``, ``limit_s`` seconds at most. Returns the
+    time waited. None of our loops may spin meanwhile."""
     began_s = time.monotonic()
     before = reading(cores)
     while (waited_s := time.monotonic() - began_s) < limit_s:

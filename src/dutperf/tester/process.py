@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine's process: starting it, one JSON object a line in each direction (protocol/README.md),
-and ending it for certain.
+"""The engine's process: it is started, exchanges one JSON object a line in each direction
+(protocol/README.md), and is reliably ended.
 
-The engine never outlives this process: the end of its standard input ends it, whatever became of
-us; and the kernel sends it SIGTERM.
+The engine never outlives this process: it exits at the end of its standard input, and the kernel
+sends it SIGTERM.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 KEPT_LINES = 50
-"""Last lines of the engine's standard error that are kept to tell what it died of."""
+"""Last lines of the engine's standard error, kept to report why it died."""
 CLOSE_S = 3.0
+"""Time for the engine to exit after the end of its input, and again after SIGTERM, before SIGKILL."""
 SUDO = ("sudo", "-n")
-"""How a process of root is ended by another user; it fails where nothing may be done so."""
-"""What the engine gets to exit after the end of its input, and again after SIGTERM, before SIGKILL."""
+"""Prefix to end a process of root as another user; it fails where sudo is not permitted."""
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
 class EngineDied(Exception):
-    """The process ended, or its output did; the message says how, with what it said last."""
+    """The process or its output ended; the message says how, with the last line that it wrote."""
 
 
-class EngineSilent(Exception):
-    """No event within the time given."""
+class EngineTimeout(Exception):
+    """No event came within the time limit."""
 
 
 class EngineProcess:
-    """One running engine. Events come through a queue, so that waiting for one can end by time and
-    by a signal."""
+    """A running engine. Events come through a queue, so that a timeout or a signal can end the
+    wait."""
 
     def __init__(self, command: Sequence[str]) -> None:
         """Start ``command``.
@@ -50,9 +50,9 @@ class EngineProcess:
             OSError: it cannot be started.
         """
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        self._said: deque[str] = deque(maxlen=KEPT_LINES)
-        # A group of its own: Ctrl-C at the terminal is ours to handle, the engine is asked to stop
-        # and reports what it counted.
+        self._lines: deque[str] = deque(maxlen=KEPT_LINES)
+        # A process group of its own: we handle Ctrl-C at the terminal, ask the engine to stop, and
+        # it reports its counts.
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -67,19 +67,19 @@ class EngineProcess:
 
     @property
     def pid(self) -> int:
-        """Process id of the engine, or of the command before it."""
+        """Process id of the engine, or of its prefix command."""
         return self._process.pid
 
     def send(self, request: dict[str, Any]) -> None:
         """Send one request.
 
         Raises:
-            EngineDied: nobody reads any more.
+            EngineDied: the engine reads no more.
         """
         self.send_line(json.dumps(request, separators=(",", ":")))
 
     def send_line(self, line: str) -> None:
-        """Send one line as it is; see :meth:`send`."""
+        """Send one line unchanged; see :meth:`send`."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(line.encode() + b"\n")
@@ -91,37 +91,37 @@ class EngineProcess:
         """The next event.
 
         Raises:
-            EngineSilent: none came within ``timeout_s`` seconds.
+            EngineTimeout: none came within ``timeout_s`` seconds.
             EngineDied: none will come.
         """
         try:
             event = self._events.get(timeout=max(0.0, timeout_s))
         except queue.Empty:
-            raise EngineSilent(f"the engine said nothing for {timeout_s:.1f} s") from None
+            raise EngineTimeout(f"the engine sent nothing for {timeout_s:.1f} s") from None
         if event is None:
             self._events.put(None)
             raise EngineDied(self.last_words())
         return event
 
     def last_words(self) -> str:
-        """How the process ended and what it wrote to standard error last, as one sentence."""
+        """How the process ended, and its last line on standard error, as one sentence."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=1)
         self._readers[1].join(timeout=1)
-        said = next((line for line in reversed(self._said) if line.strip()), None)
-        return f"the engine {_ending(self._process.returncode)}; " + (
-            f"the last it said: {said.strip()}" if said else "it said nothing"
+        last = next((line for line in reversed(self._lines) if line.strip()), None)
+        return f"the engine {_exit_text(self._process.returncode)}; " + (
+            f"the last it said: {last.strip()}" if last else "it said nothing"
         )
 
     def errors(self) -> list[str]:
         """The last lines that the engine wrote to standard error."""
-        return list(self._said)
+        return list(self._lines)
 
     def close(self) -> int:
         """End the process: end of input first, then SIGTERM, then SIGKILL. Returns its exit status.
 
         Raises:
-            EngineSilent: it does not end, and this user may not end it.
+            EngineTimeout: it does not end, and this user may not end it.
         """
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
@@ -134,7 +134,7 @@ class EngineProcess:
         try:
             return self._process.wait(timeout=CLOSE_S)
         except subprocess.TimeoutExpired:
-            raise EngineSilent(f"the engine (process {self._process.pid}) cannot be ended; end it by hand") from None
+            raise EngineTimeout(f"the engine (process {self._process.pid}) does not end: kill it by hand") from None
 
     def kill(self) -> None:
         """End the process at once."""
@@ -147,7 +147,7 @@ class EngineProcess:
             os.killpg(self._process.pid, number)
         except ProcessLookupError:
             pass
-        except PermissionError:  # of another user, as under sudo: the same way in ends it
+        except PermissionError:  # it belongs to another user, as under sudo: end it by sudo too
             command = [*SUDO, "kill", f"-{number.value}", "--", f"-{self._process.pid}"]
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=CLOSE_S, check=False)
@@ -162,12 +162,12 @@ class EngineProcess:
             if isinstance(event, dict):
                 self._events.put(event)
             else:
-                self._said.append(f"no event: {line}")
+                self._lines.append(f"not an event: {line}")
         self._events.put(None)
 
     def _read_errors(self) -> None:
         assert self._process.stderr is not None
-        self._said.extend(_lines(self._process.stderr))
+        self._lines.extend(_lines(self._process.stderr))
 
 
 def _lines(stream: IO[bytes]) -> Iterator[str]:
@@ -176,7 +176,7 @@ def _lines(stream: IO[bytes]) -> Iterator[str]:
             yield line.decode(errors="replace").rstrip("\r\n")
 
 
-def _ending(status: int | None) -> str:
+def _exit_text(status: int | None) -> str:
     if status is None:
         return "closed its output"
     if status >= 0:
@@ -187,6 +187,6 @@ def _ending(status: int | None) -> str:
 
 
 def _die_with_parent() -> None:
-    """Runs in the new process before the engine does; only calls the kernel, as it must between
-    fork and exec."""
+    """Runs in the new process before the engine starts. Between fork and exec it may only make
+    system calls."""
     _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)

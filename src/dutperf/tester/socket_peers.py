@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is at the other end of a port that a UNIX socket joins to a switch or a virtual machine on
-this machine: its processes are the DUT.
+"""Finds the processes at the other end of a port that connects to a switch or a virtual machine on
+this machine by a UNIX socket: they are the DUT.
 
-Their time on the DUT's core is the DUT's. Without their names it would look as if others had taken
-that core.
+Their time on the DUT's core is the DUT's. Without their names it would count as taken by others.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from dataclasses import dataclass
 
 _PORT = re.compile(r"(virtio_user|vhost_user|memif):([^,]+)(,.*)?")
 _LISTENS = {"virtio_user": ("server=1", True), "vhost_user": ("client=1", False), "memif": ("role=server", True)}
-"""Kind of port: the argument by which the tester makes the socket, or (False) does not make it."""
+"""By kind of port: the argument that decides whether the tester creates the socket (True) or not."""
 _PID = re.compile(r"pid=(\d+)")
 
 
 @dataclass(frozen=True)
 class Socket:
-    """One line of ``ss``: a socket, and the processes that have it."""
+    """One line of ``ss``: a socket, and the processes that have it open."""
 
     path: str
-    """``*`` where it has none: the end that connected."""
+    """``*`` where it has none: the connecting end."""
     inode: str
     peer: str
     """The inode of the other end."""
@@ -32,22 +31,22 @@ class Socket:
 
 
 def pids(ports: Iterable[str], listed: str | None = None) -> tuple[int, ...]:
-    """Processes at the other ends of ``ports`` (port specs), lowest first; ``listed`` is what
-    ``ss`` says of all UNIX sockets.
+    """Processes at the other ends of ``ports`` (port specs), lowest first; ``listed`` is the output
+    of ``ss`` for all UNIX sockets.
 
-    None are found where ``ss`` is missing, or may not see the processes of others.
+    None are found where ``ss`` is missing, or may not see the processes of other users.
     """
     ends = {match[2]: _tester_listens(match) for port in ports if (match := _PORT.fullmatch(port))}
     if not ends:
         return ()
     sockets = list(_parsed(_listed() if listed is None else listed))
-    found = frozenset[int]()
+    processes = frozenset[int]()
     for path, tester_listens in ends.items():
         named = [one for one in sockets if one.path == path]
         peers = {one.peer for one in named}
         owned = [one for one in sockets if one.inode in peers] if tester_listens else named
-        found = found.union(*(one.pids for one in owned))
-    return tuple(sorted(found))
+        processes = processes.union(*(one.pids for one in owned))
+    return tuple(sorted(processes))
 
 
 def _tester_listens(port: re.Match[str]) -> bool:

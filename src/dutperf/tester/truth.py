@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which frames a simulated DUT loses: stretches of a direction's frames, of each a number that is
-spread evenly over it.
+"""The frames that a simulated DUT loses: stretches of a direction's frames, each with a number of
+losses spread evenly over it.
 
-So a trial of many millions of frames takes no time, and its losses and arrivals have times all the
-same.
+So a trial of many millions of frames takes no time, but its losses and arrivals still have times.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dutperf.model.pattern import Times
 
 NO_LIMIT = float("inf")
 RECOVERING_LOSS = 10
-"""While it recovers from an overload, a DUT loses one in so many frames."""
+"""While it recovers from an overload, a DUT loses one in this many frames."""
 
 
 @dataclass(frozen=True)
@@ -31,26 +30,26 @@ class Lost:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing of the stretch comes through."""
+        """Whether all frames of the stretch are lost."""
         return self.count == self.end - self.first
 
     def before(self, frame: int) -> int:
-        """How many of those lost have a lower number than ``frame``."""
+        """Number of lost frames below ``frame``."""
         frames, length = min(max(0, frame - self.first), self.end - self.first), self.end - self.first
         return max(0, -(-(2 * self.count * frames - length) // (2 * length)))
 
     def place(self, index: int) -> int:
-        """The number of one of the lost."""
+        """The frame number of a lost frame."""
         return self.first + (2 * index + 1) * (self.end - self.first) // (2 * self.count)
 
     def longest_run(self) -> int:
-        """Of consecutive ones."""
+        """Longest run of consecutive lost frames."""
         return self.count if self.whole else ceil(self.count / (self.end - self.first - self.count))
 
 
 def overloaded(trial: Trial, direction: Direction, sent: int, server: tuple[float, int]) -> list[Lost]:
-    """What a ``server`` of that capacity (frames/s) and with room for so many waiting frames loses
-    of the first ``sent``: those that find the queue full."""
+    """Losses of a ``server`` (capacity in frames/s, room for waiting frames) among the first
+    ``sent`` frames: those that find the queue full."""
     capacity_fps, room = server
     if capacity_fps == NO_LIMIT:
         return []
@@ -74,9 +73,9 @@ def overloaded(trial: Trial, direction: Direction, sent: int, server: tuple[floa
 
 
 def _one_by_one(times: Times, sent: int, capacity_fps: float, room: int) -> list[Lost]:
-    """The same where frames do not come at a constant rate."""
+    """The same for frames that do not come at a constant rate."""
     lost: list[Lost] = []
-    idle_ns = 0.0  # when all that was taken will have been served
+    idle_ns = 0.0  # when all accepted frames will have been served
     for frame in range(sent):
         due_ns = times.due_ns(frame)
         if (idle_ns - due_ns) * capacity_fps <= room * 1e9:
@@ -89,13 +88,12 @@ def _one_by_one(times: Times, sent: int, capacity_fps: float, room: int) -> list
 
 
 def room_for(rate_fps: float, duration_s: float, frames: int) -> int:
-    """How many of ``frames`` find room at ``rate_fps``; the first needs no time."""
+    """Number of ``frames`` that are served at ``rate_fps``; the first needs no time."""
     return max(0, frames if rate_fps == NO_LIMIT else min(frames, ceil(rate_fps * duration_s)))
 
 
 def recovering(trial: Trial, direction: Direction, recovery_s: float, sent: int) -> list[Lost]:
-    """What a DUT that was overloaded loses in the ``recovery_s`` seconds after the change to a
-    lower rate."""
+    """Losses of an overloaded DUT in the ``recovery_s`` seconds after the change to a lower rate."""
     stream, times = trial.streams()[direction], trial.times(direction)
     if stream.then is None:
         return []
@@ -107,13 +105,13 @@ def recovering(trial: Trial, direction: Direction, recovery_s: float, sent: int)
 
 
 def out_of_service(times: Times, times_s: tuple[float, float], sent: int) -> list[Lost]:
-    """What is sent between two times after the start."""
+    """Loss of all frames sent between two times after the start."""
     first, end = (min(sent, times.frames_before(round(time_s * 1e9))) for time_s in times_s)
     return [Lost(first, end, end - first)] if end > first else []
 
 
 def losses_of(trial: Trial, direction: Direction, lost: Sequence[Lost]) -> Losses | None:
-    """By the time at which they were due; None where nothing was lost."""
+    """The losses by their due times; None where nothing was lost."""
     if not lost:
         return None
     times = trial.times(direction)
@@ -129,16 +127,16 @@ def losses_of(trial: Trial, direction: Direction, lost: Sequence[Lost]) -> Losse
 
 
 def _ends_ns(trial: Trial) -> list[int]:
-    """Of the parts of the sending time over which frames are counted, the beginning before them."""
+    """Ends of the bins of the sending time, with 0 as the first."""
     return [trial.duration_ns * part // LOSS_BINS for part in range(LOSS_BINS + 1)]
 
 
-def late_bursts(trial: Trial, direction: Direction, away_s: float) -> LateBursts | None:
-    """What a sender that is away for so long at the start sends in one burst then."""
-    if away_s * 1e6 <= PUNCTUAL_US:
+def late_bursts(trial: Trial, direction: Direction, stall_s: float) -> LateBursts | None:
+    """The late burst of a sender that stalls for so long at the start."""
+    if stall_s * 1e6 <= PUNCTUAL_US:
         return None
     times = trial.times(direction)
-    bounds = [times.frames_before(min(round(away_s * 1e9), end_ns)) for end_ns in _ends_ns(trial)]
+    bounds = [times.frames_before(min(round(stall_s * 1e9), end_ns)) for end_ns in _ends_ns(trial)]
     return (
         None
         if bounds[-1] == 0
@@ -147,17 +145,17 @@ def late_bursts(trial: Trial, direction: Direction, away_s: float) -> LateBursts
 
 
 def arrivals_of(times: Times, sent: int, lost: Sequence[Lost], delay_s: float) -> Arrivals | None:
-    """When frames come through that all have the same delay; None where none does."""
+    """Arrivals of frames that all have the same delay; None where none arrives."""
     if sent - sum(one.count for one in lost) <= 0:
         return None
     gaps = sorted((one.first, one.end) for one in lost if one.whole)
     first = gaps[0][1] if gaps and gaps[0][0] == 0 else 0
     last = gaps[-1][0] - 1 if gaps and gaps[-1][1] == sent else sent - 1
-    silences = [(before - 1, after) for before, after in gaps if before > 0 and after < sent] or [
+    arrival_gaps = [(before - 1, after) for before, after in gaps if before > 0 and after < sent] or [
         (max(first, last - 1), last)
     ]
-    due_s = [[times.due_ns(frame) / 1e9 + delay_s for frame in silence] for silence in (*silences, (first, last))]
-    longest = max(due_s[:-1], key=lambda silence: silence[1] - silence[0])
+    due_s = [[times.due_ns(frame) / 1e9 + delay_s for frame in gap] for gap in (*arrival_gaps, (first, last))]
+    longest = max(due_s[:-1], key=lambda gap: gap[1] - gap[0])
     return Arrivals(
         first_s=due_s[-1][0], last_s=due_s[-1][1], longest_gap_from_s=longest[0], longest_gap_to_s=longest[1]
     )
@@ -168,5 +166,5 @@ def _last_rate(stream: Stream) -> int:
 
 
 def _until_full(rate_fps: int, capacity_fps: float, room: int) -> int:
-    """How many frames come before the queue is full."""
+    """Number of frames that come before the queue is full."""
     return ceil(rate_fps * room / (rate_fps - capacity_fps)) if rate_fps > capacity_fps else 0

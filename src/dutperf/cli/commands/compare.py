@@ -18,7 +18,7 @@ from dutperf.cli.output import console
 from dutperf.exit_status import CONDITION_FAILED, INVALID
 from dutperf.report import export
 from dutperf.results import comparison, gate
-from dutperf.results.comparability import Unlike, Weight
+from dutperf.results.comparability import Mismatch, Weight
 from dutperf.results.comparison import Comparison, Incomparable, Results
 from dutperf.results.gate import Checked, Condition, GateError, Outcome
 from dutperf.setup.configuration import ConfigError
@@ -122,7 +122,7 @@ def _text(found: Comparison, checked: Sequence[Checked]) -> None:
             console.line(line)
     console.line(_errors(found))
     for result in checked:
-        console.line(result.said())
+        console.line(result.sentence())
 
 
 def _markdown(found: Comparison, checked: Sequence[Checked]) -> None:
@@ -131,7 +131,9 @@ def _markdown(found: Comparison, checked: Sequence[Checked]) -> None:
             typer.echo(export.TABLES[export.Format.MARKDOWN](table).decode())
         typer.echo("\n".join(f"* {line}" for line in _remarks(one)))
     typer.echo(f"\n{_errors(found)}\n")
-    typer.echo("\n".join(f"* {'❌ ' if result.outcome is Outcome.FAILED else ''}{result.said()}" for result in checked))
+    typer.echo(
+        "\n".join(f"* {'❌ ' if result.outcome is Outcome.FAILED else ''}{result.sentence()}" for result in checked)
+    )
 
 
 def _json(found: Comparison, checked: Sequence[Checked]) -> None:
@@ -143,18 +145,20 @@ def _json(found: Comparison, checked: Sequence[Checked]) -> None:
 def _remarks(one: comparison.Compared) -> list[str]:
     """What did not come to its end, and what was measured otherwise: a condition stands once, with
     the measurements that it is of."""
-    owners: dict[Unlike, list[str]] = {}
-    for name, each in one.unlike.items():
-        for unlike in each:
-            owners.setdefault(unlike, []).append(name)
-    otherwise = (_remark(unlike, [] if len(names) == len(one.unlike) else names) for unlike, names in owners.items())
+    owners: dict[Mismatch, list[str]] = {}
+    for name, each in one.mismatches.items():
+        for mismatch in each:
+            owners.setdefault(mismatch, []).append(name)
+    otherwise = (
+        _remark(mismatch, [] if len(names) == len(one.mismatches) else names) for mismatch, names in owners.items()
+    )
     return [*one.states, *comparison.unjudged(one), *comparison.bounds(one), *otherwise]
 
 
-def _remark(unlike: Unlike, names: Sequence[str]) -> str:
+def _remark(mismatch: Mismatch, names: Sequence[str]) -> str:
     """``names``: of the measurements, where it is not of all."""
-    warning = "warning: not measured alike: " if unlike.weight is Weight.WARNED else ""
-    return f"{warning}{unlike.said()}" + (f" ({', '.join(names)})" if names else "")
+    warning = "warning: not measured alike: " if mismatch.weight is Weight.WARNED else ""
+    return f"{warning}{mismatch.sentence()}" + (f" ({', '.join(names)})" if names else "")
 
 
 def _errors(found: Comparison) -> str:

@@ -16,7 +16,7 @@ from dutperf.cli.output.steps import Yes, carry_out
 from dutperf.setup.configuration import ConfigError
 from dutperf.tester.doctor import Finding, Machine, examine, repairs
 
-_STYLE = {"ok": "green", "note": "yellow", "lack": "red"}
+_STYLE = {"ok": "green", "note": "yellow", "missing": "red"}
 
 
 def doctor(

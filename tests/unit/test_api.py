@@ -163,11 +163,22 @@ MISTAKES = [
         dutperf.ConfigError,
         "repetitions: 'often' is neither a number nor auto",
     ),
-    ({"lab": "refdut-siit", "frame_sizes": [64]}, dutperf.ConfigError, "64 bytes are impossible"),
+    ({"lab": "refdut-siit", "frame_sizes": [64]}, dutperf.ConfigError, "frame_sizes: 64 bytes are impossible"),
+    (
+        {"lab": "refdut-siit", "goals": [0.1]},
+        dutperf.PlanError,
+        "goals: loss goals need `search` mlr; a binary search has one, `loss_tolerance`",
+    ),
+    (
+        {"procedure": "back-to-back", "lab": "refdut-siit", "rate": "1k"},
+        dutperf.PlanError,
+        "max_rate: give the rate of the bursts",
+    ),
+    ({"config": "nothing.yaml", "lab_options": {"queue": 1}}, dutperf.ConfigError, "lab_options: has no effect with"),
     ({"lab": "refdut-siit", "lab_options": {"speed": 1}}, dutperf.LabError, "unknown option speed"),
     ({"lab": "refdut-siit", "config": "gateway.yaml"}, dutperf.ConfigError, "not both"),
-    ({}, dutperf.ConfigError, "give either"),
-    ({"config": "nothing.yaml"}, dutperf.ConfigError, "cannot read nothing.yaml"),
+    ({}, dutperf.ConfigError, "give either `lab` or `config`"),
+    ({"config": "nothing.yaml"}, dutperf.ConfigError, "config: cannot read nothing.yaml"),
     ({"config": {"left": {}}}, dutperf.ConfigError, "the configuration"),
 ]
 
@@ -179,6 +190,7 @@ def test_mistakes_raise_one_sentence_and_leave_nothing(
     with pytest.raises(error) as caught:
         dutperf.measure(given.pop("procedure", "throughput"), tmp_path / "out", **given)
     assert words in str(caught.value)
+    assert "--" not in str(caught.value), "options are for the command line"
     assert not (tmp_path / "out").exists()
     assert not labs.up
 

@@ -131,7 +131,7 @@ def test_a_trial_states_its_frame_timeout(config: Path) -> None:
 
 
 WRONG: list[tuple[str, list[str], str]] = [
-    ("neither lab nor file", ["--rate", "1"], "give either --lab NAME or --config FILE"),
+    ("neither lab nor file", ["--rate", "1"], "give either --lab or --config"),
     ("both", ["--rate", "1", "--lab", "loopback", "--config", "CONFIG"], "not both"),
     ("no file", ["--rate", "1", "--config", "/nowhere.yaml"], "--config: cannot read /nowhere.yaml: No such file"),
     ("no lab", ["--rate", "1", "--lab", "no-such-lab"], "no-such-lab"),
@@ -210,7 +210,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     (
         "slow bursts",
         ["--config", "CONFIG", "--rate", "10", "--pattern", "bursts:2", "--burst-rate", "9"],
-        "--burst-rate: the frames of a burst would come at 9 frames/s, more slowly than on average (10)",
+        "--burst-rate: 9 frames/s within a burst are less than the mean rate, 10 frames/s",
     ),
     (
         "burst rate of an unknown maximum",
@@ -309,3 +309,16 @@ def test_a_rate_that_is_none_names_its_option(option: str) -> None:
     with pytest.raises(ConfigError) as caught:
         options.chosen(Everything, {option: "x"})
     assert caught.value.key == "--" + option.replace("_", "-")
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        ("give `rate`, or `throughput_from` with a directory", "give --rate, or --throughput-from with a directory"),
+        ("`frame_sizes`, `duration_s`, `lab_options`", "--frame-size, --duration, --lab-option"),
+        ("the command said: `rates up`, `left.ipv6`", "the command said: `rates up`, `left.ipv6`"),
+        ("`nothing` of ours", "`nothing` of ours"),
+    ],
+)
+def test_messages_name_options_in_place_of_parameters(text: str, spelled: str) -> None:
+    assert options.spelled(text) == spelled

@@ -207,7 +207,7 @@ SEARCHES = [
         "--repetitions: min=3 is too few: an interval of 95 % confidence needs 6 repetitions",
     ),
     (["--repetitions", "0"], "--repetitions: should be greater than or equal to 1"),
-    (["--goal", "0.1"], "--goal: loss goals need --search mlr"),
+    (["--goal", "0.1"], "--goal: loss goals need --search mlr; a binary search has one, --loss-tolerance"),
     (["--goal", "1.5", "--search", "mlr"], "--goal: should be less than 1"),
     (["--goal", "0", "--goal", "0", "--search", "mlr"], "--goal: the same loss ratio twice"),
     (["--search", "mlr"], "--initial-rate: MLRsearch begins at the maximum rate"),

@@ -18,7 +18,8 @@ from dutperf.procedures.latency import LatencyConditions
 from dutperf.procedures.recovery import RecoveryConditions
 from dutperf.procedures.reset import ResetConditions
 from dutperf.procedures.throughput import ThroughputConditions
-from dutperf.setup.conditions import ConditionError, Conditions, Rate, WithMaximum, each, refusal
+from dutperf.setup.conditions import Conditions, Rate, WithMaximum, each, refusal
+from dutperf.setup.configuration import ParameterError
 from dutperf.setup.option import offered
 from plans import Everything
 
@@ -194,9 +195,9 @@ def test_each_of_several_values_is_measured() -> None:
     assert [(str(one.foreground.text()), one.networks) for one in made] == [
         (share, count) for count in (1, 256) for share in ("2:2", "10:9", "2:1", "10:1")
     ]
-    with pytest.raises(ConditionError, match="the same twice") as caught:
+    with pytest.raises(ParameterError, match="the same value twice") as caught:
         each(Conditions, {"foreground": "2:1,4:2"})
-    assert caught.value.member == "foreground"
+    assert caught.value.key == "foreground"
 
 
 def test_what_a_procedure_does_not_offer_is_not_stated() -> None:

@@ -311,7 +311,7 @@ def test_a_file_that_cannot_be_read(content: bytes | None, text: str, tmp_path: 
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=text) as caught:
         load(path)
-    assert caught.value.key == "--config"
+    assert caught.value.key == "config"
 
 
 VALUES = st.recursive(

@@ -79,9 +79,9 @@ def test_a_plan_says_how_many_queues(setup: Path) -> None:
         assert made.engine.queues == 1
 
 
-def test_a_plan_says_what_help_of_hardware_is_used(setup: Path) -> None:
+def test_a_plan_says_what_offloads_are_used(setup: Path) -> None:
     planned = plan_file.load(
-        plan(setup, "config: setup.yaml\nhardware: [receive_timestamps]\nprocedures: {throughput: }")
+        plan(setup, "config: setup.yaml\noffloads: [receive_timestamps]\nprocedures: {throughput: }")
     )
     with planned.source.setup(1522) as made:
         assert made.engine.offloads == ("receive_timestamps",)
@@ -138,8 +138,8 @@ WRONG = [
     ("config: a\nlab-options: {b: 1}\nprocedures: {throughput: }", "line 2: lab-options: has no effect with config"),
     ("lab: a\nqueues: 0\nprocedures: {pdv: }", "line 2: queues: is no number from 1 to 16"),
     ("lab: a\nqueues: many\nprocedures: {pdv: }", "line 2: queues: is no number from 1 to 16"),
-    ("lab: a\nhardware: receive_timestamps\nprocedures: {pdv: }", "line 2: offloads: is no list of names"),
-    ("lab: a\nhardware: [magic]\nprocedures: {pdv: }", "line 2: offloads: should be 'receive_timestamps'"),
+    ("lab: a\noffloads: receive_timestamps\nprocedures: {pdv: }", "line 2: offloads: is no list of names"),
+    ("lab: a\noffloads: [magic]\nprocedures: {pdv: }", "line 2: offloads: should be 'receive_timestamps'"),
     ("lab: a", "procedures: is missing"),
     ("lab: a\nprocedures: throughput", "line 2: procedures: is no mapping"),
     ("lab: a\nprocedures:\n  thoughput:", "line 3: procedures.thoughput: unknown key; did you mean throughput?"),
@@ -169,14 +169,14 @@ WRONG = [
         "lab: a\nprocedures:\n  latency: {frame-sizes: rfc1}",
         "'rfc1' is no frame size in bytes, and not one of the series rfc2544",
     ),
-    ("lab: a\nprocedures:\n  latency: {networks: [1, 1]}", "line 3: procedures.latency.networks: the same twice"),
+    ("lab: a\nprocedures:\n  latency: {networks: [1, 1]}", "line 3: procedures.latency.networks: the same value twice"),
     (
         "lab: a\nprocedures:\n  latency: {networks: few}",
         "line 3: procedures.latency.networks: 'few' is no number",
     ),
     (
         "lab: a\nprocedures:\n  latency: {foreground: [2:1, 4:2]}",
-        "line 3: procedures.latency.foreground: the same twice",
+        "line 3: procedures.latency.foreground: the same value twice",
     ),
     ("lab: a\nlab: b", "line 2: lab: stands there twice"),
     ("lab: [", "is no YAML"),

@@ -31,8 +31,8 @@ from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement
 from dutperf.run.testbench import USUAL_FRAME_SIZE, Source, check_one_size
 from dutperf.setup import configuration, traffic
-from dutperf.setup.conditions import ConditionError, Conditions, Rate, SingleTrial, refusal
-from dutperf.setup.configuration import ConfigError, Setup
+from dutperf.setup.conditions import Conditions, Rate, SingleTrial, refusal
+from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.setup.dut import losses_during, losses_of
 from dutperf.setup.option import offered
 
@@ -82,7 +82,7 @@ class Bench:
         sized = self._ready.sized(conditions)
         traffic.check(self.setup, sized)
         if (longest := traffic.longest_frame(sized)) > self._ready.max_frame_size:
-            raise ConfigError(
+            raise ParameterError(
                 f"{longest} bytes are longer than max_frame_size={self._ready.max_frame_size} of this bench",
                 "frame_sizes",
             )
@@ -306,13 +306,10 @@ def _one(model: type[Conditions], what: str, given: Mapping[str, Any]) -> Condit
     known = sorted(one.name for one in offered(model))
     for name in given:
         if name not in known and not (name == "series" and "frame_sizes" in known):
-            raise ConfigError(f"{what} has no such condition; {_hint(name, known)}", name)
-    try:
-        made = results.chosen(model, given)
-    except ConditionError as error:
-        raise ConfigError(error.message, error.member) from None
+            raise ParameterError(f"{what} has no such condition; {_hint(name, known)}", name)
+    made = results.chosen(model, given)
     if len(made) > 1:
-        raise ConfigError("several values: measure them one after the other", "foreground")
+        raise ParameterError("several values: measure them one after the other", "foreground")
     return made[0]
 
 
@@ -320,7 +317,7 @@ def _rate(given: Rate | str | float) -> Rate:
     try:
         return Rate.model_validate(given)
     except ValidationError as error:
-        raise ConfigError(refusal(error)[1], "rate") from None
+        raise ParameterError(refusal(error)[1], "rate") from None
 
 
 def _hint(name: str, known: tuple[str, ...] | list[str]) -> str:

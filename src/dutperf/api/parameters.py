@@ -114,7 +114,7 @@ class OfThroughput(OfMeasurement, total=False):
     frame_timeout_ms: float | None
     """A frame that takes longer counts as lost; no RFC has it. Every frame is stamped then."""
     goals: Sequence[float]
-    """With --search mlr: share of a direction's frames that may be lost; repeatable: 0 and
+    """With `search` mlr: share of a direction's frames that may be lost; repeatable: 0 and
     0.005 in one search."""
     max_rate: AnyRate | None
     """Highest rate. Without it the media's; where that is not known a search doubles its rate;
@@ -158,7 +158,7 @@ class OfBackToBack(OfMeasurement, total=False):
 
     rate: AnyRate | None
     """The throughput per direction, or another rate to measure delays at: frames/s or % of the
-    media's maximum. Without it and --throughput-from the throughput is measured first."""
+    media's maximum. Without it and `throughput_from` the throughput is measured first."""
     throughput_from: Path | Mapping[int, int] | Any
     """Take the throughput (median) that this run found for each frame size."""
     max_rate: AnyRate | None
@@ -193,7 +193,7 @@ class OfLatency(OfMeasurement, total=False):
     the engine's machine, where engine.command starts it on another."""
     rate: AnyRate | None
     """The throughput per direction, or another rate to measure delays at: frames/s or % of the
-    media's maximum. Without it and --throughput-from the throughput is measured first."""
+    media's maximum. Without it and `throughput_from` the throughput is measured first."""
     throughput_from: Path | Mapping[int, int] | Any
     """Take the throughput (median) that this run found for each frame size."""
     definition: Literal["rfc8219", "rfc2544"]
@@ -225,7 +225,7 @@ class OfPdv(OfMeasurement, total=False):
     the engine's machine, where engine.command starts it on another."""
     rate: AnyRate | None
     """The throughput per direction, or another rate to measure delays at: frames/s or % of the
-    media's maximum. Without it and --throughput-from the throughput is measured first."""
+    media's maximum. Without it and `throughput_from` the throughput is measured first."""
     throughput_from: Path | Mapping[int, int] | Any
     """Take the throughput (median) that this run found for each frame size."""
 
@@ -246,7 +246,7 @@ class OfIpdv(OfMeasurement, total=False):
     the engine's machine, where engine.command starts it on another."""
     rate: AnyRate | None
     """The throughput per direction, or another rate to measure delays at: frames/s or % of the
-    media's maximum. Without it and --throughput-from the throughput is measured first."""
+    media's maximum. Without it and `throughput_from` the throughput is measured first."""
     throughput_from: Path | Mapping[int, int] | Any
     """Take the throughput (median) that this run found for each frame size."""
 
@@ -258,12 +258,12 @@ class OfRecovery(OfMeasurement, total=False):
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     rate: AnyRate | None
     """The throughput per direction, or another rate to measure delays at: frames/s or % of the
-    media's maximum. Without it and --throughput-from the throughput is measured first."""
+    media's maximum. Without it and `throughput_from` the throughput is measured first."""
     throughput_from: Path | Mapping[int, int] | Any
     """Take the throughput (median) that this run found for each frame size."""
     overload_s: float
-    """How long the DUT is overloaded (RFC 2544 26.5: 60); then --duration goes on at half that
-    rate. Without it 60, or half of a trial shorter than 120."""
+    """How long the DUT is overloaded (RFC 2544 26.5: 60); then `duration_s` goes on at half
+    that rate. Without it 60, or half of a trial shorter than 120."""
 
 
 class OfReset(OfMeasurement, total=False):
@@ -273,7 +273,7 @@ class OfReset(OfMeasurement, total=False):
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     rate: AnyRate | None
     """The throughput per direction, or another rate to measure delays at: frames/s or % of the
-    media's maximum. Without it and --throughput-from the throughput is measured first."""
+    media's maximum. Without it and `throughput_from` the throughput is measured first."""
     throughput_from: Path | Mapping[int, int] | Any
     """Take the throughput (median) that this run found for each frame size."""
     reset_after_s: float

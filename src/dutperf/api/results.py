@@ -25,7 +25,8 @@ from dutperf.run import campaign, suite
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.run.suite import SUITE, Measurement, Part, SuiteSummary
 from dutperf.setup import conditions
-from dutperf.setup.conditions import ConditionError, Conditions, Foreground, Model, Rate
+from dutperf.setup.conditions import Conditions, Foreground, Model, Rate
+from dutperf.setup.configuration import ParameterError
 
 if TYPE_CHECKING:
     import pandas
@@ -154,7 +155,7 @@ def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
     :class:`Results` of an earlier run, and ``delays_to`` must not hold the delays of another one.
 
     Raises:
-        ConditionError: a value that is not possible.
+        ParameterError: a value that is not possible.
         PlanError: see :func:`throughput_found`.
     """
     prior = given.get("throughput_from")
@@ -171,7 +172,7 @@ def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
 def _fresh(directory: Path) -> str:
     """As an absolute path: the engine may run elsewhere."""
     if any(directory.glob("*/trial-*.npy")):
-        raise ConditionError(
+        raise ParameterError(
             f"{directory} holds the delays of another run: choose another directory or remove them", "delays_to"
         )
     return str(directory.absolute())

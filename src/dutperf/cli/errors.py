@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from dutperf.cli.options import option_of
+from dutperf.cli import options
 from dutperf.cli.output import log
 from dutperf.exit_status import ABORTED, INTERRUPTED, WRONG_USAGE
 from dutperf.journal import JOURNAL, JournalError, WriteError
@@ -18,7 +18,7 @@ from dutperf.lab import LabError
 from dutperf.machine.access import MachineError
 from dutperf.run.campaign import PlanError
 from dutperf.run.suite import SUITE
-from dutperf.setup.configuration import ConfigError
+from dutperf.setup.configuration import ConfigError, ParameterError
 from dutperf.tester import TesterError
 
 
@@ -30,10 +30,12 @@ def reported() -> Iterator[None]:
         yield
     except WriteError as error:
         raise _exit(str(error), ABORTED) from None
-    except (ConfigError, LabError, JournalError, MachineError) as error:
+    except (ParameterError, PlanError) as error:
+        raise _exit(str(options.as_typed(error)), WRONG_USAGE) from None
+    except JournalError as error:
+        raise _exit(options.spelled(str(error)), WRONG_USAGE) from None
+    except (ConfigError, LabError, MachineError) as error:
         raise _exit(str(error), WRONG_USAGE) from None
-    except PlanError as error:
-        raise _exit(f"{option_of(error.option)}: {error}", WRONG_USAGE) from None
     except TesterError as error:
         raise _exit(f"{error.field}: {error}" if error.field else str(error), WRONG_USAGE) from None
     except KeyboardInterrupt:

@@ -7,6 +7,7 @@ Those of a measurement are declared by the members of its conditions
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -20,8 +21,8 @@ from dutperf.cli import completion
 from dutperf.cli.output import log
 from dutperf.run.campaign import PlanError
 from dutperf.setup import configuration
-from dutperf.setup.conditions import ConditionError, Conditions, Model, Rate
-from dutperf.setup.configuration import MOST_QUEUES, ConfigError
+from dutperf.setup.conditions import Conditions, Model, Rate
+from dutperf.setup.configuration import MOST_QUEUES, ConfigError, ParameterError
 from dutperf.setup.option import Offered, all_offered, flag_of, offered
 
 Parsed = TypeVar("Parsed")
@@ -141,6 +142,8 @@ WATCHERS: dict[str, Any] = {
 :class:`dutperf.cli.output.watch.Watchers` has."""
 COMPLETED = {"frame_sizes": completion.frame_sizes, "throughput_from": completion.results_directories}
 """What the shell completes, by the members of the conditions."""
+_SOURCE_OPTIONS = {"lab": "--lab", "lab_options": "--lab-option", "config": "--config"}
+"""By the parameters of the Python interface that are no conditions."""
 
 
 def declared(model: type[Conditions]) -> dict[str, tuple[Any, Any]]:
@@ -157,22 +160,34 @@ def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
     """
     try:
         return results.chosen(model, {name: None if value in ((), []) else value for name, value in given.items()})
-    except ConditionError as error:
-        raise ConfigError(error.message, option_of(error.member)) from None
-    except PlanError as error:
-        raise ConfigError(str(error), option_of(error.option)) from None
+    except (ParameterError, PlanError) as error:
+        raise as_typed(error) from None
 
 
-def option_of(member: str) -> str:
-    """The option that sets a member of the conditions."""
-    named = next((one.flag for one in all_offered(Conditions) if one.name == member), None)
-    return named or {"series": "--frame-size", "": ""}.get(member) or flag_of(member)
+def as_typed(error: ParameterError | PlanError) -> ConfigError:
+    """The same error for a user of the command line: with options instead of parameters."""
+    parameter = error.option if isinstance(error, PlanError) else error.key
+    return ConfigError(spelled(error.message), option_of(parameter))
+
+
+def spelled(text: str) -> str:
+    """``text`` with the option in place of each parameter in backticks: `` `max_rate` `` becomes
+    ``--max-rate``."""
+    known = {*_SOURCE_OPTIONS, *(one.name for one in all_offered(Conditions))}
+    return re.sub(r"`(\w+)`", lambda named: option_of(named[1]) if named[1] in known else named[0], text)
+
+
+def option_of(parameter: str) -> str:
+    """The option that sets a parameter of the Python interface; empty for none."""
+    own = next((one.flag for one in all_offered(Conditions) if one.name == parameter), None)
+    special = {**_SOURCE_OPTIONS, "series": "--frame-size", "": ""}
+    return own or special.get(parameter, flag_of(parameter))
 
 
 def _declared(one: Offered) -> Any:
     flags = tuple(name for name in (one.flag, one.option.alias) if name)
     option = typer.Option(
-        *flags, metavar=one.metavar, autocompletion=COMPLETED.get(one.name), help=one.option.described()
+        *flags, metavar=one.metavar, autocompletion=COMPLETED.get(one.name), help=spelled(one.option.described())
     )
     return Annotated[_typed(one), option]
 

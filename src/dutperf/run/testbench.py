@@ -17,7 +17,7 @@ from dutperf.model import FRAME_SIZE, Case, Load, Trial
 from dutperf.run.campaign import Plan, PlanError
 from dutperf.setup import configuration, dut, traffic
 from dutperf.setup.conditions import Conditions, Rate
-from dutperf.setup.configuration import ConfigError, Offloads, Setup
+from dutperf.setup.configuration import ConfigError, Offloads, ParameterError, Setup
 from dutperf.tester import calibration
 from dutperf.tester.dut_core import yielding_to_the_dut
 from dutperf.tester.engine import EngineTester
@@ -55,12 +55,12 @@ class Source:
         """From what was asked for.
 
         Raises:
-            ConfigError: both, neither, or options for a lab that there is not.
+            ParameterError: both, neither, or options without a lab.
         """
         if (name is None) == (file is None):
-            raise ConfigError("give either --lab NAME or --config FILE" + (", not both" if name else ""), "")
+            raise ParameterError("give either `lab` or `config`" + (", not both" if name else ""), "")
         if file is not None and lab_options:
-            raise ConfigError("has no effect with --config", "--lab-option")
+            raise ParameterError("has no effect with `config`", "lab_options")
         return cls(name, dict(lab_options), file, queues=queues, offloads=offloads)
 
     @classmethod
@@ -128,8 +128,8 @@ def _with_commands(recorded: Setup, names: list[str], path: Path, current: Path 
     if not isinstance(current, Setup):
         if not path.is_file():
             raise JournalError(
-                f"the run cannot go on: its commands are not kept in journals, and {path} is no file: give the"
-                " configuration (--config FILE)"
+                f"the run cannot go on: its commands are not kept in journals, and {path} is not a file: give the"
+                " configuration (`config`)"
             )
         current = configuration.load(path)
     if configuration.commands_of(current) != names:

@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_serializer, model_validator
 
 from dutperf import errors
-from dutperf.errors import DutperfError
 from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, FieldMode, Value, to_json
+from dutperf.setup.configuration import ParameterError
 from dutperf.setup.option import FIXED, Option, all_offered, is_fixed, offered
 from dutperf.statistics import stopping
 
@@ -455,7 +455,7 @@ class AtThroughput(Conditions):
         Rate | None,
         Option(
             "The throughput per direction, or another rate to measure delays at: frames/s or % of the media's"
-            " maximum. Without it and --throughput-from the throughput is measured first",
+            " maximum. Without it and `throughput_from` the throughput is measured first",
             label="rate per direction",
             metavar="RATE",
         ),
@@ -532,28 +532,18 @@ def within_the_trial(model: type[Conditions], members: Any, name: str, latest_s:
 Model = TypeVar("Model", bound=Conditions)
 
 
-class ConditionError(DutperfError, ValueError):
-    """A condition that is not possible. ``member`` is its name in the model; empty: several
-    contradict each other."""
-
-    def __init__(self, message: str, member: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.member = member
-
-
 def make(model: type[Model], chosen: Mapping[str, Any]) -> Model:
     """The conditions that were chosen, by the names of their members; what is None keeps its
     default.
 
     Raises:
-        ConditionError: a value that is not possible.
+        ParameterError: a value that is not possible.
     """
     try:
         return model.model_validate({name: value for name, value in chosen.items() if value is not None})
     except ValidationError as error:
         member, reason = refusal(error)
-        raise ConditionError(reason, member) from None
+        raise ParameterError(reason, member) from None
 
 
 def each(model: type[Model], chosen: Mapping[str, Any]) -> tuple[Model, ...]:
@@ -561,7 +551,7 @@ def each(model: type[Model], chosen: Mapping[str, Any]) -> tuple[Model, ...]:
     (``"2:2,10:9"``, ``"1,256"``); ``foreground`` may be ``rfc8219`` (section 5.3).
 
     Raises:
-        ConditionError: see :func:`make`; the same value twice.
+        ParameterError: see :func:`make`; the same value twice.
     """
     several = {
         one.name: _several(one.name, chosen[one.name])
@@ -571,7 +561,7 @@ def each(model: type[Model], chosen: Mapping[str, Any]) -> tuple[Model, ...]:
     for name, values in several.items():
         same = [getattr(one, "native_percent", one) for one in (getattr(make(model, {name: v}), name) for v in values)]
         if len(set(same)) < len(same):
-            raise ConditionError("the same twice", name)
+            raise ParameterError("the same value twice", name)
     names = sorted(several, key=lambda name: name != "networks")
     return tuple(
         make(model, {**chosen, **dict(zip(names, values, strict=True))})

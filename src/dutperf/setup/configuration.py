@@ -54,13 +54,19 @@ _PORT_SPECS = (
 
 class ConfigError(DutperfError):
     """The configuration, or an option, cannot be used. ``key`` is the key's path (``left.ipv6``) or
-    the option (``--frame-size``)."""
+    the option of a command (``--out``)."""
 
     def __init__(self, message: str, key: str, *, origin: str = "", line: int | None = None) -> None:
         place = origin + (f", line {line}" if origin and line else "")
         super().__init__(": ".join(part for part in (place, key, message) if part))
         self.message = message
         self.key = key
+
+
+class ParameterError(ConfigError):
+    """A condition, or the source of the setup, cannot be used. ``key`` is the parameter's name in the
+    Python interface (``frame_sizes``); empty: several contradict each other. The command line shows
+    its option instead, for names in backticks in the message too (:mod:`dutperf.cli.options`)."""
 
 
 def _port_spec(text: object) -> object:
@@ -267,7 +273,7 @@ def load(path: Path) -> Setup:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-        raise ConfigError(f"cannot read {path}: {reason}", "--config") from None
+        raise ParameterError(f"cannot read {path}: {reason}", "config") from None
     return parse_yaml(text, origin=str(path))
 
 

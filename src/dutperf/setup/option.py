@@ -20,7 +20,8 @@ class Option:
     """One member that a user may choose."""
 
     help: str
-    """What it does, as a sentence without its full stop."""
+    """What it does, as a sentence without its full stop. A name in backticks is another member; the
+    command line shows its option."""
     clause: str = ""
     """Where a standard says what it should be, with the standard's value: ``RFC 2544 section 24: 60``."""
     label: str = ""

@@ -40,7 +40,7 @@ from dutperf.setup.conditions import (
     Conditions,
     burst_of,
 )
-from dutperf.setup.configuration import LINK_TIMEOUT_S, ConfigError, Setup, Side, missing_seen_as
+from dutperf.setup.configuration import LINK_TIMEOUT_S, ConfigError, ParameterError, Setup, Side, missing_seen_as
 
 PREAMBLE_AND_GAP = 20
 """Bytes of an Ethernet link's time that each frame takes beyond its own size (RFC 8219 appendix A)."""
@@ -217,11 +217,11 @@ def _pattern(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: in
     try:
         within_fps = conditions.burst_rate.fps(maximum_fps(setup, frame_size))
     except ValueError as error:
-        raise ConfigError(str(error), "--burst-rate") from None
+        raise ParameterError(str(error), "burst_rate") from None
     if within_fps < rate_fps:
-        raise ConfigError(
-            f"the frames of a burst would come at {within_fps:,} frames/s, more slowly than on average ({rate_fps:,})",
-            "--burst-rate",
+        raise ParameterError(
+            f"{within_fps:,} frames/s within a burst are less than the mean rate, {rate_fps:,} frames/s",
+            "burst_rate",
         )
     return Bursts(frames=burst, within_fps=within_fps)
 
@@ -276,9 +276,9 @@ def _check_size(setup: Setup, conditions: Conditions, frame_size: int) -> None:
     smallest = smallest_frame_size(setup, conditions)
     if not smallest <= frame_size <= MAX_FRAME_SIZE:
         traffic = "IPv6" if has_ipv6(setup, conditions) else "IPv4"
-        raise ConfigError(
-            f"{frame_size} bytes are impossible: with {traffic} traffic frames have {smallest} to {MAX_FRAME_SIZE}",
-            "--frame-size",
+        raise ParameterError(
+            f"{frame_size} bytes are impossible: {traffic} traffic has frames of {smallest} to {MAX_FRAME_SIZE}",
+            "frame_sizes",
         )
 
 
@@ -286,10 +286,10 @@ def _check_numbers(conditions: Conditions, rate_fps: int) -> None:
     """Each frame has a number of its own (protocol/README.md): 20 hours at 14.88 million frames/s."""
     frames = rate_fps * conditions.duration_s
     if frames > MOST_FRAMES:
-        raise ConfigError(
-            f"{frames:,.0f} frames a direction are more than the {MOST_FRAMES:,} that can be numbered: take a shorter"
-            " trial",
-            "--duration",
+        raise ParameterError(
+            f"{frames:,.0f} frames per direction are more than a trial can have ({MOST_FRAMES:,}): choose a shorter"
+            " duration",
+            "duration_s",
         )
 
 
@@ -306,37 +306,40 @@ def _name_of(setup: Setup, side: Side) -> str:
 
 
 def _check_ports(setup: Setup, conditions: Conditions) -> None:
-    """Ports that the set-up lays down leave the conditions none to choose, and nothing that is
-    chosen may be without effect."""
-    laid_down = [
+    """Ports in the configuration take precedence: a condition that chose others would have no effect."""
+    in_configuration = [
         f"{name}.{field}"
         for name, side in setup.sides().items()
         for field in ("source_port", "destination_port")
         if getattr(side, field) is not None
     ]
-    if laid_down and conditions.ports is not FieldMode.RANDOM:
-        raise ConfigError(
-            f"{conditions.ports} ports are not possible: the configuration lays them down in {laid_down[0]}", "--ports"
+    if in_configuration and conditions.ports is not FieldMode.RANDOM:
+        raise ParameterError(
+            f"{conditions.ports} ports are not possible: the configuration sets them in {in_configuration[0]}", "ports"
         )
 
 
 def _check_networks(setup: Setup, conditions: Conditions) -> None:
     for name, side in setup.sides().items():
         if conditions.networks > 1 and side.networks is not None:
-            raise ConfigError(
-                f"{conditions.networks} networks are not possible: the configuration lays them down in {name}.networks",
-                "--networks",
+            raise ParameterError(
+                f"{conditions.networks} networks are not possible: the configuration sets them in {name}.networks",
+                "networks",
             )
         if (networks := _networks(side, conditions)) > 1 and side.varying_address is not None:
-            key = "--networks" if side.networks is None else f"{name}.networks"
-            raise ConfigError(f"{networks} networks and {name}.varying_address exclude each other", key)
+            message = f"{networks} networks and {name}.varying_address exclude each other"
+            raise (
+                ParameterError(message, "networks")
+                if side.networks is None
+                else ConfigError(message, f"{name}.networks")
+            )
 
 
 def _check_background(setup: Setup, conditions: Conditions) -> None:
     """Background traffic is IPv6 on both sides, whatever the foreground is."""
     if conditions.foreground.native_percent == 0:
         return
-    need = f"--foreground {conditions.foreground.text()} sends native IPv6 in the background"
+    need = f"`foreground` {conditions.foreground.text()} sends native IPv6 in the background"
     for name, side in setup.sides().items():
         if side.ipv6 is None:
             raise ConfigError(f"is missing: {need}", f"{name}.ipv6")

@@ -157,7 +157,7 @@ MISTAKES = [
         dutperf.ConfigError,
         "duration_s: should be greater than or equal to 0.001",
     ),
-    ({"lab": "refdut-siit", "max_rate": "fast"}, dutperf.ConfigError, "max_rate: 'fast' is no rate"),
+    ({"lab": "refdut-siit", "max_rate": "fast"}, dutperf.ConfigError, "max_rate: 'fast' is not a rate"),
     (
         {"lab": "refdut-siit", "repetitions": "often"},
         dutperf.ConfigError,
@@ -196,7 +196,7 @@ def test_mistakes_raise_one_sentence_and_leave_nothing(
 
 
 def test_mistakes_of_a_trial(labs: Labs) -> None:
-    with pytest.raises(dutperf.ConfigError, match="rate: 'x' is no rate"):
+    with pytest.raises(dutperf.ConfigError, match="rate: 'x' is not a rate"):
         dutperf.trial("x", lab="refdut-siit")
     with pytest.raises(dutperf.ConfigError, match="settle_s: a trial has no such condition"):
         dutperf.trial(10, lab="refdut-siit", settle_s=1)

@@ -136,7 +136,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("no file", ["--rate", "1", "--config", "/nowhere.yaml"], "--config: cannot read /nowhere.yaml: No such file"),
     ("no lab", ["--rate", "1", "--lab", "no-such-lab"], "no-such-lab"),
     ("no rate", ["--config", "CONFIG"], "--rate"),
-    ("rate that is none", ["--config", "CONFIG", "--rate", "fast"], "--rate: 'fast' is no rate"),
+    ("rate that is none", ["--config", "CONFIG", "--rate", "fast"], "--rate: 'fast' is not a rate"),
     (
         "rate of an unknown maximum",
         ["--config", "CONFIG", "--rate", "10%"],
@@ -146,7 +146,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     (
         "size that is none",
         ["--config", "CONFIG", "--rate", "1", "--frame-size", "big"],
-        "--frame-size: 'big' is no frame size",
+        "--frame-size: 'big' is neither a frame size",
     ),
     ("size twice", ["--config", "CONFIG", "--rate", "1", "--frame-size", "64,64"], "--frame-size: the same size twice"),
     (
@@ -189,7 +189,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     (
         "pattern",
         ["--config", "CONFIG", "--rate", "1", "--pattern", "odd"],
-        "--pattern: is none of constant, poisson and bursts:FRAMES (it is odd)",
+        "--pattern: should be constant, poisson or bursts:FRAMES (it is odd)",
     ),
     (
         "burst of one",
@@ -230,7 +230,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     (
         "late drain",
         ["--config", "CONFIG", "--rate", "1", "--frame-timeout-ms", "2001"],
-        "--frame-timeout-ms: receiving ends 2000 ms after the last frame (drain)",
+        "--frame-timeout-ms: should be at most the receiving time after the last frame (--drain), 2000 ms",
     ),
     ("ports", ["--config", "CONFIG", "--rate", "1", "--ports", "odd"], "--ports"),
     (

@@ -107,9 +107,9 @@ def test_frame_loss_for_a_person(config: Path, tmp_path: Path, monkeypatch: pyte
 
 FRAME_LOSS_WRONG = [
     ([], "--max-rate: give the rate to begin with"),
-    (["--max-rate", "fast"], "--max-rate: 'fast' is no rate"),
+    (["--max-rate", "fast"], "--max-rate: 'fast' is not a rate"),
     (["--max-rate", "10k", "--step", "20%"], "--step: 20 % is wider than 10 %"),
-    (["--rates", "10k,"], "--rates: '' is no rate"),
+    (["--rates", "10k,"], "--rates: '' is not a rate"),
     (["--rates", "10k,50%"], "--rates: a rate in % needs the media's speed"),
     (["--rates", "10k", "--max-rate", "20k"], "--max-rate: has no effect where the rates are listed"),
     (["--rates", "10k", "--step", "5%"], "--step: has no effect where the rates are listed"),

@@ -333,7 +333,7 @@ def test_what_was_measured_otherwise_is_named(runs: dict[str, Path]) -> None:
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        ({"loss_tolerance": 0.01}, "share of a direction's frames that may be lost"),
+        ({"loss_tolerance": 0.01}, "loss ratio goal per direction"),
         ({"directions": "forward"}, "directions that send"),
         ({"frame_timeout_ms": 50, "drain_s": 1}, "frame timeout, ms"),
         ({"foreground": "2:1"}, "foreground traffic n:m, the rest is native IPv6"),
@@ -355,7 +355,7 @@ def test_each_condition_that_differs_is_a_reason_to_be_strict(
 def test_what_is_compared_may_differ(runs: dict[str, Path], tmp_path: Path) -> None:
     other = wandering(tmp_path / "seed", 40_000, 2, seed=9)
     assert dutperf("compare", runs["base"], other, "--strict").exit_code == 0
-    assert "seed of what is random: 0 against 9" in dutperf("compare", runs["base"], other).stdout
+    assert "random seed: 0 against 9" in dutperf("compare", runs["base"], other).stdout
 
 
 def edited(source: Path, directory: Path, change: Callable[[list[dict[str, Any]]], None]) -> Path:

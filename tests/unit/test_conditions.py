@@ -18,7 +18,7 @@ from dutperf.procedures.latency import LatencyConditions
 from dutperf.procedures.recovery import RecoveryConditions
 from dutperf.procedures.reset import ResetConditions
 from dutperf.procedures.throughput import ThroughputConditions
-from dutperf.setup.conditions import Conditions, Rate, WithMaximum, each, refusal
+from dutperf.setup.conditions import Conditions, Rate, WithMaximum, each, invalid_member
 from dutperf.setup.configuration import ParameterError
 from dutperf.setup.option import offered
 from plans import Everything
@@ -43,7 +43,7 @@ def test_rates(text: str, maximum_fps: int | None, fps: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "0%", "-5", "_", "fast", "5 G", "1e6", "5kk", "1.2.3", "nan", "inf"])
 def test_no_rates(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no rate: give frames per second \(60000, 60k, 1.5M\)"):
+    with pytest.raises(ValueError, match=r"is not a rate: give frames per second \(60000, 60k, 1.5M\)"):
         Rate.parse(text)
 
 
@@ -94,7 +94,7 @@ def test_what_happens_within_a_trial_happens_halfway_where_the_trial_is_short(
 def test_a_duration_that_is_not_possible_is_refused_as_the_duration(duration_s: Any) -> None:
     with pytest.raises(ValidationError) as caught:
         Conditions(duration_s=duration_s)
-    assert refusal(caught.value)[0] == "duration_s"
+    assert invalid_member(caught.value)[0] == "duration_s"
 
 
 def test_the_defaults_conform() -> None:

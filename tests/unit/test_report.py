@@ -71,7 +71,7 @@ def test_the_page_says_what_was_measured_and_how(page: str) -> None:
         assert address in page
     conditions = {row[0]: row[1] for row in tables_of(page)["Conditions"]}
     assert conditions["sending time of a trial, s"] == "throughput, latency, pdv, ipdv, frame-loss: 0.5"
-    assert conditions["receiving goes on after sending, s"] == "0.0"
+    assert conditions["receiving time after sending, s"] == "0.0"
     assert conditions["frame sizes, bytes with FCS"] == "84, 1518"
     assert conditions["foreground traffic n:m, the rest is native IPv6"] == "2:2"
     found = recorded_throughput(page)

@@ -267,7 +267,7 @@ CONDITIONS = st.builds(
 def test_every_trial_is_a_request_that_the_engine_takes(
     setup: Setup, conditions: Conditions, size: int, rate_fps: int, number: int
 ) -> None:
-    assume(rate_fps * conditions.duration_s <= traffic.MOST_FRAMES)
+    assume(rate_fps * conditions.duration_s <= traffic.MAX_FRAMES)
     trial = traffic.make_trial(setup, conditions, size, rate_fps, number)
     request = trial.request()
     REQUESTS.validate({"id": 1, "method": "run", "params": request})

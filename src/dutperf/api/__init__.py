@@ -31,7 +31,7 @@ from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement
 from dutperf.run.testbench import USUAL_FRAME_SIZE, Source, check_one_size
 from dutperf.setup import configuration, traffic
-from dutperf.setup.conditions import Conditions, Rate, SingleTrial, refusal
+from dutperf.setup.conditions import Conditions, Rate, SingleTrial, invalid_member
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.setup.dut import losses_during, losses_of
 from dutperf.setup.option import offered
@@ -317,7 +317,7 @@ def _rate(given: Rate | str | float) -> Rate:
     try:
         return Rate.model_validate(given)
     except ValidationError as error:
-        raise ParameterError(refusal(error)[1], "rate") from None
+        raise ParameterError(invalid_member(error)[1], "rate") from None
 
 
 def _hint(name: str, known: tuple[str, ...] | list[str]) -> str:

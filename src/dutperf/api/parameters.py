@@ -28,76 +28,78 @@ class OfTrial(OfSetup, total=False):
     """Conditions of a single trial."""
 
     frame_sizes: int | str | Sequence[int]
-    """With FCS; with any IPv6 traffic the IPv6 frame's, IPv4 frames are 20 bytes shorter.
-    Repeatable, or a list (84,128), or the series of rfc2544, rfc5180 or rfc8219 up to 1518
-    bytes; rfc5180-jumbo and rfc8219-jumbo have the longer ones too. Without it the smallest."""
+    """Frame size with FCS. With any IPv6 traffic it is the size of IPv6 frames; IPv4 frames are
+    20 bytes shorter. Repeatable, or a list (84,128), or a series: rfc2544, rfc5180 and
+    rfc8219 end at 1518 bytes, rfc5180-jumbo and rfc8219-jumbo have longer frames too.
+    Default: the smallest size."""
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     drain_s: float
-    """Receiving time after it (RFC 2544 section 23: 2)."""
+    """Time to receive residual frames after sending (RFC 2544 section 23: 2)."""
     learning_rest_s: float
-    """Rest between ARP or NDP before each trial and its first frame (RFC 2544 section 23: 2)."""
+    """Wait between ARP or NDP and the first frame of each trial (RFC 2544 section 23: 2)."""
     directions: Literal["both", "forward", "reverse"]
-    """Which directions send (RFC 2544 section 14: both)."""
+    """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
     """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground."""
     ports: Literal["fixed", "increasing", "decreasing", "random"]
-    """UDP ports over the ranges of RFC 4814; fixed: those of RFC 2544 C.2.6.4."""
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
     networks: int
     """Destination networks in each direction, 1-256."""
     seed: int
-    """Of what is random; the same seed sends the same frames."""
+    """Random seed; the same seed sends the same frames."""
     tx_burst: int
-    """Most frames that are due handed to the driver at once, 1-512."""
+    """Maximum number of due frames handed to the driver at once, 1-512."""
     pattern: str
-    """How frames come at the mean rate: at a constant rate, as the RFCs have it; with
-    exponential gaps; or in bursts (RFC 2544 section 21)."""
+    """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
+    gaps; or bursts (RFC 2544 section 21)."""
     burst_rate: AnyRate | None
-    """With bursts: the rate of a burst's frames (100%). Without it they leave as fast as the
-    tester can."""
+    """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
-    """Share of a direction's frames that may be lost (RFC 2544: 0)."""
+    """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     frame_timeout_ms: float | None
-    """A frame that takes longer counts as lost; no RFC has it. Every frame is stamped then."""
+    """Frames with a longer delay count as lost; not part of any RFC. Every frame is then
+    time-stamped."""
 
 
 class OfMeasurement(OfSetup, total=False):
     """Conditions that every procedure has."""
 
     frame_sizes: int | str | Sequence[int]
-    """With FCS; with any IPv6 traffic the IPv6 frame's, IPv4 frames are 20 bytes shorter.
-    Repeatable, or a list (84,128), or the series of rfc2544, rfc5180 or rfc8219 up to 1518
-    bytes; rfc5180-jumbo and rfc8219-jumbo have the longer ones too. Without it the smallest."""
+    """Frame size with FCS. With any IPv6 traffic it is the size of IPv6 frames; IPv4 frames are
+    20 bytes shorter. Repeatable, or a list (84,128), or a series: rfc2544, rfc5180 and
+    rfc8219 end at 1518 bytes, rfc5180-jumbo and rfc8219-jumbo have longer frames too.
+    Default: the smallest size."""
     drain_s: float
-    """Receiving time after it (RFC 2544 section 23: 2)."""
+    """Time to receive residual frames after sending (RFC 2544 section 23: 2)."""
     learning_rest_s: float
-    """Rest between ARP or NDP before each trial and its first frame (RFC 2544 section 23: 2)."""
+    """Wait between ARP or NDP and the first frame of each trial (RFC 2544 section 23: 2)."""
     settle_s: float
-    """Rest of the DUT between two trials (RFC 2544 section 23: 5)."""
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Wait so long for a DUT that answers nothing, not even ARP or NDP, before it counts as not
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
     forwarding."""
     directions: Literal["both", "forward", "reverse"]
-    """Which directions send (RFC 2544 section 14: both)."""
+    """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
-    """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each of
-    a list is measured; rfc8219 is 2:2,10:9,2:1,10:1."""
+    """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each
+    value of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1."""
     ports: Literal["fixed", "increasing", "decreasing", "random"]
-    """UDP ports over the ranges of RFC 4814; fixed: those of RFC 2544 C.2.6.4."""
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
     networks: int
-    """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each is
-    measured."""
+    """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of
+    a list is measured."""
     seed: int
-    """Of what is random; the same seed sends the same frames."""
+    """Random seed; the same seed sends the same frames."""
     tx_burst: int
-    """Most frames that are due handed to the driver at once, 1-512."""
+    """Maximum number of due frames handed to the driver at once, 1-512."""
     loss_tolerance: float
-    """Share of a direction's frames that may be lost (RFC 2544: 0)."""
+    """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     repetitions: int | str | Auto
-    """How often each frame size is measured (throughput, RFC 8219: 20); or auto: until the
-    confidence interval of the median is narrower than a share of it.
-    auto:width=1%,min=10,max=100,confidence=95% are its settings and their defaults. Not for
-    frame loss, recovery and reset."""
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
 
 
 class OfThroughput(OfMeasurement, total=False):
@@ -106,19 +108,19 @@ class OfThroughput(OfMeasurement, total=False):
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     pattern: str
-    """How frames come at the mean rate: at a constant rate, as the RFCs have it; with
-    exponential gaps; or in bursts (RFC 2544 section 21)."""
+    """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
+    gaps; or bursts (RFC 2544 section 21)."""
     burst_rate: AnyRate | None
-    """With bursts: the rate of a burst's frames (100%). Without it they leave as fast as the
-    tester can."""
+    """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     frame_timeout_ms: float | None
-    """A frame that takes longer counts as lost; no RFC has it. Every frame is stamped then."""
+    """Frames with a longer delay count as lost; not part of any RFC. Every frame is then
+    time-stamped."""
     goals: Sequence[float]
     """With `search` mlr: share of a direction's frames that may be lost; repeatable: 0 and
     0.005 in one search."""
     max_rate: AnyRate | None
-    """Highest rate. Without it the media's; where that is not known a search doubles its rate;
-    a series and bursts need this."""
+    """Highest rate. Default: the media's maximum frame rate; if that is unknown, a search
+    doubles its rate, and series and bursts need this option."""
     search: Literal["binary", "mlr"]
     """How the rate is found: binary, or mlr (MLRsearch, RFC 9971)."""
     min_rate: AnyRate | None
@@ -136,16 +138,16 @@ class OfFrameLoss(OfMeasurement, total=False):
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     pattern: str
-    """How frames come at the mean rate: at a constant rate, as the RFCs have it; with
-    exponential gaps; or in bursts (RFC 2544 section 21)."""
+    """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
+    gaps; or bursts (RFC 2544 section 21)."""
     burst_rate: AnyRate | None
-    """With bursts: the rate of a burst's frames (100%). Without it they leave as fast as the
-    tester can."""
+    """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     frame_timeout_ms: float | None
-    """A frame that takes longer counts as lost; no RFC has it. Every frame is stamped then."""
+    """Frames with a longer delay count as lost; not part of any RFC. Every frame is then
+    time-stamped."""
     max_rate: AnyRate | None
-    """Highest rate. Without it the media's; where that is not known a search doubles its rate;
-    a series and bursts need this."""
+    """Highest rate. Default: the media's maximum frame rate; if that is unknown, a search
+    doubles its rate, and series and bursts need this option."""
     step: AnyRate | None
     """From rate to rate of the series, in % of its highest, or frames/s. At most and without it
     10%."""
@@ -157,13 +159,13 @@ class OfBackToBack(OfMeasurement, total=False):
     """Conditions of ``back-to-back``."""
 
     rate: AnyRate | None
-    """The throughput per direction, or another rate to measure delays at: frames/s or % of the
-    media's maximum. Without it and `throughput_from` the throughput is measured first."""
+    """The throughput per direction, or another rate to measure at: frames/s or % of the media's
+    maximum. Without it and `throughput_from` the throughput is measured first."""
     throughput_from: Path | Mapping[int, int] | Any
-    """Take the throughput (median) that this run found for each frame size."""
+    """Use the median throughput of each frame size from this earlier run."""
     max_rate: AnyRate | None
-    """Highest rate. Without it the media's; where that is not known a search doubles its rate;
-    a series and bursts need this."""
+    """Highest rate. Default: the media's maximum frame rate; if that is unknown, a search
+    doubles its rate, and series and bursts need this option."""
     max_burst_s: float
     """Longest burst to try, as the time that its sending takes (RFC 9004: up to 30)."""
     burst_resolution: float
@@ -180,22 +182,22 @@ class OfLatency(OfMeasurement, total=False):
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     pattern: str
-    """How frames come at the mean rate: at a constant rate, as the RFCs have it; with
-    exponential gaps; or in bursts (RFC 2544 section 21)."""
+    """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
+    gaps; or bursts (RFC 2544 section 21)."""
     burst_rate: AnyRate | None
-    """With bursts: the rate of a burst's frames (100%). Without it they leave as fast as the
-    tester can."""
+    """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     subtract_calibration: bool
-    """Take the tester's own typical delay (dutperf selftest) from latencies, and say so.
-    Differences of delays stay as they are."""
+    """Subtract the tester's own typical delay (dutperf selftest) from latencies; the results
+    say so. Differences of delays do not change."""
     delays_to: Path | None
-    """Write every delay of each trial to files there (.npy: numpy.load; protocol/README.md). On
-    the engine's machine, where engine.command starts it on another."""
+    """Write every delay of each trial to .npy files in this directory (numpy.load;
+    protocol/README.md). It is on the engine's machine, also if engine.command starts the
+    engine on another one."""
     rate: AnyRate | None
-    """The throughput per direction, or another rate to measure delays at: frames/s or % of the
-    media's maximum. Without it and `throughput_from` the throughput is measured first."""
+    """The throughput per direction, or another rate to measure at: frames/s or % of the media's
+    maximum. Without it and `throughput_from` the throughput is measured first."""
     throughput_from: Path | Mapping[int, int] | Any
-    """Take the throughput (median) that this run found for each frame size."""
+    """Use the median throughput of each frame size from this earlier run."""
     definition: Literal["rfc8219", "rfc2544"]
     """rfc8219: typical and worst case of many frames; rfc2544: the mean of one frame a trial."""
     tags: int
@@ -212,22 +214,22 @@ class OfPdv(OfMeasurement, total=False):
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     pattern: str
-    """How frames come at the mean rate: at a constant rate, as the RFCs have it; with
-    exponential gaps; or in bursts (RFC 2544 section 21)."""
+    """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
+    gaps; or bursts (RFC 2544 section 21)."""
     burst_rate: AnyRate | None
-    """With bursts: the rate of a burst's frames (100%). Without it they leave as fast as the
-    tester can."""
+    """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     subtract_calibration: bool
-    """Take the tester's own typical delay (dutperf selftest) from latencies, and say so.
-    Differences of delays stay as they are."""
+    """Subtract the tester's own typical delay (dutperf selftest) from latencies; the results
+    say so. Differences of delays do not change."""
     delays_to: Path | None
-    """Write every delay of each trial to files there (.npy: numpy.load; protocol/README.md). On
-    the engine's machine, where engine.command starts it on another."""
+    """Write every delay of each trial to .npy files in this directory (numpy.load;
+    protocol/README.md). It is on the engine's machine, also if engine.command starts the
+    engine on another one."""
     rate: AnyRate | None
-    """The throughput per direction, or another rate to measure delays at: frames/s or % of the
-    media's maximum. Without it and `throughput_from` the throughput is measured first."""
+    """The throughput per direction, or another rate to measure at: frames/s or % of the media's
+    maximum. Without it and `throughput_from` the throughput is measured first."""
     throughput_from: Path | Mapping[int, int] | Any
-    """Take the throughput (median) that this run found for each frame size."""
+    """Use the median throughput of each frame size from this earlier run."""
 
 
 class OfIpdv(OfMeasurement, total=False):
@@ -236,19 +238,19 @@ class OfIpdv(OfMeasurement, total=False):
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     pattern: str
-    """How frames come at the mean rate: at a constant rate, as the RFCs have it; with
-    exponential gaps; or in bursts (RFC 2544 section 21)."""
+    """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
+    gaps; or bursts (RFC 2544 section 21)."""
     burst_rate: AnyRate | None
-    """With bursts: the rate of a burst's frames (100%). Without it they leave as fast as the
-    tester can."""
+    """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     delays_to: Path | None
-    """Write every delay of each trial to files there (.npy: numpy.load; protocol/README.md). On
-    the engine's machine, where engine.command starts it on another."""
+    """Write every delay of each trial to .npy files in this directory (numpy.load;
+    protocol/README.md). It is on the engine's machine, also if engine.command starts the
+    engine on another one."""
     rate: AnyRate | None
-    """The throughput per direction, or another rate to measure delays at: frames/s or % of the
-    media's maximum. Without it and `throughput_from` the throughput is measured first."""
+    """The throughput per direction, or another rate to measure at: frames/s or % of the media's
+    maximum. Without it and `throughput_from` the throughput is measured first."""
     throughput_from: Path | Mapping[int, int] | Any
-    """Take the throughput (median) that this run found for each frame size."""
+    """Use the median throughput of each frame size from this earlier run."""
 
 
 class OfRecovery(OfMeasurement, total=False):
@@ -257,10 +259,10 @@ class OfRecovery(OfMeasurement, total=False):
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     rate: AnyRate | None
-    """The throughput per direction, or another rate to measure delays at: frames/s or % of the
-    media's maximum. Without it and `throughput_from` the throughput is measured first."""
+    """The throughput per direction, or another rate to measure at: frames/s or % of the media's
+    maximum. Without it and `throughput_from` the throughput is measured first."""
     throughput_from: Path | Mapping[int, int] | Any
-    """Take the throughput (median) that this run found for each frame size."""
+    """Use the median throughput of each frame size from this earlier run."""
     overload_s: float
     """How long the DUT is overloaded (RFC 2544 26.5: 60); then `duration_s` goes on at half
     that rate. Without it 60, or half of a trial shorter than 120."""
@@ -272,10 +274,10 @@ class OfReset(OfMeasurement, total=False):
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     rate: AnyRate | None
-    """The throughput per direction, or another rate to measure delays at: frames/s or % of the
-    media's maximum. Without it and `throughput_from` the throughput is measured first."""
+    """The throughput per direction, or another rate to measure at: frames/s or % of the media's
+    maximum. Without it and `throughput_from` the throughput is measured first."""
     throughput_from: Path | Mapping[int, int] | Any
-    """Take the throughput (median) that this run found for each frame size."""
+    """Use the median throughput of each frame size from this earlier run."""
     reset_after_s: float
     """When dut.commands.reset is started, to about a second, from the start of the trial.
     Without it 10, or half of a trial shorter than 20."""

@@ -32,9 +32,9 @@ def reported() -> Iterator[None]:
         raise _exit(str(error), ABORTED) from None
     except (ParameterError, PlanError) as error:
         raise _exit(str(options.as_typed(error)), WRONG_USAGE) from None
-    except JournalError as error:
+    except (ConfigError, JournalError) as error:
         raise _exit(options.spelled(str(error)), WRONG_USAGE) from None
-    except (ConfigError, LabError, MachineError) as error:
+    except (LabError, MachineError) as error:
         raise _exit(str(error), WRONG_USAGE) from None
     except TesterError as error:
         raise _exit(f"{error.field}: {error}" if error.field else str(error), WRONG_USAGE) from None

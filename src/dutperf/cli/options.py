@@ -22,7 +22,7 @@ from dutperf.cli.output import log
 from dutperf.run.campaign import PlanError
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, Model, Rate
-from dutperf.setup.configuration import MOST_QUEUES, ConfigError, ParameterError
+from dutperf.setup.configuration import MAX_QUEUES, ConfigError, ParameterError
 from dutperf.setup.option import Offered, all_offered, flag_of, offered
 
 Parsed = TypeVar("Parsed")
@@ -65,7 +65,7 @@ Queues = Annotated[
         "--queues",
         metavar="COUNT",
         min=1,
-        max=MOST_QUEUES,
+        max=MAX_QUEUES,
         help=(
             "Queues of each port, each way: a direction has so many senders and receivers, on several cores (1, or"
             " engine.queues of the configuration)."

@@ -84,7 +84,7 @@ def mapping(
     Raises:
         InputError: gateways that nobody asks for.
     """
-    asked = () if ports is not None and ports[0] in configuration.JOINED_IN_MEMORY else _asked(settings, background)
+    asked = () if ports is not None and ports[0] in configuration.MEMORY_PORTS else _asked(settings, background)
     sides = {
         NAMES[side]: _side(settings, side, gateways, [version for one, version in asked if one == side])
         for side in SIDES

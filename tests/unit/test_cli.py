@@ -283,12 +283,12 @@ def test_a_tester_that_cannot_work_is_one_sentence_and_status_2(
 def test_the_doctor_s_findings_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     findings = [
         Finding("cores", "ok", "2 [cores]", None),
-        Finding("huge pages", "lack", "none", "sysctl vm.nr_hugepages=512"),
+        Finding("huge pages", "missing", "none", "sysctl vm.nr_hugepages=512"),
     ]
     monkeypatch.setattr(doctor, "examine", lambda _machine: findings)
     result = dutperf("doctor")
     assert result.exit_code == 0
-    for text in ("2 [cores]", "lack", "sysctl vm.nr_hugepages=512"):
+    for text in ("2 [cores]", "missing", "sysctl vm.nr_hugepages=512"):
         assert text in result.stdout
 
 

@@ -99,13 +99,13 @@ def test_a_machine_that_tells_nothing_is_examined_all_the_same(tmp_path: Path) -
     )  # type: ignore[arg-type]
     findings = examine(bare)
     assert {"engine", "tayga", "nft", "ip", "DPDK", "privileges", "huge pages", "TSC"} <= {
-        one.topic for one in findings if one.state == "lack"
+        one.topic for one in findings if one.state == "missing"
     }
 
 
 def test_every_lack_has_one_line_of_advice_and_nothing_else_has(tmp_path: Path, machine: MakeMachine) -> None:
     for one in [*examine(machine()), *examine(Machine(root=tmp_path / "nothing", pause=lambda: None))]:
-        assert (one.advice is not None) == (one.state == "lack"), one
+        assert (one.advice is not None) == (one.state == "missing"), one
         assert "\n" not in one.text + (one.advice or "")
 
 
@@ -119,10 +119,10 @@ AF_XDP = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_xdp.so.23"
 @pytest.mark.parametrize(
     ("topic", "changes", "state", "words"),
     [
-        ("cores", {"proc/cpuinfo": CPU.format(0)}, "lack", "one core"),
+        ("cores", {"proc/cpuinfo": CPU.format(0)}, "missing", "one core"),
         ("cores", {"proc/cpuinfo": CPU.format(0) + CPU.format(1)}, "note", "2 cores; sending and receiving share"),
         ("cores", {}, "ok", "Example 9000, 8 cores"),
-        ("isolated cores", {"sys/devices/system/cpu/isolated": "\n"}, "lack", "none"),
+        ("isolated cores", {"sys/devices/system/cpu/isolated": "\n"}, "missing", "none"),
         (
             "isolated cores",
             {"sys/devices/system/cpu/isolated": "\n", "proc/cpuinfo": CPU.format(0) + CPU.format(1)},
@@ -130,43 +130,43 @@ AF_XDP = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_xdp.so.23"
             "none to spare",
         ),
         ("NUMA", {"sys/devices/system/node/node1/cpulist": "8-15\n"}, "note", "node1: cores 8-15"),
-        ("governor", {GOVERNOR: "powersave\n"}, "lack", "performance, powersave"),
-        ("TSC", {"proc/cpuinfo": CPU.format(0).replace("nonstop_tsc ", "")}, "lack", "does not promise nonstop_tsc"),
-        ("TSC", {CLOCK: "hpet\n"}, "lack", "hpet"),
+        ("governor", {GOVERNOR: "powersave\n"}, "missing", "performance, powersave"),
+        ("TSC", {"proc/cpuinfo": CPU.format(0).replace("nonstop_tsc ", "")}, "missing", "does not promise nonstop_tsc"),
+        ("TSC", {CLOCK: "hpet\n"}, "missing", "hpet"),
         ("TSC", {CLOCK: "kvm-clock\n"}, "ok", "kvm-clock"),
         ("virtual machine", {"proc/cpuinfo": CPU.format(0).replace("fpu", "fpu hypervisor")}, "note", "interrupt"),
-        ("huge pages", {FREE_2MB: "0\n"}, "lack", "2 MB: 512 reserved, 0 free"),
+        ("huge pages", {FREE_2MB: "0\n"}, "missing", "2 MB: 512 reserved, 0 free"),
         ("huge pages", {FREE_2MB: "0\n", FREE_1GB: "2\n"}, "ok", "1 GB: 0 reserved, 2 free"),
         ("hugetlbfs", {"proc/mounts": "proc /proc proc rw 0 0\n"}, "note", "not mounted"),
         (
             "privileges",
             {"proc/self/status": "CapEff:\t0000000000003000\n"},
-            "lack",
+            "missing",
             "without CAP_IPC_LOCK, CAP_SYS_ADMIN",
         ),
         (
             "kernel",
             {"boot/config-6.1.0": "CONFIG_TUN=y\nCONFIG_NF_TABLES_NETDEV=m\n# CONFIG_VETH is not set\n"},
-            "lack",
+            "missing",
             "without veth pairs",
         ),
         ("kernel", {"boot/config-6.1.0": None}, "note", "does not tell"),
-        ("DPDK", {"usr/lib/x86_64-linux-gnu/pkgconfig/libdpdk.pc": None}, "lack", "not installed"),
-        ("DPDK", {AF_XDP: None}, "lack", "without the drivers af_xdp"),
-        ("network cards", {"sys/bus/pci/drivers/vfio-pci/new_id": None}, "lack", "0000:01:00.0, but no driver"),
+        ("DPDK", {"usr/lib/x86_64-linux-gnu/pkgconfig/libdpdk.pc": None}, "missing", "not installed"),
+        ("DPDK", {AF_XDP: None}, "missing", "without the drivers af_xdp"),
+        ("network cards", {"sys/bus/pci/drivers/vfio-pci/new_id": None}, "missing", "0000:01:00.0, but no driver"),
         ("network cards", {"sys/bus/pci/devices/0000:01:00.0/class": "0x030000\n"}, "note", "none free"),
         ("network cards", {"sys/bus/pci/devices/0000:01:00.0/net/of-another-namespace/name": ""}, "note", "none free"),
         ("network cards", {}, "ok", "0000:01:00.0; vfio-pci"),
         ("IOMMU", {}, "ok", "in use"),
-        ("IOMMU", {"sys/class/iommu/dmar0/type": None}, "lack", "unless it is bound with --no-iommu"),
+        ("IOMMU", {"sys/class/iommu/dmar0/type": None}, "missing", "unless it is bound with --no-iommu"),
         (
             "IOMMU",
             {"sys/class/iommu/dmar0/type": None, "sys/bus/pci/devices/0000:01:00.0/class": "0x030000\n"},
             "note",
             "only PCI ports need one",
         ),
-        ("huge pages", {FREE_2MB: "127\n"}, "lack", "2 MB: 512 reserved, 127 free"),
-        ("steal time", {"proc/stat": "cpu  1000 0 1000 88000 0 0 0 10000 0 0\n"}, "lack", "10.00 % since start"),
+        ("huge pages", {FREE_2MB: "127\n"}, "missing", "2 MB: 512 reserved, 127 free"),
+        ("steal time", {"proc/stat": "cpu  1000 0 1000 88000 0 0 0 10000 0 0\n"}, "missing", "10.00 % since start"),
         ("steal time", {"proc/stat": "intr 5\n"}, "note", "not told"),
     ],
 )
@@ -289,27 +289,27 @@ def test_steal_time_is_that_of_the_sample(tmp_path: Path, machine: MakeMachine) 
         (tmp_path / "proc/stat").write_text("cpu  1010 0 1000 98080 0 0 0 10 0 0\n")
 
     found = finding(machine(pause=a_while_later), "steal time")
-    assert found.state == "lack"
+    assert found.state == "missing"
     assert found.text == "10.00 % just now, 0.01 % since start"
 
 
 def test_the_kernels_own_copy_of_its_configuration_comes_first(tmp_path: Path, machine: MakeMachine) -> None:
     made_up = machine()
     (tmp_path / "proc/config.gz").write_bytes(gzip.compress(b"CONFIG_VETH=y\n"))
-    assert finding(made_up, "kernel").state == "lack"
+    assert finding(made_up, "kernel").state == "missing"
 
 
-@pytest.mark.parametrize(("status", "state"), [(ALL_CAPABILITIES, "ok"), ("CapEff:\t0000000000000000\n", "lack")])
+@pytest.mark.parametrize(("status", "state"), [(ALL_CAPABILITIES, "ok"), ("CapEff:\t0000000000000000\n", "missing")])
 def test_locked_memory_is_limited_only_without_the_capability(status: str, state: str, machine: MakeMachine) -> None:
     found = finding(machine({"proc/self/status": status}, memlock_bytes=65536), "locked memory")
     assert found.state == state
-    assert ("64 KiB" in found.text) == (state == "lack")
+    assert ("64 KiB" in found.text) == (state == "missing")
 
 
 @pytest.mark.parametrize("missing", ["tayga", "nft", "ip"])
 def test_a_missing_program_is_named_with_its_package(missing: str, machine: MakeMachine) -> None:
     made_up = machine(find_program=lambda program: None if program == missing else f"/usr/sbin/{program}")
-    lacks = {one.topic: one.advice for one in examine(made_up) if one.state == "lack"}
+    lacks = {one.topic: one.advice for one in examine(made_up) if one.state == "missing"}
     assert list(lacks) == [missing]
     assert (lacks[missing] or "").startswith("apt-get install ")
 

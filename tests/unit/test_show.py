@@ -28,7 +28,7 @@ def test_what_hardware_did_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         rate_limit_mbps=27,
     )
     for text in (
-        "NIC's stamps 1,234",
+        "NIC timestamps 1,234",
         "stamped them not 5",
         "when to send 990",
         "left at once 10",

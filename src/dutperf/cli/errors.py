@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user or the world did wrong, told in one sentence on standard error, with the exit status
-for it."""
+"""Errors as one sentence on standard error, with their exit status."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ from dutperf.tester import TesterError
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Errors that a user can mend end the command with one sentence, an interruption without a word
-    more than that."""
+    """Errors that a user can correct, and interruptions, end the command with one sentence."""
     try:
         yield
     except WriteError as error:
@@ -43,21 +41,21 @@ def reported() -> Iterator[None]:
 
 
 @contextmanager
-def kept(directory: Path) -> Iterator[None]:
-    """Where measuring breaks off, say how to go on with what is in ``directory``."""
+def resume_hint(directory: Path) -> Iterator[None]:
+    """If measuring stops early, say how to resume the run in ``directory``."""
     try:
         yield
     except (KeyboardInterrupt, WriteError, TesterError, ConfigError):
         if any(path.exists() and path.stat().st_size for path in (directory / JOURNAL, directory / SUITE)):
             say(
-                f"what was measured so far is in {directory} (dutperf show, dutperf report); go on with: dutperf resume"
+                f"the finished trials are in {directory} (dutperf show, dutperf report); resume with: dutperf resume"
                 f" {directory}"
             )
         raise
 
 
 def say(text: str) -> None:
-    """One line for a person, on standard error; an event where ``--log-format json`` was asked for."""
+    """One line for a person, on standard error; an event with ``--log-format json``."""
     log.message(text)
 
 

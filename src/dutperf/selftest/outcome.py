@@ -18,7 +18,7 @@ FLOOR_COLUMNS = (
     "min, µs",
     "typical, µs",
     "p99.9, µs",
-    "a loop away, µs",
+    "loop stall, µs",
 )
 
 

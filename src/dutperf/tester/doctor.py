@@ -26,7 +26,7 @@ from dutperf.machine.steps import Step
 from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand
 
-State = Literal["ok", "note", "lack"]
+State = Literal["ok", "note", "missing"]
 
 CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_IPC_LOCK": 14, "CAP_SYS_ADMIN": 21}
 """What a tester needs, by bit (capability.h): ports, raw frames, locked memory, namespaces."""
@@ -112,7 +112,7 @@ def cores(machine: Machine) -> Iterator[Finding]:
     if count < 2:
         yield Finding(
             "cores",
-            "lack",
+            "missing",
             f"{model}, one core",
             "give the machine a second core: the tester and a lab's DUT disturb each other on one",
         )
@@ -130,7 +130,7 @@ def isolated_cores(machine: Machine) -> Iterator[Finding]:
         yield Finding("isolated cores", "note", "none; with two cores there is none to spare")
     else:
         advice = f"add isolcpus=1-{count - 1} nohz_full=1-{count - 1} to the kernel's command line"
-        yield Finding("isolated cores", "lack", "none: other programs may interrupt the hot loops", advice)
+        yield Finding("isolated cores", "missing", "none: other programs may interrupt the hot loops", advice)
 
 
 def numa(machine: Machine) -> Iterator[Finding]:
@@ -155,7 +155,9 @@ def governor(machine: Machine) -> Iterator[Finding]:
     elif governors == {"performance"}:
         yield Finding("governor", "ok", "performance")
     else:
-        yield Finding("governor", "lack", ", ".join(sorted(governors)), "cpupower frequency-set --governor performance")
+        yield Finding(
+            "governor", "missing", ", ".join(sorted(governors)), "cpupower frequency-set --governor performance"
+        )
 
 
 def tsc(machine: Machine) -> Iterator[Finding]:
@@ -167,13 +169,13 @@ def tsc(machine: Machine) -> Iterator[Finding]:
     if missing:
         yield Finding(
             "TSC",
-            "lack",
+            "missing",
             f"the CPU does not promise {' and '.join(missing)}",
             "use a machine, or a type of virtual machine, with an invariant TSC",
         )
     elif source not in ("tsc", "kvm-clock"):
         advice = "find in the kernel's log why it gave the TSC up; tsc=reliable on its command line overrules it"
-        yield Finding("TSC", "lack", f"the kernel does not trust the TSC: its clock source is {source}", advice)
+        yield Finding("TSC", "missing", f"the kernel does not trust the TSC: its clock source is {source}", advice)
     else:
         yield Finding("TSC", "ok", f"constant, nonstop; the kernel's clock source is {source}")
 
@@ -191,7 +193,7 @@ def huge_pages(machine: Machine) -> Iterator[Finding]:
             or "sysctl vm.nr_hugepages=512 (1 GB in all), or hugepages=512 on the kernel's command line to have them"
             " always"
         )
-        yield Finding("huge pages", "lack", few, advice, _said(memory.reserve(machine)))
+        yield Finding("huge pages", "missing", few, advice, _said(memory.reserve(machine)))
 
 
 def hugetlbfs(machine: Machine) -> Iterator[Finding]:
@@ -213,7 +215,7 @@ def dpdk(machine: Machine) -> Iterator[Finding]:
     missing = [driver for driver in PORT_DRIVERS if driver not in drivers]
     if version is None or missing:
         absent = "not installed" if version is None else f"{version[1]}, without the drivers {', '.join(missing)}"
-        yield Finding("DPDK", "lack", absent, "apt-get install libdpdk-dev")
+        yield Finding("DPDK", "missing", absent, "apt-get install libdpdk-dev")
     else:
         yield Finding(
             "DPDK", "ok", f"{version[1]}, {len(drivers)} network drivers, among them {', '.join(PORT_DRIVERS)}"
@@ -235,7 +237,7 @@ def cards(machine: Machine) -> Iterator[Finding]:
     else:
         advice = "modprobe vfio-pci, then dutperf ports bind ADDRESS for the cards to measure with"
         yield Finding(
-            "network cards", "lack", f"{free}, but no driver to hand them to DPDK", advice, _said(_drivers(machine))
+            "network cards", "missing", f"{free}, but no driver to hand them to DPDK", advice, _said(_drivers(machine))
         )
 
 
@@ -246,7 +248,7 @@ def iommu(machine: Machine) -> Iterator[Finding]:
     elif _cards(machine):
         yield Finding(
             "IOMMU",
-            "lack",
+            "missing",
             "none: vfio-pci does not take a card, unless it is bound with --no-iommu",
             pci.without_iommu(machine),
         )
@@ -270,7 +272,7 @@ def engine(machine: Machine) -> Iterator[Finding]:
     try:
         yield Finding("engine", "ok", machine.find_engine())
     except TesterError as error:
-        yield Finding("engine", "lack", str(error), "make build")
+        yield Finding("engine", "missing", str(error), "make build")
 
 
 def programs(machine: Machine) -> Iterator[Finding]:
@@ -278,7 +280,7 @@ def programs(machine: Machine) -> Iterator[Finding]:
     for program, package in {"ip": "iproute2", "nft": "nftables", "tayga": "tayga"}.items():
         path = machine.find_program(program)
         if path is None:
-            yield Finding(program, "lack", "not found; labs need it", f"apt-get install {package}")
+            yield Finding(program, "missing", "not found; labs need it", f"apt-get install {package}")
         else:
             yield Finding(program, "ok", path)
 
@@ -290,7 +292,7 @@ def privileges(machine: Machine) -> Iterator[Finding]:
     if missing:
         yield Finding(
             "privileges",
-            "lack",
+            "missing",
             f"without {', '.join(missing)}",
             "run as root (sudo), in a container with these capabilities added",
         )
@@ -305,7 +307,7 @@ def locked_memory(machine: Machine) -> Iterator[Finding]:
     else:
         yield Finding(
             "locked memory",
-            "lack",
+            "missing",
             f"at most {machine.memlock_bytes // 1024} KiB",
             "ulimit -l unlimited, or run as root",
         )
@@ -340,7 +342,7 @@ def steal_time(machine: Machine) -> Iterator[Finding]:
     if max(now, ever) > STEAL_LIMIT_PERCENT:
         yield Finding(
             "steal time",
-            "lack",
+            "missing",
             text,
             "use a machine with cores of its own: trials will be found invalid whenever the host takes a core away",
         )
@@ -356,7 +358,7 @@ def kernel_features(machine: Machine) -> Iterator[Finding]:
         yield Finding("kernel", "note", f"{machine.release}; it does not tell its configuration")
     elif missing:
         yield Finding(
-            "kernel", "lack", f"{machine.release}, without {', '.join(missing)}", "use a distribution's own kernel"
+            "kernel", "missing", f"{machine.release}, without {', '.join(missing)}", "use a distribution's own kernel"
         )
     else:
         yield Finding("kernel", "ok", f"{machine.release}, with veth, TUN, AF_XDP and nftables")

@@ -112,7 +112,7 @@ def test_what_needs_the_throughput_measures_it_first_or_takes_what_was_found(tmp
         assert [one.name for one in alone.measured] == ["pdv"]
     with pytest.raises(KeyError, match="no measurement is called ipdv; there are throughput, pdv"):
         both["ipdv"]
-    with pytest.raises(dutperf.PlanError, match="other traffic"):
+    with pytest.raises(dutperf.PlanError, match="no throughput of this traffic"):
         dutperf.measure(
             "pdv", tmp_path / "other", lab="refdut-siit", **QUICK, directions="forward", throughput_from=both
         )

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dutperf.lab.signals import endings_wait
+from dutperf.lab.signals import defer_signals
 from dutperf.model import Direction, TrialResult
 from dutperf.setup.configuration import Command, ConfigError, Dut
 
@@ -224,7 +224,7 @@ def _run_if_any(dut: Dut, name: str) -> str:
 
 def _tear_down(dut: Dut) -> None:
     """Ctrl-C takes effect after it."""
-    with endings_wait():
+    with defer_signals():
         _run_if_any(dut, "tear_down")
 
 

@@ -53,7 +53,7 @@ def test_the_table_names_every_card_and_interface(kernel: FakeKernel) -> None:
     assert [B, "eth1", "e1000e", "-", "up,", "1,000", "Mbit/s", "-", "af_xdp:eth1"] in rows
     assert ["-", "tl", "(veth)", "-", "-", "up,", "1,000", "Mbit/s", "-", "af_xdp:tl"] in rows
     assert result.stdout.splitlines()[-2:] == [
-        f"{A}: carries the default route and is never given away",
+        f"{A}: carries the default route and is never given to DPDK",
         f"{B}: for DPDK: dutperf ports bind {B}",
     ]
 
@@ -108,7 +108,7 @@ def test_what_is_done_already_is_said_and_asks_nothing(kernel: FakeKernel) -> No
     result = dutperf("ports", "unbind", B)
     assert (result.exit_code, result.stderr) == (
         0,
-        f"dutperf: {B} is with the kernel's driver e1000e already: nothing to do\n",
+        f"dutperf: {B} already has the kernel's driver e1000e: nothing to do\n",
     )
     assert kernel.written == []
 
@@ -129,7 +129,7 @@ REFUSED = [
     (("bind", B), "dutperf: there is no terminal to ask on: give --yes to do this without asking"),
     (
         ("bind", A, "--yes", "--force"),
-        f"dutperf: {A} (eth0): carries the default route, so this machine would be cut off; choose another card",
+        f"dutperf: {A} (eth0): carries the default route, so this machine would go offline; choose another card",
     ),
     (
         ("bind", B, "eth7", "--yes"),

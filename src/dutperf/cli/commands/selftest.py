@@ -33,7 +33,7 @@ from dutperf.selftest import checks, floors
 from dutperf.selftest.findings import Finding, Judgement, exit_status
 from dutperf.selftest.floors import DisturbedError
 from dutperf.selftest.outcome import COLUMNS, FLOOR_COLUMNS, Outcome, floor_rows, markdown, row
-from dutperf.selftest.progress import Course
+from dutperf.selftest.progress import SelfTest
 from dutperf.setup.configuration import ConfigError, Offloads
 from dutperf.tester import calibration, host
 from dutperf.tester.calibration import Calibration
@@ -158,9 +158,9 @@ def _check(parts: Sequence[str], directory: Path, *, quick: bool) -> Iterator[Fi
     conditions = [check.definition.conditions(**check.chosen(quick=quick)) for check in chosen]
     with bench(Source("refdut-ipv4", {}, None), *conditions) as ready:
         dut = RefDut(Path(str(ready.setup.dut.control)))
-        course = Course(ready, dut, directory, _watch, quick)
+        self_test = SelfTest(ready, dut, directory, _watch, quick)
         for check in chosen:
-            yield from course.findings(check)
+            yield from self_test.findings(check)
 
 
 @contextmanager

@@ -340,3 +340,8 @@ def test_what_the_file_says_without_effect_is_told() -> None:
 def test_stateful_tests_are_refused() -> None:
     with pytest.raises(TesterError, match=r"stateful tests are not implemented yet \(Stateful is 2"):
         plan(words="84 1000 60 2000 2 2 4000 4000 1000 500 4500", settings=WITH_STATE)
+
+
+def test_more_frames_than_a_trial_can_have_are_an_input_error() -> None:
+    with pytest.raises(InputError, match=r"^DURATION: 3,600,000,000,000 frames per direction are more"):
+        plan(words="84 1000000000 3600 100 2 2")

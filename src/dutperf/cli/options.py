@@ -76,8 +76,8 @@ OffloadsText = Annotated[
         "--offloads",
         metavar="NAME,...",
         help=(
-            f"Hardware offloads to use: {', '.join(get_args(configuration.Offload))}. A port without one of them is an"
-            " error. None has been tested on a NIC yet (docs/performance.md). Default: engine.offloads of the"
+            f"Hardware offloads to use: {', '.join(get_args(configuration.Offload))}. It is an error if a port"
+            " does not support one. No offload has been tested on a NIC yet (docs/performance.md). Default: engine.offloads of the"
             " configuration, else none."
         ),
     ),
@@ -120,7 +120,7 @@ MetricsAddress = Annotated[
     typer.Option(
         "--metrics-address",
         metavar="ADDRESS",
-        help="Address to serve the metrics on, to any client. Default: 127.0.0.1.",
+        help="Address for --metrics-port, readable by anybody. Default: 127.0.0.1.",
     ),
 ]
 MetricsFile = Annotated[

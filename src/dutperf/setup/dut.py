@@ -32,7 +32,7 @@ CountLosses = Callable[[], ByCause | None]
 
 @contextmanager
 def in_place(dut: Dut) -> Iterator[None]:
-    """Within, ``dut`` is set up. It is torn down on every exit, also if the set-up command fails
+    """Within, ``dut`` is set up. It is torn down on every exit, also if ``set_up`` fails
     half-way.
 
     Raises:

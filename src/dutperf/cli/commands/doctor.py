@@ -28,7 +28,7 @@ def doctor(
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Check what this machine has for measuring and what is missing, with advice for each.
+    """Check this machine for measuring: what it has, what is missing, and what to do about it.
 
     --fix shows and then makes the changes that need no reboot. It does not change the kernel's
     command line (isolcpus, intel_iommu): the advice names those options.

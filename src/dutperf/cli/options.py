@@ -77,8 +77,8 @@ OffloadsText = Annotated[
         metavar="NAME,...",
         help=(
             f"Hardware offloads to use: {', '.join(get_args(configuration.Offload))}. It is an error if a port"
-            " does not support one. No offload has been tested on a NIC yet (docs/performance.md). Default: engine.offloads of the"
-            " configuration, else none."
+            " does not support one. No offload has been tested on a NIC yet (docs/performance.md). Default:"
+            " engine.offloads of the configuration, else none."
         ),
     ),
 ]

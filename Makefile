@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Thin on purpose: each target is a few commands. CI calls `make check test`.
+# Each target is a few commands; the logic is in scripts/. CI calls `make check test`.
 
 VENV := .venv/bin
 DEMO := results/demo
@@ -10,19 +10,23 @@ COUNT := 1
 .NOTPARALLEL:
 
 help:
-	@echo "make demo    install what is missing, build, and measure TAYGA, a real NAT64 gateway, into $(DEMO)/"
-	@echo "make test    every test but the long ones below (root: they build network namespaces)"
-	@echo "make example   why throughput needs a frame timeout and a loss tolerance: beside downloads through the same router, about two minutes"
-	@echo "make truth   the tests that measure a known truth at full length, about half an hour"
-	@echo "make cards   the engine on every network card that QEMU emulates, and what such cards suffer, under ten minutes"
-	@echo "make test-report   reports in Chromium, at three widths, light and dark"
-	@echo "make accuracy   what this tester measures of a DUT whose truth is known, as a table, into results/accuracy.md"
-	@echo "make faults  harms the tester while it measures: nothing may be blamed on the DUT; COUNT=10 for ten times in a row"
-	@echo "make bench   how fast one core sends and receives, against dpdk-testpmd in the same run, into bench.json; what each step costs"
-	@echo "make bench-memory   the engine's memory in a PDV trial of a million frames, and of sixty million"
-	@echo "make docs    the documentation, to be read offline, into build/site;   make man   manual pages, into build/man"
-	@echo "make check   style, types, dependencies between modules"
-	@echo "make build   the engine;   make setup   what it needs;   make format   in the house's style;   make clean"
+	@echo "make demo          install what is missing, build, and measure TAYGA, a NAT64 gateway, into $(DEMO)/"
+	@echo "make build         build the engine"
+	@echo "make setup         install the packages to build and run"
+	@echo "make test          all tests except the long ones below (as root: they create network namespaces)"
+	@echo "make truth         measure a known truth at full length, about half an hour"
+	@echo "make cards         run the engine on every network card that QEMU emulates, with faults, under ten minutes"
+	@echo "make faults        inject faults into the tester while it measures: no trial may blame the DUT; COUNT=10 repeats it ten times"
+	@echo "make test-report   test reports in Chromium, at three widths, light and dark"
+	@echo "make accuracy      compare results with the known truth of a reference DUT, as a table, into results/accuracy.md"
+	@echo "make example       show why throughput needs a frame timeout and a loss ratio goal, with downloads through the same router, about two minutes"
+	@echo "make bench         measure how fast one core sends and receives, against dpdk-testpmd, and the cost of each step, into bench.json"
+	@echo "make bench-memory  measure the engine's memory in PDV trials of one million and of sixty million frames"
+	@echo "make docs          build the documentation for offline reading, into build/site"
+	@echo "make man           build the manual pages, into build/man"
+	@echo "make check         check style, types and dependencies between modules"
+	@echo "make format        format the sources"
+	@echo "make clean         remove everything that was built or installed here"
 
 setup:
 	@scripts/setup
@@ -70,7 +74,7 @@ faults: setup-dev
 
 docs: setup-dev
 	NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build --quiet --strict
-	@echo "the pages begin with build/site/index.html; to search in them: $(VENV)/python -m http.server --bind 127.0.0.1 --directory build/site"
+	@echo "open build/site/index.html; for the search: $(VENV)/python -m http.server --bind 127.0.0.1 --directory build/site"
 
 man: setup
 	$(VENV)/python -m dutperf.cli.reference build/man

@@ -2,8 +2,8 @@
 """dutperf: measures network devices by RFC 8219, 2544, 5180, 4814 and 9004, and proves that each
 measurement is valid.
 
-What other programs may rely on is in ``__all__``; docs/api.md shows how. It is imported when it is
-first asked for: a command that runs a single trial does not wait for what draws reports.
+The public interface is ``__all__`` (docs/api.md). Names are imported at first use: a command for a
+single trial does not wait for the libraries that draw reports.
 """
 
 from importlib import import_module
@@ -49,7 +49,7 @@ __all__ = [
     "trial",
 ]
 
-_PLACES = {
+_MODULES = {
     "dutperf.errors": ("DutperfError",),
     "dutperf.api": ("Bench", "bench", "measure", "open_result", "procedure_names", "resume", "trial"),
     "dutperf.run.campaign": ("PlanError", "Status"),
@@ -65,7 +65,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    for place, names in _PLACES.items():
+    for module, names in _MODULES.items():
         if name in names:
-            return getattr(import_module(place), name)
+            return getattr(import_module(module), name)
     raise AttributeError(f"module 'dutperf' has no attribute {name!r}")

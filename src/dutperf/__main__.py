@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m dutperf`` is ``dutperf``."""
+"""``python -m dutperf`` runs ``dutperf``."""
 
 from dutperf.cli import main
 

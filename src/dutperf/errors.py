@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong: the base of all exceptions that a caller may meet, and what pydantic refused, for a
-person."""
+"""The base of all exceptions for callers, and the first error of pydantic's validation."""
 
 from __future__ import annotations
 
@@ -9,12 +8,11 @@ from pydantic_core import ErrorDetails
 
 
 class DutperfError(Exception):
-    """Base of every exception by which this package says that something cannot be done."""
+    """Base of every exception of this package."""
 
 
 def first(error: ValidationError) -> ErrorDetails:
-    """The first thing that it found; the message of a validator of ours is that of its
-    ``ValueError``, as it was written."""
+    """The first error; messages of our own validators are those of their ``ValueError``."""
     details = error.errors(include_url=False)[0]
     details["msg"] = details["msg"].removeprefix("Value error, ")
     return details

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How every command ends: its exit status, and what signals do to it."""
+"""Exit statuses of the commands, and how signals end them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INTERRUPTED = 130
 
 @contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """Within, SIGTERM and SIGHUP do what Ctrl-C does: labs, engine and journal are left in order."""
+    """Within, SIGTERM and SIGHUP act as Ctrl-C, so that labs, engine and journal are closed properly."""
     former = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield

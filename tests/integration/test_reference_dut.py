@@ -58,7 +58,7 @@ def undisturbed(
     ready: Bench,
     properties: Properties,
     rate_fps: int = FPS,
-    befall: Callable[[RefDut], None] | None = None,
+    inject_fault: Callable[[RefDut], None] | None = None,
     **conditions: Any,
 ) -> tuple[TrialResult, Truth]:
     """The first trial in which neither the tester nor a queue between it and the DUT lost a frame
@@ -71,8 +71,8 @@ def undisturbed(
 
     def measure() -> tuple[TrialResult, Truth]:
         dut.configure(properties)
-        if befall is not None:
-            befall(dut)
+        if inject_fault is not None:
+            inject_fault(dut)
         return ready.run(rate_fps, **conditions), dut.counters()
 
     def nothing_between(measured: tuple[TrialResult, Truth]) -> bool:
@@ -178,7 +178,7 @@ def test_fixed_ports_find_one_core_and_random_ports_all(lab: Bench) -> None:
 @IPV6
 @pytest.mark.parametrize(("what", "cause"), [("stall", "queue"), ("reset", "reset")])
 def test_an_interruption_costs_its_length(lab: Bench, what: str, cause: str) -> None:
-    result, truth = undisturbed(lab, Properties(queue=0), befall=lambda dut: getattr(dut, what)(0.1, after_s=0.2))
+    result, truth = undisturbed(lab, Properties(queue=0), inject_fault=lambda dut: getattr(dut, what)(0.1, after_s=0.2))
     assert_agree(result, truth)
     for one in (truth.forward, truth.reverse):
         assert one.lost[cause] == one.lost_total == pytest.approx(FPS * 0.1, rel=0.25)

@@ -112,7 +112,7 @@ def test_what_needs_the_throughput_measures_it_first_or_takes_what_was_found(tmp
         assert [one.name for one in alone.measured] == ["pdv"]
     with pytest.raises(KeyError, match="no measurement is called ipdv; there are throughput, pdv"):
         both["ipdv"]
-    with pytest.raises(dutperf.PlanError, match="other traffic"):
+    with pytest.raises(dutperf.PlanError, match="no throughput of this traffic"):
         dutperf.measure(
             "pdv", tmp_path / "other", lab="refdut-siit", **QUICK, directions="forward", throughput_from=both
         )
@@ -157,17 +157,28 @@ MISTAKES = [
         dutperf.ConfigError,
         "duration_s: should be greater than or equal to 0.001",
     ),
-    ({"lab": "refdut-siit", "max_rate": "fast"}, dutperf.ConfigError, "max_rate: 'fast' is no rate"),
+    ({"lab": "refdut-siit", "max_rate": "fast"}, dutperf.ConfigError, "max_rate: 'fast' is not a rate"),
     (
         {"lab": "refdut-siit", "repetitions": "often"},
         dutperf.ConfigError,
         "repetitions: 'often' is neither a number nor auto",
     ),
-    ({"lab": "refdut-siit", "frame_sizes": [64]}, dutperf.ConfigError, "64 bytes are impossible"),
+    ({"lab": "refdut-siit", "frame_sizes": [64]}, dutperf.ConfigError, "frame_sizes: 64 bytes are impossible"),
+    (
+        {"lab": "refdut-siit", "goals": [0.1]},
+        dutperf.PlanError,
+        "goals: loss goals need `search` mlr; a binary search has one, `loss_tolerance`",
+    ),
+    (
+        {"procedure": "back-to-back", "lab": "refdut-siit", "rate": "1k"},
+        dutperf.PlanError,
+        "max_rate: give the rate of the bursts",
+    ),
+    ({"config": "nothing.yaml", "lab_options": {"queue": 1}}, dutperf.ConfigError, "lab_options: has no effect with"),
     ({"lab": "refdut-siit", "lab_options": {"speed": 1}}, dutperf.LabError, "unknown option speed"),
     ({"lab": "refdut-siit", "config": "gateway.yaml"}, dutperf.ConfigError, "not both"),
-    ({}, dutperf.ConfigError, "give either"),
-    ({"config": "nothing.yaml"}, dutperf.ConfigError, "cannot read nothing.yaml"),
+    ({}, dutperf.ConfigError, "give either `lab` or `config`"),
+    ({"config": "nothing.yaml"}, dutperf.ConfigError, "config: cannot read nothing.yaml"),
     ({"config": {"left": {}}}, dutperf.ConfigError, "the configuration"),
 ]
 
@@ -179,12 +190,13 @@ def test_mistakes_raise_one_sentence_and_leave_nothing(
     with pytest.raises(error) as caught:
         dutperf.measure(given.pop("procedure", "throughput"), tmp_path / "out", **given)
     assert words in str(caught.value)
+    assert "--" not in str(caught.value), "options are for the command line"
     assert not (tmp_path / "out").exists()
     assert not labs.up
 
 
 def test_mistakes_of_a_trial(labs: Labs) -> None:
-    with pytest.raises(dutperf.ConfigError, match="rate: 'x' is no rate"):
+    with pytest.raises(dutperf.ConfigError, match="rate: 'x' is not a rate"):
         dutperf.trial("x", lab="refdut-siit")
     with pytest.raises(dutperf.ConfigError, match="settle_s: a trial has no such condition"):
         dutperf.trial(10, lab="refdut-siit", settle_s=1)

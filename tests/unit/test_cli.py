@@ -131,12 +131,12 @@ def test_a_trial_states_its_frame_timeout(config: Path) -> None:
 
 
 WRONG: list[tuple[str, list[str], str]] = [
-    ("neither lab nor file", ["--rate", "1"], "give either --lab NAME or --config FILE"),
+    ("neither lab nor file", ["--rate", "1"], "give either --lab or --config"),
     ("both", ["--rate", "1", "--lab", "loopback", "--config", "CONFIG"], "not both"),
     ("no file", ["--rate", "1", "--config", "/nowhere.yaml"], "--config: cannot read /nowhere.yaml: No such file"),
     ("no lab", ["--rate", "1", "--lab", "no-such-lab"], "no-such-lab"),
     ("no rate", ["--config", "CONFIG"], "--rate"),
-    ("rate that is none", ["--config", "CONFIG", "--rate", "fast"], "--rate: 'fast' is no rate"),
+    ("rate that is none", ["--config", "CONFIG", "--rate", "fast"], "--rate: 'fast' is not a rate"),
     (
         "rate of an unknown maximum",
         ["--config", "CONFIG", "--rate", "10%"],
@@ -146,7 +146,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     (
         "size that is none",
         ["--config", "CONFIG", "--rate", "1", "--frame-size", "big"],
-        "--frame-size: 'big' is no frame size",
+        "--frame-size: 'big' is neither a frame size",
     ),
     ("size twice", ["--config", "CONFIG", "--rate", "1", "--frame-size", "64,64"], "--frame-size: the same size twice"),
     (
@@ -189,7 +189,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     (
         "pattern",
         ["--config", "CONFIG", "--rate", "1", "--pattern", "odd"],
-        "--pattern: is none of constant, poisson and bursts:FRAMES (it is odd)",
+        "--pattern: should be constant, poisson or bursts:FRAMES (it is odd)",
     ),
     (
         "burst of one",
@@ -210,7 +210,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     (
         "slow bursts",
         ["--config", "CONFIG", "--rate", "10", "--pattern", "bursts:2", "--burst-rate", "9"],
-        "--burst-rate: the frames of a burst would come at 9 frames/s, more slowly than on average (10)",
+        "--burst-rate: 9 frames/s within a burst are less than the mean rate, 10 frames/s",
     ),
     (
         "burst rate of an unknown maximum",
@@ -230,7 +230,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     (
         "late drain",
         ["--config", "CONFIG", "--rate", "1", "--frame-timeout-ms", "2001"],
-        "--frame-timeout-ms: receiving ends 2000 ms after the last frame (drain)",
+        "--frame-timeout-ms: should be at most the receiving time after the last frame (--drain), 2000 ms",
     ),
     ("ports", ["--config", "CONFIG", "--rate", "1", "--ports", "odd"], "--ports"),
     (
@@ -309,3 +309,16 @@ def test_a_rate_that_is_none_names_its_option(option: str) -> None:
     with pytest.raises(ConfigError) as caught:
         options.chosen(Everything, {option: "x"})
     assert caught.value.key == "--" + option.replace("_", "-")
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        ("give `rate`, or `throughput_from` with a directory", "give --rate, or --throughput-from with a directory"),
+        ("`frame_sizes`, `duration_s`, `lab_options`", "--frame-size, --duration, --lab-option"),
+        ("the command said: `rates up`, `left.ipv6`", "the command said: `rates up`, `left.ipv6`"),
+        ("`nothing` of ours", "`nothing` of ours"),
+    ],
+)
+def test_messages_name_options_in_place_of_parameters(text: str, spelled: str) -> None:
+    assert options.spelled(text) == spelled

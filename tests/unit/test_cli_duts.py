@@ -40,7 +40,7 @@ def test_a_command_of_the_dut_that_fails_is_named(failing: str, status: int, run
     (tmp_path / "dut.yaml").write_text(yaml.safe_dump(setup))
     result = throughput(tmp_path / "dut.yaml", tmp_path / "out")
     assert (result.exit_code, result.stdout) == (status, "")
-    assert f"dutperf: dut.commands.{failing}: ended with status 1; the last it said: no route\n" in result.stderr
+    assert f"dutperf: dut.commands.{failing}: ended with status 1; last output: no route\n" in result.stderr
     assert (tmp_path / "log").read_text().split() == run
 
 

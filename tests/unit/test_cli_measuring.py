@@ -107,9 +107,9 @@ def test_frame_loss_for_a_person(config: Path, tmp_path: Path, monkeypatch: pyte
 
 FRAME_LOSS_WRONG = [
     ([], "--max-rate: give the rate to begin with"),
-    (["--max-rate", "fast"], "--max-rate: 'fast' is no rate"),
+    (["--max-rate", "fast"], "--max-rate: 'fast' is not a rate"),
     (["--max-rate", "10k", "--step", "20%"], "--step: 20 % is wider than 10 %"),
-    (["--rates", "10k,"], "--rates: '' is no rate"),
+    (["--rates", "10k,"], "--rates: '' is not a rate"),
     (["--rates", "10k,50%"], "--rates: a rate in % needs the media's speed"),
     (["--rates", "10k", "--max-rate", "20k"], "--max-rate: has no effect where the rates are listed"),
     (["--rates", "10k", "--step", "5%"], "--step: has no effect where the rates are listed"),
@@ -207,7 +207,7 @@ SEARCHES = [
         "--repetitions: min=3 is too few: an interval of 95 % confidence needs 6 repetitions",
     ),
     (["--repetitions", "0"], "--repetitions: should be greater than or equal to 1"),
-    (["--goal", "0.1"], "--goal: loss goals need --search mlr"),
+    (["--goal", "0.1"], "--goal: loss goals need --search mlr; a binary search has one, --loss-tolerance"),
     (["--goal", "1.5", "--search", "mlr"], "--goal: should be less than 1"),
     (["--goal", "0", "--goal", "0", "--search", "mlr"], "--goal: the same loss ratio twice"),
     (["--search", "mlr"], "--initial-rate: MLRsearch begins at the maximum rate"),

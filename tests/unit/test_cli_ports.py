@@ -53,7 +53,7 @@ def test_the_table_names_every_card_and_interface(kernel: FakeKernel) -> None:
     assert [B, "eth1", "e1000e", "-", "up,", "1,000", "Mbit/s", "-", "af_xdp:eth1"] in rows
     assert ["-", "tl", "(veth)", "-", "-", "up,", "1,000", "Mbit/s", "-", "af_xdp:tl"] in rows
     assert result.stdout.splitlines()[-2:] == [
-        f"{A}: carries the default route and is never given away",
+        f"{A}: carries the default route and is never given to DPDK",
         f"{B}: for DPDK: dutperf ports bind {B}",
     ]
 
@@ -88,7 +88,7 @@ def test_binding_shows_what_it_does_and_how_to_undo_it(kernel: FakeKernel) -> No
         f"    echo vfio-pci > /{DEVICES}/{B}/driver_override",
         f"    echo {B} > /sys/bus/pci/drivers/e1000e/unbind",
         f"    echo {B} > /sys/bus/pci/drivers_probe",
-        "dutperf: all of this lasts until the machine starts again",
+        "dutperf: these changes last until the next reboot",
     ]
     assert result.stdout.splitlines() == [
         f"done: {B} (eth1) goes from the kernel's e1000e to vfio-pci",
@@ -108,7 +108,7 @@ def test_what_is_done_already_is_said_and_asks_nothing(kernel: FakeKernel) -> No
     result = dutperf("ports", "unbind", B)
     assert (result.exit_code, result.stderr) == (
         0,
-        f"dutperf: {B} is with the kernel's driver e1000e already: nothing to do\n",
+        f"dutperf: {B} already has the kernel's driver e1000e: nothing to do\n",
     )
     assert kernel.written == []
 
@@ -126,10 +126,10 @@ def test_somebody_at_the_terminal_is_asked(
 
 
 REFUSED = [
-    (("bind", B), "dutperf: nobody is here to be asked: give --yes to do this without asking"),
+    (("bind", B), "dutperf: there is no terminal to ask on: give --yes to do this without asking"),
     (
         ("bind", A, "--yes", "--force"),
-        f"dutperf: {A} (eth0): carries the default route, so this machine would be cut off; choose another card",
+        f"dutperf: {A} (eth0): carries the default route, so this machine would go offline; choose another card",
     ),
     (
         ("bind", B, "eth7", "--yes"),
@@ -203,7 +203,7 @@ def test_a_healthy_machine_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(doctor_command, "examine", lambda _machine: [Finding("cores", "ok", "8 cores")])
     monkeypatch.setattr(doctor_command, "repairs", lambda _machine: [])
     result = dutperf("doctor", "--fix")
-    assert (result.exit_code, result.stderr) == (0, "dutperf: nothing is missing that --fix could mend\n")
+    assert (result.exit_code, result.stderr) == (0, "dutperf: nothing is missing that --fix could change\n")
 
 
 def test_yes_to_nothing_is_refused() -> None:

@@ -27,7 +27,7 @@ def test_an_interruption_ends_with_130_and_keeps_what_was_measured(
     assert trial(config).exit_code == 130
     result = throughput(config, tmp_path / "out")
     assert result.exit_code == 130
-    assert f"what was measured so far is in {tmp_path / 'out'}" in result.stderr
+    assert f"the finished trials are in {tmp_path / 'out'}" in result.stderr
     assert (tmp_path / "out" / "summary.json").exists()
 
 
@@ -160,7 +160,7 @@ def test_a_full_disk_ends_with_status_4_takes_the_lab_down_and_the_run_goes_on(
     monkeypatch.undo()
     assert (result.exit_code, result.stdout) == (4, "")
     assert f"dutperf: cannot write {out / 'journal.jsonl'}: No space left on device\n" in result.stderr
-    assert f"go on with: dutperf resume {out}" in result.stderr
+    assert f"resume with: dutperf resume {out}" in result.stderr
     assert not labs.up
     monkeypatch.setattr(lab, "bring_up", labs.bring_up)
     assert dutperf("resume", out).exit_code == 0

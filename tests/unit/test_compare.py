@@ -304,7 +304,7 @@ def test_a_campaign_that_was_killed_says_so_everywhere(runs: dict[str, Path], ki
     assert said in (killed / "report.html").read_text()
     for form in ("text", "markdown", "json"):
         assert f"throughput of {killed}: {said}" in dutperf("compare", runs["base"], killed, "--format", form).stdout
-    assert f"go on with: dutperf resume {killed}" in dutperf("show", killed).stdout
+    assert f"resume with: dutperf resume {killed}" in dutperf("show", killed).stdout
 
 
 def test_a_campaign_killed_before_its_first_result_is_no_basis_either(runs: dict[str, Path], killed: Path) -> None:
@@ -330,13 +330,13 @@ def test_what_was_measured_otherwise_is_named(runs: dict[str, Path]) -> None:
     assert [row.why for row in one.rows] == ["", "base has no figure: 128 bytes: not measured"]
     shown = dutperf("compare", runs["base"], runs["shorter"])
     assert shown.exit_code == 0
-    assert "warning: not measured alike: sending time of a trial, s: 1.0 against 0.5" in shown.stdout
+    assert "warning: different conditions: sending time of a trial, s: 1.0 against 0.5" in shown.stdout
 
 
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        ({"loss_tolerance": 0.01}, "share of a direction's frames that may be lost"),
+        ({"loss_tolerance": 0.01}, "loss ratio goal per direction"),
         ({"directions": "forward"}, "directions that send"),
         ({"frame_timeout_ms": 50, "drain_s": 1}, "frame timeout, ms"),
         ({"foreground": "2:1"}, "foreground traffic n:m, the rest is native IPv6"),
@@ -358,7 +358,7 @@ def test_each_condition_that_differs_is_a_reason_to_be_strict(
 def test_what_is_compared_may_differ(runs: dict[str, Path], tmp_path: Path) -> None:
     other = wandering(tmp_path / "seed", 40_000, 2, seed=9)
     assert dutperf("compare", runs["base"], other, "--strict").exit_code == 0
-    assert "seed of what is random: 0 against 9" in dutperf("compare", runs["base"], other).stdout
+    assert "random seed: 0 against 9" in dutperf("compare", runs["base"], other).stdout
 
 
 def edited(source: Path, directory: Path, change: Callable[[list[dict[str, Any]]], None]) -> Path:
@@ -481,7 +481,7 @@ def test_what_cannot_be_is_one_sentence(arguments: tuple[str, ...], said: str, r
 
 
 def test_one_directory_is_too_few(runs: dict[str, Path]) -> None:
-    assert "give two directories at least" in dutperf("compare", runs["base"]).stderr
+    assert "give at least two directories" in dutperf("compare", runs["base"]).stderr
 
 
 @given(st.text(max_size=12))

@@ -18,7 +18,8 @@ from dutperf.procedures.latency import LatencyConditions
 from dutperf.procedures.recovery import RecoveryConditions
 from dutperf.procedures.reset import ResetConditions
 from dutperf.procedures.throughput import ThroughputConditions
-from dutperf.setup.conditions import ConditionError, Conditions, Rate, WithMaximum, each, refusal
+from dutperf.setup.conditions import Conditions, Rate, WithMaximum, each, invalid_member
+from dutperf.setup.configuration import ParameterError
 from dutperf.setup.option import offered
 from plans import Everything
 
@@ -42,7 +43,7 @@ def test_rates(text: str, maximum_fps: int | None, fps: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "0%", "-5", "_", "fast", "5 G", "1e6", "5kk", "1.2.3", "nan", "inf"])
 def test_no_rates(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no rate: give frames per second \(60000, 60k, 1.5M\)"):
+    with pytest.raises(ValueError, match=r"is not a rate: give frames per second \(60000, 60k, 1.5M\)"):
         Rate.parse(text)
 
 
@@ -93,7 +94,7 @@ def test_what_happens_within_a_trial_happens_halfway_where_the_trial_is_short(
 def test_a_duration_that_is_not_possible_is_refused_as_the_duration(duration_s: Any) -> None:
     with pytest.raises(ValidationError) as caught:
         Conditions(duration_s=duration_s)
-    assert refusal(caught.value)[0] == "duration_s"
+    assert invalid_member(caught.value)[0] == "duration_s"
 
 
 def test_the_defaults_conform() -> None:
@@ -194,9 +195,9 @@ def test_each_of_several_values_is_measured() -> None:
     assert [(str(one.foreground.text()), one.networks) for one in made] == [
         (share, count) for count in (1, 256) for share in ("2:2", "10:9", "2:1", "10:1")
     ]
-    with pytest.raises(ConditionError, match="the same twice") as caught:
+    with pytest.raises(ParameterError, match="the same value twice") as caught:
         each(Conditions, {"foreground": "2:1,4:2"})
-    assert caught.value.member == "foreground"
+    assert caught.value.key == "foreground"
 
 
 def test_what_a_procedure_does_not_offer_is_not_stated() -> None:

@@ -113,7 +113,7 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
         [("engine.x", 1)],
         "engine.x",
         (
-            "unknown key; here may stand netns, cores, dut_netns, dut_cores, queues, offloads, flow_control,"
+            "unknown key; allowed are netns, cores, dut_netns, dut_cores, queues, offloads, flow_control,"
             " link_timeout_s, memory, command"
         ),
     ),
@@ -136,7 +136,7 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
         "left.seen_as",
         "is missing: the other side needs an IPv4 address",
     ),
-    ("seen as the wrong version", SIIT, [("left.seen_as", "2001:2::9")], "left.seen_as", "is no IPv4 address"),
+    ("seen as the wrong version", SIIT, [("left.seen_as", "2001:2::9")], "left.seen_as", "is not an IPv4 address"),
     ("seen as in a router", ROUTER, [("left.seen_as", "198.18.0.9")], "left.seen_as", "has no effect"),
     ("seen as nonsense", SIIT, [("left.seen_as", "198.18.0.256")], "left.seen_as", "198.18.0.256"),
     ("no prefix length", SIIT, [("left.ipv6", "2001:2::2")], "left.ipv6", "needs a prefix length"),
@@ -146,9 +146,9 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
         SIIT,
         [("right.ipv4", "198.19.0.0/24")],
         "right.ipv4",
-        "no address that a host can have",
+        "not a valid host address",
     ),
-    ("multicast", SIIT, [("left.ipv6", "ff02::1/64")], "left.ipv6", "no address that a host can have"),
+    ("multicast", SIIT, [("left.ipv6", "ff02::1/64")], "left.ipv6", "not a valid host address"),
     (
         "gateway elsewhere",
         SIIT,
@@ -177,16 +177,16 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
         ROUTER,
         [("right.ipv4", "198.18.0.2/24"), ("right.gateway4", "198.18.0.1")],
         "right.ipv4",
-        "is the address of left already",
+        "is already the address of left",
     ),
-    ("the same port twice", ROUTER, [("right.port", "0000:01:00.0")], "right.port", "is the port of left already"),
-    ("ring on one side", ROUTER, [("right.port", "ring")], "left.port", "ring needs to stand on both sides"),
+    ("the same port twice", ROUTER, [("right.port", "0000:01:00.0")], "right.port", "is already the port of left"),
+    ("ring on one side", ROUTER, [("right.port", "ring")], "left.port", "ring must be the port of both sides"),
     (
         "gateway in a ring",
         ROUTER,
         [("left.port", "null"), ("right.port", "null")],
         "left.gateway4",
-        "nobody can answer",
+        "nothing answers",
     ),
     ("bad port", ROUTER, [("left.port", "eth0,eth1")], "left.port", "is not a port: give a PCI address"),
     ("port without interface", ROUTER, [("left.port", "af_packet:")], "left.port", "is not a port"),
@@ -200,8 +200,8 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
         "left.port",
         "is not a port",
     ),
-    ("bad MAC", ROUTER, [("left.gateway_mac", "02:00:00:00:00")], "left.gateway_mac", "is no MAC address"),
-    ("MAC of a group", ROUTER, [("left.mac", "01:00:5e:00:00:01")], "left.mac", "of a single station"),
+    ("bad MAC", ROUTER, [("left.gateway_mac", "02:00:00:00:00")], "left.gateway_mac", "is not a MAC address"),
+    ("MAC of a group", ROUTER, [("left.mac", "01:00:5e:00:00:01")], "left.mac", "is not a unicast MAC address"),
     ("ring of a frame", ROUTER, [("left.receive_ring", 1)], "left.receive_ring", "8"),
     ("cores as text", ROUTER, [("engine.cores", "2,3")], "engine.cores", "neither auto nor a list"),
     ("a core below 0", ROUTER, [("engine.cores", [1, -2])], "engine.cores.1", "greater than or equal to 0"),
@@ -228,7 +228,7 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
         ROUTER,
         [("engine.offloads", ["receive_timestamps"] * 2)],
         "engine.offloads",
-        "names the same twice",
+        "names an offload twice",
     ),
     ("memory", ROUTER, [("engine.memory", "swap")], "engine.memory", "huge_pages"),
     ("a namespace with a slash", ROUTER, [("engine.netns", "../x")], "engine.netns", "pattern"),
@@ -265,12 +265,12 @@ YAML_REFUSED = [
         "f.yaml, line 6: left.gatway6: unknown key; did you mean gateway6?",
     ),
     ("the nearest line is told", SIIT.replace("  version: 6\n", ""), "f.yaml, line 2: left.version: is missing"),
-    ("a key twice", SIIT + "  port: ring\n", "f.yaml, line 16: right.port: stands there twice"),
-    ("no YAML", "left: [", "f.yaml, line 1: is no YAML"),
+    ("a key twice", SIIT + "  port: ring\n", "f.yaml, line 16: right.port: is given twice"),
+    ("no YAML", "left: [", "f.yaml, line 1: is not valid YAML"),
     ("empty", "", "f.yaml: a configuration is a mapping with the keys engine, left, right, dut, media_mbps"),
     ("a list", "- 1\n", "f.yaml: a configuration is a mapping"),
     ("a text", "hello", "f.yaml: a configuration is a mapping"),
-    ("an unknown tag", "left: !!python/object:os.system {}", "is no YAML"),
+    ("an unknown tag", "left: !!python/object:os.system {}", "is not valid YAML"),
     ("endless", "left: &a [*a]", "f.yaml: is nested too deeply"),
     ("a key that is a list", "[1, 2]: 3\n", "f.yaml"),
 ]
@@ -301,7 +301,7 @@ def test_yaml_does_not_make_numbers_of_addresses_and_versions() -> None:
     assert setup.dut.identity() == {"name": "7", "version": "0.10", "released": "2024-01-01"}
 
 
-UNREADABLE = [("missing", None, "No such file"), ("no UTF-8", b"\xff\xfe\x00", "no UTF-8 text")]
+UNREADABLE = [("missing", None, "No such file"), ("no UTF-8", b"\xff\xfe\x00", "not UTF-8 text")]
 
 
 @pytest.mark.parametrize(("content", "text"), [row[1:] for row in UNREADABLE], ids=[row[0] for row in UNREADABLE])
@@ -311,7 +311,7 @@ def test_a_file_that_cannot_be_read(content: bytes | None, text: str, tmp_path: 
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=text) as caught:
         load(path)
-    assert caught.value.key == "--config"
+    assert caught.value.key == "config"
 
 
 VALUES = st.recursive(

@@ -67,7 +67,7 @@ def test_what_has_no_counterpart_stands_in_a_comment() -> None:
         "--directions forward",
     ):
         assert any(words in line for line in comments), words
-    [left_out] = [line for line in comments if "Without effect" in line]
+    [left_out] = [line for line in comments if "without effect" in line]
     for key in (
         "IPv4-R-Virt 198.19.0.9",
         "IP-L-min 1",

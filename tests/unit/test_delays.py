@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dutperf import journal, procedures
-from dutperf.api.results import throughput_found
+from dutperf.api.results import earlier_throughput
 from dutperf.cli import options
 from dutperf.journal.events import event_of_json
 from dutperf.model import LimitedBy, Stamping
@@ -118,7 +118,7 @@ def test_a_rate_beyond_the_tester_has_no_figures(tmp_path: Path, name: str) -> N
 
 def test_the_rate_of_each_frame_size_comes_from_an_earlier_run(tmp_path: Path) -> None:
     measure(SimulatedTester(SimulatedDut(capacity_fps=20_000)), plan(frame_sizes=(84, 128)), tmp_path / "found")
-    found = throughput_found(tmp_path / "found", Conditions())["throughput_from"]
+    found = earlier_throughput(tmp_path / "found", Conditions())["throughput_from"]
     assert set(found) == {84, 128}
     tester, _ = delays("pdv", SimulatedDut(), tmp_path / "pdv", rate=None, throughput_from=found, frame_sizes=(84, 128))
     assert [trial.forward.rate_fps for trial in tester.trials if trial.forward] == [found[84]] * 2 + [found[128]] * 2
@@ -152,11 +152,11 @@ def test_changes_of_delay_are_not_measured_where_neighbours_may_come_to_differen
 OF_84 = {"frame_size": 84, "frame_size_ipv4": 64}
 USUAL_MIX = {"foreground": "2:2", "networks": 1, "directions": "both"}
 NO_THROUGHPUT = [
-    pytest.param(None, "holds no summary.json of a throughput run", id="no summary"),
-    pytest.param("{", "holds no summary.json of a throughput run", id="torn"),
+    pytest.param(None, "has no summary.json of a throughput run", id="no summary"),
+    pytest.param("{", "has no summary.json of a throughput run", id="torn"),
     pytest.param(
         {"points": [{"case": {"frame_size": 84}}]},
-        "holds no summary.json of a throughput run",
+        "has no summary.json of a throughput run",
         id="of another procedure",
     ),
     pytest.param(
@@ -169,7 +169,7 @@ NO_THROUGHPUT = [
             "points": [{"case": OF_84, "throughput_fps": {"median": 5}}],
             "conditions": USUAL_MIX | {"networks": 256},
         },
-        "is that of other traffic (networks 256)",
+        "was measured with other traffic (networks 256)",
         id="other traffic",
     ),
     pytest.param(
@@ -177,7 +177,7 @@ NO_THROUGHPUT = [
             "points": [{"case": OF_84, "throughput_fps": {"median": 5}}],
             "conditions": USUAL_MIX | {"pattern": "bursts:32", "burst_rate": {"value": 50, "unit": "percent"}},
         },
-        "is that of other traffic (pattern bursts:32, burst rate 50 %)",
+        "was measured with other traffic (pattern bursts:32, burst rate 50 %)",
         id="another pattern",
     ),
 ]
@@ -188,7 +188,7 @@ def test_a_directory_without_a_throughput_is_no_source_of_rates(tmp_path: Path, 
     if content is not None:
         (tmp_path / "summary.json").write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(PlanError, match=re.escape(words)) as caught:
-        throughput_found(tmp_path, Conditions())
+        earlier_throughput(tmp_path, Conditions())
     assert caught.value.option == "throughput_from"
 
 

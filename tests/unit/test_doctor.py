@@ -274,12 +274,12 @@ def test_a_kernel_that_reserves_fewer_pages_than_asked_for(
     assert (said is not None) == fault
     assert (
         said is None
-        or f"only {reserved} of 1024 huge pages could be reserved, memory is in pieces:"
+        or f"only {reserved} of 1024 huge pages could be reserved, memory is fragmented:"
         " add hugepages=1024 to the kernel's command line"
         in said
     )
     if fault:
-        with pytest.raises(MachineError, match="memory is in pieces"):
+        with pytest.raises(MachineError, match="memory is fragmented"):
             replace(step, actions=()).do(made_up)
         assert (tmp_path / PAGES).read_text() == "512"
 

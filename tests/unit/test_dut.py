@@ -58,7 +58,7 @@ def test_it_is_taken_down_however_the_measurement_ends(error: BaseException, tmp
 def test_it_is_taken_down_where_setting_it_up_failed(tmp_path: Path) -> None:
     failing = with_commands(set_up="echo half way; exit 7", **logging(tmp_path, "tear_down"))
     with (
-        pytest.raises(ConfigError, match=r"dut\.commands\.set_up: ended with status 7; the last it said: half way"),
+        pytest.raises(ConfigError, match=r"dut\.commands\.set_up: ended with status 7; last output: half way"),
         dut.in_place(failing),
     ):
         pytest.fail("was not set up")
@@ -115,7 +115,7 @@ def test_a_reset_that_fails_says_so(command: str, words: str) -> None:
 
 
 WRONG: list[tuple[Any, str]] = [
-    ("exit 5", "dut.commands.state: ended with status 5; it said nothing"),
+    ("exit 5", "dut.commands.state: ended with status 5; no output"),
     ("kill -9 $$", "dut.commands.state: was ended by SIGKILL"),
     (["/no/such/program"], "dut.commands.state: cannot run /no/such/program: No such file"),
 ]
@@ -141,10 +141,10 @@ def test_a_command_that_takes_too_long_is_killed_with_all_that_it_started(tmp_pa
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"state": ""}, "dut.commands.state: is no command"),
-    ({"state": []}, "dut.commands.state: is no command"),
-    ({"state": ["ls", 1]}, "dut.commands.state: is no command"),
-    ({"state": 5}, "dut.commands.state: is no command"),
+    ({"state": ""}, "dut.commands.state: is not a command"),
+    ({"state": []}, "dut.commands.state: is not a command"),
+    ({"state": ["ls", 1]}, "dut.commands.state: is not a command"),
+    ({"state": 5}, "dut.commands.state: is not a command"),
     ({"sate": "ls"}, "dut.commands.sate: unknown key; did you mean state?"),
     ({"state": "ls", "time_limit_s": 0}, "dut.commands.time_limit_s: should be greater than 0"),
     ({"time_limit_s": 5}, "dut.commands: names no command"),

@@ -19,7 +19,7 @@ from dutperf import lab
 from dutperf.lab import LabError, definition, site
 from dutperf.lab.kernel_router import RouterOptions, ruleset
 from dutperf.lab.netns import Namespace, core_mask, run
-from dutperf.lab.signals import endings_unwind, endings_wait
+from dutperf.lab.signals import defer_signals, exit_on_signals
 from dutperf.lab.site import Owner, Record
 from dutperf.lab.tayga_siit import configuration
 
@@ -216,7 +216,7 @@ def test_a_process_that_does_not_start_is_named_with_its_last_words(
     monkeypatch.setattr(site, "START_S", 0.5)
     log = tmp_path / "log"
     with log.open("wb") as output, subprocess.Popen(["sh", "-c", program], stdout=output) as daemon:
-        with pytest.raises(LabError, match=r"^a DUT did not start within 0\.5 s; the last it said: no configuration$"):
+        with pytest.raises(LabError, match=r"^a DUT did not start within 0\.5 s; last output: no configuration$"):
             site.await_start(daemon, log, "a DUT", lambda: False)
         daemon.kill()
 
@@ -228,7 +228,7 @@ def test_no_take_down_ends_its_own_process(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_signal_to_end_unwinds_instead_of_killing() -> None:
-    with pytest.raises(SystemExit) as end, endings_unwind():
+    with pytest.raises(SystemExit) as end, exit_on_signals():
         signal.raise_signal(signal.SIGTERM)
     assert end.value.code == 128 + signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
@@ -238,7 +238,7 @@ def test_the_programs_own_handlers_stay() -> None:
     caught: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _frame: caught.append(number))
     try:
-        with endings_unwind():
+        with exit_on_signals():
             signal.raise_signal(signal.SIGTERM)
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -249,7 +249,7 @@ def test_take_down_is_finished_before_a_signal_counts() -> None:
     steps = []
 
     def take_down() -> None:
-        with endings_wait():
+        with defer_signals():
             signal.raise_signal(signal.SIGINT)
             steps.append("finished")
 

@@ -125,13 +125,13 @@ def test_a_free_card(kernel: FakeKernel) -> None:
 def test_the_card_of_the_default_route_is_no_port(kernel: FakeKernel) -> None:
     port = row(kernel, C)
     assert (port.default_route, port.port, port.use) == (True, None, "eth0 is up with 192.0.2.2/24")
-    assert port.dpdk == "carries the default route and is never given away"
+    assert port.dpdk == "carries the default route and is never given to DPDK"
 
 
 def test_a_card_of_dpdk_s_is_named_by_its_address_and_says_who_has_it_open(kernel: FakeKernel, tmp_path: Path) -> None:
     bound(kernel, A)
     kernel.shown.pop(0)
-    assert (row(kernel, A).port, row(kernel, A).dpdk) == (A, "is bound to vfio-pci, DPDK can have it")
+    assert (row(kernel, A).port, row(kernel, A).dpdk) == (A, "is bound to vfio-pci, DPDK can use it")
     kernel.file("proc/4711/comm", "dutperf-engine")
     (tmp_path / "proc/4711/fd").mkdir()
     (tmp_path / "proc/4711/fd/9").symlink_to("/dev/vfio/11")
@@ -271,9 +271,9 @@ def test_a_card_without_a_driver(kernel: FakeKernel) -> None:
 
 
 def test_what_is_done_already(kernel: FakeKernel) -> None:
-    assert returned(kernel, A) == (f"{A} is with the kernel's driver e1000e already: nothing to do",)
+    assert returned(kernel, A) == (f"{A} already has the kernel's driver e1000e: nothing to do",)
     bound(kernel, A)
-    assert bound(kernel, A, B) == (f"{A} is bound to vfio-pci already: nothing to do",)
+    assert bound(kernel, A, B) == (f"{A} is already bound to vfio-pci: nothing to do",)
     assert (driver(kernel, A), driver(kernel, B)) == ("vfio-pci", "vfio-pci")
 
 
@@ -344,7 +344,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         "a disk",
         "0000:00:1f.2",
-        "0000:00:1f.2: is no network card (its PCI class is 0x010601); dutperf ports lists the cards",
+        "0000:00:1f.2: is not a network card (its PCI class is 0x010601); dutperf ports lists the cards",
     ),
     (
         "no such interface",
@@ -357,12 +357,12 @@ WRONG: list[tuple[str, str, str]] = [
     (
         "no card's",
         "tl",
-        "tl: is no PCI network card, so there is nothing to bind; its port in a configuration is af_xdp:tl",
+        "tl: is not a PCI network card, so there is nothing to bind; its port in a configuration is af_xdp:tl",
     ),
     (
         "the default route",
         "eth0",
-        f"{C} (eth0): carries the default route, so this machine would be cut off; choose another card",
+        f"{C} (eth0): carries the default route, so this machine would go offline; choose another card",
     ),
     (
         "a shared driver",
@@ -384,7 +384,7 @@ def test_a_card_is_not_taken_from_within_another_network_namespace(kernel: FakeK
     for process, namespace in (("self", "net:[4026532001]"), ("1", "net:[4026531840]")):
         (tmp_path / "proc" / process / "ns").mkdir(parents=True)
         (tmp_path / "proc" / process / "ns/net").symlink_to(namespace)
-    assert "is not seen from this network namespace" in refusal(kernel, A)
+    assert "this network namespace does not show" in refusal(kernel, A)
 
 
 def test_an_iommu_group_is_given_away_as_a_whole(kernel: FakeKernel) -> None:
@@ -393,7 +393,7 @@ def test_an_iommu_group_is_given_away_as_a_whole(kernel: FakeKernel) -> None:
         kernel.interface(name, address)
     kernel.card("0000:00:1c.0", "pcieport", kind="0x060400", group="40")
     message = (
-        "shares IOMMU group 40 with 0000:08:00.1 (ixgbe), which would have to be given away with it: dutperf ports bind"
+        "shares IOMMU group 40 with 0000:08:00.1 (ixgbe), which would have to be bound with it: dutperf ports bind"
         " 0000:08:00.0 0000:08:00.1"
     )
     assert refusal(kernel, "eth8").endswith(message)
@@ -412,7 +412,7 @@ def test_a_group_with_a_device_that_cannot_go(kernel: FakeKernel, other: str, ki
 
 ADVICE = [
     ("sys/firmware/acpi/tables/DMAR", "add intel_iommu=on iommu=pt to the kernel's command line"),
-    ("sys/firmware/acpi/tables/IVRS", "take amd_iommu=off or iommu=off from the kernel's command line"),
+    ("sys/firmware/acpi/tables/IVRS", "remove amd_iommu=off or iommu=off from the kernel's command line"),
     ("sys/firmware/acpi/tables/FACP", "turn VT-d or AMD-Vi on in the firmware"),
 ]
 
@@ -475,7 +475,7 @@ def test_a_driver_that_is_not_there(bare: FakeKernel) -> None:
 def test_a_card_that_vfio_does_not_take_is_given_back(kernel: FakeKernel) -> None:
     strict = but(kernel, refused_by=frozenset({"vfio-pci"}))
     with pytest.raises(
-        MachineError, match=r"vfio-pci did not take the card, the kernel's log \(dmesg\) says why; it was given back"
+        MachineError, match=r"vfio-pci did not take the card \(see the kernel's log, dmesg\); it was given back"
     ):
         bound(strict, A)
     assert (driver(kernel, A), strict.written[-2:]) == (

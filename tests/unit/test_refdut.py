@@ -61,7 +61,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
         threads.append(threading.Thread(target=talk))
         threads[-1].start()
-        return RefDut(tmp_path / "socket", patience_s=5), asked
+        return RefDut(tmp_path / "socket", timeout_s=5), asked
 
     yield one
     for thread in threads:
@@ -84,7 +84,7 @@ def test_a_disturbance_is_asked_for_in_nanoseconds(serve: Serve, method: str) ->
 
 def test_a_refusal_is_one_sentence(serve: Serve) -> None:
     dut, _ = serve({"event": "error", "id": 1, "code": "not_open", "message": "no ports are open yet"})
-    with pytest.raises(RefDutError, match="refuses clear: no ports are open yet"):
+    with pytest.raises(RefDutError, match="rejects clear: no ports are open yet"):
         dut.clear()
 
 

@@ -71,7 +71,7 @@ def test_the_page_says_what_was_measured_and_how(page: str) -> None:
         assert address in page
     conditions = {row[0]: row[1] for row in tables_of(page)["Conditions"]}
     assert conditions["sending time of a trial, s"] == "throughput, latency, pdv, ipdv, frame-loss: 0.5"
-    assert conditions["receiving goes on after sending, s"] == "0.0"
+    assert conditions["receiving time after sending, s"] == "0.0"
     assert conditions["frame sizes, bytes with FCS"] == "84, 1518"
     assert conditions["foreground traffic n:m, the rest is native IPv6"] == "2:2"
     found = recorded_throughput(page)
@@ -101,7 +101,7 @@ def test_a_killed_run_has_a_report_that_says_so(killed: Path) -> None:
     assert re.search(r"<b>throughput:</b> not complete: it was killed after \d+ trials so far", page)
     shown = dutperf("show", killed)
     assert "throughput is not complete: it was killed after" in shown.stdout
-    assert f"go on with: dutperf resume {killed}" in shown.stdout.replace("\n", "")
+    assert f"resume with: dutperf resume {killed}" in shown.stdout.replace("\n", "")
     assert sorted(path.name for path in killed.iterdir()) == [JOURNAL, REPORT]
 
 
@@ -135,7 +135,7 @@ def test_a_suite_that_was_cut_off(suite_directory: Path, tmp_path: Path) -> None
     page = html.page(found.measured)
     assert "<b>throughput:</b> not complete: it was killed" in page
     assert "<b>latency:</b> not measured yet" in page
-    assert f"go on with: dutperf resume {part}" in dutperf("show", part).stdout.replace("\n", "")
+    assert f"resume with: dutperf resume {part}" in dutperf("show", part).stdout.replace("\n", "")
 
 
 def test_a_whole_suite_is_complete(suite_directory: Path) -> None:

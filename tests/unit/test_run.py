@@ -79,9 +79,9 @@ def test_a_plan_says_how_many_queues(setup: Path) -> None:
         assert made.engine.queues == 1
 
 
-def test_a_plan_says_what_help_of_hardware_is_used(setup: Path) -> None:
+def test_a_plan_says_what_offloads_are_used(setup: Path) -> None:
     planned = plan_file.load(
-        plan(setup, "config: setup.yaml\nhardware: [receive_timestamps]\nprocedures: {throughput: }")
+        plan(setup, "config: setup.yaml\noffloads: [receive_timestamps]\nprocedures: {throughput: }")
     )
     with planned.source.setup(1522) as made:
         assert made.engine.offloads == ("receive_timestamps",)
@@ -92,7 +92,7 @@ def test_a_boolean_needs_no_quotes(setup: Path) -> None:
     [(_, conditions)] = plan_file.load(plan(setup, text)).wanted
     assert isinstance(conditions, LatencyConditions)
     assert conditions.subtract_calibration
-    with pytest.raises(ConfigError, match=r"latency\.tags: is neither a number nor a text"):
+    with pytest.raises(ConfigError, match=r"latency\.tags: should be a number, a text, or a list of them"):
         plan_file.load(plan(setup, text.replace("subtract-calibration", "tags")))
 
 
@@ -131,34 +131,34 @@ def test_the_frame_sizes_of_a_standard(setup: Path) -> None:
 
 
 WRONG = [
-    ("- 1", "is no mapping"),
+    ("- 1", "is not a mapping"),
     ("procedures: {throughput: }", "lab: give either lab or config"),
     ("lab: a\nconfig: b\nprocedures: {throughput: }", "line 1: lab: give either lab or config, not both"),
-    ("lab: [a]\nprocedures: {throughput: }", "line 1: lab: is no name"),
+    ("lab: [a]\nprocedures: {throughput: }", "line 1: lab: is not a name"),
     ("config: a\nlab-options: {b: 1}\nprocedures: {throughput: }", "line 2: lab-options: has no effect with config"),
-    ("lab: a\nqueues: 0\nprocedures: {pdv: }", "line 2: queues: is no number from 1 to 16"),
-    ("lab: a\nqueues: many\nprocedures: {pdv: }", "line 2: queues: is no number from 1 to 16"),
-    ("lab: a\nhardware: receive_timestamps\nprocedures: {pdv: }", "line 2: offloads: is no list of names"),
-    ("lab: a\nhardware: [magic]\nprocedures: {pdv: }", "line 2: offloads: should be 'receive_timestamps'"),
+    ("lab: a\nqueues: 0\nprocedures: {pdv: }", "line 2: queues: should be a number from 1 to 16"),
+    ("lab: a\nqueues: many\nprocedures: {pdv: }", "line 2: queues: should be a number from 1 to 16"),
+    ("lab: a\noffloads: receive_timestamps\nprocedures: {pdv: }", "line 2: offloads: is not a list of names"),
+    ("lab: a\noffloads: [magic]\nprocedures: {pdv: }", "line 2: offloads: should be 'receive_timestamps'"),
     ("lab: a", "procedures: is missing"),
-    ("lab: a\nprocedures: throughput", "line 2: procedures: is no mapping"),
+    ("lab: a\nprocedures: throughput", "line 2: procedures: is not a mapping"),
     ("lab: a\nprocedures:\n  thoughput:", "line 3: procedures.thoughput: unknown key; did you mean throughput?"),
-    ("lab: a\nprocedures:\n  pdv: {tags: 5}", "line 3: procedures.pdv.tags: unknown key; here may stand"),
+    ("lab: a\nprocedures:\n  pdv: {tags: 5}", "line 3: procedures.pdv.tags: unknown key; allowed are"),
     ("lab: a\nall: {tagz: 5}\nprocedures: {latency: }", "line 2: all.tagz: unknown key; did you mean tags?"),
-    ("lab: a\nall: {step: 5%}\nprocedures: {latency: }", "line 2: all.step: unknown key; here may stand"),
+    ("lab: a\nall: {step: 5%}\nprocedures: {latency: }", "line 2: all.step: unknown key; allowed are"),
     (
         "lab: a\nall: {duration: 0}\nprocedures: {latency: }",
         "line 2: all.duration: should be greater than or equal to 0.001",
     ),
     (
         "lab: a\nall: {duration: 9}\nprocedures:\n  latency:\n    duration: long",
-        "line 5: procedures.latency.duration: 'long' is no number",
+        "line 5: procedures.latency.duration: 'long' is not a number",
     ),
-    ("lab: a\nprocedures:\n  latency: {rate: fast}", "line 3: procedures.latency.rate: 'fast' is no rate"),
-    ("lab: a\nprocedures:\n  latency: {rate: [1, 2]}", "line 3: procedures.latency.rate: has one value, no list"),
+    ("lab: a\nprocedures:\n  latency: {rate: fast}", "line 3: procedures.latency.rate: 'fast' is not a rate"),
+    ("lab: a\nprocedures:\n  latency: {rate: [1, 2]}", "line 3: procedures.latency.rate: takes one value, not a list"),
     (
         "lab: a\nprocedures:\n  latency: {rate: {a: 1}}",
-        "line 3: procedures.latency.rate: is neither a number nor a text",
+        "line 3: procedures.latency.rate: should be a number, a text, or a list of them",
     ),
     ("lab: a\nprocedures:\n  latency: {from: nowhere}", "line 3: procedures.latency.from: "),
     (
@@ -167,19 +167,19 @@ WRONG = [
     ),
     (
         "lab: a\nprocedures:\n  latency: {frame-sizes: rfc1}",
-        "'rfc1' is no frame size in bytes, and not one of the series rfc2544",
+        "'rfc1' is neither a frame size in bytes nor one of the series rfc2544",
     ),
-    ("lab: a\nprocedures:\n  latency: {networks: [1, 1]}", "line 3: procedures.latency.networks: the same twice"),
+    ("lab: a\nprocedures:\n  latency: {networks: [1, 1]}", "line 3: procedures.latency.networks: the same value twice"),
     (
         "lab: a\nprocedures:\n  latency: {networks: few}",
-        "line 3: procedures.latency.networks: 'few' is no number",
+        "line 3: procedures.latency.networks: 'few' is not a number",
     ),
     (
         "lab: a\nprocedures:\n  latency: {foreground: [2:1, 4:2]}",
-        "line 3: procedures.latency.foreground: the same twice",
+        "line 3: procedures.latency.foreground: the same value twice",
     ),
-    ("lab: a\nlab: b", "line 2: lab: stands there twice"),
-    ("lab: [", "is no YAML"),
+    ("lab: a\nlab: b", "line 2: lab: is given twice"),
+    ("lab: [", "is not valid YAML"),
 ]
 
 

@@ -143,7 +143,7 @@ def test_the_loss_goals_are_disclosed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("conditions", "option", "words"),
     [
-        ({"goals": (0.0,)}, "goals", "need --search mlr"),
+        ({"goals": (0.0,)}, "goals", "need `search` mlr"),
         ({**MLR, "loss_tolerance": 0.001}, "loss_tolerance", "already say"),
         ({**MLR, "initial_rate": Rate.parse("1k")}, "initial_rate", "begins at the maximum"),
         ({**MLR, "max_rate": None}, "max_rate", "not known"),

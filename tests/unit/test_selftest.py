@@ -33,9 +33,9 @@ from dutperf.selftest.checks import (
 )
 from dutperf.selftest.findings import Finding, Judgement, exit_status, judge
 from dutperf.selftest.floors import DisturbedError
-from dutperf.selftest.ground_truth import Witnessed, WitnessedTester, balance
+from dutperf.selftest.ground_truth import ObservedTester, ObservedTrial, balance
 from dutperf.selftest.outcome import Outcome, markdown
-from dutperf.selftest.progress import ATTEMPTS, Course
+from dutperf.selftest.progress import ATTEMPTS, SelfTest
 from dutperf.setup.conditions import Conditions
 from dutperf.tester import TesterError, host
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
@@ -95,11 +95,11 @@ def truth(forward: DirectionTruth, reverse: DirectionTruth | None = None, betwee
     return Truth(forward=forward, reverse=reverse or direction_truth(), left=ports, right=ports, checksums_computed=0)
 
 
-def witnessed(
+def observed(
     received: int, truly_lost: int, between: int = 0, lateness_us: float = 0.0, verdict: Verdict = Verdict.VALID
-) -> Witnessed:
+) -> ObservedTrial:
     result = TrialResult(trial=0, verdict=verdict, causes=(), forward=counts(1000, received), reverse=None)
-    return Witnessed(
+    return ObservedTrial(
         trial(drain_ns=10**8), result, truth(direction_truth(1000, truly_lost, lateness_us), between=between)
     )
 
@@ -107,21 +107,21 @@ def witnessed(
 @pytest.mark.parametrize(
     ("seen", "judgement"),
     [
-        pytest.param([witnessed(990, 10)], OK, id="what is missing was lost"),
-        pytest.param([witnessed(990, 10, verdict=Verdict.INVALID)], OK, id="frames sent late are counted as well"),
-        pytest.param([witnessed(989, 10)], OFF, id="one more is missing"),
-        pytest.param([witnessed(989, 10), witnessed(991, 10)], OFF, id="errors that cancel out"),
-        pytest.param([witnessed(989, 10, between=1)], INVALID, id="lost between both"),
+        pytest.param([observed(990, 10)], OK, id="what is missing was lost"),
+        pytest.param([observed(990, 10, verdict=Verdict.INVALID)], OK, id="frames sent late are counted as well"),
+        pytest.param([observed(989, 10)], OFF, id="one more is missing"),
+        pytest.param([observed(989, 10), observed(991, 10)], OFF, id="errors that cancel out"),
+        pytest.param([observed(989, 10, between=1)], INVALID, id="lost between both"),
         pytest.param(
-            [witnessed(989, 10, lateness_us=60_000.0)],
+            [observed(989, 10, lateness_us=60_000.0)],
             INVALID,
             id="the DUT was away for so long that frames may come after the end",
         ),
-        pytest.param([witnessed(989, 10, verdict=Verdict.ABORTED)], INVALID, id="aborted"),
+        pytest.param([observed(989, 10, verdict=Verdict.ABORTED)], INVALID, id="aborted"),
         pytest.param([], INVALID, id="no trial"),
     ],
 )
-def test_frames_balance_in_every_trial_or_nothing_is_said(seen: list[Witnessed], judgement: Judgement) -> None:
+def test_frames_balance_in_every_trial_or_nothing_is_said(seen: list[ObservedTrial], judgement: Judgement) -> None:
     assert balance("throughput", seen).judgement is judgement
 
 
@@ -219,8 +219,8 @@ def check_of(name: str) -> Check:
 def measured(name: str, out: Path, limits: SimulatedLimits | None = None, **dut: Any) -> dict[str, Finding]:
     """Figure to finding."""
     tester = Remembering(SimulatedTester(limits=limits or SimulatedLimits()))
-    course = Course(FakeBench(tester), FakeDut(tester, **dut), out, watch, quick=True)
-    return {one.figure: one for one in course.findings(check_of(name))}
+    self_test = SelfTest(FakeBench(tester), FakeDut(tester, **dut), out, watch, quick=True)
+    return {one.figure: one for one in self_test.findings(check_of(name))}
 
 
 KNOWN = [
@@ -295,8 +295,8 @@ def test_the_error_of_a_throughput_is_what_its_failures_leave_open(
 ) -> None:
     """Beside what 600 us are worth, by which sending may take longer."""
 
-    def failed(rate_fps: int, disturbance_s: float) -> Witnessed:
-        one = witnessed(990, 10, lateness_us=disturbance_s * 1e6)
+    def failed(rate_fps: int, disturbance_s: float) -> ObservedTrial:
+        one = observed(990, 10, lateness_us=disturbance_s * 1e6)
         return replace(one, trial=trial(rate_fps))
 
     point = SimpleNamespace(throughput_fps=SimpleNamespace(median=20_400.0))
@@ -311,7 +311,7 @@ def test_a_dut_that_does_not_answer_is_an_error_of_the_tester() -> None:
 
     tester = Remembering(SimulatedTester())
     with pytest.raises(TesterError, match="does not answer"):
-        WitnessedTester(tester, Dead(tester), Properties()).run(trial())
+        ObservedTester(tester, Dead(tester), Properties()).run(trial())
 
 
 def test_every_procedure_has_a_check() -> None:

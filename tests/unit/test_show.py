@@ -20,7 +20,7 @@ def shown(capsys: pytest.CaptureFixture[str], **members: Any) -> str:
     return " ".join(capsys.readouterr().out.replace("│", " ").split())
 
 
-def test_what_hardware_did_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_effect_of_offloads_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     told = shown(
         capsys,
         receive_timestamps=NicArrivals(by_nic=1234, by_poll=5, impossible=0, uncertainty_us=0.25),
@@ -28,18 +28,18 @@ def test_what_hardware_did_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         rate_limit_mbps=27,
     )
     for text in (
-        "NIC's stamps 1,234",
-        "stamped them not 5",
-        "when to send 990",
-        "left at once 10",
-        "at most, µs 0.75",
+        "NIC timestamps 1,234",
+        "without a NIC timestamp 5",
+        "set in the NIC 990",
+        "sent at once instead 10",
+        "NIC's clock, µs 0.75",
         "Mbit/s 27",
     ):
         assert text in told
     assert "no effect" not in told
 
 
-def test_help_that_did_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_offloads_without_an_effect_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     idle = shown(
         capsys,
         receive_timestamps=NicArrivals(by_nic=0, by_poll=1000, impossible=0, uncertainty_us=0.25),
@@ -50,7 +50,7 @@ def test_help_that_did_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> No
         assert f"forward: no effect of {help_}: " in idle
 
 
-def test_of_help_that_nobody_asked_for_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_offloads_that_are_off_are_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     told = shown(capsys)
     assert "no effect" not in told
     assert "NIC" not in told

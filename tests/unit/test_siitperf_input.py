@@ -165,7 +165,7 @@ LINES: list[tuple[str, str, str, str]] = [
         "twice, with different values",
         "Promisc 0\nPromisc 1",
         "Promisc",
-        "stands there twice, with different values (siitperf.conf, line 21)",
+        "is given twice, with different values (siitperf.conf, line 21)",
     ),
     ("no direction", "Forward 0\nReverse 0", "Forward", "is 0, and Reverse as well"),
     (

@@ -141,7 +141,7 @@ ERRORS: list[tuple[str, str, list[str], str]] = [
         "stateful",
         TRANSLATOR + "Stateful 1",
         ["84", "1000", "1", "0", "2", "2", "9", "9", "10", "1", "2000"],
-        "Error: stateful tests are not there yet",
+        "Error: stateful tests are not implemented yet",
     ),
     (
         "no engine",

@@ -133,7 +133,7 @@ CONTRADICTIONS: list[tuple[str, str, Variables, str, str]] = [
         TRANSLATOR,
         replace(VETHS, gateways=(IPv4Address("198.20.0.1"),)),
         "DUTPERF_GATEWAYS",
-        "198.20.0.1 is not asked for",
+        "198.20.0.1 is not used",
     ),
     (
         "a gateway in vain",
@@ -147,49 +147,49 @@ CONTRADICTIONS: list[tuple[str, str, Variables, str, str]] = [
         ROUTER,
         replace(RINGS, gateways=(IPv4Address("198.19.0.1"),)),
         "DUTPERF_GATEWAYS",
-        "198.19.0.1 is not asked for",
+        "198.19.0.1 is not used",
     ),
     (
         "one address for both",
         with_lines(ROUTER, "IPv4-R-Real 198.18.0.2"),
         VETHS,
         "IPv4-R-Real",
-        "is the address of left already",
+        "is already the address of left",
     ),
     (
         "a group's address",
         with_lines(ROUTER, "IPv4-R-Real 224.0.0.1"),
         VETHS,
         "IPv4-R-Real",
-        "no address that a host can have",
+        "not a valid host address",
     ),
     (
         "one port for both",
         ROUTER,
         replace(VETHS, ports=("af_packet:t", "af_packet:t")),
         "DUTPERF_PORTS",
-        "is the port of left already",
+        "is already the port of left",
     ),
     (
         "a MAC address on one side in a ring",
         ROUTER + "MAC-L-DUT 02:00:00:00:00:0a\n",
         RINGS,
         "MAC-R-DUT",
-        "a DUT stands between",
+        "have a DUT between them",
     ),
     (
         "no core",
         with_lines(TRANSLATOR, "CPU-R-Recv"),
         WITH_CORES,
         "CPU-R-Recv",
-        "is missing: the core is needed; or set DUTPERF_CORES=auto",
+        "is missing: set the core, or DUTPERF_CORES=auto",
     ),
     (
         "a core twice",
         with_lines(TRANSLATOR, "CPU-R-Recv 2"),
         WITH_CORES,
         "CPU-R-Recv",
-        "core 2 is that of CPU-L-Send already",
+        "core 2 is already that of CPU-L-Send",
     ),
 ]
 
@@ -221,7 +221,7 @@ def test_cores_in_the_order_in_which_the_engine_places_roles(
 def test_a_core_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup.os, "sched_getaffinity", lambda _pid: {2, 4, 8})
     with pytest.raises(
-        InputError, match="core 6 does not exist here, or may not be used; set DUTPERF_CORES=auto"
+        InputError, match="core 6 does not exist here or is not allowed; set DUTPERF_CORES=auto"
     ) as caught:
         plan(variables=WITH_CORES)
     assert caught.value.name == "CPU-R-Send"
@@ -263,7 +263,7 @@ def test_without_a_seed_each_command_has_new_frames_and_says_which() -> None:
     planned = [plan(variables=replace(VETHS, seed=None)) for _ in range(20)]
     assert len({(one.trial.seed, one.trial.trial) for one in planned}) == 20
     for one in planned:
-        assert f"seed {one.trial.seed} " in one.remarks[-1]
+        assert f"seed is {one.trial.seed} " in one.remarks[-1]
         again = plan(variables=replace(VETHS, seed=one.trial.seed))
         assert again.trial.model_copy(update={"trial": one.trial.trial}) == one.trial
 
@@ -338,5 +338,10 @@ def test_what_the_file_says_without_effect_is_told() -> None:
 
 
 def test_stateful_tests_are_refused() -> None:
-    with pytest.raises(TesterError, match=r"stateful tests are not there yet \(Stateful is 2"):
+    with pytest.raises(TesterError, match=r"stateful tests are not implemented yet \(Stateful is 2"):
         plan(words="84 1000 60 2000 2 2 4000 4000 1000 500 4500", settings=WITH_STATE)
+
+
+def test_more_frames_than_a_trial_can_have_are_an_input_error() -> None:
+    with pytest.raises(InputError, match=r"^DURATION: 3,600,000,000,000 frames per direction are more"):
+        plan(words="84 1000000000 3600 100 2 2")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dutperf import journal, procedures
-from dutperf.api.results import throughput_found
+from dutperf.api.results import earlier_throughput
 from dutperf.journal import JOURNAL, JournalError
 from dutperf.model import Case, Load
 from dutperf.procedures.back_to_back import BackToBackPoint
@@ -353,5 +353,5 @@ def test_what_is_measured_at_a_throughput_says_how_that_was_found(tmp_path: Path
     [said] = [text for text in texts if text.startswith("measured at a throughput that was found with")]
     assert "trials of 0.5 s, shorter than 60 s" in said
     assert "up to 0.1 % of a direction's frames lost" in said
-    earlier = throughput_found(tmp_path / "suite", conditions())
+    earlier = earlier_throughput(tmp_path / "suite", conditions())
     assert "; ".join(earlier["throughput_deviations"]) in said

@@ -80,7 +80,7 @@ def measure(
 ) -> list[Fetching]:
     """A suite on a simulated DUT; what was fetched from ``port`` meanwhile."""
     tester, made = SimulatedTester(documented.JITTERY, SimulatedLimits(disturbed_ratio=0.1), seed=7), []
-    with watch.course(measurements, directory, watchers) as watching:
+    with watch.observers(measurements, directory, watchers) as watching:
 
         @contextmanager
         def fetching(measurement: Measurement, number: int) -> Iterator[Observer]:
@@ -183,7 +183,7 @@ def test_an_address_without_a_port() -> None:
 def test_a_file_that_cannot_be_written_any_more_does_not_end_the_run(tmp_path: Path) -> None:
     place = tmp_path / "metrics"
     place.mkdir()
-    with watch.course(MEASURED, tmp_path / "suite", Watchers(metrics_file=place / "dutperf.prom")) as watching:
+    with watch.observers(MEASURED, tmp_path / "suite", Watchers(metrics_file=place / "dutperf.prom")) as watching:
         (place / "dutperf.prom").unlink()
         place.rmdir()
         suite.begin(MEASURED, SimulatedBench(SimulatedTester(documented.JITTERY)), tmp_path / "suite", watching)

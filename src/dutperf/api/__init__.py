@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program's interface for other programs: measure as the commands do, and have the results as
-objects, rows and data frames.
+"""The Python interface: measure as the commands do, with results as objects, rows and data frames.
 
-Conditions are given by the names that they have in :class:`~dutperf.setup.conditions.Conditions`
-(``duration_s=5``, ``frame_sizes=(84, 1518)``, ``max_rate="10%"``), with the same defaults as on the
-command line. Nothing is printed, and no signal is handled but by a lab in the main thread.
+Conditions have the names of :class:`~dutperf.setup.conditions.Conditions` (``duration_s=5``,
+``frame_sizes=(84, 1518)``, ``max_rate="10%"``) and the defaults of the command line. Nothing is
+printed. Signals are handled only by a lab in the main thread.
 """
 
 from __future__ import annotations
@@ -31,23 +30,23 @@ from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement
 from dutperf.run.testbench import USUAL_FRAME_SIZE, Source, check_one_size
 from dutperf.setup import configuration, traffic
-from dutperf.setup.conditions import ConditionError, Conditions, Rate, SingleTrial, refusal
-from dutperf.setup.configuration import ConfigError, Setup
+from dutperf.setup.conditions import Conditions, Rate, SingleTrial, invalid_member
+from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.setup.dut import losses_during, losses_of
 from dutperf.setup.option import offered
 from dutperf.tester import phases
 
 StrPath = str | os.PathLike[str]
 Config = StrPath | Mapping[str, Any] | Setup
-"""A configuration file's path, or what would stand in it."""
+"""Path of a configuration file, or its content."""
 Callback = Callable[[Status], None]
-"""Is told how far a measurement is: before, about once a second during, and after each trial."""
+"""Receives a measurement's progress: before, about once a second during, and after each trial."""
 SOURCE = ("lab", "lab_options", "config")
 
 
 class Bench:
-    """A set-up that is in place: the DUT is set up, the engine runs, its ports are open.
-    :func:`bench` makes one."""
+    """A test setup, ready to measure: the DUT is set up, the engine runs, its ports are open. Made by
+    :func:`bench`."""
 
     def __init__(self, ready: testbench.Bench) -> None:
         self._ready = ready
@@ -55,7 +54,7 @@ class Bench:
 
     @property
     def setup(self) -> Setup:
-        """The configuration, with the speed of the media where the link tells it."""
+        """The configuration, with the speed of the media if the links report it."""
         return self._ready.setup
 
     @overload
@@ -148,12 +147,12 @@ class Bench:
         return phases.run(tester, planned, measure=lambda one: losses_during(count, lambda: tester.run(one)))
 
     def _sized(self, conditions: Conditions) -> Conditions:
-        """With frame sizes, and checked against the set-up. Raises ConfigError where it cannot have
-        such traffic."""
+        """``conditions`` with frame sizes, checked against the test setup. Raises ConfigError if such
+        traffic is impossible there."""
         sized = self._ready.sized(conditions)
         traffic.check(self.setup, sized)
         if (longest := traffic.longest_frame(sized)) > self._ready.max_frame_size:
-            raise ConfigError(
+            raise ParameterError(
                 f"{longest} bytes are longer than max_frame_size={self._ready.max_frame_size} of this bench",
                 "frame_sizes",
             )
@@ -168,7 +167,7 @@ def bench(
     config: Config | None = None,
     max_frame_size: int = USUAL_FRAME_SIZE,
 ) -> Iterator[Bench]:
-    """Have a set-up in place for several measurements: ``with dutperf.bench(lab="kernel-ipv6") as
+    """Keep a test setup ready for several measurements: ``with dutperf.bench(lab="kernel-ipv6") as
     bench: …``.
 
     Args:
@@ -176,12 +175,13 @@ def bench(
             root.
         lab_options: its options.
         config: a configuration file, or a mapping of the same form; either this or a lab.
-        max_frame_size: the longest frame that will be measured, in bytes incl. FCS.
+        max_frame_size: the longest frame to measure, in bytes incl. FCS.
 
     Raises:
-        ConfigError: both or neither of lab and config; a configuration that cannot be used.
-        LabError: there is no such lab or option, no root, or a program is missing.
-        TesterError: the engine, a port or the DUT's MAC address cannot be had.
+        ConfigError: both or neither of lab and config; an invalid configuration.
+        LabError: unknown lab or option, no root, or a missing program.
+        TesterError: the engine does not start, a port does not open, or the DUT's MAC address is
+            not resolved.
     """
     with testbench.bench(_source(lab, lab_options, config), longest=max_frame_size) as ready:
         yield Bench(ready)
@@ -244,18 +244,18 @@ def measure(
     **given: Unpack[parameters.OfReset],
 ) -> Results: ...
 def measure(procedure: str, out: StrPath | None = None, progress: Callback | None = None, **given: Any) -> Results:
-    """Measure by a procedure, as ``dutperf PROCEDURE`` does: every trial goes to a journal, and
-    only valid ones count.
+    """Measure by a procedure, as ``dutperf PROCEDURE`` does: every trial goes to a journal, and only
+    valid trials count.
 
-    Where the procedure needs the throughput (latency, delay variation, …) and neither ``rate`` nor
-    ``throughput_from`` says it, that is measured first; the result then has both measurements.
+    A procedure at the throughput (latency, delay variation, …) without ``rate`` and
+    ``throughput_from`` measures the throughput first; the result then has both measurements.
 
     Args:
         procedure: its name: ``throughput``, ``frame-loss``, ``back-to-back``, ``latency``, ``pdv``,
             ``ipdv``, ``recovery`` or ``reset``.
-        out: directory for journal and summary, which must not hold another run; without it
+        out: directory for journal and summary, which must not hold another run; default:
             ``results/DATE-TIME-PROCEDURE``.
-        progress: is called with a :class:`~dutperf.run.campaign.Status` before, about once a second
+        progress: called with a :class:`~dutperf.run.campaign.Status` before, about once a second
             during, and after each trial.
         given: ``lab``, ``lab_options`` and ``config`` as for :func:`bench`; the others are
             :class:`~dutperf.setup.conditions.Conditions` of the procedure. Rates are frames/s per
@@ -263,19 +263,17 @@ def measure(procedure: str, out: StrPath | None = None, progress: Callback | Non
             the directory or the :class:`Results` of an earlier throughput run.
 
     Returns:
-        What there is in ``out``. A DUT that forwards nothing has points without a number; what the
-        tester could not do is ``limited_by`` the tester.
+        The results in ``out``. Points of a DUT that forwards nothing have no number; points that the
+        tester could not measure are ``limited_by`` the tester.
 
     Raises:
-        ConfigError: no such procedure or condition, a value that is not possible, a configuration
-            that cannot be used.
-        PlanError: conditions that contradict each other, or a rate in % of a maximum that is not
-            known.
+        ConfigError: unknown procedure or condition, invalid value, invalid configuration.
+        PlanError: contradicting conditions, or a rate in % of an unknown maximum.
         LabError, TesterError: see :func:`bench`.
-        JournalError: ``out`` holds another run, or cannot be written (WriteError); what was
-            measured is kept, and :func:`resume` goes on with it.
+        JournalError: ``out`` holds another run, or cannot be written (WriteError). Finished trials
+            are kept; :func:`resume` continues.
     """
-    source, conditions = _parted(given)
+    source, conditions = _split_source(given)
     definition = _definition(procedure)
     longest = traffic.longest_frame(_conditions_of(definition, conditions))
     with bench(**source, max_frame_size=longest) as ready:
@@ -283,7 +281,7 @@ def measure(procedure: str, out: StrPath | None = None, progress: Callback | Non
 
 
 def trial(rate: Rate | str | float, **given: Unpack[parameters.OfTrial]) -> TrialResult:
-    """Run one trial (RFC 2544 section 23) and have it judged.
+    """Run one trial (RFC 2544 section 23) and judge it.
 
     Args:
         rate: per direction: frames/s, or a text as on the command line (``"10k"``, ``"12.5%"``).
@@ -291,37 +289,37 @@ def trial(rate: Rate | str | float, **given: Unpack[parameters.OfTrial]) -> Tria
             :class:`~dutperf.setup.conditions.Conditions` of a trial.
 
     Returns:
-        Verdict, causes, and the counts of each direction. Where the verdict is not ``valid`` it
+        Verdict, causes, and the counts of each direction. If the verdict is not ``valid``, the trial
         says nothing about the DUT.
 
     Raises:
         ConfigError, PlanError, LabError, TesterError: see :func:`measure`.
     """
-    source, conditions = _parted(given)
+    source, conditions = _split_source(given)
     intended, longest = _rate(rate), traffic.longest_frame(_conditions_of_trial(conditions))
     with bench(**source, max_frame_size=longest) as ready:
         return ready.trial(intended, **conditions)
 
 
 def open_result(directory: StrPath) -> Results:
-    """Read the results of a run or a suite, by whichever interface it was measured; finished, cut
-    off, or under way. Nothing is changed.
+    """Read the results of a run or a suite, measured by any interface; finished, interrupted, or under
+    way. Nothing is changed.
 
     Raises:
-        JournalError: there are none, or they cannot be read.
+        JournalError: there are no results, or they cannot be read.
     """
     return results.read(Path(directory))
 
 
 def resume(directory: StrPath, progress: Callback | None = None, *, config: Config | None = None) -> Results:
-    """Go on with a run or a suite that was killed or interrupted, from the last trial that it
-    finished, as ``dutperf resume`` does.
+    """Resume a run or a suite that was killed or interrupted, after its last finished trial, as
+    ``dutperf resume`` does.
 
-    ``config``: the configuration, where its file is no longer where it was, or a program made it:
-    commands are taken from there, never from a journal.
+    ``config``: the configuration, if its file was moved or a program made it. Commands are taken from
+    it, never from a journal.
 
     Raises:
-        JournalError: there is nothing that could go on, or the set-up or this version is another.
+        JournalError: there is nothing to resume, or the test setup or this version differs.
         ConfigError, LabError, PlanError, TesterError: see :func:`measure`.
     """
     resumption.go_on(Path(directory), lambda _measurements: nullcontext(_watch(progress)), _current(config))
@@ -329,12 +327,12 @@ def resume(directory: StrPath, progress: Callback | None = None, *, config: Conf
 
 
 def procedure_names() -> tuple[str, ...]:
-    """Those that :func:`measure` knows."""
+    """The procedures of :func:`measure`."""
     return tuple(definition.name for definition in procedures.ALL)
 
 
-def _parted(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Where the set-up comes from, and the conditions."""
+def _split_source(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The source of the test setup, and the conditions."""
     return {name: value for name, value in given.items() if name in SOURCE}, {
         name: value for name, value in given.items() if name not in SOURCE
     }
@@ -377,13 +375,10 @@ def _one(model: type[Conditions], what: str, given: Mapping[str, Any]) -> Condit
     known = sorted(one.name for one in offered(model))
     for name in given:
         if name not in known and not (name == "series" and "frame_sizes" in known):
-            raise ConfigError(f"{what} has no such condition; {_hint(name, known)}", name)
-    try:
-        made = results.chosen(model, given)
-    except ConditionError as error:
-        raise ConfigError(error.message, error.member) from None
+            raise ParameterError(f"{what} has no such condition; {_hint(name, known)}", name)
+    made = results.chosen(model, given)
     if len(made) > 1:
-        raise ConfigError("several values: measure them one after the other", "foreground")
+        raise ParameterError("several values: measure them one after the other", "foreground")
     return made[0]
 
 
@@ -391,7 +386,7 @@ def _rate(given: Rate | str | float) -> Rate:
     try:
         return Rate.model_validate(given)
     except ValidationError as error:
-        raise ConfigError(refusal(error)[1], "rate") from None
+        raise ParameterError(invalid_member(error)[1], "rate") from None
 
 
 def _hint(name: str, known: tuple[str, ...] | list[str]) -> str:
@@ -400,7 +395,7 @@ def _hint(name: str, known: tuple[str, ...] | list[str]) -> str:
 
 
 def _invocation(procedure: str, chosen: Mapping[str, Any]) -> tuple[str, ...]:
-    """For the journal: what a program asked for, as far as it decides about the course."""
+    """For the journal: the call, without results of earlier runs."""
     return (
         "dutperf.measure",
         procedure,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in the directory of a run or a suite, finished or not: read as objects, rows and frames;
-and the report that is written beside it."""
+"""The results in the directory of a run or a suite, finished or not, as objects, rows and data frames;
+and the report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from dutperf.run import campaign, suite
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.run.suite import SUITE, Measurement, Part, SuiteSummary
 from dutperf.setup import conditions
-from dutperf.setup.conditions import ConditionError, Conditions, Foreground, Model, Rate
+from dutperf.setup.conditions import Conditions, Foreground, Model, Rate
+from dutperf.setup.configuration import ParameterError
 
 if TYPE_CHECKING:
     import pandas
@@ -37,19 +38,19 @@ NOT_YET = "not measured yet"
 
 @dataclass(frozen=True, repr=False)
 class Results:
-    """What there is at one moment. ``results["latency"]`` is the measurement of that name (of its
-    folder in a suite; else the procedure's), ``"latency" in results`` whether there is one; a loop goes
-    through the measurements in their order."""
+    """The results at one moment. ``results["latency"]`` is the measurement of that name (the folder in a
+    suite, else the procedure); ``"latency" in results`` says whether it exists. Iteration yields the
+    measurements in their order."""
 
     directory: Path
-    """Where the journals are."""
+    """Directory of the journals."""
     summary: Summary | SuiteSummary
-    """What ``summary.json`` holds; of a suite, the summaries of its parts."""
+    """Content of ``summary.json``; of a suite, the summaries of its parts."""
     measured: tuple[Measured, ...]
-    """In order; of a run, the only one."""
+    """The measurements in order; a run has one."""
 
     def __getitem__(self, name: str) -> Measured:
-        """Raises KeyError where there is no measurement of that name."""
+        """Raises KeyError if there is no measurement of that name."""
         for one in self.measured:
             if one.name == name:
                 return one
@@ -73,7 +74,7 @@ class Results:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything came to its end, or was found to be impossible."""
+        """Whether every measurement has finished, or was impossible."""
         return all(one.is_complete if one.events else one.note != NOT_YET for one in self.measured)
 
     @property
@@ -85,7 +86,7 @@ class Results:
         """The figures of all measurements, with the names and units of ``dutperf export``: a row
         for each point, or of ``trials`` each trial.
 
-        Rates are frames/s per direction. What a measurement does not have is None there.
+        Rates are frames/s per direction. Figures that a measurement does not have are None.
         """
         return tables.uniform([record for one in self.measured for record in one.records(of_trials=trials)])
 
@@ -115,7 +116,7 @@ class Results:
         return frame
 
     def write_report(self) -> Path:
-        """Make ``report.html`` in the directory, and say where it is.
+        """Write ``report.html`` into the directory; returns its path.
 
         Raises:
             WriteError: it cannot be written.
@@ -135,7 +136,7 @@ def read(directory: Path) -> Results:
 
 
 def write_report(directory: Path) -> Path:
-    """Make ``directory/report.html``, and say where it is.
+    """Write ``directory/report.html``; returns its path.
 
     Raises:
         JournalError: there are no results, or they cannot be read.
@@ -150,12 +151,12 @@ def fresh_directory(procedure: str) -> Path:
 
 
 def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
-    """:func:`dutperf.setup.conditions.each`, of which ``throughput_from`` may be the directory or the
-    :class:`Results` of an earlier run, and ``delays_to`` must not hold the delays of another one.
+    """As :func:`dutperf.setup.conditions.each`. ``throughput_from`` may be the directory or the
+    :class:`Results` of an earlier run; ``delays_to`` must not hold the delays of another run.
 
     Raises:
-        ConditionError: a value that is not possible.
-        PlanError: see :func:`throughput_found`.
+        ParameterError: an invalid value.
+        PlanError: see :func:`earlier_throughput`.
     """
     prior = given.get("throughput_from")
     members = {name: value for name, value in given.items() if name != "throughput_from" or isinstance(value, Mapping)}
@@ -165,13 +166,13 @@ def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
     if prior is None or isinstance(prior, Mapping):
         return made
     directory = prior.directory if isinstance(prior, Results) else Path(prior)
-    return tuple(one.model_copy(update=throughput_found(directory, one)) for one in made)
+    return tuple(one.model_copy(update=earlier_throughput(directory, one)) for one in made)
 
 
 def _fresh(directory: Path) -> str:
-    """As an absolute path: the engine may run elsewhere."""
+    """The absolute path: the engine may have another working directory."""
     if any(directory.glob("*/trial-*.npy")):
-        raise ConditionError(
+        raise ParameterError(
             f"{directory} holds the delays of another run: choose another directory or remove them", "delays_to"
         )
     return str(directory.absolute())
@@ -181,50 +182,45 @@ def _text(value: Any) -> str:
     return value.text() if isinstance(value, Foreground) else str(value)
 
 
-def throughput_found(directory: Path, wanted: Conditions) -> dict[str, Any]:
-    """Members of the conditions: frame size to median throughput (frames/s) of the run in
-    ``directory``, in a suite of the one with the same mix as ``wanted``; and what its search did
-    otherwise than its clauses have it.
+def earlier_throughput(directory: Path, wanted: Conditions) -> dict[str, Any]:
+    """Members of the conditions from an earlier run: median throughput (frames/s) by frame size, and the
+    deviations of its search. In a suite it is the run with the traffic of ``wanted``.
 
     Raises:
-        PlanError: there is no summary of a throughput run, one without a number, or one of another
-            mix.
+        PlanError: no summary of a throughput run, no number in it, or other traffic.
     """
     place = suite.throughput_in(directory, wanted)
     if place != directory and not place.exists():
-        raise PlanError(
-            f"{directory} holds a throughput of other traffic at most, no {place.name}", option="throughput_from"
-        )
+        raise PlanError(f"{directory} has no throughput of this traffic ({place.name})", option="throughput_from")
     try:
         summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
         medians = {point["case"][FRAME_SIZE.name]: point["throughput_fps"]["median"] for point in summary["points"]}
         measured = {name: summary["conditions"][name] for name in ("foreground", "networks", "directions")}
-        otherwise = [one["text"] for one in summary.get("deviations", ()) if one["clause"] in OF_A_SEARCH]
+        deviations = [one["text"] for one in summary.get("deviations", ()) if one["clause"] in OF_A_SEARCH]
         burst_rate = summary["conditions"].get("burst_rate")
         measured |= {
             "pattern": summary["conditions"].get("pattern", Conditions().pattern),
             "burst_rate": burst_rate and Rate.model_validate(burst_rate),
         }
     except (OSError, ValueError, KeyError, TypeError):
-        raise PlanError(f"{place} holds no {SUMMARY} of a throughput run", option="throughput_from") from None
+        raise PlanError(f"{place} has no {SUMMARY} of a throughput run", option="throughput_from") from None
     measured["foreground"] = Foreground.model_validate(measured["foreground"])
     differing = [
         f"{name.replace('_', ' ')} {_text(value)}" for name, value in measured.items() if value != getattr(wanted, name)
     ]
     if differing:
         raise PlanError(
-            f"the throughput in {place} is that of other traffic ({', '.join(differing)})", option="throughput_from"
+            f"the throughput in {place} was measured with other traffic ({', '.join(differing)})",
+            option="throughput_from",
         )
     found = {size: int(median) for size, median in medians.items() if median is not None and median >= 1}
     if not found:
         raise PlanError(f"the run in {place} found no throughput", option="throughput_from")
-    return {"throughput_from": found, "throughput_deviations": tuple(otherwise)}
+    return {"throughput_from": found, "throughput_deviations": tuple(deviations)}
 
 
 def _run(directory: Path) -> Results:
-    under_way = journal.is_being_written(
-        directory
-    )  # asked first: one that ends meanwhile is not taken for a killed one
+    under_way = journal.is_being_written(directory)  # before reading: a run that ends meanwhile was not killed
     events = journal.read(directory)
     plan = journal.plan_of(events, directory / JOURNAL)
     definition = campaign.definition_of(plan)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``dutperf``: one file for each command, ``measure`` for all procedures; they share
-``options``, ``bench``, ``live`` and ``show``.
+"""The command ``dutperf``: one file for each command in ``commands``, ``measure`` for all procedures.
+They share ``options``, ``errors`` and ``output``.
 
-Standard output carries results, with ``--json`` one JSON object and nothing else; progress, notes
-and errors go to standard error. Exit status: 0 a valid result, 1 the DUT yields no number
-(``compare``: a condition failed), 2 wrong usage or configuration, 3 invalid, 4 aborted (also: the
-disk is full), 130 interrupted.
+Results go to standard output, with ``--json`` as one JSON object and nothing else. Progress, notes
+and errors go to standard error. Exit status: 0 valid result, 1 no number from the DUT (``compare``: a
+condition failed), 2 wrong usage or configuration, 3 invalid, 4 aborted (also: disk full), 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from dutperf.cli.commands import (
 from dutperf.cli.examples import epilog
 from dutperf.exit_status import signals_interrupt
 
-ENDINGS = (
+EXIT_STATUS = (
     "Exit status: 0 valid, 1 no number (the DUT forwards nothing), 2 wrong usage or configuration, 3 invalid, 4 aborted"
-    " (also: the disk is full), 130 interrupted."
+    " (also: disk full), 130 interrupted."
 )
-app = typer.Typer(name="dutperf", no_args_is_help=True, epilog=ENDINGS, pretty_exceptions_enable=False)
+app = typer.Typer(name="dutperf", no_args_is_help=True, epilog=EXIT_STATUS, pretty_exceptions_enable=False)
 
 
 def _version(wanted: bool) -> None:
@@ -50,7 +50,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _dutperf(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Measures network devices by RFC 8219, 2544 and 4814, and proves that each measurement is

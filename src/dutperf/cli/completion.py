@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the shell offers when a person presses the tabulator key: labs and their options,
-directories with results, parts, plots and series."""
+"""Shell completion: labs and their options, directories with results, plots and frame size series."""
 
 from __future__ import annotations
 
@@ -18,26 +17,25 @@ from dutperf.setup.conditions import FRAME_SIZE_SERIES
 
 
 def labs(incomplete: str) -> list[tuple[str, str]]:
-    """Names of labs, each with what it is."""
+    """Names of labs with their summaries."""
     return [(info.name, info.summary) for info in lab.list_labs() if info.name.startswith(incomplete)]
 
 
 def lab_options(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Keys of the lab's options, of all labs where it is not known which one; each with what it
-    does."""
+    """Keys of the lab's options with their help; those of all labs if no lab is named yet."""
     name = ctx.params.get("lab") or ctx.params.get("name")
-    known = {key: text for info in lab.list_labs() if name in (None, info.name) for key, text in info.options.items()}
-    return [(f"{key}=", text) for key, text in known.items() if key.startswith(incomplete)]
+    options = {key: text for info in lab.list_labs() if name in (None, info.name) for key, text in info.options.items()}
+    return [(f"{key}=", text) for key, text in options.items() if key.startswith(incomplete)]
 
 
 def results_directories(incomplete: str) -> list[str]:
-    """Directories with the results of a run or a suite: those that begin so, and those right inside
-    of others that do."""
+    """Directories with results whose names begin with the text, and those directly inside other
+    directories that do."""
     parent, name = (
         (Path(incomplete), "") if incomplete.endswith("/") else (Path(incomplete).parent, Path(incomplete).name)
     )
-    begun = sorted(path for path in parent.glob("*") if path.name.startswith(name) and path.is_dir())
-    return [str(found) for path in begun for found in _with_results(path)]
+    matching = sorted(path for path in parent.glob("*") if path.name.startswith(name) and path.is_dir())
+    return [str(found) for path in matching for found in _with_results(path)]
 
 
 def frame_sizes(incomplete: str) -> list[str]:
@@ -46,7 +44,7 @@ def frame_sizes(incomplete: str) -> list[str]:
 
 
 def figures(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The plots of the results that were named."""
+    """The plots of the results in the directory on the command line."""
     directory = ctx.params.get("directory")
     with suppress(JournalError):
         if directory is not None:

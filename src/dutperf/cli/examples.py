@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One example for each command, as a person would type it: at the end of ``--help``, in the
-reference and in the manual pages."""
+"""One example for each command: at the end of ``--help``, in the reference and in the manual pages."""
 
 from __future__ import annotations
 
@@ -35,14 +34,14 @@ EXAMPLES = {
     "doctor": "--fix",
     "selftest": "--quick --only calibration --only throughput",
 }
-"""By the words of the command."""
+"""Arguments by the words of the command."""
 
 
 def epilog(command: str) -> str:
-    """What stands at the end of a command's help."""
+    """The end of a command's help."""
     return f"Example: {line(command)}"
 
 
 def line(command: str) -> str:
-    """The whole example."""
+    """The whole command line of the example."""
     return f"dutperf {command} {EXAMPLES[command]}".rstrip()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options that commands share, each declared once.
 
-Those of a measurement are declared by the members of its conditions
-(:mod:`dutperf.setup.option`).
+Options for conditions are declared by the members of the conditions (:mod:`dutperf.setup.option`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -20,8 +20,8 @@ from dutperf.cli import completion
 from dutperf.cli.output import log
 from dutperf.run.campaign import PlanError
 from dutperf.setup import configuration
-from dutperf.setup.conditions import ConditionError, Conditions, Model, Rate
-from dutperf.setup.configuration import MOST_QUEUES, ConfigError
+from dutperf.setup.conditions import Conditions, Model, Rate
+from dutperf.setup.configuration import MAX_QUEUES, ConfigError, ParameterError
 from dutperf.setup.option import Offered, all_offered, flag_of, offered
 
 Parsed = TypeVar("Parsed")
@@ -41,11 +41,11 @@ LabOptions = Annotated[
         "--lab-option",
         metavar="KEY=VALUE",
         autocompletion=completion.lab_options,
-        help="An option for the lab; repeatable.",
+        help="Option of the lab; repeatable (see dutperf lab show).",
     ),
 ]
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Measure the set-up that this file describes.")
+    Path | None, typer.Option("--config", metavar="FILE", help="Measure the test setup of this configuration.")
 ]
 ConfigNow = Annotated[
     Path | None,
@@ -53,8 +53,7 @@ ConfigNow = Annotated[
         "--config",
         metavar="FILE",
         help=(
-            "The configuration, where it is no longer where it was. Commands are taken from there, never from a"
-            " journal."
+            "The configuration, if its file was moved. Commands are taken from the configuration, never from a journal."
         ),
     ),
 ]
@@ -64,10 +63,10 @@ Queues = Annotated[
         "--queues",
         metavar="COUNT",
         min=1,
-        max=MOST_QUEUES,
+        max=MAX_QUEUES,
         help=(
-            "Queues of each port, each way: a direction has so many senders and receivers, on several cores (1, or"
-            " engine.queues of the configuration)."
+            "Receive and transmit queues of each port: a direction has as many senders and receivers, on several cores."
+            " Default: engine.queues of the configuration, else 1."
         ),
     ),
 ]
@@ -77,33 +76,33 @@ OffloadsText = Annotated[
         "--offloads",
         metavar="NAME,...",
         help=(
-            f"Hardware offloads to use, of {', '.join(get_args(configuration.Offload))}. A port that lacks one is"
-            " refused. None has been run on a NIC (docs/performance.md). Default: engine.offloads of the"
-            " configuration, else none."
+            f"Hardware offloads to use: {', '.join(get_args(configuration.Offload))}. It is an error if a port"
+            " does not support one. No offload has been tested on a NIC yet (docs/performance.md). Default:"
+            " engine.offloads of the configuration, else none."
         ),
     ),
 ]
 RateText = Annotated[
     str,
     typer.Option(
-        "--rate", metavar="RATE", help="Per direction: frames/s (60000, 60k, 1.5M) or % of the media's maximum."
+        "--rate", metavar="RATE", help="Rate per direction: frames/s (60000, 60k, 1.5M) or % of the media's maximum."
     ),
 ]
-Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are written.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Directory for the results.")]
 Directory = Annotated[
     Path,
     typer.Argument(
         metavar="DIR",
         autocompletion=completion.results_directories,
-        help="Where a run, or a suite of them, has its results.",
+        help="Directory with the results of a run or a suite.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="The result as one JSON object on standard output.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object on standard output.")]
 LogFormat = Annotated[
     log.Format,
     typer.Option(
         "--log-format",
-        help="Of what is told on standard error while it measures; json: one object a line, for programs.",
+        help="Format of the progress on standard error; json: one object per line, for programs.",
     ),
 ]
 MetricsPort = Annotated[
@@ -113,13 +112,15 @@ MetricsPort = Annotated[
         metavar="PORT",
         min=0,
         max=65535,
-        help="Serve Prometheus metrics of the run while it lasts; on loopback, or at the address given.",
+        help="Serve Prometheus metrics during the run, on 127.0.0.1 or --metrics-address.",
     ),
 ]
 MetricsAddress = Annotated[
     str | None,
     typer.Option(
-        "--metrics-address", metavar="ADDRESS", help="Serve them there; without it 127.0.0.1. Anybody may read them."
+        "--metrics-address",
+        metavar="ADDRESS",
+        help="Address for --metrics-port, readable by anybody. Default: 127.0.0.1.",
     ),
 ]
 MetricsFile = Annotated[
@@ -137,48 +138,62 @@ WATCHERS: dict[str, Any] = {
     "metrics_address": (MetricsAddress, None),
     "metrics_file": (MetricsFile, None),
 }
-"""Options of every command that measures, with their defaults, by the names that
-:class:`dutperf.cli.output.watch.Watchers` has."""
+"""Options of every command that measures, with their defaults, by the members of
+:class:`dutperf.cli.output.watch.Watchers`."""
 COMPLETED = {"frame_sizes": completion.frame_sizes, "throughput_from": completion.results_directories}
-"""What the shell completes, by the members of the conditions."""
+"""Shell completion by the members of the conditions."""
+_SOURCE_OPTIONS = {"lab": "--lab", "lab_options": "--lab-option", "config": "--config"}
+"""Options of the parameters of the Python interface that are not conditions."""
 
 
 def declared(model: type[Conditions]) -> dict[str, tuple[Any, Any]]:
-    """Each member that ``model`` offers: what Typer reads of its option, and its default as it would
-    be typed; None where it then has no value."""
+    """Each member that ``model`` offers: its option for Typer, and its default as it would be typed
+    (None: help shows none)."""
     return {one.name: (_declared(one), _default(one)) for one in offered(model)}
 
 
 def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
-    """The conditions that were chosen, one for every combination of what is measured several times.
+    """The chosen conditions, one for every combination of values in lists.
 
     Raises:
-        ConfigError: an option with a value that is not possible, named as on the command line.
+        ConfigError: an option with an invalid value, named as on the command line.
     """
     try:
         return results.chosen(model, {name: None if value in ((), []) else value for name, value in given.items()})
-    except ConditionError as error:
-        raise ConfigError(error.message, option_of(error.member)) from None
-    except PlanError as error:
-        raise ConfigError(str(error), option_of(error.option)) from None
+    except (ParameterError, PlanError) as error:
+        raise as_typed(error) from None
 
 
-def option_of(member: str) -> str:
-    """The option that sets a member of the conditions."""
-    named = next((one.flag for one in all_offered(Conditions) if one.name == member), None)
-    return named or {"series": "--frame-size", "": ""}.get(member) or flag_of(member)
+def as_typed(error: ParameterError | PlanError) -> ConfigError:
+    """The same error for a user of the command line: with options instead of parameters."""
+    parameter = error.option if isinstance(error, PlanError) else error.key
+    return ConfigError(spelled(error.message), option_of(parameter))
+
+
+def spelled(text: str) -> str:
+    """``text`` with the option in place of each parameter in backticks: `` `max_rate` `` becomes
+    ``--max-rate``."""
+    known = {*_SOURCE_OPTIONS, *(one.name for one in all_offered(Conditions))}
+    return re.sub(r"`(\w+)`", lambda named: option_of(named[1]) if named[1] in known else named[0], text)
+
+
+def option_of(parameter: str) -> str:
+    """The option that sets a parameter of the Python interface; empty for none."""
+    own = next((one.flag for one in all_offered(Conditions) if one.name == parameter), None)
+    special = {**_SOURCE_OPTIONS, "series": "--frame-size", "": ""}
+    return own or special.get(parameter, flag_of(parameter))
 
 
 def _declared(one: Offered) -> Any:
     flags = tuple(name for name in (one.flag, one.option.alias) if name)
     option = typer.Option(
-        *flags, metavar=one.metavar, autocompletion=COMPLETED.get(one.name), help=one.option.described()
+        *flags, metavar=one.metavar, autocompletion=COMPLETED.get(one.name), help=spelled(one.option.described())
     )
     return Annotated[_typed(one), option]
 
 
 def _typed(one: Offered) -> Any:
-    """What Typer parses: text where the conditions parse it themselves."""
+    """The type for Typer: text where the conditions parse it themselves."""
     kind = one.field.annotation
     if one.option.listed:
         return list[str] | None
@@ -188,8 +203,8 @@ def _typed(one: Offered) -> Any:
     plain = next((each for each in (get_args(kind) if optional else (kind,)) if each is not NoneType), None)
     while get_origin(plain) is Annotated:
         plain = get_args(plain)[0]
-    known = plain in (bool, int, float) or get_origin(plain) is Literal or _is_enum(plain)
-    typed: Any = plain if known and not one.option.several else str
+    is_plain = plain in (bool, int, float) or get_origin(plain) is Literal or _is_enum(plain)
+    typed: Any = plain if is_plain and not one.option.several else str
     return typed | None if optional or one.option.depends else typed
 
 
@@ -203,10 +218,10 @@ def _default(one: Offered) -> Any:
 
 
 def parse_rate(option: str, text: str) -> Rate:
-    """A rate as given to ``option``.
+    """The rate in the text of ``option``.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not a rate.
     """
     return _read(Rate.parse, option, text)
 
@@ -215,7 +230,7 @@ def offloads(text: str | None) -> configuration.Offloads | None:
     """``"receive_timestamps"`` to ``("receive_timestamps",)``; None where the option was not given.
 
     Raises:
-        ConfigError: no such help.
+        ConfigError: an unknown offload.
     """
     return None if text is None else configuration.offloads((name.strip() for name in text.split(",")), "--offloads")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of ``dutperf run``: the set-up, the procedures, and their options, which have the names
-and the forms of the command line.
+"""The plan of ``dutperf run``: the test setup, the procedures, and their options with the names and
+values of the command line.
 
-A key that does not exist, or would have no effect, is an error, as in a configuration.
+An unknown key, or one without an effect, is an error, as in a configuration.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dutperf.cli.commands.measure import Wanted
 from dutperf.procedures.definition import Definition
 from dutperf.run.testbench import Source
 from dutperf.setup import configuration, yaml_text
-from dutperf.setup.configuration import MOST_QUEUES, ConfigError
+from dutperf.setup.configuration import MAX_QUEUES, ConfigError
 from dutperf.setup.option import Offered, offered
 from dutperf.setup.yaml_text import Location, YamlError, path_of
 
@@ -29,7 +29,7 @@ KEYS = (*SOURCE, "all", "procedures")
 
 @dataclass(frozen=True)
 class PlanFile:
-    """What a plan asks for."""
+    """A checked plan."""
 
     source: Source
     wanted: Wanted
@@ -39,26 +39,26 @@ def load(path: Path) -> PlanFile:
     """Read and check a plan.
 
     Raises:
-        ConfigError: it cannot be read, or says something that cannot be used; one sentence that
-            names the file, the line and the key.
+        ConfigError: it cannot be read, or has an invalid value; one sentence that names the file,
+            the line and the key.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(f"cannot read {path}: {reason}", "") from None
     try:
         mapping, lines = yaml_text.read(text)
         return _parse(mapping, path.parent)
     except YamlError as error:
         raise ConfigError(str(error), error.key, origin=str(path), line=error.line) from None
-    except _Refusal as refusal:
-        known = (refusal.location[:length] for length in range(len(refusal.location), 0, -1))
-        line = next((lines[location] for location in known if location in lines), None)
-        raise ConfigError(refusal.message, path_of(refusal.location), origin=str(path), line=line) from None
+    except _Invalid as error:
+        places = (error.location[:length] for length in range(len(error.location), 0, -1))
+        line = next((lines[location] for location in places if location in lines), None)
+        raise ConfigError(error.message, path_of(error.location), origin=str(path), line=line) from None
 
 
-class _Refusal(Exception):
+class _Invalid(Exception):
     def __init__(self, location: Location, message: str) -> None:
         self.location = location
         self.message = message
@@ -68,10 +68,10 @@ def _parse(plan: object, directory: Path) -> PlanFile:
     top = _mapping(plan, (), KEYS)
     named = _mapping(top.get("procedures"), ("procedures",), [definition.name for definition in procedures.ALL])
     if not named:
-        raise _Refusal(("procedures",), "is missing: name the procedures to run")
+        raise _Invalid(("procedures",), "is missing: name the procedures to run")
     definitions = {name: procedures.find(name) for name in named}
     options_of = {name: _options(definition) for name, definition in definitions.items()}
-    shared = _mapping(top.get("all"), ("all",), sorted({key for known in options_of.values() for key in known}))
+    shared = _mapping(top.get("all"), ("all",), sorted({key for own in options_of.values() for key in own}))
     source = _source(top, directory)
     wanted = []
     for name, definition in definitions.items():
@@ -90,74 +90,72 @@ def _parse(plan: object, directory: Path) -> PlanFile:
 def _source(top: Mapping[str, Any], directory: Path) -> Source:
     for key in ("lab", "config"):
         if key in top and not isinstance(top[key], str):
-            raise _Refusal((key,), "is no name")
+            raise _Invalid((key,), "is not a name")
     lab_options = {
         str(key): str(value) for key, value in _mapping(top.get("lab-options"), ("lab-options",), None).items()
     }
     if ("lab" in top) == ("config" in top):
-        raise _Refusal(("lab",), "give either lab or config" + (", not both" if "lab" in top else ""))
+        raise _Invalid(("lab",), "give either lab or config" + (", not both" if "lab" in top else ""))
     if "config" in top and lab_options:
-        raise _Refusal(("lab-options",), "has no effect with config")
+        raise _Invalid(("lab-options",), "has no effect with config")
     queues = top.get("queues")
-    if queues is not None and (type(queues) is not int or not 1 <= queues <= MOST_QUEUES):
-        raise _Refusal(("queues",), f"is no number from 1 to {MOST_QUEUES}")
+    if queues is not None and (type(queues) is not int or not 1 <= queues <= MAX_QUEUES):
+        raise _Invalid(("queues",), f"should be a number from 1 to {MAX_QUEUES}")
     file = directory / top["config"] if "config" in top else None
-    return Source.of(top.get("lab"), lab_options, file, queues, _hardware(top.get("offloads")))
+    return Source.of(top.get("lab"), lab_options, file, queues, _offloads(top.get("offloads")))
 
 
-def _hardware(names: Any) -> configuration.Offloads | None:
+def _offloads(names: Any) -> configuration.Offloads | None:
     if names is not None and (not isinstance(names, list) or not all(isinstance(name, str) for name in names)):
-        raise _Refusal(("offloads",), "is no list of names")
+        raise _Invalid(("offloads",), "is not a list of names")
     try:
         return None if names is None else configuration.offloads(names, "offloads")
     except ConfigError as error:
-        raise _Refusal(("offloads",), error.message) from None
+        raise _Invalid(("offloads",), error.message) from None
 
 
 def _options(definition: Definition) -> dict[str, Offered]:
-    """Key to the member that it sets: the procedure's options as on the command line, without the
-    dashes."""
+    """The procedure's options by key: their names on the command line, without the dashes."""
     return {key: one for one in offered(definition.conditions) for key in one.keys}
 
 
 def _conditions(
     definition: Definition,
-    known: Mapping[str, Offered],
+    allowed: Mapping[str, Offered],
     values: Mapping[str, Any],
     places: Mapping[str, Location],
     directory: Path,
 ) -> Iterable[Any]:
-    chosen = {known[key].name: _typed(known[key], values[key], places[key], directory) for key in values}
+    chosen = {allowed[key].name: _typed(allowed[key], values[key], places[key], directory) for key in values}
     try:
         return options.chosen(definition.conditions, chosen)
     except ConfigError as error:
-        raise _Refusal(places.get(error.key.removeprefix("--"), ("procedures",)), error.message) from None
+        raise _Invalid(places.get(error.key.removeprefix("--"), ("procedures",)), error.message) from None
 
 
 def _typed(one: Offered, value: object, place: Location, directory: Path) -> Any:
-    """``value`` as the conditions take it."""
+    """``value`` in the form that the conditions take."""
     if isinstance(value, bool) and one.field.annotation is bool:
         return value
     listed = value if isinstance(value, list) else [value]
     if not all(isinstance(each, str | int | float) and not isinstance(each, bool) for each in listed) or not listed:
-        raise _Refusal(place, "is neither a number nor a text, nor a list of them")
+        raise _Invalid(place, "should be a number, a text, or a list of them")
     if one.metavar == "DIR":
         return directory / str(listed[0])
     if isinstance(value, list) and not (one.option.several or one.option.listed or "," in (one.metavar or "")):
-        raise _Refusal(place, "has one value, no list")
+        raise _Invalid(place, "takes one value, not a list")
     return value if isinstance(value, int | float) else listed if len(listed) > 1 else listed[0]
 
 
-def _mapping(value: object, place: Location, known: Iterable[str] | None) -> Mapping[str, Any]:
-    """``value``, which has no other keys than those ``known`` (None: any); an empty one where it is
-    not there."""
+def _mapping(value: object, place: Location, allowed: Iterable[str] | None) -> Mapping[str, Any]:
+    """``value``, checked to have only ``allowed`` keys (None: any); empty for None."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise _Refusal(place, "is no mapping of keys to values")
+        raise _Invalid(place, "is not a mapping of keys to values")
     for key in value:
-        if known is not None and key not in (allowed := list(known)):
-            nearest = get_close_matches(str(key), allowed, n=1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"here may stand {', '.join(allowed)}"
-            raise _Refusal((*place, str(key)), f"unknown key; {hint}")
+        if allowed is not None and key not in (keys := list(allowed)):
+            nearest = get_close_matches(str(key), keys, n=1)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"allowed are {', '.join(keys)}"
+            raise _Invalid((*place, str(key)), f"unknown key; {hint}")
     return value

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference of all commands, from the commands themselves: pages for the documentation, and
-manual pages.
+"""Generates the reference of all commands: pages for the documentation, and manual pages.
 
 ``python -m dutperf.cli.reference DIR`` writes the manual pages into ``DIR`` (``make man``).
 """
@@ -16,10 +15,10 @@ from typing import Any
 import typer
 
 from dutperf import __version__
-from dutperf.cli import ENDINGS, app, examples
+from dutperf.cli import EXIT_STATUS, app, examples
 
 SECTION = 1
-"""Of the manual: commands."""
+"""Section of the manual: commands."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Page:
     words: tuple[str, ...]
     """``("dutperf", "lab", "up")``."""
     text: str
-    """What it does; its first line says it in a sentence."""
+    """Description; its first paragraph is one sentence."""
     usage: str
     arguments: tuple[Entry, ...]
     options: tuple[Entry, ...]
@@ -45,7 +44,7 @@ class Page:
 
     @property
     def name(self) -> str:
-        """Of its manual page: ``dutperf-lab-up``."""
+        """Name of its manual page: ``dutperf-lab-up``."""
         return "-".join(self.words)
 
     @property
@@ -55,13 +54,13 @@ class Page:
 
     @property
     def example(self) -> str | None:
-        """As a person would type it."""
+        """The example's command line."""
         command = " ".join(self.words[1:])
         return examples.line(command) if command in examples.EXAMPLES else None
 
 
 def pages() -> Iterator[Page]:
-    """All commands, each group before its own."""
+    """All commands, each group before its members."""
     yield from _pages(typer.main.get_command(app), ("dutperf",), None)
 
 
@@ -90,14 +89,14 @@ def man(page: Page) -> str:
         ("OPTIONS", _tagged(page.options)),
         ("COMMANDS", _tagged(page.commands)),
         ("EXAMPLE", f".EX\n{_roff(page.example)}\n.EE" if page.example else ""),
-        ("EXIT STATUS", _roff(ENDINGS.removeprefix("Exit status: "))),
+        ("EXIT STATUS", _roff(EXIT_STATUS.removeprefix("Exit status: "))),
         ("SEE ALSO", _see_also(page)),
     ]
     return "\n".join([head, *(f".SH {title}\n{text}" for title, text in sections if text)]) + "\n"
 
 
 def write_man(directory: Path) -> list[Path]:
-    """Write all manual pages into ``directory``; which ones."""
+    """Write all manual pages into ``directory``; returns their paths."""
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     for page in pages():
@@ -131,7 +130,7 @@ def _entry(record: tuple[str, str]) -> Entry:
 
 
 def _inline(text: str) -> str:
-    """What Markdown would take for an emphasis or a link stays as it is."""
+    """``text`` with Markdown's special characters escaped."""
     return "".join(f"\\{character}" if character in "*_[]<>" else character for character in text)
 
 
@@ -140,8 +139,7 @@ def _tagged(entries: Sequence[Entry]) -> str:
 
 
 def _roff(text: str) -> str:
-    """Plain text for groff: hyphens that can be copied, no escapes, no line that it would take for
-    a request."""
+    """Plain text for groff: hyphens that can be copied, and no escapes or requests."""
     escaped = (
         text.replace("\\", "\\(rs")
         .replace("-", "\\-")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Labs: DUTs in network namespaces of this machine, made for a run and removed with it.
 
-Traffic stays inside: a lab's cables join namespaces that it made itself, nothing touches the host's
-interfaces, addresses or settings. A further lab is one file with a
-:class:`~dutperf.lab.definition.Lab`, and its name in ``_ALL``.
+Traffic stays inside: a lab's cables connect its own namespaces, and nothing touches the host's
+interfaces, addresses or settings. A new lab is one file with a :class:`~dutperf.lab.definition.Lab`,
+and its name in ``_ALL``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import yaml
 from dutperf.lab import kernel_router, loopback, reference, tayga_siit
 from dutperf.lab.definition import Lab, LabOptions
 from dutperf.lab.errors import LabError
-from dutperf.lab.signals import endings_unwind, endings_wait
+from dutperf.lab.signals import defer_signals, exit_on_signals
 from dutperf.lab.site import Site, exclusively, records, remove_leftovers
 
 __all__ = ["LabError", "LabInfo", "bring_up", "describe", "down", "list_labs", "up"]
@@ -31,7 +31,7 @@ _LABS = {lab.name: lab for lab in _ALL}
 
 @dataclass(frozen=True)
 class LabInfo:
-    """One lab for a person to choose; ``options`` maps each option's name to what it does."""
+    """Description of a lab; ``options`` maps each option's name to its help."""
 
     name: str
     summary: str
@@ -39,29 +39,28 @@ class LabInfo:
 
 
 def list_labs() -> list[LabInfo]:
-    """All labs, whether or not this machine can have them."""
+    """All labs, whether or not this machine can run them."""
     return [describe(name) for name in _LABS]
 
 
 def describe(name: str) -> LabInfo:
-    """The lab ``name``. Raises LabError where there is none of that name."""
+    """The lab ``name``. Raises LabError if there is no lab of that name."""
     lab = _lab(name)
     return LabInfo(lab.name, lab.summary, _described(lab.options))
 
 
 @contextlib.contextmanager
 def bring_up(name: str, options: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Build the lab ``name`` and yield the configuration to measure it with, in the configuration
-    file's form.
+    """Build the lab ``name`` and yield the configuration to measure it with, in the form of the
+    configuration file.
 
-    It is taken down on every way out, half-way through the building too. If the process is killed,
-    the next lab command does it.
+    It is taken down on every exit, also half-way through the building. If the process is killed, the
+    next lab command takes it down.
 
     Raises:
-        LabError: no such lab or option, no root, a program is missing, or the kernel refuses
-            something.
+        LabError: unknown lab or option, no root, a missing program, or an error of the kernel.
     """
-    with endings_unwind():
+    with exit_on_signals():
         construction = _Construction.of(name, options, stays=False)
         try:
             yield construction.finish()
@@ -75,7 +74,7 @@ def up(name: str, options: Mapping[str, str]) -> Path:
     Raises:
         LabError: as for :func:`bring_up`.
     """
-    with endings_unwind():
+    with exit_on_signals():
         construction = _Construction.of(name, options, stays=True)
         try:
             return construction.hand_over()
@@ -85,14 +84,14 @@ def up(name: str, options: Mapping[str, str]) -> Path:
 
 
 def down(name: str) -> bool:
-    """Take down every lab ``name`` that :func:`up` left; whether there was one.
+    """Take down every lab ``name`` that :func:`up` built; returns whether there was one.
 
     Raises:
-        LabError: there is no such lab at all, or no root.
+        LabError: unknown lab, or no root.
     """
     _lab(name).check_machine()
     remove_leftovers()
-    with exclusively(), endings_wait():
+    with exclusively(), defer_signals():
         staying = [record for record in records() if record.lab == name and record.owner is None]
         for record in staying:
             record.take_down()
@@ -101,15 +100,14 @@ def down(name: str) -> bool:
 
 @dataclass(frozen=True)
 class _Construction:
-    """A lab on its way from nothing to its configuration."""
+    """A lab under construction."""
 
     site: Site
     build: Callable[[Site], dict[str, Any]]
 
     @classmethod
     def of(cls, name: str, options: Mapping[str, str], *, stays: bool) -> _Construction:
-        """Check everything that can be checked before anything is made, and clear away what killed
-        runs left."""
+        """Check everything before building anything, and remove leftovers of killed runs."""
         lab = _lab(name)
         parsed = lab.parse(options)
         lab.check_machine()
@@ -131,8 +129,8 @@ class _Construction:
         return file
 
     def undo(self) -> None:
-        """Take down what there is of it."""
-        with endings_wait():
+        """Take down what was built."""
+        with defer_signals():
             self.site.take_down()
 
 

@@ -2,8 +2,8 @@
 """The addresses that labs use, all from the ranges reserved for benchmarking: 198.18.0.0/15 (RFC
 2544 C.2.2) and 2001:2::/48 (RFC 5180 8, RFC 8219 14).
 
-Each side is one IPv4 /16 and one IPv6 /56: destination network R (0-255) stands in bits 16-23 of
-the IPv4 and 56-63 of the IPv6 address. The tester is ``.2`` and ``::2``, the DUT ``.1`` and
+Each side is one IPv4 /16 and one IPv6 /56. Destination network R (0-255) is in bits 16-23 of the IPv4
+and 56-63 of the IPv6 address. The tester is ``.2`` and ``::2``, the DUT ``.1`` and
 ``::1``.
 """
 
@@ -17,7 +17,7 @@ NETWORKS = 256
 
 @dataclass(frozen=True)
 class Side:
-    """Tester's and DUT's addresses on one of the two cables."""
+    """Addresses of the tester and the DUT on one of the two cables."""
 
     tester4: str
     dut4: str
@@ -37,7 +37,7 @@ class Side:
         return {"ipv6": f"{self.tester6}/64", "gateway6": self.dut6}
 
     def ip4(self, port: str) -> tuple[str, str]:
-        """``ip`` commands that give the DUT's ``port`` its IPv4 address and the way to this side's
+        """``ip`` commands that give the DUT's ``port`` its IPv4 address and the route to this side's
         networks."""
         return f"addr add {self.dut4}/24 dev {port}", f"route add {self.net4} via {self.tester4} dev {port}"
 
@@ -54,7 +54,7 @@ RIGHT_SEEN_FROM_LEFT_NET = "2001:2:0:1000::/56"
 
 
 def siit_mappings() -> list[tuple[str, str]]:
-    """IPv4 and IPv6 address of each host in a lab with a translator, for each destination network R
+    """IPv4 and IPv6 address of each host in labs with a translator, for each destination network R
     (0-255, RR in hexadecimal)::
 
     left    2001:2:0:RR::2     appears on the right as   198.18.R.2

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab is: a name, options, the programs that it needs, and a function that builds a DUT and
-says how to measure it."""
+"""Definition of a lab: name, options, required programs, and a function that builds the DUT and returns
+the configuration to measure it with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dutperf.lab.site import Site
 
 ETHERNET_OVERHEAD = 18
-"""Bytes of a frame that the MTU does not count: Ethernet header and frame check sequence."""
+"""Bytes of a frame outside the MTU: Ethernet header and frame check sequence."""
 
 
 class LabOptions(BaseModel):
@@ -27,22 +27,18 @@ class LabOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_frame_size: Annotated[
-        int, Field(ge=1518, le=9216, description="longest frame that passes, in bytes incl. FCS")
-    ] = 1522
+    max_frame_size: Annotated[int, Field(ge=1518, le=9216, description="longest frame, in bytes incl. FCS")] = 1522
 
     @property
     def mtu(self) -> int:
-        """The MTU in bytes that lets frames of ``max_frame_size`` pass."""
+        """MTU in bytes for frames of ``max_frame_size``."""
         return self.max_frame_size - ETHERNET_OVERHEAD
 
 
 class ResetOptions(LabOptions):
-    """Options of a lab that ``dutperf reset`` can reset."""
+    """Options of a lab for ``dutperf reset``."""
 
-    reset_s: Annotated[
-        float, Field(gt=0, le=3600, description="for how many seconds a reset takes it out of service")
-    ] = 0.5
+    reset_s: Annotated[float, Field(gt=0, le=3600, description="duration of a reset, in s")] = 0.5
 
 
 OptionsT = TypeVar("OptionsT", bound=LabOptions)
@@ -52,9 +48,9 @@ OptionsT = TypeVar("OptionsT", bound=LabOptions)
 class Lab(Generic[OptionsT]):
     """One kind of DUT.
 
-    ``programs`` maps each program that the lab needs to the Debian package that has it. ``build``
-    sets the DUT up inside the site's namespaces and returns the tester's configuration without
-    ``engine.netns``; what it leaves behind the site takes down.
+    ``programs`` maps each required program to its Debian package. ``build`` sets the DUT up inside the
+    site's namespaces and returns the tester's configuration without ``engine.netns``. The site takes
+    everything down.
     """
 
     name: str
@@ -64,7 +60,7 @@ class Lab(Generic[OptionsT]):
     build: Callable[[Site, OptionsT], dict[str, Any]]
 
     def parse(self, options: Mapping[str, str]) -> OptionsT:
-        """``options`` checked and in their types.
+        """``options``, checked and typed.
 
         Raises:
             LabError: an option is unknown or out of range; the message names it.
@@ -75,8 +71,7 @@ class Lab(Generic[OptionsT]):
             raise LabError(f"lab {self.name}: {self._explanation(error)}") from None
 
     def check_machine(self) -> None:
-        """Raises LabError, with what to do about it, where this machine or user cannot have the
-        lab."""
+        """Raises LabError, with a remedy, if this machine or user cannot run the lab."""
         if os.geteuid() != 0:
             raise LabError(f"lab {self.name} needs root for its network namespaces: run the command with sudo")
         for program, package in {"ip": "iproute2", "nft": "nftables", **self.programs}.items():
@@ -87,6 +82,6 @@ class Lab(Generic[OptionsT]):
         first = errors.first(error)
         option = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            return f"unknown option {option}; it knows {', '.join(self.options.model_fields)}"
+            return f"unknown option {option}; there are {', '.join(self.options.model_fields)}"
         message = first["msg"]
         return f"option {option}={first['input']}: {message[0].lower()}{message[1:]}" if option else message

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two ordinary hosts on the cables of a lab, in the tester's place: what users of its DUT have of
-it, by the kernel's own TCP.
+"""Two ordinary hosts on the cables of a lab, in the tester's place: they show what users of the DUT
+get, with the kernel's own TCP.
 
-They take the tester's ports, with their MAC and IP addresses, so a DUT that has been measured
-notices nothing. There is no way back: the lab's tester has no ports any more. The hosts go when the
-lab is taken down.
+They take over the tester's ports with their MAC and IP addresses, so nothing changes for the DUT. This
+cannot be undone: the lab's tester has no ports any more. The hosts are removed with the lab.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from typing import Any
 from dutperf.lab.netns import TESTER_PORTS, Namespace, prepare_host, run
 
 MTU = 1500
-"""In bytes, as every interface has it: what TCP makes of it are frames of 1518 bytes incl. FCS."""
+"""In bytes, the usual MTU: TCP then sends frames of 1518 bytes incl. FCS."""
 
 
 @dataclass(frozen=True)
 class Hosts:
-    """Where programs of either side run, and by which address the left one finds the right one."""
+    """The namespaces of both hosts, and the right one's address as seen from the left."""
 
     left: Namespace
     right: Namespace
@@ -29,29 +28,29 @@ class Hosts:
 
 
 def replace_tester(configuration: Mapping[str, Any]) -> Hosts:
-    """Put hosts in the place of the tester of a lab with cables; ``configuration`` is what the lab
-    gave. No engine may use its ports any more.
+    """Replace the tester of a lab with hosts; ``configuration`` is the lab's. No engine may use its ports
+    any more.
 
     Raises:
-        LabError: the lab has no cables (``link=memif``), or the kernel refuses something.
+        LabError: the lab has no cables (``link=memif``), or an error of the kernel.
     """
     tester = Namespace(configuration["engine"]["netns"])
     left, right = host_of(tester, "left"), host_of(tester, "right")
     for host, port, side in zip((left, right), TESTER_PORTS, ("left", "right"), strict=True):
         prepare_host(host)
         tester.ip(f"link set {port} netns {host.name}")
-        _settle_in(host, port, configuration[side])
+        _configure(host, port, configuration[side])
     return Hosts(left, right, _right_address(configuration["left"], configuration["right"]))
 
 
 def host_of(tester: Namespace, side: str) -> Namespace:
-    """The namespace of the host that takes a side of that tester's place, whether it exists or not."""
+    """The namespace of the host on one side of a tester, whether it exists or not."""
     return Namespace(f"{tester.name.removesuffix('tester')}{side}")
 
 
-def _settle_in(host: Namespace, port: str, side: Mapping[str, Any]) -> None:
-    """A checksum that the sender leaves to its card would be wrong for a DUT that reads packets
-    from a cable without one; so would be segments."""
+def _configure(host: Namespace, port: str, side: Mapping[str, Any]) -> None:
+    """Give the host its port and addresses. Checksum and segmentation offloads are off: a virtual cable
+    would pass wrong checksums and whole segments to the DUT."""
     run(host.command(["ethtool", "--features", port, "tx", "off", "tso", "off", "gso", "off"]))
     addresses = [f"addr add {side['ipv4']} dev {port}"] if "ipv4" in side else []
     addresses += [f"addr add {side['ipv6']} dev {port} nodad"] if "ipv6" in side else []

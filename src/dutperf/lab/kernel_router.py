@@ -2,9 +2,9 @@
 """The Linux kernel as a router: IPv4 or IPv6 in the foreground (RFC 2544, RFC 5180), IPv6 also in
 the background.
 
-Its throughput and loss can be made a known truth, to test the tester: ``limit_fps`` with ``burst``
-is a token bucket, ``loss`` drops packets at random. Both apply to every forwarded packet: the limit
-is the sum of both directions and of fore- and background.
+Options give it a known throughput and loss, to test the tester: ``limit_fps`` with ``burst`` is a token
+bucket, ``loss`` drops packets at random. Both apply to every forwarded packet: the limit is for the
+sum of both directions, foreground and background.
 """
 
 from __future__ import annotations
@@ -22,20 +22,18 @@ from dutperf.lab.site import Site
 
 
 class RouterOptions(ResetOptions):
-    """Known truth, both absent by default."""
+    """Limits with known values, off by default."""
 
     limit_fps: Annotated[
-        int | None, Field(ge=1, le=100_000_000, description="packets/s forwarded at most, both directions together")
+        int | None, Field(ge=1, le=100_000_000, description="maximum packets/s forwarded, both directions together")
     ] = None
     burst: Annotated[
         int | None,
-        Field(ge=1, le=1_000_000, description="packets that may exceed limit_fps before it holds; needs limit_fps"),
+        Field(ge=1, le=1_000_000, description="packets that may exceed limit_fps in a burst; needs limit_fps"),
     ] = None
     loss: Annotated[
         float | None,
-        Field(
-            gt=0, le=0.5, description="share of the packets that is dropped at random: one in a whole number, as 0.0001"
-        ),
+        Field(gt=0, le=0.5, description="share of the packets dropped at random: one in a whole number, as 0.0001"),
     ] = None
 
     @field_validator("loss")
@@ -52,7 +50,7 @@ class RouterOptions(ResetOptions):
         return self
 
     def rules(self) -> dict[str, str]:
-        """What a packet that is dropped meets, as nftables has it, by the cause; limit first."""
+        """Match expressions of nftables for packets to drop, by cause; limit first."""
         burst = "" if self.burst is None else f" burst {self.burst} packets"
         limit = {} if self.limit_fps is None else {"limit": f"limit rate over {self.limit_fps}/second{burst}"}
         loss = {} if self.loss is None else {"random": f"numgen random mod {round(1 / self.loss)} == 0"}
@@ -78,16 +76,16 @@ def build(version: Literal[4, 6], site: Site, options: RouterOptions) -> dict[st
 
 
 def reset(site: Site, reset_s: float) -> list[str]:
-    """The command that lets the kernel forward nothing for ``reset_s`` seconds. Its routes and
-    neighbours stay."""
+    """The command that stops the kernel's forwarding for ``reset_s`` seconds. Routes and neighbours
+    stay."""
     switches = " ".join(f"/proc/sys/net/{path}" for path in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"))
     script = f"turn() {{ for switch in {switches}; do echo $1 > $switch; done; }}; turn 0; sleep {reset_s:g}; turn 1"
     return site.dut.command(["sh", "-ec", script])
 
 
 def losses(site: Site, options: RouterOptions) -> dict[str, list[str]]:
-    """The command that says how many packets the rules have dropped, where there are some: a line
-    for each counter of :func:`ruleset`."""
+    """The command that prints the packets dropped by the rules, if there are any: a line for each
+    counter of :func:`ruleset`."""
     lines = '$1 == "counter" { split($2, name, "_") } $1 == "packets" { print name[1], name[2], $2 }'
     return (
         {"losses": site.dut.command(["sh", "-ec", f"nft list counters table inet truth | awk '{lines}'"])}
@@ -97,8 +95,8 @@ def losses(site: Site, options: RouterOptions) -> dict[str, list[str]]:
 
 
 def ruleset(rules: Mapping[str, str]) -> str:
-    """Drop every forwarded packet that meets one of ``rules``, and count it by direction and cause:
-    as nftables reads it."""
+    """nftables ruleset that drops every forwarded packet that matches one of ``rules``, and counts it by
+    direction and cause."""
     counters = "".join(
         f"  counter {direction}_{cause} {{ }}\n" for cause in rules for direction in ("forward", "reverse")
     )
@@ -127,7 +125,7 @@ def build_with(version: Literal[4, 6]) -> Callable[[Site, RouterOptions], dict[s
 LABS = tuple(
     Lab(
         name=f"kernel-ipv{version}",
-        summary=f"the Linux kernel as an IPv{version} router; options make its throughput or loss a known truth",
+        summary=f"the Linux kernel as an IPv{version} router; options set a known throughput or loss",
         options=RouterOptions,
         programs={},
         build=build_with(version),

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No DUT: one cable joins the tester's two ports. What is measured here is the tester itself (its
-self-test)."""
+"""No DUT: one cable connects the tester's two ports, to measure the tester itself (its self-test)."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from dutperf.lab.definition import Lab, LabOptions
 from dutperf.lab.site import Site
 
 Version = Annotated[Literal[4, 6], BeforeValidator(lambda text: {"4": 4, "6": 6}.get(text, text))]
-"""Options come as text; a literal number is not read from text by itself."""
+"""Options are text; pydantic does not convert text to literal numbers."""
 
 
 class LoopbackOptions(LabOptions):
@@ -36,13 +35,13 @@ def build(site: Site, options: LoopbackOptions) -> dict[str, Any]:
 
 
 def end_of_cable(port: str, side: Side, version: int) -> dict[str, Any]:
-    """One port's configuration, without a gateway: the other port is the neighbour."""
+    """Configuration of one port, without a gateway: the other port is the neighbour."""
     return {"port": port, "version": version, "ipv4": f"{side.tester4}/24", "ipv6": f"{side.tester6}/64"}
 
 
 LAB = Lab(
     name="loopback",
-    summary="no DUT: the tester's two ports joined by one cable, to find the tester's own limit",
+    summary="no DUT: the tester's two ports connected by one cable, to find the tester's own limit",
     options=LoopbackOptions,
     programs={},
     build=build,

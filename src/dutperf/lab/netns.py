@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Network namespaces and the virtual cables between them: the plumbing that all labs share.
+"""Network namespaces and the virtual cables between them, for all labs.
 
-Nothing here touches the host's own interfaces or sysctls: interfaces are made inside the
-namespaces, settings are written from inside.
+Nothing here touches the host's interfaces or sysctls: interfaces are created inside the namespaces,
+and settings are written from inside.
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ from dutperf.lab.errors import LabError
 TESTER_PORTS = ("tl", "tr")
 """The tester's ends of the left and of the right cable."""
 DUT_PORTS = ("dl", "dr")
-"""The DUT's ends of them."""
+"""The DUT's ends of the cables."""
 NEIGHBOUR_LIFE_S = 3600
-"""For how long the DUT remembers a neighbour that it has not heard from."""
+"""Lifetime of the DUT's neighbour entries without traffic."""
 
 
 def run(argv: Sequence[str], stdin: str = "") -> str:
     """Standard output of a program.
 
-    It runs in a session of its own, so that a terminal's Ctrl-C ends this process's work in order
-    instead of killing half of it.
+    It runs in its own session, so that Ctrl-C on a terminal does not kill it half-way.
 
     Raises:
-        LabError: it cannot be started or fails; the message holds its first line of complaint.
+        LabError: it cannot be started or fails; the message has the first line of its output.
     """
     try:
         done = subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False, start_new_session=True)
@@ -49,26 +48,26 @@ class Namespace:
     name: str
 
     def create(self) -> None:
-        """Make it. Raises LabError where the kernel refuses (a container without CAP_SYS_ADMIN)."""
+        """Create it. Raises LabError on an error of the kernel (a container without CAP_SYS_ADMIN)."""
         run(["ip", "netns", "add", self.name])
 
     def exists(self) -> bool:
-        """Whether the name is taken."""
+        """Whether a namespace of that name exists."""
         return Path("/run/netns", self.name).exists()
 
     def delete(self) -> None:
-        """Remove the name; with the last process gone the kernel removes its interfaces."""
+        """Remove the name; the kernel removes the interfaces after the last process ends."""
         if self.exists():
             run(["ip", "netns", "delete", self.name])
 
     def processes(self) -> set[int]:
-        """Ids of the processes that live in it, without this one and those that wait for it."""
+        """Ids of the processes in it, without this process and its ancestors."""
         if not self.exists():
             return set()
-        return {int(pid) for pid in run(["ip", "netns", "pids", self.name]).split()} - _own_line()
+        return {int(pid) for pid in run(["ip", "netns", "pids", self.name]).split()} - _own_ancestry()
 
     def command(self, argv: Iterable[str]) -> list[str]:
-        """``argv`` such that it runs inside."""
+        """``argv``, to run inside the namespace."""
         return ["ip", "netns", "exec", self.name, *argv]
 
     def ip(self, *lines: str) -> None:
@@ -80,7 +79,7 @@ class Namespace:
         run(self.command(["nft", "-f", "-"]), ruleset)
 
     def write(self, values: Mapping[str, object]) -> None:
-        """Write kernel settings: path (shell patterns allowed) to value. From inside, because
+        """Write kernel settings: path (shell patterns allowed) to value. This runs inside, because
         /proc/sys/net and /sys/class/net show the reader's namespace."""
         script = "".join(f"for file in {path}; do echo {value} > $file; done\n" for path, value in values.items())
         run(self.command(["sh", "-e"]), script)
@@ -90,24 +89,24 @@ class Namespace:
         self.write({f"/proc/sys/net/{path}": value for path, value in values.items()})
 
 
-def _own_line() -> set[int]:
-    """This process and its ancestors, which no take-down may end."""
-    line, pid = set(), os.getpid()
+def _own_ancestry() -> set[int]:
+    """This process and its ancestors, which a take-down must not end."""
+    ancestry, pid = set(), os.getpid()
     while pid > 0:
-        line.add(pid)
+        ancestry.add(pid)
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return line
+    return ancestry
 
 
-def prepare_silent(namespace: Namespace) -> None:
-    """Create a namespace whose ports belong to a program: its kernel shall not utter a word of its
-    own (router solicitations, MLD reports)."""
+def prepare_quiet(namespace: Namespace) -> None:
+    """Create a namespace whose ports belong to a program: its kernel sends no frames of its own (router
+    solicitations, MLD reports)."""
     namespace.create()
     namespace.sysctl({"ipv6/conf/all/disable_ipv6": 1, "ipv6/conf/default/disable_ipv6": 1})
 
 
 def prepare_host(namespace: Namespace) -> None:
-    """Create a namespace for an ordinary host; its addresses are to work at once."""
+    """Create a namespace for an ordinary host; its addresses work at once."""
     namespace.create()
     namespace.sysctl(
         {"ipv6/conf/default/accept_dad": 0, "ipv6/conf/default/dad_transmits": 0, "ipv6/conf/default/accept_ra": 0}
@@ -117,9 +116,9 @@ def prepare_host(namespace: Namespace) -> None:
 def hand_to_program(namespace: Namespace, ports: Sequence[str]) -> None:
     """Bring ports up for a program with packet sockets or XDP.
 
-    What they receive is dropped as soon as the program has seen it: the kernel's stack does no work
-    on it. The queue discipline never holds a frame; without one, packet sockets send a frame that
-    the other end's queue had no room for a second time, late, instead of losing it.
+    Received frames are dropped after the program has seen them, so that the kernel's stack does no work
+    on them. The queue discipline never holds a frame. Without one, packet sockets resend a frame late
+    if the other end's queue was full, instead of losing it.
     """
     namespace.ip(*(f"link set {port} up" for port in ports))
     for port in ports:
@@ -133,9 +132,8 @@ def hand_to_program(namespace: Namespace, ports: Sequence[str]) -> None:
 def finish_tester(tester: Namespace) -> None:
     """Bring the tester's ports up.
 
-    They receive by NAPI (``gro on``), in a queue of their own: otherwise frames for the tester
-    would wait in the same queue as those for the DUT, and an overloaded DUT would make the *tester*
-    lose them.
+    They receive by NAPI (``gro on``), in their own queue. Otherwise frames for the tester would share
+    the queue of frames for the DUT, and an overloaded DUT would make the *tester* lose frames.
     """
     hand_to_program(tester, TESTER_PORTS)
     for port in TESTER_PORTS:
@@ -143,7 +141,7 @@ def finish_tester(tester: Namespace) -> None:
 
 
 def connect(tester: Namespace, dut: Namespace, mtu: int) -> None:
-    """Lay the two cables tl-dl and tr-dr between the namespaces; ``mtu`` in bytes."""
+    """Create the two cables tl-dl and tr-dr between the namespaces; ``mtu`` in bytes."""
     tester.ip(
         *(
             f"link add {near} mtu {mtu} type veth peer name {far} netns {dut.name} mtu {mtu}"
@@ -153,16 +151,16 @@ def connect(tester: Namespace, dut: Namespace, mtu: int) -> None:
 
 
 def connect_directly(tester: Namespace, mtu: int) -> None:
-    """Lay one cable tl-tr: no DUT between the tester's ports; ``mtu`` in bytes."""
+    """Create one cable tl-tr between the tester's ports; ``mtu`` in bytes."""
     tester.ip(f"link add {TESTER_PORTS[0]} mtu {mtu} type veth peer name {TESTER_PORTS[1]} mtu {mtu}")
 
 
 def prepare_router(dut: Namespace) -> None:
     """Create the DUT's namespace as a router for both IP versions.
 
-    Settings of a router out of the box but for two: no reverse path filter (many networks lie
-    behind one address) and no duplicate address detection (addresses work at once). ARP and NDP are
-    the kernel's own.
+    It has the default settings of a router, with two exceptions: no reverse path filter (many networks
+    are behind one address) and no duplicate address detection (addresses work at once). ARP and NDP
+    are the kernel's own.
     """
     dut.create()
     dut.sysctl({
@@ -177,14 +175,13 @@ def prepare_router(dut: Namespace) -> None:
 
 
 def send_whole_frames(dut: Namespace) -> None:
-    """What the DUT's ports send is no bulk TCP: only without segmentation does the other end
-    receive by NAPI."""
+    """Turn segmentation offloads off on the DUT's ports: only then does the other end receive by NAPI."""
     for port in DUT_PORTS:
         run(dut.command(["ethtool", "--features", port, "tso", "off", "gso", "off"]))
 
 
 def start_router(dut: Namespace) -> None:
-    """Bring the ports of a DUT up whose kernel forwards."""
+    """Bring up the ports of a DUT whose kernel forwards."""
     send_whole_frames(dut)
     dut.sysctl(
         {
@@ -197,16 +194,16 @@ def start_router(dut: Namespace) -> None:
 
 
 def confine(dut: Namespace, core: int) -> None:
-    """Let ``core`` do what the DUT's kernel does with received frames (receive packet steering), so
-    that the tester's cores are the tester's.
+    """Run the DUT kernel's receive processing on ``core`` (receive packet steering), off the tester's
+    cores.
 
-    With one core there is nothing to steer.
+    This has no effect on a machine with one core.
     """
     if (os.cpu_count() or 1) > 1:
         dut.write({f"/sys/class/net/{port}/queues/rx-*/rps_cpus": core_mask(core) for port in DUT_PORTS})
 
 
 def core_mask(core: int) -> str:
-    """A core as the kernel's bit maps have it: hexadecimal, commas between words of 32 bits."""
+    """A core as a bitmap of the kernel: hexadecimal, commas between words of 32 bits."""
     words, bit = divmod(core, 32)
     return ",".join([f"{1 << bit:x}", *["00000000"] * words])

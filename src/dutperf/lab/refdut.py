@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference DUT as a process, and what it is made to be: the client of ``dutperf-refdut``
+"""Properties and control socket of the reference DUT, the process ``dutperf-refdut``
 (engine/refdut/README.md).
 
-Its counters are the truth that a tester on the other side of the cables is measured by.
+Its counters are the ground truth for a tester at the other end of the cables.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dutperf.errors import DutperfError
 
 PROGRAM = "dutperf-refdut"
 VARIABLE = "DUTPERF_REFDUT"
-"""The environment variable that names another one than was built here."""
+"""Environment variable with the path of another program than the one built here."""
 
 Ratio = Annotated[float, Field(ge=0, le=1)]
 Every = Annotated[int, Field(ge=0, le=1_000_000_000)]
@@ -28,18 +28,18 @@ Milliseconds = Annotated[float, Field(ge=0, le=3_600_000)]
 
 
 class RefDutError(DutperfError):
-    """The reference DUT cannot be reached or refuses a request; the text is one sentence."""
+    """The reference DUT cannot be reached or rejects a request; the text is one sentence."""
 
 
 class Properties(BaseModel):
-    """What the reference DUT is made to be. Ratios are shares of the frames of a direction,
+    """Configured behaviour of the reference DUT. Ratios are shares of the frames of a direction;
     ``*_every=N`` means every Nth of them (0: none)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seed: Annotated[
         int,
-        Field(ge=0, lt=2**53, description="of all that is random, and of the way in which flows are spread over cores"),
+        Field(ge=0, lt=2**53, description="random seed, also for the distribution of flows over cores"),
     ] = 1
     capacity_fps: Annotated[
         int,
@@ -54,12 +54,12 @@ class Properties(BaseModel):
         Field(
             ge=0,
             le=1_000_000,
-            description="frames that can wait at a core besides the one in service; further ones are lost",
+            description="queue length of a core in frames, besides the one in service; further frames are lost",
         ),
     ] = 1000
     cores: Annotated[
         int,
-        Field(ge=1, le=64, description="simulated cores; a hash of addresses and ports says which one serves a flow"),
+        Field(ge=1, le=64, description="simulated cores; a hash of addresses and ports selects the core of a flow"),
     ] = 1
     delay_ms: Annotated[Milliseconds, Field(description="delay of every frame, in ms")] = 0
     jitter: Annotated[
@@ -69,11 +69,9 @@ class Properties(BaseModel):
     jitter_ms: Annotated[
         Milliseconds, Field(description="its standard deviation (normal) or mean (exponential), in ms")
     ] = 0
-    extra_delay: Annotated[
-        Ratio, Field(description="share of the frames that are delayed longer, by extra_delay_ms")
-    ] = 0
-    extra_delay_every: Annotated[Every, Field(description="every Nth frame is delayed longer")] = 0
-    extra_delay_ms: Annotated[Milliseconds, Field(description="by how much, in ms")] = 0
+    extra_delay: Annotated[Ratio, Field(description="share of the frames that are delayed by extra_delay_ms too")] = 0
+    extra_delay_every: Annotated[Every, Field(description="every Nth frame is delayed by extra_delay_ms too")] = 0
+    extra_delay_ms: Annotated[Milliseconds, Field(description="the additional delay, in ms")] = 0
     loss: Annotated[Ratio, Field(description="share of the frames that is lost at random")] = 0
     loss_every: Annotated[Every, Field(description="every Nth frame is lost")] = 0
     duplicate: Annotated[Ratio, Field(description="share of the frames that is sent twice")] = 0
@@ -84,7 +82,7 @@ class Properties(BaseModel):
     bit_error_every: Annotated[Every, Field(description="every Nth frame has one bit wrong")] = 0
 
     def request(self) -> dict[str, Any]:
-        """The parameters of ``configure``."""
+        """Parameters of the request ``configure``."""
         return {
             "seed": self.seed,
             "capacity_fps": self.capacity_fps,
@@ -104,17 +102,17 @@ class Properties(BaseModel):
 
 
 def nanoseconds(seconds: float) -> int:
-    """As a whole number of nanoseconds."""
+    """Whole nanoseconds."""
     return round(seconds * 1e9)
 
 
 def choice(ratio: float, every: int) -> dict[str, int]:
-    """Which frames something happens to, as the protocol has it."""
+    """Selection of frames, in the form of the protocol."""
     return {"ratio_ppb": round(ratio * 1e9), "every": every}
 
 
 class Quantiles(BaseModel):
-    """Of a distribution of times, in microseconds."""
+    """Quantiles of a distribution of times, in microseconds."""
 
     p50: float
     p99: float
@@ -123,8 +121,8 @@ class Quantiles(BaseModel):
 
 
 class DirectionTruth(BaseModel):
-    """What became of the frames of one direction. ``received`` = ``forwarded`` + all of ``lost`` +
-    ``held``; copies are in ``duplicated`` alone."""
+    """Counters of one direction. ``received`` = ``forwarded`` + all of ``lost`` + ``held``; duplicates are
+    only in ``duplicated``."""
 
     received: int
     forwarded: int
@@ -136,18 +134,18 @@ class DirectionTruth(BaseModel):
     delayed: int
     corrupted: int
     delay_us: Quantiles
-    """From the arrival of a frame until it was handed to the port, as it came to be."""
+    """Actual time from the arrival of a frame until it was handed to the port."""
     lateness_us: Quantiles
-    """How much of that this machine added to what was set."""
+    """The part of it that this machine added to the configured delay."""
 
     @property
     def lost_total(self) -> int:
-        """Frames lost, whatever the cause."""
+        """Frames lost by all causes."""
         return sum(self.lost.values())
 
 
 class PortLosses(BaseModel):
-    """Frames that a port of the DUT lost: before the DUT saw them, and after it had counted them as
+    """Frames lost by a port of the DUT: before the DUT received them, and after it had counted them as
     forwarded."""
 
     lost_before: int
@@ -155,58 +153,58 @@ class PortLosses(BaseModel):
 
 
 class Truth(BaseModel):
-    """The counters of the reference DUT since it was configured or they were cleared."""
+    """Counters of the reference DUT since it was configured or cleared."""
 
     forward: DirectionTruth
     reverse: DirectionTruth
     left: PortLosses
     right: PortLosses
     checksums_computed: int
-    """UDP over IPv4 without a checksum that got one (RFC 7915 section 4.5)."""
+    """UDP checksums added to IPv4 packets without one (RFC 7915 section 4.5)."""
 
 
 @dataclass(frozen=True)
 class RefDut:
-    """A running reference DUT, reached by its socket. All methods raise RefDutError where it does
-    not answer or refuses."""
+    """A running reference DUT, by its control socket. All methods raise RefDutError if it does not answer
+    or rejects the request."""
 
     socket: Path
-    patience_s: float = 30.0
-    """How long an answer may take."""
+    timeout_s: float = 30.0
+    """Time limit for an answer."""
 
     def open(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Let it open its ports; once in its life."""
+        """Open its ports; possible once."""
         return self._ask("open", parameters)
 
     def configure(self, properties: Properties) -> None:
-        """Make it what ``properties`` say. What is inside is let go; the counters begin anew."""
+        """Set its properties. Frames inside are dropped; the counters restart at 0."""
         self._ask("configure", properties.request())
 
     def counters(self) -> Truth:
-        """What it has done."""
+        """Read its counters."""
         return Truth.model_validate(
             {name: value for name, value in self._ask("counters").items() if name not in ("event", "id")}
         )
 
     def clear(self) -> None:
-        """Let the counters begin anew. Frames that are inside will be missing in the balance."""
+        """Reset the counters. Frames that are inside will be missing in the balance."""
         self._ask("clear")
 
     def stall(self, duration_s: float, after_s: float = 0.0) -> None:
-        """Nothing is served for ``duration_s`` seconds, from ``after_s`` seconds after the next
-        frame that arrives."""
+        """Serve nothing for ``duration_s`` seconds, from ``after_s`` seconds after the next frame that
+        arrives."""
         self._ask("stall", {"duration_ns": nanoseconds(duration_s), "after_ns": nanoseconds(after_s)})
 
     def reset(self, duration_s: float, after_s: float = 0.0) -> None:
-        """Likewise, but what is inside is lost and so is what arrives; ARP and NDP are not
-        answered."""
+        """Lose all frames inside and all that arrive for ``duration_s`` seconds, from ``after_s`` seconds
+        after the next frame that arrives; answer no ARP and NDP meanwhile."""
         self._ask("reset", {"duration_ns": nanoseconds(duration_s), "after_ns": nanoseconds(after_s)})
 
     def _ask(self, method: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
         request = {"id": 1, "method": method} | ({} if parameters is None else {"params": dict(parameters)})
         try:
             with socket.socket(socket.AF_UNIX) as connection:
-                connection.settimeout(self.patience_s)
+                connection.settimeout(self.timeout_s)
                 connection.connect(str(self.socket))
                 connection.sendall(json.dumps(request).encode() + b"\n")
                 line = connection.makefile().readline()
@@ -214,5 +212,5 @@ class RefDut:
         except (OSError, ValueError) as error:
             raise RefDutError(f"the reference DUT does not answer {method}: {error}") from None
         if answer.get("event") == "error":
-            raise RefDutError(f"the reference DUT refuses {method}: {answer.get('message')}")
+            raise RefDutError(f"the reference DUT rejects {method}: {answer.get('message')}")
         return answer

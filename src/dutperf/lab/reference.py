@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labs with the reference DUT: a router and translator whose properties are set and whose counters
-are the truth, to measure the tester with.
+"""Labs with the reference DUT: a router and translator with configured behaviour, whose counters are the
+ground truth for the tester.
 
-Addresses and mappings are those of the other labs, so that results can be compared. Where its truth
-ends: docs/decisions/0007-reference-dut.md.
+Addresses and mappings are those of the other labs, so that results can be compared. Limits of its
+truth: docs/decisions/0007-reference-dut.md.
 """
 
 from __future__ import annotations
@@ -31,27 +31,25 @@ Seconds = Annotated[float, Field(ge=0, le=3600)]
 
 
 class ReferenceOptions(LabOptions, Properties):
-    """Properties, and what befalls the DUT once: times are counted from the first frame that it
-    forwards."""
+    """Properties, and single events: their times count from the first frame that the DUT forwards."""
 
     link: Annotated[
         Literal["veth", "memif"],
-        Field(description="veth: cables and packet sockets; memif: shared memory, no kernel in between"),
+        Field(description="veth: cables and packet sockets; memif: shared memory, without the kernel"),
     ] = "veth"
     buffers: Annotated[
         int,
-        Field(
-            ge=1023, le=1_048_575, description="frames of each direction that can be inside at once, queued or delayed"
-        ),
+        Field(ge=1023, le=1_048_575, description="maximum frames of each direction inside, queued or delayed"),
     ] = 16383
     stall_ms: Annotated[
-        Milliseconds, Field(description="it serves nothing for so long, in ms, once; frames wait in the queue")
+        Milliseconds,
+        Field(description="duration of a single stall, in ms: no service, frames wait in the queue"),
     ] = 0
-    stall_at_s: Annotated[Seconds, Field(description="when the stall begins, in s after the first frame")] = 0
+    stall_at_s: Annotated[Seconds, Field(description="start of the stall, in s after the first frame")] = 0
     reset_s: Annotated[
-        Seconds, Field(description="it forgets to forward for so long, in s, once; what is inside is lost")
+        Seconds, Field(description="duration of a single reset, in s: no forwarding, frames inside are lost")
     ] = 0
-    reset_at_s: Annotated[Seconds, Field(description="when the reset begins, in s after the first frame")] = 0
+    reset_at_s: Annotated[Seconds, Field(description="start of the reset, in s after the first frame")] = 0
 
     @model_validator(mode="after")
     def _times_of_something(self) -> Self:
@@ -66,7 +64,7 @@ class ReferenceOptions(LabOptions, Properties):
         return self
 
     def properties(self) -> Properties:
-        """Those that hold all the time."""
+        """The permanent properties."""
         return Properties(**{name: getattr(self, name) for name in Properties.model_fields})
 
 
@@ -79,7 +77,7 @@ class Ports:
 
 
 def memory_ports(site: Site, role: Literal["client", "server"], max_frame_size: int) -> Ports:
-    """One end of shared memory on each side, joined by a socket; the DUT is the server."""
+    """One end of a shared-memory link (memif) on each side; the DUT is the server."""
     slot = 1 << (max_frame_size - 1).bit_length()
     ends = (
         f"vdev:net_memif_{side},role={role},bsize={slot},socket={site.directory / side}.memif,socket-abstract=no"
@@ -89,7 +87,7 @@ def memory_ports(site: Site, role: Literal["client", "server"], max_frame_size: 
 
 
 def build(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
-    """The DUT with these properties, and the tester's configuration."""
+    """Build the DUT with these properties; returns the tester's configuration."""
     if options.link == "veth":
         site.add_program_dut(options.mtu)
         tester_ports, dut_ports = Ports(*TESTER_PORTS), Ports(*(f"af_packet:{name}" for name in DUT_PORTS))
@@ -116,7 +114,7 @@ def build(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
 
 
 def start(site: Site) -> RefDut:
-    """The process, once it listens.
+    """Start the process; returns when it listens.
 
     Raises:
         LabError: it is not built, or did not start.
@@ -130,12 +128,12 @@ def start(site: Site) -> RefDut:
 
 
 def control_socket(site: Site) -> Path:
-    """By which the DUT of a lab can be asked and changed."""
+    """Control socket of the DUT of a lab."""
     return site.directory / "refdut.socket"
 
 
 def open_request(kind: Kind, ports: Ports, options: ReferenceOptions) -> dict[str, Any]:
-    """The parameters of ``open``."""
+    """Parameters of the request ``open``."""
     routes = {"to_left": routes_to(LEFT, ipv4=kind != "siit"), "to_right": routes_to(RIGHT)}
     translator = {"translator": translation()} if kind == "siit" else {}
     sides = {"left": dut_side(ports.left, LEFT, ipv4=kind != "siit"), "right": dut_side(ports.right, RIGHT)}
@@ -154,7 +152,7 @@ def routes_to(side: Side, *, ipv4: bool = True) -> dict[str, Any]:
 
 
 def translation() -> dict[str, Any]:
-    """What is translated, and how (RFC 7757)."""
+    """Parameters of the translation (RFC 7757)."""
     mappings = [{"ipv4": ipv4, "ipv6": ipv6} for ipv4, ipv6 in siit_mappings()]
     return {"routes4": [LEFT.net4], "routes6": [RIGHT_SEEN_FROM_LEFT_NET], "mappings": mappings}
 
@@ -173,8 +171,8 @@ def sides_of_tester(kind: Kind) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def identity(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
-    """What the results say of this DUT; ``control`` is where its counters can be had while the lab
-    is there, and no part of the results."""
+    """What the results say about this DUT; ``control``, the socket for its counters, is not part of the
+    results."""
     chosen = options.model_dump(exclude_defaults=True)
     name = {"siit": "reference SIIT gateway", "ipv4": "reference IPv4 router", "ipv6": "reference IPv6 router"}[kind]
     about = {
@@ -193,7 +191,7 @@ def build_kind(kind: Kind) -> Callable[[Site, ReferenceOptions], dict[str, Any]]
 
 
 def _lab(kind: Kind, what: str) -> Lab[ReferenceOptions]:
-    summary = f"the reference DUT as {what}: its properties are exactly those of the options, its counters the truth"
+    summary = f"the reference DUT as {what}: its properties are set by options, its counters are the truth"
     return Lab(name=f"refdut-{kind}", summary=summary, options=ReferenceOptions, programs={}, build=build_kind(kind))
 
 

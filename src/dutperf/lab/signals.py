@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals and labs: a signal that asks the process to end must not leave a lab behind, nor cut its
-take-down short."""
+"""Signals and labs: a termination signal must not leave a lab behind, nor interrupt its take-down."""
 
 from __future__ import annotations
 
@@ -10,24 +9,24 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-ASKS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+TERMINATION = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
-def endings_unwind() -> Iterator[None]:
-    """Within, SIGTERM and SIGHUP raise SystemExit where they would kill the process outright.
-    Handlers of the program's own stay."""
-    with _handled({number for number in ASKS_TO_END if signal.getsignal(number) == signal.SIG_DFL}, _exit):
+def exit_on_signals() -> Iterator[None]:
+    """Within, SIGTERM and SIGHUP raise SystemExit instead of killing the process. The program's own
+    handlers stay."""
+    with _handled({number for number in TERMINATION if signal.getsignal(number) == signal.SIG_DFL}, _exit):
         yield
 
 
 @contextlib.contextmanager
-def endings_wait() -> Iterator[None]:
-    """Within, signals that ask to end are kept; they are raised afterwards."""
-    kept: list[int] = []
-    with _handled(set(ASKS_TO_END), lambda number, _frame: kept.append(number)):
+def defer_signals() -> Iterator[None]:
+    """Within, termination signals are held back; they are raised afterwards."""
+    deferred: list[int] = []
+    with _handled(set(TERMINATION), lambda number, _frame: deferred.append(number)):
         yield
-    for number in kept:
+    for number in deferred:
         signal.raise_signal(number)
 
 
@@ -37,8 +36,8 @@ def _exit(number: int, _frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def _handled(numbers: set[signal.Signals], handler: signal._HANDLER) -> Iterator[None]:
-    """``handler`` for ``numbers`` within; only the main thread may set handlers, others leave them
-    be."""
+    """Within, ``handler`` for ``numbers``. Only the main thread may set handlers; other threads leave
+    them unchanged."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One lab instance: its namespaces, its processes, and the record by which it is taken down even
-when its owner was killed.
+"""One lab instance: its namespaces, its processes, and the record by which it is taken down even if its
+owner was killed.
 
-The record (``/run/dutperf/labs/ID.json``) is written before anything is made, and removed after
-everything is gone. A record whose owner no longer lives marks leftovers, which the next lab command
-removes. Names hold the random ID, so instances never meet.
+The record (``/run/dutperf/labs/ID.json``) is written before anything is created, and removed after
+everything else. A record whose owner is dead marks leftovers, which the next lab command removes.
+Names include the random ID, so that instances do not collide.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from dutperf.lab.netns import (
     connect_directly,
     finish_tester,
     hand_to_program,
+    prepare_quiet,
     prepare_router,
-    prepare_silent,
     send_whole_frames,
     start_router,
 )
 
 STATE_DIR = Path("/run/dutperf/labs")
 START_S = 5.0
-"""Seconds that a process of the DUT has to start."""
+"""Time limit for the start of a process of the DUT, in seconds."""
 GRACE_S = 2.0
-"""Seconds that processes have to end by themselves when a lab is taken down."""
+"""Time in seconds for processes to terminate before they are killed."""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that a lab belongs to. The start time (clock ticks since boot) tells it from a
+    """The process that a lab belongs to. The start time (clock ticks since boot) distinguishes it from a
     later process with the same id."""
 
     pid: int
@@ -77,8 +77,7 @@ def process_start_time(pid: int) -> int | None:
 
 @dataclass(frozen=True)
 class Record:
-    """What is written down of a lab. ``owner`` is None for one that stays until it is taken down by
-    name."""
+    """The record of a lab. ``owner`` is None for a lab that stays until it is taken down by name."""
 
     id: str
     lab: str
@@ -86,17 +85,17 @@ class Record:
 
     @property
     def file(self) -> Path:
-        """Where the record is kept."""
+        """Path of the record."""
         return STATE_DIR / f"{self.id}.json"
 
     @property
     def configuration_file(self) -> Path:
-        """Where a lab that stays keeps its configuration for the tester."""
+        """Path of the tester's configuration, for a lab that stays."""
         return STATE_DIR / f"{self.id}.yaml"
 
     @property
     def directory(self) -> Path:
-        """For the files of the DUT's processes."""
+        """Directory for the files of the DUT's processes."""
         return STATE_DIR / self.id
 
     @property
@@ -111,7 +110,7 @@ class Record:
 
     @classmethod
     def read(cls, file: Path) -> Record | None:
-        """The record in ``file``; None where it has just been removed or a crash cut it short."""
+        """The record in ``file``; None if it has just been removed, or was truncated by a crash."""
         try:
             values = json.loads(file.read_text())
             owner = values["owner"]
@@ -120,15 +119,15 @@ class Record:
             return None
 
     def write(self) -> None:
-        """Keep it, in one step."""
+        """Write it atomically."""
         STATE_DIR.mkdir(parents=True, exist_ok=True)
         draft = self.file.with_suffix(".new")
         draft.write_text(json.dumps(asdict(self)))
         draft.rename(self.file)
 
     def take_down(self) -> None:
-        """End every process in the lab's namespaces, remove these and all files. Does nothing about
-        what is gone already."""
+        """End every process in the lab's namespaces; remove the namespaces and all files. Parts that are
+        gone already are skipped."""
         for namespace in (self.dut, self.tester, *(host_of(self.tester, side) for side in ("left", "right"))):
             end_processes(namespace)
             namespace.delete()
@@ -138,8 +137,8 @@ class Record:
 
 
 def end_processes(namespace: Namespace) -> None:
-    """Ask the processes in ``namespace`` to end; kill those that do not in time (one stopped by a
-    signal, say)."""
+    """Terminate the processes in ``namespace``; kill those that do not end in time (a stopped process,
+    for example)."""
     signal_all(namespace.processes(), signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
     while (left := namespace.processes()) and time.monotonic() < deadline:
@@ -155,12 +154,12 @@ def signal_all(pids: set[int], number: signal.Signals) -> None:
 
 
 def records() -> list[Record]:
-    """All labs written down, leftovers included."""
+    """The records of all labs, leftovers included."""
     return [record for file in sorted(STATE_DIR.glob("*.json")) if (record := Record.read(file)) is not None]
 
 
 def remove_leftovers() -> int:
-    """Take down the labs whose owners were killed; returns how many. One process at a time does
+    """Take down the labs whose owners were killed; returns how many. Only one process at a time does
     this."""
     with exclusively():
         leftovers = [record for record in records() if record.owner is not None and not record.owner.lives()]
@@ -171,8 +170,7 @@ def remove_leftovers() -> int:
 
 @contextlib.contextmanager
 def exclusively() -> Iterator[None]:
-    """Keep other lab commands from removing the same things at the same time. The kernel frees the
-    lock of a killed process."""
+    """Within, no other lab command removes labs. The kernel releases the lock of a killed process."""
     STATE_DIR.mkdir(parents=True, exist_ok=True)
     with (STATE_DIR / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -185,12 +183,12 @@ class Site:
 
     record: Record
     stays: bool
-    """Whether it is to outlive this process, which owns it while it is being built."""
+    """Whether the lab outlives this process, which owns it while it is being built."""
     daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @classmethod
     def draft(cls, lab: str, *, stays: bool = False) -> Site:
-        """A new instance of which nothing exists yet."""
+        """A new instance, not built yet."""
         return cls(Record(secrets.token_hex(4), lab, Owner.me()), stays)
 
     @property
@@ -210,12 +208,11 @@ class Site:
 
     @property
     def dut_core(self) -> int:
-        """The core that the DUT gets: the last one that this process may use. The tester has the
-        others."""
+        """The DUT's core: the last one that this process may use. The tester has the others."""
         return max(os.sched_getaffinity(0))
 
     def engine_settings(self) -> dict[str, str]:
-        """Where the engine runs, and where the DUT, if there is one."""
+        """Namespaces of the engine and, if there is one, the DUT."""
         dut = {"dut_netns": self.dut.name} if self.dut.exists() else {}
         return {"netns": self.tester.name, **dut}
 
@@ -225,9 +222,9 @@ class Site:
         self.directory.mkdir()
 
     def add_router(self, mtu: int) -> None:
-        """Make both namespaces and the cables between them; the DUT forwards, but has no addresses
+        """Create both namespaces and the cables between them; the DUT forwards, but has no addresses
         yet."""
-        prepare_silent(self.tester)
+        prepare_quiet(self.tester)
         prepare_router(self.dut)
         connect(self.tester, self.dut, mtu)
         finish_tester(self.tester)
@@ -235,10 +232,10 @@ class Site:
         confine(self.dut, self.dut_core)
 
     def add_program_dut(self, mtu: int) -> None:
-        """Make both namespaces and the cables between them, for a DUT that is a program with packet
-        sockets on its ports."""
-        prepare_silent(self.tester)
-        prepare_silent(self.dut)
+        """Create both namespaces and the cables between them, for a DUT that is a program with packet
+        sockets."""
+        prepare_quiet(self.tester)
+        prepare_quiet(self.dut)
         connect(self.tester, self.dut, mtu)
         finish_tester(self.tester)
         send_whole_frames(self.dut)
@@ -246,20 +243,20 @@ class Site:
         confine(self.dut, self.dut_core)
 
     def add_memory_dut(self) -> None:
-        """Make both namespaces with nothing between them, for a DUT and a tester that share memory."""
-        prepare_silent(self.tester)
-        prepare_silent(self.dut)
+        """Create both namespaces without cables, for a DUT and a tester that share memory."""
+        prepare_quiet(self.tester)
+        prepare_quiet(self.dut)
 
     def add_cable(self, mtu: int) -> None:
-        """Make the tester's namespace with its two ports connected to each other."""
-        prepare_silent(self.tester)
+        """Create the tester's namespace with its two ports connected to each other."""
+        prepare_quiet(self.tester)
         connect_directly(self.tester, mtu)
         finish_tester(self.tester)
 
     def start_daemon(self, argv: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-        """Start a process of the DUT on the DUT's core; its output, line by line, goes to ``log``.
+        """Start a process of the DUT on the DUT's core; its output goes to ``log``, line-buffered.
 
-        Unless the lab stays, the kernel kills it when this process dies, however that comes about.
+        Unless the lab stays, the kernel kills it when this process dies for any reason.
         """
         guard = [] if self.stays else ["setpriv", "--pdeathsig", "KILL", "--"]
         command = self.dut.command([*guard, "taskset", "--cpu-list", str(self.dut_core), "stdbuf", "--output=L", *argv])
@@ -272,35 +269,33 @@ class Site:
         return daemon
 
     def disown(self) -> None:
-        """Let the lab stay when this process ends."""
+        """Let the lab outlive this process."""
         self.record = Record(self.record.id, self.record.lab, None)
         self.record.write()
 
     def take_down(self) -> None:
-        """Remove everything. May be called at any point of the building."""
+        """Remove everything, also of a partly built lab."""
         for daemon in self.daemons:
             end(daemon)
         self.record.take_down()
 
 
 def prefer(pid: int) -> None:
-    """Put a session before whatever else wants its core: what this machine does besides must not
-    look like a weakness of the DUT.
+    """Give a session priority on its core: other work of this machine must not look like a weakness of
+    the DUT.
 
-    A core is shared between sessions first (sched(7), autogroup). A kernel without autogroups has
-    nothing to write to.
+    The kernel first divides a core between sessions (sched(7), autogroup). Kernels without autogroups
+    have no such file.
     """
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/autogroup").write_text("-20")
 
 
 def await_start(daemon: subprocess.Popen[bytes], log: Path, name: str, started: Callable[[], bool]) -> None:
-    """Return when a process of the DUT, of which a person knows the ``name``, runs and has
-    ``started``.
+    """Wait until a process of the DUT has ``started``; ``name`` it for messages.
 
     Raises:
-        LabError: it ended, or had not started within START_S seconds; with the last line of its
-            log.
+        LabError: it ended, or did not start within START_S seconds; with the last line of its log.
     """
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline and daemon.poll() is None:
@@ -308,11 +303,11 @@ def await_start(daemon: subprocess.Popen[bytes], log: Path, name: str, started: 
             return
         time.sleep(0.01)
     last = (log.read_text(errors="replace").strip() or "nothing").splitlines()[-1]
-    raise LabError(f"{name} did not start within {START_S:g} s; the last it said: {last}")
+    raise LabError(f"{name} did not start within {START_S:g} s; last output: {last}")
 
 
 def end(daemon: subprocess.Popen[bytes]) -> None:
-    """End a child process, which may be on its way into its namespace still."""
+    """End a child process, which may not have entered its namespace yet."""
     daemon.terminate()
     try:
         daemon.wait(GRACE_S)

@@ -3,8 +3,8 @@
 mapping), between an IPv6 and an IPv4 side.
 
 One process, one TUN interface, one core. Its mappings are
-:func:`dutperf.lab.addresses.siit_mappings`. Native IPv6 between the sides (background traffic) the
-DUT's kernel forwards past TAYGA.
+:func:`dutperf.lab.addresses.siit_mappings`. The
+DUT's kernel forwards native IPv6 between the sides (background traffic) without TAYGA.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TUN = "nat64"
 OWN_IPV4, OWN_IPV6 = "198.18.255.254", "2001:2:0:2000::1"
 """TAYGA's own addresses, the sources of its ICMP errors; no test frame has them."""
 STARTED = "TAYGA's IPv6 address"
-"""Said when TAYGA has its TUN interface and its addresses."""
+"""TAYGA's message when it has its TUN interface and its addresses."""
 
 
 def configuration(data_dir: Path) -> str:
@@ -34,7 +34,7 @@ def configuration(data_dir: Path) -> str:
 
 
 def build(site: Site, options: ResetOptions) -> dict[str, Any]:
-    """The DUT with TAYGA running in it, and the tester's configuration."""
+    """Build the DUT and start TAYGA; returns the tester's configuration."""
     site.add_router(options.mtu)
     site.dut.ip(*LEFT.ip6("dl"), *RIGHT.ip4("dr"), *RIGHT.ip6("dr"))
     version = start_tayga(site, options.mtu)
@@ -59,37 +59,37 @@ def build(site: Site, options: ResetOptions) -> dict[str, Any]:
 
 
 def reset(site: Site, reset_s: float) -> list[str]:
-    """The command that kills TAYGA and starts it anew ``reset_s`` seconds later, on the same core
-    and with the same right to it."""
+    """The command that kills TAYGA and restarts it ``reset_s`` seconds later, on the same core and with
+    the same priority."""
     mine = '[ "$(cat /proc/$pid/comm)" = tayga ] && kill -KILL $pid || true'
     start = site.dut.command(["taskset", "--cpu-list", str(site.dut_core), "stdbuf", "--output=L", *command_line(site)])
-    anew = f"echo -20 > /proc/self/autogroup || true; exec {shlex.join(start)}"
+    restart = f"echo -20 > /proc/self/autogroup || true; exec {shlex.join(start)}"
     script = (
         f"for pid in $(ip netns pids {site.dut.name}); do {mine}; done; sleep {reset_s:g}; setsid sh -c"
-        f" {shlex.quote(anew)} >> {log(site)} 2>&1 &"
+        f" {shlex.quote(restart)} >> {log(site)} 2>&1 &"
     )
     return ["sh", "-ec", script]
 
 
 def command_line(site: Site) -> list[str]:
-    """How TAYGA is started. -d only moves its messages from syslog to where they are kept; it has
-    none for a packet that it translates."""
+    """TAYGA's command line. -d only moves its messages from syslog to its output; there are none for
+    translated packets."""
     return ["tayga", "--config", str(configuration_file(site)), "-d"]
 
 
 def configuration_file(site: Site) -> Path:
-    """Where TAYGA's configuration is."""
+    """Path of TAYGA's configuration."""
     return site.directory / "tayga.conf"
 
 
 def log(site: Site) -> Path:
-    """Where TAYGA's messages are."""
+    """Path of TAYGA's messages."""
     return site.directory / "tayga.log"
 
 
 def start_tayga(site: Site, mtu: int) -> str:
-    """Start TAYGA on a TUN interface of that MTU (it reads it once, when it starts); returns its
-    version once it translates.
+    """Start TAYGA on a TUN interface with ``mtu``, which it reads once at its start; returns its version
+    when it translates.
 
     Raises:
         LabError: it did not start.
@@ -102,19 +102,18 @@ def start_tayga(site: Site, mtu: int) -> str:
         site.start_daemon(command_line(site), log(site)),
         log(site),
         "lab tayga-siit: TAYGA",
-        lambda: STARTED in says(site),
+        lambda: STARTED in output(site),
     )
-    return says(site).split("starting TAYGA ", 1)[-1].split()[0]
+    return output(site).split("starting TAYGA ", 1)[-1].split()[0]
 
 
-def says(site: Site) -> str:
-    """All that TAYGA has said since it was started."""
+def output(site: Site) -> str:
+    """TAYGA's messages since its start."""
     return log(site).read_text(errors="replace")
 
 
 def package_version() -> str | None:
-    """The version of Debian's package, which has patches of its own; None where TAYGA comes from
-    elsewhere."""
+    """Version of Debian's package, which has its own patches; None if TAYGA comes from elsewhere."""
     try:
         return run(["dpkg-query", "--show", "--showformat", "${Version}", "tayga"])
     except LabError:

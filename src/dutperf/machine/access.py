@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seam to the machine: files below a root, programs that are run, and who runs us. A test makes
-up all three."""
+"""The seam to the machine: files below a root directory, programs, and the user. Tests replace all
+three."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from pathlib import Path
 from dutperf.errors import DutperfError
 
 SYSTEM_PATHS = "/usr/sbin:/sbin"
-"""Where ``ip`` and ``modprobe`` are, which is not on every user's PATH."""
+"""Directories of ``ip`` and ``modprobe``, which are not on every user's PATH."""
 TIME_LIMIT_S = 60
-"""For a program: none of them measures."""
+"""Time limit for a program: none of them measures."""
 
 
 class MachineError(DutperfError):
-    """The machine is not as it has to be, or does not let itself be changed: one sentence with what
-    to do."""
+    """The machine does not meet a requirement, or cannot be changed: one sentence with a remedy."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """How a program ended."""
+    """Exit status and output of a program."""
 
     status: int
     output: str = ""
@@ -39,7 +38,7 @@ Runner = Callable[[Sequence[str]], Done]
 
 
 def run(argv: Sequence[str]) -> Done:
-    """Run a program; one that is not there has the status that a shell gives it, 127."""
+    """Run a program; a missing one has the exit status 127, as in a shell."""
     environment = os.environ | {"PATH": f"{os.environ.get('PATH', '')}:{SYSTEM_PATHS}", "LC_ALL": "C"}
     try:
         done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
@@ -52,24 +51,23 @@ def run(argv: Sequence[str]) -> Done:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where everything about the machine comes from, and how it is changed. Paths have no leading
-    slash: they are below ``root``."""
+    """Reads and changes the machine. Paths have no leading slash: they are below ``root``."""
 
     root: Path = Path("/")
     run: Runner = run
     user: int = field(default_factory=os.geteuid)
     release: str = field(default_factory=lambda: os.uname().release)
-    """Of the kernel."""
+    """Kernel release."""
 
     def read(self, path: str) -> str | None:
-        """A file's text without white space around it; None where it cannot be read."""
+        """A file's text, stripped; None if it cannot be read."""
         try:
             return (self.root / path).read_text(errors="replace").strip()
         except OSError:
             return None
 
     def count(self, path: str) -> int:
-        """A file's number; 0 where there is none."""
+        """The number in a file; 0 if there is none."""
         return int(self.read(path) or 0)
 
     def glob(self, pattern: str) -> list[Path]:
@@ -77,36 +75,34 @@ class Machine:
         return sorted(self.root.glob(pattern))
 
     def names(self, pattern: str) -> list[str]:
-        """Last parts of the paths that :meth:`glob` finds."""
+        """Names of the files that :meth:`glob` finds."""
         return [path.name for path in self.glob(pattern)]
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or directory."""
+        """Whether the file or directory exists."""
         return (self.root / path).exists()
 
     def target(self, path: str) -> str | None:
-        """The last part of what a symbolic link leads to; None where there is none, or it may not
-        be read."""
+        """Name of a symbolic link's target; None if there is none, or it cannot be read."""
         try:
             return (self.root / path).readlink().name
         except OSError:
             return None
 
     def write(self, path: str, text: str) -> None:
-        """Write to a file that is there.
+        """Write to an existing file.
 
         Raises:
-            OSError: the kernel, or the file's mode, does not let it.
+            OSError: an error of the kernel, or no permission.
         """
-        descriptor = os.open(
-            self.root / path, os.O_WRONLY | os.O_TRUNC
-        )  # never creates one: sysfs would call that a lack of permission
+        # no O_CREAT: sysfs would report a missing file as a missing permission
+        descriptor = os.open(self.root / path, os.O_WRONLY | os.O_TRUNC)
         with os.fdopen(descriptor, "w") as file:
             file.write(text)
 
     def kernel_has(self, option: str) -> bool | None:
-        """Whether the kernel was built with ``CONFIG_option``, as a module or not; None where it
-        does not tell."""
+        """Whether the kernel was built with ``CONFIG_option``, as a module or built in; None if
+        unknown."""
         if self._configuration is None:
             return None
         return re.search(rf"^CONFIG_{option}=[ym]$", self._configuration, re.MULTILINE) is not None

@@ -2,8 +2,8 @@
 """Gives network cards to DPDK (``vfio-pci``) and back to the kernel, by ``driver_override``
 (Documentation/ABI/testing/sysfs-bus-pci).
 
-Everything is checked before anything is changed. What is never changed, whatever is asked for: a
-card that carries the default route.
+Everything is checked before anything is changed. A card with the default route is never changed,
+whatever the options.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ OVERRIDE, PROBE = "driver_override", "sys/bus/pci/drivers_probe"
 
 @dataclass(frozen=True)
 class Consent:
-    """What a user agreed to."""
+    """Consent of the user."""
 
     force: bool = False
-    """The kernel uses the card."""
+    """Also a card that the kernel uses."""
     no_iommu: bool = False
-    """Nothing stands between the card and the memory."""
+    """Also a card without an IOMMU between it and the memory."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What is to be done, and what there was nothing to do about."""
+    """Steps to carry out, and remarks on cards that need none."""
 
     steps: tuple[Step, ...]
     remarks: tuple[str, ...]
 
 
 def bind(known: Inventory, names: Sequence[str], consent: Consent) -> Planned:
-    """How the cards are given to DPDK. ``names``: PCI addresses, or interfaces.
+    """Plan to give the cards to DPDK. ``names``: PCI addresses, or interfaces.
 
     Raises:
-        MachineError: one of them cannot or must not be given away.
+        MachineError: a card cannot or must not be given away.
     """
     cards = [_card(known, name) for name in names]
     wanted = [card for card in dict.fromkeys(cards) if not card.is_handed_over]
     for card in wanted:
         _check(known, card, wanted, consent)
     remarks = tuple(
-        f"{card.address} is bound to {card.driver} already: nothing to do"
+        f"{card.address} is already bound to {card.driver}: nothing to do"
         for card in dict.fromkeys(cards)
         if card.is_handed_over
     )
@@ -59,10 +59,10 @@ def bind(known: Inventory, names: Sequence[str], consent: Consent) -> Planned:
 
 
 def unbind(known: Inventory, names: Sequence[str]) -> Planned:
-    """How the cards are given back to the kernel.
+    """Plan to give the cards back to the kernel.
 
     Raises:
-        MachineError: one of them cannot be.
+        MachineError: a card is in use.
     """
     cards = list(dict.fromkeys(_card(known, name) for name in names))
     taken = [card for card in cards if card.is_handed_over or card.driver is None]
@@ -73,7 +73,7 @@ def unbind(known: Inventory, names: Sequence[str]) -> Planned:
                 " for it"
             )
     remarks = tuple(
-        f"{card.address} is with the kernel's driver {card.driver} already: nothing to do"
+        f"{card.address} already has the kernel's driver {card.driver}: nothing to do"
         for card in cards
         if card not in taken
     )
@@ -82,16 +82,16 @@ def unbind(known: Inventory, names: Sequence[str]) -> Planned:
 
 def driver_for(machine: Machine, card: Function) -> str:
     """The driver that hands the card over: vfio-pci; without an IOMMU only in a mode that most
-    distributions leave out, else uio_pci_generic."""
+    distributions do not build, else uio_pci_generic."""
     unsafe = machine.exists(NO_IOMMU_MODE) or machine.kernel_has("VFIO_NOIOMMU") is True
     return VFIO if card.group is not None or unsafe else UIO
 
 
-# --- what must not be -----------------------------------------------------------------------------
+# --- checks ---------------------------------------------------------------------------------------
 
 
 def _card(known: Inventory, name: str) -> Function:
-    """The card that a user names, by its address in any form or by an interface."""
+    """The card with a PCI address in any form, or with an interface of that name."""
     address = pci.address_of(name)
     if address is not None:
         return pci.existing(known.machine, address)
@@ -104,7 +104,7 @@ def _card(known: Inventory, name: str) -> Function:
     if one.card is None:
         port = None if name in known.default_route else kernel_port(known.machine, one)
         raise MachineError(
-            f"{name}: is no PCI network card, so there is nothing to"
+            f"{name}: is not a PCI network card, so there is nothing to"
             f" bind{f'; its port in a configuration is {port}' if port else ''}"
         )
     return pci.existing(known.machine, one.card)
@@ -131,7 +131,7 @@ def _shared(_known: Inventory, card: Function, _wanted: Sequence[Function], _con
 
 def _default_route(known: Inventory, card: Function, _wanted: Sequence[Function], _consent: Consent) -> str | None:
     return (
-        "carries the default route, so this machine would be cut off; choose another card"
+        "carries the default route, so this machine would go offline; choose another card"
         if card.address in known.untouchable
         else None
     )
@@ -141,8 +141,8 @@ def _namespace(known: Inventory, _card: Function, _wanted: Sequence[Function], _
     if not in_another_namespace(known.machine):
         return None
     return (
-        "which interface carries the default route is not seen from this network namespace; run it outside (nsenter"
-        " --target 1 --net)"
+        "this network namespace does not show which interface has the default route; run the command outside of it"
+        " (nsenter --target 1 --net)"
     )
 
 
@@ -151,7 +151,7 @@ def _used(known: Inventory, card: Function, _wanted: Sequence[Function], consent
     return (
         None
         if use is None or consent.force
-        else f"is in use by the kernel: {use}; end that first, or give --force to take it away all the same"
+        else f"is in use by the kernel: {use}; end that first, or give --force to bind it anyway"
     )
 
 
@@ -166,8 +166,8 @@ def _iommu(known: Inventory, card: Function, _wanted: Sequence[Function], consen
     mode = "vfio's enable_unsafe_noiommu_mode" if driver_for(known.machine, card) == VFIO else UIO
     way_out = "" if pci.has_iommu(known.machine) else f"; {pci.without_iommu(known.machine)}"
     return (
-        f"{which}{way_out}; or give --no-iommu to do without ({mode}), where a mistake of the card or its driver may"
-        " write to any memory"
+        f"{which}{way_out}; or give --no-iommu to do without ({mode}): a faulty card or driver may then write to any"
+        " memory"
     )
 
 
@@ -177,16 +177,16 @@ def _group(known: Inventory, card: Function, wanted: Sequence[Function], _consen
     if not others:
         return None
     shared = (
-        f"shares IOMMU group {card.group} with {', '.join(map(_described, others))}, which would have to be given away"
+        f"shares IOMMU group {card.group} with {', '.join(map(_described, others))}, which would have to be bound"
         " with it"
     )
-    firm = [
+    fixed = [
         other
         for other in others
         if not other.is_network_card or other.address in known.untouchable or other.driver in SHARED
     ]
-    if firm:
-        return f"{shared}, and {firm[0].address} cannot be: put the card into another slot"
+    if fixed:
+        return f"{shared}, and {fixed[0].address} cannot be: put the card into another slot"
     return f"{shared}: dutperf ports bind {' '.join(sorted(addresses | {other.address for other in others}))}"
 
 
@@ -199,11 +199,11 @@ def _name(known: Inventory, card: Function) -> str:
     return f"{card.address} ({names})" if names else card.address
 
 
-# --- what is done ---------------------------------------------------------------------------------
+# --- steps ----------------------------------------------------------------------------------------
 
 
 def _prepared(machine: Machine, wanted: Sequence[Function]) -> Iterator[Step]:
-    """The drivers, where they are not there yet."""
+    """Load the drivers that are not loaded yet."""
     for driver in sorted({driver_for(machine, card) for card in wanted}):
         if not machine.exists(f"{DRIVERS}/{driver}"):
             yield load(driver)
@@ -217,7 +217,7 @@ def _prepared(machine: Machine, wanted: Sequence[Function]) -> Iterator[Step]:
 
 
 def load(driver: str) -> Step:
-    """A driver of the kernel as a module."""
+    """Load a kernel driver as a module."""
     return Step(
         f"the kernel loads its driver {driver}",
         (Run(("modprobe", driver)),),
@@ -225,7 +225,7 @@ def load(driver: str) -> Step:
         lambda machine: (
             None
             if machine.exists(f"{DRIVERS}/{driver}")
-            else f"modprobe {driver} succeeded, and the driver is not there all the same"
+            else f"modprobe {driver} succeeded, but the driver is not there"
         ),
     )
 
@@ -266,13 +266,12 @@ def _not_bound_to(machine: Machine, card: Function, driver: str) -> str | None:
     if now is not None and now.driver == driver:
         return None
     return (
-        f"{card.address}: {driver} did not take the card, the kernel's log (dmesg) says why; it was given back to the"
-        " kernel"
+        f"{card.address}: {driver} did not take the card (see the kernel's log, dmesg); it was given back to the kernel"
     )
 
 
 def _without_driver(machine: Machine, card: Function) -> str | None:
-    """The kernel probes the drivers that it has; the card's own may have to be loaded first."""
+    """The kernel probes only loaded drivers; the card's own may have to be loaded first."""
     if _has_driver(machine, card):
         return None
     kind = machine.read(f"{DEVICES}/{card.address}/modalias")

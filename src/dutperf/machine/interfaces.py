@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Network interfaces of this network namespace, as rtnetlink (``ip -json``) and sysfs show them,
-and those that carry the default route."""
+"""Network interfaces of this network namespace from rtnetlink (``ip -json``) and sysfs, and those with the
+default route."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class Interface:
 
     name: str
     kind: str | None
-    """What made it (``veth``, ``bond``, ``vlan``); None: a driver, for a device."""
+    """Kind of a virtual interface (``veth``, ``bond``, ``vlan``); None for a device."""
     link_type: str
     """``ether``, ``loopback``, …"""
     mac: str | None
     is_up: bool
-    """Whether it was set up, with a cable or without."""
+    """Whether it is administratively up, with a cable or without."""
     carrier: bool | None
-    """Whether its link is up; None: it does not say while it is down."""
+    """Whether its link is up; None while the interface is down."""
     speed_mbps: int | None
     addresses: tuple[str, ...]
-    """With prefix lengths; without those that every interface gives itself (link-local)."""
+    """With prefix lengths; without link-local ones."""
     master: str | None
     """The bond, bridge or VRF that it belongs to."""
     below: tuple[str, ...]
-    """What carries its frames: of a bond its members, of a VLAN the interface that it is on."""
+    """Interfaces that carry its frames: the members of a bond, the parent of a VLAN."""
     above: tuple[str, ...]
     driver: str | None
     numa_node: int | None
@@ -49,29 +49,28 @@ class Interface:
     """PCI address of the card that this one is a virtual function of."""
 
     def use(self) -> str | None:
-        """What the kernel uses it for, as a clause; None: nothing that can be seen."""
+        """The kernel's use of it, as a clause; None: no visible use."""
         if self.master is not None:
             return f"{self.name} belongs to {self.master}"
         if self.above:
             return f"{self.name} carries {', '.join(self.above)}"
         if self.virtual_functions:
-            return f"{self.name} has {self.virtual_functions} virtual functions, which would vanish"
+            return f"{self.name} has {self.virtual_functions} virtual functions, which would disappear"
         return f"{self.name} is up with {', '.join(self.addresses)}" if self.is_up and self.addresses else None
 
 
 def interfaces(machine: Machine) -> list[Interface]:
-    """All of this network namespace but the loopback.
+    """All interfaces of this network namespace except the loopback.
 
     Raises:
-        MachineError: ``ip`` (iproute2) is not there or does not answer.
+        MachineError: ``ip`` (iproute2) is missing or fails.
     """
     shown = [one for one in _ip(machine, "-details", "address", "show") if one.get("link_type") != "loopback"]
     return [_interface(machine, one) for one in shown]
 
 
 def with_default_route(machine: Machine, known: Sequence[Interface]) -> frozenset[str]:
-    """The interfaces over which a default route of any table leads, and all that carry the frames
-    of those.
+    """The interfaces of default routes in any table, and all interfaces that carry their frames.
 
     Raises:
         MachineError: see :func:`interfaces`.
@@ -95,7 +94,7 @@ def _all_below(names: Collection[str], known: Mapping[str, Interface]) -> frozen
 
 
 def _switched(devices: Collection[str], known: Sequence[Interface]) -> set[str]:
-    """Open vSwitch does not say which of its ports a port of the kernel's leads to: it may be any."""
+    """Ports of Open vSwitch that may carry the route: it does not say which one does."""
     kinds = {one.name: one.kind for one in known}
     if not any(kinds.get(device) == OPEN_VSWITCH for device in devices):
         return set()
@@ -105,9 +104,7 @@ def _switched(devices: Collection[str], known: Sequence[Interface]) -> set[str]:
 def _ip(machine: Machine, *arguments: str) -> list[dict[str, Any]]:
     done = machine.run(["ip", "-json", *arguments])
     if done.status == 127:
-        raise MachineError(
-            "ip is not installed, which tells what the interfaces are used for: apt-get install iproute2"
-        )
+        raise MachineError("ip, which lists the interfaces and routes, is not installed: apt-get install iproute2")
     try:
         if done.status:
             raise ValueError(done.errors.strip())
@@ -159,8 +156,8 @@ def _positive(text: str | None) -> int | None:
 
 
 def _function(machine: Machine, place: str) -> pci.Function | None:
-    """The network card that an interface is of: its device, or what that is a child of (virtio). A
-    USB adapter is a child of no network card."""
+    """The network card of an interface: its device, or the parent of that (virtio). A USB adapter has no
+    network card as its parent."""
     device = machine.root / place / "device"
     addresses = (
         [part for part in reversed(device.resolve().parts) if pci.address_of(part) == part] if device.exists() else []
@@ -170,8 +167,8 @@ def _function(machine: Machine, place: str) -> pci.Function | None:
 
 
 def in_another_namespace(machine: Machine) -> bool:
-    """Whether this process is in another network namespace than the machine's first process: what
-    that one uses is not seen from here."""
+    """Whether this process is in another network namespace than the machine's first process, whose
+    interfaces are then not visible."""
     ours, first = (_namespace(machine.root / f"proc/{process}/ns/net") for process in ("self", "1"))
     return ours is not None and first is not None and ours != first
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Huge pages (Documentation/admin-guide/mm/hugetlbpage.rst): what is reserved, and how more is."""
+"""Huge pages (Documentation/admin-guide/mm/hugetlbpage.rst): what is reserved, and how to reserve more."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dutperf.machine.steps import Run, Step, Write
 
 SIZES_KB = {2048: "2 MB", 1048576: "1 GB"}
 ENOUGH_MB = 256
-"""What the engine takes for ports of one queue and usual frames; of one size of page."""
+"""The engine's need for ports with one queue and frames of usual size, in pages of one size."""
 RESERVED_MB = 1024
-"""What is reserved where that is missing: also for several queues, or two engines at once."""
+"""Amount to reserve if that is missing: enough for several queues, or two engines at once."""
 LEFT_SHARE = 0.5
-"""Of the memory that is free now, so much at least remains."""
+"""Minimum share of the free memory that stays free."""
 MOUNT_POINT = "dev/hugepages"
 _OF_2_MB = "hugepages/hugepages-2048kB"
 
@@ -32,7 +32,7 @@ class Pages:
 
     @property
     def free_mb(self) -> int:
-        """How much of it nobody uses."""
+        """Free huge pages, in MB."""
         return self.free * self.size_kb // 1024
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class Pages:
 
 
 def huge_pages(machine: Machine) -> list[Pages]:
-    """Of both sizes."""
+    """Huge pages of both sizes."""
     places = {kilobytes: f"sys/kernel/mm/hugepages/hugepages-{kilobytes}kB" for kilobytes in SIZES_KB}
     return [
         Pages(kilobytes, machine.count(f"{place}/nr_hugepages"), machine.count(f"{place}/free_hugepages"))
@@ -49,12 +49,12 @@ def huge_pages(machine: Machine) -> list[Pages]:
 
 
 def suffices(pages: list[Pages]) -> bool:
-    """Whether the engine can have huge pages."""
+    """Whether there are enough free huge pages for the engine."""
     return any(one.free_mb >= ENOUGH_MB for one in pages)
 
 
 def mount_points(machine: Machine) -> list[str]:
-    """Where hugetlbfs is mounted."""
+    """Mount points of hugetlbfs."""
     return [
         line.split()[1]
         for line in (machine.read("proc/mounts") or "").splitlines()
@@ -63,8 +63,8 @@ def mount_points(machine: Machine) -> list[str]:
 
 
 def reserve(machine: Machine) -> Iterator[Step]:
-    """Huge pages on the nodes of the network cards; none where there are enough, or no memory to
-    spare."""
+    """Steps to reserve huge pages on the NUMA nodes of the network cards; none if there are enough, or
+    too little free memory."""
     if suffices(huge_pages(machine)):
         return
     places = _places(machine)
@@ -74,7 +74,7 @@ def reserve(machine: Machine) -> Iterator[Step]:
 
 
 def cannot_reserve(machine: Machine) -> str | None:
-    """Why there is too little memory for huge pages; None: there is enough."""
+    """Message for too little free memory for huge pages; None: there is enough."""
     spare_mb = _spare_mb(machine)
     return (
         None
@@ -84,7 +84,7 @@ def cannot_reserve(machine: Machine) -> str | None:
 
 
 def mount(machine: Machine) -> Iterator[Step]:
-    """hugetlbfs, where it is mounted nowhere and the kernel has it. The engine needs none,
+    """Step to mount hugetlbfs, if it is not mounted and the kernel has it. The engine does not need it;
     dpdk-testpmd and Open vSwitch do."""
     if mount_points(machine) or "hugetlbfs" not in (machine.read("proc/filesystems") or "").split():
         return
@@ -96,8 +96,8 @@ def mount(machine: Machine) -> Iterator[Step]:
 
 
 def _places(machine: Machine) -> list[str]:
-    """Where pages of 2 MB are reserved: for each node that has a network card, or for the machine
-    as a whole."""
+    """Directories to reserve pages of 2 MB in: of each NUMA node with a network card, or of the whole
+    machine."""
     nodes = machine.names("sys/devices/system/node/node[0-9]*")
     with_cards = sorted(
         {f"node{card.numa_node}" for card in network_cards(machine) if card.numa_node is not None} & set(nodes)
@@ -115,8 +115,8 @@ def _reserved(place: str, before: int, more: int) -> Step:
         if now - before >= min(more, ENOUGH_MB // 2):
             return None
         return (
-            f"only {now} of {wanted} huge pages could be reserved, memory is in pieces: add hugepages={wanted} to the"
-            " kernel's command line, start it again"
+            f"only {now} of {wanted} huge pages could be reserved, memory is fragmented: add hugepages={wanted} to the"
+            " kernel's command line and reboot"
         )
 
     node = re.search("node[0-9]+", place)

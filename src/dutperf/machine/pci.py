@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Network cards on the PCI bus as the kernel shows them (Documentation/ABI/testing/sysfs-bus-pci,
-sysfs-kernel-iommu_groups): their drivers, memory nodes and IOMMU groups, and who has them open."""
+"""Network cards on the PCI bus in sysfs (Documentation/ABI/testing/sysfs-bus-pci,
+sysfs-kernel-iommu_groups): their drivers, NUMA nodes and IOMMU groups, and the processes that use
+them."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ BRIDGE_CLASS = "0x0604"
 VFIO = "vfio-pci"
 UIO = "uio_pci_generic"
 HANDING_OVER = (VFIO, UIO, "igb_uio")
-"""The kernel's drivers that leave a device to DPDK."""
+"""Kernel drivers that leave a device to DPDK."""
 BESIDE_VFIO = (None, VFIO, "pci-stub")
-"""What the other functions of an IOMMU group may be bound to when one of them is opened
+"""Drivers that the other functions of an IOMMU group may have when one of them is opened
 (Documentation/driver-api/vfio.rst)."""
 SHARED = {"mlx4_core": "mlx4", "mlx5_core": "mlx5"}
-"""Drivers that go on having a card while DPDK uses it (bifurcated), and DPDK's drivers beside them."""
+"""Bifurcated drivers, which keep a card while DPDK uses it, and DPDK's drivers for them."""
 NO_IOMMU_GROUP = "vfio-noiommu"
-"""Name of a group that vfio made up for a card without an IOMMU."""
+"""Name of a group that vfio creates for a card without an IOMMU."""
 _ADDRESS = re.compile(r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])", re.IGNORECASE)
 
 
@@ -41,30 +42,30 @@ class Function:
     """Vendor and device: ``8086:10d3``."""
     driver: str | None
     numa_node: int | None
-    """None: the machine has one node, or does not say."""
+    """None: the machine has one node, or it is unknown."""
     group: str | None
-    """Number of the IOMMU group; None where no IOMMU stands between the card and the memory."""
+    """Number of the IOMMU group; None without an IOMMU between the card and the memory."""
 
     @property
     def is_network_card(self) -> bool:
-        """Whether it is one."""
+        """Whether it is a network card."""
         return self.kind.startswith(NETWORK_CLASS)
 
     @property
     def is_bridge(self) -> bool:
-        """Whether it is one between PCI buses, which may stay with its driver when the rest of its
-        IOMMU group is given away."""
+        """Whether it is a PCI bridge, which may keep its driver when the rest of its IOMMU group is given
+        away."""
         return self.kind.startswith(BRIDGE_CLASS)
 
     @property
     def is_handed_over(self) -> bool:
-        """Whether DPDK can have it as it is bound now."""
+        """Whether its present driver leaves it to DPDK."""
         return self.driver in HANDING_OVER
 
 
 def address_of(text: str) -> str | None:
-    """A PCI address as the kernel writes it, from upper case or without its domain; None where it
-    is none."""
+    """A PCI address in the kernel's form, from upper case or without its domain; None if the text is not
+    one."""
     found = _ADDRESS.fullmatch(text.strip())
     if found is None:
         return None
@@ -73,7 +74,7 @@ def address_of(text: str) -> str | None:
 
 
 def find(machine: Machine, address: str) -> Function | None:
-    """The function with that address; None where there is none."""
+    """The function with that address; None if there is none."""
     place = f"{DEVICES}/{address}"
     kind = machine.read(f"{place}/class")
     if kind is None:
@@ -97,8 +98,8 @@ def network_cards(machine: Machine) -> list[Function]:
 
 
 def group_members(machine: Machine, function: Function) -> list[Function]:
-    """The others in its IOMMU group: the IOMMU cannot tell their memory accesses from its own, so
-    that they are given away together or not at all."""
+    """The other functions in its IOMMU group. The IOMMU cannot distinguish their memory accesses, so they
+    are given away together or not at all."""
     if function.group is None:
         return []
     found = (find(machine, address) for address in machine.names(f"{GROUPS}/{function.group}/devices/*"))
@@ -106,7 +107,7 @@ def group_members(machine: Machine, function: Function) -> list[Function]:
 
 
 def users(machine: Machine, function: Function) -> list[str]:
-    """The processes that have a card open which is handed over, each by its number and name."""
+    """The processes that have a handed-over card open, each by its id and name."""
     group = machine.target(f"{DEVICES}/{function.address}/iommu_group")
     nodes = {f"vfio/{group}", f"vfio/noiommu-{group}"} if group else set[str]()
     nodes |= set(machine.names(f"{DEVICES}/{function.address}/uio/uio*"))
@@ -115,27 +116,26 @@ def users(machine: Machine, function: Function) -> list[str]:
 
 
 def dpdk_ports(root: Path = Path("/")) -> list[str]:
-    """PCI addresses of the network cards that are handed over, in the order in which DPDK numbers
-    its ports."""
+    """PCI addresses of the handed-over network cards, in the order of DPDK's port numbers."""
     return [card.address for card in network_cards(Machine(root)) if card.is_handed_over]
 
 
 def has_iommu(machine: Machine) -> bool:
-    """Whether the kernel uses one."""
+    """Whether the kernel uses an IOMMU."""
     return bool(machine.names("sys/class/iommu/*"))
 
 
 def without_iommu(machine: Machine) -> str:
-    """What to do about there being none, as the end of a sentence."""
+    """Advice for a missing IOMMU, as the end of a sentence."""
     if machine.exists("sys/firmware/acpi/tables/DMAR"):
         return (
-            "the firmware has VT-d and the kernel does not use it: add intel_iommu=on iommu=pt to the kernel's command"
-            " line and start the machine again"
+            "the firmware has VT-d, but the kernel does not use it: add intel_iommu=on iommu=pt to the kernel's command"
+            " line and reboot"
         )
     if machine.exists("sys/firmware/acpi/tables/IVRS"):
         return (
-            "the firmware has AMD-Vi and the kernel does not use it: take amd_iommu=off or iommu=off from the kernel's"
-            " command line, start the machine again"
+            "the firmware has AMD-Vi, but the kernel does not use it: remove amd_iommu=off or iommu=off from the"
+            " kernel's command line and reboot"
         )
     return (
         "turn VT-d or AMD-Vi on in the firmware (for a virtual machine: give it an IOMMU), with Intel also"
@@ -147,14 +147,14 @@ def existing(machine: Machine, address: str) -> Function:
     """The network card with that address.
 
     Raises:
-        MachineError: there is none.
+        MachineError: there is no such card.
     """
     function = find(machine, address)
     if function is None:
         raise MachineError(f"{address}: there is no such PCI device; dutperf ports lists the cards")
     if not function.is_network_card:
         raise MachineError(
-            f"{address}: is no network card (its PCI class is {function.kind}); dutperf ports lists the cards"
+            f"{address}: is not a network card (its PCI class is {function.kind}); dutperf ports lists the cards"
         )
     return function
 

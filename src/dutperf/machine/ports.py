@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every network card and interface of the machine, what it is used for, and what stands in a
-configuration for it."""
+"""Every network card and interface of the machine, its use, and its port name in a configuration."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ from dutperf.machine.interfaces import ETHERNET, Interface, interfaces, with_def
 from dutperf.machine.pci import BESIDE_VFIO, SHARED, Function
 
 MEASURED_WITH = ("veth",)
-"""Kinds of interfaces that no driver made and a tester may have all the same: cables between
-network namespaces."""
+"""Kinds of virtual interfaces that a tester can use: cables between network namespaces."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class Port:
     """PCI address."""
     interface: str | None
     kind: str | None
-    """Of an interface that is no device's: ``veth``, ``bond``."""
+    """Kind of a virtual interface: ``veth``, ``bond``."""
     model: str | None
     """PCI vendor and device."""
     mac: str | None
@@ -37,22 +35,22 @@ class Port:
     iommu_group: str | None
     default_route: bool
     use: str | None
-    """What the kernel, or a process, does with it; None: nothing that can be seen."""
+    """Its use by the kernel or a process; None: no visible use."""
     port: str | None
-    """What stands in a configuration as things are; None: it is not for measuring with."""
+    """Its present port name in a configuration; None: it cannot be measured with."""
     dpdk: str | None
-    """How a DPDK driver can have the card, in words; None: it is no card."""
+    """What DPDK needs to use the card, in words; None: it is not a card."""
 
 
 @dataclass(frozen=True)
 class Inventory:
-    """The machine's cards and interfaces, and how they hang together."""
+    """The machine's cards and interfaces."""
 
     machine: Machine
     cards: tuple[Function, ...]
     interfaces: tuple[Interface, ...]
     default_route: frozenset[str]
-    """Names of the interfaces that carry it."""
+    """Names of the interfaces with the default route."""
 
     def of_card(self, address: str) -> list[Interface]:
         """A card's interfaces in this network namespace."""
@@ -60,15 +58,14 @@ class Inventory:
 
     @cached_property
     def untouchable(self) -> frozenset[str]:
-        """PCI addresses of the cards that carry the default route, and of those whose virtual
-        functions do."""
+        """PCI addresses of the cards with the default route, on themselves or on a virtual function."""
         carrying = [one for one in self.interfaces if one.name in self.default_route]
         return frozenset(
             address for one in carrying for address in (one.card, one.physical_function) if address is not None
         )
 
     def use(self, card: Function) -> str | None:
-        """What a card is used for, as a clause; None: for nothing that can be seen."""
+        """The use of a card, as a clause; None: no visible use."""
         if card.is_handed_over:
             processes = pci.users(self.machine, card)
             return f"process {', '.join(processes)} has it open" if processes else None
@@ -79,8 +76,8 @@ class Inventory:
         return "its interface is in another network namespace" if self._is_elsewhere(card) else None
 
     def _is_elsewhere(self, card: Function) -> bool:
-        """sysfs keeps the directory of a device's interfaces, and shows of them those of the
-        reader's network namespace."""
+        """Whether its interface is in another network namespace: sysfs then has the directory of the
+        device's interfaces, but does not show them."""
         place = f"{pci.DEVICES}/{card.address}"
         return any(
             self.machine.exists(f"{place}/{below}net")
@@ -89,24 +86,24 @@ class Inventory:
 
 
 def inventory(machine: Machine) -> Inventory:
-    """Look at the machine.
+    """Read the cards and interfaces of the machine.
 
     Raises:
-        MachineError: what the interfaces are used for cannot be found out.
+        MachineError: the interfaces cannot be listed.
     """
     known = interfaces(machine)
     return Inventory(machine, tuple(pci.network_cards(machine)), tuple(known), with_default_route(machine, known))
 
 
 def ports(known: Inventory) -> list[Port]:
-    """The cards by address, then the interfaces that are of none."""
+    """The cards by address, then the interfaces without a card."""
     of_cards = [port for card in known.cards for port in _of_card(known, card)]
     return of_cards + [_without_card(known, one) for one in known.interfaces if one.card is None]
 
 
 def kernel_port(machine: Machine, one: Interface) -> str | None:
-    """The port of an interface that the kernel keeps: by AF_XDP, which is faster, where the kernel
-    has it. None: nothing to measure with."""
+    """The port name of an interface that stays with the kernel: AF_XDP, which is faster, if the kernel
+    has it. None: it cannot be measured with."""
     if one.link_type != ETHERNET or (one.card is None and one.kind not in (None, *MEASURED_WITH)):
         return None
     return f"{'af_packet' if machine.kernel_has('XDP_SOCKETS') is False else 'af_xdp'}:{one.name}"
@@ -130,7 +127,7 @@ def _of_card(known: Inventory, card: Function) -> Iterator[Port]:
             default_route=carries,
             use=known.use(card),
             port=None if carries else _port(known.machine, card, one),
-            dpdk="carries the default route and is never given away" if carries else _for_dpdk(known, card),
+            dpdk="carries the default route and is never given to DPDK" if carries else _for_dpdk(known, card),
         )
 
 
@@ -168,7 +165,7 @@ def _for_dpdk(known: Inventory, card: Function) -> str:
         )
     if card.is_handed_over:
         use = known.use(card)
-        return f"is bound to {card.driver}, DPDK can have it" + (f"; {use}" if use else "")
+        return f"is bound to {card.driver}, DPDK can use it" + (f"; {use}" if use else "")
     return f"for DPDK: {', '.join(_needs(known, card))}"
 
 
@@ -176,15 +173,15 @@ def _needs(known: Inventory, card: Function) -> Iterator[str]:
     if (use := known.use(card)) is not None:
         yield f"end its use by the kernel ({use})"
     if card.group is None:
-        yield "have an IOMMU (or give --no-iommu)"
+        yield "enable an IOMMU (or give --no-iommu)"
     if others := with_it(known.machine, card):
-        yield f"give away with it {' '.join(other.address for other in others)} (IOMMU group {card.group})"
+        yield f"bind with it {' '.join(other.address for other in others)} (IOMMU group {card.group})"
     yield f"dutperf ports bind {card.address}"
 
 
 def with_it(machine: Machine, card: Function) -> list[Function]:
-    """Those of its IOMMU group that a driver of the kernel still has: as long as one has, nobody
-    can open the card."""
+    """The functions of its IOMMU group that still have a kernel driver: while there are any, nobody can
+    open the card."""
     return [
         other for other in pci.group_members(machine, card) if other.driver not in BESIDE_VFIO and not other.is_bridge
     ]

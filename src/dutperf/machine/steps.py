@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the machine as values: what is written and run, so that it can be shown before it is
-done, and how it is undone."""
+"""Changes of the machine as values: files to write and programs to run, which can be shown first, and how
+to undo them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dutperf.machine.access import Machine, MachineError
 
 @dataclass(frozen=True)
 class Write:
-    """A text into a file of the kernel's; ``path`` as for :class:`~dutperf.machine.access.Machine`."""
+    """Text to write to a file of the kernel; ``path`` as for :class:`~dutperf.machine.access.Machine`."""
 
     path: str
     text: str
@@ -26,7 +26,7 @@ class Write:
         """Do it.
 
         Raises:
-            MachineError: the kernel does not let it.
+            MachineError: an error of the kernel.
         """
         try:
             machine.write(self.path, self.text)
@@ -47,7 +47,7 @@ class Run:
         """Do it.
 
         Raises:
-            MachineError: it fails, or is not there.
+            MachineError: it fails, or is not installed.
         """
         done = machine.run(self.argv)
         if done.status:
@@ -66,20 +66,20 @@ class Step:
     """One change."""
 
     what: str
-    """A sentence for a person: what is changed."""
+    """Description of the change, for a person."""
     actions: tuple[Action, ...]
     undo: str
-    """A command line that takes it back."""
+    """Command line that undoes it."""
     fault: Callable[[Machine], str | None] = _succeeds
-    """What is not as it should be after the actions although none failed; None: all is well."""
+    """Check after the actions: the fault although no action failed; None: success."""
     back: tuple[Action, ...] = ()
-    """Where it fails: leaves what was found, as far as that is possible."""
+    """Actions after a failure, to restore the former state as far as possible."""
 
     def do(self, machine: Machine) -> None:
         """Carry it out.
 
         Raises:
-            MachineError: it did not work; what it had done is taken back.
+            MachineError: it failed; its changes were undone.
         """
         try:
             for action in self.actions:
@@ -88,7 +88,7 @@ class Step:
                 raise MachineError(fault)
         except MachineError as error:
             left = list(_failing(self.back, machine))
-            raise MachineError(f"{error}{f'; taking it back failed too: {left[0]}' if left else ''}") from None
+            raise MachineError(f"{error}{f'; undoing it failed too: {left[0]}' if left else ''}") from None
 
 
 def _failing(actions: Iterable[Action], machine: Machine) -> Iterable[str]:
@@ -106,6 +106,6 @@ def _advice(error: OSError) -> str:
 
 
 def check_root(machine: Machine) -> None:
-    """Raises MachineError where this process may not change the machine."""
+    """Raises MachineError if this process may not change the machine."""
     if machine.user != 0:
         raise MachineError("this needs root: run the same command with sudo")

@@ -35,7 +35,8 @@ class PlanError(DutperfError, ValueError):
     (``max_rate``)."""
 
     def __init__(self, message: str, *, option: str) -> None:
-        super().__init__(message)
+        super().__init__(f"{option}: {message}")
+        self.message = message
         self.option = option
 
 

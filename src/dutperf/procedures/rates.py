@@ -42,7 +42,8 @@ def highest(conditions: WithMaximum, media_fps: int | None) -> tuple[int | None,
     burst_fps = given("burst_rate", conditions.burst_rate, media_fps)
     if burst_fps is not None and (highest_fps is None or highest_fps > burst_fps):
         text = (
-            f"bursts at {burst_fps:,} frames/s cannot have a higher mean rate: give a --max-rate that is not above it"
+            f"bursts at {burst_fps:,} frames/s have no higher mean rate: give a highest rate (`max_rate`) that is not"
+            " above it"
         )
         raise PlanError(text, option="burst_rate")
     return highest_fps, is_media
@@ -77,7 +78,7 @@ def rate_of(plan: Plan[AtThroughput], case: Case) -> int:
     if (conditions.rate is None) == (conditions.throughput_from is None):
         what = "both a rate and an earlier result" if conditions.rate is not None else "no rate"
         raise PlanError(
-            f"{what} to measure at: give --rate, or --throughput-from with the directory of a throughput run",
+            f"there is {what} to measure at: give `rate`, or `throughput_from` with the directory of a throughput run",
             option="rate",
         )
     if conditions.throughput_from is None:

@@ -51,8 +51,8 @@ class RecoveryConditions(AtThroughput):
         float,
         Field(gt=0, le=86_400),
         Option(
-            "How long the DUT is overloaded (RFC 2544 26.5: 60); the rest of --duration has half that rate. By default"
-            " 60, or half of a trial shorter than 120",
+            "How long the DUT is overloaded (RFC 2544 26.5: 60); then `duration_s` goes on at half that rate. Without"
+            " it 60, or half of a trial shorter than 120",
             label="overload at the beginning of a trial, s",
             depends=True,
         ),

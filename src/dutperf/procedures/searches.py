@@ -29,7 +29,7 @@ class Searched(WithMaximum):
     goals: Annotated[
         tuple[Annotated[float, Field(ge=0, lt=1)], ...],
         Option(
-            "With --search mlr: share of a direction's frames that may be lost; repeatable: 0 and 0.005 in one search",
+            "With `search` mlr: share of a direction's frames that may be lost; repeatable: 0 and 0.005 in one search",
             label="loss ratios searched for",
             flag="--goal",
             metavar="RATIO",
@@ -163,7 +163,7 @@ def _check(conditions: Searched, bounds: Bounds) -> None:
     """Refuse options that the search would ignore."""
     if conditions.search == "binary":
         if conditions.goals:
-            raise PlanError("loss goals need --search mlr; a binary search has one, --loss-tolerance", option="goals")
+            raise PlanError("loss goals need `search` mlr; a binary search has one, `loss_tolerance`", option="goals")
         return
     if conditions.goals and conditions.loss_tolerance:
         raise PlanError("the loss goals already say what may be lost: give only one of them", option="loss_tolerance")

@@ -17,7 +17,7 @@ from dutperf.model import FRAME_SIZE, Case, Load, Trial
 from dutperf.run.campaign import Plan, PlanError
 from dutperf.setup import configuration, dut, traffic
 from dutperf.setup.conditions import Conditions, Rate
-from dutperf.setup.configuration import ConfigError, Offloads, Setup
+from dutperf.setup.configuration import ConfigError, Offloads, ParameterError, Setup
 from dutperf.tester import calibration
 from dutperf.tester.dut_core import yielding_to_the_dut
 from dutperf.tester.engine import EngineTester
@@ -55,12 +55,12 @@ class Source:
         """The source from the user's options.
 
         Raises:
-            ConfigError: both, neither, or lab options without a lab.
+            ParameterError: both, neither, or options without a lab.
         """
         if (name is None) == (file is None):
-            raise ConfigError("give either --lab NAME or --config FILE" + (", not both" if name else ""), "")
+            raise ParameterError("give either `lab` or `config`" + (", not both" if name else ""), "")
         if file is not None and lab_options:
-            raise ConfigError("has no effect with --config: leave it out, or give --lab", "--lab-option")
+            raise ParameterError("has no effect with `config`: leave it out, or give a lab", "lab_options")
         return cls(name, dict(lab_options), file, queues=queues, offloads=offloads)
 
     @classmethod
@@ -130,7 +130,7 @@ def _with_commands(recorded: Setup, names: list[str], path: Path, current: Path 
         if not path.is_file():
             raise JournalError(
                 f"the run cannot be resumed: journals do not keep its commands, and {path} is not a file: give the"
-                " configuration (--config FILE)"
+                " configuration (`config`)"
             )
         current = configuration.load(path)
     if configuration.commands_of(current) != names:

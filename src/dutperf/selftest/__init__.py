@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tester measures what is known: its own limit without a DUT, and by each procedure a reference
-DUT whose properties are set.
+"""The self-test: the tester's own limit without a DUT, and each procedure on a reference DUT with known
+properties.
 
-``findings`` judges a figure, ``witness`` keeps what the DUT did in each trial, ``checks`` is the
-table of what is measured, ``course`` does it, ``floors`` calibrates. What a figure may be off, and
-why, is in docs/accuracy.md.
+``findings`` judges a figure, ``ground_truth`` records the DUT's counters of each trial, ``checks`` is
+the table of measurements, ``progress`` runs them, ``floors`` calibrates. docs/accuracy.md derives the
+errors of the figures.
 """

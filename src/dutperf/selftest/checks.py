@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the self-test measures: for each procedure a reference DUT with set properties, a short form
-of the procedure, the truth and the error of each figure.
+"""The checks of the self-test: for each procedure the properties of the reference DUT, short conditions,
+and the true value and error of each figure.
 
-The errors are derived in docs/accuracy.md. ``Evidence`` holds what they depend on: the disturbances
-of the very trials that a figure rests on.
+docs/accuracy.md derives the errors. They depend on ``Evidence``: the disturbances of the trials behind
+a figure.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from dutperf.lab.refdut import Properties
 from dutperf.procedures import back_to_back, frame_loss, ipdv, latency, pdv, recovery, reset, throughput
 from dutperf.procedures.definition import Definition
 from dutperf.selftest.findings import Finding, judge
-from dutperf.selftest.ground_truth import Befall, Witnessed
+from dutperf.selftest.ground_truth import FaultInjection, ObservedTrial
 from dutperf.setup.conditions import Rate
 from dutperf.tester.validity import SENDING_TIME_SLACK_S
 
 BUCKET = 0.000125
-"""Share by which a delay is off at most, to either side (the engine's histogram)."""
+"""Maximum relative error of a delay, to either side (the engine's histogram)."""
 FRAME_SIZE = 84
 DRAIN_S = 0.3
 
 CAPACITY_FPS = 20_050
 SEARCH_S = 0.25
-"""A trial near the capacity tells what is lost there from what the tester's own bursts cost only
-where there is none: a short one often has none."""
+"""Near the capacity, losses of the DUT cannot be distinguished from losses by the tester's own late
+bursts. Short trials often have no such burst."""
 LOWEST_FPS, HIGHEST_FPS, RESOLUTION_FPS = 20_000, 24_000, 200
-"""The first search's steps do not fall upon the truth: next to it a trial loses a frame or none."""
+"""The steps of the first search avoid the true value: next to it a trial loses one frame or none."""
 QUEUE_FRAMES = 500
-"""As much as comes in a standstill of 20 ms."""
+"""The frames that arrive during a stall of 20 ms."""
 BURST_CAPACITY_FPS, BURST_RATE_FPS = 5_000, 10_000
 BURST_RESOLUTION = 0.02
 LOST_EVERY = 10
@@ -41,31 +41,31 @@ DELAY_FPS = 2_000
 DELAY_MS = 20.0
 DELAYED_EVERY = 100
 CHANGE_FPS = 40
-"""A frame is over before the next one begins, so that delays do not overtake each other."""
+"""Each frame leaves the DUT before the next one arrives, so that frames are not reordered."""
 RECOVERY_FPS = 2_000
 RECOVERY_S = 0.4
 OVERLOAD_S = 0.5
 STALL_AT_S = 0.05
 RESET_FPS = 1_000
 RESET_S = 3.0
-"""Stall and reset cost more than half of a trial's frames: so much loss cannot be the work of
-frames that left late (validity.py)."""
+"""Stall and reset lose more than half of a trial's frames: late frames cannot cause so much loss
+(validity.py)."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a figure's error depends on."""
+    """What the error of a figure depends on."""
 
     point: Any
-    """The procedure's."""
-    seen: Sequence[Witnessed]
+    """The procedure's point."""
+    seen: Sequence[ObservedTrial]
     """Its trials."""
     floor_s: float = 0.0
-    """What 99 of 100 frames need at most for the way through a DUT without delay, measured just
+    """The 99th percentile of the delay through the DUT without a configured delay, measured just
     before."""
 
     def failures(self) -> Iterator[tuple[int, float]]:
-        """Of each valid trial that lost frames, the rate and the disturbance in seconds."""
+        """Rate and disturbance in seconds of each valid trial that lost frames."""
         for one in self.seen:
             if one.is_valid and one.lost:
                 for stream in (one.trial.forward, one.trial.reverse):
@@ -73,29 +73,29 @@ class Evidence:
                         yield stream.rate_fps, one.disturbance_s
 
     def largest_disturbance_s(self) -> float:
-        """Of the valid trials that lost frames: those alone tell a search to go down."""
+        """Of the valid trials that lost frames: only those lower the search's rate."""
         return max((disturbance_s for _, disturbance_s in self.failures()), default=0.0)
 
     def typical_disturbance_s(self) -> float:
-        """The median of the valid trials: where a figure is the median of theirs, and each is off
-        by its own disturbance at most, so much is the median off."""
+        """The median over the valid trials. It bounds the error of a figure that is a median over them, if
+        each trial's error is at most its own disturbance."""
         return median([one.disturbance_s for one in self.seen if one.is_valid] or [0.0])
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a procedure: true value, error and what of it can be borne are in ``unit``."""
+    """One figure of a procedure; true value, error and tolerable error are in ``unit``."""
 
     name: str
     unit: str
     true: float
     tolerable: float
     read: Callable[[Any], Iterator[float | None]]
-    """From the procedure's point, a value for each direction."""
+    """Reads a value for each direction from the procedure's point."""
     error: Callable[[Evidence], float]
 
     def judged(self, procedure: str, evidence: Evidence) -> Finding:
-        """Of the directions, the one that is farther from the truth."""
+        """Judges the direction that is farther from the true value."""
         values = (
             [value for value in self.read(evidence.point) if value is not None]
             if not evidence.point.limited_by_tester
@@ -118,57 +118,57 @@ class Figure:
 
 @dataclass(frozen=True)
 class Check:
-    """One procedure on a reference DUT that is known."""
+    """One procedure on a reference DUT with known properties."""
 
     definition: Definition
     properties: Properties
     conditions: Mapping[str, Any]
     figures: tuple[Figure, ...]
-    befall: Befall | None = None
-    """What happens to the DUT in each trial."""
+    inject_fault: FaultInjection | None = None
+    """Fault of the DUT in each trial."""
     reset_s: float | None = None
-    """For how long it is reset where the procedure asks for that."""
+    """Duration of a reset, if the procedure resets the DUT."""
     has_floor: bool = False
-    """Whether the errors depend on the floor of the way through the DUT."""
+    """Whether the errors depend on the floor of the delay through the DUT."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """Conditions of the long form."""
+    """Further conditions of the long form."""
 
     @property
     def name(self) -> str:
-        """That of the procedure."""
+        """The procedure's name."""
         return self.definition.name
 
     def chosen(self, *, quick: bool) -> dict[str, Any]:
-        """The conditions of its short or of its long form."""
+        """The conditions of its short or long form."""
         usual = {"frame_sizes": (FRAME_SIZE,), "drain_s": DRAIN_S, "repetitions": 1}
         return usual | dict(self.conditions) | ({} if quick else dict(self.more))
 
 
 def directions(point: Any, *names: str) -> Iterator[Any]:
-    """A member of each direction's figures, where there are some."""
+    """Members of the figures of each direction that has any."""
     for figures in (point.forward, point.reverse):
         if figures:
             yield from (figures[name] for name in names)
 
 
 def delayed(evidence: Evidence) -> float:
-    """In ms: what the way through the DUT takes besides, and a histogram's bucket of either side."""
+    """Error in ms: the floor of the delay through the DUT, and a histogram bucket to either side."""
     return evidence.floor_s * 1e3 + 2 * BUCKET * DELAY_MS
 
 
 def _throughput() -> Figure:
-    """The queue takes up what exceeds the capacity (docs/accuracy.md).
+    """The queue holds the frames above the capacity (docs/accuracy.md).
 
-    What was late came in a bunch, which takes a part of the queue: so the truth lies no higher
-    above a rate that lost frames than that bunch is worth. One that the queue could not hold says
+    Late frames arrive in a burst, which takes a part of the queue. So the true value is above a rate
+    that lost frames by at most the rate that the burst stands for. A burst longer than the queue says
     nothing.
     """
     true = CAPACITY_FPS + (QUEUE_FRAMES + 1) / SEARCH_S
 
     def error(evidence: Evidence) -> float:
-        bunches = [(rate_fps, rate_fps * disturbance_s) for rate_fps, disturbance_s in evidence.failures()]
+        bursts = [(rate_fps, rate_fps * disturbance_s) for rate_fps, disturbance_s in evidence.failures()]
         highest = min(
-            (rate_fps + bunch / SEARCH_S for rate_fps, bunch in bunches if bunch < QUEUE_FRAMES), default=2 * true
+            (rate_fps + burst / SEARCH_S for rate_fps, burst in bursts if burst < QUEUE_FRAMES), default=2 * true
         )
         value = evidence.point.throughput_fps.median or 0
         return max(0.0, highest - value) + (SENDING_TIME_SLACK_S * CAPACITY_FPS + 1) / SEARCH_S
@@ -177,8 +177,8 @@ def _throughput() -> Figure:
 
 
 def _burst() -> Figure:
-    """A burst of n frames at a rate R leaves n - n C / R of them in the DUT, which has room for the
-    queue and the one in service."""
+    """A burst of n frames at a rate R leaves n - n C / R of them in the DUT, which holds the queue and the
+    frame in service."""
     true = (QUEUE_FRAMES + 1) / (1 - BURST_CAPACITY_FPS / BURST_RATE_FPS)
 
     def error(evidence: Evidence) -> float:
@@ -218,7 +218,7 @@ def _variation() -> Figure:
 
 
 def _change() -> Figure:
-    """The largest of few changes is where a disturbance shows."""
+    """A maximum over few changes is sensitive to disturbances."""
 
     def error(evidence: Evidence) -> float:
         return delayed(evidence) + evidence.typical_disturbance_s() * 1e3
@@ -234,8 +234,7 @@ def _change() -> Figure:
 
 
 def _recovery() -> Figure:
-    """The stall ends so long after the rate changed; the queue has room as soon as a frame was
-    served."""
+    """The stall ends this long after the rate change; the queue has room as soon as a frame was served."""
 
     def error(evidence: Evidence) -> float:
         reduced_fps = RECOVERY_FPS * recovery.OVERLOAD_PERCENT // 100 * recovery.REDUCED_PERCENT // 100
@@ -266,7 +265,7 @@ def _reset(name: str) -> Figure:
 
 
 def _delays(definition: Definition, properties: Properties, figure: Figure, **conditions: Any) -> Check:
-    """Medians over repetitions are what one disturbed trial does not move."""
+    """One disturbed trial does not change a median over repetitions."""
     usual = {"rate": _fps(DELAY_FPS), "duration_s": 0.5, "repetitions": 3}
     more = {"duration_s": conditions.get("duration_s", 0.5) * 2, "repetitions": 5}
     return Check(definition, properties, usual | conditions, (figure,), has_floor=True, more=more)
@@ -317,7 +316,7 @@ ALL: tuple[Check, ...] = (
         Properties(capacity_fps=RECOVERY_FPS, queue=20),
         {**_ONE_WAY, **_OVERLOADED},
         (_recovery(),),
-        befall=lambda dut: dut.stall(OVERLOAD_S + RECOVERY_S - STALL_AT_S, after_s=STALL_AT_S),
+        inject_fault=lambda dut: dut.stall(OVERLOAD_S + RECOVERY_S - STALL_AT_S, after_s=STALL_AT_S),
         more={"repetitions": 5},
     ),
     Check(

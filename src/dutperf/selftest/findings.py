@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One figure of the self-test against its truth, and what is to be thought of it.
+"""One figure of the self-test against its true value, and the judgement.
 
-A figure's error is stated before it is compared: what the procedure's resolution leaves open and
-what the disturbances add that were seen in its trials. So a disturbed tester does not look wrong,
-it looks unsure; where it is so unsure that nearly every figure would do, it says nothing.
+The error of a figure is stated before the comparison: the procedure's resolution plus the disturbances
+of its trials. So a disturbed tester has a larger error, not a wrong figure. If the error is so large
+that nearly every figure would pass, the finding is invalid.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from dutperf.model import Value
 
 
 class Judgement(StrEnum):
-    """On one figure."""
+    """Judgement on one figure."""
 
     OK = "ok"
     OFF = "off"
-    """Farther from the truth than the stated error: a wrong number."""
+    """Farther from the true value than the stated error: a wrong number."""
     INVALID = "invalid"
-    """The tester was too disturbed to say."""
+    """The tester was too disturbed to tell."""
 
 
 class Finding(Value):
-    """A figure, the truth, and what lies between them. All in ``unit``."""
+    """A figure, its true value and its errors, all in ``unit``."""
 
     procedure: str
     figure: str
@@ -45,23 +45,22 @@ class Finding(Value):
 
 
 def judge(measured: float | None, true: float, stated_error: float, tolerable: float) -> tuple[Judgement, str]:
-    """The judgement, and a sentence where it is not OK. ``tolerable``: the largest stated error
-    with which a figure still says something."""
+    """The judgement, and a sentence if it is not OK. ``tolerable``: the largest stated error with which a
+    figure is still meaningful."""
     if measured is None:
         return Judgement.INVALID, "no valid trial gave a figure"
     if abs(measured - true) > stated_error:
-        return Judgement.OFF, "farther from the truth than the stated error"
+        return Judgement.OFF, "farther from the true value than the stated error"
     if stated_error > tolerable:
         return (
             Judgement.INVALID,
-            f"tester disturbed: an error of {stated_error:.4g} leaves too much open, {tolerable:.4g} would do",
+            f"tester disturbed: the stated error {stated_error:.4g} is above {tolerable:.4g}",
         )
     return Judgement.OK, ""
 
 
 def exit_status(findings: Iterable[Finding]) -> int:
-    """0 where all is well, 1 where a figure is off, 3 where none is but some say nothing, or there
-    are none."""
+    """0 if every figure is OK, 1 if a figure is off, 3 if figures are invalid or there are none."""
     judgements = {finding.judgement for finding in findings}
     if Judgement.OFF in judgements:
         return NO_NUMBER

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibrates the tester: its ports joined without a DUT, the highest rate that passes, and what a
-delay is there."""
+"""Calibrates the tester with its ports connected without a DUT: the highest rate that passes, and the floor
+of the delays."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from dutperf.tester import calibration
 from dutperf.tester.calibration import Calibration, Floor
 
 FRAME_SIZES = (84, 1518)
-"""The smallest that IPv4 and IPv6 can both have, and the longest that every Ethernet carries."""
+"""The smallest size of both IPv4 and IPv6, and the longest of standard Ethernet."""
 DELAYS_FPS = 10_000
-"""Delays are taken at this rate, or at half the tester's limit where that is lower."""
+"""Rate for delays; half the tester's limit if that is lower."""
 
 
 class DisturbedError(DutperfError):
@@ -30,13 +30,13 @@ class DisturbedError(DutperfError):
 
 
 def frame_sizes(*, quick: bool) -> tuple[int, ...]:
-    """Those that are measured, in bytes incl. FCS."""
+    """Frame sizes to measure, in bytes incl. FCS."""
     return FRAME_SIZES[:1] if quick else FRAME_SIZES
 
 
 def search_conditions(*, quick: bool) -> ThroughputConditions:
-    """Of the search for the tester's limit. Beyond it every rate is tried several times: so the
-    search is coarse."""
+    """Conditions of the search for the tester's limit. The search is coarse, because it tries every rate
+    above the limit several times."""
     coarse = {
         "initial_rate": Rate.parse("100k"),
         "resolution": Rate.parse("20%" if quick else "10%"),
@@ -51,7 +51,7 @@ def calibrate(bench: Bench, out: Path, watch: Watch, *, quick: bool) -> Calibrat
 
     Raises:
         PlanError, JournalError, TesterError: see :func:`dutperf.run.campaign.measure`.
-        DisturbedError: its floor could not be measured.
+        DisturbedError: the floor could not be measured.
     """
     with watch("limit") as observer:
         limits = campaign.measure(
@@ -76,7 +76,7 @@ def _floor(bench: Bench, limit: ThroughputPoint, out: Path, watch: Watch, *, qui
     directions = [figures for figures in (point.forward, point.reverse) if figures]
     if not directions:
         raise DisturbedError(
-            f"the machine is too busy to be calibrated: no valid trial of {rate_fps:,} frames/s with the ports joined"
+            f"the machine is too busy to be calibrated: no valid trial of {rate_fps:,} frames/s with connected ports"
             f" ({point.message})"
         )
     faster = min(directions, key=lambda figures: figures["median"].median)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tester with a witness: after each trial the reference DUT is asked what it did, so that every
-trial has its own truth."""
+"""A tester that reads the reference DUT's counters after each trial, so that every trial has its own ground
+truth."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ FRAMES = "frames lost, all trials"
 
 
 class ReferenceDut(Protocol):
-    """What is asked of a reference DUT (:class:`dutperf.lab.refdut.RefDut`)."""
+    """Interface of a reference DUT (:class:`dutperf.lab.refdut.RefDut`)."""
 
     def configure(self, properties: Properties) -> None:
-        """Make it what ``properties`` say; its counters begin anew."""
+        """Set its properties; its counters restart at 0."""
         ...
 
     def counters(self) -> Truth:
-        """What it did since."""
+        """Its counters since."""
         ...
 
     def stall(self, duration_s: float, after_s: float = 0.0) -> None:
-        """Let it serve nothing for a while."""
+        """Serve nothing for a while."""
         ...
 
     def reset(self, duration_s: float, after_s: float = 0.0) -> None:
-        """Let it lose everything for a while."""
+        """Lose all frames for a while."""
         ...
 
 
-Befall = Callable[[ReferenceDut], None]
+FaultInjection = Callable[[ReferenceDut], None]
 
 
 @dataclass(frozen=True)
-class Witnessed:
-    """A trial, what the tester says of it, and what the DUT says."""
+class ObservedTrial:
+    """A trial, the tester's result, and the DUT's counters."""
 
     trial: Trial
     result: TrialResult
@@ -49,7 +49,7 @@ class Witnessed:
 
     @property
     def is_valid(self) -> bool:
-        """Whether a procedure learns from it."""
+        """Whether procedures use the trial."""
         return self.result.verdict is Verdict.VALID
 
     @property
@@ -64,16 +64,16 @@ class Witnessed:
 
     @property
     def disturbance_s(self) -> float:
-        """How long the tester was late or away, or the DUT's loop, at most: by so much what
-        happened may have shifted."""
+        """The longest lateness or loop stall of the tester or the DUT: events may have shifted by that
+        much."""
         counts = self.result.directions().values()
         tester_us = [max(one.lateness_us.max, one.stall_us.sender, one.stall_us.receiver) for one in counts]
         return max(*tester_us, self.truth.forward.lateness_us.max, self.truth.reverse.lateness_us.max, 0.0) / 1e6
 
     @property
     def is_balanced(self) -> bool:
-        """Whether both can be compared to the frame: nothing was lost between them, and nothing
-        could come after receiving had ended."""
+        """Whether both can be compared frame by frame: no frame was lost between them, and none could
+        arrive after receiving had ended."""
         counts = self.result.directions().values()
         between = sum(one.dut_input_drops + sum(one.tester_drops.values()) for one in counts)
         between += sum(port.lost_before + port.lost_after for port in (self.truth.left, self.truth.right))
@@ -86,27 +86,27 @@ class Witnessed:
 
 
 @dataclass
-class WitnessedTester:
-    """A :class:`dutperf.tester.Tester` before a reference DUT that is set anew before each trial."""
+class ObservedTester:
+    """A :class:`dutperf.tester.Tester` with a reference DUT that is configured again before each trial."""
 
     tester: Tester
     dut: ReferenceDut
     properties: Properties
-    befall: Befall | None = None
-    seen: list[Witnessed] = field(default_factory=list)
+    inject_fault: FaultInjection | None = None
+    seen: list[ObservedTrial] = field(default_factory=list)
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
         """See :meth:`dutperf.tester.Tester.run`.
 
         Raises:
-            TesterError: also where the DUT cannot be asked.
+            TesterError: also if the DUT does not answer.
         """
         try:
             self.dut.configure(self.properties)
-            if self.befall is not None:
-                self.befall(self.dut)
+            if self.inject_fault is not None:
+                self.inject_fault(self.dut)
             result = self.tester.run(trial, on_progress)
-            self.seen.append(Witnessed(trial, result, self.dut.counters()))
+            self.seen.append(ObservedTrial(trial, result, self.dut.counters()))
         except RefDutError as error:
             raise TesterError(str(error)) from None
         return result
@@ -120,12 +120,11 @@ class WitnessedTester:
         return self.tester.environment()
 
     def close(self) -> None:
-        """The tester is another's to close."""
+        """Does nothing: the caller closes the tester."""
 
 
-def balance(procedure: str, seen: Sequence[Witnessed]) -> Finding:
-    """Whether what the tester missed is what the DUT lost: in all trials, to the frame, in each of
-    them."""
+def balance(procedure: str, seen: Sequence[ObservedTrial]) -> Finding:
+    """Whether the tester's losses equal the DUT's, frame by frame in each trial."""
     compared = [one for one in seen if one.is_balanced]
     differing = [one for one in compared if one.lost != one.truly_lost]
     judgement = Judgement.OFF if differing else Judgement.OK if compared else Judgement.INVALID

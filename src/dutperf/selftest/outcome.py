@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a self-test found, as a value for ``selftest.json`` and as a table in Markdown."""
+"""The results of a self-test, as a value for ``selftest.json`` and as a table in Markdown."""
 
 from __future__ import annotations
 
@@ -18,31 +18,29 @@ FLOOR_COLUMNS = (
     "min, µs",
     "typical, µs",
     "p99.9, µs",
-    "a loop away, µs",
+    "loop stall, µs",
 )
 
 
 class Outcome(Value):
-    """Findings, and the calibration where one was made; ``host`` as the journals' environment has
-    it."""
+    """Findings, and the calibration if there is one; ``host`` as in the journals' environment."""
 
     date: str
     host: dict[str, Any]
     load: float
-    """Processes that wanted to run, on average over the last minute, when the self-test began: how
-    busy the machine was."""
+    """Load average of the last minute at the start of the self-test."""
     calibration: Calibration | None = None
     findings: tuple[Finding, ...] = ()
 
 
 def row(finding: Finding) -> tuple[str, ...]:
-    """Under ``COLUMNS``."""
+    """Cells for ``COLUMNS``."""
     figures = (finding.measured, finding.true, finding.error, finding.stated_error)
     return (finding.procedure, f"{finding.figure}, {finding.unit}", *map(_text, figures), finding.judgement)
 
 
 def floor_rows(calibration: Calibration) -> Iterator[tuple[str, ...]]:
-    """Under ``FLOOR_COLUMNS``."""
+    """Rows for ``FLOOR_COLUMNS``."""
     for floor in calibration.floors:
         times = (f"{time:,.1f}" for time in (floor.min_us, floor.typical_us, floor.p999_us, floor.stall_us))
         yield (
@@ -60,7 +58,7 @@ def _ports(key: Key) -> str:
 
 
 def markdown(outcome: Outcome) -> str:
-    """All of it, to be put into a document."""
+    """The whole outcome, for a document."""
     host = outcome.host
     machine = f"{host['cpu']}, {host['cores']} cores, kernel {host['kernel']}, dutperf {host['dutperf']}"
     parts = [f"Machine: {machine}; load {outcome.load:.1f} at the beginning; {outcome.date}."]
@@ -81,7 +79,7 @@ def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def _text(figure: float | None) -> str:
-    """With as many digits as say something: the fourth decimal is a tenth of a microsecond in ms."""
+    """With its significant digits: the fourth decimal is a tenth of a microsecond in ms."""
     if figure is None:
         return "-"
     return f"{figure:,.0f}" if abs(figure) >= 1000 or figure == int(figure) else f"{figure:.4f}"

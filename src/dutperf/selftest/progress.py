@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conducts the checks: each by the campaign that conducts every measurement, on a tester whose DUT
-is a witness."""
+"""Runs the checks like any other measurement, on a tester that reads the DUT's counters after each trial."""
 
 from __future__ import annotations
 
@@ -20,24 +19,24 @@ from dutperf.run.campaign import Observer
 from dutperf.run.suite import Bench
 from dutperf.selftest.checks import DELAY_FPS, Check, Evidence
 from dutperf.selftest.findings import Finding, Judgement
-from dutperf.selftest.ground_truth import ReferenceDut, WitnessedTester, balance
+from dutperf.selftest.ground_truth import ObservedTester, ReferenceDut, balance
 from dutperf.setup.conditions import Conditions
 from dutperf.tester import Tester, TesterError
 
 ATTEMPTS = 3
-"""Of a check whose findings say nothing; one that is off is not tried again."""
+"""Attempts of a check whose findings are invalid; a check that is off is not repeated."""
 FLOOR_TRIALS = 3
 FLOOR_ATTEMPTS = 10
-"""Trials at most, to have as many valid ones."""
+"""Maximum number of trials for FLOOR_TRIALS valid ones."""
 UNKNOWN_FLOOR_S = 3600.0
 
 Watch = Callable[[str], AbstractContextManager[Observer]]
-"""Shows the course of the measurement of that name."""
+"""Shows the progress of the measurement of that name."""
 
 
 @dataclass(frozen=True)
-class Course:
-    """Where, and how thoroughly."""
+class SelfTest:
+    """Runs checks on a bench."""
 
     bench: Bench
     dut: ReferenceDut
@@ -46,8 +45,8 @@ class Course:
     quick: bool = False
 
     def findings(self, check: Check) -> list[Finding]:
-        """Of one check: its figures and the balance of its frames. Repeated while the tester is too
-        disturbed to say anything.
+        """Findings of one check: its figures and the balance of its frames. The check is repeated while the
+        tester is too disturbed.
 
         Raises:
             PlanError, JournalError, TesterError: see :func:`dutperf.run.campaign.measure`.
@@ -63,14 +62,14 @@ class Course:
         conditions = check.definition.conditions(**check.chosen(quick=self.quick))
         plan = self._plan(check, conditions)
         floor_s = path_floor_s(self.bench.tester, self.dut, plan) if check.has_floor else 0.0
-        tester = WitnessedTester(self.bench.tester, self.dut, check.properties, check.befall)
+        tester = ObservedTester(self.bench.tester, self.dut, check.properties, check.inject_fault)
         with self.watch(check.name) as observer:
             summary = campaign.measure(check.definition, tester, plan, directory, observer)
         evidence = Evidence(summary.points[0], tester.seen, floor_s)
         return [*(figure.judged(check.name, evidence) for figure in check.figures), balance(check.name, tester.seen)]
 
     def _plan(self, check: Check, conditions: Conditions) -> Plan:
-        """As on any bench, but it says what the DUT was made, and resets it by its socket."""
+        """The bench's plan, with the DUT's properties, and with resets by its control socket."""
         plan = self.bench.plan(conditions)
         dut = {**plan.dut, "properties": check.properties.model_dump(exclude_defaults=True)}
         return replace(
@@ -89,7 +88,7 @@ class Course:
 
 
 class _Done:
-    """The DUT was told, and ends its reset by itself."""
+    """The DUT has the request, and ends its reset by itself."""
 
     def finish(self) -> None:
         """Nothing to wait for."""
@@ -99,13 +98,13 @@ class _Done:
 
 
 def path_floor_s(tester: Tester, dut: ReferenceDut, plan: Plan) -> float:
-    """What 99 of 100 frames need at most for the way through the DUT while it delays nothing: the
-    median of some valid trials; UNKNOWN_FLOOR_S without one."""
-    witnessed = WitnessedTester(tester, dut, Properties())
+    """The 99th percentile of the delay through the DUT without a configured delay: the median of
+    FLOOR_TRIALS valid trials, of fewer if there are not so many; UNKNOWN_FLOOR_S without any."""
+    observed = ObservedTester(tester, dut, Properties())
     floors: list[float] = []
     for number in range(FLOOR_ATTEMPTS):
         trial = plan.make_trial(plan.cases[0], Load.fps(DELAY_FPS), number)
-        result = witnessed.run(pdv.stamp(trial, plan.conditions))
+        result = observed.run(pdv.stamp(trial, plan.conditions))
         p99_us = [counts.delay_us.p99 for counts in result.directions().values() if counts.delay_us is not None]
         if result.verdict is Verdict.VALID and p99_us:
             floors.append(max(p99_us) / 1e6)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: configuration, conditions, traffic, and the commands of the DUT."""
+"""The test setup and the conditions: configuration, conditions, traffic, and the DUT's commands."""

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conditions under which a procedure measures: what the user chose, checked once, and what a
-summary states (RFC 2544 section 10 and RFC 8219 section 5 ask that every result names them).
+"""The conditions of a measurement: what the user chose, checked once. Every summary states them (RFC
+2544 section 10, RFC 8219 section 5).
 
-:class:`Conditions` has what every measurement has. A procedure's own model is made from it and from
-the groups below (:class:`AtThroughput`, :class:`WithTimeout`, …), in the procedure's file. Each
-member declares its option (:mod:`dutperf.setup.option`): command line, plan, interface for programs,
-help and documentation follow from the member.
+:class:`Conditions` has the members of every measurement. A procedure's file derives its own model
+from it and from the groups below (:class:`AtThroughput`, :class:`WithTimeout`, …). Each member
+declares its option (:mod:`dutperf.setup.option`). The command line, plans, the Python interface, help
+and documentation are generated from the members.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_serializer, model_validator
 
 from dutperf import errors
-from dutperf.errors import DutperfError
 from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, FieldMode, Value, to_json
+from dutperf.setup.configuration import ParameterError
 from dutperf.setup.option import FIXED, Option, all_offered, is_fixed, offered
 from dutperf.statistics import stopping
 
@@ -35,8 +35,7 @@ FRAME_SIZE_SERIES: dict[str, tuple[int, ...]] = {
     "rfc8219-jumbo": (*_RFC8219_SIZES, 1522, 2048, 4096, 8192, 9216),
 }
 """Bytes incl. FCS (RFC 2544 9.1, RFC 5180 5.1.1, RFC 8219 5.1.1). With IPv6 on either side the
-smallest is 84. Not every Ethernet carries what is longer than 1518: those sizes are in series of
-their own."""
+smallest is 84. Not every Ethernet carries frames longer than 1518: they have series of their own."""
 Series = Literal["rfc2544", "rfc5180", "rfc5180-jumbo", "rfc8219", "rfc8219-jumbo"]
 NATIVE_SHARES = ("2:2", "10:9", "2:1", "10:1")
 """Foreground n:m with which 0, 10, 50 and 90 % of the frames are native IPv6 (RFC 8219 5.3)."""
@@ -62,7 +61,7 @@ class Rate(Value):
     @model_validator(mode="before")
     @classmethod
     def _of_plain(cls, given: Any) -> Any:
-        """A program may give a rate as it is typed, or frames per second as a number."""
+        """A program may give a rate as text, or frames per second as a number."""
         if isinstance(given, str):
             return cls.parse(given).model_dump()
         return (
@@ -74,12 +73,12 @@ class Rate(Value):
         """``"60000"``, ``"60k"``, ``"1.5M"`` (frames/s) or ``"12.5%"`` (of the maximum).
 
         Raises:
-            ValueError: the text is no rate.
+            ValueError: the text is not a rate.
         """
         match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kM%]?)\s*", text)
         if not match or not (value := float(match[1].replace("_", ""))):
             raise ValueError(
-                f"'{text}' is no rate: give frames per second (60000, 60k, 1.5M) or a share of the maximum (12.5%)"
+                f"'{text}' is not a rate: give frames per second (60000, 60k, 1.5M) or a share of the maximum (12.5%)"
             )
         if match[2] == "%":
             return cls(value=value, unit="percent")
@@ -89,7 +88,7 @@ class Rate(Value):
         """In frames per second, at least 1.
 
         Raises:
-            ValueError: a percentage, but the media's maximum is not known.
+            ValueError: a percentage of an unknown maximum.
         """
         if self.unit == "fps":
             return max(1, round(self.value))
@@ -106,18 +105,18 @@ class Rate(Value):
 
 
 def burst_of(pattern: str) -> int | None:
-    """Frames of a burst of the ``pattern``; None: it has none."""
+    """Frames per burst of ``pattern``; None where it has no bursts."""
     kind, _, frames = pattern.partition(":")
     return int(frames) if kind == "bursts" else None
 
 
-def refusal(error: ValidationError) -> tuple[str, str]:
-    """Which member of :class:`Conditions` a value is not possible for (empty: they contradict each
-    other), and why, for a person."""
+def invalid_member(error: ValidationError) -> tuple[str, str]:
+    """The member of :class:`Conditions` with an invalid value (empty: several contradict each other),
+    and the reason, for a person."""
     details = errors.first(error)
     field = str(details["loc"][0]) if details["loc"] else ""
     if details["type"] in ("int_parsing", "float_parsing"):
-        return field, f"'{details['input']}' is no number"
+        return field, f"'{details['input']}' is not a number"
     reason = details["msg"].replace("Input should", "should")
     quoted = reason.startswith("'")
     return field, f"{reason} (it is {details['input']})" if field and not quoted else reason
@@ -164,9 +163,9 @@ Duration = Annotated[
 Repetitions = Annotated[
     Annotated[int, Field(ge=1, le=10_000)] | stopping.Auto,
     Option(
-        "How often each frame size is measured (throughput, RFC 8219: 20); or auto: until the confidence interval"
-        " of the median is narrower than a share of it. auto:width=1%,min=10,max=100,confidence=95% are its"
-        " settings and their defaults. Not for frame loss, recovery and reset",
+        "Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the confidence interval of the"
+        " median is narrower than a share of it; not for frame loss, recovery and reset. Its settings with their"
+        " defaults are auto:width=1%,min=10,max=100,confidence=95%",
         label="repetitions asked for",
         metavar="COUNT|auto",
     ),
@@ -174,18 +173,18 @@ Repetitions = Annotated[
 
 
 class Conditions(Value):
-    """What every measurement has. Rates are per direction.
+    """Members of every measurement. Rates are per direction.
 
-    A procedure that has no use for one of them declares it again as :data:`FIXED`.
+    A procedure without a use for a member declares it again as :data:`FIXED`.
     """
 
     frame_sizes: Annotated[
         tuple[Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)], ...],
         Field(min_length=1),
         Option(
-            "With FCS; with any IPv6 traffic the IPv6 frame's, IPv4 frames are 20 bytes shorter. Repeatable, or a list"
-            " (84,128), or the series of rfc2544, rfc5180 or rfc8219 up to 1518 bytes; rfc5180-jumbo and rfc8219-jumbo"
-            " have the longer ones too. Without it the smallest",
+            "Frame size with FCS. With any IPv6 traffic it is the size of IPv6 frames; IPv4 frames are 20 bytes"
+            " shorter. Repeatable, or a list (84,128), or a series: rfc2544, rfc5180 and rfc8219 end at 1518 bytes,"
+            " rfc5180-jumbo and rfc8219-jumbo have longer frames too. Default: the smallest size",
             label="frame sizes, bytes with FCS",
             flag="--frame-size",
             alias="--frame-sizes",
@@ -195,21 +194,25 @@ class Conditions(Value):
         ),
     ] = (84,)
     series: Series | None = None
-    """Where no sizes are given: those of this series (:data:`FRAME_SIZE_SERIES`); None: the
-    smallest that the traffic can have."""
+    """Without frame sizes: the series to take (:data:`FRAME_SIZE_SERIES`); None: the smallest size of
+    the traffic."""
     duration_s: Duration = 60.0
     drain_s: Annotated[
         float,
         Field(ge=0, le=3_600),
-        Option("Receiving time after it", clause="RFC 2544 section 23: 2", label="receiving goes on after sending, s"),
+        Option(
+            "Time to receive residual frames after sending",
+            clause="RFC 2544 section 23: 2",
+            label="receiving time after sending, s",
+        ),
     ] = 2.0
     learning_rest_s: Annotated[
         float,
         Field(ge=0, le=60),
         Option(
-            "Rest between ARP or NDP before each trial and its first frame",
+            "Wait between ARP or NDP and the first frame of each trial",
             clause="RFC 2544 section 23: 2",
-            label="rest after the learning frames (ARP, NDP), s",
+            label="wait after the learning frames (ARP, NDP), s",
         ),
     ] = 0.0
     warm_up_s: Annotated[
@@ -224,23 +227,27 @@ class Conditions(Value):
     settle_s: Annotated[
         float,
         Field(ge=0, le=3_600),
-        Option("Rest of the DUT between two trials", clause="RFC 2544 section 23: 5", label="rest between trials, s"),
+        Option(
+            "Wait between trials, for the DUT to settle",
+            clause="RFC 2544 section 23: 5",
+            label="wait between trials, s",
+        ),
     ] = 0.0
     dut_patience_s: Annotated[
         float,
         Field(ge=0, le=86_400),
         Option(
-            "Wait so long for a DUT that answers nothing, not even ARP or NDP, before it counts as not forwarding",
+            "Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not forwarding",
             label="longest wait for a DUT that does not answer, s",
         ),
     ] = 0.0
     directions: Annotated[
-        Directions, Option("Which directions send", clause="RFC 2544 section 14: both", label="directions that send")
+        Directions, Option("Directions that send", clause="RFC 2544 section 14: both", label="directions that send")
     ] = "both"
     foreground: Annotated[
         Foreground,
         Option(
-            "Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each of a list is"
+            "Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each value of a list is"
             " measured; rfc8219 is 2:2,10:9,2:1,10:1",
             label="foreground traffic n:m, the rest is native IPv6",
             metavar="N:M,…",
@@ -249,13 +256,16 @@ class Conditions(Value):
     ] = Foreground()
     ports: Annotated[
         FieldMode,
-        Option("UDP ports over the ranges of RFC 4814; fixed: those of RFC 2544 C.2.6.4", label="UDP ports"),
+        Option(
+            "How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4", label="UDP ports"
+        ),
     ] = FieldMode.RANDOM
     networks: Annotated[
         int,
         Field(ge=1, le=256),
         Option(
-            "Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each is measured",
+            "Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of a list is"
+            " measured",
             label="destination networks in each direction",
             metavar="COUNT,…",
             several=True,
@@ -264,31 +274,31 @@ class Conditions(Value):
     seed: Annotated[
         int,
         Field(ge=0, le=2**53 - 1),
-        Option("Of what is random; the same seed sends the same frames", label="seed of what is random"),
+        Option("Random seed; the same seed sends the same frames", label="random seed"),
     ] = 0
     tx_burst: Annotated[
         int,
         Field(ge=1, le=512),
         Option(
-            "Most frames that are due handed to the driver at once, 1-512",
-            label="most frames handed to the driver at once",
+            "Maximum number of due frames handed to the driver at once, 1-512",
+            label="maximum frames handed to the driver at once",
             metavar="FRAMES",
         ),
     ] = 32
     pattern: Annotated[
         str,
         Option(
-            "How frames come at the mean rate: at a constant rate, as the RFCs have it; with exponential gaps; or in"
-            " bursts (RFC 2544 section 21)",
-            label="how frames come at the mean rate",
+            "Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential gaps; or bursts (RFC"
+            " 2544 section 21)",
+            label="traffic pattern at the mean rate",
             metavar="constant|poisson|bursts:FRAMES",
         ),
     ] = "constant"
     burst_rate: Annotated[
         Rate | None,
         Option(
-            "With bursts: the rate of a burst's frames (100%). Without it they leave as fast as the tester can",
-            label="rate of a burst's frames",
+            "With bursts: the rate within a burst (100%). Default: as fast as the tester can send",
+            label="rate within a burst",
             metavar="RATE",
         ),
     ] = None
@@ -296,9 +306,9 @@ class Conditions(Value):
         float,
         Field(ge=0, lt=1),
         Option(
-            "Share of a direction's frames that may be lost",
+            "Loss ratio goal: share of a direction's frames that may be lost",
             clause="RFC 2544: 0",
-            label="share of a direction's frames that may be lost",
+            label="loss ratio goal per direction",
             metavar="RATIO",
         ),
     ] = 0.0
@@ -306,19 +316,19 @@ class Conditions(Value):
     frame_timeout_ms: Annotated[float | None, FIXED] = None
     """See :class:`WithTimeout`."""
     goals: Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], FIXED] = ()
-    """Loss ratios that one search looks for; empty: the loss tolerance alone."""
+    """Loss ratio goals of one search; empty: the loss tolerance alone."""
 
     @classmethod
     def recorded(cls, members: Mapping[str, Any]) -> Self:
-        """Of a journal or a suite, as :meth:`stated` wrote them, those that this model has.
+        """From a journal or a suite, as :meth:`stated` wrote them; members of other models are ignored.
 
         Raises:
-            ValidationError: a value that is not possible.
+            ValidationError: an invalid value.
         """
         return cls.model_validate({name: value for name, value in members.items() if name in cls.model_fields})
 
     def stated(self) -> dict[str, Any]:
-        """Those that mean something to the procedure, as JSON types."""
+        """The members that the procedure uses, as JSON types."""
         fields = type(self).model_fields
         return {name: value for name, value in to_json(self).items() if not is_fixed(fields[name])}
 
@@ -340,7 +350,7 @@ class Conditions(Value):
         for word in words:
             if isinstance(word, str) and not re.fullmatch(r"[0-9]+", word):
                 raise ValueError(
-                    f"'{word}' is no frame size in bytes, and not one of the series {', '.join(FRAME_SIZE_SERIES)}"
+                    f"'{word}' is neither a frame size in bytes nor one of the series {', '.join(FRAME_SIZE_SERIES)}"
                 )
         return tuple(words)
 
@@ -355,7 +365,7 @@ class Conditions(Value):
     @classmethod
     def _known(cls, pattern: str) -> str:
         if pattern not in ("constant", "poisson") and not re.fullmatch(r"bursts:[1-9][0-9]*", pattern):
-            raise ValueError("is none of constant, poisson and bursts:FRAMES")
+            raise ValueError("should be constant, poisson or bursts:FRAMES")
         if (burst := burst_of(pattern)) is not None and not 2 <= burst <= LONGEST_BURST:
             raise ValueError(f"a burst has 2 to {LONGEST_BURST:,} frames")
         return pattern
@@ -375,25 +385,23 @@ class Conditions(Value):
     @field_validator("frame_timeout_ms")
     @classmethod
     def _within_drain(cls, timeout_ms: float | None, others: ValidationInfo) -> float | None:
-        """The last frame of a trial must have as much time as the others."""
+        """The last frame of a trial must have as much time to arrive as the others."""
         drain_s = others.data.get("drain_s")
         if timeout_ms is not None and drain_s is not None and timeout_ms > drain_s * 1000:
             raise ValueError(
-                f"receiving ends {drain_s * 1000:g} ms after the last frame (drain), so that frame could not take so"
-                " long"
+                f"should be at most the receiving time after the last frame (`drain_s`), {drain_s * 1000:g} ms"
             )
         return timeout_ms
 
     @property
     def sizes_are_given(self) -> bool:
-        """Whether ``frame_sizes`` were chosen, by the user or for the set-up
-        (:func:`dutperf.setup.traffic.sized`)."""
+        """Whether ``frame_sizes`` were chosen, by the user or by :func:`dutperf.setup.traffic.sized`."""
         return "frame_sizes" in self.model_fields_set
 
     @property
     def mix(self) -> str:
-        """What tells the traffic of a measurement from that of another beside it, empty for the
-        usual: ``-native50-networks256``, ``-forward-bursts32``."""
+        """Suffix that names the traffic of a measurement, empty for the default traffic:
+        ``-native50-networks256``, ``-forward-bursts32``."""
         direction = "" if self.directions == "both" else f"-{self.directions}"
         percent = self.foreground.native_percent
         native = f"-native{percent:g}" if percent else ""
@@ -402,13 +410,13 @@ class Conditions(Value):
         return direction + native + (f"-networks{self.networks}" if self.networks > 1 else "") + pattern + within
 
     def loss_goals(self) -> tuple[float, ...]:
-        """The loss ratios up to which a trial passes, the strictest first: the goals, or the one
-        loss tolerance."""
+        """The loss ratios up to which a trial passes, strictest first: the goals, or the one loss
+        tolerance."""
         return self.goals or (self.loss_tolerance,)
 
     def passing(self) -> str:
-        """What belongs behind every figure that such trials gave: what else than no loss counts as
-        none. Empty where RFC 2544 26.1 is followed."""
+        """The pass criterion, to be stated with every figure of such trials; empty for that of RFC 2544
+        26.1, no loss."""
         strictest = self.loss_goals()[0]
         tolerated = [f"up to {strictest * 100:g} % of a direction's frames lost"] if strictest else []
         late = (
@@ -423,34 +431,34 @@ class Conditions(Value):
         return tuple(Direction) if self.directions == "both" else (Direction(self.directions),)
 
 
-# --- groups of which procedures make their conditions ---------------------------------------------
+# --- groups of members for the procedures' models -------------------------------------------------
 
 TimeoutMs = Annotated[
     Annotated[float, Field(gt=0, le=60_000)] | None,
     Option(
-        "A frame that takes longer counts as lost; no RFC has it. Every frame is stamped then",
+        "Frames with a longer delay count as lost; not part of any RFC. Every frame is then time-stamped",
         label="frame timeout, ms",
         metavar="MS",
     ),
 ]
-"""Of Lencse, Kovács, Shima, IJATES2 9(2), 2020."""
+"""Proposed by Lencse, Kovács, Shima, IJATES2 9(2), 2020."""
 
 
 class WithTimeout(Value):
-    """Late frames may count as lost. Named before the other groups: it declares anew what is fixed in
+    """Late frames may count as lost. Comes first among the base classes: it overrides a fixed member of
     :class:`Conditions`."""
 
     frame_timeout_ms: TimeoutMs = None
 
 
 class WithMaximum(Conditions):
-    """Rates up to a highest one."""
+    """A search range or series with a highest rate."""
 
     max_rate: Annotated[
         Rate | None,
         Option(
-            "Highest rate. Without it the media's; where that is not known a search doubles its rate; a series and"
-            " bursts need this",
+            "Highest rate. Default: the media's maximum frame rate; if that is unknown, a search doubles its rate, and"
+            " series and bursts need this option",
             label="highest rate",
             metavar="RATE",
         ),
@@ -458,13 +466,13 @@ class WithMaximum(Conditions):
 
 
 class AtThroughput(Conditions):
-    """Measured at the throughput that was found before, or at a given rate."""
+    """Measured at an earlier throughput, or at a given rate."""
 
     rate: Annotated[
         Rate | None,
         Option(
-            "The throughput per direction, or another rate to measure delays at: frames/s or % of the media's"
-            " maximum. Without it and --throughput-from the throughput is measured first",
+            "The throughput per direction, or another rate to measure at: frames/s or % of the media's maximum. Without"
+            " it and `throughput_from` the throughput is measured first",
             label="rate per direction",
             metavar="RATE",
         ),
@@ -472,14 +480,14 @@ class AtThroughput(Conditions):
     throughput_from: Annotated[
         dict[int, int] | None,
         Option(
-            "Take the throughput (median) that this run found for each frame size",
+            "Use the median throughput of each frame size from this earlier run",
             label="rate measured at by frame size, frames/s per direction",
             metavar="DIR",
         ),
     ] = None
     """Frame size (bytes) to frames/s per direction."""
     throughput_deviations: tuple[str, ...] = ()
-    """What the search for that throughput did otherwise than its clauses have it."""
+    """How the search for that throughput deviated from its clauses."""
 
 
 class DelayFiles(Conditions):
@@ -488,8 +496,8 @@ class DelayFiles(Conditions):
     delays_to: Annotated[
         str | None,
         Option(
-            "Write every delay of each trial to files there (.npy: numpy.load; protocol/README.md). On the engine's"
-            " machine, where engine.command starts it on another",
+            "Write every delay of each trial to .npy files in this directory (numpy.load; protocol/README.md). It is on"
+            " the engine's machine, also if engine.command starts the engine on another one",
             label="files of all delays",
             metavar="DIR",
         ),
@@ -502,15 +510,15 @@ class Calibrated(Conditions):
     subtract_calibration: Annotated[
         bool,
         Option(
-            "Take the tester's own typical delay (dutperf selftest) from latencies, and say so. Differences of delays"
-            " stay as they are",
+            "Subtract the tester's own typical delay (dutperf selftest) from latencies; the results say so. Differences"
+            " of delays do not change",
             label="the tester's own delay is subtracted",
         ),
     ] = False
 
 
 class SingleTrial(WithTimeout, Conditions):
-    """Of one trial by itself."""
+    """Conditions of a single trial."""
 
     settle_s: Annotated[float, FIXED] = 0.0
     dut_patience_s: Annotated[float, FIXED] = 0.0
@@ -525,14 +533,14 @@ class SingleTrial(WithTimeout, Conditions):
 
 
 def within_the_trial(model: type[Conditions], members: Any, name: str, latest_s: float) -> Any:
-    """``members`` with the default of the time ``name``: ``latest_s``, as its clause has it, but half
-    of a trial that is shorter than twice that. A run names the deviation."""
+    """``members`` with a default for the time ``name``: ``latest_s``, as in its clause, or half of a
+    trial that is shorter than twice that. A run reports the deviation."""
     if not isinstance(members, dict):
         return members
     try:
         duration_s = float(members.get("duration_s", model.model_fields["duration_s"].default))
     except (TypeError, ValueError):
-        return members  # which is refused as the duration
+        return members  # the duration is reported as invalid
     return {name: min(latest_s, duration_s / 2)} | members
 
 
@@ -541,36 +549,25 @@ def within_the_trial(model: type[Conditions], members: Any, name: str, latest_s:
 Model = TypeVar("Model", bound=Conditions)
 
 
-class ConditionError(DutperfError, ValueError):
-    """A condition that is not possible. ``member`` is its name in the model; empty: several
-    contradict each other."""
-
-    def __init__(self, message: str, member: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.member = member
-
-
 def make(model: type[Model], chosen: Mapping[str, Any]) -> Model:
-    """The conditions that were chosen, by the names of their members; what is None keeps its
-    default.
+    """Conditions from the chosen members; None keeps the default.
 
     Raises:
-        ConditionError: a value that is not possible.
+        ParameterError: an invalid value.
     """
     try:
         return model.model_validate({name: value for name, value in chosen.items() if value is not None})
     except ValidationError as error:
-        member, reason = refusal(error)
-        raise ConditionError(reason, member) from None
+        member, reason = invalid_member(error)
+        raise ParameterError(reason, member) from None
 
 
 def each(model: type[Model], chosen: Mapping[str, Any]) -> tuple[Model, ...]:
-    """One for every combination of the members of which several values may be given
-    (``"2:2,10:9"``, ``"1,256"``); ``foreground`` may be ``rfc8219`` (section 5.3).
+    """Conditions for every combination of the values in lists (``"2:2,10:9"``, ``"1,256"``);
+    ``foreground`` may be ``rfc8219`` (section 5.3).
 
     Raises:
-        ConditionError: see :func:`make`; the same value twice.
+        ParameterError: see :func:`make`; the same value twice.
     """
     several = {
         one.name: _several(one.name, chosen[one.name])
@@ -580,7 +577,7 @@ def each(model: type[Model], chosen: Mapping[str, Any]) -> tuple[Model, ...]:
     for name, values in several.items():
         same = [getattr(one, "native_percent", one) for one in (getattr(make(model, {name: v}), name) for v in values)]
         if len(set(same)) < len(same):
-            raise ConditionError("the same twice", name)
+            raise ParameterError("the same value twice", name)
     names = sorted(several, key=lambda name: name != "networks")
     return tuple(
         make(model, {**chosen, **dict(zip(names, values, strict=True))})
@@ -589,7 +586,7 @@ def each(model: type[Model], chosen: Mapping[str, Any]) -> tuple[Model, ...]:
 
 
 def labels() -> dict[str, str]:
-    """Member to its name in reports, with the unit, for all procedures."""
+    """Labels of the members of all procedures in reports, with the unit."""
     return {one.name: one.option.label for one in all_offered(Conditions) if one.option.label}
 
 
@@ -600,12 +597,12 @@ def _several(name: str, given: Any) -> list[Any]:
 
 
 def _words(given: Any) -> list[Any]:
-    """Of a list whose texts may be lists too."""
+    """The values of a list whose texts may be lists too."""
     return [word for one in _listed(given) for word in _listed(one)]
 
 
 def _listed(given: Any) -> Iterator[Any]:
-    """The values of a list, or of a text with commas, or the only one."""
+    """The values of a list or of a text with commas; or the single value."""
     if isinstance(given, str):
         yield from (word.strip() for word in given.split(","))
     elif isinstance(given, list | tuple):

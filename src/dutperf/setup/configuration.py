@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration file: how the tester is joined to the DUT (RFC 8219 4.1), read from YAML and
-checked once, here.
+"""The configuration file: how the tester is connected to the DUT (RFC 8219 4.1). It is read from YAML
+and checked once, here.
 
-A key that does not exist, or that would have no effect, is an error: a measurement with a setting
-that was silently ignored is worth nothing. Every error is one sentence that names the key.
+An unknown key, or one without an effect, is an error: a measurement with a silently ignored setting
+is worthless. Every error is one sentence that names the key.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from dutperf.setup.yaml_text import Location, YamlError, path_of
 Address = IPv4Address | IPv6Address
 Interface = IPv4Interface | IPv6Interface
 
-JOINED_IN_MEMORY = ("ring", "null")
-"""Port specs that concern both sides: there is no cable between them and anything else."""
+MEMORY_PORTS = ("ring", "null")
+"""Ports in memory, without a cable: both sides must have the same."""
 _INTERFACE = r"[^\s/:,]{1,15}"
 _PORT_SPECS = (
     r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7](?:,\S+)?",
@@ -54,13 +54,19 @@ _PORT_SPECS = (
 
 class ConfigError(DutperfError):
     """The configuration, or an option, cannot be used. ``key`` is the key's path (``left.ipv6``) or
-    the option (``--frame-size``)."""
+    the option of a command (``--out``)."""
 
     def __init__(self, message: str, key: str, *, origin: str = "", line: int | None = None) -> None:
         place = origin + (f", line {line}" if origin and line else "")
         super().__init__(": ".join(part for part in (place, key, message) if part))
         self.message = message
         self.key = key
+
+
+class ParameterError(ConfigError):
+    """A condition, or the source of the setup, cannot be used. ``key`` is the parameter's name in the
+    Python interface (``frame_sizes``); empty: several contradict each other. The command line shows
+    its option instead, for names in backticks in the message too (:mod:`dutperf.cli.options`)."""
 
 
 def _port_spec(text: object) -> object:
@@ -74,9 +80,9 @@ def _port_spec(text: object) -> object:
 
 def _mac(text: object) -> object:
     if not isinstance(text, str) or not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", text):
-        raise ValueError("is no MAC address (aa:bb:cc:dd:ee:ff)")
+        raise ValueError("is not a MAC address (aa:bb:cc:dd:ee:ff)")
     if int(text[:2], 16) & 1 or text == "00:00:00:00:00:00":
-        raise ValueError("is no MAC address of a single station")
+        raise ValueError("is not a unicast MAC address")
     return text.lower()
 
 
@@ -92,15 +98,15 @@ def _list_or_auto(cores: object) -> object:
     return None if cores == "auto" else cores
 
 
-MOST_QUEUES = 16
-"""Of a port, each way."""
+MAX_QUEUES = 16
+"""Receive queues of a port, and transmit queues."""
 Offload = Literal["receive_timestamps", "send_at", "checksums", "rate_limit"]
 """Hardware offloads that a port may have (protocol/README.md)."""
 
 
 def _each_once(names: tuple[Offload, ...]) -> tuple[Offload, ...]:
     if len(set(names)) < len(names):
-        raise ValueError("names the same twice")
+        raise ValueError("names an offload twice")
     return names
 
 
@@ -112,29 +118,29 @@ Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(val
 
 
 LINK_TIMEOUT_S = 10.0
-"""A copper link takes some seconds to be negotiated."""
+"""Autonegotiation of a copper link takes some seconds."""
 FlowControl = Literal["off", "receive", "transmit", "full"]
-"""Of Ethernet (IEEE 802.3 annex 31B): who may stop a sender."""
+"""Ethernet flow control (IEEE 802.3 annex 31B): who may stop a sender."""
 
 
 class EngineSettings(Value):
-    """Where and how the engine runs. ``command`` is put before it: ``[sudo, -n]``, ``[ssh,
-    tester-host]``."""
+    """Where and how the engine runs. ``command`` is a prefix of its command line: ``[sudo, -n]``,
+    ``[ssh, tester-host]``."""
 
     netns: Annotated[str, StringConstraints(pattern=r"^[^\s/]+$")] | None = None
     cores: Annotated[tuple[Core, ...] | None, BeforeValidator(_list_or_auto)] = None
-    """For the hot loops, in order of preference; None: the engine chooses."""
+    """Cores for the hot loops, in order of preference; None: the engine chooses."""
     dut_netns: str | None = None
-    """Network namespace of a DUT on this machine: its processes may use its cores."""
+    """Network namespace of a DUT on this machine: its processes may use the DUT's cores."""
     dut_cores: tuple[Core, ...] = ()
     """Cores that a DUT on the same machine uses."""
-    queues: Annotated[int, Field(ge=1, le=MOST_QUEUES)] = 1
-    """Of each port, each way: a direction has so many senders and receivers, on cores of their own
-    as far as these go."""
+    queues: Annotated[int, Field(ge=1, le=MAX_QUEUES)] = 1
+    """Receive and transmit queues of each port. A direction has as many senders and receivers, on
+    separate cores as long as there are enough."""
     offloads: Offloads = ()
-    """Hardware offloads to use; a port that lacks one is refused."""
+    """Hardware offloads to use; a port without one of them is an error."""
     flow_control: Annotated[FlowControl, BeforeValidator(lambda mode: "off" if mode is False else mode)] = "off"
-    """Of the ports; YAML reads a bare ``off`` as false."""
+    """Flow control of the ports; YAML reads a bare ``off`` as false."""
     link_timeout_s: Annotated[float, Field(ge=0, le=600)] = LINK_TIMEOUT_S
     """How long to wait for the links when the ports are opened, and before a trial."""
     memory: Literal["auto", "huge_pages", "no_huge_pages"] = "auto"
@@ -142,8 +148,8 @@ class EngineSettings(Value):
 
 
 class Side(Value):
-    """One of the tester's two ports: its addresses and where its frames go. Without any gateway a
-    cable leads straight to the other port."""
+    """One of the tester's two ports: its addresses and where its frames go. Without gateways a cable
+    connects the two ports directly."""
 
     port: PortSpec
     version: Literal[4, 6]
@@ -151,23 +157,23 @@ class Side(Value):
     ipv4: Annotated[IPv4Interface, BeforeValidator(_own_address)] | None = None
     ipv6: Annotated[IPv6Interface, BeforeValidator(_own_address)] | None = None
     gateway4: IPv4Address | None = None
-    """The DUT's address on this cable; its MAC address is found by ARP."""
+    """The DUT's address on this cable; its MAC address is resolved by ARP."""
     gateway6: IPv6Address | None = None
     gateway_mac: Mac | None = None
     mac: Mac | None = None
     seen_as: Annotated[Address, BeforeValidator(lambda text: ip_address(text))] | None = None
     """How the other side addresses this one through the translator."""
     receive_ring: Annotated[int, Field(ge=8, le=65536)] | None = None
-    """Frames that the receive ring holds."""
+    """Size of the receive ring, in frames."""
     varying_address: VaryingAddress | None = None
-    """16 bits of this side's address that vary: source of what it sends, destination of what is
-    sent to it (RFC 4814 4.4)."""
+    """16 bits of this side's address that vary: in the source address of frames that it sends, in the
+    destination address of frames to it (RFC 4814 4.4)."""
     source_port: VaryingField | None = None
-    """Of the frames that this side sends; None: as the conditions say."""
+    """Source port of frames that this side sends; None: from the conditions."""
     destination_port: VaryingField | None = None
     networks: Annotated[int, Field(ge=1, le=256)] | None = None
-    """Destination networks on this side, for what is sent to it (RFC 2544 section 12); None: as the
-    conditions say."""
+    """Destination networks on this side, for frames to it (RFC 2544 section 12); None: from the
+    conditions."""
 
     def address(self, version: int) -> Interface | None:
         """The tester's own address of an IP version."""
@@ -179,7 +185,7 @@ class Side(Value):
 
     @property
     def has_gateway(self) -> bool:
-        """Whether a DUT stands on this side, not a cable to the other port."""
+        """Whether this side has a DUT, not a cable to the other port."""
         return bool(self.gateway4 or self.gateway6 or self.gateway_mac)
 
 
@@ -190,35 +196,34 @@ def _command(command: object) -> object:
         or not words
         or not all(isinstance(word, str) and word.strip() for word in words)
     ):
-        raise ValueError("is no command: give a line for the shell, or a list of words")
+        raise ValueError("is not a command: give a command line for the shell, or a list of words")
     return command
 
 
 Command = Annotated[str | tuple[str, ...], BeforeValidator(_command)]
-"""A line for the shell, or a program and its arguments."""
+"""A command line for the shell, or a program and its arguments."""
 
 
 class DutCommands(Value):
-    """Commands on this machine that concern the DUT, each at most ``time_limit_s`` seconds long;
-    see :mod:`dutperf.setup.dut`."""
+    """Commands for the DUT, which run on this machine, each for at most ``time_limit_s`` seconds; see
+    :mod:`dutperf.setup.dut`."""
 
     set_up: Command | None = None
     """Before the tester's ports are opened."""
     tear_down: Command | None = None
-    """At the end, however it comes about."""
+    """At the end, also after an error or a signal."""
     state: Command | None = None
-    """Before the first and after the last trial of each search; what it says goes to the journal."""
+    """Before the first and after the last trial of each search; its output goes to the journal."""
     reset: Command | None = None
-    """During each trial of ``dutperf reset``. It need not wait until the DUT forwards again."""
+    """During each trial of ``dutperf reset``. It may end before the DUT forwards again."""
     losses: Command | None = None
-    """Before and after each trial: says how many frames the DUT has counted as lost so far, in
-    lines of direction, cause and number (``forward queue 12``)."""
+    """Before and after each trial: prints the DUT's loss counters, in lines of direction, cause and
+    number of frames (``forward queue 12``)."""
     time_limit_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
 
 
 class Dut(BaseModel):
-    """What the results say about the DUT, and its commands; any further keys are taken over as they
-    are."""
+    """What the results say about the DUT, and its commands; further keys are copied to the results."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: dict[str, JsonValue]
@@ -227,11 +232,10 @@ class Dut(BaseModel):
     version: Text | None = None
     commands: DutCommands | None = None
     control: Text | None = None
-    """The socket of a reference DUT, by which its counters can be had."""
+    """Control socket of a reference DUT, from which its counters are read."""
 
     def identity(self) -> dict[str, Any]:
-        """What the results say about the DUT, as JSON types; how it is reached is another each
-        time."""
+        """What the results say about the DUT, as JSON types, without its commands and control socket."""
         return self.model_dump(mode="json", exclude_none=True, exclude={"commands", "control"})
 
 
@@ -245,7 +249,7 @@ class Setup(Value):
     right: Side
     dut: Dut = Dut()
     media_mbps: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
-    """Speed of the links, in Mbit/s, where the rates of RFC 8219 appendix A shall be known."""
+    """Speed of the links in Mbit/s, for the maximum frame rates of RFC 8219 appendix A."""
 
     def sides(self) -> dict[str, Side]:
         """Both sides by name, left first."""
@@ -253,7 +257,7 @@ class Setup(Value):
 
     @property
     def translates(self) -> bool:
-        """Whether the DUT turns one IP version into the other."""
+        """Whether the DUT translates between IP versions."""
         return self.left.version != self.right.version
 
 
@@ -261,18 +265,18 @@ def load(path: Path) -> Setup:
     """Read and check a configuration file.
 
     Raises:
-        ConfigError: it cannot be read, is no YAML, or says something that cannot be used.
+        ConfigError: it cannot be read, is not valid YAML, or has an invalid value.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-        raise ConfigError(f"cannot read {path}: {reason}", "--config") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ParameterError(f"cannot read {path}: {reason}", "config") from None
     return parse_yaml(text, origin=str(path))
 
 
 def parse_yaml(text: str, origin: str) -> Setup:
-    """Check a configuration that is YAML text; ``origin`` says in errors where it comes from.
+    """Check a configuration in YAML; ``origin`` names its source in errors.
 
     Raises:
         ConfigError: see :func:`load`.
@@ -285,21 +289,21 @@ def parse_yaml(text: str, origin: str) -> Setup:
 
 
 def parse(mapping: object, origin: str, lines: Mapping[Location, int] | None = None) -> Setup:
-    """Check a configuration; ``lines`` tells at which line a key stands.
+    """Check a configuration; ``lines`` has the line of each key.
 
     Raises:
         ConfigError: see :func:`load`.
     """
     try:
         if not isinstance(mapping, Mapping):
-            raise _Refusal((), "a configuration is a mapping with the keys " + ", ".join(Setup.model_fields))
+            raise _Invalid((), "a configuration is a mapping with the keys " + ", ".join(Setup.model_fields))
         setup = Setup.model_validate(mapping)
         _check(setup)
     except ValidationError as error:
         details = errors.first(error)
         raise _error(details["loc"], _sentence(details), origin, lines) from None
-    except _Refusal as refusal:
-        raise _error(refusal.location, refusal.message, origin, lines) from None
+    except _Invalid as error:
+        raise _error(error.location, error.message, origin, lines) from None
     return setup
 
 
@@ -307,7 +311,7 @@ def offloads(names: Iterable[str], key: str) -> Offloads:
     """Hardware offloads by their names.
 
     Raises:
-        ConfigError: an unknown offload, or one named twice; ``key`` says where it was named.
+        ConfigError: an unknown offload, or a duplicate; ``key`` names the source.
     """
     try:
         return _OFFLOADS.validate_python(tuple(names))
@@ -319,10 +323,10 @@ _OFFLOADS: TypeAdapter[Offloads] = TypeAdapter(Offloads)
 
 
 def as_json(setup: Setup) -> dict[str, Any]:
-    """The configuration as JSON types, for a journal; what was not set is left out.
+    """The configuration as JSON types, for a journal, without members that were not set.
 
-    So are the DUT's commands: they may hold secrets, and nobody is to run, as root, what stands in a
-    file of results.
+    The DUT's commands are left out too: they may hold secrets, and no command from a results file
+    may run as root.
     """
     members = to_json(setup)
     members["dut"].pop("commands", None)
@@ -330,11 +334,11 @@ def as_json(setup: Setup) -> dict[str, Any]:
 
 
 def commands_of(setup: Setup) -> list[str]:
-    """The names of the DUT's commands that the configuration has."""
+    """Names of the DUT's commands in the configuration."""
     return [] if setup.dut.commands is None else sorted(to_json(setup.dut.commands).keys() - {"time_limit_s"})
 
 
-class _Refusal(Exception):
+class _Invalid(Exception):
     def __init__(self, location: Location, message: str) -> None:
         self.location = location
         self.message = message
@@ -346,7 +350,7 @@ def _error(location: Location, message: str, origin: str, lines: Mapping[Locatio
     return ConfigError(message, path_of(location), origin=origin, line=line)
 
 
-# --- sentences from what pydantic found -----------------------------------------------------------
+# --- messages for validation errors ---------------------------------------------------------------
 
 
 def _sentence(details: ErrorDetails) -> str:
@@ -367,11 +371,11 @@ def _sentence(details: ErrorDetails) -> str:
 def _unknown_key(location: Location) -> str:
     known = list(_keys_at(location[:-1]))
     nearest = get_close_matches(str(location[-1]), known, n=1)
-    return f"unknown key; did you mean {nearest[0]}?" if nearest else f"unknown key; here may stand {', '.join(known)}"
+    return f"unknown key; did you mean {nearest[0]}?" if nearest else f"unknown key; allowed are {', '.join(known)}"
 
 
 def _keys_at(location: Location) -> Iterator[str]:
-    """The keys that may stand in the mapping at ``location``."""
+    """The keys that are allowed in the mapping at ``location``."""
     model: type[BaseModel] = Setup
     for part in location:
         annotation = model.model_fields[str(part)].annotation
@@ -383,7 +387,7 @@ def _keys_at(location: Location) -> Iterator[str]:
     yield from model.model_fields
 
 
-# --- what keys demand of each other ---------------------------------------------------------------
+# --- checks of several keys -----------------------------------------------------------------------
 
 
 def _check(setup: Setup) -> None:
@@ -398,19 +402,19 @@ def _check(setup: Setup) -> None:
     if commands is not None and not (
         commands.set_up or commands.tear_down or commands.state or commands.reset or commands.losses
     ):
-        raise _Refusal(("dut", "commands"), "names no command; there are set_up, tear_down, state, reset and losses")
+        raise _Invalid(("dut", "commands"), "names no command; there are set_up, tear_down, state, reset and losses")
 
 
 def _check_addresses(name: str, side: Side) -> None:
     if side.address(side.version) is None:
-        raise _Refusal(
+        raise _Invalid(
             (name, f"ipv{side.version}"),
-            f"is missing: {name} has version {side.version} and needs an address of its own",
+            f"is missing: {name} has version {side.version} and needs an IPv{side.version} address",
         )
     for version in (4, 6):
         own = side.address(version)
         if own is not None and not _names_a_host(own):
-            raise _Refusal((name, f"ipv{version}"), f"{own.ip} is no address that a host can have")
+            raise _Invalid((name, f"ipv{version}"), f"{own.ip} is not a valid host address")
 
 
 def _names_a_host(own: Interface) -> bool:
@@ -428,7 +432,7 @@ def _check_gateways(name: str, side: Side) -> None:
         if gateway is not None:
             _check_gateway((name, f"gateway{version}"), gateway, side.address(version))
     if side.has_gateway and side.gateway_mac is None and side.gateway(side.version) is None:
-        raise _Refusal(
+        raise _Invalid(
             (name, f"gateway{side.version}"),
             f"is missing: the foreground of {name} is IPv{side.version}; give it, or gateway_mac",
         )
@@ -437,26 +441,26 @@ def _check_gateways(name: str, side: Side) -> None:
 def _check_gateway(location: Location, gateway: Address, own: Interface | None) -> None:
     family = f"ipv{gateway.version}"
     if own is None:
-        raise _Refusal(location, f"has no effect without {location[0]}.{family}")
+        raise _Invalid(location, f"has no effect without {location[0]}.{family}")
     if gateway == own.ip:
-        raise _Refusal(location, f"{gateway} is the tester's own address ({family}); the gateway is the DUT's")
+        raise _Invalid(location, f"{gateway} is the tester's own address ({family}); the gateway is the DUT's")
     if gateway not in own.network and not gateway.is_link_local:
-        raise _Refusal(location, f"{gateway} is not in {own.network}, the network of {family}")
+        raise _Invalid(location, f"{gateway} is not in {own.network}, the network of {family}")
 
 
 def _check_ports(setup: Setup) -> None:
     left, right = setup.left.port, setup.right.port
-    for kind in JOINED_IN_MEMORY:
+    for kind in MEMORY_PORTS:
         if (left == kind) != (right == kind):
             name = "right" if left == kind else "left"
-            raise _Refusal((name, "port"), f"is {setup.sides()[name].port}, but {kind} needs to stand on both sides")
-    if left == right and left not in JOINED_IN_MEMORY:
-        raise _Refusal(("right", "port"), f"{right} is the port of left already")
+            raise _Invalid((name, "port"), f"is {setup.sides()[name].port}, but {kind} must be the port of both sides")
+    if left == right and left not in MEMORY_PORTS:
+        raise _Invalid(("right", "port"), f"{right} is already the port of left")
     for name, side in setup.sides().items():
-        if left in JOINED_IN_MEMORY and (gateway := side.gateway(4) or side.gateway(6)):
-            raise _Refusal(
+        if left in MEMORY_PORTS and (gateway := side.gateway(4) or side.gateway(6)):
+            raise _Invalid(
                 (name, f"gateway{gateway.version}"),
-                f"nobody can answer for {gateway} where the port is {left}; leave it out",
+                f"has no effect: nothing answers for {gateway} where the port is {left}; leave it out",
             )
 
 
@@ -464,20 +468,19 @@ def _check_between(setup: Setup) -> None:
     for version in (4, 6):
         left, right = setup.left.address(version), setup.right.address(version)
         if left is not None and right is not None and left.ip == right.ip:
-            raise _Refusal(("right", f"ipv{version}"), f"{right.ip} is the address of left already")
+            raise _Invalid(("right", f"ipv{version}"), f"{right.ip} is already the address of left")
     with_gateway = [name for name, side in setup.sides().items() if side.has_gateway]
     if len(with_gateway) == 1:
         name = "left" if with_gateway == ["right"] else "right"
         version = setup.sides()[name].version
-        raise _Refusal(
+        raise _Invalid(
             (name, f"gateway{version}"),
-            f"is missing: {with_gateway[0]} has a gateway, so a DUT stands between, not a cable",
+            f"is missing: {with_gateway[0]} has a gateway, so the sides have a DUT between them, not a cable",
         )
 
 
 def missing_seen_as(other: Side) -> str:
-    """The sentence for a side that ``other`` is to send to through the translator, by an address
-    that is not given."""
+    """The message for a missing ``seen_as``: ``other`` sends to it through the translator."""
     return f"is missing: the other side needs an IPv{other.version} address for this one, as the translator maps it"
 
 
@@ -485,10 +488,11 @@ def _check_seen_as(name: str, side: Side, other: Side) -> None:
     location = (name, "seen_as")
     if side.version == other.version:
         if side.seen_as is not None:
-            raise _Refusal(location, f"has no effect where both sides have IPv{side.version}; leave it out")
+            raise _Invalid(location, f"has no effect where both sides have IPv{side.version}; leave it out")
     elif side.seen_as is None and other.seen_as is None:
-        raise _Refusal(location, missing_seen_as(other))
+        raise _Invalid(location, missing_seen_as(other))
     elif side.seen_as is not None and side.seen_as.version != other.version:
-        raise _Refusal(
-            location, f"{side.seen_as} is no IPv{other.version} address, but the other side sends IPv{other.version}"
+        raise _Invalid(
+            location,
+            f"{side.seen_as} is not an IPv{other.version} address, but the other side sends IPv{other.version}",
         )

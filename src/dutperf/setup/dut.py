@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The DUT's own commands (``dut.commands`` of the configuration): set it up, take it down, ask it
-for its state, reset it.
+"""The DUT's commands (``dut.commands`` of the configuration): set it up, tear it down, read its state
+and its loss counters, reset it.
 
-They run on this machine, each in a session of its own; ``ssh router show version`` is a command
-like any other. Traffic is none of their business.
+They run on this machine, each in a session of its own; ``ssh router show version`` is an ordinary
+command. They do not concern the test traffic.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dutperf.lab.signals import endings_wait
+from dutperf.lab.signals import defer_signals
 from dutperf.model import Direction, TrialResult
 from dutperf.setup.configuration import Command, ConfigError, Dut
 
 KEPT_CHARACTERS = 1_000_000
-"""Of what a command says, from its beginning."""
+"""Of a command's output, from its beginning."""
 
 ByCause = dict[Direction, dict[str, int]]
-"""Frames that a DUT has counted as lost."""
+"""Frames that a DUT has counted as lost, by direction and cause."""
 CountLosses = Callable[[], ByCause | None]
-"""None: it does not say now."""
+"""None: the DUT does not answer now."""
 
 
 @contextmanager
 def in_place(dut: Dut) -> Iterator[None]:
-    """Within, ``dut`` is set up. It is taken down on every way out, and where setting it up failed
+    """Within, ``dut`` is set up. It is torn down on every exit, also if ``set_up`` fails
     half-way.
 
     Raises:
-        ConfigError: a command failed, or took too long. What went wrong within comes first.
+        ConfigError: a command failed, or took too long. An error from within the block takes
+            precedence.
     """
     try:
         _run_if_any(dut, "set_up")
@@ -49,7 +50,7 @@ def in_place(dut: Dut) -> Iterator[None]:
 
 
 def state_of(dut: Dut) -> Callable[[], str] | None:
-    """Asks for the DUT's state; None where the configuration does not say how."""
+    """Reads the DUT's state; None where the configuration has no command for it."""
     return None if dut.commands is None or dut.commands.state is None else lambda: _run_if_any(dut, "state")
 
 
@@ -62,13 +63,13 @@ def reset_of(dut: Dut) -> Callable[[], RunningCommand] | None:
 
 
 def losses_of(dut: Dut) -> CountLosses | None:
-    """Asks how many frames the DUT has counted as lost so far: a reference DUT, or one whose
-    configuration has a command for it; None for others.
+    """Reads the DUT's loss counters: those of a reference DUT, or by the configured command; None for
+    other DUTs.
 
-    Once it has said so, a command that fails says nothing: a DUT that restarts cannot be asked.
+    After a first answer, a command that fails gives None: a DUT that restarts cannot answer.
 
     Raises, when it is called:
-        ConfigError: the command fails the first time, or says something else.
+        ConfigError: the command fails the first time, or its output has another form.
     """
     if dut.control is not None:
         control = Path(dut.control)
@@ -77,8 +78,7 @@ def losses_of(dut: Dut) -> CountLosses | None:
 
 
 def losses_during(count: CountLosses | None, run: Callable[[], TrialResult]) -> TrialResult:
-    """The result of ``run``, with what the DUT counted as lost meanwhile, where it counts and says
-    so."""
+    """The result of ``run``, with the DUT's own loss counts during the trial, where it has any."""
     before = None if count is None else count()
     result = run()
     after = None if count is None else count()
@@ -98,7 +98,7 @@ def losses_during(count: CountLosses | None, run: Callable[[], TrialResult]) -> 
 
 
 def _reference_losses(control: Path) -> ByCause | None:
-    from dutperf.lab.refdut import RefDut, RefDutError  # a command starts fast
+    from dutperf.lab.refdut import RefDut, RefDutError  # imported late: commands start fast
 
     with suppress(RefDutError):
         truth = RefDut(control).counters()
@@ -107,7 +107,7 @@ def _reference_losses(control: Path) -> ByCause | None:
 
 
 class _Counter:
-    """Asks by the command of the configuration."""
+    """Reads the counters by the configured command."""
 
     def __init__(self, dut: Dut) -> None:
         self._dut = dut
@@ -115,19 +115,19 @@ class _Counter:
 
     def __call__(self) -> ByCause | None:
         try:
-            said = _run_if_any(self._dut, "losses")
+            output = _run_if_any(self._dut, "losses")
         except ConfigError:
             if not self._has_answered:
                 raise
             return None
-        losses = _losses_in(said)
+        losses = _losses_in(output)
         self._has_answered = True
         return losses
 
 
-def _losses_in(said: str) -> ByCause:
+def _losses_in(output: str) -> ByCause:
     losses: ByCause = {direction: {} for direction in Direction}
-    for line in said.splitlines():
+    for line in output.splitlines():
         match line.split():
             case [direction, cause, number] if direction in losses and number.isdecimal():
                 losses[Direction(direction)][cause] = int(number)
@@ -139,17 +139,17 @@ def _losses_in(said: str) -> ByCause:
 
 
 def run(command: Command, name: str, time_limit_s: float) -> str:
-    """Run a command to its end: what it said, errors included.
+    """Run a command to its end; returns its output, standard error included.
 
     Raises:
         ConfigError: it could not be started, ended with another status than 0, or did not end in
             ``time_limit_s`` seconds. It names ``dut.commands.NAME``.
     """
-    return RunningCommand(command, name, time_limit_s).said()
+    return RunningCommand(command, name, time_limit_s).output()
 
 
 class RunningCommand:
-    """A command that has been started, with the usual priority; it is to be waited for, or killed.
+    """A command that has been started, with normal priority. The caller waits for it or kills it.
 
     Raises:
         ConfigError: it could not be started.
@@ -161,7 +161,7 @@ class RunningCommand:
         self._deadline_s = time.monotonic() + time_limit_s
         argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
         self._output = tempfile.TemporaryFile()  # noqa: SIM115
-        """No pipe: one that nobody reads would hold the command up."""
+        """A file, not a pipe: a pipe that nobody reads would block the command."""
         try:
             self._process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT, start_new_session=True
@@ -169,9 +169,7 @@ class RunningCommand:
         except OSError as error:
             self._output.close()
             raise ConfigError(f"cannot run {argv[0]}: {error.strerror}", self._key) from None
-        with suppress(
-            OSError
-        ):  # what resets a DUT on this machine is not to run behind everything else, as this process does
+        with suppress(OSError):  # a command that resets the DUT must not inherit the low priority of this process
             os.setpriority(os.PRIO_PROCESS, self._process.pid, 0)
 
     def finish(self) -> None:
@@ -180,21 +178,21 @@ class RunningCommand:
         Raises:
             ConfigError: see :func:`run`.
         """
-        self.said()
+        self.output()
 
-    def said(self) -> str:
-        """What it said, once it has ended.
+    def output(self) -> str:
+        """Wait for its end; returns its output.
 
         Raises:
             ConfigError: see :func:`run`.
         """
         self._await()
         self._output.seek(0)
-        said = self._output.read().decode(errors="replace")
+        output = self._output.read().decode(errors="replace")
         self._output.close()
         if self._process.returncode:
-            raise ConfigError(f"{_ending(self._process.returncode)}; {_last_line(said)}", self._key)
-        return said[:KEPT_CHARACTERS]
+            raise ConfigError(f"{_exit_text(self._process.returncode)}; {_last_line(output)}", self._key)
+        return output[:KEPT_CHARACTERS]
 
     def kill(self) -> None:
         """End it, and all that it started."""
@@ -225,15 +223,15 @@ def _run_if_any(dut: Dut, name: str) -> str:
 
 
 def _tear_down(dut: Dut) -> None:
-    """A Ctrl-C waits for its end."""
-    with endings_wait():
+    """Ctrl-C takes effect after it."""
+    with defer_signals():
         _run_if_any(dut, "tear_down")
 
 
-def _ending(status: int) -> str:
+def _exit_text(status: int) -> str:
     return f"ended with status {status}" if status > 0 else f"was ended by {signal.Signals(-status).name}"
 
 
-def _last_line(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return f"the last it said: {lines[-1]}" if lines else "it said nothing"
+def _last_line(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return f"last output: {lines[-1]}" if lines else "no output"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a member of the conditions is offered to a user: declared once, where the member is.
+"""The option of a member of the conditions: declared once, with the member.
 
-Options of the command line, keys of a plan, parameters of the interface for programs, ``--help``,
-the documentation and the report's labels are made from it.
+Options of the command line, keys of a plan, parameters of the Python interface, ``--help``, the
+documentation and the report's labels are generated from it.
 """
 
 from __future__ import annotations
@@ -17,34 +17,35 @@ from pydantic.fields import FieldInfo
 
 @dataclass(frozen=True)
 class Option:
-    """One member that a user may choose."""
+    """The option of one member."""
 
     help: str
-    """What it does, as a sentence without its full stop."""
+    """What it does, as a sentence without its full stop. A name in backticks is another member; the
+    command line shows its option."""
     clause: str = ""
-    """Where a standard says what it should be, with the standard's value: ``RFC 2544 section 24: 60``."""
+    """The standard's clause and value: ``RFC 2544 section 24: 60``."""
     label: str = ""
-    """Its name in reports, with the unit; without one the member's name."""
+    """Name in reports, with the unit; default: the member's name."""
     flag: str = ""
-    """Its option; without one the member's name without the unit of time."""
+    """Spelling of the option; default: the member's name without ``_s``."""
     alias: str = ""
     """Another spelling of the option."""
     metavar: str | None = None
-    """Stands for the value in ``--help``; of times in seconds S."""
+    """Placeholder of the value in ``--help``; default for times in seconds: S."""
     several: bool = False
-    """Whether each value of a list is measured."""
+    """Whether a list may be given, of which each value is measured."""
     listed: bool = False
     """Whether the option may be repeated."""
     depends: bool = False
-    """Whether the default depends on other members, so that there is none to show."""
+    """Whether the default depends on other members, so that help shows none."""
 
     def described(self) -> str:
-        """The whole help."""
+        """The whole help text."""
         return f"{self.help} ({self.clause})." if self.clause else f"{self.help}."
 
 
 class Fixed:
-    """Marks a member that a procedure does not offer: it has no meaning there."""
+    """Marks a member that has no meaning in a procedure, so that it is not an option there."""
 
 
 FIXED = Fixed()
@@ -65,12 +66,12 @@ class Offered:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """In a plan: ``duration``; the usual spelling first."""
+        """In a plan: ``duration``; the alias last."""
         return tuple(name.removeprefix("--") for name in (self.flag, self.option.alias) if name)
 
     @property
     def default(self) -> Any:
-        """What it is where it is not given, as it would be typed; None where it then has no value."""
+        """The default as it would be typed; None where help shows none."""
         value = self.field.default
         if self.option.depends or value in (None, ()):
             return None
@@ -78,7 +79,7 @@ class Offered:
 
     @property
     def metavar(self) -> str | None:
-        """What stands for the value."""
+        """Placeholder of the value in ``--help``."""
         return self.option.metavar or ("S" if self.name.endswith("_s") else None)
 
 
@@ -94,12 +95,12 @@ def is_fixed(field: FieldInfo) -> bool:
 
 
 def flag_of(member: str) -> str:
-    """The usual option of a member: ``duration_s`` is ``--duration``."""
+    """The default spelling of a member's option: ``duration_s`` is ``--duration``."""
     return "--" + member.removesuffix("_s").replace("_", "-")
 
 
 def all_offered(model: type[BaseModel]) -> Iterator[Offered]:
-    """The members that ``model`` or a model that is made from it offers, some of them several times."""
+    """The members that ``model`` and its subclasses offer; some occur several times."""
     yield from offered(model)
     for derived in model.__subclasses__():
         yield from all_offered(derived)

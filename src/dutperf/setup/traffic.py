@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a set-up and the chosen conditions to a trial: who sends what to whom (RFC 8219 4.1 and 5,
-RFC 4814 4.5, RFC 2544 C.2.6.4).
+"""Makes a trial from the test setup and the conditions: which side sends which frames (RFC 8219 4.1
+and 5, RFC 4814 4.5, RFC 2544 C.2.6.4).
 
-Sizes are bytes including the FCS. With any IPv6 traffic on either side the size asked for is the
-IPv6 frame's, and an IPv4 frame is 20 bytes shorter, so that both sides of a translator carry the
-same payload.
+Sizes are bytes including the FCS. With any IPv6 traffic on either side the frame size is that of IPv6
+frames. IPv4 frames are then 20 bytes shorter, so that both sides of a translator carry the same
+payload.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from dutperf.setup.conditions import (
     Conditions,
     burst_of,
 )
-from dutperf.setup.configuration import LINK_TIMEOUT_S, ConfigError, Setup, Side, missing_seen_as
+from dutperf.setup.configuration import LINK_TIMEOUT_S, ConfigError, ParameterError, Setup, Side, missing_seen_as
 
 PREAMBLE_AND_GAP = 20
-"""Bytes of an Ethernet link's time that each frame takes beyond its own size (RFC 8219 appendix A)."""
+"""Overhead of each frame on an Ethernet link, in bytes (RFC 8219 appendix A)."""
 ANY_LOSS = 0.999999
 """Tolerated loss of a phase whose losses say nothing."""
-MOST_FRAMES = 2**40
-"""Of a direction in a trial: a frame's number has 40 bits."""
+MAX_FRAMES = 2**40
+"""Per direction of a trial: sequence numbers have 40 bits."""
 
 
 def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int, number: int) -> Trial:
@@ -58,8 +58,8 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
     ``number`` (0-65535) on.
 
     Raises:
-        ConfigError: a frame size that this traffic cannot have, or addresses that the conditions
-            need and the set-up lacks.
+        ConfigError: a frame size that is impossible for this traffic, or addresses that the
+            conditions need and the configuration does not have.
     """
     _check_size(setup, conditions, frame_size)
     _check_translated(setup, conditions)
@@ -96,8 +96,8 @@ def _warm_up(conditions: Conditions, traffic: dict[str, Any], number: int, rest_
 
 
 def sized(setup: Setup, conditions: Conditions) -> Conditions:
-    """``conditions`` with the frame sizes that this set-up's traffic has, where none are given:
-    their series, else the smallest."""
+    """``conditions`` with frame sizes. If none are given: those of the series, else the smallest that
+    the traffic of this test setup can have."""
     if conditions.sizes_are_given:
         return conditions
     smallest = smallest_frame_size(setup, conditions)
@@ -118,21 +118,21 @@ def cases(setup: Setup, conditions: Conditions) -> tuple[Case, ...]:
 
 
 def longest_frame(conditions: Conditions) -> int:
-    """The largest frame size in bytes that :func:`sized` gives, whatever the set-up."""
+    """The largest frame size in bytes that :func:`sized` gives for any test setup."""
     named = () if conditions.sizes_are_given or conditions.series is None else FRAME_SIZE_SERIES[conditions.series]
     return max(named or conditions.frame_sizes)
 
 
 def stamps(conditions: Conditions) -> dict[str, Any]:
-    """The members of a trial that tell late frames: every frame has a time stamp then."""
+    """Members of a trial with a frame timeout: every frame has a time stamp."""
     if conditions.frame_timeout_ms is None:
         return {}
     return {"stamping": Stamping.EVERY, "frame_timeout_ns": round(conditions.frame_timeout_ms * 1e6)}
 
 
 def check(setup: Setup, conditions: Conditions) -> None:
-    """Make sure that every frame size of ``conditions`` gives a trial, but for the rate of bursts:
-    it may be a share of what only a link tells.
+    """Check that every frame size of ``conditions`` gives a trial. The burst rate is not checked: it
+    may be a share of a link speed that is not known yet.
 
     Raises:
         ConfigError: see :func:`make_trial`.
@@ -142,8 +142,7 @@ def check(setup: Setup, conditions: Conditions) -> None:
 
 
 def has_ipv6(setup: Setup, conditions: Conditions) -> bool:
-    """Whether an IPv6 frame appears on either side of the DUT, so that frame sizes mean the IPv6
-    frame's."""
+    """Whether either side of the DUT has IPv6 frames, so that frame sizes are those of IPv6 frames."""
     return conditions.foreground.native_percent > 0 or 6 in (setup.left.version, setup.right.version)
 
 
@@ -164,8 +163,8 @@ def maximum_fps(setup: Setup, frame_size: int) -> int | None:
 
 
 def with_media(setup: Setup, environment: dict[str, Any]) -> Setup:
-    """``setup`` with the speed of the slower link, as the tester found it, where the configuration
-    names none and both links have one."""
+    """``setup`` with the speed of the slower link as the tester reports it, if the configuration has
+    none and both links have one."""
     speeds = [environment.get(name, {}).get("link_mbps", 0) for name in Setup.ORDER]
     return (
         setup
@@ -175,8 +174,8 @@ def with_media(setup: Setup, environment: dict[str, Any]) -> Setup:
 
 
 def open_request(setup: Setup, max_frame_size: int, dut_cores: Sequence[int] = ()) -> dict[str, Any]:
-    """Parameters of the engine's ``open`` (protocol/request.schema.json); ``max_frame_size`` in
-    bytes, ``dut_cores`` to be kept off."""
+    """Parameters of the engine's ``open`` (protocol/request.schema.json); ``max_frame_size`` in bytes.
+    The engine does not use ``dut_cores``."""
     request: dict[str, Any] = {name: _port(side) for name, side in setup.sides().items()}
     request |= {"memory": setup.engine.memory, "max_frame_size": max_frame_size}
     if setup.engine.cores is not None:
@@ -234,23 +233,23 @@ def _pattern(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: in
     try:
         within_fps = conditions.burst_rate.fps(maximum_fps(setup, frame_size))
     except ValueError as error:
-        raise ConfigError(str(error), "--burst-rate") from None
+        raise ParameterError(str(error), "burst_rate") from None
     if within_fps < rate_fps:
-        raise ConfigError(
-            f"the frames of a burst would come at {within_fps:,} frames/s, more slowly than on average ({rate_fps:,})",
-            "--burst-rate",
+        raise ParameterError(
+            f"{within_fps:,} frames/s within a burst are less than the mean rate, {rate_fps:,} frames/s",
+            "burst_rate",
         )
     return Bursts(frames=burst, within_fps=within_fps)
 
 
 def _ends(setup: Setup, direction: Direction) -> tuple[Side, Side]:
-    """The sending side and the receiving one."""
+    """The sending and the receiving side."""
     return (setup.left, setup.right) if direction is Direction.FORWARD else (setup.right, setup.left)
 
 
 def _foreground(sender: Side, receiver: Side, size: int, size_ipv4: int) -> FrameSpec:
-    """From the sender's own address to the receiver's; through a translator to the address by which
-    the receiver is seen."""
+    """From the sender's address to the receiver's; through a translator to the receiver's ``seen_as``
+    address."""
     version = sender.version
     destination = _own(receiver, version) if receiver.version == version else receiver.seen_as
     assert destination is not None, "the configuration is checked"
@@ -293,25 +292,26 @@ def _check_size(setup: Setup, conditions: Conditions, frame_size: int) -> None:
     smallest = smallest_frame_size(setup, conditions)
     if not smallest <= frame_size <= MAX_FRAME_SIZE:
         traffic = "IPv6" if has_ipv6(setup, conditions) else "IPv4"
-        raise ConfigError(
-            f"{frame_size} bytes are impossible: with {traffic} traffic frames have {smallest} to {MAX_FRAME_SIZE}",
-            "--frame-size",
+        raise ParameterError(
+            f"{frame_size} bytes are impossible: {traffic} traffic has frames of {smallest} to {MAX_FRAME_SIZE}",
+            "frame_sizes",
         )
 
 
 def _check_numbers(conditions: Conditions, rate_fps: int) -> None:
-    """Each frame has a number of its own (protocol/README.md): 20 hours at 14.88 million frames/s."""
+    """Each frame has its own sequence number (protocol/README.md): they last for 20 hours at 14.88 million
+    frames/s."""
     frames = rate_fps * conditions.duration_s
-    if frames > MOST_FRAMES:
-        raise ConfigError(
-            f"{frames:,.0f} frames a direction are more than the {MOST_FRAMES:,} that can be numbered: take a shorter"
-            " trial",
-            "--duration",
+    if frames > MAX_FRAMES:
+        raise ParameterError(
+            f"{frames:,.0f} frames per direction are more than a trial can have ({MAX_FRAMES:,}): choose a shorter"
+            " duration",
+            "duration_s",
         )
 
 
 def _check_translated(setup: Setup, conditions: Conditions) -> None:
-    """Each direction that sends through a translator has an address to send to."""
+    """Each direction through a translator needs a destination address."""
     for direction in conditions.active():
         sender, receiver = _ends(setup, direction)
         if setup.translates and receiver.seen_as is None:
@@ -323,37 +323,40 @@ def _name_of(setup: Setup, side: Side) -> str:
 
 
 def _check_ports(setup: Setup, conditions: Conditions) -> None:
-    """Ports that the set-up lays down leave the conditions none to choose, and nothing that is
-    chosen may be without effect."""
-    laid_down = [
+    """Ports in the configuration take precedence: a condition that chose others would have no effect."""
+    in_configuration = [
         f"{name}.{field}"
         for name, side in setup.sides().items()
         for field in ("source_port", "destination_port")
         if getattr(side, field) is not None
     ]
-    if laid_down and conditions.ports is not FieldMode.RANDOM:
-        raise ConfigError(
-            f"{conditions.ports} ports are not possible: the configuration lays them down in {laid_down[0]}", "--ports"
+    if in_configuration and conditions.ports is not FieldMode.RANDOM:
+        raise ParameterError(
+            f"{conditions.ports} ports are not possible: the configuration sets them in {in_configuration[0]}", "ports"
         )
 
 
 def _check_networks(setup: Setup, conditions: Conditions) -> None:
     for name, side in setup.sides().items():
         if conditions.networks > 1 and side.networks is not None:
-            raise ConfigError(
-                f"{conditions.networks} networks are not possible: the configuration lays them down in {name}.networks",
-                "--networks",
+            raise ParameterError(
+                f"{conditions.networks} networks are not possible: the configuration sets them in {name}.networks",
+                "networks",
             )
         if (networks := _networks(side, conditions)) > 1 and side.varying_address is not None:
-            key = "--networks" if side.networks is None else f"{name}.networks"
-            raise ConfigError(f"{networks} networks and {name}.varying_address exclude each other", key)
+            message = f"{networks} networks and {name}.varying_address exclude each other"
+            raise (
+                ParameterError(message, "networks")
+                if side.networks is None
+                else ConfigError(message, f"{name}.networks")
+            )
 
 
 def _check_background(setup: Setup, conditions: Conditions) -> None:
-    """Background traffic is IPv6 on both sides, whatever the foreground is."""
+    """Background traffic needs IPv6 on both sides, whatever the foreground is."""
     if conditions.foreground.native_percent == 0:
         return
-    need = f"--foreground {conditions.foreground.text()} sends native IPv6 in the background"
+    need = f"`foreground` {conditions.foreground.text()} sends native IPv6 in the background"
     for name, side in setup.sides().items():
         if side.ipv6 is None:
             raise ConfigError(f"is missing: {need}", f"{name}.ipv6")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads YAML as people write it in configurations and plans: what looks like an address, a version
-or a proportion stays text; no key stands twice."""
+"""Reads YAML as people write it in configurations and plans: addresses, versions and proportions stay
+text; duplicate keys are errors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 import yaml
 
 Location = tuple[str | int, ...]
-"""Where a key stands: ``("left", "ipv6")``."""
+"""Path of a key: ``("left", "ipv6")``."""
 
 
 class YamlError(ValueError):
-    """The text is no YAML that can be used. ``key`` is the path of the key (empty: the whole text),
-    ``line`` where it is, from 1."""
+    """The text cannot be used as YAML. ``key`` is the path of the key (empty: the whole text), ``line``
+    its line, from 1."""
 
     def __init__(self, message: str, key: str = "", line: int | None = None) -> None:
         super().__init__(message)
@@ -24,10 +24,10 @@ class YamlError(ValueError):
 
 
 def read(text: str) -> tuple[object, Mapping[Location, int]]:
-    """What the text says, and the line of each key.
+    """The text's value, and the line of each key.
 
     Raises:
-        YamlError: it is no YAML, is nested too deeply, or has a key twice.
+        YamlError: not valid YAML, nested too deeply, or a duplicate key.
     """
     try:
         node = yaml.compose(text, Loader=_Loader)
@@ -37,7 +37,7 @@ def read(text: str) -> tuple[object, Mapping[Location, int]]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise YamlError(
-            f"is no YAML: {getattr(error, 'problem', None) or error}", line=mark.line + 1 if mark else None
+            f"is not valid YAML: {getattr(error, 'problem', None) or error}", line=mark.line + 1 if mark else None
         ) from None
 
 
@@ -47,8 +47,8 @@ def path_of(location: Location) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.1 would read a MAC or PCI address or 2:1 as a number to the base 60, the version 0.10
-    as 0.1 and a date as a date: here they are text."""
+    """Leaves some values text: YAML 1.1 reads a MAC or PCI address or 2:1 as a number to the base 60,
+    the version 0.10 as 0.1, and a date as a date."""
 
 
 _NOT_RESOLVED = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp"}
@@ -62,8 +62,7 @@ _Loader.add_implicit_resolver(
 
 
 def _lines(node: yaml.Node, location: Location) -> Iterator[tuple[Location, int]]:
-    """The line of each key. YAML's loader would take the last one of two that are alike and say
-    nothing."""
+    """The line of each key. YAML's loader would silently take the last of duplicate keys."""
     if isinstance(node, yaml.SequenceNode):
         for index, element in enumerate(node.value):
             yield from _lines(element, (*location, index))
@@ -73,7 +72,7 @@ def _lines(node: yaml.Node, location: Location) -> Iterator[tuple[Location, int]
     for key, value in node.value:
         here, line = (*location, str(key.value)), key.start_mark.line + 1
         if str(key.value) in seen:
-            raise YamlError("stands there twice", path_of(here), line)
+            raise YamlError("is given twice", path_of(here), line)
         seen.add(str(key.value))
         yield here, line
         yield from _lines(value, here)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The positional parameters of the commands: whole numbers, which of them there are, their ranges,
-and what they demand of each other."""
+"""The positional parameters of the commands: whole numbers, their ranges, and checks of several."""
 
 from __future__ import annotations
 
@@ -24,8 +23,8 @@ class Parameter:
 
 
 ALL_IPV4_EXCESS = 20
-"""SIZE is the IPv6 frame's also where all traffic is IPv4, so it may be longer by what IPv4 frames
-are shorter."""
+"""SIZE is that of IPv6 frames also if all traffic is IPv4, so it may be larger by the difference to IPv4
+frames."""
 LONGEST = 1518
 COMMON = (
     Parameter("SIZE", 84, LONGEST + ALL_IPV4_EXCESS),
@@ -51,10 +50,10 @@ TIMEOUT, FRAME_TIMEOUT, T and D in ms."""
 
 
 def parse(words: Sequence[str], own: Sequence[Parameter], settings: Settings) -> Arguments:
-    """The arguments of a command that has ``own`` parameters beyond the common ones.
+    """The arguments of a command with its ``own`` parameters after the common ones.
 
     Raises:
-        InputError: a wrong number of them, or one that cannot be used; the message names it.
+        InputError: a wrong number of arguments, or an invalid one; the message names it.
     """
     parameters = (*COMMON, *(STATEFUL if settings.stateful else ()), *own)
     if len(words) != len(parameters):

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three commands: read file and arguments, run a trial, print its lines. Exit status as for
+"""The three commands: read file and arguments, run a trial, print its lines. The exit status is that of
 dutperf's other commands.
 
-Scripts start one process for each trial: what this needs is imported early, what only one command
-needs, late.
+Scripts start one process for each trial. So modules that only one command needs are imported late.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from dutperf.exit_status import ABORTED, INTERRUPTED, INVALID, WRONG_USAGE, sign
 from dutperf.model import TRIAL_NUMBERS, Direction, DirectionCounts, Trial, TrialResult, Verdict
 from dutperf.setup import traffic
 from dutperf.setup.conditions import Conditions
-from dutperf.setup.configuration import Setup
+from dutperf.setup.configuration import ConfigError, Setup
 from dutperf.siitperf import arguments as positional
 from dutperf.siitperf import configuration, output, setup
 from dutperf.siitperf.arguments import Arguments, Parameter
@@ -34,14 +33,13 @@ if TYPE_CHECKING:
     from dutperf.procedures.latency import LatencyConditions
 
 SEEDED_TRIAL = 1
-"""Number of a trial whose seed is given: that of ``dutperf trial``, so that both send the same
-frames."""
+"""Number of a trial with a given seed: as in ``dutperf trial``, so that both send the same frames."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """One of the commands: its own parameters, the time stamps of its trial, and what it reads from
-    a direction's delays."""
+    """One of the commands: its own parameters, the time stamps of its trial, and its figures from a
+    direction's delays."""
 
     parameters: tuple[Parameter, ...]
     stamp: Callable[[Trial, Any, Arguments], Trial]
@@ -68,7 +66,7 @@ def _every(trial: Trial, conditions: Conditions, arguments: Arguments) -> Trial:
 
 
 def _variation(counts: DirectionCounts, arguments: Arguments) -> Figures | None:
-    """None with a frame timeout: it asks for the frames in time instead."""
+    """None with a frame timeout: the command then prints the frames in time instead."""
     from dutperf.procedures import pdv
 
     return None if arguments["FRAME_TIMEOUT"] else pdv.figures(counts)
@@ -81,44 +79,47 @@ PDV = Program(positional.PDV, _every, _variation)
 
 @dataclass(frozen=True)
 class Planned:
-    """What a command is to do."""
+    """A planned command."""
 
     setup: Setup
     trial: Trial
     arguments: Arguments
     remarks: tuple[str, ...]
     repeats: int
-    """How often at most the trial is repeated while it says nothing about the DUT."""
+    """Maximum number of repeats of a trial that is not valid."""
 
 
 def plan(program: Program, words: Sequence[str], settings: Settings, variables: Variables) -> Planned:
-    """From what the user gave to the trial.
+    """Make the trial from the user's input.
 
     Raises:
-        InputError: something of it cannot be used.
-        TesterError: it asks for what is not there yet.
+        InputError: invalid input.
+        TesterError: a feature that is not implemented yet.
     """
     arguments = positional.parse(words, program.parameters, settings)
     if settings.stateful:
         raise TesterError(
-            f"stateful tests are not there yet (Stateful is {settings['Stateful']} in {configuration.FILE})",
+            f"stateful tests are not implemented yet (Stateful is {settings['Stateful']} in {configuration.FILE})",
             code="stateful",
         )
     remarks = list(_remarks(settings))
     number = SEEDED_TRIAL
     if variables.seed is None:
-        # a new number as well: a late frame of the command before is then known by it, and not
-        # taken for one of this trial
+        # a new number as well: late frames of an earlier command have another one, and are not taken
+        # for frames of this trial
         variables, number = replace(variables, seed=secrets.randbelow(2**53)), secrets.randbelow(TRIAL_NUMBERS)
-        remarks.append(f"Info: random values are those of the seed {variables.seed} (DUTPERF_SEED has them again).")
+        remarks.append(f"Info: the random seed is {variables.seed} (set DUTPERF_SEED to repeat it).")
     chosen = setup.conditions(settings, variables, arguments)
     checked = setup.make(settings, variables, arguments)
-    trial = traffic.make_trial(checked, chosen, chosen.frame_sizes[0], arguments["RATE"], number)
+    try:
+        trial = traffic.make_trial(checked, chosen, chosen.frame_sizes[0], arguments["RATE"], number)
+    except ConfigError as error:
+        raise InputError(setup.key_of(error.key), error.message) from None
     return Planned(checked, program.stamp(trial, chosen, arguments), arguments, tuple(remarks), variables.repeats)
 
 
 def _remarks(settings: Settings) -> list[str]:
-    """What the file says without effect."""
+    """Warnings for keys without an effect."""
     without = [key for key in configuration.STATEFUL_ONLY if settings[key]]
     remarks = [f"Warning: {key} has no effect where Stateful is 0." for key in without]
     return (
@@ -126,13 +127,13 @@ def _remarks(settings: Settings) -> list[str]:
         if settings["Promisc"]
         else [
             *remarks,
-            "Warning: Promisc 0 has no effect: frames that are not this test's are told apart by what they carry.",
+            "Warning: Promisc 0 has no effect: the payload identifies the frames of this test.",
         ]
     )
 
 
 def run(planned: Planned) -> TrialResult:
-    """The trial; repeated, where that is asked for, while it is not valid.
+    """Run the trial, with the requested repeats while it is not valid.
 
     Raises:
         TesterError: it cannot be run.
@@ -143,8 +144,8 @@ def run(planned: Planned) -> TrialResult:
 
 
 def until_valid(tester: Tester, planned: Planned) -> TrialResult:
-    """The first valid result, or the last one. Each repeat has the next number: frames of the trial
-    before that come late are known by it.
+    """The first valid result, or the last one. Each repeat has the next number, which distinguishes it
+    from late frames of the trial before.
 
     Raises:
         TesterError: the trial cannot be run.
@@ -159,9 +160,9 @@ def until_valid(tester: Tester, planned: Planned) -> TrialResult:
 
 
 def say(planned: Planned, program: Program, result: TrialResult) -> int:
-    """Print what came of it; returns the exit status."""
+    """Print the result; returns the exit status."""
     if result.verdict is Verdict.ABORTED:
-        return _refuse(f"Error: {result.causes[0].text}", ABORTED)
+        return _fail(f"Error: {result.causes[0].text}", ABORTED)
     found = {direction: program.figures(counts, planned.arguments) for direction, counts in result.directions().items()}
     figures: dict[Direction, Figures] = {direction: one for direction, one in found.items() if one is not None}
     lines = output.lines(planned.trial, result, figures)
@@ -172,31 +173,31 @@ def say(planned: Planned, program: Program, result: TrialResult) -> int:
 
 
 def main(program: Program, words: Sequence[str]) -> int:
-    """One command from its words to its exit status."""
+    """Run one command; returns its exit status."""
     try:
         planned = plan(program, words, configuration.load(), Variables.read(os.environ))
         for remark in planned.remarks:
             print(remark, file=sys.stderr)
         return say(planned, program, run(planned))
     except InputError as error:
-        return _refuse(f"Input Error: {error}", WRONG_USAGE)
+        return _fail(f"Input Error: {error}", WRONG_USAGE)
     except TesterError as error:
-        return _refuse(f"Error: {_explained(error)}", WRONG_USAGE)
+        return _fail(f"Error: {_explained(error)}", WRONG_USAGE)
     except KeyboardInterrupt:
-        return _refuse("Error: interrupted", INTERRUPTED)
+        return _fail("Error: interrupted", INTERRUPTED)
 
 
 def _explained(error: TesterError) -> str:
     key = f"{setup.key_of(error.field)}: " if error.field else ""
-    way_out = (
+    remedy = (
         "; give the DUT's MAC address in siitperf.conf, or its IP address in DUTPERF_GATEWAYS"
         if error.code == "no_answer"
         else ""
     )
-    return f"{key}{error}{way_out}"
+    return f"{key}{error}{remedy}"
 
 
-def _refuse(line: str, status: int) -> int:
+def _fail(line: str, status: int) -> int:
     print(line, file=sys.stderr)
     return status
 

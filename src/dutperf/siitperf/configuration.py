@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file ``siitperf.conf``: one ``Key value`` a line, ``#`` begins a comment. Read and checked
+"""The file ``siitperf.conf``: one ``Key value`` per line, ``#`` begins a comment. It is read and checked
 once, here; :data:`KEYS` is the table of all keys.
 
-Like siitperf's manual it calls the sides L and R and the directions Fwd and Rev.
+As in siitperf's manual, the sides are L and R, and the directions Fwd and Rev.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from dutperf.model import FieldMode
 from dutperf.setup.configuration import Mac
 
 FILE = Path("siitperf.conf")
-"""In the current directory, as siitperf has it."""
+"""In the current directory, as for siitperf."""
 SIDES = ("L", "R")
 DIRECTIONS = {"Forward": "Fwd", "Reverse": "Rev"}
-"""The key that switches a direction on, and the beginning of its other keys."""
+"""The key that activates a direction, and the prefix of its other keys."""
 MODES = (FieldMode.FIXED, FieldMode.INCREASING, FieldMode.DECREASING, FieldMode.RANDOM)
-"""What 0 to 3 mean for ports and addresses."""
+"""Meaning of 0 to 3 for ports and addresses."""
 
 
 class InputError(DutperfError):
-    """The file, an argument or a variable cannot be used; the message begins with its name."""
+    """An invalid file, argument or variable; the message begins with its name."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(f"{name}: {message}")
@@ -43,8 +43,7 @@ class InputError(DutperfError):
 
 @dataclass(frozen=True)
 class Key:
-    """A key: how its value is read (ValueError: it cannot be), and what holds where it does not
-    stand in the file."""
+    """A key: the function that reads its value (ValueError: invalid), and its default."""
 
     name: str
     read: Callable[[str], Any]
@@ -52,7 +51,7 @@ class Key:
 
 
 def integer(low: int, high: int | None = None, *, hexadecimal: bool = False) -> Callable[[str], int]:
-    """Reads a whole number from ``low`` to ``high``; ``hexadecimal``: 0x… is one, too."""
+    """Reads a whole number from ``low`` to ``high``; ``hexadecimal`` allows 0x… too."""
 
     def read(text: str) -> int:
         prefixed = hexadecimal and text.lower().startswith("0x")
@@ -78,9 +77,9 @@ def _version(text: str) -> int:
 def _address(version: int) -> Callable[[str], IPv4Address | IPv6Address]:
     def read(text: str) -> IPv4Address | IPv6Address:
         with contextlib.suppress(AddressValueError):
-            if "%" not in text:  # Python takes an interface's name behind it, no frame does
+            if "%" not in text:  # Python accepts a scope id (fe80::1%eth0), frames have none
                 return IPv4Address(text) if version == 4 else IPv6Address(text)
-        raise ValueError(f"'{text}' is no IPv{version} address")
+        raise ValueError(f"'{text}' is not an IPv{version} address")
 
     return read
 
@@ -146,14 +145,14 @@ class Settings:
     """A checked file: ``settings["IP-L-Vers"]``."""
 
     given: Mapping[str, Any]
-    """What stands in the file."""
+    """Values in the file."""
 
     def __getitem__(self, key: str) -> Any:
-        """A key's value, or its default; None where it has neither."""
+        """A key's value, or its default; None if it has neither."""
         return self.given.get(key, KEYS[key].default)
 
     def required(self, key: str, purpose: str) -> Any:
-        """Likewise.
+        """A key's value, or its default.
 
         Raises:
             InputError: it has neither.
@@ -164,12 +163,12 @@ class Settings:
 
     @property
     def stateful(self) -> bool:
-        """Whether the tests are to be those of a stateful gateway."""
+        """Whether the tests are for a stateful gateway."""
         return bool(self["Stateful"])
 
     @property
     def translates(self) -> bool:
-        """Whether the DUT turns one IP version into the other."""
+        """Whether the DUT translates between IP versions."""
         return bool(self["IP-L-Vers"] != self["IP-R-Vers"])
 
     def active(self) -> tuple[str, ...]:
@@ -177,7 +176,7 @@ class Settings:
         return tuple(name for name in DIRECTIONS if self[name])
 
     def mode(self, key: str) -> FieldMode:
-        """What the 0 to 3 of a key mean."""
+        """The mode of a key with 0 to 3."""
         return MODES[self[key]]
 
 
@@ -185,8 +184,8 @@ def load(path: Path = FILE) -> Settings:
     """Read and check the file.
 
     Raises:
-        InputError: it cannot be read, or something in it cannot be used; the message names the key,
-            or the line's number and text.
+        InputError: it cannot be read, or has an invalid value; the message names the key, or the
+            line's number and text.
     """
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -196,7 +195,7 @@ def load(path: Path = FILE) -> Settings:
 
 
 def parse(text: str, origin: str = str(FILE)) -> Settings:
-    """Read and check what stands in a file called ``origin``.
+    """Read and check the text of a file called ``origin``.
 
     Raises:
         InputError: see :func:`load`.
@@ -208,7 +207,7 @@ def parse(text: str, origin: str = str(FILE)) -> Settings:
             continue
         key, value = _read(words, f"{origin}, line {number}", line.strip())
         if given.setdefault(key.name, value) != value:
-            raise InputError(key.name, f"stands there twice, with different values ({origin}, line {number})")
+            raise InputError(key.name, f"is given twice, with different values ({origin}, line {number})")
     settings = Settings(MappingProxyType(given))
     _check(settings)
     return settings
@@ -225,7 +224,7 @@ def _read(words: list[str], place: str, line: str) -> tuple[Key, Any]:
         raise InputError(words[0], f"{error} ({place})") from None
 
 
-# --- what keys demand of each other ---------------------------------------------------------------
+# --- checks of several keys -----------------------------------------------------------------------
 
 
 def _check(settings: Settings) -> None:
@@ -263,8 +262,8 @@ def _check_varying(settings: Settings, side: str) -> None:
 
 
 def _check_addresses(settings: Settings) -> None:
-    """Source is the sender's own address of its version; destination the other side's own, through
-    a translator its virtual one."""
+    """The source is the sender's Real address of its version. The destination is the other side's Real
+    address, through a translator its Virt address."""
     for side in SIDES:
         version = settings[f"IP-{side}-Vers"]
         settings.required(f"IPv{version}-{side}-Real", f"IP-{side}-Vers is {version}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A siitperf.conf as a configuration file of ours, which makes the same frames. What it cannot say
-there stands in comments at its head."""
+"""Converts a siitperf.conf to a configuration file of dutperf for the same frames. Comments at its head list
+what the configuration cannot express."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ WIDTH = 140
 
 
 def text(settings: Settings, variables: Variables) -> str:
-    """The file's text. Ports and gateways come from the variables, as for the commands; cores need
-    not exist on this machine.
+    """The text of the file. Ports and gateways come from the variables, as for the commands; cores need not
+    exist on this machine.
 
     Raises:
-        InputError: the variables do not go with the file.
+        InputError: the variables do not match the file.
     """
     ports = variables.ports or _dpdk_ports()
     engine = {"netns": variables.netns, "cores": _cores(settings, variables) or "auto"}
@@ -39,7 +39,7 @@ def _dpdk_ports() -> Ports | None:
 
 
 def _cores(settings: Settings, variables: Variables) -> list[int] | None:
-    """None: the engine is to choose, because that was asked for or the file does not name them all."""
+    """None: the engine chooses, by request or because the file does not name all cores."""
     try:
         return None if variables.automatic_cores else list(setup.cores(settings).values())
     except InputError:
@@ -48,8 +48,8 @@ def _cores(settings: Settings, variables: Variables) -> list[int] | None:
 
 def _comments(settings: Settings, variables: Variables, ports: Ports | None, whole: dict[str, Any]) -> Iterator[str]:
     yield (
-        "Written by dutperf convert from a file for siitperf. The same trial as siitperf-tp's, with the same frames"
-        " where DUTPERF_SEED was SEED:"
+        "Converted by dutperf convert from a siitperf.conf. The trial of siitperf-tp, with the same frames if"
+        " DUTPERF_SEED was SEED:"
     )
     yield (
         "  dutperf trial --config THIS --frame-size SIZE --rate RATE --duration DURATION --drain TIMEOUT/1000"
@@ -57,23 +57,23 @@ def _comments(settings: Settings, variables: Variables, ports: Ports | None, who
     )
     if settings["IP-L-Vers"] == settings["IP-R-Vers"] == 4:
         yield (
-            "All traffic is IPv4, unless m < n: then --frame-size is SIZE - 20 (siitperf counts the IPv6 frame, we the"
-            " one that is sent)."
+            "If m = n, all traffic is IPv4 and --frame-size is SIZE - 20 (siitperf's SIZE is that of IPv6 frames, ours"
+            " that of the frames sent)."
         )
     if ports is None:
         yield (
-            "left.port and right.port are missing: put the PCI addresses of DPDK's ports 0 and 1 there (none were found"
-            " on this machine)."
+            "left.port and right.port are missing: enter the PCI addresses of DPDK's ports 0 and 1 (none were found on"
+            " this machine)."
         )
     if whole["engine"]["cores"] == "auto" and not variables.automatic_cores:
-        yield "CPU-x-Send and CPU-x-Recv do not name a core of its own for each active role: the engine chooses."
+        yield "CPU-x-Send and CPU-x-Recv do not name separate cores for all active roles: the engine chooses."
     for side in SIDES:
         yield from _gateway_comments(side, whole[setup.NAMES[side]])
     yield from _without_counterpart(settings)
 
 
 def _options(settings: Settings) -> str:
-    """Those that this file's keys become."""
+    """Options that replace keys of this file."""
     return (
         ""
         if len(settings.active()) == len(DIRECTIONS) or not settings.active()
@@ -86,8 +86,8 @@ def _gateway_comments(side: str, keys: dict[str, Any]) -> Iterator[str]:
     asked = [str(keys[key]) for key in ("gateway4", "gateway6") if key in keys]
     if asked:
         yield (
-            f"MAC-{side}-DUT is missing: the DUT is asked for it, at {', '.join(asked)}. Check that this is its"
-            " address, and the prefix length of ours."
+            f"MAC-{side}-DUT is missing: ARP or NDP resolves it, for {', '.join(asked)}. Check that this is the DUT's"
+            " address, and check the prefix length of the tester's."
         )
     if asked and "gateway6" not in keys and "ipv6" in keys:
         yield (
@@ -98,24 +98,24 @@ def _gateway_comments(side: str, keys: dict[str, Any]) -> Iterator[str]:
 
 def _without_counterpart(settings: Settings) -> Iterator[str]:
     given = settings.given
-    yield "--learning-rest 2 is the wait that siitperf has before its first frame."
+    yield "--learning-rest 2 is siitperf's wait before the first frame."
     if "Promisc" in given:
         yield (
-            f"Promisc {given['Promisc']} has no counterpart: ports are always promiscuous, and know the test's frames"
-            " by what they carry."
+            f"Promisc {given['Promisc']} has no counterpart: ports are always promiscuous, and the payload identifies"
+            " the test's frames."
         )
     if "MEM-Channels" in given:
-        yield f"MEM-Channels {given['MEM-Channels']} has no counterpart: DPDK finds out."
+        yield f"MEM-Channels {given['MEM-Channels']} has no counterpart: DPDK detects it."
     for key in ("Stateful", *STATEFUL_ONLY):
         if key in given:
             yield f"{key} {given[key]} has no counterpart: tests are stateless."
     unused = [f"{key} {given[key]}" for key in given if _is_unused(settings, key)]
     if unused:
-        yield f"Without effect in the file, so left out: {', '.join(unused)}."
+        yield f"Left out, without effect in the file: {', '.join(unused)}."
 
 
 def _is_unused(settings: Settings, key: str) -> bool:
-    """Whether other keys make this one say nothing."""
+    """Whether other keys make this one ineffective."""
     words = key.split("-")
     if key.endswith("-Virt"):
         other = "R" if words[1] == "L" else "L"

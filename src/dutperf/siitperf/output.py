@@ -12,8 +12,7 @@ from dutperf.tester.validity import sending_time_limit_s
 
 Figures = dict[str, float]
 OVERDUE = ("unsent", "sending_time")
-"""Causes of a trial that is not valid which siitperf knows as well: the sending did not keep its
-time."""
+"""Causes of an invalid trial that siitperf has too: sending took too long."""
 DELAY_LINES = {"TL": "{} TL: {:.6f}", "WCL": "{} WCL: {:.6f}"}
 PDV_LINES = {
     "D99.9": "Info: {} D99_9th_perc: {:.6f}",
@@ -25,15 +24,15 @@ PDV_LINES = {
 
 @dataclass(frozen=True)
 class Lines:
-    """What a command says of its trial."""
+    """Output of a command for its trial."""
 
     numbers: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
 def lines(trial: Trial, result: TrialResult, figures: dict[Direction, Figures]) -> Lines:
-    """Of a trial that was not aborted. ``figures``: each direction's delays by their name here;
-    they are left out where the trial is not valid."""
+    """Output for a trial that was not aborted. ``figures``: each direction's delays by name, printed only
+    if the trial is valid."""
     numbers = [*_sending(result), *_receiving(trial, result)]
     if result.verdict is Verdict.VALID:
         numbers += [line for direction, named in figures.items() for line in _delays(_name(direction), named)]
@@ -41,8 +40,8 @@ def lines(trial: Trial, result: TrialResult, figures: dict[Direction, Figures]) 
 
 
 def repeated(result: TrialResult, repeat: int, repeats: int) -> str:
-    """Said before a repeat. Names the causes by their codes alone: scripts look for words that the
-    causes' texts may have ("invalid", "Error")."""
+    """Message before a repeat. It names the causes by their codes: scripts look for words that the causes'
+    texts may have ("invalid", "Error")."""
     codes = sorted({cause.code.replace("_", " ") for cause in result.causes})
     return f"Info: the trial says nothing about the DUT ({', '.join(codes)}); repeat {repeat} of at most {repeats}."
 
@@ -56,7 +55,7 @@ def _overdue(result: TrialResult) -> set[Direction | None]:
 
 
 def _sending(result: TrialResult) -> Iterator[str]:
-    """The frames sent only where they were sent in time."""
+    """Sending times; the number of frames only if they were sent in time."""
     for direction, counts in result.directions().items():
         yield f"Info: {_name(direction)} sender's sending took {counts.send_time_s:.10f} seconds."
         if direction not in _overdue(result):
@@ -82,8 +81,8 @@ def _delays(name: str, figures: Figures) -> Iterator[str]:
 
 
 def _warnings(trial: Trial, result: TrialResult) -> Iterator[str]:
-    """siitperf's own for a sending that took too long, and every cause in our words: each says that
-    the test is invalid, which scripts look for."""
+    """siitperf's warning for sending that took too long, and every cause as in dutperf. Each says "the test
+    is invalid", which scripts look for."""
     limit_s = sending_time_limit_s(trial.duration_s)
     for direction in result.directions():
         if direction in _overdue(result):

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From siitperf's file, arguments and our variables to the set-up and the conditions that every
-other command has.
+"""Makes the test setup and the conditions from siitperf's file, its arguments and our variables.
 
-Source is the sender's Real address of its version, destination the other side's Real, through a
-translator its Virt. siitperf knows the DUT by its MAC addresses alone; where the file has none, the
-DUT is asked for by ARP and NDP at the first address of the tester's own /24 or /64, or at those in
-``DUTPERF_GATEWAYS``.
+The source is the sender's Real address of its version. The destination is the other side's Real
+address, through a translator its Virt address. siitperf identifies the DUT only by its MAC addresses.
+If the file has none, ARP and NDP resolve them, for the first address of the tester's /24 or /64 or
+the addresses in ``DUTPERF_GATEWAYS``.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ NAMES = {"L": "left", "R": "right"}
 CORES = {"Forward": ("CPU-L-Send", "CPU-R-Recv"), "Reverse": ("CPU-R-Send", "CPU-L-Recv")}
 """Each direction's sender and receiver."""
 NETWORK_BITS = {4: 24, 6: 64}
-"""The network of the tester's own address, where the DUT is asked for."""
+"""Prefix lengths of the tester's addresses, if the DUT's MAC address is resolved."""
 HOST_BITS = {4: 32, 6: 128}
 SENT_BY = {"L": "Fwd", "R": "Rev"}
 
 
 def make(settings: Settings, variables: Variables, arguments: Arguments) -> Setup:
-    """The set-up of a command.
+    """The test setup of a command.
 
     Raises:
-        InputError: the file, the variables and this machine do not go together.
+        InputError: the file, the variables and this machine do not match.
     """
     versions = {6} if has_background(arguments) else set[int]()
     whole = mapping(settings, ports=variables.ports or dpdk_ports(), gateways=variables.gateways, background=versions)
@@ -50,7 +49,7 @@ def make(settings: Settings, variables: Variables, arguments: Arguments) -> Setu
 
 
 def conditions(settings: Settings, variables: Variables, arguments: Arguments) -> Conditions:
-    """The conditions of a command's trial. SIZE is the IPv6 frame's even where all traffic is IPv4."""
+    """The conditions of a command's trial. SIZE is that of IPv6 frames even if all traffic is IPv4."""
     if "DELAY" not in arguments:
         model, tagging = Conditions, dict[str, Any]()
     else:
@@ -70,7 +69,7 @@ def conditions(settings: Settings, variables: Variables, arguments: Arguments) -
 
 
 def directions(settings: Settings) -> Any:
-    """As :class:`Conditions` names them."""
+    """The active directions, as in :class:`Conditions`."""
     active = settings.active()
     return "both" if len(active) == len(DIRECTIONS) else active[0].lower()
 
@@ -78,13 +77,13 @@ def directions(settings: Settings) -> Any:
 def mapping(
     settings: Settings, *, ports: Ports | None, gateways: Gateways, background: Collection[int]
 ) -> dict[str, Any]:
-    """Both sides in the form of our configuration file, without ports where ``ports`` is None.
+    """Both sides in the form of our configuration file, without ports if ``ports`` is None.
     ``background``: IP versions of background traffic.
 
     Raises:
-        InputError: gateways that nobody asks for.
+        InputError: gateways that are not used.
     """
-    asked = () if ports is not None and ports[0] in configuration.JOINED_IN_MEMORY else _asked(settings, background)
+    asked = () if ports is not None and ports[0] in configuration.MEMORY_PORTS else _asked(settings, background)
     sides = {
         NAMES[side]: _side(settings, side, gateways, [version for one, version in asked if one == side])
         for side in SIDES
@@ -94,7 +93,7 @@ def mapping(
         if str(gateway) not in used:
             raise InputError(
                 "DUTPERF_GATEWAYS",
-                f"{gateway} is not asked for: it is in no network of a side whose MAC-x-DUT is missing",
+                f"{gateway} is not used: it is not in the network of a side without MAC-x-DUT",
             )
     return (
         sides
@@ -104,8 +103,7 @@ def mapping(
 
 
 def _asked(settings: Settings, background: Collection[int]) -> list[tuple[str, int]]:
-    """The sides, and the IP versions, in which the DUT is asked for its MAC address: the file does
-    not tell it."""
+    """The sides and IP versions to resolve the DUT's MAC address for: the file does not have it."""
     return [
         (side, version)
         for side in SIDES
@@ -115,12 +113,13 @@ def _asked(settings: Settings, background: Collection[int]) -> list[tuple[str, i
 
 
 def key_of(place: str) -> str:
-    """siitperf's name for a place in our configuration (``left.gateway_mac``); where it has none,
-    ours."""
+    """siitperf's name for a key of our configuration (``left.gateway_mac``) or a condition; the key itself
+    if there is none."""
     name, _, key = place.partition(".")
     side = next((letter for letter, known in NAMES.items() if known == name), None)
     if side is None:
-        return {"engine.netns": "DUTPERF_NETNS", "cores": "CPU-x-Send, CPU-x-Recv"}.get(place, place)
+        others = {"engine.netns": "DUTPERF_NETNS", "cores": "CPU-x-Send, CPU-x-Recv", "duration_s": "DURATION"}
+        return others.get(place, place)
     known = {
         "port": "DUTPERF_PORTS",
         "ipv4": f"IPv4-{side}-Real",
@@ -135,7 +134,7 @@ def dpdk_ports() -> Ports:
     """DPDK's ports 0 and 1.
 
     Raises:
-        InputError: it has not so many.
+        InputError: there are fewer than two.
     """
     found = pci.dpdk_ports()
     if len(found) < 2:
@@ -151,21 +150,21 @@ def dpdk_ports() -> Ports:
 
 
 def cores(settings: Settings) -> dict[str, int]:
-    """The cores of the active directions by key, in the order in which the engine places senders
-    and receivers.
+    """The cores of the active directions by key, in the order in which the engine places senders and
+    receivers.
 
     Raises:
-        InputError: one is missing, or stands there twice.
+        InputError: a core is missing, or is given twice.
     """
     active = settings.active()
     keys = [key for direction in active for key in CORES[direction]]
     if active == ("Reverse",):
         keys.reverse()  # of two cores, the engine's second one sends in this direction
-    chosen = {key: settings.required(key, "the core is needed; or set DUTPERF_CORES=auto") for key in keys}
+    chosen = {key: settings.required(key, "set the core, or DUTPERF_CORES=auto") for key in keys}
     for key, core in chosen.items():
         former = next(other for other, one in chosen.items() if one == core)
         if former != key:
-            raise InputError(key, f"core {core} is that of {former} already; or set DUTPERF_CORES=auto")
+            raise InputError(key, f"core {core} is already that of {former}; choose another, or set DUTPERF_CORES=auto")
     return chosen
 
 
@@ -175,7 +174,7 @@ def _existing_cores(settings: Settings) -> list[int]:
         if core not in here:
             raise InputError(
                 key,
-                f"core {core} does not exist here, or may not be used; set DUTPERF_CORES=auto to let the engine choose",
+                f"core {core} does not exist here or is not allowed; set DUTPERF_CORES=auto to let the engine choose",
             )
     return list(cores(settings).values())
 
@@ -203,8 +202,8 @@ def _side(settings: Settings, side: str, gateways: Gateways, asked: Collection[i
 
 
 def _own(settings: Settings, side: str, version: int, asked: Collection[int]) -> IPv4Interface | IPv6Interface | None:
-    """The tester's address. siitperf knows no prefix lengths, and none is needed where the DUT's
-    MAC address is given."""
+    """The tester's address. siitperf has no prefix lengths; none is needed if the DUT's MAC address is
+    given."""
     address = settings[f"IPv{version}-{side}-Real"]
     return (
         None
@@ -214,8 +213,8 @@ def _own(settings: Settings, side: str, version: int, asked: Collection[int]) ->
 
 
 def _gateway(own: IPv4Interface | IPv6Interface, gateways: Gateways) -> IPv4Address | IPv6Address:
-    """The DUT's address next to ``own``: the given one, else the first of the network that is not
-    the tester's."""
+    """The DUT's address in the network of ``own``: the given one, else the first that is not the
+    tester's."""
     return next(one for one in (*gateways, *_first(own)) if one.version == own.version and one in own.network)
 
 
@@ -240,7 +239,7 @@ def _varying(settings: Settings, side: str) -> dict[str, Any] | None:
 
 
 def _port(settings: Settings, prefix: str, field: str) -> dict[str, Any]:
-    """Fixed ports are those of RFC 2544 C.2.6.4, whatever the range."""
+    """Fixed ports are those of RFC 2544 C.2.6.4 for any range."""
     mode = settings.mode(f"{prefix}-var-{field}")
     if mode is FieldMode.FIXED:
         return to_json((source_ports if field == "sport" else destination_ports)(mode))

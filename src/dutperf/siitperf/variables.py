@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment variables ``DUTPERF_…``: what siitperf knows from DPDK or not at all, and what
-scripts that were written for it cannot say."""
+"""The environment variables ``DUTPERF_…``: settings that siitperf gets from DPDK or does not have."""
 
 from __future__ import annotations
 
@@ -17,38 +16,36 @@ from dutperf.siitperf.configuration import InputError, integer
 Ports = tuple[str, str]
 Gateways = tuple[IPv4Address | IPv6Address, ...]
 START_DELAY_S = 2.0
-"""What siitperf waits before its first frame (RFC 2544 section 23 (b))."""
+"""siitperf's wait before its first frame (RFC 2544 section 23 (b))."""
 _SEED = integer(0, 2**53 - 1)
 _REPEATS = integer(0, 100)
 
 
 @dataclass(frozen=True)
 class Variables:
-    """All of them, read and checked."""
+    """The checked variables."""
 
     ports: Ports | None = None
     """``DUTPERF_PORTS=left,right``; None: DPDK's ports 0 and 1."""
     netns: str | None = None
     """``DUTPERF_NETNS``: network namespace of the ports."""
     automatic_cores: bool = False
-    """``DUTPERF_CORES=auto``: the engine chooses, whatever the file says."""
+    """``DUTPERF_CORES=auto``: the engine chooses, not the file."""
     gateways: Gateways = ()
-    """``DUTPERF_GATEWAYS``: the DUT's addresses, to be asked for its MAC addresses where the file
-    has none."""
+    """``DUTPERF_GATEWAYS``: the DUT's addresses, to resolve its MAC addresses if the file has none."""
     seed: int | None = None
     """``DUTPERF_SEED``: the same seed sends the same frames; None: a new one each time."""
     learning_rest_s: float = START_DELAY_S
     """``DUTPERF_LEARNING_REST``: seconds between ARP or NDP and the first frame."""
     repeats: int = 0
-    """``DUTPERF_REPEAT``: how often at most a trial that says nothing about the DUT is repeated
-    before the command prints."""
+    """``DUTPERF_REPEAT``: maximum number of repeats of a trial that is not valid."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Variables:
         """From the environment; an empty variable counts as not set.
 
         Raises:
-            InputError: one that cannot be used.
+            InputError: an invalid variable.
         """
         text = {
             name: environment.get(f"DUTPERF_{name}") or None
@@ -66,8 +63,8 @@ class Variables:
 
 
 def _ports(text: str | None) -> Ports | None:
-    """A ``vdev:`` spec has commas of its own: the comma that leaves a port on both sides is the one
-    between them."""
+    """Both ports. A ``vdev:`` spec has commas too: the separator is the comma with a valid port on both
+    sides."""
     if text is None:
         return None
     commas = [match.start() for match in re.finditer(",", text)]
@@ -92,13 +89,13 @@ def _is_port(text: str) -> bool:
 
 def _netns(text: str | None) -> str | None:
     if text is not None and not re.fullmatch(r"[^\s/]+", text):
-        raise InputError("DUTPERF_NETNS", f"'{text}' is no name of a network namespace")
+        raise InputError("DUTPERF_NETNS", f"'{text}' is not the name of a network namespace")
     return text
 
 
 def _automatic(text: str | None) -> bool:
     if text not in (None, "auto"):
-        raise InputError("DUTPERF_CORES", f"may only be auto, not '{text}'; core numbers stand in siitperf.conf")
+        raise InputError("DUTPERF_CORES", f"may only be auto, not '{text}'; core numbers are in siitperf.conf")
     return text is not None
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf compare A B``: two results or more side by side, whether they differ, and whether that
-may be."""
+"""``dutperf compare A B``: two results or more side by side, whether they differ, and whether conditions
+on the differences hold."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Directories = Annotated[
     typer.Argument(
         metavar="BASE OTHER…",
         autocompletion=completion.results_directories,
-        help="Directories of runs or suites; each of the others is compared with the first.",
+        help="Directories of runs or suites; all others are compared with the first.",
     ),
 ]
 Conditions = Annotated[
@@ -37,14 +37,14 @@ Conditions = Annotated[
         "--fail-if",
         metavar="CONDITION",
         help=(
-            "'throughput_fps < -3%' or 'forward.WCL > +0.5': end with status 1 where the repetitions show that a figure"
-            " changed by more than that, in percent or in its unit. Repeatable. Figures have the names of exports; a"
-            " wrong one lists them."
+            "'throughput_fps < -3%' or 'forward.WCL > +0.5': exit with status 1 if the repetitions show that a figure"
+            " changed by more than that, in percent or in its unit. Repeatable. Figures have their names in exports; an"
+            " unknown name lists them."
         ),
     ),
 ]
 ByMedian = Annotated[
-    bool, typer.Option("--by-median", help="Let the medians alone decide conditions, however uncertain they are.")
+    bool, typer.Option("--by-median", help="Judge conditions by the medians alone, however uncertain they are.")
 ]
 Alpha = Annotated[
     float,
@@ -53,19 +53,19 @@ Alpha = Annotated[
         metavar="RATE",
         min=1e-9,
         max=0.5,
-        help="Rate of errors: chance that anything is taken for a difference where there is none.",
+        help="Error rate: probability that any difference is reported where there is none.",
     ),
 ]
 Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Refuse to compare where any condition differs, not only where the figures mean something else.",
+        help="Refuse to compare if any condition differs, not only if the figures have another meaning.",
     ),
 ]
 Form = Annotated[
     Literal["text", "markdown", "json"],
-    typer.Option("--format", help="markdown: for the summary of a pipeline; json: everything."),
+    typer.Option("--format", help="markdown: for the summary of a CI pipeline; json: everything."),
 ]
 
 
@@ -77,11 +77,11 @@ def compare(
     strict: Strict = False,
     form: Form = "text",
 ) -> None:
-    """Compare results figure by figure: the difference, and whether there is one at a stated rate
-    of errors.
+    """Compare results figure by figure: the differences, and whether they are significant at a stated
+    error rate.
 
-    Exit status: 0 no condition failed, 1 one failed, 2 they cannot be compared, 3 a condition
-    cannot be judged (not complete, limited by the tester).
+    Exit status: 0 no condition failed, 1 a condition failed, 2 not comparable, 3 a condition cannot
+    be judged (incomplete results, limited by the tester).
     """
     with reported():
         found = _compared(directories, alpha, strict)
@@ -92,7 +92,7 @@ def compare(
 
 def _compared(directories: Sequence[Path], alpha: float, strict: bool) -> Comparison:
     if len(directories) < 2:
-        raise ConfigError("give two directories at least: the base, and what is compared with it", "")
+        raise ConfigError("give at least two directories: the base, and one to compare with it", "")
     base, *others = (Results(str(directory), results.read(directory).measured) for directory in directories)
     try:
         return comparison.compare(base, others, alpha, strict)
@@ -163,7 +163,7 @@ def _remark(mismatch: Mismatch, names: Sequence[str]) -> str:
 
 def _errors(found: Comparison) -> str:
     rate = f"error rate {found.alpha:g} ({found.correction}), by the ranks of the repetitions (Mann and Whitney)"
-    return f"{rate}; each interval is its row's alone"
+    return f"{rate}; each interval is for its row alone"
 
 
 _FORMS = {"text": _text, "markdown": _markdown, "json": _json}

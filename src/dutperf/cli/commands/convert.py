@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf convert``: a configuration file of siitperf's as one of ours."""
+"""``dutperf convert``: converts a siitperf configuration file to one of dutperf."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="A siitperf.conf.")]
 
 
 def convert(file: File = configuration.FILE) -> None:
-    """Write siitperf's configuration file as one of dutperf's, to standard output.
+    """Convert a siitperf configuration file to one of dutperf, on standard output.
 
-    What siitperf does not know it takes from DUTPERF_PORTS, DUTPERF_NETNS, DUTPERF_CORES and
-    DUTPERF_GATEWAYS, as siitperf-tp does.
+    Settings that siitperf does not have come from DUTPERF_PORTS, DUTPERF_NETNS, DUTPERF_CORES and
+    DUTPERF_GATEWAYS, as for siitperf-tp.
     """
     with reported():
         try:

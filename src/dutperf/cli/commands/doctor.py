@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf doctor``: what this machine offers for measuring and what it lacks, and what can be
-done about it."""
+"""``dutperf doctor``: what this machine has for measuring, what is missing, and what to do about it."""
 
 from __future__ import annotations
 
@@ -24,15 +23,15 @@ def doctor(
         bool,
         typer.Option(
             "--fix",
-            help="Reserve huge pages, mount hugetlbfs and load vfio-pci where they are missing; says how to undo it.",
+            help="Reserve huge pages, mount hugetlbfs and load vfio-pci where they are missing; shows how to undo it.",
         ),
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Say what this machine offers and lacks, with a line of advice for each lack.
+    """Check this machine for measuring: what it has, what is missing, and what to do about it.
 
-    With --fix, what can be mended without starting the machine again is mended, after it was shown.
-    Options of the kernel's command line (isolcpus, intel_iommu) are not: the advice names them.
+    --fix shows and then makes the changes that need no reboot. It does not change the kernel's
+    command line (isolcpus, intel_iommu): the advice names those options.
     """
     with reported():
         if yes and not fix:
@@ -41,12 +40,12 @@ def doctor(
         console.output().print(as_table(examine(machine)))
         steps = repairs(machine) if fix else []
         if fix and not steps:
-            say("nothing is missing that --fix could mend")
+            say("nothing is missing that --fix could change")
         carry_out(machine, steps, yes=yes)
 
 
 def as_table(findings: list[Finding]) -> Table:
-    """One row for each finding, advice below it, and what --fix does about it."""
+    """One row for each finding, with advice and what --fix does about it."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for finding in findings:
         style = _STYLE[finding.state]

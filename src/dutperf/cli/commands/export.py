@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf export DIR``: the tables as files for other programs, or to be put into a text."""
+"""``dutperf export DIR``: the tables as files for other programs or documents."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ Form = Annotated[
     Literal["csv", "parquet", "latex", "markdown"],
     typer.Option(
         "--format",
-        help="csv and parquet have every figure of the summary, latex and markdown the table as it is shown.",
+        help="csv and parquet have every figure of the summary; latex and markdown have the table as shown.",
     ),
 ]
-Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where the files go; without it DIR/export.")]
-Trials = Annotated[bool, typer.Option("--trials", help="Every trial instead of the results; csv or parquet.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Directory for the files. Default: DIR/export.")]
+Trials = Annotated[bool, typer.Option("--trials", help="Export every trial instead of the results; csv or parquet.")]
 
 
 def export(directory: Directory, form: Form = "csv", trials: Trials = False, out: Out = None) -> None:
-    """Write the tables of a run or a suite, a file for each measurement: DIR/export/NAME.csv,
+    """Export the tables of a run or a suite, one file for each measurement: DIR/export/NAME.csv,
     .parquet, .tex or .md."""
     with reported():
         chosen = FORMATS[form]
@@ -52,7 +52,7 @@ def export(directory: Directory, form: Form = "csv", trials: Trials = False, out
 
 
 def _content(one: Measured, form: files.Format, trials: bool) -> bytes:
-    assert one.summary is not None, "others are left out"
+    assert one.summary is not None, "only measurements with a summary are exported"
     if form in files.TABLES:
         return files.TABLES[form](tables.results(one.summary))
     return files.RECORDS[form](one.records(of_trials=trials))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf lab``: DUTs in network namespaces of this machine, for trying things out by hand."""
+"""``dutperf lab``: DUTs in network namespaces of this machine, for manual tests."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Name = Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.l
 
 @app.command("list", epilog=epilog("lab list"))
 def list_labs() -> None:
-    """Say which labs there are."""
-    _print(("lab", "what it is"), [(info.name, info.summary) for info in lab.list_labs()])
+    """List the labs."""
+    _print(("lab", "description"), [(info.name, info.summary) for info in lab.list_labs()])
     say("options of a lab: dutperf lab show NAME")
 
 
 @app.command("show", epilog=epilog("lab show"))
 def show_lab(name: Name) -> None:
-    """Say what a lab is, and its options."""
+    """Describe a lab and its options."""
     with reported():
         info = lab.describe(name)
         console.line(f"{info.name}: {info.summary}")
-        _print(("option (--lab-option KEY=VALUE)", "what it does"), list(info.options.items()))
+        _print(("option (--lab-option KEY=VALUE)", "description"), list(info.options.items()))
 
 
 def _print(columns: Sequence[str], rows: Sequence[tuple[str, str]]) -> None:
@@ -45,7 +45,7 @@ def _print(columns: Sequence[str], rows: Sequence[tuple[str, str]]) -> None:
 
 @app.command("up", epilog=epilog("lab up"))
 def up(name: Name, lab_option: options.LabOptions = None) -> None:
-    """Bring a lab up to stay; prints the configuration file to measure it with."""
+    """Bring a lab up until dutperf lab down; prints the path of its configuration file."""
     with reported():
         path = lab.up(name, options.lab_options(lab_option))
         say(f"lab {name} is up; measure it with --config, take it down with: dutperf lab down {name}")
@@ -54,7 +54,7 @@ def up(name: Name, lab_option: options.LabOptions = None) -> None:
 
 @app.command("down", epilog=epilog("lab down"))
 def down(name: Name) -> None:
-    """Take down every lab of that name which is up."""
+    """Take down every lab of that name."""
     with reported():
         if not lab.down(name):
             say(f"lab {name} was not up")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf throughput``, ``dutperf frame-loss``, …: a command for each procedure, made from its
+"""``dutperf throughput``, ``dutperf frame-loss``, …: a command for each procedure, generated from its
 definition."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import typer
 from dutperf.api import results
 from dutperf.api.results import fresh_directory
 from dutperf.cli import options
-from dutperf.cli.errors import kept, say
+from dutperf.cli.errors import resume_hint, say
 from dutperf.cli.output import console, watch
 from dutperf.cli.output.watch import Watchers, watched
 from dutperf.exit_status import INVALID, NO_NUMBER
@@ -40,7 +40,7 @@ RESULT = {"out": (options.Out, None), "as_json": (options.Json, False)}
 
 
 def command(definition: Definition) -> Callable[..., None]:
-    """The procedure's command: the options of every trial and the procedure's own."""
+    """The procedure's command, with the options of every trial and the procedure's own."""
 
     def measured(**given: Any) -> None:
         _command(definition, **given)
@@ -51,18 +51,18 @@ def command(definition: Definition) -> Callable[..., None]:
 
 
 def measure_all(wanted: Wanted, ready: Bench, directory: Path, watchers: Watchers) -> Summary | SuiteSummary:
-    """Measure what is wanted, with progress for a person to see: one measurement into
-    ``directory``, several as a suite into its folders.
+    """Measure and show the progress: one measurement into ``directory``, several as a suite into its
+    folders.
 
-    What was interrupted is left there.
+    An interrupted run stays there.
     """
     measurements = suite.arrange([(definition, ready.sized(conditions)) for definition, conditions in wanted])
-    with kept(directory), watch.course(measurements, directory, watchers) as watching:
+    with resume_hint(directory), watch.observers(measurements, directory, watchers) as watching:
         return suite.measure(measurements, ready, directory, watching)
 
 
-def tell(result: Summary | SuiteSummary, directory: Path, as_json: bool) -> NoReturn:
-    """Show the result, write the report, and end with the result's exit status."""
+def show_result(result: Summary | SuiteSummary, directory: Path, as_json: bool) -> NoReturn:
+    """Show the result, write the report, and exit with the result's status."""
     if as_json:
         typer.echo(json.dumps(result.model_dump(mode="json")))
     else:
@@ -75,42 +75,44 @@ def tell(result: Summary | SuiteSummary, directory: Path, as_json: bool) -> NoRe
 
 
 def _report(directory: Path) -> bool:
-    """Write the report; whether that succeeded. Whatever is wrong with it, what was measured is on
-    the disk and remains a success."""
+    """Write the report; returns whether that succeeded. A failure does not change the exit status: the
+    results are on the disk."""
     try:
         results.write_report(directory)
     except Exception as error:
-        say(f"there is no report: {str(error) or type(error).__name__}; try again with: dutperf report {directory}")
+        say(
+            f"cannot write the report: {str(error) or type(error).__name__}; try again with: dutperf report {directory}"
+        )
         return False
     return True
 
 
 def exit_status(result: Summary | SuiteSummary) -> int:
-    """0 where every point has a result; else whether the DUT is to blame, or the tester could not
-    make one valid trial."""
+    """0 if every point has a result; INVALID if only the tester limited points without one; else
+    NO_NUMBER."""
     if isinstance(result, SuiteSummary):
         whole = all(part.summary is not None and part.note is None for part in result.measurements)
         statuses = {exit_status(part.summary) for part in result.measurements if part.summary is not None} | (
             set() if whole else {NO_NUMBER}
         )
         return next((status for status in (NO_NUMBER, INVALID) if status in statuses), 0)
-    lacking = result.without_number()
-    if not lacking:
+    missing = result.without_number()
+    if not missing:
         return 0
-    return INVALID if all(point.limited_by_tester for point in lacking) else NO_NUMBER
+    return INVALID if all(point.limited_by_tester for point in missing) else NO_NUMBER
 
 
 def _command(definition: Definition, /, *, out: Path | None, as_json: bool, watchers: Watchers, **given: Any) -> None:
-    source, chosen = parted(given)
+    source, chosen = split_source(given)
     mixes = options.chosen(definition.conditions, chosen)
     directory = out or fresh_directory(definition.name)
     with bench(source, *mixes) as ready:
         result = measure_all([(definition, conditions) for conditions in mixes], ready, directory, watchers)
-    tell(result, directory, as_json)
+    show_result(result, directory, as_json)
 
 
-def parted(given: Mapping[str, Any]) -> tuple[Source, dict[str, Any]]:
-    """Where the set-up comes from (the options :data:`SOURCE`), and what else was given."""
+def split_source(given: Mapping[str, Any]) -> tuple[Source, dict[str, Any]]:
+    """The source of the test setup (the options :data:`SOURCE`), and the other options."""
     source = Source.of(
         given["lab"],
         options.lab_options(given["lab_option"]),
@@ -122,12 +124,12 @@ def parted(given: Mapping[str, Any]) -> tuple[Source, dict[str, Any]]:
 
 
 def _signature(definition: Definition) -> Signature:
-    """What Typer reads: each option's declaration and its default."""
+    """For Typer: each option's declaration and default."""
     return signature({name: (kind, None) for name, kind in SOURCE.items()}, definition.conditions, RESULT)
 
 
 def signature(first: Mapping[str, tuple[Any, Any]], model: type[Conditions], last: Mapping[str, Any]) -> Signature:
-    """Of a command whose options are ``first``, those of the conditions, and ``last``."""
+    """Signature of a command with the options ``first``, those of the conditions, and ``last``."""
     every = {**first, **options.declared(model), **last}
     return Signature(
         [

@@ -22,12 +22,12 @@ PLOTS = "plots"
 Names = Annotated[
     list[str] | None,
     typer.Option(
-        "--figure", metavar="NAME", autocompletion=completion.figures, help="One of them; repeatable. Without it all."
+        "--figure", metavar="NAME", autocompletion=completion.figures, help="Only this plot; repeatable. Default: all."
     ),
 ]
 Form = Annotated[drawing.Format, typer.Option("--format", help="svg and pdf for papers, png for slides.")]
-Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where the files go; without it DIR/plots.")]
-List = Annotated[bool, typer.Option("--list", help="Only say which there are.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Directory for the files. Default: DIR/plots.")]
+List = Annotated[bool, typer.Option("--list", help="List the plots, draw none.")]
 
 
 def plot(
@@ -35,23 +35,23 @@ def plot(
 ) -> None:
     """Draw the plots of a run or a suite into files: DIR/plots/NAME.FORMAT."""
     with reported():
-        known = {name: chart for one in results.read(directory).measured for name, chart in one.charts().items()}
+        charts = {name: chart for one in results.read(directory).measured for name, chart in one.charts().items()}
         if only_list:
-            for name, chart in known.items():
+            for name, chart in charts.items():
                 typer.echo(f"{name}: {chart.title}")
             return
-        for name, chart in _chosen(figure, known).items():
+        for name, chart in _chosen(figure, charts).items():
             path = (out or directory / PLOTS) / f"{name}.{form}"
             export.write(path, drawing.write(chart, form))
             typer.echo(str(path))
 
 
-def _chosen(names: list[str] | None, known: dict[str, Chart]) -> dict[str, Chart]:
-    if not known:
+def _chosen(names: list[str] | None, charts: dict[str, Chart]) -> dict[str, Chart]:
+    if not charts:
         raise ConfigError("there is nothing to plot: no trial has a result", "")
     for name in names or ():
-        if name not in known:
-            nearest = get_close_matches(name, known, n=1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(known)}"
+        if name not in charts:
+            nearest = get_close_matches(name, charts, n=1)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(charts)}"
             raise ConfigError(f"there is no figure {name}; {hint}", "--figure")
-    return {name: known[name] for name in names or known}
+    return {name: charts[name] for name in names or charts}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf ports``: the machine's network cards and interfaces, and which driver has them."""
+"""``dutperf ports``: the machine's network cards and interfaces, and their drivers."""
 
 from __future__ import annotations
 
@@ -33,17 +33,16 @@ COLUMNS = ("PCI address", "interface", "driver", "NUMA", "link", "use", "port")
 
 
 def machine() -> Machine:
-    """This one; a test puts another in its place."""
+    """This machine; tests replace it."""
     return Machine()
 
 
 @app.callback()
 def list_ports(context: typer.Context, as_json: options.Json = False) -> None:
-    """Say which network cards and interfaces this machine has, what they are used for, and what
-    stands in a configuration for each.
+    """List the network cards and interfaces of this machine, their use, and their port names in a
+    configuration.
 
-    A card that DPDK is to have is given to it with dutperf ports bind, and back to the kernel with
-    dutperf ports unbind.
+    dutperf ports bind gives cards to DPDK; dutperf ports unbind gives them back to the kernel.
     """
     if context.invoked_subcommand is not None:
         return
@@ -63,18 +62,18 @@ def bind(
     yes: Yes = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also a card that the kernel uses; never one that carries the default route."),
+        typer.Option("--force", help="Also bind a card that the kernel uses; never one with the default route."),
     ] = False,
     no_iommu: Annotated[
         bool,
-        typer.Option("--no-iommu", help="Also where no IOMMU keeps the card from memory that is not the tester's."),
+        typer.Option("--no-iommu", help="Also bind without an IOMMU, so that the card can access all memory."),
     ] = False,
 ) -> None:
-    """Give network cards to DPDK, until the machine starts again; says how to undo it.
+    """Give network cards to DPDK until the next reboot; shows how to undo it.
 
-    The kernel's driver lets go of them and vfio-pci takes them, after everything has been checked
-    and shown. A card that carries the default route is never touched; one that is up with
-    addresses, or part of a bond or bridge, only with --force.
+    The command checks everything and shows the steps. Then it moves the cards from the kernel's
+    driver to vfio-pci. It never touches a card with the default route. A card that is up with
+    addresses, or is part of a bond or bridge, needs --force.
     """
     with reported():
         before = inventory(machine())
@@ -84,7 +83,7 @@ def bind(
 
 @app.command("unbind", epilog=epilog("ports unbind"))
 def unbind(addresses: Addresses, yes: Yes = False) -> None:
-    """Give network cards back to the kernel; a card that a program has open stays."""
+    """Give network cards back to the kernel, unless a program has them open."""
     with reported():
         before = inventory(machine())
         planned = binding.unbind(before, addresses)
@@ -92,7 +91,7 @@ def unbind(addresses: Addresses, yes: Yes = False) -> None:
 
 
 def as_table(found: Sequence[Port]) -> Table:
-    """One row for each; ``port`` is what stands in a configuration."""
+    """One row for each; ``port`` is the name in a configuration."""
     table = Table(box=None, pad_edge=False)
     for column in COLUMNS:
         table.add_column(column, no_wrap=column in ("PCI address", "port"))
@@ -109,7 +108,7 @@ def _cells(port: Port) -> tuple[str | None, ...]:
 
 
 def remarks(found: Sequence[Port]) -> list[str]:
-    """A line for each card: how a DPDK driver can have it."""
+    """A line for each card: what DPDK needs to use it."""
     texts = {port.address: port.dpdk for port in found if port.address is not None}
     return [f"{address}: {text}" for address, text in texts.items()]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf report DIR``: makes the page that a person looks at, anew from the journal; also of a
-run that was killed, or is under way."""
+"""``dutperf report DIR``: writes the HTML report from the journal again, also of a run that was killed
+or is under way."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from dutperf.cli.options import Directory
 
 
 def report(directory: Directory) -> None:
-    """Make DIR/report.html again: one file with tables, plots, conditions and every trial."""
+    """Write DIR/report.html again: one file with tables, plots, conditions and every trial."""
     with reported():
         say(f"the report is {results.write_report(directory)}")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf resume``: goes on with what was killed, interrupted, or stopped by an error, from the
-last trial that it finished."""
+"""``dutperf resume``: resumes a run that was killed, interrupted or stopped by an error, after its last
+finished trial."""
 
 from __future__ import annotations
 
 from dutperf.cli import options
-from dutperf.cli.commands.measure import tell
-from dutperf.cli.errors import kept, say
+from dutperf.cli.commands.measure import show_result
+from dutperf.cli.errors import resume_hint, say
 from dutperf.cli.output import watch
 from dutperf.cli.output.watch import Watchers, watched
 from dutperf.run.resume import go_on, is_complete
@@ -20,10 +20,10 @@ def resume(
     *,
     watchers: Watchers,
 ) -> None:
-    """Go on with a run, or a suite of them, from the last trial that it finished; ends as it would
-    have."""
+    """Resume a run or a suite after its last finished trial; the result is that of an uninterrupted
+    one."""
     if is_complete(directory):
-        say(f"what was to be measured in {directory} is complete")
-    with kept(directory):
-        result = go_on(directory, lambda measurements: watch.course(measurements, directory, watchers), config_file)
-    tell(result, directory, as_json)
+        say(f"the measurement in {directory} is complete")
+    with resume_hint(directory):
+        result = go_on(directory, lambda measurements: watch.observers(measurements, directory, watchers), config_file)
+    show_result(result, directory, as_json)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf selftest``: this tester's own limit and floor on this machine, and each procedure
-against a DUT whose truth is known.
+"""``dutperf selftest``: this tester's own limit and floor on this machine, and each procedure against
+the reference DUT, whose behaviour is known.
 
-Exit status: 0 every figure is within its stated error, 1 one is not, 3 the tester was too disturbed
-to say.
+Exit status: 0 every figure is within its stated error, 1 a figure is not, 3 the tester was too
+disturbed to tell.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dutperf.selftest import checks, floors
 from dutperf.selftest.findings import Finding, Judgement, exit_status
 from dutperf.selftest.floors import DisturbedError
 from dutperf.selftest.outcome import COLUMNS, FLOOR_COLUMNS, Outcome, floor_rows, markdown, row
-from dutperf.selftest.progress import Course
+from dutperf.selftest.progress import SelfTest
 from dutperf.setup.configuration import ConfigError, Offloads
 from dutperf.tester import calibration, host
 from dutperf.tester.calibration import Calibration
@@ -48,7 +48,7 @@ ConfigFile = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="Calibrate these ports, joined by a cable (a set-up without gateways), instead of the lab loopback.",
+        help="Calibrate these ports, connected by a cable (no gateways), instead of the lab loopback.",
     ),
 ]
 Quick = Annotated[
@@ -67,7 +67,7 @@ Only = Annotated[
     ),
 ]
 Markdown = Annotated[
-    Path | None, typer.Option("--markdown", metavar="FILE", help="Write the tables to this file as well.")
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Also write the tables to this file.")
 ]
 
 
@@ -81,23 +81,23 @@ def selftest(
     markdown_file: Markdown = None,
     as_json: options.Json = False,
 ) -> None:
-    """Measure what is known: this tester without a DUT, and the reference DUT by every procedure.
+    """Test the tester: calibrate it without a DUT, and measure the reference DUT by every procedure.
 
-    --config, --queues and --offloads are about the ports that are calibrated; the reference DUT's
-    are its lab's.
+    --config, --queues and --offloads are for the ports to calibrate; the reference DUT has the ports
+    of its lab.
     """
     with reported():
         parts = _parts(only)
         source = _ports_to_calibrate(config_file, queues, options.offloads(offloads), parts)
         directory = out or fresh_directory("selftest")
         claim(directory, (OUTCOME,), "the results of another self-test")
-        begun = {
+        start = {
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "host": host.environment(),
             "load": os.getloadavg()[0],
         }
         made = _calibrate(source, directory / CALIBRATION, quick=quick) if CALIBRATION in parts else None
-        outcome = Outcome(**begun, calibration=made, findings=tuple(_check(parts, directory, quick=quick)))
+        outcome = Outcome(**start, calibration=made, findings=tuple(_check(parts, directory, quick=quick)))
         write_whole(directory / OUTCOME, json.dumps(outcome.model_dump(mode="json"), indent=2) + "\n")
         if markdown_file is not None:
             write_whole(markdown_file, markdown(outcome))
@@ -108,12 +108,12 @@ def selftest(
 def _parts(only: Sequence[str] | None) -> tuple[str, ...]:
     unknown = [name for name in only or () if name not in NAMES]
     if unknown:
-        raise ConfigError(f"'{unknown[0]}' is no part of the self-test; there are {', '.join(NAMES)}", "--only")
+        raise ConfigError(f"'{unknown[0]}' is not a part of the self-test; there are {', '.join(NAMES)}", "--only")
     return tuple(name for name in NAMES if not only or name in only)
 
 
 def _exit_status(outcome: Outcome, parts: Sequence[str]) -> int:
-    """A calibration that could not be made is one more thing that nobody can say."""
+    """A calibration that failed counts as invalid."""
     of_findings = exit_status(outcome.findings) if parts != (CALIBRATION,) else 0
     return of_findings or (INVALID if CALIBRATION in parts and outcome.calibration is None else 0)
 
@@ -121,7 +121,8 @@ def _exit_status(outcome: Outcome, parts: Sequence[str]) -> int:
 def _ports_to_calibrate(
     config_file: Path | None, queues: int | None, offloads: Offloads | None, parts: Sequence[str]
 ) -> Source:
-    """From the options. What is said of them must matter: the reference DUT has ports of its own."""
+    """The source of the ports. Options without an effect are errors: the reference DUT has its own
+    ports."""
     if CALIBRATION not in parts:
         for given, option in ((config_file, "--config"), (queues, "--queues"), (offloads, "--offloads")):
             if given is not None:
@@ -138,7 +139,7 @@ def _calibrate(source: Source, directory: Path, *, quick: bool) -> Calibration |
         ]
         if gateways:
             raise ConfigError(
-                "there is a gateway: to calibrate, join the ports by a cable and let the gateways out",
+                "cannot be calibrated with a gateway: connect the ports by a cable and remove the gateways",
                 f"{gateways[0]}.gateway",
             )
         try:
@@ -146,7 +147,7 @@ def _calibrate(source: Source, directory: Path, *, quick: bool) -> Calibration |
         except DisturbedError as error:
             say(str(error))
             return None
-    say(f"the calibration is kept in {calibration.keep(made)}")
+    say(f"the calibration is in {calibration.keep(made)}")
     return made
 
 
@@ -157,9 +158,9 @@ def _check(parts: Sequence[str], directory: Path, *, quick: bool) -> Iterator[Fi
     conditions = [check.definition.conditions(**check.chosen(quick=quick)) for check in chosen]
     with bench(Source("refdut-ipv4", {}, None), *conditions) as ready:
         dut = RefDut(Path(str(ready.setup.dut.control)))
-        course = Course(ready, dut, directory, _watch, quick)
+        self_test = SelfTest(ready, dut, directory, _watch, quick)
         for check in chosen:
-            yield from course.findings(check)
+            yield from self_test.findings(check)
 
 
 @contextmanager
@@ -180,7 +181,7 @@ def _tell(outcome: Outcome, directory: Path, *, as_json: bool) -> None:
         )
     if outcome.findings:
         rows = ((*row(one)[:-1], f"[{_STYLE[one.judgement]}]{one.judgement}[/]") for one in outcome.findings)
-        out.print(console.table(Table("what was measured, and what is true", COLUMNS, tuple(rows))))
+        out.print(console.table(Table("measured and true values", COLUMNS, tuple(rows))))
     for one in outcome.findings:
         if one.note:
             out.print(f"{one.procedure}, {one.figure}: {escape(one.note)}", highlight=False)

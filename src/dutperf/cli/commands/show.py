@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf show DIR``: the results as a table, of a run that is finished, was cut off, or is under
+"""``dutperf show DIR``: the results as a table, of a run that is finished, was interrupted or is under
 way."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dutperf.cli.output import console as shown
 
 
 def show(directory: Directory, as_json: options.Json = False) -> None:
-    """Show the results of a run or a suite, and where it stands; nothing is changed."""
+    """Show the results of a run or a suite, and its state; changes nothing."""
     with reported():
         found = results.read(directory)
         if as_json:
@@ -27,4 +27,4 @@ def show(directory: Directory, as_json: options.Json = False) -> None:
             if (state := one.state()) is not None:
                 shown.line(f"{one.name} is {state}")
         if not (found.is_complete or found.is_under_way):
-            shown.line(f"go on with: dutperf resume {directory}")
+            shown.line(f"resume with: dutperf resume {directory}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf trial``: one elementary trial (RFC 2544 section 23), judged and shown."""
+"""``dutperf trial``: one elementary trial (RFC 2544 section 23) and its verdict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from dutperf.cli import options
-from dutperf.cli.commands.measure import RESULT, SOURCE, parted, signature
+from dutperf.cli.commands.measure import RESULT, SOURCE, signature, split_source
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import console, live
 from dutperf.exit_status import ABORTED, INVALID
@@ -25,12 +25,12 @@ from dutperf.tester import Tester, phases
 
 TRIAL_FILE = "trial.json"
 NUMBER = 1
-"""Of a trial that is the only one."""
+"""Number of the only trial."""
 STATUS = {Verdict.VALID: 0, Verdict.INVALID: INVALID, Verdict.ABORTED: ABORTED}
 
 
 def trial(**given: Any) -> None:
-    """Run one trial at a given rate and tell whether it is valid, and what the DUT lost."""
+    """Run one trial at a given rate; show whether it is valid, and what the DUT lost."""
     with reported():
         _trial(**given)
 
@@ -43,7 +43,7 @@ trial.__signature__ = signature(  # type: ignore[attr-defined]
 
 
 def _trial(*, rate: str, out: Path | None, as_json: bool, **given: Any) -> None:
-    source, chosen = parted(given)
+    source, chosen = split_source(given)
     [conditions] = options.chosen(SingleTrial, chosen)
     check_one_size(conditions)
     intended = options.parse_rate("--rate", rate)
@@ -60,7 +60,7 @@ def _trial(*, rate: str, out: Path | None, as_json: bool, **given: Any) -> None:
 
 
 def run_one(planned: Trial, frame_size: int, tester: Tester, count: CountLosses | None) -> TrialResult:
-    """Its result, with progress for a person to see. ``count`` asks the DUT for its losses."""
+    """Run the trial and show its progress. ``count`` asks the DUT for its losses."""
     stream = next(iter(planned.streams().values()))
     say(
         f"one trial with {frame_size} byte frames at {stream.rate_fps:,} frames/s per direction,"
@@ -73,7 +73,7 @@ def run_one(planned: Trial, frame_size: int, tester: Tester, count: CountLosses 
 
 
 def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: TrialResult) -> dict[str, Any]:
-    """The result with all that it was measured with. ``trial`` are the trial's parameters,
+    """The result with its conditions, setup and environment. ``trial`` are the trial's parameters;
     ``passed`` is null where it is not valid."""
     [frame_size] = conditions.frame_sizes
     valid = result.verdict is Verdict.VALID

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person or a monitoring system sees while a command runs, and what it prints at its end."""
+"""Progress of a command, for a person or a monitoring system, and its output at the end."""

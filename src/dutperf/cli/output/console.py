@@ -18,9 +18,9 @@ from dutperf.run.suite import SuiteSummary
 
 _STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.ABORTED: "bold red"}
 _MEANING = {
-    Verdict.VALID: "the tester sent every frame within its limits of time and dropped none itself",
+    Verdict.VALID: "the tester sent every frame in time and dropped none itself",
     Verdict.INVALID: "this trial says nothing about the DUT",
-    Verdict.ABORTED: "this trial did not come to its end",
+    Verdict.ABORTED: "this trial did not finish",
 }
 
 Row = tuple[str, Callable[[DirectionCounts], str]]
@@ -35,7 +35,7 @@ _ALWAYS: tuple[Row, ...] = (
     ("lateness, µs: median", lambda counts: f"{counts.lateness_us.p50:,.1f}"),
     ("    p99, p99.9", lambda counts: f"{counts.lateness_us.p99:,.1f}, {counts.lateness_us.p999:,.1f}"),
     ("    largest", lambda counts: f"{counts.lateness_us.max:,.1f}"),
-    ("loop away at most, µs: sender", lambda counts: f"{counts.stall_us.sender:,.1f}"),
+    ("longest loop stall, µs: sender", lambda counts: f"{counts.stall_us.sender:,.1f}"),
     ("    receiver", lambda counts: f"{counts.stall_us.receiver:,.1f}"),
 )
 _WHERE_ANY: tuple[Row, ...] = (
@@ -43,41 +43,41 @@ _WHERE_ANY: tuple[Row, ...] = (
     ("later than the frame timeout, among the lost", lambda counts: _number(counts.late)),
     ("background received", lambda counts: _number(counts.background_received)),
     ("duplicates", lambda counts: _number(counts.duplicates)),
-    ("out of order", lambda counts: _number(counts.out_of_order)),
+    ("reordered", lambda counts: _number(counts.out_of_order)),
     ("of another trial", lambda counts: _number(counts.stale)),
     ("corrupted", lambda counts: _number(counts.corrupted)),
-    ("not taken at the first try", lambda counts: _number(counts.not_accepted)),
+    ("not accepted at first (TX full)", lambda counts: _number(counts.not_accepted)),
     ("dropped by the tester", lambda counts: _by_kind(counts.tester_drops)),
     (
         "counted as sent by",
         lambda counts: "nobody" if counts.lost and counts.transmitted and counts.transmitted.by == "nobody" else "",
     ),
-    ("granted at the media's rate, µs", lambda counts: f"{counts.tolerance_us:,.1f}" if counts.tolerance_us else ""),
+    ("tolerance at the media's rate, µs", lambda counts: f"{counts.tolerance_us:,.1f}" if counts.tolerance_us else ""),
     (
-        "wait in the full transmit ring at most, µs",
+        "longest wait in the full transmit ring, µs",
         lambda counts: (
             "unknown" if counts.waited_us is None else f"{counts.waited_us:,.1f}" if counts.waited_us else ""
         ),
     ),
     ("dropped before the DUT's input", lambda counts: _number(counts.dut_input_drops)),
     ("other frames received", lambda counts: _by_kind(counts.other_received)),
-    ("delays that end at the NIC's stamps", lambda counts: _told(counts.receive_timestamps, "by_nic")),
+    ("delays by NIC timestamps", lambda counts: _nic_count(counts.receive_timestamps, "by_nic")),
     (
-        "    at the poll, as the NIC stamped them not",
+        "    by poll time, without a NIC timestamp",
         lambda counts: _number(counts.receive_timestamps.by_poll if counts.receive_timestamps else 0),
     ),
-    ("frames that the NIC was told when to send", lambda counts: _told(counts.send_at, "timed")),
-    ("    that left at once", lambda counts: _number(counts.send_at.at_once if counts.send_at else 0)),
-    ("    NIC's clock uncertain by at most, µs", lambda counts: _uncertainty(counts)),
+    ("frames sent at a time set in the NIC", lambda counts: _nic_count(counts.send_at, "timed")),
+    ("    sent at once instead", lambda counts: _number(counts.send_at.at_once if counts.send_at else 0)),
+    ("    largest uncertainty of the NIC's clock, µs", lambda counts: _uncertainty(counts)),
     (
-        "limit of each queue, Mbit/s",
+        "rate limit of each queue, Mbit/s",
         lambda counts: "" if counts.rate_limit_mbps is None else f"{counts.rate_limit_mbps:,}",
     ),
 )
 
 
 def output() -> Console:
-    """Standard output, as it is now."""
+    """The present standard output."""
     return Console()
 
 
@@ -99,9 +99,9 @@ def trial(report: dict[str, Any], result: TrialResult) -> None:
             if report["frame_timeout_ms"] is None
             else f"; a frame later than {report['frame_timeout_ms']:g} ms counts as lost"
         )
-        console.print(
-            f"{'passed' if report['passed'] else 'failed'} at a loss tolerance of {report['loss_tolerance']:g}{late}"
-        )
+        goal = f"loss ratio goal {report['loss_tolerance']:g}"
+        without_loss = "no loss" if not report["loss_tolerance"] else goal
+        console.print(f"passed ({without_loss}){late}" if report["passed"] else f"failed ({goal}){late}")
     for text in _remarks(result):
         line(text)
 
@@ -137,13 +137,13 @@ def _counts(title: str, result: TrialResult) -> Table:
     return table
 
 
-def _told(told: NicArrivals | NicDepartures | None, member: str) -> str:
-    return "" if told is None else f"{getattr(told, member):,}"
+def _nic_count(counts: NicArrivals | NicDepartures | None, member: str) -> str:
+    return "" if counts is None else f"{getattr(counts, member):,}"
 
 
 def _uncertainty(counts: DirectionCounts) -> str:
-    told = [one.uncertainty_us for one in (counts.receive_timestamps, counts.send_at) if one is not None]
-    return f"{max(told):,.2f}" if told else ""
+    uncertainties_us = [one.uncertainty_us for one in (counts.receive_timestamps, counts.send_at) if one is not None]
+    return f"{max(uncertainties_us):,.2f}" if uncertainties_us else ""
 
 
 def _number(count: int) -> str:
@@ -155,7 +155,7 @@ def _by_kind(counts: dict[str, int]) -> str:
 
 
 def result(of: Summary | SuiteSummary) -> None:
-    """The results of a run, or of each measurement of a suite under its name."""
+    """Show the results of a run, or of each measurement of a suite under its name."""
     if isinstance(of, Summary):
         _summary(of)
         return
@@ -168,12 +168,12 @@ def result(of: Summary | SuiteSummary) -> None:
 
 
 def line(text: str) -> None:
-    """A sentence as it is; a path in it is not broken."""
+    """Print a sentence; paths in it are not wrapped."""
     output().print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _summary(of: Summary) -> None:
-    """A row or more for each case, what they rest on, and the deviations from the RFCs."""
+    """Rows for each case, messages, and the deviations from the RFCs."""
     console = output()
     of_dut = f", of {name}" if (name := tables.dut_name(of.dut)) else ""
     shown = tables.results(of)
@@ -185,7 +185,7 @@ def _summary(of: Summary) -> None:
 
 
 def table(shown: tables.Table) -> Table:
-    """Words to the left, figures to the right; no digit is cut off where the terminal is narrow."""
+    """Words left-aligned, figures right-aligned; narrow terminals do not cut digits off."""
     drawn = Table(title=escape(shown.title), title_justify="left")
     for number, head in enumerate(shown.heads):
         drawn.add_column(head, justify="left" if shown.is_word(number) else "right", overflow="fold")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person sees while a measurement runs, on standard error: a live line on a terminal, else
-one plain line for each trial."""
+"""Progress for a person, on standard error: a live display on a terminal, else one plain line for each
+trial."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def observer() -> Iterator[Observer]:
-    """Shows a procedure's course until the block is left."""
+    """Shows a procedure's progress until the block is left."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield PlainObserver(console)
@@ -41,7 +41,7 @@ def observer() -> Iterator[Observer]:
 
 @contextmanager
 def trial_progress(trial: Trial) -> Iterator[ProgressCallback]:
-    """Shows one trial's course on a terminal."""
+    """Shows one trial's progress on a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _progress: None
@@ -59,20 +59,20 @@ class PlainObserver:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._news = News()
-        self._begun = False
+        self._started = False
 
     def update(self, status: Status) -> None:
         """See :class:`dutperf.run.campaign.Observer`."""
-        if not self._begun:
-            self._begun = True
+        if not self._started:
+            self._started = True
             self._print(_estimate(status))
         if note := self._news.note(status):
             self._print(note)
-        if (ended := self._news.trial(status)) and self._tells_of(ended):
+        if (ended := self._news.trial(status)) and self._shows(ended):
             self._print(_ended(status, ended))
 
-    def _tells_of(self, _result: TrialResult) -> bool:
-        """Whether the trial gets a line that stays."""
+    def _shows(self, _result: TrialResult) -> bool:
+        """Whether the trial gets a permanent line."""
         return True
 
     def _print(self, text: str) -> None:
@@ -80,30 +80,30 @@ class PlainObserver:
 
 
 class Agenda:
-    """What a run measures: done, under way, left; a line for each measurement."""
+    """The measurements of a run and their states: done, under way, left."""
 
     def __init__(self, measurements: Sequence[str]) -> None:
-        """By name."""
+        """``measurements`` by name."""
         self._measurements = measurements
         self._done: set[str] = set()
         self._now: str | None = None
 
     def begin(self, name: str) -> None:
-        """This one is under way."""
+        """Mark a measurement as under way."""
         self._now = name
 
     def end(self) -> None:
-        """What was under way is done."""
+        """Mark the measurement under way as done."""
         self._done |= {self._now} if self._now else set()
         self._now = None
 
     def lines(self, status: Status) -> list[str]:
-        """For a person."""
+        """One line for each measurement."""
         width = max(map(len, self._measurements))
         return [f"{name:{width}}  {self._state(name, status)}" for name in self._measurements]
 
     def left(self) -> int:
-        """Measurements that have not begun."""
+        """Number of measurements that have not begun."""
         return len([name for name in self._measurements if name != self._now and name not in self._done])
 
     def _state(self, name: str, status: Status) -> str:
@@ -117,8 +117,8 @@ class Agenda:
 
 
 class LiveObserver(PlainObserver):
-    """What is measured, the last trial and the running one, changing in place; notes and trials
-    that were not valid stay above it."""
+    """The measurements, the last trial and the running one, updated in place; notes and trials that
+    were not valid stay above them."""
 
     def __init__(self, live: Live, agenda: Agenda | None = None) -> None:
         super().__init__(live.console)
@@ -141,7 +141,7 @@ class LiveObserver(PlainObserver):
             *([f"after this one {more} more measurement{'s' if more > 1 else ''}"] if more else []),
         ]
 
-    def _tells_of(self, result: TrialResult) -> bool:
+    def _shows(self, result: TrialResult) -> bool:
         return result.verdict is not Verdict.VALID
 
     def _print(self, text: str) -> None:
@@ -150,8 +150,8 @@ class LiveObserver(PlainObserver):
 
 def _estimate(status: Status) -> str:
     return (
-        f"{status.procedure}: about {status.trials_left} trials, {duration(status.remaining_s)}; Ctrl-C ends it and"
-        " keeps what was measured"
+        f"{status.procedure}: about {status.trials_left} trials, {duration(status.remaining_s)}; Ctrl-C stops it and"
+        " keeps the finished trials"
     )
 
 
@@ -173,8 +173,8 @@ def _running(status: Status) -> str:
 
 
 def _left(status: Status) -> str:
-    course = f" ({_progress_text(status.progress)})" if status.progress else ""
-    return f"about {status.trials_left} trials, {duration(status.remaining_s)} left{course}"
+    progress = f" ({_progress_text(status.progress)})" if status.progress else ""
+    return f"about {status.trials_left} trials, {duration(status.remaining_s)} left{progress}"
 
 
 def _progress_text(progress: Progress) -> str:

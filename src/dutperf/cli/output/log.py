@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--log-format json``: what is told on standard error as one JSON object a line, for programs.
+"""``--log-format json``: standard error as one JSON object per line, for programs.
 
 Every line has ``time`` (ISO 8601, UTC) and ``event``: ``measurement`` and ``measured`` around each
 measurement, ``trial`` for each trial that ended, ``note`` (a repetition's result, why a trial is
-repeated), ``message`` (what would else be a line of text; errors too).
+repeated), ``message`` (any other line of text, errors included).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _form: ContextVar[Format] = ContextVar("log_format", default="text")
 
 @contextmanager
 def form(wanted: Format) -> Iterator[None]:
-    """Within, everything that is said has that form."""
+    """Within, messages have this format."""
     former = _form.set(wanted)
     try:
         yield
@@ -35,7 +35,7 @@ def form(wanted: Format) -> Iterator[None]:
 
 
 def message(text: str) -> None:
-    """A line for a person, on standard error; as an event where a program reads it."""
+    """A line for a person, on standard error; an event with ``--log-format json``."""
     if _form.get() == "json":
         event("message", text=text)
     else:
@@ -43,7 +43,7 @@ def message(text: str) -> None:
 
 
 def event(name: str, **fields: Any) -> None:
-    """One line. ``fields`` are JSON types."""
+    """Write one line. ``fields`` are JSON types."""
     line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": name, **fields}
     print(json.dumps(line), file=sys.stderr, flush=True)
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run under way for Prometheus: an endpoint (``--metrics-port``), a file for node_exporter's
+"""Prometheus metrics of a run under way: an endpoint (``--metrics-port``), a file for node_exporter's
 textfile collector (``--metrics-file``), or both.
 
-Names have their units. What is of a trial is of the last one that ended; what is of a measurement
-is of the one under way. Results stand beside them as soon as a measurement ended. The file is
-replaced as a whole after each trial, and stays when the run is over.
+Names include units. Metrics of a trial are those of the last one that ended; metrics of a measurement
+are those of the one under way. Results follow when a measurement has ended. The file is replaced
+after each trial, and stays after the run.
 """
 
 from __future__ import annotations
@@ -35,35 +35,32 @@ _QUANTILES = {"0.5": "p50", "0.99": "p99", "0.999": "p999", "1": "max"}
 
 @dataclass(frozen=True)
 class Place:
-    """Where metrics go."""
+    """Destinations of the metrics."""
 
     port: int | None
-    """0: any that is free."""
+    """0: any free port."""
     address: str | None
     """None: loopback."""
     file: Path | None
 
 
 class Metrics:
-    """All of them, in a registry of their own."""
+    """All metrics, in a registry of their own."""
 
     def __init__(self, measurements: int) -> None:
         self.registry = CollectorRegistry()
         self._gauge("measurements", "Measurements of this run or suite.").set(measurements)
-        self.measured = self._gauge("measurements_ended", "Measurements that came to their end.")
+        self.measured = self._gauge("measurements_ended", "Measurements that have ended.")
         self.under_way = self._gauge(
             "measurement_under_way", "1 for the measurement under way.", "measurement", "procedure"
         )
         self.repetition = self._gauge("repetition", "Repetition under way, from 1.")
-        self.repetitions = self._gauge("repetitions", "Repetitions that there will be at least.")
+        self.repetitions = self._gauge("repetitions", "Minimum number of repetitions.")
         self.progress = self._gauge(
             "progress_ratio",
-            "Trials done of the measurement under way, as a share of those and the trials that are estimated to be"
-            " left.",
+            "Share of the trials of the measurement under way that are done; the total is an estimate.",
         )
-        self.remaining = self._gauge(
-            "remaining_seconds", "Estimate of how long the measurement under way will still take."
-        )
+        self.remaining = self._gauge("remaining_seconds", "Estimated remaining time of the measurement under way.")
         self.trials = Counter(
             "dutperf_trials", "Trials that ended, by verdict.", ("measurement", "verdict"), registry=self.registry
         )
@@ -82,13 +79,13 @@ class Metrics:
         )
         self.lateness = self._gauge(
             "trial_lateness_seconds",
-            "How late the sender was in the last trial, against its schedule.",
+            "Lateness of the sender in the last trial, against its schedule.",
             "direction",
             "quantile",
         )
-        self.away = self._gauge(
-            "trial_away_seconds",
-            "Longest time that a loop of the tester was away in the last trial.",
+        self.stall = self._gauge(
+            "trial_stall_seconds",
+            "Longest stall of a loop of the tester in the last trial.",
             "direction",
             "loop",
         )
@@ -97,22 +94,22 @@ class Metrics:
         self.registry.register(self._results)
 
     def trying(self, case: Case, load: Load | None) -> None:
-        """Show what is offered for which case: a metric for each axis of numbers, and one whose name
-        has the load's unit."""
+        """Show the case and the intended load: a metric for each numeric axis, and one for the load,
+        with its unit in the name."""
         shown = {_name_of(axis): (f"{axis.heading} being measured.", value) for axis, value in case.own().items()}
         if load is not None:
-            told = f"Intended load of the trial under way, {load.unit.label}."
-            shown[f"intended_{load.unit.in_words}"] = (told, load.value)
+            text = f"Intended load of the trial under way, {load.unit.label}."
+            shown[f"intended_{load.unit.in_words}"] = (text, load.value)
         for name in set(self._now) - set(shown):
             self.registry.unregister(self._now.pop(name))
-        for name, (told, value) in shown.items():
+        for name, (text, value) in shown.items():
             if not isinstance(value, str):
                 if name not in self._now:
-                    self._now[name] = self._gauge(name, told)
+                    self._now[name] = self._gauge(name, text)
                 self._now[name].set(value)
 
     def trial_ended(self, measurement: str, result: TrialResult) -> None:
-        """Show what it counted."""
+        """Show the trial's counts."""
         self.trials.labels(measurement, result.verdict.value).inc()
         for direction, counts in result.directions().items():
             self._count(direction, counts)
@@ -126,10 +123,10 @@ class Metrics:
         for quantile, name in _QUANTILES.items():
             self.lateness.labels(direction.value, quantile).set(getattr(counts.lateness_us, name) / 1e6)
         for loop in ("sender", "receiver"):
-            self.away.labels(direction.value, loop).set(getattr(counts.stall_us, loop) / 1e6)
+            self.stall.labels(direction.value, loop).set(getattr(counts.stall_us, loop) / 1e6)
 
     def ended(self, measurement: str, directory: Path) -> None:
-        """Show what a measurement found."""
+        """Show the results of a measurement."""
         self.measured.inc()
         for one in results.read(directory).measured:
             for point in one.summary.points if one.summary else ():
@@ -146,14 +143,13 @@ class Metrics:
 
 
 class _Results(Collector):
-    """Medians. Each has the axes of its case among its labels, so they differ from result to
-    result."""
+    """Medians. Labels include the axes of the case, so that they differ between results."""
 
     def __init__(self) -> None:
         self._samples: dict[str, list[tuple[dict[str, str], float]]] = {}
 
     def add(self, unit: str, labels: dict[str, str], median: float) -> None:
-        """A median in ``unit`` (``frames_per_second``)."""
+        """Add a median in ``unit`` (``frames_per_second``)."""
         self._samples.setdefault(unit, []).append((labels, median))
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
@@ -173,17 +169,17 @@ def _name_of(axis: Axis[Any]) -> str:
 
 
 def _unit(figure: str, procedure: str) -> tuple[str, float]:
-    """Of a figure in a summary: the unit that Prometheus asks for, and what to multiply by."""
-    known = next(
+    """The unit of a summary's figure by Prometheus's conventions, and the factor to it."""
+    unit = next(
         (unit.in_words for unit in Unit if figure.endswith(f"_{unit.suffix}")),
         "ratio" if "loss_ratio" in figure else None,
     )
-    return (known, 1.0) if known else ("seconds", 1.0 if procedure in ("recovery", "reset") else 1e-3)
+    return (unit, 1.0) if unit else ("seconds", 1.0 if procedure in ("recovery", "reset") else 1e-3)
 
 
 @contextmanager
-def course(measurements: Sequence[Measurement], directory: Path, place: Place) -> Iterator[Watch]:
-    """See :func:`dutperf.cli.output.watch.course`."""
+def observers(measurements: Sequence[Measurement], directory: Path, place: Place) -> Iterator[Watch]:
+    """See :func:`dutperf.cli.output.watch.observers`."""
     metrics = Metrics(len(measurements))
     with _served(metrics, place):
         _write(metrics, place)
@@ -199,7 +195,7 @@ def _observer(measurement: Measurement, directory: Path, metrics: Metrics, place
     yield _MetricsObserver(measurement.name, metrics, place)
     metrics.ended(measurement.name, directory)
     metrics.under_way.clear()
-    _keep_up(metrics, place)
+    _update_file(metrics, place)
 
 
 class _MetricsObserver:
@@ -222,7 +218,7 @@ class _MetricsObserver:
         metrics.trying(status.case, status.trying)
         if ended := self._news.trial(status):
             metrics.trial_ended(self._measurement, ended)
-            _keep_up(metrics, self._place)
+            _update_file(metrics, self._place)
 
 
 @contextmanager
@@ -245,7 +241,7 @@ def _served(metrics: Metrics, place: Place) -> Iterator[None]:
 
 
 def _write(metrics: Metrics, place: Place) -> None:
-    """Raises WriteError where it cannot be written."""
+    """Raises WriteError if the file cannot be written."""
     if place.file is None:
         return
     try:
@@ -254,7 +250,7 @@ def _write(metrics: Metrics, place: Place) -> None:
         raise WriteError(f"cannot write {place.file}: {error.strerror}") from error
 
 
-def _keep_up(metrics: Metrics, place: Place) -> None:
-    """Write the file; a measurement under way does not end because nobody can be told of it."""
+def _update_file(metrics: Metrics, place: Place) -> None:
+    """Write the file; an error does not end the measurement under way."""
     with suppress(WriteError):
         _write(metrics, place)

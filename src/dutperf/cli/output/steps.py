@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the machine: shown, agreed to, carried out, and how each is undone."""
+"""Changes of the machine: show the steps, ask for consent, carry them out, show how to undo each."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from dutperf.exit_status import NO_NUMBER
 from dutperf.machine.access import Machine, MachineError
 from dutperf.machine.steps import Step, check_root
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 def carry_out(machine: Machine, steps: Sequence[Step], *, yes: bool) -> None:
-    """Show the steps, ask, do them. Ends the command where the answer is no.
+    """Show the steps, ask, carry them out. Ends the command if the answer is no.
 
     Raises:
-        MachineError: no root; nobody to ask; a step that failed, those before it are done then.
+        MachineError: no root; no terminal to ask on; a step failed, after those before it were
+            carried out.
     """
     if not steps:
         return
@@ -34,17 +35,17 @@ def carry_out(machine: Machine, steps: Sequence[Step], *, yes: bool) -> None:
     for step in steps:
         step.do(machine)
         console.line(f"done: {step.what}\nundo: {step.undo}")
-    say("all of this lasts until the machine starts again")
+    say("these changes last until the next reboot")
 
 
 def on_terminal() -> bool:
-    """Whether somebody can answer."""
+    """Whether a person can answer."""
     return sys.stdin.isatty()
 
 
 def _ask() -> None:
     if not on_terminal():
-        raise MachineError("nobody is here to be asked: give --yes to do this without asking")
+        raise MachineError("there is no terminal to ask on: give --yes to do this without asking")
     if not typer.confirm("Do this?", err=True):
         say("nothing was changed")
         raise typer.Exit(NO_NUMBER)

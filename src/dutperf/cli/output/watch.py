@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is told how far a measurement is: a person on standard error, a program that reads it
-(``--log-format json``), Prometheus."""
+"""The observers of a measurement's progress: a person or a program on standard error (``--log-format
+json``), Prometheus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dutperf.setup.configuration import ConfigError
 
 @dataclass(frozen=True)
 class Watchers:
-    """As the options have it."""
+    """The options for progress."""
 
     log_format: log.Format = "text"
     metrics_port: int | None = None
@@ -44,10 +44,10 @@ class Watchers:
 
 
 def watched(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that measures, with the options of those who watch; it gets them as ``watchers``,
-    and its errors end it as they end every command."""
+    """``command`` with the options for progress, as its parameter ``watchers``, and with one-sentence
+    errors."""
 
-    def told(**given: Any) -> None:
+    def with_watchers(**given: Any) -> None:
         with log.form(given["log_format"]), reported():
             command(watchers=Watchers.of(**{name: given.pop(name) for name in options.WATCHERS}), **given)
 
@@ -56,18 +56,18 @@ def watched(command: Callable[..., None]) -> Callable[..., None]:
         Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
         for name, (kind, default) in options.WATCHERS.items()
     ]
-    told.__doc__ = command.__doc__
-    told.__signature__ = Signature([*own, *watching])  # type: ignore[attr-defined]
-    return told
+    with_watchers.__doc__ = command.__doc__
+    with_watchers.__signature__ = Signature([*own, *watching])  # type: ignore[attr-defined]
+    return with_watchers
 
 
 @contextmanager
-def course(measurements: Sequence[Measurement], directory: Path, watchers: Watchers) -> Iterator[Watch]:
-    """Makes the observer of each measurement; ``directory`` is that of the run, or of the suite.
+def observers(measurements: Sequence[Measurement], directory: Path, watchers: Watchers) -> Iterator[Watch]:
+    """Makes the observer of each measurement; ``directory`` is that of the run or the suite.
 
     Raises:
-        ConfigError: the address cannot be served.
-        WriteError: the file of metrics cannot be written.
+        ConfigError: metrics cannot be served on the address.
+        WriteError: the metrics file cannot be written.
     """
     with ExitStack() as held:
         shown = held.enter_context(_shown(measurements, watchers.log_format))
@@ -99,10 +99,10 @@ class _Both:
 def _metrics(held: ExitStack, measurements: Sequence[Measurement], directory: Path, watchers: Watchers) -> Watch | None:
     if watchers.metrics_port is None and watchers.metrics_file is None:
         return None
-    from dutperf.cli.output import metrics  # the library takes time that only those wait for who want metrics
+    from dutperf.cli.output import metrics  # imported late: the library is slow to import
 
     place = metrics.Place(watchers.metrics_port, watchers.metrics_address, watchers.metrics_file)
-    return held.enter_context(metrics.course(measurements, directory, place))
+    return held.enter_context(metrics.observers(measurements, directory, place))
 
 
 @contextmanager

@@ -183,8 +183,8 @@ def _check_same(recorded: PlanEvent, described: dict[str, Any]) -> None:
     differing = [name for name, value in now.items() if name != "config" and value != before[name]]
     if differing:
         raise JournalError(
-            f"the run cannot go on: the journal has other values of {', '.join(differing)} than this set-up and this"
-            " version give"
+            f"the run cannot be resumed: the journal has other values of {', '.join(differing)} than this set-up and"
+            " this version give"
         )
 
 

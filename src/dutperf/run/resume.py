@@ -85,5 +85,5 @@ def _conditions(plan: PlanEvent) -> Conditions:
         return campaign.definition_of(plan).conditions.recorded(plan.conditions)
     except ValidationError as error:
         raise JournalError(
-            f"the run cannot go on: this version does not know its conditions ({str(error).splitlines()[0]})"
+            f"the run cannot be resumed: this version does not know its conditions ({str(error).splitlines()[0]})"
         ) from None

@@ -78,7 +78,13 @@ def test_ends_for_any_outcomes_with_a_rate_that_passed(
     if found.upper_bound is not None and found.lower_bound is not None:
         assert found.lower_bound < found.upper_bound
         assert (found.upper_bound, P) not in found.loads
-        assert found.upper_bound - found.lower_bound <= limits.resolution.at(found.upper_bound)
+        gap = found.upper_bound - found.lower_bound
+        if found.limited_by is LimitedBy.DUT and found.unmeasurable:
+            assert gap <= limits.resolution.widened(found.upper_bound)
+            assert (found.upper_bound, U) not in found.loads[-1:]
+            assert all(found.lower_bound < load < found.upper_bound for load in found.unmeasurable)
+        else:
+            assert gap <= limits.resolution.at(found.upper_bound)
 
 
 @given(limits=bounds(), truth_fps=st.integers(0, HIGHEST), start=places)
@@ -381,3 +387,28 @@ def test_bounds_that_contradict_each_other(bound: str, members: dict[str, int]) 
     with pytest.raises(BoundsError) as caught:
         Bounds(FINE, **members)  # type: ignore[arg-type]
     assert caught.value.bound == bound
+
+
+@given(limits=bounds(), truth_fps=st.integers(1_000, HIGHEST // 2), blind=st.floats(0, 0.01), start=places)
+def test_where_loads_about_the_truth_cannot_be_measured_its_bounds_are_still_true(
+    limits: Bounds, truth_fps: int, blind: float, start: Start | None
+) -> None:
+    """A disturbed tester sees no small loss: what the DUT loses hardly is unmeasurable."""
+    visible = truth_fps * (1 + blind)
+    found = search(limits, lambda rate: P if rate <= truth_fps else U if rate <= visible else F, start)
+    assert found.lower_bound is None or found.lower_bound <= truth_fps
+    if found.limited_by is LimitedBy.DUT and found.upper_bound is not None:
+        assert found.upper_bound > truth_fps
+        assert dict(found.loads)[found.upper_bound] is F
+
+
+def test_a_failure_a_little_higher_tells_more_than_an_unmeasurable_load() -> None:
+    """The DUT's limit is 10,000; between 10,000 and 10,045 the tester is blind."""
+    limits = Bounds(Resolution(share=0.001), initial=10_000, maximum=20_000)
+    found = search(limits, lambda rate: P if rate <= 10_000 else U if rate < 10_045 else F)
+    assert (found.lower_bound, found.limited_by) == (10_000, LimitedBy.DUT)
+    assert found.upper_bound is not None
+    assert 10_045 <= found.upper_bound <= 10_050
+    assert found.unmeasurable
+    blind = search(limits, lambda rate: P if rate <= 10_000 else U if rate < 10_100 else F)
+    assert (blind.lower_bound, blind.limited_by) == (10_000, LimitedBy.TESTER)

@@ -135,6 +135,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
                 "message",
                 "upper_bound",
                 "inconsistent",
+                "widest_fps",
                 "repetitions",
                 "goals",
                 "trials",

@@ -169,7 +169,7 @@ class ThroughputPoint(points.Point):
 
     title: ClassVar[str] = "throughput, frames/s per direction"
     columns: ClassVar[Row] = ("median", "p1", "p99", "dispersion", "limited by")
-    implied: ClassVar[Sequence[str]] = ("*conditional_throughput_fps", "goals.0.*")
+    implied: ClassVar[Sequence[str]] = ("*conditional_throughput_fps", "goals.0.*", "widest_fps")
 
     throughput_fps: Statistics
     limited_by: LimitedBy | None
@@ -178,6 +178,9 @@ class ThroughputPoint(points.Point):
     inconsistent: tuple[Contradiction, ...]
     """Loads that passed above one that failed, or failed below one that passed, over all
     repetitions."""
+    widest_fps: int
+    """Largest distance between a repetition's bounds where it is limited by the DUT: more than the
+    resolution, where loads between could not be measured."""
     repetitions: Repetitions
     goals: tuple[Goal, ...]
     """Where the search had loss goals: each goal's figures; ``throughput_fps`` and the others are
@@ -214,7 +217,8 @@ class ThroughputPoint(points.Point):
         """See :class:`dutperf.results.points.Point`."""
         limits = points.limits_of(self, conditions)
         upper_fps = (self.throughput_fps.p99 or 0.0) if self.upper_bound is None else self.upper_bound.load.value
-        return max(1.0, float(limits.get("resolution_fps") or limits["resolution_percent"] / 100 * upper_fps))
+        asked = float(limits.get("resolution_fps") or limits["resolution_percent"] / 100 * upper_fps)
+        return max(1.0, asked, float(self.widest_fps))
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
@@ -265,6 +269,7 @@ def point(recorded: Recorded) -> ThroughputPoint:
         message=repeated_searches.message(found) + recorded.shortfall(len(found), stopped),
         upper_bound=repeated_searches.upper_bound(found, steady),
         inconsistent=_inconsistent(found),
+        widest_fps=max(map(_width, found), default=0),
         repetitions=Repetitions(finished=len(found), stopped=stopped),
         goals=tuple(_goal(one, steady, rule) for one in goals),
         trials=points.trials(results),
@@ -276,6 +281,12 @@ def _statistics(found: Sequence[SearchFinding], values: Sequence[float | None], 
     if not values or any(search.not_forwarding for search in found):
         return without_number(values)
     return statistics(values, rule)
+
+
+def _width(search: SearchFinding) -> int:
+    if search.limited_by is not LimitedBy.DUT or search.lower_bound is None or search.upper_bound is None:
+        return 0
+    return search.upper_bound - search.lower_bound
 
 
 def _goals(found: Sequence[ThroughputFinding]) -> list[list[GoalFinding]]:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from dutperf.cli import options
+from dutperf.journal import Finding
 from dutperf.model import Load, TrialResult
 from dutperf.procedures import latency
 from dutperf.procedures.bench import MakeTrial, Place, Plan
@@ -49,13 +50,13 @@ class MemoryBench:
 
     what: Plan
     tester: SimulatedTester
-    events: list[dict[str, Any]] = field(default_factory=list)
+    events: list[Finding] = field(default_factory=list)
 
     def measure(self, _load: Load, _place: Place, make: MakeTrial, _action: TrialAction | None = None) -> TrialResult:
         return self.tester.run(make(len(self.tester.trials)))
 
-    def record(self, event: str, place: Place, **members: Any) -> None:
-        self.events.append({"event": event, "case": place.case.key(), "repetition": place.repetition, **members})
+    def record(self, finding: Finding, place: Place) -> None:
+        self.events.append(finding.model_copy(update={"case": place.case.key(), "repetition": place.repetition}))
 
     def say(self, note: str, place: Place) -> None:
         """Nobody listens."""

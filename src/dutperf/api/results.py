@@ -99,7 +99,7 @@ class Results:
         """The :meth:`rows` as a data frame of pandas.
 
         Raises:
-            ImportError: pandas is not installed (``dutperf[pandas]``).
+            ImportError: pandas or pyarrow is not installed (``dutperf[pandas]``).
         """
         return self.to_arrow(trials=trials).to_pandas()
 
@@ -107,7 +107,7 @@ class Results:
         """The :meth:`rows` as a data frame of Polars.
 
         Raises:
-            ImportError: Polars is not installed (``dutperf[polars]``).
+            ImportError: Polars or pyarrow is not installed (``dutperf[polars]``).
         """
         import polars
 

@@ -189,6 +189,8 @@ class RepetitionFinding(Finding):
 
     model_config = ConfigDict(extra="forbid")
 
+    valid: bool = True
+    """Whether there was a valid trial."""
     not_forwarding: bool = False
     """Whether the DUT forwarded nothing, which ends the run; ``message`` says what happened."""
     message: str | None = None

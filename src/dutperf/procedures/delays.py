@@ -74,7 +74,6 @@ class DelaysFinding(RepetitionFinding):
     """A repetition's delays."""
 
     event: Literal["delays"] = "delays"
-    valid: bool
     loss_ratio: float
     """Of the worse direction."""
     figures_ms: dict[Direction, dict[str, float] | None]

@@ -48,7 +48,6 @@ class TimesFinding(RepetitionFinding):
     """What a repetition's trial showed."""
 
     event: Literal["times"] = "times"
-    valid: bool
     readings: dict[Direction, Reading]
 
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
+from dutperf.errors import require
 from dutperf.results.charts import Chart, Curve
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ def draw(chart: Chart) -> Figure:
 
 
 def _save(chart: Chart, form: Format, style: dict[Any, Any], how: dict[str, Any]) -> bytes:
+    """Raises MissingLibrary where matplotlib is not installed."""
+    require("matplotlib", "plots", "a plot")
     import matplotlib
 
     file = io.BytesIO()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dutperf import journal
+from dutperf.errors import require
 from dutperf.results.tables import Record, Table
 
 if TYPE_CHECKING:
@@ -68,18 +69,20 @@ def _csv_cell(value: Any) -> Any:
 
 def arrow(records: Sequence[Record]) -> pyarrow.Table:
     """The records as a table in memory, each column with one type, for Parquet and for the data
-    frames of other libraries."""
+    frames of other libraries. Raises MissingLibrary where pyarrow is not installed."""
+    require("pyarrow", "parquet", "a table in memory or in Parquet")
     import pyarrow
 
     return pyarrow.Table.from_pylist([_typed_record(record) for record in records])
 
 
 def _parquet(records: Sequence[Record]) -> bytes:
+    table = arrow(records)
     import pyarrow
     import pyarrow.parquet
 
     sink = pyarrow.BufferOutputStream()
-    pyarrow.parquet.write_table(arrow(records), sink)
+    pyarrow.parquet.write_table(table, sink)
     return bytes(sink.getvalue())
 
 

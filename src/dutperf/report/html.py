@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import __version__
+from dutperf.errors import MissingLibrary
 from dutperf.journal import PlanEvent
 from dutperf.model import Axis, Unit, axes_of
 from dutperf.report import drawing
@@ -142,7 +143,11 @@ def _drawn(one: Measured, charts: Iterable[Chart]) -> list[dict[str, str]]:
 
 def _plot(name: str, chart: Chart) -> dict[str, str]:
     prefix = re.sub(r"[^a-z0-9-]", "-", name.lower())
-    return {"name": name, "title": chart.title, "caption": chart.caption, "svg": drawing.embedded(chart, prefix)}
+    try:
+        svg = drawing.embedded(chart, prefix)
+    except MissingLibrary as missing:
+        svg = f"<p>{escape(str(missing))}</p>"
+    return {"name": name, "title": chart.title, "caption": chart.caption, "svg": svg}
 
 
 def _trials(done: Sequence[FinishedTrial]) -> dict[str, Any]:

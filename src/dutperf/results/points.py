@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 
 from pydantic import Field
 
-from dutperf.journal import Event, Finding, ResultEvent, end_of, of_kind
+from dutperf.journal import Event, Finding, RepetitionFinding, ResultEvent, end_of, of_kind
 from dutperf.journal.events import LocatedT
 from dutperf.model import Case, Direction, DirectionCounts, LimitedBy, TrialResult, Value, Verdict
 from dutperf.results import loss
@@ -201,10 +201,10 @@ class Recorded:
             return [kind.of(event) for event in recorded if event.case == key]
         return [event for event in of_kind(self.events, kind) if event.case == key]
 
-    def repeated(self, kind: type[Finding]) -> dict[str, Any]:
+    def repeated(self, kind: type[RepetitionFinding]) -> dict[str, Any]:
         """The members of a :class:`RepeatedPoint` whose repetitions' events are of that kind."""
         events = self.of(kind)
-        valid = all(getattr(event, "valid", True) for event in events)
+        valid = all(event.valid for event in events)
         return {
             "case": self.case,
             "message": ("measured" if events else "not measured") + self.shortfall(len(events)),

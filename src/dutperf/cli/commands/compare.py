@@ -157,7 +157,7 @@ def _remarks(one: comparison.Compared) -> list[str]:
 
 def _remark(mismatch: Mismatch, names: Sequence[str]) -> str:
     """``names``: of the measurements, where it is not of all."""
-    warning = "warning: not measured alike: " if mismatch.weight is Weight.WARNED else ""
+    warning = "warning: different conditions: " if mismatch.weight is Weight.WARNED else ""
     return f"{warning}{mismatch.sentence()}" + (f" ({', '.join(names)})" if names else "")
 
 

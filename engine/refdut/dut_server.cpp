@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
+#include <thread>
 
 #include "platform/clock.hpp"
 #include "refdut/dut_requests.hpp"
@@ -22,6 +24,9 @@ using nlohmann::json;
 
 namespace {
 
+// Other threads of the machine run while the DUT naps. Beside one that never does, each of them stalls the tester's
+// loop or the DUT's for a whole tick.
+constexpr std::chrono::microseconds kNap{20};
 constexpr std::uint64_t kPollNs = 1'000'000;  // between two polls for requests
 constexpr std::array<const char*, 2> kSideNames{"left", "right"}, kDirectionNames{"forward", "reverse"};
 
@@ -91,7 +96,9 @@ int DutServer::forward_until_poll() {
     constexpr int kForever = -1, kNotAtAll = 0;
     if (!dut_) return kForever;
     const Ticks poll_at = now_ticks() + due_after(kPollNs, dut_->clock_hz(), 1'000'000'000);
-    while (now_ticks() < poll_at) dut_->turn();
+    while (now_ticks() < poll_at) {
+        if (!dut_->turn() && dut_->may_nap()) std::this_thread::sleep_for(kNap);
+    }
     return kNotAtAll;
 }
 

@@ -26,6 +26,8 @@ struct Properties {
     Choice extra_delay{};
     std::uint64_t extra_delay_ns = 0;
     Choice loss{}, duplicate{}, reorder{}, bit_error{};
+
+    [[nodiscard]] bool has_delay() const { return delay_ns != 0 || jitter != Jitter::none || extra_delay_ns != 0; }
 };
 
 // An injected fault: begins `after_ns` after the next frame that arrives and lasts `duration_ns`.

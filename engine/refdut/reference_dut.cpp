@@ -15,6 +15,7 @@ namespace dutperf {
 
 namespace {
 
+constexpr std::uint64_t kSlowFps = 200'000;  // of a DUT that may nap: few frames come meanwhile
 constexpr std::uint16_t kBurst = 32;
 constexpr unsigned kCopies = 4095;
 constexpr std::uint64_t kAskIntervalNs = 200'000'000;
@@ -83,6 +84,8 @@ void ReferenceDut::configure(const Properties& properties) {
         for (const auto& one : leaving) buffers_.release(one.frame);
         leaving.clear();
     }
+    may_nap_ = properties.capacity_fps != 0 && properties.capacity_fps * properties.cores <= kSlowFps &&
+               !properties.has_delay();
     clear_counts();
 }
 
@@ -116,19 +119,22 @@ DutPortLosses ReferenceDut::port_losses(std::size_t side) {
     return {.before = before(now) - before(then), .after = after(now) - after(then)};
 }
 
-void ReferenceDut::turn() {
-    for (std::size_t side = 0; side < 2; ++side) receive(side);
+bool ReferenceDut::turn() {
+    bool busy = false;
+    for (std::size_t side = 0; side < 2; ++side) busy |= receive(side);
     due_.clear();
     pipeline_->advance(now_ticks(), due_);
     for (const auto& departure : due_) leaving_[1 - departure.direction].push_back(departure);
     for (std::size_t side = 0; side < 2; ++side) hand_over(side);
+    return busy || !due_.empty();
 }
 
-void ReferenceDut::receive(std::size_t side) {
+bool ReferenceDut::receive(std::size_t side) {
     std::array<rte_mbuf*, kBurst> frames{};
     const std::uint16_t count = receive_burst({ports_[side]->id()}, frames.data(), kBurst);
     const Ticks now = now_ticks();
     for (std::uint16_t i = 0; i < count; ++i) take(frames[i], side, now);
+    return count != 0;
 }
 
 void ReferenceDut::take(rte_mbuf* frame, std::size_t side, Ticks now) {

@@ -52,7 +52,11 @@ public:
 
     // Sets new properties: discards all frames inside and clears the counts.
     void configure(const Properties& properties);
-    void turn();
+    // Returns whether there was something to do.
+    bool turn();
+    // Whether a DUT with these properties may sleep while it has nothing to do: frames then wait a few microseconds
+    // longer, which only delays would show.
+    [[nodiscard]] bool may_nap() const { return may_nap_; }
     void clear_counts();
     void stall(const Disturbance& disturbance) { pipeline_->stall_for(disturbance); }
     void reset(const Disturbance& disturbance) { pipeline_->reset_for(disturbance); }
@@ -76,7 +80,7 @@ private:
     using FramePipeline = Pipeline<Buffers>;
 
     void open(const DutRequest& request);
-    void receive(std::size_t side);
+    bool receive(std::size_t side);
     void take(rte_mbuf* frame, std::size_t side, Ticks now);
     [[nodiscard]] bool is_local(const std::uint8_t* frame, std::size_t length, std::size_t side) const;
     void forward(rte_mbuf* frame, std::size_t side, Ticks now);
@@ -93,6 +97,7 @@ private:
     std::array<PortCounters, 2> port_counters_;  // when the counts were cleared
     Buffers buffers_;
     std::unique_ptr<FramePipeline> pipeline_;
+    bool may_nap_ = false;
     std::array<DutCounts, 2> counts_;
     std::array<DutTimes, 2> times_;
     std::array<Ticks, 2> next_ask_{};

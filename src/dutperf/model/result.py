@@ -101,7 +101,7 @@ class NicArrivals(Value):
     uncertainty_us: float
     """Of the NIC's clock against the tester's, at most, as far as was measured during the trial."""
 
-    def said(self) -> str:
+    def sentence(self) -> str:
         """For a remark."""
         polled = f", {self.by_poll:,} at the poll because it stamped those not" if self.by_poll else ""
         clock = f"its clock was uncertain by {self.uncertainty_us:.2f} us at most"
@@ -169,7 +169,7 @@ class Arrivals(Value):
     longest_gap_to_s: float
 
     @property
-    def silence_s(self) -> float:
+    def longest_gap_s(self) -> float:
         """The longest time between two arrivals."""
         return self.longest_gap_to_s - self.longest_gap_from_s
 

@@ -68,7 +68,7 @@ class SimulatedDut:
     """Share of the trials in which a frame is lost, whatever the rate."""
     dies_after_trials: int | None = None
     """From then on nothing comes through."""
-    silent: frozenset[Direction] = frozenset()
+    dead_directions: frozenset[Direction] = frozenset()
     """Directions in which nothing comes through at all."""
     recovery_s: float = 0.0
     """After an overload, when the rate has changed, it still loses frames for so long."""
@@ -78,7 +78,7 @@ class SimulatedDut:
 
     def alive(self, direction: Direction, trials_before: int) -> bool:
         """Whether anything comes through in ``direction``."""
-        return direction not in self.silent and (
+        return direction not in self.dead_directions and (
             self.dies_after_trials is None or trials_before < self.dies_after_trials
         )
 

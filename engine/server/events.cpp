@@ -122,7 +122,7 @@ json names_of(const Offloads& offloads) {
     return names;
 }
 
-// How the port is opened in full where it was named by its interface alone.
+// The full name of a port that was named by its interface alone.
 std::string opened_as(const Port& port, const SideRequest& side) {
     if (side.port.spec.kind != PortSpec::Kind::kernel) return side.port_text;
     return (port.spec().kind == PortSpec::Kind::af_xdp ? "af_xdp:" : "af_packet:") + port.spec().argument;
@@ -145,7 +145,7 @@ json port_json(const Port& port, const SideRequest& side, const NeighbourRespond
     return out;
 }
 
-// The core of each role; of further queues than the first with the queue's number.
+// The core of each role. Names of queues after the first end with the queue's number.
 json roles_json(const RoleCores& cores) {
     json out = json::object();
     for (const Direction direction : kDirections) {

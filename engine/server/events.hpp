@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what the engine knows to the JSON of an event (protocol/event.schema.json).
+// Makes the JSON of events from the engine's values (protocol/event.schema.json).
 #pragma once
 
 #include <nlohmann/json.hpp>

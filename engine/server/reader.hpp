@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the members of a request, each with its range; what is missing, unknown or out of range is an Error
-// "bad_request" that names it by path.
+// Reads the members of a request and checks their ranges. A missing, unknown or out-of-range member is an Error
+// "bad_request" with its path.
 #pragma once
 
 #include <cstdint>
@@ -28,18 +28,18 @@ public:
     std::uint64_t integer(const std::string& name, Range range, std::uint64_t otherwise);
     std::string text(const std::string& name);
     std::string text(const std::string& name, const std::vector<std::string>& choices, const std::string& otherwise);
-    bool flag(const std::string& name);  // false where it is missing
+    bool flag(const std::string& name);  // false if it is missing
     std::optional<Mac> mac(const std::string& name);
     std::optional<Ipv4> ipv4(const std::string& name);
     std::optional<Ipv6> ipv6(const std::string& name);
     std::optional<std::vector<unsigned>> cores(const std::string& name);
-    std::vector<std::string> texts(const std::string& name);  // none where it is missing
+    std::vector<std::string> texts(const std::string& name);  // empty if it is missing
     Reader object(const std::string& name);
-    std::vector<Reader> objects(const std::string& name);  // none where it is missing
+    std::vector<Reader> objects(const std::string& name);  // empty if it is missing
     std::optional<Reader> optional_object(const std::string& name);
     [[nodiscard]] bool has(const std::string& name) const { return value_.contains(name); }
 
-    // To be called when all members have been read: throws for any other that is there.
+    // Call this after reading all members: throws if there is any other.
     void finish() const;
     [[noreturn]] void fail(const std::string& name, const std::string& message) const;
     [[nodiscard]] std::string path_of(const std::string& name) const {

@@ -65,7 +65,7 @@ void RequestStream::write(json event, const json& id) const {
     const std::string line = event.dump() + "\n";
     for (std::size_t written = 0; written < line.size();) {
         const ssize_t count = ::write(output_, line.data() + written, line.size() - written);
-        if (count <= 0) return;  // nobody listens any more: the end of input follows
+        if (count <= 0) return;  // the client is gone: the end of input follows
         written += static_cast<std::size_t>(count);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON Lines on two file descriptors: requests in, events out, and an `error` event for each request that cannot be
-// answered (protocol/README.md).
+// JSON Lines on two file descriptors: requests in, events out (protocol/README.md). A request that fails gets an
+// `error` event.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace dutperf {
 
 class RequestStream {
 public:
-    // Throws Error for what cannot be done as asked.
+    // Throws Error if the request cannot be carried out.
     using Dispatch = std::function<void(const nlohmann::json& id, const std::string& method, Reader& request)>;
     enum class Input : std::uint8_t { nothing, some, end };
 
     RequestStream(int input, int output) : input_(input), output_(output) {}
 
-    // Waits for input at most so long; 0: not at all, -1: for ever.
+    // Waits for input at most this long; 0: not at all, -1: for ever.
     Input wait(int timeout_ms);
 
-    // Hands every request that has arrived in full to `dispatch`.
+    // Passes every complete request to `dispatch`.
     void answer_all(const Dispatch& dispatch);
 
     void write(nlohmann::json event, const nlohmann::json& id) const;

@@ -10,7 +10,8 @@ namespace dutperf {
 
 namespace {
 
-constexpr std::uint64_t kLargestExact = (std::uint64_t{1} << 53U) - 1;  // of a JSON number
+constexpr std::uint64_t kLargestExact =
+    (std::uint64_t{1} << 53U) - 1;  // largest integer that a JSON number holds exactly
 constexpr std::uint64_t kMillion = 1'000'000;
 constexpr std::uint64_t kHighestFps = 1000 * kMillion;
 constexpr std::uint64_t kMostQueues =
@@ -72,7 +73,7 @@ FrameSpec read_frame(Reader frame, std::uint16_t max_frame_size) {
     return spec;
 }
 
-// The change has to be within the sending time.
+// The change must be within the sending time.
 std::optional<RateChange> read_change(Reader& stream, std::uint64_t duration_ns) {
     auto then = stream.optional_object("then");
     if (!then) return std::nullopt;
@@ -82,7 +83,7 @@ std::optional<RateChange> read_change(Reader& stream, std::uint64_t duration_ns)
     return change;
 }
 
-// What depends on the rate: bursts would overlap where their frames came more slowly than on average.
+// The rate within bursts must not be lower than the mean rate: bursts would overlap.
 Bursts read_bursts(Reader& pattern, std::uint64_t rate_fps) {
     Bursts bursts{.frames = pattern.integer("frames", {2, kMillion})};
     if (!pattern.has("within_fps")) return bursts;
@@ -146,7 +147,7 @@ void read_stamping(Reader& params, TrialSpec& spec) {
         params.fail("frame_timeout_ns", "needs stamping 'every'");
 }
 
-// Only of directions that are there, with frames that are stamped.
+// Only for directions that send, with stamped frames.
 void read_delays_files(Reader& params, TrialSpec& spec) {
     auto files = params.optional_object("delays_files");
     if (!files) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the JSON of a request (protocol/request.schema.json) to values that need no further check.
+// Parses the JSON of requests (protocol/request.schema.json) into validated values.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ namespace dutperf {
 struct SideRequest {
     PortOptions port;
     std::string port_text;
-    Host host;  // its MAC is the port's, known once that is open
+    Host host;  // its MAC is the port's, which is known when the port is open
     Gateway gateway;
 };
 
@@ -31,11 +31,12 @@ struct OpenRequest {
     std::chrono::milliseconds link_timeout{10'000}, resolve_timeout{3000};
 };
 
-// Who reads the frames of both ports.
+// Whether a device or only the processor reads the frames of both ports.
 Reach reach_of(const std::array<SideRequest, 2>& sides);
 
 // All throw Error "bad_request".
-SideRequest read_side(Reader side, const std::string& name);  // what concerns both ports is not set in its `port`
+SideRequest read_side(Reader side,
+                      const std::string& name);  // leaves the members of `port` unset that both ports share
 MemoryChoice read_memory(Reader& params);
 OpenRequest read_open(Reader params);
 TrialSpec read_trial(Reader params, std::uint16_t max_frame_size);

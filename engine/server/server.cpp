@@ -12,8 +12,8 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kIdleWaitMs = 10;     // between two looks at the ports for ARP and NDP
-constexpr int kTrialWaitMs = 5;     // between two looks at a running trial
+constexpr int kIdleWaitMs = 10;     // interval of polling the ports for ARP and NDP
+constexpr int kTrialWaitMs = 5;     // interval of checking a running trial
 constexpr int kNothingOpenMs = -1;  // wait for requests only
 
 }  // namespace
@@ -75,7 +75,7 @@ void Server::run(const json& id, Reader& request) {
     if (session_->links_are_up()) start_waiting();
 }
 
-// A link that stays down makes the trial invalid: it runs all the same, for what it shows.
+// A link that stays down makes the trial invalid. The trial runs all the same, for its counts.
 void Server::start_waiting() {
     const Waiting waiting = *std::exchange(waiting_, std::nullopt);
     trial_id_ = waiting.id;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The request loop (protocol/README.md): JSON Lines in, JSON Lines out, one trial at a time. The end of input ends
-// everything.
+// The request loop (protocol/README.md): JSON Lines in, JSON Lines out, one trial at a time. It ends at the end of
+// input.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ private:
     void look_after_trial();
 
     using Clock = std::chrono::steady_clock;
-    // For a link.
+    // A trial that waits for its links.
     struct Waiting {
         TrialSpec spec;
         nlohmann::json id;
@@ -40,8 +40,8 @@ private:
 
     RequestStream stream_;
     std::unique_ptr<Session> session_;
-    std::optional<Waiting> waiting_;       // a trial that has not begun
-    std::unique_ptr<RunningTrial> trial_;  // while one runs
+    std::optional<Waiting> waiting_;       // a trial that has not started
+    std::unique_ptr<RunningTrial> trial_;  // the running trial
     nlohmann::json trial_id_;
     double next_progress_s_ = 0;
 };

@@ -13,7 +13,7 @@ namespace dutperf {
 
 namespace {
 
-// For each queue: enough for a driver's transmit ring, the pools' caches and a burst under way.
+// For each queue: enough for the driver's transmit ring, the pools' caches and a burst in transit.
 unsigned frames_per_pool(std::uint16_t max_frame_size) { return max_frame_size > 2048 ? 4095 : 8191; }
 
 std::uint64_t megabytes_needed(const OpenRequest& request, std::uint64_t page_bytes) {
@@ -44,7 +44,7 @@ std::optional<int> card_node(const SideRequest& side) {
     return spec.kind == PortSpec::Kind::pci ? numa_node_of_pci_device(spec.argument) : std::nullopt;
 }
 
-// Cores of the NUMA nodes that the cards are on come first.
+// Moves the cores on the cards' NUMA nodes to the front.
 std::vector<unsigned> near_cards_first(std::vector<unsigned> cores, const OpenRequest& request) {
     const std::array nodes{card_node(request.sides[0]), card_node(request.sides[1])};
     std::stable_partition(cores.begin(), cores.end(), [&](unsigned core) {
@@ -178,8 +178,8 @@ void Session::require_ports() const {
     }
 }
 
-// A copper link takes seconds to negotiate, and a card begins to when it is opened. The other end may be a DUT that
-// starts.
+// A copper link takes seconds to negotiate, and a card starts that when it is opened. The other end may be a DUT that
+// is still booting.
 void Session::await_links() {
     constexpr std::chrono::milliseconds kAgain{10};
     const auto deadline = std::chrono::steady_clock::now() + request_.link_timeout;

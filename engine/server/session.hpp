@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `open` opens and what stays open between trials: memory, ports, the hosts that the tester plays, buffers, and
-// the places of the roles.
+// Everything that `open` opens and that stays open between trials: memory, ports, the emulated hosts, buffers, and the
+// cores of the roles.
 #pragma once
 
 #include <memory>
@@ -36,12 +36,11 @@ public:
 
     // Answers ARP and NDP between trials.
     void serve();
-    // Looks at the links; to be called every few milliseconds.
+    // Reads the link states; call this every few milliseconds.
     void watch_links();
-    // Whether a trial need not wait for a link. That of an interface of the kernel is up as long as nobody takes it
-    // down.
+    // Whether a trial can start without waiting for a link. The link of a kernel interface counts as up.
     [[nodiscard]] bool links_are_up() const;
-    // Throws Error "port_unavailable" where a card was unplugged.
+    // Throws Error "port_unavailable" if a card was unplugged.
     void require_ports() const;
 
 private:
@@ -59,10 +58,10 @@ private:
     RoleCores cores_;
     OtherCores other_cores_;
     Memory memory_;
-    std::array<Pool, 4> frame_pools_;  // outlive the ports, whose transmit rings still hold their frames
+    std::array<Pool, 4> frame_pools_;  // outlive the ports: transmit rings still hold their frames
     Pool control_pool_;
     std::array<std::unique_ptr<Port>, 2> ports_;
-    std::array<std::unique_ptr<FollowedClock>, 2> clocks_;  // of the ports, where one is needed
+    std::array<std::unique_ptr<FollowedClock>, 2> clocks_;  // of the ports, if needed
     std::array<std::unique_ptr<rte_ring, RingDeleter>, 2> control_rings_;
     std::array<std::unique_ptr<NeighbourResponder>, 2> responders_;
     std::optional<double> skew_ticks_;

@@ -42,14 +42,14 @@ FrameKinds kinds_of(const TrialSpec& spec, Direction direction) {
                               std::uint64_t k) { return !none && choice.chooses(k); }};
 }
 
-// Those that came later than the frame timeout are not among them.
+// Without frames that arrived after the frame timeout.
 std::uint64_t never_came(const DirectionResult& of) { return of.sent - std::min(of.sent, of.received + of.late); }
 
 void add(std::map<std::string, std::uint64_t>& counts, const char* name, std::uint64_t count) {
     if (count != 0) counts[name] = count;
 }
 
-// Whether the other end may stop the port for as long as it likes.
+// Whether the other end may stop the port for any time.
 bool obeys_pauses(const Port& port) {
     const auto mode = port.flow_control();
     return mode == FlowControl::receive || mode == FlowControl::full;
@@ -143,7 +143,7 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     into.losses = losses_of(missing_of(statistics.front()->window(), sent_frames(direction)), spec_, direction);
     if (const auto arrivals = merged_arrivals(statistics))
         into.arrivals = arrivals_since(parts_.start, *arrivals, bed_.clock_hz);
-    // where nothing is sent the other way, errors that came back to the sending port belong to this direction too
+    // if the other direction sends nothing, errors that came back to the sending port belong to this direction
     const std::size_t opposite = 1 - index_of(direction);
     auto other = counts.other;
     for (std::size_t kind = 0; kind < kOtherKinds; ++kind) {
@@ -169,7 +169,7 @@ void Collection::collect_stamps(Direction direction, DirectionResult& into) cons
     arrivals.uncertainty = bed_.clocks[receiving_port(direction)]->uncertainty();
 }
 
-// The longest of all loops that have a part in it.
+// The longest stalls of all loops that serve the direction.
 void Collection::collect_stalls(Direction direction, DirectionResult& into) const {
     const auto& send = bed_.cores.send[index_of(direction)];
     const auto& receive = bed_.cores.receive[index_of(direction)];
@@ -187,8 +187,8 @@ void Collection::collect_media(Direction direction, DirectionResult& into) const
     const Port &out = *bed_.ports[sending_port(direction)], &in = *bed_.ports[receiving_port(direction)];
     const std::uint32_t mbps = parts_.media_mbps[sending_port(direction)];
     into.media = media_limit(spec_, direction, mbps);
-    const bool told_when = bed_.offloads.contains(
-        Offload::send_at);  // stamps say when frames were to leave, not when they were handed over
+    const bool told_when =
+        bed_.offloads.contains(Offload::send_at);  // stamps hold the send time, not the time of handing over
     if (out.is_card() && !told_when) {
         const std::uint64_t of_queue = out.transmit_ring() + spec_.burst;
         const std::uint32_t limit =
@@ -197,7 +197,7 @@ void Collection::collect_media(Direction direction, DirectionResult& into) const
                                         : transmit_wait(stream, bed_.queues * of_queue, obeys_pauses(out) ? 0 : mbps);
         into.transmit_wait->full = into.not_accepted != 0;
     }
-    // of one queue: how evenly a card spreads the frames is not known
+    // of one queue: it is unknown how evenly a card spreads the frames
     if (in.is_card()) into.receive_ring_us = 1e6 * in.receive_ring() / static_cast<double>(stream.highest_rate_fps());
 }
 
@@ -215,7 +215,7 @@ void Collection::collect_port_counters(Direction direction, DirectionResult& int
     add(into.tester_drops, "kernel_socket", in1.kernel_socket - in0.kernel_socket);
     add(into.tester_drops, "kernel_backlog", in1.kernel_backlog - in0.kernel_backlog);
     const bool went_down = out1.taken_down != out0.taken_down || in1.taken_down != in0.taken_down;
-    // any lost frame may have met the port that was down
+    // any lost frame may have been lost at the port that was down
     if (went_down) add(into.tester_drops, "port_down", never_came(into));
     const TransmitCount& transmitted = into.transmitted.emplace(
         count_transmitted(transmit_evidence(direction, into), bed_.ports[out]->transmit_ledger()));
@@ -223,8 +223,7 @@ void Collection::collect_port_counters(Direction direction, DirectionResult& int
     add(into.tester_drops, "transmit_unaccounted", transmitted.unaccounted);
 }
 
-// Of all queues the one that came nearest to being full; nothing where one may have come nearer after the loop's last
-// look at it.
+// The queue that came nearest to being full; nothing if a queue may have filled further after the loop's last poll.
 void Collection::collect_backlog(Direction direction, DirectionResult& into) const {
     const auto& receivers = parts_.receivers[index_of(direction)];
     if (std::ranges::any_of(receivers, [](const auto& one) { return one->counts_overruns() && !one->saw_all(); }))
@@ -238,7 +237,7 @@ void Collection::collect_backlog(Direction direction, DirectionResult& into) con
     }
 }
 
-// Frames that the DUT's input queue had no room for.
+// Frames that did not fit into the DUT's input queue.
 std::uint64_t Collection::given_up(Direction direction) const {
     std::uint64_t frames = 0;
     for (const auto& sender : parts_.senders[index_of(direction)]) frames += sender->counts().input_drops;

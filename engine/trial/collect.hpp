@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gathers what the parts of a trial counted, once it has ended, into its result.
+// Collects the counts of a finished trial's parts into its result.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct LoopStall {
     Ticks sending = 0, whole = 0;  // up to the end of sending; up to the end of the trial
 };
 
-// What takes part in a trial, and what was read before and after it.
+// The parts of a trial, and the counters read before and after it.
 struct TrialParts {
     PerDirection<std::vector<std::unique_ptr<Sender>>> senders;  // in the order of their queues
     PerDirection<std::vector<std::unique_ptr<Receiver>>> receivers;
@@ -29,12 +29,12 @@ struct TrialParts {
     PerDirection<std::uint32_t> rate_limits{};  // Mbit/s of each queue; 0: none
     std::array<PortCounters, 2> before{}, after{};
     std::array<std::uint64_t, 2> answered_before{}, answered_after{};  // frames that the neighbour responders sent
-    std::array<std::uint32_t, 2> media_mbps{};  // of the ports' links; 0: not known, or not a card's
-    std::vector<LoopStall> stalls;              // of each loop
-    Ticks start = 0;                            // of sending
+    std::array<std::uint32_t, 2> media_mbps{};                         // of the ports' links; 0: unknown, or not a card
+    std::vector<LoopStall> stalls;                                     // of each loop
+    Ticks start = 0;                                                   // of sending
 };
 
-// Once for each direction that sends: it joins and closes what the parts keep.
+// Call this once for each direction that sends: it merges the receivers' statistics and closes the delay files.
 DirectionResult collect(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts, Direction direction);
 
 }  // namespace dutperf

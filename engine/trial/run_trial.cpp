@@ -19,12 +19,12 @@ namespace {
 constexpr std::chrono::milliseconds kAnswerTimeout{500};
 constexpr std::uint64_t kMaxTscSkewNs =
     1000;  // RDTSC is not ordered with loads, and a virtual machine's counters agree no better
-constexpr std::uint64_t kShortTurnNs = 1'000'000;  // what waits in a receive queue after a longer one nobody has seen
+constexpr std::uint64_t kShortTurnNs = 1'000'000;  // after a longer turn, the backlog of a receive queue is unknown
 constexpr double kStartDelayS = 0.002;             // so that every loop is running when the first frame is due
 constexpr double kSendingGraceShare =
-    0.01;  // sending goes on this much longer before the rest is given up; the client judges far more strictly
+    0.01;  // extra sending time before the rest is given up; the client's limit is far stricter
 constexpr double kSendingGraceS = 0.05;
-constexpr double kCountsLateS = 1.5;  // some cards tell their driver once a second what they counted
+constexpr double kCountsLateS = 1.5;  // some cards update their driver's counters once a second
 constexpr std::uint64_t kFramesBetweenReadings = std::uint64_t{1} << 30U;
 constexpr std::uint64_t kMostSharedFrames = std::uint64_t{1} << 34U;  // 2 GiB for each receiver
 
@@ -53,7 +53,7 @@ FieldPair address_fields(const StreamSpec& stream, std::uint64_t seed, std::uint
     return {source, destination, seed, stride};
 }
 
-// A direction's schedule, and the share of it that is one sender's.
+// A direction, and one sender's share of its schedule.
 struct Shared {
     Direction direction;
     Share share;
@@ -125,7 +125,7 @@ struct RunningTrial::Loop {
                 return;
             }
             last = now;
-            Ticks known = 0;  // the time after sending, good for the next turn if nothing was received
+            Ticks known = 0;  // time after sending; serves the next turn if nothing was received
             for (Sender* sender : senders) known = std::max(known, sender->turn(now));
             for (Receiver* receiver : receivers) {
                 if (receiver->turn()) known = 0;
@@ -215,7 +215,7 @@ FrameSourceParts RunningTrial::frame_parts(Direction direction) {
         .nic = nic_sending(direction)};
 }
 
-// After a stall the sender then sends a little faster than the rate, not in a burst.
+// With limits, a sender catches up after a stall a little above the rate, not in a burst.
 void RunningTrial::limit_rates() {
     if (!bed_.offloads.contains(Offload::rate_limit)) return;
     for (const Direction direction : kDirections) {
@@ -319,8 +319,8 @@ void RunningTrial::start() {
     go_.wait(false);
 }
 
-// By each loop. The last one begins the trial: the thread that prepared it may hardly get on from then on, beside a DUT
-// that spins.
+// Each loop calls this. The last one starts the trial, because beside a DUT that spins, the preparing thread may hardly
+// run from then on.
 void RunningTrial::loop_is_ready() {
     if (unready_.fetch_sub(1) > 1) return go_.wait(false);
     run_on(caretaker_, bed_.other_cores.during_trials);
@@ -359,7 +359,7 @@ void RunningTrial::stop() {
     if (loops_have_ended()) return;
     drains_ = false;
     stop_sending();
-    if (sending_.load() == 0) end_.set_now();  // already receiving only, or just about to
+    if (sending_.load() == 0) end_.set_now();  // the loops only receive, or are about to
 }
 
 void RunningTrial::stop_sending() {
@@ -377,8 +377,7 @@ void RunningTrial::look_after() {
     read_counters_in_time();
 }
 
-// Counters of 32 bits are followed only where they are read before they pass their end twice, and many cards' stop at
-// it.
+// 32-bit counters must be read before they wrap twice, and many cards' counters stop at their maximum.
 void RunningTrial::read_counters_in_time() {
     for (const Direction direction : kDirections) {
         std::uint64_t& read_at = sent_at_reading_[index_of(direction)];
@@ -399,8 +398,9 @@ bool RunningTrial::done() {
     return false;
 }
 
-// Of a direction's frames none is missing that a card may have sent, or dropped, without having told its driver yet.
-// Other ports count at once: there, and where the NIC may keep frames, what is not counted by now has not left in time.
+// Whether the counts of a direction are final: no frame is missing that a card may have sent or dropped without having
+// updated its driver's counters. Other ports count at once. On those, and if the NIC may keep frames, a frame without a
+// count has not left in time.
 bool RunningTrial::is_counted(Direction direction) const {
     if (!spec_.streams[index_of(direction)] || received(direction) >= sent(direction) || may_keep_frames(bed_.offloads))
         return true;
@@ -441,7 +441,8 @@ std::array<PortCounters, 2> RunningTrial::read_counters() {
 SoFar RunningTrial::so_far(Direction direction, const std::array<PortCounters, 2>& now) const {
     SoFar so_far{.sent = sent(direction), .received = received(direction)};
     for (const auto& sender : parts_.senders[index_of(direction)])
-        so_far.max_lateness = std::max(so_far.max_lateness, sender->counts().max_lateness.load(std::memory_order_relaxed));
+        so_far.max_lateness =
+            std::max(so_far.max_lateness, sender->counts().max_lateness.load(std::memory_order_relaxed));
     const std::size_t out = sending_port(direction), in = receiving_port(direction);
     const PortCounters &out1 = now[out], &in1 = now[in], &out0 = parts_.before[out], &in0 = parts_.before[in];
     so_far.tester_drops = (in1.nic_missed - in0.nic_missed) + (in1.no_buffer - in0.no_buffer) +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one trial on opened ports: places the roles on threads, starts all of them at one instant, and waits for their
+// Runs one trial on open ports: assigns the roles to threads, starts all of them at one instant, and waits until they
 // end.
 #pragma once
 
@@ -16,46 +16,45 @@
 
 namespace dutperf {
 
-// Of a direction, while the trial runs.
+// Counts of a direction while the trial runs.
 struct SoFar {
-    std::uint64_t sent = 0, received = 0;  // a frame that came to several receivers counts with each
-    Ticks max_lateness = 0;                // most that a frame was late
+    std::uint64_t sent = 0, received = 0;  // a frame that reached several receivers counts for each
+    Ticks max_lateness = 0;                // largest lateness of a frame
     std::uint64_t tester_drops =
-        0;  // by the counters of ports and kernel that only grow: what is known only at the end is missing
-    double nic_clock_uncertainty = 0;  // in ticks, of the clocks that have a part in the direction
+        0;  // by counters of ports and kernel that only grow; drops that are known only at the end are missing
+    double nic_clock_uncertainty = 0;  // in ticks, of the clocks that the direction uses
 };
 
 class RunningTrial {
 public:
-    // Starts sending within milliseconds. The calling thread is the one that is to look after the trial: it leaves the
-    // loops' cores to them. Throws Error where the trial does not fit the ports.
+    // Starts sending within milliseconds. The calling thread must also call look_after(): it moves away from the loops'
+    // cores. Throws Error if the trial does not fit the ports.
     RunningTrial(const TestBed& bed, const TrialSpec& spec);
     ~RunningTrial();
     RunningTrial(const RunningTrial&) = delete;
     RunningTrial& operator=(const RunningTrial&) = delete;
 
-    // At once, without a drain.
+    // Stops at once, without a drain.
     void stop();
-    // Nothing more is sent; what is under way is waited for as at the end of a whole trial, so that it does not come
-    // into the next one.
+    // Stops sending, then drains as at the end of a full trial, so that no frame arrives during the next one.
     void stop_sending();
-    // To be called every few milliseconds while the trial runs.
+    // Call this every few milliseconds while the trial runs.
     void look_after();
-    // Whether the loops have ended, and the ports have had time to count what they did.
+    // Whether the loops have ended, and the ports have had time to update their counters.
     [[nodiscard]] bool done();
     [[nodiscard]] double elapsed_s() const;
-    // By now. A frame that came to several receivers counts with each.
+    // Counts so far. A frame that reached several receivers counts for each.
     [[nodiscard]] std::uint64_t sent(Direction direction) const;
     [[nodiscard]] std::uint64_t received(Direction direction) const;
-    // Of the ports, by now: left, right.
+    // Current counters of the ports: left, right.
     [[nodiscard]] std::array<PortCounters, 2> read_counters();
-    // ... with these counters.
+    // Counts so far, with these port counters.
     [[nodiscard]] SoFar so_far(Direction direction, const std::array<PortCounters, 2>& now) const;
     // Whether the tester's own links were down, by these counters: left, right.
     [[nodiscard]] std::array<bool, 2> links_down(const std::array<PortCounters, 2>& now) const;
     [[nodiscard]] const TrialSpec& spec() const { return spec_; }
 
-    // Waits for the loops to end and gathers their counts.
+    // Waits for the loops to end and collects their counts.
     TrialResult finish();
 
 private:
@@ -82,13 +81,13 @@ private:
     TrialParts parts_;
     std::vector<std::unique_ptr<Loop>> loops_;
     std::array<bool, 2> answered_{};
-    std::array<std::uint64_t, 2> sent_at_reading_{};    // frames that a port had sent when its counters were read last
-    TrialEnd end_;                                      // of the loops
-    std::atomic<int> sending_;                          // senders that still send
-    pid_t caretaker_;                                   // the thread that prepares the trial and looks after it
+    std::array<std::uint64_t, 2> sent_at_reading_{};  // frames that a port had sent at the last reading of its counters
+    TrialEnd end_;                                    // of the loops
+    std::atomic<int> sending_;                        // senders that still send
+    pid_t caretaker_;                                 // the thread that prepares the trial and looks after it
     std::atomic<std::size_t> unready_{0}, running_{0};  // loops
-    std::atomic<bool> go_{false}, stopped_{false};      // the latter: before its time
-    std::atomic<bool> drains_{true};                    // ... and it does without the drain
+    std::atomic<bool> go_{false}, stopped_{false};      // stopped_: before its end
+    std::atomic<bool> drains_{true};                    // false: stopped without a drain
 };
 
 }  // namespace dutperf

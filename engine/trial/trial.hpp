@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One elementary trial as a value (RFC 2544 section 23), and what was counted in it. protocol/README.md says which
-// frame has which content.
+// One elementary trial as a value (RFC 2544 section 23), and its counts. protocol/README.md describes the content of
+// each frame.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct AddressField {
     std::uint8_t offset4 = 2, offset6 = 14;
 };
 
-// What becomes of a stream's rate `after_ns` from the start on.
+// A stream's rate from `after_ns` after the start on.
 struct RateChange {
     std::uint64_t rate_fps = 1, after_ns = 0;
 };
@@ -44,8 +44,8 @@ struct RateChange {
 // Frames at independent times, uniform over the sending time.
 struct Poisson {};
 
-// When the frames of a stream are due. All patterns have as many in a trial: as many as the constant rate has.
-using Pattern = std::variant<std::monostate, Poisson, Bursts>;  // the first: the constant rate
+// When the frames of a stream are due. A trial has the same number of frames with every pattern.
+using Pattern = std::variant<std::monostate, Poisson, Bursts>;  // std::monostate: constant rate
 
 struct StreamSpec {
     std::uint64_t rate_fps = 1;
@@ -66,16 +66,16 @@ struct StreamSpec {
     [[nodiscard]] bool varies_addresses() const { return networks > 1 || source_address || destination_address; }
 };
 
-// Each thing that is random in a direction has a generator of its own.
+// Everything random in a direction has its own generator.
 enum class Generator : std::uint8_t { ports, addresses, tags, due_times };
 inline std::uint64_t generator_seed(std::uint64_t seed, Direction direction, Generator generator) {
     return random_bits(seed, 4 * static_cast<std::uint64_t>(generator) + index_of(direction));
 }
 
-// Which frames carry the time of their sending.
+// Which frames carry their send time.
 enum class Stamping : std::uint8_t { none, tagged, every };
 
-// Tagged frames: so many, spread evenly over the frames that are due after `after_ns` (RFC 8219 7.2).
+// `count` tagged frames, spread evenly over the frames that are due after `after_ns` (RFC 8219 7.2).
 struct Tagging {
     std::uint64_t count = 0, after_ns = 0;
 };
@@ -88,10 +88,9 @@ struct TrialSpec {
     std::uint32_t burst = 32;
     Stamping stamping = Stamping::none;
     Tagging tagging;
-    std::optional<std::uint64_t>
-        lost_delay_ns;  // what a stamped frame that is lost counts as among the delays; absent: nothing
-    std::optional<std::uint64_t> frame_timeout_ns;  // a frame that arrives later than this does not count as received
-    PerDirection<std::string> delays_files;         // where every delay is written to; empty: nowhere
+    std::optional<std::uint64_t> lost_delay_ns;  // delay that a lost stamped frame counts as; absent: it does not count
+    std::optional<std::uint64_t> frame_timeout_ns;  // a frame with a longer delay does not count as received
+    PerDirection<std::string> delays_files;         // files for all delays; empty: none
     PerDirection<std::optional<StreamSpec>> streams;
 
     // Frames due before the end of the sending time.
@@ -100,8 +99,8 @@ struct TrialSpec {
     // Frames due before `after_ns` from the start.
     [[nodiscard]] std::uint64_t due_before(Direction direction, std::uint64_t after_ns) const;
 
-    // Mbit/s on the medium that each of so many queues is never to go beyond, a tenth above what the stream needs; 0:
-    // none, because its frames come in bursts.
+    // Limit of each of `queues` queues in Mbit/s on the medium, a tenth above the stream's need; 0: no limit, because
+    // the frames come in bursts.
     [[nodiscard]] std::uint32_t rate_ceiling_mbps(Direction direction, std::uint16_t queues) const;
 
     // When frame k is due, in ns from the start, rounded down.
@@ -113,55 +112,55 @@ struct TrialSpec {
     }
 };
 
-// What became of a file of delays.
+// Delays written to a file.
 struct DelaysWritten {
     std::uint64_t written = 0, unwritten = 0;
     std::string error;  // of the operating system; empty: none
 };
 
-// Frames that never came, by the time at which they were due.
+// Frames that never arrived, by their due times.
 struct Losses {
     double first_s = 0, last_s = 0;  // from the start
     std::uint64_t longest_run = 0;   // of frames with consecutive numbers
     MissingFrames::Bins bins{};      // over equal parts of the sending time
 };
 
-// Of a receive queue: frames that waited in it at once, at most, and that it has room for; whether somebody on this
-// side counts those that find it full.
+// A receive queue: most frames that waited in it at once, its capacity, and whether this side counts frames dropped at
+// a full queue.
 struct ReceiveBacklog {
     std::uint32_t frames = 0, ring = 0;
     bool counted = false;
 };
 
-// When undamaged frames of the trial arrived, by the receiving loop's clock, in seconds from the start.
+// Arrival times of intact frames of the trial, by the receiving loop's clock, in seconds from the start.
 struct Arrivals {
     double first_s = 0, last_s = 0;
-    double longest_gap_from_s = 0, longest_gap_to_s = 0;  // the longest time between two of them
+    double longest_gap_from_s = 0, longest_gap_to_s = 0;  // the longest gap between two of them
 };
 
-// How the arrivals of stamped frames were told, where the NIC was to tell them.
+// Sources of the arrival times of stamped frames, if the NIC was to stamp them.
 struct NicArrivals : StampCounts {
-    double uncertainty = 0;  // of its clock against the tester's, at most, in ticks
+    double uncertainty = 0;  // largest, of its clock against the tester's, in ticks
 };
 
-// How frames left where the NIC was told when.
+// How frames left, if the NIC got their send times.
 struct NicDepartures : DepartureCounts {
-    std::uint64_t impossible = 0;  // stamped frames that were polled before they were to leave
-    double uncertainty = 0;        // of its clock against the tester's, at most, in ticks
+    std::uint64_t impossible = 0;  // stamped frames that were polled before their send time
+    double uncertainty = 0;        // largest, of its clock against the tester's, in ticks
 };
 
-// A stream at the rate of the media, whose clock may be slower than the tester's.
+// Limit of a stream at the rate of the media, whose clock may be slower than the tester's.
 struct MediaLimit {
     double line_rate_fps = 0;
-    std::uint64_t tolerance_ns = 0;  // by so much frames may be late and sending may take longer
+    std::uint64_t tolerance_ns = 0;  // by which frames may be late and sending may take longer
 };
 
-// What may wait in a card's transmit rings, unseen by what the sender knows: their delays have it.
+// Frames that may wait in a card's transmit rings. The sender does not see the wait; delays include it.
 struct TransmitWait {
     std::uint64_t frames = 0;
     std::optional<double>
-        us;  // that they take at the media's rate; nothing where that is not known, or the other end may stop the port
-    bool full = false;  // so many did wait: the driver took no more
+        us;  // their time at the media's rate; absent: the rate is unknown, or the other end may stop the port
+    bool full = false;  // this many did wait: the driver did not accept more
 };
 
 struct DirectionResult {
@@ -174,20 +173,20 @@ struct DirectionResult {
     double send_time_s = 0, sender_stall_us = 0, receiver_stall_us = 0;
     Histogram lateness;  // ticks
     LateBursts late_bursts;
-    std::optional<Histogram> delay;  // ticks; where frames are stamped
+    std::optional<Histogram> delay;  // ticks; if frames are stamped
     std::optional<SignedHistogram>
-        delay_change;  // ticks, from one frame to the next (RFC 8219 7.3.2); where every frame is stamped
+        delay_change;  // ticks, from one frame to the next (RFC 8219 7.3.2); if every frame is stamped
     std::optional<DelaysWritten> delays_file;
     std::optional<NicArrivals> nic_arrivals;
     std::optional<NicDepartures> nic_departures;
-    std::optional<std::uint32_t> rate_limit_mbps;  // of each queue; 0: none
-    std::optional<TransmitCount> transmitted;      // what left the port, against what was handed over
-    std::optional<MediaLimit> media;               // where the media's rate is the limit
-    std::optional<TransmitWait> transmit_wait;     // where a card sends
-    std::optional<double> receive_ring_us;  // that the ring of a receiving card takes to fill at the trial's rate
+    std::optional<std::uint32_t> rate_limit_mbps;   // of each queue; 0: none
+    std::optional<TransmitCount> transmitted;       // frames that left the port, and frames handed over
+    std::optional<MediaLimit> media;                // if the media's rate is the limit
+    std::optional<TransmitWait> transmit_wait;      // if a card sends
+    std::optional<double> receive_ring_us;          // time in which a receiving card's ring fills at the trial's rate
     std::optional<ReceiveBacklog> receive_backlog;  // of queues that the DUT or the kernel fills
-    std::optional<Losses> losses;                   // where frames are missing
-    std::optional<Arrivals> arrivals;               // where any came
+    std::optional<Losses> losses;                   // if frames are missing
+    std::optional<Arrivals> arrivals;               // if any arrived
     std::map<std::string, std::uint64_t> tester_drops, other_received;
 };
 
@@ -197,7 +196,7 @@ struct TrialResult {
     PerDirection<std::optional<DirectionResult>> directions;
     std::array<std::uint64_t, 2> link_changes{};  // left, right
     std::array<bool, 2> link_up{}, link_down{},
-        dut_answered{};  // at the end; at any time, where the link is the port's own; before the trial
+        dut_answered{};  // at the end; at any time, if the link is the port's own; before the trial
 };
 
 }  // namespace dutperf

@@ -265,7 +265,7 @@ def test_help_that_the_ports_do_not_offer_is_refused_not_ignored(tmp_path: Path)
 
 ENGINES = [
     ("NoAnswer", "dutperf: left.gateway4: 198.18.0.1 does not answer ARP\n"),
-    ("Mute", "dutperf: the engine did not start: the engine ended with status 1; the last it said: no huge pages\n"),
+    ("Mute", "dutperf: the engine did not start: the engine ended with status 1; its last output: no huge pages\n"),
 ]
 
 

@@ -303,8 +303,8 @@ def test_a_summary_says_by_what_clock_frames_arrived(tmp_path: Path) -> None:
             event["result"][direction]["receive_timestamps"] = told
     [point] = summarise([event_of_json(event) for event in events], procedures.find("pdv")).points
     assert any(
-        ": 4,000 delays end at the NIC's receive time stamps, 10 at the poll because it stamped those not; its clock"
-        " was uncertain by 1.50 us at most" in remark
+        ": 4,000 delays end at the NIC's receive time stamps, 10 at the poll because the NIC did not stamp them; its"
+        " clock was uncertain by 1.50 us at most" in remark
         for remark in point.remarks()
     )
 

@@ -19,9 +19,9 @@ from dutperf.tester.engine import EngineCommand, EngineTester, Patience
 from fakes import fake_engine
 
 PREFIX = (sys.executable, fake_engine.__file__)
-PATIENT = Patience(start_s=60, open_s=60, silence_s=60, trial_s=60, stop_s=30)
+PATIENT = Patience(start_s=60, open_s=60, answer_s=60, trial_s=60, stop_s=30)
 """Longer than any test takes on a busy machine."""
-HASTY = Patience(start_s=60, open_s=60, silence_s=0.3, trial_s=0.3, stop_s=0.3)
+HASTY = Patience(start_s=60, open_s=60, answer_s=0.3, trial_s=0.3, stop_s=0.3)
 
 
 def a_trial(number: int = 1) -> Trial:
@@ -153,7 +153,7 @@ def test_a_trial_that_may_still_be_of_use_is_sent_to_its_end(behaviour: str, que
 
 
 DEATHS = [
-    ("Dies", PATIENT, "ended with status 7; the last it said: a thing that should not have happened"),
+    ("Dies", PATIENT, "ended with status 7; its last output: a thing that should not have happened"),
     ("Killed", PATIENT, "was ended by SIGSEGV"),
     ("Hangs", HASTY, "sent nothing for 0.3 s and was killed"),
     ("Endless", HASTY, "was killed"),
@@ -204,7 +204,7 @@ REFUSALS = [
         "Mute",
         "no_engine",
         None,
-        "the engine did not start: the engine ended with status 1; the last it said: no huge pages",
+        "the engine did not start: the engine ended with status 1; its last output: no huge pages",
     ),
 ]
 
@@ -295,7 +295,7 @@ def test_sudo_ends_what_this_user_may_not(starts: Path, monkeypatch: pytest.Monk
 
 
 def test_ctrl_c_while_the_engine_hangs_ends_it(starts: Path) -> None:
-    with engine_tester("Hangs", Patience(start_s=60, silence_s=60, stop_s=0.2)) as tester:
+    with engine_tester("Hangs", Patience(start_s=60, answer_s=60, stop_s=0.2)) as tester:
         tester.environment()
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
@@ -342,7 +342,7 @@ FINDINGS = [
         {"DUTPERF_ENGINE": "/nowhere/engine"},
         None,
         "DUTPERF_ENGINE",
-        "/nowhere/engine is no program",
+        "/nowhere/engine is not an executable program",
     ),
     (
         "a namespace that is not there",

@@ -244,7 +244,9 @@ def test_a_dut_that_drops_all_under_overload_only_is_no_dead_one(tmp_path: Path)
     class Livelocked(SimulatedTester):
         def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
             self.dut = SimulatedDut(
-                silent=frozenset(Direction) if trial.streams()[Direction.FORWARD].rate_fps > 75_000 else frozenset()
+                dead_directions=frozenset(Direction)
+                if trial.streams()[Direction.FORWARD].rate_fps > 75_000
+                else frozenset()
             )
             return super().run(trial, on_progress)
 

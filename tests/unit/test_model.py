@@ -57,7 +57,7 @@ def test_frames_of_a_rate_that_changes_are_due_where_they_are_counted(
         (lambda: frame(6, 83), "at least 84"),
         (lambda: frame(4, 63), "64"),
         (lambda: frame(4, 9217), "9216"),
-        (lambda: FrameSpec.model_validate({**to_json(frame(4, 64)), "version": 6, "size": 84}), "no IPv6 address"),
+        (lambda: FrameSpec.model_validate({**to_json(frame(4, 64)), "version": 6, "size": 84}), "not an IPv6 address"),
         (lambda: stream(6, 84, 0), "rate_fps"),
         (lambda: stream(6, 84, 1, n=2, m=3), "m <= n"),
         (lambda: stream(6, 84, 1, n=2, m=1), "background"),

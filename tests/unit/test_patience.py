@@ -61,7 +61,7 @@ class Restarting(SimulatedTester):
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
         self.begun_s.append(self.clock.now_s)
         away = any(start <= self.clock.now_s - 1000 < end for start, end in self.away_s)
-        self.dut = SimulatedDut(silent=frozenset(trial.streams())) if away else self.capable
+        self.dut = SimulatedDut(dead_directions=frozenset(trial.streams())) if away else self.capable
         result = super().run(trial, on_progress)
         self.clock.now_s += trial.whole_s
         return result.model_copy(update={"dut_answered": NOWHERE}) if away and not self.answers_arp else result

@@ -88,7 +88,7 @@ def test_every_error_code_that_a_request_alone_can_cause_is_shown() -> None:
 def test_the_client_says_what_the_transcript_says(name: str) -> None:
     exchanges = transcript.read(name)
     command = EngineCommand(f"replay:{name}", prefix=(sys.executable, fake_engine.__file__))
-    with EngineTester(command, request_of(exchanges, "open")["params"], Patience(silence_s=20)) as tester:
+    with EngineTester(command, request_of(exchanges, "open")["params"], Patience(answer_s=20)) as tester:
         for exchange in exchanges:
             if exchange.request is not None and exchange.request["method"] == "run":
                 result = tester.run(Trial.model_validate(exchange.request["params"]))

@@ -147,7 +147,7 @@ ERRORS: list[tuple[str, str, list[str], str]] = [
         "no engine",
         TRANSLATOR,
         ["84", "1000", "1", "0", "2", "2"],
-        "Error: DUTPERF_ENGINE: /nowhere is no program that can be run",
+        "Error: DUTPERF_ENGINE: /nowhere is not an executable program",
     ),
 ]
 

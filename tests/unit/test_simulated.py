@@ -31,7 +31,7 @@ def received(result: TrialResult) -> tuple[int, int]:
         (SimulatedDut(capacity_fps=600, queue_frames=100), 650, 2, (1300, 1300)),
         (SimulatedDut(capacity_fps=600, queue_frames=100), 651, 2, (1300, 1300)),
         (SimulatedDut(capacity_fps=600, queue_frames=5000), 1000, 2, (2000, 2000)),
-        (SimulatedDut(silent=frozenset({Direction.REVERSE})), 1000, 2, (2000, 0)),
+        (SimulatedDut(dead_directions=frozenset({Direction.REVERSE})), 1000, 2, (2000, 0)),
         (SimulatedDut(loss_ratio=1.0), 1000, 2, (0, 0)),
     ],
 )
@@ -106,7 +106,7 @@ def test_foreground_and_background_are_told_apart() -> None:
         SimulatedDut(outage_s=(0.2, 0.4)),
         SimulatedDut(outage_s=(0.0, 0.4), loss_ratio=0.01),
         SimulatedDut(outage_s=(0.9, 7), hiccup_ratio=1),
-        SimulatedDut(silent=frozenset({Direction.FORWARD})),
+        SimulatedDut(dead_directions=frozenset({Direction.FORWARD})),
     ],
 )
 @pytest.mark.parametrize("then", [None, {"rate_fps": 400, "after_ns": SECOND_NS // 2}])

@@ -206,7 +206,7 @@ def test_a_suite_that_is_being_measured_is_left_alone(tmp_path: Path, monkeypatc
         suite.held(tmp_path),
         pytest.raises(JournalError, match=r"suite\.json is being written: its run goes on in another process"),
     ):
-        resume.go_on(tmp_path, lambda _measurements: nullcontext(Watched()))
+        resume.resume(tmp_path, lambda _measurements: nullcontext(Watched()))
 
 
 def test_a_suite_is_held_while_it_is_measured(tmp_path: Path) -> None:

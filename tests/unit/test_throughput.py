@@ -135,7 +135,9 @@ def test_below_the_minimum_rate(tmp_path: Path) -> None:
 def test_a_dut_that_forwards_nothing_ends_the_run(
     tmp_path_factory: pytest.TempPathFactory, dies_after: int, silent: set[Direction]
 ) -> None:
-    tester = SimulatedTester(SimulatedDut(capacity_fps=30_000, dies_after_trials=dies_after, silent=frozenset(silent)))
+    tester = SimulatedTester(
+        SimulatedDut(capacity_fps=30_000, dies_after_trials=dies_after, dead_directions=frozenset(silent))
+    )
     out = tmp_path_factory.mktemp("run")
     summary = measure(tester, plan(frame_sizes=(84, 1518), repetitions=20), out)
     dead = summary.without_number()

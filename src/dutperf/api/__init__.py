@@ -322,7 +322,7 @@ def resume(directory: StrPath, progress: Callback | None = None, *, config: Conf
         JournalError: there is nothing to resume, or the test setup or this version differs.
         ConfigError, LabError, PlanError, TesterError: see :func:`measure`.
     """
-    resumption.go_on(Path(directory), lambda _measurements: nullcontext(_watch(progress)), _current(config))
+    resumption.resume(Path(directory), lambda _measurements: nullcontext(_watch(progress)), _current(config))
     return results.read(Path(directory))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal of a run, ``DIR/journal.jsonl``: one JSON object a line for each event
-(:mod:`dutperf.journal.events`), on the disk before anything else happens with it."""
+"""The journal of a run, ``DIR/journal.jsonl``: one line of JSON for each event
+(:mod:`dutperf.journal.events`). An event is on the disk before the run continues."""
 
 from __future__ import annotations
 

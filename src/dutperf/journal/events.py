@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The events of a journal, one model each. :data:`FORMAT` is their version.
+"""The events of a journal, one model for each. :data:`FORMAT` is their version.
 
 The events of a run, in order:
 
 * ``plan``: procedure, conditions, DUT, configuration, versions, search, cases;
 * ``environment``: this machine (``host``) and the tester;
 * ``trial`` before and ``result`` after each trial;
-* a procedure's findings: what a trial or a repetition of it showed. Each procedure declares its own
-  (:class:`Finding`), in its file;
+* the findings of the procedure: what a trial or a repetition showed. Each procedure declares its own
+  kinds (:class:`Finding`) in its module;
 * ``dut_state``: the output of the DUT's command ``state``, before and after each search;
-* ``wait``: the tester waited for a DUT that answered nothing;
-* ``end``: how the run ended. It is missing where the run was killed;
-* ``resumed``: another process resumed the run here, in its environment. A trial without a result
-  before it is run again after it.
+* ``wait``: the tester waited for a DUT that did not answer;
+* ``end``: how the run ended. It is missing if the run was killed;
+* ``resumed``: another process resumed the run here, with its environment. If the last trial before
+  it has no result, that trial is run again.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ from dutperf.model import Load, Trial, TrialResult, Value, to_json
 from dutperf.model.case import AxisValue
 
 FORMAT = 3
-"""Version of the events; stands in the plan."""
+"""Version of the events; the plan states it."""
 FINAL = ("completed", "ended")
-"""Outcomes of a run that need not be resumed."""
+"""Outcomes of a run that is complete."""
 
 
 class Event(Value):
-    """One line of a journal. ``event`` says which kind it is."""
+    """One line of a journal; ``event`` is its kind."""
 
     event: str
     time: str = ""
-    """When it was written (ISO 8601, UTC)."""
+    """Time of writing (ISO 8601, UTC)."""
 
     def as_json(self) -> dict[str, Any]:
-        """Without its time, as JSON types."""
+        """The event as JSON types, without its time."""
         return self.model_dump(mode="json", exclude={"time"})
 
 
 class PlanEvent(Event):
-    """What is to be measured: the first event."""
+    """The first event: everything that the run is to measure."""
 
     event: Literal["plan"] = "plan"
     format: int = FORMAT
     dutperf: str
-    """Version of the package that began the run."""
+    """Version of the package that started the run."""
     invocation: tuple[str, ...] = ()
     source: dict[str, Any] = Field(default_factory=dict)
-    """Where the test setup came from."""
+    """Source of the test setup."""
     first_trial: int = 0
     """Number of the first trial."""
     procedure: str
@@ -59,21 +59,21 @@ class PlanEvent(Event):
     dut: dict[str, Any] = Field(default_factory=dict)
     config: dict[str, Any] = Field(default_factory=dict)
     attempts: dict[str, int]
-    """Trials of a load before it counts as unmeasurable."""
+    """Trials of a load before it counts as not measurable."""
     search: dict[str, Any]
     """How the procedure finds its loads."""
     axes: list[dict[str, Any]]
     cases: list[dict[str, Any]]
-    """Each case with its limits."""
+    """The cases, each with its limits."""
 
 
 class Environment(Event):
-    """The machine and the tester that trials are run with."""
+    """The machine and the tester that run the trials."""
 
     host: dict[str, Any]
     tester: dict[str, Any]
     calibration: dict[str, Any] | None = None
-    """The tester's own delay and rate, where they were measured on such ports."""
+    """The tester's own delay and rate, if they were measured on such ports."""
 
     def as_json(self) -> dict[str, Any]:
         """See :class:`Event`."""
@@ -81,13 +81,13 @@ class Environment(Event):
 
 
 class EnvironmentEvent(Environment):
-    """On what the run began."""
+    """The environment in which the run was started."""
 
     event: Literal["environment"] = "environment"
 
 
 class ResumedEvent(Environment):
-    """Another process resumed the run."""
+    """Another process resumed the run, in this environment."""
 
     event: Literal["resumed"] = "resumed"
     dutperf: str
@@ -137,22 +137,22 @@ class DutStateEvent(Located):
 
     event: Literal["dut_state"] = "dut_state"
     when: Literal["before", "after"]
-    """The search."""
+    """Before or after the search."""
     sha256: str
     output: str
 
 
 class WaitEvent(Located):
-    """The tester waited for a DUT that answered nothing."""
+    """The tester waited for a DUT that did not answer."""
 
     event: Literal["wait"] = "wait"
     trial: int
-    """Number of the trial that met it."""
+    """Number of the trial after which the tester waited."""
     answered: bool
     """Whether the DUT forwarded again."""
     waited_s: float
     probes: int
-    """Small trials that asked; they have numbers too."""
+    """Number of probes, which are short trials and have trial numbers."""
 
 
 class EndEvent(Event):
@@ -164,8 +164,8 @@ class EndEvent(Event):
 
 
 class Finding(Located):
-    """What a trial or a repetition showed. A procedure derives its own findings, each with its
-    ``event``. A journal is read without knowing them; :meth:`of` gives them their form."""
+    """What a trial or a repetition showed. Each procedure derives its own kinds, each with its
+    ``event``. The reader does not know them; :meth:`of` turns a finding into its kind."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -179,20 +179,20 @@ class Finding(Located):
         """``recorded`` as this kind of finding.
 
         Raises:
-            ValidationError: it is none.
+            ValidationError: it is not of this kind.
         """
         return recorded if type(recorded) is cls else cls.model_validate(recorded.model_dump())
 
 
 class RepetitionFinding(Finding):
-    """What a repetition showed."""
+    """The result of a repetition."""
 
     model_config = ConfigDict(extra="forbid")
 
     valid: bool = True
     """Whether there was a valid trial."""
     not_forwarding: bool = False
-    """Whether the DUT forwarded nothing, which ends the run; ``message`` says what happened."""
+    """Whether the DUT forwarded nothing, which ends the run; ``message`` gives the details."""
     message: str | None = None
 
 
@@ -214,10 +214,10 @@ _KINDS: dict[str, type[Event]] = {
 
 
 def event_of_json(members: dict[str, Any]) -> Event:
-    """The event that ``members`` describe.
+    """The event with these ``members``.
 
     Raises:
-        ValueError: they describe none; the message says why.
+        ValueError: they are not an event; the message says why.
     """
     model = _KINDS.get(members.get("event", ""), Finding)
     try:

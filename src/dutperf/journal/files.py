@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of results: made once, locked while they are written, whole after a crash."""
+"""Result files: never overwritten by another run, locked during writing, complete after a crash."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class JournalError(DutperfError):
 
 
 class WriteError(JournalError):
-    """What was measured cannot be kept: the disk is full, or fails. Everything written before is
-    whole, and the run can be resumed from there."""
+    """Results cannot be written: the disk is full or fails. Everything written before is complete, and
+    the run can be resumed from there."""
 
 
 def is_being_written(directory: Path) -> bool:
-    """Whether a process writes the journal in ``directory``; where there is none, no."""
+    """Whether a process is writing the journal in ``directory``; false without a journal."""
     try:
         descriptor = os.open(directory / JOURNAL, os.O_RDONLY)
     except OSError:
@@ -39,12 +39,11 @@ def is_being_written(directory: Path) -> bool:
 
 
 def claim(directory: Path, files: Sequence[str], holds: str, or_else: str = "") -> None:
-    """Make ``directory``, where it is missing, for results of which the first of ``files`` is
-    written first.
+    """Check that ``directory`` has none of ``files`` yet, and create it if it is missing.
 
     Raises:
-        JournalError: it has one of ``files`` already, and so what ``holds`` says (``or_else``: what
-            else can be done about it); or it cannot be made.
+        JournalError: ``directory`` has one of ``files``, or it cannot be created. ``holds`` names
+            the results in it, ``or_else`` a further remedy for the message.
     """
     for name in files:
         if (directory / name).exists():
@@ -54,10 +53,10 @@ def claim(directory: Path, files: Sequence[str], holds: str, or_else: str = "") 
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """No second process holds the file meanwhile: it says what a run, or a suite of them, is for.
+    """Lock the file of a run or a suite within this context.
 
     Raises:
-        JournalError: it cannot be opened, or another process holds it.
+        JournalError: the file cannot be opened, or another process holds it.
     """
     descriptor = open_alone(path)
     try:
@@ -67,11 +66,10 @@ def held(path: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file that is derived from journals, or says what they are for; a reader never sees
-    half of it, and a crash leaves the old one or the new.
+    """Write a summary or a suite file atomically: readers and crashes see the old content or the new.
 
     Raises:
-        WriteError: it cannot be written.
+        WriteError: the file cannot be written.
     """
     fresh = path.with_suffix(".tmp")
     try:
@@ -88,7 +86,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """That of a file that is to be written."""
+    """Create the directory of the file ``path``."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -96,11 +94,10 @@ def make_directory(path: Path) -> None:
 
 
 def open_alone(path: Path, flags: int = 0) -> int:
-    """``path`` for appending. The lock is the process's: the kernel frees it however the process
-    ends.
+    """Open ``path`` for appending, and lock it. The kernel releases the lock however the process ends.
 
     Raises:
-        JournalError: it cannot be opened, or another process writes to it.
+        JournalError: the file cannot be opened, or another process writes to it.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | flags, 0o644)
@@ -120,7 +117,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """A file is found again after a crash only if its directory is on the disk as well."""
+    """Write the directory to the disk: only then does a new file survive a crash."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a journal, and answers what a run has come to."""
+"""Reads a journal and tells the state of its run."""
 
 from __future__ import annotations
 
@@ -24,26 +24,27 @@ from dutperf.journal.files import JOURNAL, JournalError
 
 
 def read(directory: Path) -> list[Event]:
-    """The events of the journal in ``directory``. A last line that is not whole (the run was killed
-    while writing it) is left out.
+    """The events of the journal in ``directory``, without an incomplete last line (the run was killed
+    while writing it).
 
     Raises:
-        JournalError: no journal, it is of another format, or damaged elsewhere than at its end.
+        JournalError: there is no journal, it has another format, or it is corrupt before its last
+            line.
     """
     path = directory / JOURNAL
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise JournalError(f"cannot read {path}: {error.strerror}") from error
-    # After the last line feed there is nothing, or a torn line: a line is whole only with its end.
+    # A line is complete only with its line feed: what follows the last one is empty or torn.
     return [_event(path, number, line) for number, line in enumerate(lines[:-1], start=1)]
 
 
 def plan_of(events: Sequence[Event], path: Path | None = None) -> PlanEvent:
-    """The plan of a journal, its first event.
+    """The plan, which is the first event of a journal.
 
     Raises:
-        JournalError: there is none.
+        JournalError: there is no plan.
     """
     if not events or not isinstance(events[0], PlanEvent):
         name = "the journal" if path is None else str(path)
@@ -52,25 +53,25 @@ def plan_of(events: Sequence[Event], path: Path | None = None) -> PlanEvent:
 
 
 def of_kind(events: Iterable[Event], kind: type[EventT]) -> Iterator[EventT]:
-    """The events of that kind."""
+    """The events of this kind."""
     return (event for event in events if isinstance(event, kind))
 
 
 def end_of(events: Sequence[Event]) -> EndEvent | None:
-    """The last end of a run; None where it was killed, or is running."""
+    """The last end of a run; None: it was killed, or is running."""
     last = next((event for event in reversed(events) if isinstance(event, EndEvent | ResumedEvent)), None)
     return last if isinstance(last, EndEvent) else None
 
 
 def is_complete(events: Sequence[Event]) -> bool:
-    """Whether the procedure came to its end."""
+    """Whether the procedure has ended."""
     end = end_of(events)
     return end is not None and end.outcome in FINAL
 
 
 def next_trial(events: Sequence[Event]) -> int:
-    """Number of the trial after the last one of a journal; the probes of a DUT that did not answer
-    are trials too."""
+    """Number of the next trial after those of a journal. Probes of a DUT that did not answer count as
+    trials."""
     number = plan_of(events).first_trial
     for event in events:
         if isinstance(event, TrialEvent):
@@ -86,7 +87,7 @@ def _event(path: Path, number: int, line: bytes) -> Event:
     except ValueError as error:
         raise JournalError(f"{path}, line {number}: not JSON") from error
     if not isinstance(members, dict) or not isinstance(members.get("event"), str):
-        raise JournalError(f"{path}, line {number}: no event")
+        raise JournalError(f"{path}, line {number}: not an event")
     if members["event"] == "plan" and members.get("format") != FORMAT:
         raise JournalError(
             f"{path} has format {members.get('format')}, this version reads format {FORMAT}: read it with the version"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resumes a journal whose run ended early.
 
-A procedure is a function of its trials' results. So a run is resumed by giving it the results that
-the journal holds: it then comes to the same events again, which are compared, and writes only new
-ones.
+A procedure is a function of its trials' results. To resume a run, the procedure gets the recorded
+results and so repeats the recorded events. These are compared with the journal; only new events are
+written.
 """
 
 from __future__ import annotations
@@ -32,34 +32,33 @@ from dutperf.journal.reader import is_complete, plan_of, read
 from dutperf.journal.writer import JournalWriter
 
 _NOT_REPEATED = (PlanEvent, Environment, EndEvent)
-"""A resumed run does not come to these again (``resumed`` is an environment too)."""
+"""Events that a resumed run does not repeat (``resumed`` is an environment too)."""
 
 
 class ResumedJournal(JournalWriter):
-    """The journal of a run that ended early; made by :meth:`open`.
+    """The journal of a run that ended early; opened by :meth:`open`.
 
-    Until all recorded events have come again, :meth:`write` compares and writes nothing. Then a
-    torn last line is cut, and ``resumed`` is written.
+    While recorded events are repeated, :meth:`write` only compares. At the first new event it cuts
+    a torn last line and writes ``resumed``.
     """
 
     def __init__(self, descriptor: int, path: Path) -> None:
         super().__init__(descriptor, path)
         self.events = read(path.parent)
-        """All recorded ones."""
+        """All recorded events."""
         self.plan = plan_of(self.events, path)
         self.on_resume: Callable[[], ResumedEvent] | None = None
-        """Makes the event ``resumed``."""
+        """Returns the event ``resumed``."""
         self._recorded = deque(_to_repeat(self.events))
         self._resumed = False
 
     @classmethod
     def open(cls, directory: Path) -> Self:
-        """The journal in ``directory``, which is not changed before there is something new to
-        write.
+        """The journal in ``directory``. It is not changed before the first new event.
 
         Raises:
-            JournalError: there is none, it cannot be read or written, it has no plan or is of
-                another format.
+            JournalError: there is no journal, it cannot be read or written, it has no plan, or it
+                has another format.
         """
         path = directory / JOURNAL
         if not path.exists():
@@ -73,7 +72,7 @@ class ResumedJournal(JournalWriter):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the procedure came to its end."""
+        """Whether the procedure has ended."""
         return is_complete(self.events)
 
     @property
@@ -92,7 +91,7 @@ class ResumedJournal(JournalWriter):
         """See :meth:`JournalWriter.write`.
 
         Raises:
-            JournalError: ``event`` is not the one that was recorded.
+            JournalError: ``event`` differs from the recorded one.
         """
         if self._recorded:
             self._compare(event)
@@ -122,7 +121,7 @@ class ResumedJournal(JournalWriter):
 
 
 def _to_repeat(events: Sequence[Event]) -> list[Event]:
-    """The events that a procedure comes to again, in order; without trials that have no result."""
+    """The events that a procedure repeats, in order; without trials that have no result."""
     repeated = [event for event in events if not isinstance(event, _NOT_REPEATED)]
     return [
         event

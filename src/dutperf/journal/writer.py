@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a journal: each event is on the disk before anything else happens with it."""
+"""Writes a journal: each event is on the disk before the run continues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dutperf.journal.files import JOURNAL, JournalError, WriteError
 
 
 class JournalWriter:
-    """Writes events; made by :meth:`create`, a context manager. It holds the journal's lock."""
+    """Writes events; opened by :meth:`create`. A context manager that holds the journal's lock."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor = descriptor
@@ -26,10 +26,10 @@ class JournalWriter:
 
     @classmethod
     def create(cls, directory: Path) -> Self:
-        """A new journal in ``directory``, which is made where it is missing.
+        """A new journal in ``directory``, which is created if it is missing.
 
         Raises:
-            JournalError: there is a journal already, or the directory cannot be written.
+            JournalError: there is already a journal, or the directory cannot be written.
         """
         path = directory / JOURNAL
         files.make_directory(path)
@@ -45,26 +45,26 @@ class JournalWriter:
 
     @property
     def directory(self) -> Path:
-        """Where the journal is."""
+        """The directory of the journal."""
         return self._path.parent
 
     @property
     def repeats(self) -> bool:
-        """Whether the next event is in the journal already (:class:`ResumedJournal`)."""
+        """Whether the next event is already in the journal (:class:`ResumedJournal`)."""
         return False
 
     def recall(self, kind: type[EventT]) -> EventT | None:
-        """The next event, where it is in the journal already and of that ``kind``: its content need
-        not be determined again."""
+        """The next event, if it is already in the journal and of this ``kind``: its content need not
+        be determined again. Else None."""
         del kind
         return None
 
     def write(self, event: Event) -> None:
-        """Append an event; it is on the disk when this returns.
+        """Append an event; it is on the disk on return.
 
         Raises:
-            WriteError: the file cannot be written (disk full). Nothing of the event stays in it,
-                and nothing is written to it any more.
+            WriteError: the file cannot be written (disk full). The event is removed from it, and
+                every later write fails.
         """
         if self._failure is not None:
             raise WriteError(self._failure)

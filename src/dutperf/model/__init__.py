@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values that the rest of the package passes around: a trial, what came of it, what it was
-measured with and for.
+"""The values of the whole package: trials, their results, cases and loads.
 
-Everything here is immutable and checked when it is made, so nothing further in checks it again.
-Units stand in the names: ``_s`` seconds, ``_us`` microseconds, ``_ns`` nanoseconds, ``_fps`` frames
-per second *per direction*. Frame sizes are bytes including the frame check sequence. The words are
-those of RFC 2544, RFC 8219 and RFC 9971.
+All of them are immutable and validated on construction, so no other code checks them again. Names
+carry units: ``_s`` seconds, ``_us`` microseconds, ``_ns`` nanoseconds, ``_fps`` frames per second
+*per direction*. Frame sizes are bytes including the frame check sequence. The terms are those of
+RFC 2544, RFC 8219 and RFC 9971.
 """
 
 from __future__ import annotations

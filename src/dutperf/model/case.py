@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a point of a result is measured for: a value on each of some named axes.
+"""Cases: the conditions of each point of a result, as values on named axes.
 
-RFC 2544 section 9 has one axis, the frame size. Others are the number of networks or flows, a mix
-of frame sizes, the share of cached answers (RFC 8219 section 9). What a procedure measures is a
-list of cases; everything behind it only shows, stores and matches them.
+RFC 2544 section 9 has one axis, the frame size. Other axes are the number of networks or flows, a
+mix of frame sizes, the share of cached answers (RFC 8219 section 9). A procedure measures a list of
+cases; all other code only shows, stores and matches them.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ AxisValue = int | float | str
 
 @dataclass(frozen=True)
 class Axis(Generic[T]):
-    """One thing that differs between the points of a run."""
+    """One parameter that varies between the points of a run."""
 
     name: str
-    """In files, and as a label: ``frame_size``."""
+    """Name in files and labels: ``frame_size``."""
     unit: str
-    """Follows a value in a text (``84 bytes``); empty: none."""
+    """Unit after a value in texts (``84 bytes``); empty: none."""
     heading: str
-    """Of the table's column."""
+    """Heading of the table column."""
     derived: bool = False
-    """Whether the values follow from those of the other axes: they are shown in tables and files,
-    and tell no case from another."""
+    """Whether the values follow from those of the other axes. Tables and files show them, but they do
+    not distinguish cases."""
 
     @property
     def label(self) -> str:
-        """Of a plot's axis: ``frame size, bytes``."""
+        """Label of a plot's axis: ``frame size, bytes``."""
         return self.heading if self.unit in ("", self.heading) else f"{self.heading}, {self.unit}"
 
     def text(self, value: AxisValue) -> str:
-        """``84 bytes``, ``imix``."""
+        """A value with its unit: ``84 bytes``, ``imix``."""
         return f"{value} {self.unit}".rstrip()
 
 
 FRAME_SIZE: Axis[int] = Axis("frame_size", "bytes", "frame size")
-"""Including the FCS; with any IPv6 traffic the size of the IPv6 frame."""
+"""Includes the FCS; with any IPv6 traffic it is the size of the IPv6 frame."""
 FRAME_SIZE_IPV4: Axis[int] = Axis("frame_size_ipv4", "bytes", "IPv4", derived=True)
-"""That of the IPv4 frames: shorter, unless all frames are IPv4 (RFC 8219 5.1.1)."""
+"""Size of the IPv4 frames: smaller, unless all frames are IPv4 (RFC 8219 5.1.1)."""
 
 
 class Case:
-    """An ordered, immutable mapping of axes to values. Two cases are the same where they have the
-    same values on the same axes, but for those that are derived."""
+    """An ordered, immutable mapping of axes to values. Two cases are equal if they have the same
+    values on the same axes; derived axes do not count."""
 
     __slots__ = ("_values",)
 
     def __init__(self, values: Mapping[Axis[Any], AxisValue]) -> None:
-        """In the order of ``values``."""
+        """The axes keep the order of ``values``."""
         self._values = dict(values)
 
     @classmethod
@@ -64,16 +64,16 @@ class Case:
         """From ``values`` by the names of ``axes``.
 
         Raises:
-            KeyError: ``values`` has a name that no axis has.
+            KeyError: ``values`` has a name without an axis.
         """
-        known = {axis.name: axis for axis in axes}
-        return cls({known[name]: value for name, value in values.items()})
+        by_name = {axis.name: axis for axis in axes}
+        return cls({by_name[name]: value for name, value in values.items()})
 
     def __getitem__(self, axis: Axis[T]) -> T:
         return cast("T", self._values[axis])
 
     def get(self, axis: Axis[T]) -> T | None:
-        """The value on ``axis``, None where the case has none."""
+        """The value on ``axis``; None: the case has none."""
         return cast("T | None", self._values.get(axis))
 
     def __iter__(self) -> Iterator[Axis[Any]]:
@@ -86,36 +86,36 @@ class Case:
         return axis in self._values
 
     def items(self) -> Iterable[tuple[Axis[Any], AxisValue]]:
-        """Axes and values, the derived ones too."""
+        """Axes and values, including derived ones."""
         return self._values.items()
 
     def own(self) -> dict[Axis[Any], AxisValue]:
-        """Without what is derived."""
+        """Axes and values without derived ones."""
         return {axis: value for axis, value in self._values.items() if not axis.derived}
 
     def but_for(self, axis: Axis[Any]) -> Case:
-        """Its own values without that on ``axis``."""
+        """The case without ``axis`` and without derived axes."""
         return Case({one: value for one, value in self.own().items() if one != axis})
 
     def with_value(self, axis: Axis[T], value: T) -> Case:
-        """With ``value`` on ``axis``, which comes last where it is new."""
+        """The case with ``value`` on ``axis``; a new axis comes last."""
         return Case({**self._values, axis: value})
 
     def key(self) -> dict[str, AxisValue]:
-        """What tells it from others, as JSON: ``{"frame_size": 84}``."""
+        """Key that distinguishes cases, as JSON: ``{"frame_size": 84}``."""
         return {axis.name: value for axis, value in self.own().items()}
 
     def as_json(self) -> dict[str, AxisValue]:
-        """:meth:`key` and what is derived."""
+        """The values of all axes, as JSON: :meth:`key` and derived ones."""
         return {axis.name: value for axis, value in self._values.items()}
 
     def order(self) -> tuple[tuple[bool, AxisValue], ...]:
-        """To sort cases of the same axes by: numbers by their size, before words."""
+        """Sort key of cases with the same axes: numbers by size, then words."""
         return tuple((isinstance(value, str), value) for value in self.own().values())
 
     @property
     def slug(self) -> str:
-        """In a name of a file: ``84``, ``84-16``."""
+        """The values for a file name: ``84``, ``84-16``."""
         return "-".join(str(value) for value in self.own().values())
 
     def __eq__(self, other: object) -> bool:
@@ -142,10 +142,10 @@ def axes_of(cases: Iterable[Case]) -> tuple[Axis[Any], ...]:
 
 
 def axes_as_json(axes: Iterable[Axis[Any]]) -> list[dict[str, Any]]:
-    """For a journal."""
+    """``axes`` as JSON for a journal."""
     return [asdict(axis) for axis in axes]
 
 
 def axes_of_json(axes: Sequence[Mapping[str, Any]]) -> tuple[Axis[Any], ...]:
-    """What :func:`axes_as_json` gave."""
+    """The axes from the output of :func:`axes_as_json`."""
     return tuple(Axis(**axis) for axis in axes)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is offered to a DUT in a trial: a number and its unit.
+"""Loads offered to a DUT in a trial: a number and its unit.
 
 RFC 2544 offers frames/s, RFC 9004 a burst of frames, RFC 9411 and stateful tests connections/s, RFC
-8219 section 9 (DNS64) queries/s. A search narrows the number alone; whoever shows, stores or
-compares a load has its unit beside it.
+8219 section 9 (DNS64) queries/s. A search varies only the number. Code that shows, stores or
+compares a load has its unit with it.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import Any, Self
 
 
 class Unit(StrEnum):
-    """What is counted. The value stands in files; ``suffix`` ends the names of figures that have
-    the unit (``throughput_fps``)."""
+    """The unit of a load. Files contain the value; ``suffix`` ends the names of figures in this unit
+    (``throughput_fps``)."""
 
     FRAMES_PER_SECOND = "frames/s", "fps", "{:,} frames/s", True
     """In each active direction."""
     CONNECTIONS_PER_SECOND = "connections/s", "cps", "{:,} connections/s", False
     QUERIES_PER_SECOND = "queries/s", "qps", "{:,} queries/s", False
     FRAMES = "frames", "frames", "a burst of {:,} frames", True
-    """Of a burst, in each active direction."""
+    """Frames of a burst, in each active direction."""
 
     suffix: str
     form: str
     is_per_direction: bool
 
     def __new__(cls, name: str, suffix: str = "", form: str = "", is_per_direction: bool = False) -> Self:
-        """A member; ``form``: how a load of the unit is written."""
+        """A member; ``form``: format of a load in this unit."""
         unit = str.__new__(cls, name)
         unit._value_ = name
         unit.suffix, unit.form, unit.is_per_direction = suffix, form, is_per_direction
@@ -39,30 +39,29 @@ class Unit(StrEnum):
 
     @property
     def is_rate(self) -> bool:
-        """Whether a higher load asks for more of the tester at any moment, not for longer."""
+        """Whether a higher load needs a faster tester, not only more time."""
         return self.endswith("/s")
 
     @property
     def column(self) -> str:
-        """Name of a load in flat records: ``rate_fps``; of a burst ``frames``."""
+        """Name of a load in flat records: ``rate_fps``; for bursts ``frames``."""
         return f"rate_{self.suffix}" if self.is_rate else self.suffix
 
     @property
     def label(self) -> str:
-        """Behind the name of a figure: ``frames/s per direction``."""
+        """Unit after the name of a figure: ``frames/s per direction``."""
         return f"{self} per direction" if self.is_per_direction else str(self)
 
     @property
     def in_words(self) -> str:
-        """As metrics have units in their names: ``frames_per_second``."""
+        """Unit in the name of a metric: ``frames_per_second``."""
         return self.replace("/s", "_per_second")
 
 
 @total_ordering
 @dataclass(frozen=True)
 class Load:
-    """So many of a unit. Loads of one unit have an order; to ask for that of others is a mistake
-    (TypeError)."""
+    """A number of a unit. Loads of the same unit can be compared; others raise TypeError."""
 
     value: int
     unit: Unit
@@ -74,10 +73,10 @@ class Load:
 
     @classmethod
     def of_json(cls, members: Mapping[str, Any]) -> Self:
-        """What :meth:`as_json` gave.
+        """A load from the output of :meth:`as_json`.
 
         Raises:
-            KeyError, ValueError: it is none.
+            KeyError, ValueError: ``members`` are not a load.
         """
         return cls(members["value"], Unit(members["unit"]))
 

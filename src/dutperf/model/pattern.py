@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the frames of a direction are due: at a constant rate or one that changes once, as Poisson
+"""Due times of a direction's frames: at a constant rate or one that changes once, as Poisson
 arrivals, or in bursts (RFC 2544 section 21).
 
-The same arithmetic as the engine's (``engine/pace``, ``engine/trial/trial.cpp``), in integers, so
-that both mean the same frame by the same time. All patterns have as many frames in a trial as the
-constant rate has. Times are ns from the start, rounded down; rates are frames/s.
+The integer arithmetic is the engine's (``engine/pace``, ``engine/trial/trial.cpp``), so both give
+each frame the same due time. A trial has the same number of frames with every pattern. Times are ns
+from the start, rounded down; rates are frames/s.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Protocol
 
 NS_PER_S = 1_000_000_000
 FEW = 32
-"""A part of the sending time with no more frames than this is not halved further."""
+"""A part of the sending time with at most this many frames is not halved further."""
 MOST_TOSSES = 1 << 14
 _MASK = (1 << 64) - 1
 
 
 class Times(Protocol):
-    """When the frames of a direction are due, in the order of their numbers."""
+    """Due times of a direction's frames, in the order of their numbers."""
 
     def frames_before(self, after_ns: int) -> int:
         """Frames that are due before ``after_ns``."""
         ...
 
     def due_ns(self, frame: int) -> int:
-        """When the frame with this number, from 0, is due."""
+        """Due time of the frame with this number, from 0."""
         ...
 
 
@@ -39,7 +39,7 @@ class SteadyTimes:
 
     rate_fps: int
     then: tuple[int, int] | None = None
-    """Another rate, and after how many ns it begins."""
+    """A second rate, and after how many ns it begins."""
 
     def frames_before(self, after_ns: int) -> int:
         """See :class:`Times`."""
@@ -59,14 +59,14 @@ class SteadyTimes:
 
 @dataclass(frozen=True)
 class BurstTimes:
-    """Bursts of ``burst`` frames, of which the first is due when it would be at a constant rate,
-    and the others at ``within_fps``, or (None) with it."""
+    """Bursts of ``burst`` frames. The first frame of a burst is due as at a constant rate, the others
+    follow at ``within_fps`` (None: all at once)."""
 
     rate_fps: int
     burst: int
     within_fps: int | None
     frames: int
-    """In all."""
+    """Number of all frames."""
 
     def frames_before(self, after_ns: int) -> int:
         """See :class:`Times`."""
@@ -91,11 +91,11 @@ class BurstTimes:
 
 @dataclass(frozen=True)
 class PoissonTimes:
-    """Independent times, uniform over ``duration_ns``, in order: Poisson arrivals whose number is
-    given, so that the mean rate is exact.
+    """Independent times, uniform over ``duration_ns``, sorted: Poisson arrivals with a given number of
+    frames, so the mean rate is exact.
 
-    Found by halving (``engine/pace/uniform_times.hpp``): how many of a part's frames are in its
-    earlier half is tossed for.
+    The sending time is halved repeatedly (``engine/pace/uniform_times.hpp``). Coin tosses decide how
+    many frames of a part are in its earlier half.
     """
 
     frames: int
@@ -124,8 +124,8 @@ class PoissonTimes:
 
 @dataclass(frozen=True)
 class _Part:
-    """Of the sending time: 1 is the whole, 2 id and 2 id + 1 are the halves of each; ``begin`` in
-    2^-64 of the sending time."""
+    """A part of the sending time. ``id`` 1 is the whole; the halves of a part are 2 id and 2 id + 1.
+    ``begin`` is in 2^-64 of the sending time."""
 
     id: int
     begin: int
@@ -153,8 +153,8 @@ def _drawn(part: _Part, seed: int) -> list[int]:
 
 
 def _earlier_of(count: int, seed: int) -> int:
-    """How many of ``count`` frames are in the earlier half: a toss for each; of many, for a 4^j-th
-    of them, and what they are off counts 2^j times."""
+    """How many of ``count`` frames are in the earlier half, with one coin toss a frame. Of many frames
+    only a 4^j-th is tossed, and the deviation from the mean counts 2^j times."""
     j = 0
     while count >> (2 * j) > MOST_TOSSES:
         j += 1
@@ -167,7 +167,7 @@ def _earlier_of(count: int, seed: int) -> int:
 
 def random_bits(seed: int, number: int) -> int:
     """64 bits for ``number`` of the generator ``seed``: SplitMix64 (Steele, Lea, Flood, 2014), as
-    ``engine/frame/random_bits.hpp`` has it."""
+    in ``engine/frame/random_bits.hpp``."""
     z = (seed + (number + 1) * 0x9E3779B97F4A7C15) & _MASK
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK

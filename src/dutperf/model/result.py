@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of a trial: what was counted and timed, and whether it says anything about the DUT."""
+"""The result of a trial: counts, times, and the verdict whether it says anything about the DUT."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dutperf.model.value import Count, Direction, Value, without_empty
 
 
 class Quantiles(Value):
-    """Of a distribution, all in the unit that the owner's name states."""
+    """Quantiles of a distribution, in the unit of the owner's name."""
 
     p50: float
     p99: float
@@ -25,8 +25,8 @@ class Delays(Quantiles):
 
     min: float
     buckets: tuple[tuple[float, Annotated[int, Field(ge=1)]], ...] | None = None
-    """The distribution: the largest delay of each bucket, and how many delays are in it; a bucket
-    is at most an eighth of its delays wide."""
+    """The distribution: the largest delay of each bucket and its number of delays. A bucket is at most
+    as wide as an eighth of its delays."""
 
 
 class DelayChanges(Value):
@@ -46,78 +46,77 @@ class LoopStall(Value):
 
 
 class DelaysWritten(Value):
-    """What became of a file of delays."""
+    """Delays written to a file."""
 
     written: Count
     unwritten: Count
-    """Delays that are not in the file: the writing did not keep up, or failed. All figures have
-    them."""
+    """Delays that are not in the file: writing was too slow, or failed. All figures include them."""
     error: str | None = None
-    """What the system said where it refused."""
+    """The operating system's error; None: no error."""
 
 
 class MediaLimit(Value):
-    """A direction at the rate of its media, by the clock of the card that sends."""
+    """Limit of a direction at the rate of its media, which follows the clock of the sending card."""
 
     line_rate_fps: float
     """Frames/s that the link carries."""
     tolerance_us: float
-    """By how much frames may be late, and sending may take longer: what the card's clock may differ
-    from the tester's by, over the trial."""
+    """By how much frames may be late and sending may take longer: the largest drift of the card's clock
+    against the tester's over the trial."""
 
 
 class TransmitWait(Value):
-    """What may wait in a card's transmit rings after it was handed over, unseen by ``lateness_us``:
-    delays have it."""
+    """Frames that may wait in a card's transmit rings after they were handed over. ``lateness_us`` does
+    not include the wait; delays do."""
 
     frames: Count
     us: float | None = None
-    """How long at the media's rate, at most; None: its speed is not known, or flow control lets the
-    other end stop the port."""
+    """Longest wait at the media's rate; None: its speed is unknown, or the other end may stop the port
+    by flow control."""
     full: bool
-    """So many did wait: the driver took no more."""
+    """Whether this many waited: the driver did not accept more."""
 
 
 class Transmitted(Value):
-    """What was handed over to the sending port, and what left it."""
+    """Frames handed over to the sending port, and frames that left it."""
 
     handed_over: Count
     """Frames of the direction, and answers to ARP and NDP."""
     counted: Count
-    """... that left, by the count of the kernel or of the driver."""
+    """Frames that left, as counted by the kernel or the driver."""
     by: Literal["kernel", "driver", "nobody"]
     """``nobody``: more frames have arrived than the driver counts."""
 
 
 class NicArrivals(Value):
-    """How the arrivals of stamped frames were told, where the NIC was to tell them."""
+    """Sources of the arrival times of stamped frames, if the NIC was to stamp them."""
 
     by_nic: Count
     by_poll: Count
-    """The NIC said nothing of these frames."""
+    """Frames without a time stamp of the NIC."""
     impossible: Count
-    """Before they were sent or after they were polled, by more than the clock was uncertain: the
-    nearest possible time counts, and the trial is invalid."""
+    """Frames stamped before they were sent or after they were polled, by more than the clock's
+    uncertainty. The nearest possible time counts, and the trial is invalid."""
     uncertainty_us: float
     """Of the NIC's clock against the tester's, at most, as far as was measured during the trial."""
 
-    def said(self) -> str:
-        """For a remark."""
-        polled = f", {self.by_poll:,} at the poll because it stamped those not" if self.by_poll else ""
+    def sentence(self) -> str:
+        """The end of a remark."""
+        polled = f", {self.by_poll:,} at the poll because the NIC did not stamp them" if self.by_poll else ""
         clock = f"its clock was uncertain by {self.uncertainty_us:.2f} us at most"
         return f": {self.by_nic:,} delays end at the NIC's receive time stamps{polled}; {clock}"
 
 
 class NicDepartures(Value):
-    """How frames left, where the NIC was told when."""
+    """How frames left, if the NIC got their send times."""
 
     timed: Count
-    """Handed over ahead of time, to leave when they are due."""
+    """Frames handed over ahead of time, to leave when due."""
     at_once: Count
-    """Their time had come before they were handed over, or the clock could not be trusted."""
+    """Frames that were due before they were handed over, or the clock was not reliable."""
     impossible: Count = 0
-    """Stamped frames that were polled before they were to leave: their delay counts as 0, and the
-    trial is invalid."""
+    """Stamped frames that were polled before their send time: their delay counts as 0, and the trial is
+    invalid."""
     uncertainty_us: float
     """Of the NIC's clock against the tester's, at most, as far as was measured during the trial."""
 
@@ -127,62 +126,62 @@ LOSS_BINS = 100
 
 
 class Losses(Value):
-    """Frames that never came, by the time at which they were due; those after the last that arrived
-    included, late ones not."""
+    """Frames that never arrived, by their due times. Frames after the last arrival are included, late
+    ones are not."""
 
     first_s: float
-    """From the start to when the first of them was due."""
+    """Due time of the first lost frame, from the start."""
     last_s: float
     longest_run: Annotated[int, Field(ge=1)]
-    """Of frames with consecutive numbers."""
+    """Lost frames with consecutive numbers."""
     bins: Annotated[tuple[Count, ...], Field(min_length=LOSS_BINS, max_length=LOSS_BINS)]
 
 
 PUNCTUAL_US = 1_000.0
-"""A frame that leaves later than this after it was due begins a burst."""
+"""A frame that leaves later than this after its due time starts a late burst."""
 
 
 class LateBursts(Value):
-    """Frames that left in bursts after a standstill of the sender: from one later than
-    ``PUNCTUAL_US`` until one less than a tenth of that late."""
+    """Frames that left in bursts after a stall of the sender. A burst starts with a frame later than
+    ``PUNCTUAL_US`` and ends with one less than a tenth of that late."""
 
     frames: Annotated[int, Field(ge=1)]
     longest: Annotated[int, Field(ge=1)] | None = None
-    """Frames of the longest burst; None: an older engine, which did not say."""
+    """Frames of the longest burst; None: an older engine, which did not report it."""
     bins: Annotated[tuple[Count, ...], Field(min_length=LOSS_BINS, max_length=LOSS_BINS)]
-    """By the time at which they were due, over the same parts of the sending time as losses."""
+    """By due time, over the same parts of the sending time as losses."""
 
     @property
     def at_once(self) -> int:
-        """Frames that one burst had at most."""
+        """Upper limit of the frames of one burst."""
         return self.frames if self.longest is None else self.longest
 
 
 class Arrivals(Value):
-    """When received frames came, in seconds from the start, by the receiving loop's clock: no more
-    exact than that loop's turns."""
+    """Arrival times of received frames, in seconds from the start, by the receiving loop's clock. They
+    are as exact as that loop's turns."""
 
     first_s: float
     last_s: float
     longest_gap_from_s: float
-    """Beginning and end of the longest time between two arrivals."""
+    """Start and end of the longest gap between two arrivals."""
     longest_gap_to_s: float
 
     @property
-    def silence_s(self) -> float:
-        """The longest time between two arrivals."""
+    def longest_gap_s(self) -> float:
+        """The longest gap between two arrivals."""
         return self.longest_gap_to_s - self.longest_gap_from_s
 
 
 class ReceiveBacklog(Value):
-    """Of receive queues that the DUT fills itself, or the kernel."""
+    """Backlog of receive queues that the DUT or the kernel fills."""
 
     frames: Count
-    """That waited in one queue at once, at most."""
+    """Most frames that waited in one queue at once."""
     ring: Annotated[int, Field(ge=1)]
-    """That a queue has room for."""
+    """Capacity of a queue, in frames."""
     counted: bool = False
-    """The kernel counts frames that find a queue full; they are among the ``tester_drops``."""
+    """Whether the kernel counts frames dropped at a full queue; ``tester_drops`` includes them."""
 
 
 class DirectionCounts(Value):
@@ -208,60 +207,59 @@ class DirectionCounts(Value):
     dut_input_drops: Count
     other_received: dict[str, Count]
     delay_us: Delays | None = None
-    """Where frames were stamped; a lost one counts as the trial's ``lost_delay_ns``."""
+    """If frames were stamped; a lost frame counts as the trial's ``lost_delay_ns``."""
     ipdv_us: DelayChanges | None = None
-    """Where every frame was stamped and two neighbours arrived one after the other."""
+    """If every frame was stamped and two consecutive frames arrived in order."""
     delays_file: DelaysWritten | None = None
     receive_timestamps: NicArrivals | None = None
-    """Where frames were stamped and the NIC was to tell when they arrived."""
+    """If frames were stamped and the NIC was to time their arrival."""
     send_at: NicDepartures | None = None
-    """Where the NIC was told when to send each frame."""
+    """If the NIC got the send time of each frame."""
     rate_limit_mbps: Count | None = None
-    """Of each transmit queue, where the NIC was to limit them; 0: none was needed."""
+    """Limit of each transmit queue, if the NIC was to limit them; 0: no limit was needed."""
     stamped_sent: Count = 0
     stamped_received: Count = 0
     late: Count = 0
-    """Arrived after the frame timeout: these are among the lost."""
+    """Frames that arrived after the frame timeout; ``lost`` includes them."""
     receive_backlog: ReceiveBacklog | None = None
-    """None where a card's queues receive."""
+    """None if a card's queues receive."""
     early: Count = 0
     """Stamped frames that arrived before they were sent, by the counters of the tester's cores:
     their delay counts as 0, and the trial is invalid."""
     media: MediaLimit | None = None
-    """None where the media's rate is not the limit, or not known."""
+    """None if the media's rate is not the limit, or is unknown."""
     transmit_wait: TransmitWait | None = None
-    """None where no card sends."""
+    """None if no card sends."""
     receive_ring_us: float | None = None
     """How long a receiving card's ring takes to fill at the direction's rate."""
     transmitted: Transmitted | None = None
     losses: Losses | None = None
-    """None where no frame is missing."""
+    """None if no frame is missing."""
     late_bursts: LateBursts | None = None
-    """None where no frame left in a burst."""
+    """None if no frame left in a late burst."""
     arrivals: Arrivals | None = None
-    """None where none came."""
+    """None if no frame arrived."""
 
     @model_validator(mode="before")
     @classmethod
     def _without_lost(cls, members: Any) -> Any:
-        """A journal states it for its readers; it follows from the rest."""
+        """A journal contains ``lost`` for its readers; it follows from the other counts."""
         return {name: one for name, one in members.items() if name != "lost"} if isinstance(members, dict) else members
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def lost(self) -> int:
-        """Frames sent that did not arrive undamaged; not yet blamed on anyone."""
+        """Sent frames that did not arrive intact, whatever the cause."""
         return self.sent - self.received
 
     @property
     def tolerance_us(self) -> float:
-        """By how much a card's clock excuses lateness."""
+        """Lateness that a card's clock excuses."""
         return 0.0 if self.media is None else self.media.tolerance_us
 
     @property
     def waited_us(self) -> float | None:
-        """How long frames waited in a card's transmit rings at most, where those were full; None:
-        nobody knows."""
+        """Longest wait of frames in a card's full transmit rings; 0: they were not full; None: unknown."""
         return 0.0 if self.transmit_wait is None or not self.transmit_wait.full else self.transmit_wait.us
 
     @property
@@ -271,16 +269,16 @@ class DirectionCounts(Value):
 
 
 class SoFar(Value):
-    """Of a direction, while its trial runs (event.schema.json, ``so_far``)."""
+    """Counts of a direction while its trial runs (event.schema.json, ``so_far``)."""
 
     sent: Count
     received: Count
     max_lateness_us: float = 0.0
-    """The most that a frame left late."""
+    """Largest lateness of a frame."""
     tester_drops: Count = 0
-    """Frames lost by the tester itself, by counters that only grow."""
+    """Frames that the tester itself lost, by counters that only grow."""
     nic_clock_us: float = 0.0
-    """By how much a NIC's clock was uncertain, where frames leave or arrive by it."""
+    """Uncertainty of a NIC's clock, if it times sending or arrivals."""
 
 
 class Verdict(StrEnum):
@@ -297,7 +295,7 @@ class Cause(Value):
     code: str
     """One of validity.RULES, or ``stopped`` or ``engine_died``."""
     text: str
-    """One sentence with the figures."""
+    """A sentence with the figures."""
     direction: Direction | None = None
 
 
@@ -314,7 +312,7 @@ class LinkState(Value):
 
 
 class PhaseResult(Value):
-    """The result of one phase of a trial. ``forward`` and ``reverse`` are absent where the direction
+    """The result of one phase of a trial. ``forward`` and ``reverse`` are absent if the direction
     was not active or nothing was counted."""
 
     trial: Count
@@ -327,20 +325,19 @@ class PhaseResult(Value):
     link_up: LinkState = LinkState(left=True, right=True)
     """At the end of the trial."""
     link_down: LinkState = LinkState(left=False, right=False)
-    """At any time of the trial, where the link is the tester's own (of a card or a socket; of an
-    interface of the kernel the other end is the DUT's)."""
+    """At any time of the trial, if the link is the tester's own, as a card's or a socket's. The other end
+    of a kernel interface is the DUT's."""
     dut_core_taken: float | None = None
-    """Share (0-1) of the core of a DUT on this machine that others took; None: the DUT is
-    elsewhere, or a process of it ended, and its time is not known."""
+    """Share (0-1) of the core of a DUT on this machine that others took; None: the DUT is elsewhere, or
+    the time is unknown because one of its processes ended."""
     dut_answered: LinkState = LinkState(left=True, right=True)
     """Whether the DUT answered ARP and NDP just before the trial."""
     proven_failed: str | None = None
-    """Why the DUT lost more than was tolerated whatever disturbed the trial, where the trial is not
-    valid and a search asked only whether it passes. The
-    counts are not the DUT's then, only the answer is."""
+    """Proof that the DUT lost more than was tolerated although the trial is not valid; only for a search,
+    which needs pass or fail alone. Only the failure is the DUT's then, the counts are not."""
     ended_early_s: float | None = None
-    """The tester ended the phase so long after its start, because it could no longer become valid;
-    None: it ran to its end."""
+    """Time after which the tester ended the phase because it could no longer become valid; None: the
+    phase ran to its end."""
 
     def directions(self) -> dict[Direction, DirectionCounts]:
         """The counted directions, forward first."""
@@ -359,10 +356,10 @@ class TrialResult(PhaseResult):
     (:mod:`dutperf.tester.phases`)."""
 
     preliminary: tuple[PhaseResult, ...] = ()
-    """Those of the preliminary phases that were run."""
+    """Results of the preliminary phases that were run."""
     dut_losses: dict[Direction, dict[str, Count]] | None = None
-    """Frames that the DUT itself counted as lost during the measuring phase, by cause; None: it does
-    not count them."""
+    """Frames that the DUT itself counted as lost during the measuring phase, by cause; None: it does not
+    count them."""
 
     @model_serializer(mode="wrap")
     def _without_empty(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -370,13 +367,13 @@ class TrialResult(PhaseResult):
 
 
 class LimitedBy(StrEnum):
-    """What stands directly above the highest load that a search found."""
+    """The limit directly above the highest load that a search found."""
 
     DUT = "dut"
     """A load that failed."""
     TESTER = "tester"
-    """A load that the tester cannot measure: the DUT may be capable of more."""
+    """A load that the tester cannot measure; the DUT may be capable of more."""
     RANGE = "range"
     """The end of the range that the user set (at the lower end: nothing in it passed)."""
     MEDIA = "media"
-    """Nothing: the media's maximum frame rate passed."""
+    """The media: their maximum frame rate passed."""

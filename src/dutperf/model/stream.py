@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one direction sends: frames, what varies in them, and when they are due."""
+"""The stream of one direction: its frames, their varying fields, and their due times."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dutperf.model.pattern import BurstTimes, PoissonTimes, SteadyTimes, Times
 from dutperf.model.value import Fps, Port16, Value
 
 MIN_FRAME_SIZE = 64
-"""Smallest Ethernet frame: 42 bytes of IPv4 and UDP, 18 of the test's own, 4 of frame check
-sequence."""
+"""Smallest Ethernet frame: 42 bytes of Ethernet, IPv4 and UDP headers, 18 bytes of test tag, 4 bytes
+of frame check sequence."""
 MIN_FRAME_SIZE_IPV6 = 84
 """Smallest test frame with an IPv6 header (RFC 8219 5.1.1): 20 bytes more."""
 MAX_FRAME_SIZE = 9216
 IPV6_HEADER_EXCESS = 20
-"""By how much an IPv6 frame is longer than its IPv4 translation, in bytes."""
+"""Difference between an IPv6 frame and its IPv4 translation, in bytes."""
 
 
 class FieldMode(StrEnum):
@@ -70,7 +70,7 @@ class FrameSpec(Value):
             raise ValueError(f"an IPv6 test frame has at least {MIN_FRAME_SIZE_IPV6} bytes, not {self.size}")
         for address in (self.source, self.destination):
             if ip_address(address).version != self.version:
-                raise ValueError(f"{address} is no IPv{self.version} address")
+                raise ValueError(f"{address} is not an IPv{self.version} address")
         return self
 
 
@@ -88,26 +88,26 @@ class Poisson(Value):
 
 
 class Bursts(Value):
-    """Bursts of ``frames`` frames (RFC 2544 section 21) at such intervals that the mean rate holds."""
+    """Bursts of ``frames`` frames (RFC 2544 section 21) at the intervals of the mean rate."""
 
     kind: Literal["bursts"] = "bursts"
     frames: Annotated[int, Field(ge=2, le=1_000_000)]
     within_fps: Fps | None = None
-    """Rate of a burst's frames; None: all are due at once, and leave as fast as the sender can."""
+    """Rate within a burst; None: all frames are due at once and leave as fast as the sender can send."""
 
 
 class Stream(Value):
-    """What one direction sends: foreground and background frames and how their fields vary.
+    """The frames of one direction: foreground and background, and how their fields vary.
 
-    Frame ``k`` is foreground when ``k mod n < m`` (RFC 8219 5.3's proportions of native traffic are
-    the background's).
+    Frame ``k`` is foreground if ``k mod n < m``. The background is the native traffic of RFC 8219
+    5.3.
     """
 
     rate_fps: Fps
     then: RateChange | None = None
     """None: the rate does not change."""
     pattern: Annotated[Poisson | Bursts, Field(discriminator="kind")] | None = None
-    """How frames come whose mean rate is ``rate_fps``; None: at that rate throughout."""
+    """Pattern of the frames, with mean rate ``rate_fps``; None: constant rate."""
     foreground: FrameSpec
     background: FrameSpec | None = None
     n: Annotated[int, Field(ge=1, le=1_000_000)] = 2
@@ -125,7 +125,7 @@ class Stream(Value):
         if self.m < self.n and self.background is None:
             raise ValueError(f"foreground {self.n}:{self.m} leaves frames for the background, but there is none")
         if self.networks > 1 and self.destination_address is not None:
-            raise ValueError("varying destination addresses go with one destination network only")
+            raise ValueError("varying destination addresses are possible with one destination network only")
         return self
 
     @model_validator(mode="after")
@@ -138,13 +138,13 @@ class Stream(Value):
             and self.pattern.within_fps < self.rate_fps
         ):
             raise ValueError(
-                f"the frames of a burst would come at {self.pattern.within_fps} frames/s, more slowly than on average"
+                f"the rate within a burst, {self.pattern.within_fps} frames/s, is lower than the mean rate"
                 f" ({self.rate_fps})"
             )
         return self
 
     def times(self, duration_ns: int, seed: int) -> Times:
-        """When the frames of ``duration_ns`` are due; ``seed``: of what is random in this."""
+        """Due times of the frames of ``duration_ns``; ``seed``: for random patterns."""
         steady = SteadyTimes(self.rate_fps, None if self.then is None else (self.then.rate_fps, self.then.after_ns))
         frames = steady.frames_before(duration_ns)
         match self.pattern:

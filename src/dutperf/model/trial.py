@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trial and its phases: what is asked of the tester."""
+"""A trial and its phases: the request to the tester."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dutperf.model.stream import Stream
 from dutperf.model.value import Direction, Value, to_json, without_empty
 
 _DUE_TIMES = 4 * 3
-"""Of the generators of a trial, the forward direction's for due times (``Generator`` in
+"""Number of the forward direction's generator of due times (``Generator`` in
 ``engine/trial/trial.hpp``)."""
 
 TRIAL_NUMBERS = 65536
-"""A test frame carries 16 bits of the trial's number; frames of a trial so many trials ago are long
-gone."""
+"""A test frame carries 16 bits of the trial's number. No frames of a trial are left this many trials
+later."""
 
 
 class Stamping(StrEnum):
-    """Which frames carry the time of their sending."""
+    """Which frames carry their send time."""
 
     NONE = "none"
     TAGGED = "tagged"
@@ -31,45 +31,46 @@ class Stamping(StrEnum):
 
 
 class Tagged(Value):
-    """Tagged frames: ``count`` of them, one in each equal part of the frames that are due
-    ``after_ns`` after the start or later (RFC 8219 7.2)."""
+    """``count`` tagged frames. The frames that are due ``after_ns`` after the start or later are divided
+    into equal parts, with one tagged frame in each (RFC 8219 7.2)."""
 
     count: Annotated[int, Field(ge=1, le=10_000_000)]
     after_ns: Annotated[int, Field(ge=0, le=86_400_000_000_000)]
 
 
 class DelaysFiles(Value):
-    """Where each direction's every delay is written to, on the machine of the tester
-    (protocol/README.md has the form: NumPy's)."""
+    """Files for all delays of each direction, on the tester's machine, in NumPy's format
+    (protocol/README.md)."""
 
     forward: Annotated[str, Field(min_length=1)] | None = None
     reverse: Annotated[str, Field(min_length=1)] | None = None
 
 
 class Question(Value):
-    """How well whoever asks wants to know what a trial shows (:mod:`dutperf.tester.validity`)."""
+    """What the procedure wants to learn from a trial, and how exactly
+    (:mod:`dutperf.tester.validity`)."""
 
     tolerated_loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Share of a direction's frames whose loss makes no difference."""
+    """Share of a direction's frames that may be lost."""
     links_may_fall: bool = False
-    """The DUT is reset during the trial, and takes the tester's links down with it."""
+    """The DUT is reset during the trial, and the tester's links may go down with it."""
     may_end_early: bool = False
-    """A trial that can no longer become valid need not be sent to its end: it is repeated, and
-    nobody looks at what it would have shown."""
+    """A trial that can no longer become valid may end early: it is repeated, and its result is not
+    used."""
     resolution: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of the trial's rate to which the DUT's highest is looked for; 0: nothing is looked for,
-    the trial's own figures count."""
+    """Resolution of the search for the DUT's highest rate, as a share of the trial's rate; 0: no
+    search, the trial's own figures count."""
 
 
 class Phase(Value):
-    """A part of a trial with traffic of its own: streams, sending time, drain. Each phase is judged
-    by itself. The same phase always sends the same frames."""
+    """A part of a trial with its own traffic: streams, sending time, drain. Each phase is judged by
+    itself. A phase always sends the same frames."""
 
     trial: Annotated[int, Field(ge=0, le=TRIAL_NUMBERS - 1)]
-    """The number in the tags of its frames. A late frame of another phase is known by it."""
+    """The number in the tags of its frames, which reveals late frames of another phase."""
     seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
     rest_ns: Annotated[int, Field(ge=1, le=60_000_000_000)] | None = None
-    """Between the learning frames and the first test frame (RFC 2544 section 23 (b)); None: no
+    """Time between the learning frames and the first test frame (RFC 2544 section 23 (b)); None: no
     rest."""
     duration_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
     drain_ns: Annotated[int, Field(ge=0, le=3_600_000_000_000)]
@@ -77,12 +78,12 @@ class Phase(Value):
     stamping: Stamping = Stamping.NONE
     tagged: Tagged | None = None
     lost_delay_ns: Annotated[int, Field(ge=0, le=2**53 - 1)] | None = None
-    """What a stamped frame that is lost counts as among the delays; None: it is left out."""
+    """Delay that a lost stamped frame counts as; None: it does not count."""
     frame_timeout_ns: Annotated[int, Field(ge=1, le=3_600_000_000_000)] | None = None
-    """A frame that takes longer does not count as received (Lencse, Kovács, Shima, IJATES2 9(2),
+    """A frame with a longer delay does not count as received (Lencse, Kovács, Shima, IJATES2 9(2),
     2020)."""
     question: Question = Question()
-    """For the judge of the phase: not sent to the engine."""
+    """For the verdict on the phase; the engine does not get it."""
     delays_files: DelaysFiles | None = None
     forward: Stream | None = None
     reverse: Stream | None = None
@@ -106,7 +107,7 @@ class Phase(Value):
     @model_validator(mode="after")
     def _stamps_as_needed(self) -> Self:
         if (self.tagged is not None) != (self.stamping is Stamping.TAGGED):
-            raise ValueError("tagged goes with stamping tagged")
+            raise ValueError("tagged needs stamping tagged, and stamping tagged needs tagged")
         if self.lost_delay_ns is not None and self.stamping is Stamping.NONE:
             raise ValueError("lost_delay_ns needs stamped frames")
         if self.frame_timeout_ns is not None and self.stamping is not Stamping.EVERY:
@@ -149,11 +150,11 @@ class Phase(Value):
         )
 
     def intended(self, direction: Direction) -> int:
-        """Frames that ``direction`` is to send: those due before the end of the sending time."""
+        """Number of frames that ``direction`` is to send: those due before the end of the sending time."""
         return 0 if direction not in self.streams() else self.times(direction).frames_before(self.duration_ns)
 
     def times(self, direction: Direction) -> Times:
-        """When the frames of an active direction are due (protocol/README.md)."""
+        """Due times of the frames of an active direction (protocol/README.md)."""
         return self.streams()[direction].times(
             self.duration_ns, random_bits(self.seed, _DUE_TIMES + list(Direction).index(direction))
         )
@@ -161,10 +162,10 @@ class Phase(Value):
 
 class Trial(Phase):
     """One elementary measurement (RFC 2544 section 23). The trial itself is its measuring phase;
-    preliminary phases come before it, as RFC 9693 section 4.4 has them."""
+    preliminary phases come before it, as in RFC 9693 section 4.4."""
 
     preliminary: tuple[Phase, ...] = ()
-    """In this order. None of their frames counts in the trial's result."""
+    """Phases in this order. Their frames do not count in the trial's result."""
 
     @model_validator(mode="after")
     def _numbers_differ(self) -> Self:
@@ -187,5 +188,5 @@ class Trial(Phase):
         return (Trial(**dict(phase)) for phase in self.preliminary)
 
     def alone(self) -> Trial:
-        """The measuring phase, without those before it."""
+        """The measuring phase without preliminary ones."""
         return self.model_copy(update={"preliminary": ()}) if self.preliminary else self

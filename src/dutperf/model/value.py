@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all values have in common, and the smallest of them."""
+"""Base class of all values, and the smallest values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Fps = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
 class Value(BaseModel):
-    """Base of all values: immutable, unknown members are errors."""
+    """Base of all values: immutable; unknown members are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -27,10 +27,10 @@ class Direction(StrEnum):
 
 
 def to_json(value: Value) -> dict[str, Any]:
-    """``value`` as JSON types, absent members left out (as the protocol has it)."""
+    """``value`` as JSON types without absent members, as in the protocol."""
     return value.model_dump(mode="json", exclude_none=True)
 
 
 def without_empty(members: dict[str, Any], name: str) -> dict[str, Any]:
-    """``members`` without the one called ``name`` where that is an empty list."""
+    """``members`` without ``name`` if that is an empty list."""
     return {key: value for key, value in members.items() if key != name or value}

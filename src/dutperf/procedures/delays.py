@@ -258,7 +258,7 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
                 " largest delays may include as much"
             )
         if self.receive_timestamps is not None:
-            yield self.receive_timestamps.said()
+            yield self.receive_timestamps.sentence()
         unwritten = sum(files.unwritten for files in self.delays_files)
         if unwritten:
             why = (

@@ -108,7 +108,7 @@ def read(counts: DirectionCounts, conditions: ResetConditions, rates: Rates) -> 
         return Reading(
             outcome="not_over", remark="nothing came through before the reset: the DUT was down from the beginning"
         )
-    gap_s = arrivals.silence_s
+    gap_s = arrivals.longest_gap_s
     if end_s - arrivals.last_s > max(least_s, gap_s):
         return Reading(
             outcome="not_over",

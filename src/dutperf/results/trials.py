@@ -102,8 +102,8 @@ def _by_case(done: Sequence[FinishedTrial]) -> dict[Case, list[FinishedTrial]]:
 def _finished_trial(number: int, event: ResultEvent, case: Case, conditions: Conditions) -> FinishedTrial:
     result = event.result
     passed = result.worst_loss_ratio <= min(conditions.loss_goals())
-    tells = result.verdict is Verdict.VALID or result.proven_failed is not None
-    outcome = INVALID if not tells else PASSED if passed else FAILED
+    is_conclusive = result.verdict is Verdict.VALID or result.proven_failed is not None
+    outcome = INVALID if not is_conclusive else PASSED if passed else FAILED
     return FinishedTrial(number, case, event.repetition, event.attempt, event.load, result, outcome)
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conducts a measurement: runs a procedure's trials on a tester, repeats those that are not valid,
-keeps the journal, derives the summary.
+"""Runs a measurement: runs a procedure's trials on a tester, repeats trials that are not valid,
+writes the journal, derives the summary.
 
-A trial that is not valid says nothing about the DUT, so it is repeated; only when repeats do not
-help, the procedure is told that the load cannot be measured. Everything is in the journal before
-anything else happens with it; so a run that was cut off can go on (:func:`resume`).
+A trial that is not valid says nothing about the DUT, so it is repeated. If repeating does
+not help, the load counts as not measurable. Each event is on the disk before the run continues, so
+an interrupted run can be resumed (:func:`resume`).
 """
 
 from __future__ import annotations
@@ -52,42 +52,41 @@ from dutperf.tester.replayed import ReplayedTester
 __all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "TrialFactory", "definition_of", "measure", "resume"]
 
 ATTEMPTS = 4
-"""Trials of one load before it counts as beyond the tester's reach."""
+"""Trials of one load before the tester counts as too slow for it."""
 ATTEMPTS_WITHIN_REACH = 10
-"""... where the tester has already made a valid trial of this case at that load or a higher one: then
-it is disturbed, not too slow."""
+"""... if the tester has already run a valid trial of this case at that load or a higher one: it is
+disturbed then, not too slow."""
 AT_LEAST = 3
-"""... of which so many are made whatever they cost; more only while what they cost stays within
-bounds (LOST_SHARE)."""
+"""... of which this many are always run; further ones only within LOST_SHARE."""
 AT_LEAST_AT_THE_END = 2
-"""... where the search's bounds are so close that it can do without the load between."""
+"""... if the search's bounds are so close that it does not need the load between them."""
 LOST_SHARE = 1 / 3
-"""trials that said nothing may take this share of the sending time of a run."""
+"""Inconclusive trials may take this share of the sending time of a run."""
 QUIET_AFTER = 2
-"""After so many trials of a load that said nothing, it is worth waiting until the machine is quiet:
-for as long as a trial takes, at most."""
+"""After this many inconclusive trials of a load, wait until the machine is quiet: at most for the
+time of one trial."""
 WAITS = 3
-"""How often a DUT may be away at one load. Then the silence is what that load does to it."""
+"""How often the DUT may stop forwarding at one load. After that, the outage counts as the effect of
+that load."""
 
 
 def measure(
     definition: Definition, tester: Tester, plan: Plan, out: Path, observer: Observer, first_trial: int = 0
 ) -> Summary:
-    """Measure every case by one procedure; writes ``out/journal.jsonl`` and
-    ``out/summary.json``.
+    """Measure every case by one procedure. Writes ``out/journal.jsonl`` and ``out/summary.json``.
 
-    ``first_trial``: number of the first trial. A late frame of another run on the same test bench
-    is known by its number.
+    ``first_trial``: number of the first trial. Different numbers reveal late frames of another run
+    on the same test bench.
 
     A DUT that forwards nothing ends the run: its point has a message instead of a result, see
-    :meth:`Summary.without_number`. Interrupted or failed, the run still leaves a summary of what
-    was measured, and the exception goes on to the caller.
+    :meth:`Summary.without_number`. An interrupted or failed run still writes a summary of its
+    results so far; the exception reaches the caller.
 
     Raises:
-        PlanError: rates that contradict each other, or percentages of an unknown maximum; nothing
-            has been written then.
+        PlanError: rates contradict each other, or are percentages of an unknown maximum; nothing
+            has been written.
         JournalError: ``out`` already holds a journal, or cannot be written.
-        TesterError: the tester cannot work at all.
+        TesterError: the tester does not work.
     """
     procedure = definition.make(plan)
     event = PlanEvent(
@@ -110,22 +109,22 @@ def definition_of(plan: PlanEvent) -> Definition:
     """The procedure of a journal's plan.
 
     Raises:
-        JournalError: this version does not know it.
+        JournalError: this version does not have it.
     """
     try:
         return procedures.find(plan.procedure)
     except KeyError:
-        raise JournalError(f"this version knows no procedure {plan.procedure}") from None
+        raise JournalError(f"this version has no procedure {plan.procedure}") from None
 
 
 def resume(tester: Tester, plan: Plan, journal: ResumedJournal, observer: Observer) -> Summary:
-    """Go on with the run of ``journal`` on a set-up that is as it was: what it had finished is not
-    measured again. Ends as the run would have.
+    """Resume the run of ``journal`` on the same test setup. Finished trials are not run again. The
+    result is that of an uninterrupted run.
 
     Raises:
         PlanError, TesterError: see :func:`measure`.
-        JournalError: ``plan`` is not that of the journal, or the procedure takes another course
-            than it took; nothing is changed then.
+        JournalError: ``plan`` differs from that of the journal, or the procedure now runs other
+            trials; nothing is changed.
         WriteError: the journal or the summary cannot be written.
     """
     definition = definition_of(journal.plan)
@@ -159,13 +158,13 @@ def _run(procedure: Procedure[Any], campaign: Campaign) -> str | None:
 
 
 def _environment(tester: Tester, plan: Plan) -> dict[str, Any]:
-    """What the trials are run on, as JSON types; with the tester's own floor where it is known."""
-    known = {} if plan.calibration is None else {"calibration": plan.calibration.stated()}
-    return {"host": host.environment(), "tester": tester.environment(), **known}
+    """The machine and the tester, as JSON types; with the tester's own delay and rate if measured."""
+    calibration = {} if plan.calibration is None else {"calibration": plan.calibration.stated()}
+    return {"host": host.environment(), "tester": tester.environment(), **calibration}
 
 
 def _described(definition: Definition, procedure: Procedure[Any], plan: Plan) -> dict[str, Any]:
-    """What decides about a run's course, as JSON types."""
+    """Everything that determines the trials of a run, as JSON types."""
     return {
         "procedure": definition.name,
         "conditions": plan.conditions.stated(),
@@ -177,27 +176,27 @@ def _described(definition: Definition, procedure: Procedure[Any], plan: Plan) ->
 
 
 def _check_same(recorded: PlanEvent, described: dict[str, Any]) -> None:
-    """Raises JournalError where a run would go on under other conditions than it began. A lab's
-    namespace has another name each time."""
+    """Raises JournalError if the conditions are not those that the run was started with. ``config``
+    may differ: a lab's namespace has another name each time."""
     now, before = json.loads(json.dumps(described)), recorded.as_json()
     differing = [name for name, value in now.items() if name != "config" and value != before[name]]
     if differing:
         raise JournalError(
-            f"the run cannot be resumed: the journal has other values of {', '.join(differing)} than this set-up and"
-            " this version give"
+            f"the run cannot be resumed: the journal has other values of {', '.join(differing)} than this test"
+            " setup and this version"
         )
 
 
 @contextmanager
 def _ending(journal: JournalWriter, definition: Definition) -> Iterator[dict[str, str | None]]:
-    """Writes how the run ended, also where it did not end well; a summary of what there is then."""
+    """Writes how the run ended. After an error it also writes a summary of the results so far."""
     ending: dict[str, str | None] = {"message": None}
     try:
         yield ending
     except BaseException as error:
         interrupted = isinstance(error, KeyboardInterrupt)
         message = "interrupted" if interrupted else str(error) or type(error).__name__
-        with suppress(JournalError, OSError):  # what went wrong first is what the caller has to hear of
+        with suppress(JournalError, OSError):  # the caller needs the first error
             journal.write(EndEvent(outcome="interrupted" if interrupted else "error", message=message))
             write_summary(journal.directory, definition)
         raise
@@ -242,14 +241,14 @@ class Campaign:
         self._enter(place)
         result = self._until_valid(load, place, make)
         for _ in range(WAITS):
-            if not self._is_missed(result) or not self._comes_back(place, result):
+            if not self._should_wait(result) or not self._recovers(place, result):
                 break
             result = self._until_valid(load, place, make)
         return result
 
-    def _is_missed(self, result: TrialResult) -> bool:
-        """Whether a DUT that is away is worth waiting for: asked for, and it was there since it was
-        waited for in vain."""
+    def _should_wait(self, result: TrialResult) -> bool:
+        """Whether to wait for a DUT that is down: only if the conditions ask for it, and not again after
+        a wait in vain, until the DUT has forwarded."""
         if not is_dut_down(result):
             self._given_up = False
         return is_dut_down(result) and bool(self._plan.conditions.dut_patience_s) and not self._given_up
@@ -264,14 +263,14 @@ class Campaign:
         self._show(self._status_of(trying, place, note))
 
     def leave(self) -> None:
-        """The last trial of a search is over: ask the DUT for its state."""
+        """The last trial of a search has ended: record the DUT's state."""
         if self._search is not None:
             self._record_state("after", self._search)
             self._search = None
 
     def _enter(self, place: Place) -> None:
-        """Ask for the state before the first trial of a search, and after the last one of that
-        before."""
+        """Record the state before the first trial of a search, and after the last one of the previous
+        search."""
         if self._search is None or _where(place) != _where(self._search):
             self.leave()
             self._search = place
@@ -294,9 +293,9 @@ class Campaign:
             if attempt > QUIET_AFTER and not self._journal.repeats:
                 self._await_quiet(trial.whole_s)
             result = self._run(trial, load, where, place, note)
-            tells = result.verdict is Verdict.VALID or result.proven_failed is not None
-            self._sent_s[tells] += trial.duration_s if result.ended_early_s is None else result.ended_early_s
-            if tells:
+            is_conclusive = result.verdict is Verdict.VALID or result.proven_failed is not None
+            self._sent_s[is_conclusive] += trial.duration_s if result.ended_early_s is None else result.ended_early_s
+            if is_conclusive:
                 self._reach[place.case] = max(load, self._reach.get(place.case, load))
                 break
             at_least = AT_LEAST_AT_THE_END if _is_narrow(place, trial.question.resolution) else AT_LEAST
@@ -306,19 +305,19 @@ class Campaign:
         return result
 
     def _is_within_reach(self, load: Load, case: Case) -> bool:
-        """Whether the tester has shown that it can offer so much. What is no rate asks no more of it
-        at any moment than less of the same."""
+        """Whether the tester has already offered this load. A load that is not a rate takes longer, but
+        is never harder for the tester than a smaller one."""
         reached = self._reach.get(case)
         return reached is not None and (load <= reached or not load.unit.is_rate)
 
     def _await_quiet(self, longest_s: float) -> None:
-        """For what disturbs the tester to pass. Where it did not the last time, less long."""
+        """Wait until nothing disturbs the tester. After a wait in vain the next one is shorter."""
         limit_s = longest_s * self._hope
         self._hope = self._hope / 2 if self._tester.wait_until_quiet(limit_s) >= limit_s else 1.0
 
     def _may_end_early(self, trial: Trial) -> Trial:
-        """One that is only repeated where it is not valid: nothing is done to the DUT meanwhile,
-        and no load brings it into a state that is measured."""
+        """``trial``, permitted to end early if that loses nothing: no action on the DUT belongs to it,
+        and its load does not change to bring the DUT into a state."""
         whole = (
             self._action is not None
             or trial.question.links_may_fall
@@ -330,8 +329,8 @@ class Campaign:
             else trial.model_copy(update={"question": trial.question.model_copy(update={"may_end_early": True})})
         )
 
-    def _comes_back(self, place: Place, result: TrialResult) -> bool:
-        """Wait for a DUT that is away; whether it forwards again."""
+    def _recovers(self, place: Place, result: TrialResult) -> bool:
+        """Wait for a DUT that is down; whether it forwards again."""
         recorded = self._journal.recall(WaitEvent)
         if recorded is None:
             answered = self._wait(place, result)
@@ -366,7 +365,7 @@ class Campaign:
         return waited.answered
 
     def _run(self, trial: Trial, load: Load, where: dict[str, Any], place: Place, note: str | None) -> TrialResult:
-        """One trial of ``load``; ``where`` says in the journal what it is."""
+        """Run one trial of ``load``; ``where``: its place in the journal."""
         self._show(self._status_of(load, place, note))
         run = self._tester.run if self._journal.repeats else self._settled_run
         self._journal.write(TrialEvent(**where, trial=trial))
@@ -389,8 +388,8 @@ class Campaign:
         return self._numbered(lambda number: probe(self._plan.make_trial(case, Load.fps(PROBE_FPS), number)))
 
     def _settled_run(self, trial: Trial, on_progress: ProgressCallback) -> TrialResult:
-        """Run ``trial`` when the DUT has had its rest since the one before (RFC 2544 section 23
-        (e)), and see how long it takes."""
+        """Run ``trial`` after the DUT's rest since the previous one (RFC 2544 section 23 (e)), and time
+        it."""
         rest_s = self._ended_s + self._plan.conditions.settle_s - time.monotonic()
         if rest_s > 0:
             time.sleep(rest_s)
@@ -407,7 +406,7 @@ class Campaign:
             )
         if runner.missed and result.verdict is Verdict.VALID:
             raise TesterError(
-                "the tester did not report how far the trial was, so nothing could be done to the DUT during it"
+                "the tester did not report the progress of the trial, so the action on the DUT was not started"
             )
         self._ended_s = time.monotonic()
         self._timed_trials += 1
@@ -419,7 +418,7 @@ class Campaign:
             self._observer.update(replace(self._status, progress=progress))
 
     def _show(self, status: Status) -> None:
-        """Tell the observer; what only comes again from the journal is nothing to watch."""
+        """Update the observer, except while the journal is replayed."""
         self._status = status
         if not self._journal.repeats:
             self._observer.update(status)
@@ -442,8 +441,8 @@ class Campaign:
         )
 
     def _trial_s(self, place: Place) -> float:
-        """How long a trial takes, with the rest that follows: as those so far did, else as the
-        conditions say."""
+        """How long a trial takes, with the rest after it: the mean so far, or before the first trial
+        the planned time."""
         conditions = self._plan.conditions
         planned_s = (
             conditions.learning_rest_s
@@ -458,7 +457,7 @@ class Campaign:
 
 
 def _is_narrow(place: Place, resolution: float) -> bool:
-    """Whether the bounds of a search are so close that it can do without the load between
+    """Whether the bounds of a search are so close that it does not need the load between them
     (:mod:`dutperf.search.binary`)."""
     if place.lower is None or place.upper is None or not resolution:
         return False
@@ -467,7 +466,7 @@ def _is_narrow(place: Place, resolution: float) -> bool:
 
 
 def _where(place: Place) -> dict[str, Any]:
-    """Of which repetition an event is."""
+    """Case and repetition of an event."""
     return {"case": place.case.key(), "repetition": place.repetition}
 
 

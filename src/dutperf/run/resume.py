@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Goes on with a run, or a suite of them, that was killed, interrupted, or stopped by an error: on
-a set-up as it was, from the last trial that it finished.
+"""Resumes a run or a suite that was killed, interrupted, or stopped by an error: on the same test
+setup, after its last finished trial.
 
-How a campaign repeats what its journal already holds: docs/decisions/0006-resume.md.
+docs/decisions/0006-resume.md explains how a campaign replays its journal.
 """
 
 from __future__ import annotations
@@ -24,35 +24,39 @@ from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import Setup
 
 Watching = Callable[[Sequence[Measurement]], AbstractContextManager[Watch]]
-"""Shows the course of these measurements while it is entered."""
+"""A context that shows the progress of these measurements."""
 
 
 def is_complete(directory: Path) -> bool:
-    """Whether nothing is left to be measured in ``directory``. Raises JournalError where that
-    cannot be read."""
+    """Whether the run or suite in ``directory`` is complete.
+
+    Raises:
+        JournalError: the directory cannot be read.
+    """
     if (directory / SUITE).exists():
         return suite.is_complete(suite.read(directory)[1], directory)
     return (directory / JOURNAL).exists() and journal.is_complete(journal.read(directory))
 
 
-def go_on(directory: Path, watching: Watching, current: Path | Setup | None = None) -> Summary | SuiteSummary:
-    """Measure what is left in ``directory``; of what is complete, only the summary is made again.
-    ``current``: the configuration, where it is not in the file that the run was begun with.
+def resume(directory: Path, watching: Watching, current: Path | Setup | None = None) -> Summary | SuiteSummary:
+    """Measure the rest of the run or suite in ``directory``. If it is complete, only write its
+    summary again. ``current``: the configuration, if it is no longer in the file that the run was
+    started with.
 
     Raises:
-        JournalError: there is nothing that could go on, or this version would take another course.
-        WriteError: the disk is full, for example; what was measured is kept.
-        ConfigError, LabError, PlanError, TesterError: the set-up cannot be had as it was, or cannot
+        JournalError: there is nothing to resume, or this version would run other trials.
+        WriteError: the disk is full, for example; all results so far are kept.
+        ConfigError, LabError, PlanError, TesterError: the test setup cannot be restored, or cannot
             be measured.
     """
-    go = _suite if (directory / SUITE).exists() else _run
-    return go(directory, watching, current)
+    resumed = _suite if (directory / SUITE).exists() else _run
+    return resumed(directory, watching, current)
 
 
 def _run(directory: Path, watching: Watching, current: Path | Setup | None) -> Summary:
     with ResumedJournal.open(directory) as recorded:
         definition = campaign.definition_of(recorded.plan)
-        if recorded.is_complete:  # it may have been killed between its end and its summary
+        if recorded.is_complete:  # it may have been killed after its end, before its summary
             return write_summary(directory, definition)
         plan = recorded.plan
         source, conditions = Source.of_plan(plan.source, plan.config, current), _conditions(plan)
@@ -62,7 +66,7 @@ def _run(directory: Path, watching: Watching, current: Path | Setup | None) -> S
 
 
 def _suite(directory: Path, watching: Watching, current: Path | Setup | None) -> SuiteSummary:
-    with suite.held(directory):  # before the DUT's set-up: a live run has it already, and a tear-down would end it
+    with suite.held(directory):  # before the DUT is set up: a tear-down here would end a run that is still alive
         return _rest_of_suite(directory, watching, current)
 
 
@@ -85,5 +89,5 @@ def _conditions(plan: PlanEvent) -> Conditions:
         return campaign.definition_of(plan).conditions.recorded(plan.conditions)
     except ValidationError as error:
         raise JournalError(
-            f"the run cannot be resumed: this version does not know its conditions ({str(error).splitlines()[0]})"
+            f"the run cannot be resumed: this version cannot read its conditions ({str(error).splitlines()[0]})"
         ) from None

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches the cores of a DUT on this machine: how much of their time other processes took during a
-trial.
+"""Measures how much time of a DUT's cores on this machine other processes took during a trial.
 
 A DUT in a namespace has a core, but is not isolated on it. When a compiler or the hypervisor takes
 that core, the DUT loses frames that it would have forwarded, and the result would depend on this
@@ -28,7 +27,7 @@ _USER, _NICE, _SYSTEM, _STEAL = 0, 1, 2, 7
 
 @dataclass(frozen=True)
 class DutCores:
-    """The DUT's cores, and the namespaces of its processes (none: it runs in the kernel alone)."""
+    """The DUT's cores, and the namespaces of its processes (none: it runs in the kernel only)."""
 
     cores: tuple[int, ...]
     netns: str | None
@@ -38,7 +37,7 @@ class DutCores:
     """The DUT's processes in other namespaces, and kernel threads that work for it alone."""
 
     def reading(self, proc: Path = PROC) -> Reading:
-        """The present reading."""
+        """Read the counters now."""
         own = {
             pid: _own_ticks(proc / str(pid))
             for pid in (*self._processes(proc), *self.pids)
@@ -69,7 +68,7 @@ class Starvation:
     waited_s: float = 0.0
     """Time for which it was ready to run and had no core."""
     at_most_s: float = 0.0
-    """Upper limit of the missing time, by either figure."""
+    """Upper limit of the missing time, by the larger of both figures."""
 
 
 @dataclass(frozen=True)
@@ -118,14 +117,14 @@ class DutWatch:
         self._had_processes = False
 
     def begin(self) -> None:
-        """Before a trial."""
+        """Call this before a trial."""
         self._before = self._cores.reading(self._proc)
         self._had_processes |= bool(self._before.own_ticks)
         self._began_s = time.monotonic()
 
     def starvation(self) -> Starvation:
-        """What the DUT did without since :meth:`begin`. Nothing where all of its processes have
-        ended: a DUT that is dead needs no core, however busy that is."""
+        """The CPU time that the DUT did not get since :meth:`begin`; zero if all its processes have
+        ended, because a dead DUT needs no core."""
         elapsed_s, now = time.monotonic() - self._began_s, self._cores.reading(self._proc)
         if self._before is None or (self._had_processes and not now.own_ticks):
             return Starvation()
@@ -143,8 +142,7 @@ def yield_to_the_dut() -> None:
 
 @contextmanager
 def yielding_to_the_dut() -> Iterator[None]:
-    """The same within a context; afterwards the process has its priority back, where the kernel
-    permits."""
+    """The same within a context; afterwards the old priority is restored, if the kernel permits."""
     before = os.getpriority(os.PRIO_PROCESS, 0)
     yield_to_the_dut()
     try:
@@ -160,7 +158,7 @@ def _ticks(stat: Path, cores: Sequence[int], fields: Sequence[int]) -> int:
 
 
 def _waited_ns(process: Path) -> int:
-    """Time that the threads of a process waited for a core, without threads that have ended."""
+    """Time that the live threads of a process waited for a core."""
     waited = 0
     with suppress(OSError):
         for task in (process / "task").iterdir():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tester that is real: ``dutperf-engine`` as a process of its own (protocol/README.md), started
-once and used for many trials.
+"""The real tester: drives ``dutperf-engine``, a separate process (protocol/README.md). It is started
+once and runs many trials.
 
-If the engine dies or hangs, the trial is aborted, never lost frames; the next trial gets a new
-engine.
+If the engine dies or hangs, the trial is aborted; no frames count as lost. The next trial starts a
+new engine.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from dutperf.tester.validity import BURSTS, DUT_DISTURBED, LATE, OF_A_WHOLE_TRIA
 PROTOCOL = 1
 PROGRAM = "dutperf-engine"
 VARIABLE = "DUTPERF_ENGINE"
-"""The environment variable that names another one than was built here."""
+"""Environment variable with the path of another engine than the one built here."""
 NETNS_DIRECTORY = Path("/run/netns")
 LOOPS = ("dutperf-engine",)
-"""Names of the threads that are to have the tester's cores."""
+"""Names of the threads that the tester's cores are for."""
 HELD_UP = frozenset({BURSTS, LATE, DUT_DISTURBED, "receiver_stall", "sending_time", "unsent"})
-"""Causes that somebody else's work on the tester's cores may have."""
+"""Codes of causes that other processes on the tester's cores may explain."""
 
 
 @dataclass(frozen=True)
@@ -48,40 +48,40 @@ class Patience:
     """To answer ``hello``."""
     open_s: float = 60.0
     """To open the ports, ARP and NDP included: huge pages are cleared first."""
-    silence_s: float = 20.0
-    """Between two events of a trial, which come about once a second."""
+    answer_s: float = 20.0
+    """To send the next event of a trial; events come about once a second."""
     trial_s: float = 60.0
-    """For a trial beyond its sending and draining."""
+    """For a trial, in addition to its sending and draining."""
     stop_s: float = 2.0
-    """To end a trial that is to be stopped."""
+    """To end a trial after ``stop``."""
 
 
 @dataclass
 class _Watch:
-    """Looks at a running trial whether it can still become valid, as far as it may be ended early."""
+    """Watches whether a running trial can still become valid, if it may be ended early."""
 
     trial: Trial
-    course: list[Progress] = field(default_factory=list)
+    progress: list[Progress] = field(default_factory=list)
     causes: tuple[Cause, ...] = ()
     ended_s: float | None = None
-    """When it was to end, after the start of sending."""
+    """When the trial was ended early, in seconds after the start of sending."""
 
     def is_hopeless(self, progress: Progress) -> bool:
-        """Whether it has just become so."""
+        """Whether this ``progress`` shows for the first time that the trial cannot become valid."""
         if (
             not self.trial.question.may_end_early
             or self.ended_s is not None
             or progress.elapsed_s >= self.trial.duration_s
         ):
             return False
-        self.course.append(progress)
+        self.progress.append(progress)
         self.causes = hopeless(self.trial, progress.directions, progress.link_down, self._lost(progress))
         self.ended_s = progress.elapsed_s if self.causes else None
         return bool(self.causes)
 
     def _lost(self, now: Progress) -> dict[Direction, int]:
-        """Frames that were sent longer ago than the drain lasts, and have not come."""
-        old = [one for one in self.course if now.elapsed_s - one.elapsed_s >= self.trial.drain_ns / 1e9]
+        """Frames that were sent longer ago than the drain lasts and have not arrived."""
+        old = [one for one in self.progress if now.elapsed_s - one.elapsed_s >= self.trial.drain_ns / 1e9]
         if not old:
             return {}
         return {
@@ -99,11 +99,11 @@ class EngineCommand:
 
     @classmethod
     def find(cls, prefix: Sequence[str] = (), netns: str | None = None) -> Self:
-        """With the engine that was built here: $DUTPERF_ENGINE, else of this source tree, else on
-        the PATH (of the prefix's host where there is one).
+        """The command with the engine that was built here: $DUTPERF_ENGINE, else that of this source
+        tree, else the one on the PATH (with a prefix: on the PATH of that host).
 
         Raises:
-            TesterError: there is none, or no such network namespace.
+            TesterError: there is no engine, or the network namespace does not exist.
         """
         if not prefix and netns is not None and not (NETNS_DIRECTORY / netns).exists():
             raise TesterError(f"there is no network namespace {netns}", code="netns", field="engine.netns")
@@ -116,7 +116,7 @@ class EngineCommand:
 
 
 def _program(elsewhere: bool) -> str:
-    """Where the engine is; ``elsewhere`` leaves it to another command to find it."""
+    """Path of the engine. ``elsewhere``: another command runs it, so the name alone will do."""
     found = find_program(PROGRAM, VARIABLE)
     if elsewhere:
         return found or PROGRAM
@@ -124,7 +124,7 @@ def _program(elsewhere: bool) -> str:
         raise TesterError(f"{PROGRAM} is not built: run make build, or set {VARIABLE} to it", code="no_engine")
     if shutil.which(found) is None:
         raise TesterError(
-            f"{found} is no program that can be run",
+            f"{found} is not an executable program",
             code="no_engine",
             field=VARIABLE if VARIABLE in os.environ else None,
         )
@@ -132,10 +132,10 @@ def _program(elsewhere: bool) -> str:
 
 
 class EngineTester:
-    """A :class:`dutperf.tester.Tester`. The engine is started when it is first needed; leave the
-    ``with`` block, or :meth:`close`, to end it.
+    """A :class:`dutperf.tester.Tester`. The engine starts when it is first needed. It ends
+    with the ``with`` block or :meth:`close`.
 
-    ``open_parameters`` are those of the request ``open``.
+    ``open_parameters``: the parameters of the request ``open``.
     """
 
     def __init__(
@@ -165,13 +165,13 @@ class EngineTester:
         self.close()
 
     def environment(self) -> dict[str, Any]:
-        """What the engine says of itself, its ports and its cores: ``hello`` and ``opened`` in one."""
+        """The engine, its ports and its cores: the members of ``hello`` and ``opened`` together."""
         self._running()
         return dict(self._environment)
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-        """See :meth:`dutperf.tester.Tester.run`. On KeyboardInterrupt the trial is stopped before
-        the exception goes on."""
+        """See :meth:`dutperf.tester.Tester.run`. On KeyboardInterrupt the trial is stopped, then
+        the exception is raised again."""
         process = self._running()
         if self._dut_watch is not None:
             self._dut_watch.begin()
@@ -186,7 +186,7 @@ class EngineTester:
         except EngineTimeout as timeout:
             last = process.errors()[-1:]
             self._abandon()
-            return _aborted(trial, f"{timeout} and was killed" + (f"; the last it said: {last[0]}" if last else ""))
+            return _aborted(trial, f"{timeout} and was killed" + (f"; its last output: {last[0]}" if last else ""))
         result = _result(watch, event, self._starvation())
         return (
             result
@@ -202,7 +202,7 @@ class EngineTester:
         return neighbours.wait_until_quiet(self._own_cores(), limit_s, LOOPS)
 
     def _own_cores(self) -> tuple[int, ...]:
-        """Those of the loops; none where the engine is on another machine."""
+        """The cores of the loops; none if the engine is on another machine."""
         here = self._choice is not None and self._choice.is_here
         return tuple(sorted(set(self._environment.get("roles", {}).values()))) if here else ()
 
@@ -213,7 +213,7 @@ class EngineTester:
         return neighbours.reading(self._own_cores())
 
     def _starvation(self) -> Starvation:
-        """What a DUT on this machine did without during the trial."""
+        """CPU time that a DUT on this machine did not get during the trial."""
         return Starvation() if self._dut_watch is None else self._dut_watch.starvation()
 
     def close(self) -> None:
@@ -229,7 +229,7 @@ class EngineTester:
                 raise
 
     def _running(self) -> EngineProcess:
-        """The engine with its ports open; started if need be."""
+        """The engine with its ports open; starts it if necessary."""
         if self._process is None:
             self._process = self._start()
             try:
@@ -261,8 +261,8 @@ class EngineTester:
         hello = self._answer(process, self._send(process, "hello"), self._patience.start_s)
         if hello.get("protocol") != PROTOCOL:
             raise TesterError(
-                f"{self._command.program} speaks protocol {hello.get('protocol')}, this is for {PROTOCOL}: build both"
-                " anew",
+                f"{self._command.program} speaks protocol {hello.get('protocol')}, this version needs {PROTOCOL}: build"
+                " both again",
                 code="no_engine",
             )
         opened = self._answer(
@@ -276,8 +276,8 @@ class EngineTester:
         return self._last_id
 
     def _answer(self, process: EngineProcess, request: int, timeout_s: float) -> dict[str, Any]:
-        """The event that answers ``request``. What answers older ones (a trial that was given up)
-        is passed over."""
+        """The event that answers ``request``. Answers to older requests (of an abandoned trial) are
+        skipped."""
         deadline_s = time.monotonic() + timeout_s
         while True:
             event = process.receive(deadline_s - time.monotonic())
@@ -291,12 +291,12 @@ class EngineTester:
     ) -> dict[str, Any]:
         trial = watch.trial
         limit_s = time.monotonic() + trial.whole_s + self._patience.trial_s + self._link_s
-        silence_s = (
-            self._patience.silence_s + self._link_s + (trial.rest_ns or 0) / 1e9
-        )  # nothing is reported before the first frame is due
+        answer_s = (
+            self._patience.answer_s + self._link_s + (trial.rest_ns or 0) / 1e9
+        )  # the engine reports nothing before the first frame is due
         try:
             while True:
-                event = self._answer(process, request, min(silence_s, limit_s - time.monotonic()))
+                event = self._answer(process, request, min(answer_s, limit_s - time.monotonic()))
                 if event["event"] != "progress":
                     return event
                 progress = _progress(event)
@@ -306,12 +306,12 @@ class EngineTester:
                     on_progress(progress)
         except (EngineDied, EngineTimeout, TesterError):
             raise
-        except BaseException:  # an interruption, or whatever went wrong in who is told of the progress
+        except BaseException:  # an interruption, or an error in ``on_progress``
             self._stop(process, request)
             raise
 
     def _stop(self, process: EngineProcess, request: int) -> None:
-        """Ask for the end of the running trial, and wait for it a little: closing follows anyway."""
+        """Stop the running trial and wait briefly for its end: the engine is closed next anyway."""
         try:
             self._send(process, "stop")
             while self._answer(process, request, self._patience.stop_s)["event"] == "progress":
@@ -322,7 +322,7 @@ class EngineTester:
     def _abandon(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            with suppress(EngineTimeout):  # what went wrong before is what the user has to hear of
+            with suppress(EngineTimeout):  # the user needs the first error, not this one
                 process.kill()
 
 
@@ -344,16 +344,16 @@ def _progress(event: dict[str, Any]) -> Progress:
         }
         down = LinkState.model_validate(event.get("link_down", {"left": False, "right": False}))
     except ValidationError as error:
-        raise TesterError(f"the engine's progress is not as the protocol has it: {error}") from None
+        raise TesterError(f"the engine's progress event violates the protocol: {error}") from None
     sent, received = (sum(getattr(one, name) for one in directions.values()) for name in ("sent", "received"))
     return Progress(event["elapsed_s"], sent, received, directions, down)
 
 
 def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialResult:
-    """The judged result.
+    """The result with its verdict.
 
     Raises:
-        TesterError: the engine's event is not what the protocol says, or of another trial.
+        TesterError: the engine's event violates the protocol, or is of another trial.
     """
     trial = watch.trial
     try:
@@ -366,7 +366,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
         if event["trial"] != trial.trial or set(counts) != set(trial.streams()):
             raise ValueError("it is of another trial")
     except (KeyError, ValueError, ValidationError) as error:
-        raise TesterError(f"the engine's result is not as the protocol has it: {error}") from None
+        raise TesterError(f"the engine's result event violates the protocol: {error}") from None
     verdict, causes = judge(trial, counts, missed.share or 0.0, links["link_down"], missed.waited_s)
     ended_s = None if completed else watch.ended_s
     if ended_s is not None:
@@ -387,7 +387,8 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
 
 
 def _ended_early(ended_by: tuple[Cause, ...], found: tuple[Cause, ...]) -> tuple[Verdict, tuple[Cause, ...]]:
-    """What ended it first; then what the whole count shows besides, without what only follows from the end."""
+    """The causes that ended the trial, then further causes from the final counts; without causes that
+    only follow from the early end."""
     known = {(cause.code, cause.direction) for cause in ended_by}
     more = tuple(
         cause for cause in found if (cause.code, cause.direction) not in known and cause.code not in OF_A_WHOLE_TRIAL
@@ -396,7 +397,8 @@ def _ended_early(ended_by: tuple[Cause, ...], found: tuple[Cause, ...]) -> tuple
 
 
 def _with_others(result: TrialResult, others: str) -> TrialResult:
-    """With what others did on the tester's cores, after the first of the causes that it may explain."""
+    """The result with ``others`` (processes on the tester's cores) added to the first cause that they
+    may explain."""
     first = next((place for place, cause in enumerate(result.causes) if cause.code in HELD_UP), None)
     if first is None or not others:
         return result

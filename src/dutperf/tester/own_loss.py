@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many frames a DUT would have lost at least if no frame had left late: what a trial proves in
-spite of late bursts.
+"""Lower bounds of the DUT's own loss: how many frames it would have lost without late bursts.
 
-Three lower bounds, of all directions together, because they may share what the DUT can do. Each
-needs only what was counted. The arguments stand in
-docs/decisions/0003-validity.md; in short:
+There are three bounds, each from the counts alone. They are for all directions together, because
+the directions may share the DUT's capacity. docs/decisions/0003-validity.md gives the arguments; in
+short:
 
-* what was lost before the first late burst was not the burst's work;
-* a frame that leaves late costs the DUT one lost frame more at most, so the loss beyond the
-  number of late frames is the DUT's own;
-* a DUT that can serve the rate loses nothing while frames come at that rate, however full its
-  queue is. So what is lost at a steady rate far from all
-  bursts shows by how much the rate is too high, and a burst has only made the queue full earlier:
-  by no more frames than there are in one burst.
+* No burst caused the losses before the first late burst.
+* A frame that leaves late causes at most one additional lost frame. The loss beyond the number of
+  late frames is the DUT's own.
+* A DUT that can serve the rate loses nothing at that rate, however full its queue is. The loss at a
+  steady rate far from all bursts therefore shows by how much the rate is too high. A burst only
+  fills the queue earlier, at most by its own frames.
 """
 
 from __future__ import annotations
@@ -23,18 +21,19 @@ from math import ceil, floor
 from dutperf.model import LOSS_BINS, PUNCTUAL_US, Direction, DirectionCounts, Trial
 
 QUEUES_FACTOR = 2
-"""A DUT with several queues may have the worst burst for each of them at another time: together no
-more than this many times the longest burst."""
+"""The worst burst of a DUT's queues may differ from queue to queue. Together they hold at most this
+many times the longest burst."""
 FEWEST_CLEAR_PARTS = 8
-"""Of the sending time, without late frames in them or just before: of fewer nobody can say what is usual."""
+"""Parts of the sending time without late frames in them or just before; fewer do not show the usual
+loss."""
 HIGHEST_SHARE = 0.25
-"""This share of the clear parts, those with most losses, is left out: a DUT that lost frames once
-is not overloaded all the time."""
+"""Share of the clear parts that is left out, those with most losses: a DUT that lost frames once is
+not overloaded all the time."""
 
 
 def own_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> int:
-    """Frames that the DUT lost at least, in all directions together, whatever late bursts did; 0
-    where nothing is proven."""
+    """Frames that the DUT lost at least without the effect of late bursts, in all directions together;
+    0: nothing is proven."""
     lost, late = _lost_and_late(counts)
     before = next((part for part, frames in enumerate(late) if frames), LOSS_BINS)
     return max(
@@ -43,8 +42,8 @@ def own_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> int:
 
 
 def steady_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> int:
-    """The same, by what is lost at a steady rate alone: what befell the DUT once, or in a few parts
-    of the sending time, is not in it."""
+    """The same, from the loss at a steady rate alone: without losses that happened once, or in a few
+    parts of the sending time."""
     lost, late = _lost_and_late(counts)
     return max(0, _beyond_capacity(trial, counts, lost, late))
 
@@ -59,8 +58,8 @@ def clear_parts(late: tuple[int, ...], max_lateness_us: float, duration_s: float
 def _beyond_capacity(
     trial: Trial, counts: Mapping[Direction, DirectionCounts], lost: tuple[int, ...], late: tuple[int, ...]
 ) -> int:
-    """By the loss at a steady rate: as much a part as there is in the clear parts, from the first
-    loss on, less what a burst may have put in the queue."""
+    """The bound by the loss at a steady rate: the mean loss of the clear parts for every part after the
+    first loss, minus the frames that a burst may have left in the queue."""
     if any(stream.then is not None or stream.pattern is not None for stream in trial.streams().values()) or not any(
         lost
     ):
@@ -76,12 +75,12 @@ def _beyond_capacity(
 
 
 def _punctual(trial: Trial) -> int:
-    """Frames of a stall that is too short to count as one."""
+    """Frames that are due during the longest stall that does not count as one."""
     return ceil(sum(stream.rate_fps for stream in trial.streams().values()) * PUNCTUAL_US / 1e6)
 
 
 def _lost_and_late(counts: Mapping[Direction, DirectionCounts]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Frames that were lost, and that left late, in each part of the sending time."""
+    """Lost frames and late frames in each part of the sending time."""
     lost = [() if one.losses is None else one.losses.bins for one in counts.values()]
     late = [() if one.late_bursts is None else one.late_bursts.bins for one in counts.values()]
     return _sum_of_bins(lost), _sum_of_bins(late)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the phases of a trial one after the other: the preliminary ones, then the measuring one.
+"""Runs the phases of a trial in order: the preliminary phases, then the measuring phase.
 
-Each phase is judged by itself. A trial is valid only if all of its phases are: a preliminary phase
-that the tester disturbed has not brought the DUT into the state that is to be measured.
+Each phase is judged by itself. A trial is valid only if all its phases are valid: after a disturbed
+preliminary phase the DUT is not in the state that is to be measured.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ def run(
     on_progress: ProgressCallback | None = None,
     measure: Callable[[Trial], TrialResult] | None = None,
 ) -> TrialResult:
-    """The result of ``trial``, with those of its preliminary phases.
+    """Run ``trial``; its result includes those of its preliminary phases.
 
-    ``on_progress`` hears of all phases. ``measure`` runs the measuring phase in place of ``tester``:
-    it may do more around it. A trial that may end early (:class:`dutperf.model.Question`) ends with
-    the first phase that is not valid; any trial ends where the tester aborts a phase.
+    ``on_progress`` gets the progress of all phases. ``measure`` runs the measuring phase instead of
+    ``tester``, for a caller that does more around it. A trial that may end early
+    (:class:`dutperf.model.Question`) ends with the first phase that is not valid. Any trial ends when
+    the tester aborts a phase.
 
     Raises:
         TesterError: see :meth:`Tester.run`.
@@ -44,7 +45,7 @@ def _is_bad(result: PhaseResult) -> bool:
 
 
 def _with_preliminary(measured: TrialResult, preliminary: Sequence[TrialResult]) -> TrialResult:
-    """The whole trial's verdict is the worst of its phases'."""
+    """``measured`` with the preliminary results; its verdict is the worst of all phases."""
     if not preliminary:
         return measured
     verdicts = {result.verdict for result in (*preliminary, measured)}

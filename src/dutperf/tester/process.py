@@ -110,7 +110,7 @@ class EngineProcess:
         self._readers[1].join(timeout=1)
         last = next((line for line in reversed(self._lines) if line.strip()), None)
         return f"the engine {_exit_text(self._process.returncode)}; " + (
-            f"the last it said: {last.strip()}" if last else "it said nothing"
+            f"its last output: {last.strip()}" if last else "it wrote nothing"
         )
 
     def errors(self) -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tester that answers from a journal: the same trial gets the result that was recorded for it."""
+"""A tester that replays a journal: each trial gets its recorded result."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dutperf.tester import Progress, ProgressCallback, TesterError
 
 
 class ReplayedTester:
-    """A :class:`dutperf.tester.Tester`. A trial recorded several times is answered in the order of
-    the records, each once."""
+    """A :class:`dutperf.tester.Tester`. A trial recorded several times gets its results in the order
+    of the records, each once."""
 
     def __init__(self, events: Sequence[journal.Event]) -> None:
         self._results: defaultdict[str, deque[TrialResult]] = defaultdict(deque)
@@ -44,7 +44,7 @@ class ReplayedTester:
         """See :meth:`dutperf.tester.Tester.run`.
 
         Raises:
-            TesterError: the journal has no result for ``trial``, or no further one.
+            TesterError: the journal has no result for ``trial``, or none that is left.
         """
         results = self._results.get(_key(trial))
         if not results:
@@ -57,16 +57,16 @@ class ReplayedTester:
         return result
 
     def has(self, trial: Trial) -> bool:
-        """Whether there is a result for ``trial`` that was not asked for yet."""
+        """Whether a result for ``trial`` is left."""
         return bool(self._results.get(_key(trial)))
 
     def wait_until_quiet(self, limit_s: float) -> float:
-        """Nothing is measured."""
+        """A replay is never disturbed."""
         del limit_s
         return 0.0
 
     def environment(self) -> dict[str, Any]:
-        """That of the tester which made the journal."""
+        """The environment of the recorded tester."""
         return self._environment
 
     def close(self) -> None:

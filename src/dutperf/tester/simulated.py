@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tester and a DUT with known truth, in virtual time: what a procedure finds can be compared with
-what it should have found.
+"""A simulated tester and DUT in virtual time. The DUT's properties are known, so a procedure's result
+can be checked against them.
 
-The DUT is a server of constant capacity with a queue that drops at its tail, and may lose frames at
-random besides. The tester has limits and troubles of its own. Its counts are judged by the same
-rules as a real tester's (:mod:`dutperf.tester.validity`); nothing here knows which verdict comes
-out.
+The DUT is a server of constant capacity with a tail-drop queue; it may also lose frames at random.
+The tester has limits and disturbances of its own. Its counts are judged by the same rules as a real
+tester's (:mod:`dutperf.tester.validity`).
 """
 
 from __future__ import annotations
@@ -37,60 +36,60 @@ from dutperf.tester.truth import NO_LIMIT, Lost
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 BUCKETS_OF_OCTAVE = 8
 SMALLEST_US = 1e-3
-"""What is smaller counts as that, among the buckets."""
+"""Smaller delays count as this in the buckets."""
 DISTURBANCE_S = (0.06, 0.2)
-"""How long a disturbed tester is away: enough to be noticed."""
+"""Range of a disturbed tester's stall: long enough to be detected."""
 
 
 @dataclass(frozen=True)
 class SimulatedDut:
-    """What is true of the DUT."""
+    """The ground truth of the DUT."""
 
     capacity_fps: float | Mapping[Direction, float] = NO_LIMIT
-    """Frames/s that it forwards in each direction; ``shared``: in both together."""
+    """Frames/s that it can forward in each direction; ``shared``: in both together."""
     shared: bool = False
     queue_frames: int = 0
-    """Frames that wait for their turn, in each direction; those beyond are lost."""
+    """Size of the queue of each direction; further frames are lost."""
     loss_ratio: float = 0.0
     """Share of the forwarded frames that is lost at random."""
     delay_us: float = 10.0
     """One-way delay of every frame."""
     jitter_us: float = 0.0
-    """Mean of what is added to it, exponentially distributed."""
+    """Mean of the additional delay, which is exponentially distributed."""
     slow_every: int | None = None
-    """Every so many frames one is delayed by ``slow_us`` more; at which of them it begins differs
-    from trial to trial, by the tester's seed."""
+    """One of this many frames is delayed by ``slow_us`` more. The first of them differs from trial to
+    trial, by the tester's seed."""
     slow_us: float = 0.0
     dip_fps: tuple[float, float] | None = None
-    """Offered rates, from the first to below the second, of which it loses every hundredth frame,
-    though it may manage higher ones."""
+    """Range of offered rates (without the upper end) at which it loses every hundredth frame, even if
+    it can forward higher ones."""
     hiccup_ratio: float = 0.0
-    """Share of the trials in which a frame is lost, whatever the rate."""
+    """Share of the trials in which one frame is lost, at any rate."""
     dies_after_trials: int | None = None
-    """From then on nothing comes through."""
-    silent: frozenset[Direction] = frozenset()
-    """Directions in which nothing comes through at all."""
+    """After this many trials it forwards nothing."""
+    dead_directions: frozenset[Direction] = frozenset()
+    """Directions in which it forwards nothing."""
     recovery_s: float = 0.0
-    """After an overload, when the rate has changed, it still loses frames for so long."""
+    """For how long after an overload, when the rate has changed, it still loses frames."""
     outage_s: tuple[float, float] | None = None
-    """In every trial nothing comes through of what is sent between these two times after the start;
-    its capacity is not looked at then."""
+    """In every trial it loses the frames that are sent between these two times after the start; its
+    capacity then plays no role."""
 
     def alive(self, direction: Direction, trials_before: int) -> bool:
-        """Whether anything comes through in ``direction``."""
-        return direction not in self.silent and (
+        """Whether the DUT forwards frames in ``direction``."""
+        return direction not in self.dead_directions and (
             self.dies_after_trials is None or trials_before < self.dies_after_trials
         )
 
     def lapses(self, offered_fps: int, sent: int, random: np.random.Generator) -> int:
-        """Frames that an inconsistent DUT loses of ``sent`` for reasons other than its capacity."""
+        """Frames of ``sent`` that an inconsistent DUT loses for reasons other than its capacity."""
         dips = self.dip_fps is not None and self.dip_fps[0] <= offered_fps < self.dip_fps[1]
         hiccups = self.hiccup_ratio > 0 and random.random() < self.hiccup_ratio
         return (-(-sent // 100) if dips else 0) + (1 if hiccups else 0)
 
     def capacity(self, direction: Direction, offered_fps: Mapping[Direction, int]) -> float:
-        """Frames/s for ``direction`` where ``offered_fps`` is offered: of a shared capacity, a part
-        in proportion."""
+        """Frames/s for ``direction`` at the offered load ``offered_fps``. Directions get a shared
+        capacity in proportion to their loads."""
         capacity_fps = (
             self.capacity_fps
             if not isinstance(self.capacity_fps, Mapping)
@@ -101,14 +100,14 @@ class SimulatedDut:
 
 @dataclass(frozen=True)
 class SimulatedLimits:
-    """What is wrong with the tester."""
+    """Limits and disturbances of the tester."""
 
     send_fps: float = NO_LIMIT
     """Highest rate per direction at which it can send."""
     receive_fps: float = NO_LIMIT
-    """Highest rate per direction at which it can receive; frames beyond are dropped, and counted."""
+    """Highest rate per direction at which it can receive; it drops and counts further frames."""
     disturbed_ratio: float = 0.0
-    """Share of trials in which something else on the machine takes the sender's core for a while."""
+    """Share of the trials in which another process takes the sender's core for a while."""
 
 
 @dataclass
@@ -120,13 +119,13 @@ class SimulatedTester:
     limits: SimulatedLimits = field(default_factory=SimulatedLimits)
     seed: int = 0
     trials: list[Trial] = field(default_factory=list)
-    """Those run so far."""
+    """The trials so far."""
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
         """See :meth:`dutperf.tester.Tester.run`."""
         random = np.random.default_rng([self.seed, len(self.trials)])
-        away_s = random.uniform(*DISTURBANCE_S) if random.random() < self.limits.disturbed_ratio else 0.0
-        counts = {direction: self._count(trial, direction, away_s, random) for direction in trial.streams()}
+        stall_s = random.uniform(*DISTURBANCE_S) if random.random() < self.limits.disturbed_ratio else 0.0
+        counts = {direction: self._count(trial, direction, stall_s, random) for direction in trial.streams()}
         self.trials.append(trial)
         if on_progress is not None:
             _report(trial, counts, on_progress)
@@ -152,24 +151,25 @@ class SimulatedTester:
     def close(self) -> None:
         """Nothing to release."""
 
-    def _count(self, trial: Trial, direction: Direction, away_s: float, random: np.random.Generator) -> DirectionCounts:
+    def _count(
+        self, trial: Trial, direction: Direction, stall_s: float, random: np.random.Generator
+    ) -> DirectionCounts:
         intended = trial.intended(direction)
         sent = min(
             intended, int(self.limits.send_fps * trial.duration_s) if self.limits.send_fps < NO_LIMIT else intended
         )
-        losses = self._losses(trial, direction, sent, away_s)
+        losses = self._losses(trial, direction, sent, stall_s)
         passing = sent - sum(one.count for one in losses)
         lapsed = self._lapses(trial.streams()[direction].rate_fps, sent, passing, random) if passing else 0
         missed = passing - lapsed - truth.room_for(self.limits.receive_fps, trial.duration_s, passing - lapsed)
         losses += [Lost(0, sent, count) for count in (lapsed, missed) if count]
-        counts = _counts(trial, direction, _Tally(sent, missed, tuple(losses), self.dut.delay_us), away_s)
+        counts = _counts(trial, direction, _Tally(sent, missed, tuple(losses), self.dut.delay_us), stall_s)
         return counts if trial.stamping is Stamping.NONE else self._stamped(trial, direction, counts, random)
 
     def _stamped(
         self, trial: Trial, direction: Direction, counts: DirectionCounts, random: np.random.Generator
     ) -> DirectionCounts:
-        """``counts`` with the delays of the stamped frames, of which as large a share is lost as of
-        all."""
+        """``counts`` with the delays of the stamped frames; their loss ratio is that of all frames."""
         stamped = counts.sent if trial.tagged is None else min(trial.tagged.count, counts.sent)
         arrived = round(stamped * counts.received / counts.sent) if counts.sent else 0
         numbers = _stamped_numbers(trial, direction, stamped)[:arrived]
@@ -198,7 +198,7 @@ class SimulatedTester:
         return counts.model_copy(update=update | stamps | {"delays_file": _write(trial, direction, numbers, delays_us)})
 
     def _delays_us(self, numbers: Numbers, random: np.random.Generator) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Of the frames with these ``numbers``."""
+        """Delays of the frames with these ``numbers``."""
         frames = len(numbers)
         delays_us = self.dut.delay_us + (
             random.exponential(self.dut.jitter_us, frames) if self.dut.jitter_us else np.zeros(frames)
@@ -207,8 +207,8 @@ class SimulatedTester:
             delays_us[(numbers + random.integers(self.dut.slow_every)) % self.dut.slow_every == 0] += self.dut.slow_us
         return delays_us
 
-    def _losses(self, trial: Trial, direction: Direction, sent: int, away_s: float) -> list[Lost]:
-        """What of the ``sent`` frames the DUT has no room for, or no service."""
+    def _losses(self, trial: Trial, direction: Direction, sent: int, stall_s: float) -> list[Lost]:
+        """The ``sent`` frames that the DUT loses by overload or outage."""
         if not self.dut.alive(direction, len(self.trials)):
             return [Lost(0, sent, sent)] if sent else []
         if self.dut.outage_s is not None:
@@ -216,14 +216,14 @@ class SimulatedTester:
         offered_fps = {one: stream.rate_fps for one, stream in trial.streams().items()}
         capacity_fps, queue = self.dut.capacity(direction, offered_fps), self.dut.queue_frames
         losses = truth.overloaded(trial, direction, sent, (capacity_fps, queue))
-        burst = ceil(offered_fps[direction] * away_s)  # what follows the silence of a sender that was away, all at once
+        burst = ceil(offered_fps[direction] * stall_s)  # sent at once after the sender's stall
         overrun = min(sent, max(0, burst - queue - 1)) if capacity_fps < NO_LIMIT else 0
         if overrun > sum(one.count for one in losses):
             return [Lost(0, min(sent, burst), overrun)]
         return losses + truth.recovering(trial, direction, self.dut.recovery_s, sent) if losses else []
 
     def _lapses(self, offered_fps: int, sent: int, passing: int, random: np.random.Generator) -> int:
-        """Of ``passing`` frames, how many are lost for no reason of capacity."""
+        """How many of ``passing`` frames are lost for reasons other than capacity."""
         lapsed = min(passing, self.dut.lapses(offered_fps, sent, random))
         return lapsed + int(random.binomial(passing - lapsed, self.dut.loss_ratio))
 
@@ -240,10 +240,10 @@ class _Tally:
         return self.sent - sum(one.count for one in self.losses)
 
 
-def _counts(trial: Trial, direction: Direction, tally: _Tally, away_s: float) -> DirectionCounts:
+def _counts(trial: Trial, direction: Direction, tally: _Tally, stall_s: float) -> DirectionCounts:
     intended, sent, received, stream = trial.intended(direction), tally.sent, tally.received, trial.streams()[direction]
     foreground_sent, foreground_received = (_foreground(stream, frames) for frames in (sent, received))
-    stall_us = away_s * 1e6
+    stall_us = stall_s * 1e6
     return DirectionCounts(
         intended=intended,
         sent=sent,
@@ -263,7 +263,7 @@ def _counts(trial: Trial, direction: Direction, tally: _Tally, away_s: float) ->
         tester_drops={"nic_missed": tally.missed} if tally.missed else {},
         dut_input_drops=0,
         other_received={},
-        late_bursts=truth.late_bursts(trial, direction, away_s),
+        late_bursts=truth.late_bursts(trial, direction, stall_s),
         losses=truth.losses_of(trial, direction, tally.losses),
         arrivals=truth.arrivals_of(trial.times(direction), sent, tally.losses, tally.delay_us / 1e6),
     )
@@ -272,7 +272,7 @@ def _counts(trial: Trial, direction: Direction, tally: _Tally, away_s: float) ->
 def _write(
     trial: Trial, direction: Direction, numbers: Numbers, delays_us: np.ndarray[Any, np.dtype[np.float64]]
 ) -> DelaysWritten | None:
-    """The delays to the file that ``trial`` names, as the engine does (protocol/README.md)."""
+    """Write the delays to the file that ``trial`` names, as the engine does (protocol/README.md)."""
     path = None if trial.delays_files is None else getattr(trial.delays_files, direction)
     if path is None:
         return None
@@ -293,7 +293,7 @@ def _delays(delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> Delays | None:
 
 
 def _buckets(ordered: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[tuple[float, int], ...]:
-    """As the engine has them, with its precision; the last one ends with the largest delay."""
+    """The same buckets as the engine's; the last one ends at the largest delay."""
     lead, exponent = np.frexp(np.maximum(ordered, SMALLEST_US))
     part = np.floor(lead * 2 * BUCKETS_OF_OCTAVE)
     ends, counts = np.unique(np.ldexp((part + 1) / BUCKETS_OF_OCTAVE, exponent - 1), return_counts=True)
@@ -318,7 +318,7 @@ def _stamped_numbers(trial: Trial, direction: Direction, stamped: int) -> Number
 
 
 def _foreground(stream: Stream, frames: int) -> int:
-    """How many of the first ``frames`` are foreground: frame k with k mod n < m."""
+    """How many of the first ``frames`` frames are foreground (frame k: k mod n < m)."""
     return frames // stream.n * stream.m + min(frames % stream.n, stream.m)
 
 

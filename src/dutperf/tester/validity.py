@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells the tester's faults from the DUT's: from what the engine counted to the verdict on a trial.
+"""Judges a trial by the engine's counts: tells the tester's faults from the DUT's.
 
-A loss may be blamed on the DUT only if the tester can show that it sent every frame in time and
-dropped none itself. The rules, and why their limits are what they are, stand in
-docs/decisions/0003-validity.md.
+A loss counts as the DUT's only if the tester can show that it sent every frame in time and dropped
+none itself. docs/decisions/0003-validity.md explains the rules and their limits.
 """
 
 from __future__ import annotations
@@ -18,37 +17,34 @@ SENDING_TIME_TOLERANCE = 1.00001
 """Sending may take this many times the trial's duration (siitperf's rule; Lencse, IJATES2 9(3),
 2020)."""
 SENDING_TIME_SLACK_S = 600e-6
-"""... but never less than this beyond it: what the rule grants the 60 s trial of RFC 2544 section
-24."""
+"""... but at least this much longer: the tolerance that the rule gives the 60 s trial of RFC 2544
+section 24."""
 LATENESS_LIMIT_US = 50_000.0
-"""No frame may be later than this: what follows a longer silence is a burst, not the intended load."""
+"""No frame may be later than this: after a longer stall comes a burst, not the intended load."""
 LATENESS_LIMIT_WITH_LOSS_US = 10_000.0
-"""The limit where frames were lost: the loss may be the work of the burst that made up for the
-delay."""
-
-
+"""The limit if frames were lost: the late burst after the stall may have caused the loss."""
 BURSTS_WORK_SHARE = 0.5
-"""Where less than this share of the losses may be the work of bursts, the loss is not."""
+"""Bursts count as the cause of the loss only if they may have caused this share of it."""
 FEW_IN_BURSTS = 0.001
-"""So few of the frames in bursts do not matter away from them: what a DUT at its limit was short of
-meanwhile is no larger share of its throughput."""
+"""If no larger share of the frames left in bursts, losses far from the bursts count as the DUT's: the
+bursts change its throughput by no larger share."""
 FEW_OF_RESOLUTION = 0.2
-"""... nor does this share of the resolution with which that throughput is looked for."""
+"""The same limit as a share of the search's resolution; the larger limit applies."""
 TIMEOUT_SLACK = 0.1
-"""The tester may add this share of the frame timeout to a delay where frames are late."""
+"""If frames are late, the tester may have added this share of the frame timeout to a delay."""
 NIC_CLOCK_LIMIT_US = 100.0
-"""A NIC's clock by which frames arrive or leave may be uncertain by this: readings 20 ms apart that
-agree no better say that it was put forward or back."""
+"""Largest valid uncertainty of a NIC's clock for time stamps or send times. If readings 20 ms apart
+disagree by more, the clock was set."""
 QUEUE_CERTAINLY_NOT_FULL = 0.5
-"""A receive queue was not full where no more than this share of its room was taken: a frame may
-take two places, and a driver is not quick to free them."""
+"""A receive queue was certainly not full if no more than this share of it was occupied: a frame may
+take two places, and a driver frees them with a delay."""
 TRANSMIT_WAIT_LIMIT_US = 2_000.0
-"""Delays may hold this much of waiting in a full transmit ring: what the smallest ring that any
-driver takes holds of 1,518 bytes at 1 Gbit/s."""
-MOST_GRANTED = 200e-6
-"""Of the sending time: the most lateness that a card's clock excuses."""
+"""Delays may include this much waiting in a full transmit ring: the time of the smallest ring that
+any driver accepts, with frames of 1,518 bytes at 1 Gbit/s."""
+MAX_TOLERANCE_SHARE = 200e-6
+"""Largest lateness that a card's clock excuses, as a share of the sending time."""
 DUT_CORE_TAKEN_LIMIT = 0.05
-"""Others may take this share of the core of a DUT on this machine while frames are lost."""
+"""Share of the core of a DUT on this machine that others may take while frames are lost."""
 NO_LINK_DOWN = LinkState(left=False, right=False)
 
 
@@ -64,11 +60,12 @@ def judge(
     link_down: LinkState = NO_LINK_DOWN,
     dut_waited_s: float = 0.0,
 ) -> tuple[Verdict, tuple[Cause, ...]]:
-    """The verdict on a completed trial, with every cause that speaks against it.
+    """The verdict on a completed trial, with every cause against its validity.
 
     ``dut_core_taken``: share (0-1) of the core of a DUT on this machine that others took
     (:mod:`dutperf.tester.dut_core`). ``link_down``: the tester's own links that were down at any
-    time of the trial. ``dut_waited_s``: for so long a DUT on this machine had work to do and no core.
+    time of the trial. ``dut_waited_s``: how long a DUT on this machine had work to do but no
+    core.
     """
     causes = () if trial.question.links_may_fall else tuple(_links(link_down))
     causes += tuple(cause for direction, one in counts.items() for cause in _causes(trial, direction, one))
@@ -85,7 +82,7 @@ def judge(
                 ),
             ),
         )
-    elif _may_be_those_it_missed(trial, counts, dut_waited_s):
+    elif _may_be_starvation_loss(trial, counts, dut_waited_s):
         text = (
             f"the DUT, which runs on this machine, had to wait {dut_waited_s * 1000:.1f} ms for its core, and lost no"
             " more frames than were sent meanwhile"
@@ -94,8 +91,8 @@ def judge(
     return (Verdict.INVALID if causes else Verdict.VALID), causes
 
 
-def _may_be_those_it_missed(trial: Trial, counts: Mapping[Direction, DirectionCounts], waited_s: float) -> bool:
-    """Whether no more was lost than was sent while the DUT had no core, and not at a steady rate."""
+def _may_be_starvation_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts], waited_s: float) -> bool:
+    """Whether at most the frames sent while the DUT had no core were lost, and not at a steady rate."""
     if not waited_s or not any(_loss_matters(trial, one) for one in counts.values()):
         return False
     meanwhile = sum(one.sent for one in counts.values()) * waited_s / trial.duration_s
@@ -111,7 +108,8 @@ def _is_mostly_its_own(trial: Trial, counts: Mapping[Direction, DirectionCounts]
 
 
 def _tolerated(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> float:
-    """Where all directions together lost more than that, one of them lost more than is tolerated."""
+    """Tolerated loss of all directions together, in frames. If they lost more, one of them lost more
+    than it may."""
     return trial.question.tolerated_loss * sum(one.sent for one in counts.values())
 
 
@@ -121,11 +119,10 @@ def proven_failed(
     causes: tuple[Cause, ...],
     dut_waited_s: float = 0.0,
 ) -> str | None:
-    """Why the DUT fails the trial although ``causes`` speak against it: a clause. None: that is not
-    proven.
+    """The proof, as a clause, that the DUT fails the trial in spite of ``causes``; None: not proven.
 
-    Only for a search that asks for nothing but whether it passes: how many frames an undisturbed
-    DUT would have lost nobody knows.
+    Only for a search, which needs pass or fail alone: it is unknown how many frames an undisturbed
+    DUT would have lost.
     """
     if not causes or not trial.question.resolution or {cause.code for cause in causes} - OVERCOME:
         return None
@@ -145,11 +142,10 @@ def proven_failed(
 def hopeless(
     trial: Trial, so_far: Mapping[Direction, SoFar], down: LinkState, lost: Mapping[Direction, int]
 ) -> tuple[Cause, ...]:
-    """Causes for which a trial that still runs can no longer become valid, nor prove anything,
-    whatever follows.
+    """Causes for which a running trial can no longer become valid nor prove anything.
 
-    ``lost``: frames of each direction that were sent longer ago than the trial waits for any, and
-    did not come.
+    ``lost``: frames of each direction that were sent longer ago than the drain lasts and have not
+    arrived.
     """
     causes = () if trial.question.links_may_fall else tuple(_links(down))
     return causes + tuple(
@@ -164,7 +160,7 @@ def _hopeless(trial: Trial, direction: Direction, so_far: SoFar, lost: int) -> I
     if so_far.tester_drops:
         yield DROPS, f"the tester itself dropped {so_far.tester_drops:,} frames"
     matters = not trial.question.resolution and lost > trial.question.tolerated_loss * trial.intended(direction)
-    allowed = _too_late(so_far.max_lateness_us, MOST_GRANTED * trial.duration_s * 1e6, matters=matters)
+    allowed = _too_late(so_far.max_lateness_us, MAX_TOLERANCE_SHARE * trial.duration_s * 1e6, matters=matters)
     if allowed is not None:
         yield LATE, f"a frame left {so_far.max_lateness_us / 1000:.3f} ms late, {allowed}"
     if so_far.nic_clock_us > NIC_CLOCK_LIMIT_US:
@@ -173,16 +169,16 @@ def _hopeless(trial: Trial, direction: Direction, so_far: SoFar, lost: int) -> I
 
 
 def _links(down: LinkState) -> Iterator[Cause]:
-    """Both ports had a link throughout: a cable that is out and a DUT that restarts look the same
-    from here."""
+    """Both ports had a link throughout. The tester cannot tell an unplugged cable from a DUT that
+    restarts."""
     for side in ("left", "right"):
         if getattr(down, side):
             yield Cause(code=LINK_DOWN, text=f"the link of the {side} port was down during the trial")
 
 
 def _loss_matters(trial: Trial, counts: DirectionCounts) -> bool:
-    """Whether somebody will be blamed for it. What disturbs a trial takes frames away or brings
-    none: one that passes in spite of it passes."""
+    """Whether more frames were lost than are tolerated. Disturbances only add losses, so a disturbed
+    trial that passes is a pass."""
     return counts.loss_ratio > trial.question.tolerated_loss
 
 
@@ -194,13 +190,17 @@ def _causes(trial: Trial, direction: Direction, counts: DirectionCounts) -> Iter
 
 
 def _miscounted(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
-    """Engine and client mean the same trial, and the engine agrees with itself."""
+    """Engine and client agree on the trial, and the engine's counts agree with each other."""
     meant = trial.intended(direction)
     if counts.intended != meant:
-        return f"the engine meant to send {counts.intended:,} frames, the trial has {meant:,}"
+        return f"the engine intended to send {counts.intended:,} frames, but the trial has {meant:,}"
     lost = counts.lost - counts.late
     missing = lost if counts.losses is None else sum(counts.losses.bins)
-    return f"{missing:,} frames are missing by their numbers, but {lost:,} by their count" if missing != lost else None
+    return (
+        f"{missing:,} frames are missing by their sequence numbers, but {lost:,} by the counts"
+        if missing != lost
+        else None
+    )
 
 
 def _unsent(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
@@ -211,7 +211,7 @@ def _unsent(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> st
 
 
 def _sending_time(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... in the intended time. Where frames were left over that is said already."""
+    """... in the intended time. :func:`_unsent` reports frames that were not sent."""
     limit_s = sending_time_limit_s(trial.duration_s) + counts.tolerance_us / 1e6
     if counts.sent < counts.intended or counts.send_time_s <= limit_s:
         return None
@@ -219,8 +219,8 @@ def _sending_time(trial: Trial, _direction: Direction, counts: DirectionCounts) 
 
 
 def _sender_late(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... and at the intended rate throughout: after a silence it got a burst. A pass under a burst
-    stands, a loss may be the burst's work."""
+    """... and at the intended rate throughout: after a stall the DUT got a burst. It may pass in
+    spite of a burst, but the burst may have caused a loss."""
     late_us = _late_us(counts)
     allowed = _too_late(late_us, counts.tolerance_us, matters=_loss_matters(trial, counts))
     if allowed is None:
@@ -232,7 +232,8 @@ def _sender_late(trial: Trial, _direction: Direction, counts: DirectionCounts) -
 
 
 def _too_late(late_us: float, tolerance_us: float, *, matters: bool) -> str | None:
-    """What a frame that was so late exceeds; ``matters``: whether frames are lost. None: nothing."""
+    """The limit that this lateness exceeds, as a clause; None: it is within the limit. ``matters``:
+    whether frames are lost."""
     limit_us = (LATENESS_LIMIT_WITH_LOSS_US if matters else LATENESS_LIMIT_US) + tolerance_us
     if late_us <= limit_us:
         return None
@@ -244,7 +245,7 @@ def _late_us(counts: DirectionCounts) -> float:
 
 
 def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... and the loss is larger than what bursts alone could have caused, or lies elsewhere."""
+    """... and the loss is larger than bursts alone could have caused, or is not near the bursts."""
     if not _loss_matters(trial, counts) or counts.late_bursts is None or _sender_late(trial, _direction, counts):
         return None
     burst, tolerated = counts.late_bursts.frames, trial.question.tolerated_loss * counts.sent
@@ -252,17 +253,16 @@ def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str
     if counts.lost - tolerated > burst or in_spite > max(tolerated, (1 - BURSTS_WORK_SHARE) * counts.lost):
         return None
     return (
-        f"{burst:,} frames left in bursts, the latest {counts.lateness_us.max / 1000:.3f} ms late, that may have caused"
-        f" the loss of {counts.lost:,}"
+        f"{burst:,} frames left in bursts, the latest {counts.lateness_us.max / 1000:.3f} ms late; they may have"
+        f" caused the loss of {counts.lost:,}"
     )
 
 
 def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, late_bursts: LateBursts) -> int:
-    """Frames lost before the first burst; where few frames came in bursts also those lost where
-    none was, nor just before.
+    """Frames lost before the first burst. If few frames left in bursts, also those lost in parts of
+    the sending time without a burst in them or just before.
 
-    Just before: the DUT has a whole part of the sending time to forward what a burst left in its
-    queue.
+    Just before: the DUT gets one whole part to forward the frames that a burst left in its queue.
     """
     if counts.losses is None:
         return 0
@@ -274,15 +274,15 @@ def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, late_bursts:
 
 
 def _tester_drops(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """Every frame that came back was counted."""
+    """The tester counted every frame that came back."""
     dropped = [f"{count:,} frames ({name})" for name, count in counts.tester_drops.items() if count]
     return "the tester itself dropped " + ", ".join(dropped) if dropped else None
 
 
 def _receiver_stall(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... also where a ring may have overrun without a counter that tells.
+    """... also if a ring may have overrun without a counter for it.
 
-    A ring that was full has that many frames when the loop comes back: where it found far fewer, none was lost there.
+    After an overrun the loop finds the ring full. If it found far fewer frames, the ring lost none.
     """
     stall_us, ring_us, backlog = counts.stall_us.receiver, counts.receive_ring_us, counts.receive_backlog
     if backlog is not None and backlog.counted and backlog.frames <= backlog.ring * QUEUE_CERTAINLY_NOT_FULL:
@@ -292,16 +292,16 @@ def _receiver_stall(trial: Trial, _direction: Direction, counts: DirectionCounts
     ):
         return None
     overrun = (
-        f", and the port's receive ring is full after {ring_us / 1000:.3f} ms"
+        f"; the port's receive ring is full after {ring_us / 1000:.3f} ms"
         if ring_us and ring_us < LATENESS_LIMIT_WITH_LOSS_US
         else ""
     )
-    return f"the receiving loop was away for {stall_us / 1000:.3f} ms while frames were lost{overrun}"
+    return f"the receiving loop stalled for {stall_us / 1000:.3f} ms while frames were lost{overrun}"
 
 
 def _receive_queue(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... also where the DUT itself puts frames into the tester's receive queue, and drops what
-    finds no room there."""
+    """... also if the DUT itself puts frames into the tester's receive queue, and drops them when it is
+    full."""
     backlog = counts.receive_backlog
     if (
         backlog is None
@@ -311,14 +311,14 @@ def _receive_queue(trial: Trial, _direction: Direction, counts: DirectionCounts)
     ):
         return None
     return (
-        f"{backlog.frames:,} frames waited in a receive queue that has room for {backlog.ring:,} and may have been full"
-        " while frames were lost"
+        f"{backlog.frames:,} frames waited in a receive queue of {backlog.ring:,}, which may have been full while"
+        " frames were lost"
     )
 
 
 def _late_in_tester(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... and a frame that came too late was on its way so long, not waiting to be handed over or
-    fetched."""
+    """... and a late frame spent its time in the DUT, not in the tester before sending or after
+    arrival."""
     if trial.frame_timeout_ns is None or counts.late == 0 or not _loss_matters(trial, counts):
         return None
     stall_ms, timeout_ms = max(counts.stall_us.sender, counts.stall_us.receiver) / 1000, trial.frame_timeout_ns / 1e6
@@ -326,45 +326,46 @@ def _late_in_tester(trial: Trial, _direction: Direction, counts: DirectionCounts
     if counts.waited_us is None or counts.waited_us / 1000 > timeout_ms * TIMEOUT_SLACK:
         return (
             f"frames waited {_waited(counts)} in the port's full transmit ring, {allowed}, while {counts.late:,} frames"
-            " came later than that"
+            " arrived after it"
         )
     if stall_ms <= timeout_ms * TIMEOUT_SLACK:
         return None
-    return f"a loop was away for {stall_ms:.3f} ms, {allowed}, while {counts.late:,} frames came later than that"
+    return f"a loop stalled for {stall_ms:.3f} ms, {allowed}, while {counts.late:,} frames arrived after it"
 
 
 def _transmit_wait(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... and neither was a frame whose delay counts."""
+    """... and the delays that count include no long wait in the tester."""
     if counts.delay_us is None or trial.frame_timeout_ns is not None:
         return None
     if counts.waited_us is not None and counts.waited_us <= TRANSMIT_WAIT_LIMIT_US:
         return None
     return (
         f"frames waited {_waited(counts)} in the port's full transmit ring, more than the"
-        f" {TRANSMIT_WAIT_LIMIT_US / 1000:g} ms that a delay may hold"
+        f" {TRANSMIT_WAIT_LIMIT_US / 1000:g} ms that a delay may include"
     )
 
 
 def _waited(counts: DirectionCounts) -> str:
-    return "for a time that nobody knows" if counts.waited_us is None else f"up to {counts.waited_us / 1000:.3f} ms"
+    return "for an unknown time" if counts.waited_us is None else f"up to {counts.waited_us / 1000:.3f} ms"
 
 
 def _nic_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... and frames left, or delays ended, when a clock said that was followed throughout."""
+    """... and the NIC's clock was known throughout, if it timed sending or arrivals."""
     uncertain_us = max(
-        (told.uncertainty_us for told in (counts.send_at, counts.receive_timestamps) if told is not None), default=0.0
+        (stamps.uncertainty_us for stamps in (counts.send_at, counts.receive_timestamps) if stamps is not None),
+        default=0.0,
     )
     if uncertain_us <= NIC_CLOCK_LIMIT_US:
         return None
     return (
-        f"a NIC's clock, by which frames leave or arrive, was uncertain by {uncertain_us:,.1f} us, more than the"
+        f"a NIC's clock, which times sending or arrivals, was uncertain by {uncertain_us:,.1f} us, more than the"
         f" {NIC_CLOCK_LIMIT_US:g} us allowed"
     )
 
 
 def _nic_stamps(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... and those times can be."""
-    impossible = sum(told.impossible for told in (counts.send_at, counts.receive_timestamps) if told is not None)
+    """... and its time stamps are possible."""
+    impossible = sum(stamps.impossible for stamps in (counts.send_at, counts.receive_timestamps) if stamps is not None)
     return (
         f"{impossible:,} frames arrived before they left or after they were polled, by a NIC's clock"
         if impossible
@@ -373,7 +374,7 @@ def _nic_stamps(_trial: Trial, _direction: Direction, counts: DirectionCounts) -
 
 
 def _core_clocks(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... and so can those by the counters of the tester's own cores."""
+    """... and so are the times by the counters of the tester's own cores."""
     return (
         f"{counts.early:,} frames arrived before they were sent, by the counters of the tester's own cores"
         if counts.early
@@ -382,19 +383,19 @@ def _core_clocks(_trial: Trial, _direction: Direction, counts: DirectionCounts) 
 
 
 def _received_too_many(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """Nothing came back that was never sent."""
+    """No more frames arrived than were sent."""
     return f"{counts.received:,} frames arrived, but only {counts.sent:,} were sent" if counts.lost < 0 else None
 
 
 DUT_DISTURBED = "dut_disturbed"
-"""Code of a cause that is not of a direction: the DUT could not do what it can do."""
+"""Code of a cause without a direction: other processes slowed the DUT down."""
 LINK_DOWN = "link_down"
-"""... nor is this one."""
+"""Another code without a direction."""
 BURSTS, LATE, DROPS, NIC_CLOCK = "sender_bursts", "sender_late", "tester_drops", "nic_clock"
 OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
-"""Causes in spite of which a DUT may be shown to fail: what they did to it is bounded."""
+"""Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""
 OF_A_WHOLE_TRIAL = frozenset({"unsent", "sending_time"})
-"""Causes that say nothing of a trial which was ended early."""
+"""Codes of causes that do not apply to a trial which was ended early."""
 
 Rule = Callable[[Trial, Direction, DirectionCounts], str | None]
 
@@ -414,5 +415,5 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("nic_stamps", _nic_stamps),
     ("core_clocks", _core_clocks),
 )
-"""Code of a cause, and the rule that says in a sentence how it was broken. Aborted trials have the
-codes ``stopped`` and ``engine_died``."""
+"""Codes of causes, each with its rule: it returns a sentence if the trial breaks it, else None.
+Aborted trials have the codes ``stopped`` and ``engine_died``."""

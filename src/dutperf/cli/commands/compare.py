@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf compare A B``: two results or more side by side, whether they differ, and whether conditions
-on the differences hold."""
+"""``dutperf compare A B``: compares two results or more, tells which differences are significant, and checks
+conditions on them."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ Alpha = Annotated[
         metavar="RATE",
         min=1e-9,
         max=0.5,
-        help="Error rate: probability that any difference is reported where there is none.",
+        help="Error rate: probability that any difference is reported although there is none.",
     ),
 ]
 Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Refuse to compare if any condition differs, not only if the figures have another meaning.",
+        help="Refuse to compare if any condition differs, not only those that change what a figure means.",
     ),
 ]
 Form = Annotated[
@@ -143,20 +143,20 @@ def _json(found: Comparison, checked: Sequence[Checked]) -> None:
 
 
 def _remarks(one: comparison.Compared) -> list[str]:
-    """What did not come to its end, and what was measured otherwise: a condition stands once, with
-    the measurements that it is of."""
+    """Incomplete runs, limits, and differing conditions: each condition once, with the names of its
+    measurements."""
     owners: dict[Mismatch, list[str]] = {}
     for name, each in one.mismatches.items():
         for mismatch in each:
             owners.setdefault(mismatch, []).append(name)
-    otherwise = (
+    differing = (
         _remark(mismatch, [] if len(names) == len(one.mismatches) else names) for mismatch, names in owners.items()
     )
-    return [*one.states, *comparison.unjudged(one), *comparison.bounds(one), *otherwise]
+    return [*one.states, *comparison.unjudged(one), *comparison.bounds(one), *differing]
 
 
 def _remark(mismatch: Mismatch, names: Sequence[str]) -> str:
-    """``names``: of the measurements, where it is not of all."""
+    """``names``: the measurements that differ so; empty: all."""
     warning = "warning: different conditions: " if mismatch.weight is Weight.WARNED else ""
     return f"{warning}{mismatch.sentence()}" + (f" ({', '.join(names)})" if names else "")
 

@@ -9,7 +9,7 @@ from dutperf.cli.commands.measure import show_result
 from dutperf.cli.errors import resume_hint, say
 from dutperf.cli.output import watch
 from dutperf.cli.output.watch import Watchers, watched
-from dutperf.run.resume import go_on, is_complete
+from dutperf.run import resume as resumption
 
 
 @watched
@@ -22,8 +22,10 @@ def resume(
 ) -> None:
     """Resume a run or a suite after its last finished trial; the result is that of an uninterrupted
     one."""
-    if is_complete(directory):
+    if resumption.is_complete(directory):
         say(f"the measurement in {directory} is complete")
     with resume_hint(directory):
-        result = go_on(directory, lambda measurements: watch.observers(measurements, directory, watchers), config_file)
+        result = resumption.resume(
+            directory, lambda measurements: watch.observers(measurements, directory, watchers), config_file
+        )
     show_result(result, directory, as_json)

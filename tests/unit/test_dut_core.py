@@ -5,13 +5,14 @@ then not the DUT's."""
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from dutperf.model import Direction, Verdict
 from dutperf.tester import dut_core, validity
-from dutperf.tester.dut_core import DutCores, DutWatch, Reading, Starvation
+from dutperf.tester.dut_core import DutCores, DutWatch, Reading, Starvation, Wait
 from plans import counts, trial
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -119,3 +120,50 @@ def test_a_dut_that_is_all_kernel_is_not_taken_for_dead(tmp_path: Path) -> None:
     watch.begin()
     write_stat(proc, 1000 * TICKS, 0)
     assert watch.starvation().share == 1.0
+
+
+def waits(usual_ms: float, disturbed: dict[int, float], parts: int = 100) -> list[Wait]:
+    """Parts of 50 ms; in each the processes wait ``usual_ms``, and what ``disturbed`` says besides."""
+    return [Wait(0.05, (usual_ms + disturbed.get(part, 0.0)) / 1000) for part in range(parts)]
+
+
+@pytest.mark.parametrize(
+    ("usual_ms", "disturbed_ms"),
+    [(0.0, {}), (1.4, {}), (0.0, {7: 4.0}), (1.4, {7: 4.0, 50: 30.0}), (0.3, {0: 1.0})],
+)
+def test_waking_up_is_nobodys_disturbance(usual_ms: float, disturbed_ms: dict[int, float]) -> None:
+    parts = waits(usual_ms, disturbed_ms)
+    beyond_s = sum(part.waited_s for part in parts) - dut_core.usual_wait_s(parts)
+    assert beyond_s == pytest.approx(sum(disturbed_ms.values()) / 1000, abs=1e-6)
+
+
+def test_what_is_read_late_or_seldom_counts_in_full() -> None:
+    late = [*waits(1.0, {}), Wait(0.5, 0.012)]
+    assert sum(one.waited_s for one in late) - dut_core.usual_wait_s(late) == pytest.approx(0.012)
+    few = waits(1.0, {}, parts=dut_core.MIN_SAMPLES - 1)
+    assert dut_core.usual_wait_s(few) == 0.0
+
+
+def test_a_dut_that_is_always_disturbed_is_not_called_usual() -> None:
+    """In half of the parts others have its core for a tick."""
+    parts = waits(0.0, dict.fromkeys(range(0, 100, 2), 4.0))
+    assert sum(one.waited_s for one in parts) - dut_core.usual_wait_s(parts) == pytest.approx(0.2)
+
+
+def test_a_trial_that_raised_leaves_no_thread(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    write_stat(proc, 0, 0)
+    (proc / "17" / "task" / "17").mkdir(parents=True)
+    (proc / "17" / "task" / "17" / "schedstat").write_text("5 1000000 3")
+    watch = DutWatch(DutCores((1,), None, pids=(17,)), proc)
+    before = threading.active_count()
+    watch.begin()
+    watch.begin()
+    assert threading.active_count() == before + 1
+    (proc / "17" / "task" / "17" / "schedstat").write_text("5 31000000 3")
+    assert watch.starvation().waited_s == pytest.approx(0.03)
+    assert threading.active_count() == before
+
+
+def test_half_of_a_core_is_never_usual() -> None:
+    assert dut_core.usual_wait_s(waits(25.0, {})) == 0.0

@@ -11,16 +11,26 @@ hypervisor stole, was taken from the DUT.
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 PROC = Path("/proc")
 NETNS = Path("/run/netns")
 COARSE_SHARE = 0.05
 """Smallest share that the tick counters show reliably, in a trial of a second."""
+SAMPLE_S = 0.05
+"""Between two looks at how long the DUT's processes have waited."""
+MAX_SAMPLE_S = 0.15
+"""A look that comes later than this says nothing of what is usual."""
+MIN_SAMPLES = 8
+DISTURBED = 2.0
+MAX_USUAL_SHARE = 0.05
+"""A DUT that waits for more of the time even then is disturbed throughout."""
 _USER, _NICE, _SYSTEM, _STEAL = 0, 1, 2, 7
 """Fields of /proc/stat's lines (proc(5)), in ticks."""
 
@@ -84,18 +94,20 @@ class Reading:
     stolen_ticks: int = 0
     """Time of the cores that the hypervisor took."""
 
-    def starvation_since(self, before: Reading, elapsed_s: float, cores: int) -> Starvation:
+    def starvation_since(self, before: Reading, elapsed_s: float, cores: int, usual_s: float = 0.0) -> Starvation:
         """The CPU time that the DUT did not get since ``before``. Ticks are coarse: a small share of
-        them counts as none."""
-        share, waited_s = self.taken_since(before, elapsed_s, cores), self.waited_since(before)
+        them counts as none. ``usual_s`` of waiting is nobody's doing (:func:`usual_wait_s`)."""
+        share, waited_s = self.taken_since(before, elapsed_s, cores), self.waited_since(before, usual_s)
         taken_s = (share or 0.0) * elapsed_s * cores
         return Starvation(share, waited_s, max(waited_s, taken_s if (share or 0.0) > COARSE_SHARE else 0.0))
 
-    def waited_since(self, before: Reading) -> float:
+    def waited_since(self, before: Reading, usual_s: float = 0.0) -> float:
         """Seconds for which the DUT's processes were ready to run and had no core, summed over all
-        cores; for a DUT in the kernel alone only the stolen time."""
+        cores, beyond ``usual_s``; for a DUT in the kernel alone only the stolen time."""
         waited_ns = sum(waited - before.waited_ns.get(pid, 0) for pid, waited in self.waited_ns.items())
-        return max(0, waited_ns) / 1e9 + max(0, self.stolen_ticks - before.stolen_ticks) / os.sysconf("SC_CLK_TCK")
+        return max(0.0, waited_ns / 1e9 - usual_s) + max(0, self.stolen_ticks - before.stolen_ticks) / os.sysconf(
+            "SC_CLK_TCK"
+        )
 
     def taken_since(self, before: Reading, elapsed_s: float, cores: int) -> float | None:
         """Share (0-1) of the cores' time since ``before`` that others took; None where a process of
@@ -106,8 +118,60 @@ class Reading:
         return min(1.0, max(0.0, others / (os.sysconf("SC_CLK_TCK") * elapsed_s * cores))) if elapsed_s > 0 else 0.0
 
 
+@dataclass(frozen=True)
+class Wait:
+    """How long the DUT's processes waited for a core in a part of a trial."""
+
+    elapsed_s: float
+    waited_s: float
+
+
+def usual_wait_s(waits: Sequence[Wait]) -> float:
+    """The part of the waiting that comes with a process which sleeps and wakes: each time it waits
+    for a microsecond or so until its core has switched to it, which adds up to tens of milliseconds
+    a second.
+
+    It goes on evenly. So it is what the quietest quarter of a trial's parts have at most; a part
+    with more than ``DISTURBED`` times as much was disturbed and has only so much of it. Parts that were read
+    so late that a disturbance could hide in them have none.
+    """
+    regular = [one for one in waits if one.elapsed_s <= MAX_SAMPLE_S]
+    if len(regular) < MIN_SAMPLES:
+        return 0.0
+    usual = sorted(one.waited_s / one.elapsed_s for one in regular)[len(regular) // 4]
+    if usual > MAX_USUAL_SHARE:
+        return 0.0
+    return sum(
+        usual * one.elapsed_s if one.waited_s > DISTURBED * usual * one.elapsed_s else one.waited_s for one in regular
+    )
+
+
+class _WaitSampler:
+    """Reads in a thread of its own how long processes have waited so far, every ``SAMPLE_S``."""
+
+    def __init__(self, processes: Iterable[Path]) -> None:
+        self._processes = list(processes)
+        self._samples = [self._sample()]
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def waits(self) -> list[Wait]:
+        """Stop, and return the waits so far."""
+        self._stopped.set()
+        self._thread.join()
+        return [Wait(now[0] - then[0], (now[1] - then[1]) / 1e9) for then, now in pairwise(self._samples)]
+
+    def _run(self) -> None:
+        while not self._stopped.wait(SAMPLE_S):
+            self._samples.append(self._sample())
+
+    def _sample(self) -> tuple[float, int]:
+        return time.monotonic(), sum(map(_waited_ns, self._processes))
+
+
 class DutWatch:
-    """Reads a DUT's cores before and after each trial."""
+    """Reads a DUT's cores before and after each trial, and how long its processes wait during it."""
 
     def __init__(self, cores: DutCores, proc: Path = PROC) -> None:
         self._cores = cores
@@ -115,20 +179,27 @@ class DutWatch:
         self._before: Reading | None = None
         self._began_s = 0.0
         self._had_processes = False
+        self._sampler: _WaitSampler | None = None
 
     def begin(self) -> None:
         """Call this before a trial."""
         self._before = self._cores.reading(self._proc)
         self._had_processes |= bool(self._before.own_ticks)
         self._began_s = time.monotonic()
+        if self._sampler is not None:  # of a trial that raised
+            self._sampler.waits()
+        pids = self._before.own_ticks
+        self._sampler = _WaitSampler(self._proc / str(pid) for pid in pids) if pids else None
 
     def starvation(self) -> Starvation:
         """The CPU time that the DUT did not get since :meth:`begin`; zero if all its processes have
         ended, because a dead DUT needs no core."""
+        sampler, self._sampler = self._sampler, None
+        usual_s = 0.0 if sampler is None else usual_wait_s(sampler.waits())
         elapsed_s, now = time.monotonic() - self._began_s, self._cores.reading(self._proc)
         if self._before is None or (self._had_processes and not now.own_ticks):
             return Starvation()
-        return now.starvation_since(self._before, elapsed_s, len(self._cores.cores))
+        return now.starvation_since(self._before, elapsed_s, len(self._cores.cores), usual_s)
 
 
 def yield_to_the_dut() -> None:

@@ -58,8 +58,8 @@ ATTEMPTS_WITHIN_REACH = 10
 disturbed then, not too slow."""
 AT_LEAST = 3
 """... of which this many are always run; further ones only within LOST_SHARE."""
-AT_LEAST_AT_THE_END = 2
-"""... if the search's bounds are so close that it does not need the load between them."""
+ATTEMPTS_AT_THE_END, AT_LEAST_AT_THE_END = 4, 2
+"""The same, if the search's bounds are so close that it does not need the load between them."""
 LOST_SHARE = 1 / 3
 """Inconclusive trials may take this share of the sending time of a run."""
 QUIET_AFTER = 2
@@ -170,7 +170,11 @@ def _described(definition: Definition, procedure: Procedure[Any], plan: Plan) ->
         "conditions": plan.conditions.stated(),
         "dut": dict(plan.dut),
         "config": dict(plan.config),
-        "attempts": {"beyond_reach": ATTEMPTS, "within_reach": ATTEMPTS_WITHIN_REACH},
+        "attempts": {
+            "beyond_reach": ATTEMPTS,
+            "within_reach": ATTEMPTS_WITHIN_REACH,
+            "at_the_end": ATTEMPTS_AT_THE_END,
+        },
         **procedure.description(),
     }
 
@@ -298,7 +302,10 @@ class Campaign:
             if is_conclusive:
                 self._reach[place.case] = max(load, self._reach.get(place.case, load))
                 break
-            at_least = AT_LEAST_AT_THE_END if _is_narrow(place, trial.question.resolution) else AT_LEAST
+            is_narrow = _is_narrow(place, trial.question.resolution)
+            at_least = AT_LEAST_AT_THE_END if is_narrow else AT_LEAST
+            if within_reach and is_narrow and attempt >= ATTEMPTS_AT_THE_END:
+                break
             if within_reach and attempt >= at_least and self._sent_s[False] > LOST_SHARE * sum(self._sent_s.values()):
                 break
             note = f"trial {self._trials} says nothing about the DUT, attempt {attempt} of {attempts}"

@@ -14,7 +14,8 @@ using Frames = std::array<rte_mbuf*, kBurst>;
 
 Port& null_port() {
     session();
-    static Port one({.side = "bench", .spec = {.kind = PortSpec::Kind::null, .argument = ""}, .mac = std::nullopt});
+    static Port one(
+        {.side = "bench", .spec = {.kind = PortSpec::Kind::null, .argument = "", .devargs = ""}, .mac = std::nullopt});
     return one;
 }
 

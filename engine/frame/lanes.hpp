@@ -33,8 +33,8 @@ using Lanes = std::uint64_t __attribute__((vector_size(kLanes * sizeof(std::uint
 // Consecutive words in memory, at any alignment.
 template <class Word>
 struct Packed {
-    typedef Word Words __attribute__((vector_size(kLanes * sizeof(Word)), aligned(1),
-                                      may_alias));  // NOLINT(modernize-use-using): a template needs it so
+    // NOLINTNEXTLINE(modernize-use-using): a template needs it so
+    typedef Word Words __attribute__((vector_size(kLanes * sizeof(Word)), aligned(1), may_alias));
 };
 
 template <class Word>

@@ -93,8 +93,8 @@ def seen(counts: DirectionCounts) -> dict[str, int]:
 
 
 def done(truth: DirectionTruth) -> dict[str, int]:
-    """What the DUT did, in the tester's terms: a damaged frame is lost too. No frame that is
-    damaged is also duplicated in these tests."""
+    """What the DUT did, in the tester's terms: a corrupted frame is lost too. No frame that is
+    corrupted is also duplicated in these tests."""
     lost = truth.lost_total + truth.corrupted
     named = {
         "sent": truth.received,

@@ -157,7 +157,9 @@ def test_trial_gives_one_json_object() -> None:
     done = dutperf("trial", "--lab", "tayga-siit", "--rate", "2000", *QUICK, "--json")
     result = json.loads(done.stdout)
     assert done.returncode == {"valid": 0, "invalid": 3}[result["verdict"]]
-    counts = "intended sent received lost foreground_received background_received duplicates out_of_order stale corrupted"
+    counts = (
+        "intended sent received lost foreground_received background_received duplicates out_of_order stale corrupted"
+    )
     evidence = "send_time_s lateness_us tester_drops other_received"
     for direction in ("forward", "reverse"):
         assert set(f"{counts} {evidence}".split()) <= set(result[direction])

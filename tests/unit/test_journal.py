@@ -54,7 +54,7 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path, torn: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "damaged",
+    "corrupt",
     [
         b"{\n",
         b"[1]\n",
@@ -65,8 +65,8 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path, torn: bytes) -> None:
         b'{"event": "end", "outcome": "completed", "message": null, "more": 1}\n',
     ],
 )
-def test_damage_elsewhere_is_named_by_its_line(tmp_path: Path, damaged: bytes) -> None:
-    (tmp_path / JOURNAL).write_bytes(END + damaged + END)
+def test_corruption_elsewhere_is_named_by_its_line(tmp_path: Path, corrupt: bytes) -> None:
+    (tmp_path / JOURNAL).write_bytes(END + corrupt + END)
     with pytest.raises(JournalError, match="line 2"):
         journal.read(tmp_path)
 

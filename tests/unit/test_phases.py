@@ -4,6 +4,7 @@ counts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,11 +96,12 @@ def test_nothing_follows_an_aborted_phase() -> None:
 def test_what_surrounds_the_measuring_phase_does_not_surround_the_others() -> None:
     tester, around = SimulatedTester(), []
 
-    def measured(one: Trial) -> TrialResult:
-        around.append(one.trial)
-        return tester.run(one)
+    def surround(run: Callable[[], TrialResult]) -> TrialResult:
+        result = run()
+        around.append(result.trial)
+        return result
 
-    phases.run(tester, with_preliminary(), measure=measured)
+    phases.run(tester, with_preliminary(), around=surround)
     assert around == [1]
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Unpack, overload
 
@@ -143,8 +144,7 @@ class Bench:
             self._sized(_conditions_of_trial(conditions)), _rate(rate), next(self._numbers) % TRIAL_NUMBERS
         )
         count = losses_of(self._ready.setup.dut)
-        tester = self._ready.tester
-        return phases.run(tester, planned, measure=lambda one: losses_during(count, lambda: tester.run(one)))
+        return phases.run(self._ready.tester, planned, around=partial(losses_during, count))
 
     def _sized(self, conditions: Conditions) -> Conditions:
         """``conditions`` with frame sizes, checked against the test setup. Raises ConfigError if such

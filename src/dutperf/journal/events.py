@@ -17,9 +17,9 @@ The events of a run, in order:
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import ConfigDict, Field, ValidationError, field_serializer
+from pydantic import ConfigDict, Field, PlainSerializer, ValidationError
 
 from dutperf.model import Load, Trial, TrialResult, Value, to_json
 from dutperf.model.case import AxisValue
@@ -103,33 +103,28 @@ class Located(Event):
     """From 1."""
 
 
-class TrialEvent(Located):
-    """A trial begins."""
+class Attempt(Located):
+    """An event of a trial."""
 
-    event: Literal["trial"] = "trial"
     load: Load
     attempt: int
     """Of this load, from 1."""
-    trial: Trial
-
-    @field_serializer("trial")
-    def _trial(self, trial: Trial) -> dict[str, Any]:
-        return to_json(trial)
 
 
-class ResultEvent(Located):
+class TrialEvent(Attempt):
+    """A trial begins."""
+
+    event: Literal["trial"] = "trial"
+    trial: Annotated[Trial, PlainSerializer(to_json)]
+
+
+class ResultEvent(Attempt):
     """A trial has ended."""
 
     event: Literal["result"] = "result"
-    load: Load
-    attempt: int
     trial: int
     """Its number."""
-    result: TrialResult
-
-    @field_serializer("result")
-    def _result(self, result: TrialResult) -> dict[str, Any]:
-        return to_json(result)
+    result: Annotated[TrialResult, PlainSerializer(to_json)]
 
 
 class DutStateEvent(Located):

@@ -8,7 +8,6 @@ written.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -105,7 +104,7 @@ class ResumedJournal(JournalWriter):
 
     def _compare(self, event: Event) -> None:
         was = self._recorded[0]
-        if json.loads(json.dumps(event.as_json())) != was.as_json():
+        if event.as_json() != was.as_json():
             raise JournalError(
                 f"{self._path} cannot be resumed: at {was.time} the run came to another {was.event} event than it does"
                 " now"

@@ -15,7 +15,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -290,8 +292,7 @@ class Campaign:
     def _until_valid(self, load: Load, place: Place, make: MakeTrial) -> TrialResult:
         note = None
         within_reach = self._is_within_reach(load, place.case)
-        attempts = ATTEMPTS_WITHIN_REACH if within_reach else ATTEMPTS
-        for attempt in range(1, attempts + 1):
+        for attempt in count(1):
             trial = self._may_end_early(self._numbered(make))
             where = {**_where(place), "load": load, "attempt": attempt}
             if attempt > QUIET_AFTER and not self._journal.repeats:
@@ -302,11 +303,9 @@ class Campaign:
             if is_conclusive:
                 self._reach[place.case] = max(load, self._reach.get(place.case, load))
                 break
-            is_narrow = _is_narrow(place, trial.question.resolution)
-            at_least = AT_LEAST_AT_THE_END if is_narrow else AT_LEAST
-            if within_reach and is_narrow and attempt >= ATTEMPTS_AT_THE_END:
-                break
-            if within_reach and attempt >= at_least and self._sent_s[False] > LOST_SHARE * sum(self._sent_s.values()):
+            attempts, at_least = _attempts(within_reach, _is_narrow(place, trial.question.resolution))
+            costly = self._sent_s[False] > LOST_SHARE * sum(self._sent_s.values())
+            if attempt >= (at_least if costly else attempts):
                 break
             note = f"trial {self._trials} says nothing about the DUT, attempt {attempt} of {attempts}"
         return result
@@ -406,10 +405,9 @@ class Campaign:
             result = phases.run(
                 self._tester,
                 trial,
-                self._progressed,
-                lambda measuring: losses_during(
-                    self._plan.dut_losses, lambda: self._tester.run(measuring, runner.progressed)
-                ),
+                runner.progressed,
+                on_preliminary=self._progressed,
+                around=partial(losses_during, self._plan.dut_losses),
             )
         if runner.missed and result.verdict is Verdict.VALID:
             raise TesterError(
@@ -461,6 +459,13 @@ class Campaign:
 
     def _last(self) -> TrialResult | None:
         return None if self._status is None else self._status.last
+
+
+def _attempts(within_reach: bool, is_narrow: bool) -> tuple[int, int]:
+    """Trials of a load, and how many of them are run whatever they cost."""
+    if not within_reach:
+        return ATTEMPTS, ATTEMPTS
+    return (ATTEMPTS_AT_THE_END, AT_LEAST_AT_THE_END) if is_narrow else (ATTEMPTS_WITHIN_REACH, AT_LEAST)
 
 
 def _is_narrow(place: Place, resolution: float) -> bool:

@@ -4,7 +4,8 @@
 First it brackets the result: it looks for a load that passes and a higher one that does not. It
 doubles upwards and halves downwards; with a start load it takes steps from there that double. Then
 it bisects. Every load after the first lies strictly between the highest load that passed (the lower
-bound) and the lowest that did not (the upper bound), so the search ends whatever the outcomes are.
+bound) and the lowest that failed, unless it is offered again, which is done ``MAX_RETRIES`` times at
+most. So the search ends whatever the outcomes are.
 Its result is the lower bound.
 
 A DUT may be inconsistent: it may fail a load and pass a higher one. This search never offers a load

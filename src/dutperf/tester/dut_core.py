@@ -132,8 +132,8 @@ def usual_wait_s(waits: Sequence[Wait]) -> float:
     a second.
 
     It goes on evenly. So it is what the quietest quarter of a trial's parts have at most; a part
-    with more than ``DISTURBED`` times as much was disturbed and has only so much of it. Parts that were read
-    so late that a disturbance could hide in them have none.
+    with more than ``DISTURBED`` times as much was disturbed and has only so much of it. Parts that
+    were read so late that a disturbance could hide in them have none.
     """
     regular = [one for one in waits if one.elapsed_s <= MAX_SAMPLE_S]
     if len(regular) < MIN_SAMPLES:

@@ -187,7 +187,9 @@ class EngineTester:
             last = process.errors()[-1:]
             self._abandon()
             return _aborted(trial, f"{timeout} and was killed" + (f"; its last output: {last[0]}" if last else ""))
-        result = _result(watch, event, self._starvation())
+        finally:  # also ends the watch of a trial that failed
+            starvation = self._starvation()
+        result = _result(watch, event, starvation)
         return (
             result
             if around is None or result.verdict is Verdict.VALID

@@ -8,6 +8,7 @@ preliminary phase the DUT is not in the state that is to be measured.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from dutperf.model import Cause, PhaseResult, Trial, TrialResult, Verdict
 from dutperf.tester import ProgressCallback, Tester
@@ -19,12 +20,15 @@ def run(
     tester: Tester,
     trial: Trial,
     on_progress: ProgressCallback | None = None,
-    measure: Callable[[Trial], TrialResult] | None = None,
+    *,
+    on_preliminary: ProgressCallback | None = None,
+    around: Callable[[Callable[[], TrialResult]], TrialResult] | None = None,
 ) -> TrialResult:
     """Run ``trial``; its result includes those of its preliminary phases.
 
-    ``on_progress`` gets the progress of all phases. ``measure`` runs the measuring phase instead of
-    ``tester``, for a caller that does more around it. A trial that may end early
+    ``on_progress`` gets the progress of the measuring phase, ``on_preliminary`` that of the others
+    (default: ``on_progress``). ``around`` calls its argument, which runs the measuring phase, and may
+    do more before and after. A trial that may end early
     (:class:`dutperf.model.Question`) ends with the first phase that is not valid. Any trial ends when
     the tester aborts a phase.
 
@@ -33,11 +37,11 @@ def run(
     """
     done: list[TrialResult] = []
     for phase in trial.preliminary_trials():
-        done.append(tester.run(phase, on_progress))
+        done.append(tester.run(phase, on_preliminary or on_progress))
         if done[-1].verdict is Verdict.ABORTED or (_is_bad(done[-1]) and trial.question.may_end_early):
             return _with_preliminary(TrialResult(trial=trial.trial, verdict=Verdict.VALID, ended_early_s=0.0), done)
-    measured = tester.run(trial.alone(), on_progress) if measure is None else measure(trial.alone())
-    return _with_preliminary(measured, done)
+    measure = partial(tester.run, trial.alone(), on_progress)
+    return _with_preliminary(measure() if around is None else around(measure), done)
 
 
 def _is_bad(result: PhaseResult) -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from inspect import Parameter
 from pathlib import Path
 from typing import Any
@@ -67,9 +68,7 @@ def run_one(planned: Trial, frame_size: int, tester: Tester, count: CountLosses 
         f" {live.duration(planned.whole_s)}"
     )
     with live.trial_progress(planned) as on_progress:
-        return phases.run(
-            tester, planned, on_progress, lambda one: losses_during(count, lambda: tester.run(one, on_progress))
-        )
+        return phases.run(tester, planned, on_progress, around=partial(losses_during, count))
 
 
 def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: TrialResult) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "port/kernel_interface.hpp"
 
-#include <dirent.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
 #include <linux/if_packet.h>
@@ -12,13 +11,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <vector>
 
 #include "platform/error.hpp"
+#include "port/own_sockets.hpp"
 
 namespace dutperf {
 
@@ -103,19 +102,6 @@ bool is_packet_socket_on(int fd, unsigned interface_index) {
     return address.sll_family == AF_PACKET && address.sll_ifindex == static_cast<int>(interface_index);
 }
 
-// The driver does not expose its sockets, so they are looked up among the open files.
-std::vector<int> packet_sockets(unsigned interface_index) {
-    std::vector<int> sockets;
-    DIR* files = opendir("/proc/self/fd");
-    if (files == nullptr) return sockets;
-    while (const dirent* entry = readdir(files)) {
-        const int fd = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));
-        if (entry->d_name[0] != '.' && is_packet_socket_on(fd, interface_index)) sockets.push_back(fd);
-    }
-    closedir(files);
-    return sockets;
-}
-
 // Sends an ethtool command; the driver answers into the structure that begins with it. Returns whether it answered.
 bool ask_ethtool(const std::string& name, void* command) {
     ifreq request{};
@@ -168,17 +154,14 @@ std::uint16_t receive_queues(const std::string& name) {
     return channels ? static_cast<std::uint16_t>(channels->combined_count + channels->rx_count) : std::uint16_t{1};
 }
 
-void widen_packet_sockets(unsigned interface_index) {
-    constexpr int kBytes = 256 * 1024 * 1024;
-    for (const int fd : packet_sockets(interface_index)) {
-        if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &kBytes, sizeof kBytes) != 0)
-            setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kBytes, sizeof kBytes);
-    }
+PacketSockets::PacketSockets(unsigned interface_index)
+    : sockets_(own_sockets([&](int fd) { return is_packet_socket_on(fd, interface_index); })) {
+    std::ranges::for_each(sockets_, widen_send_buffer);
 }
 
-std::uint64_t take_packet_socket_drops(unsigned interface_index) {
+std::uint64_t PacketSockets::take_drops() const {
     std::uint64_t drops = 0;
-    for (const int fd : packet_sockets(interface_index)) {
+    for (const int fd : sockets_) {
         tpacket_stats statistics{};  // a TPACKET_V3 socket would write one more word
         socklen_t size = sizeof statistics;
         if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &statistics, &size) == 0) drops += statistics.tp_drops;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "port/link.hpp"
 
@@ -37,14 +38,19 @@ std::uint16_t xdp_queues(const std::string& name);
 // All receive queues, whether they also transmit or not; 1 where the driver does not report them.
 std::uint16_t receive_queues(const std::string& name);
 
-// Raises the send buffer of this process' packet sockets, for frames that queue up before an overloaded DUT. At the
-// default limit, the kernel would leave frames in the transmit ring that the driver has reported as sent, and they
-// would leave late or never.
-void widen_packet_sockets(unsigned interface_index);
+// The packet sockets that this process has on an interface.
+class PacketSockets {
+public:
+    // Finds them and widens their send buffers. At the default limit, the kernel would leave frames in the transmit
+    // ring that the driver has reported as sent, and they would leave late or never.
+    explicit PacketSockets(unsigned interface_index);
 
-// Frames that the kernel dropped since the last call because this process' packet sockets on the interface were full
-// (PACKET_STATISTICS).
-std::uint64_t take_packet_socket_drops(unsigned interface_index);
+    // Frames that the kernel dropped since the last call because the sockets were full (PACKET_STATISTICS).
+    [[nodiscard]] std::uint64_t take_drops() const;
+
+private:
+    std::vector<int> sockets_;
+};
 
 // Notices when an interface of this network namespace is taken down (rtnetlink events). A loss of carrier alone does
 // not count: the other end may be down.

@@ -159,7 +159,7 @@ void Port::start() {
 // Completes what DPDK's drivers for kernel sockets leave undone: socket buffers and drop counters.
 void Port::adopt_kernel_sockets(const std::vector<int>& sockets_before) {
     if (options_.spec.kind == PortSpec::Kind::af_packet)
-        widen_packet_sockets(kernel_interface(options_.spec.argument)->index);
+        packet_sockets_.emplace(kernel_interface(options_.spec.argument)->index);
     if (options_.spec.kind == PortSpec::Kind::af_xdp)
         xdp_.emplace(kernel_interface(options_.spec.argument)->index, sockets_before);
 }
@@ -279,7 +279,7 @@ PortCounters Port::counters() {
 void Port::read_kernel_counters(PortCounters& into) {
     const auto interface = kernel_interface(options_.spec.argument);
     if (!interface) return;
-    socket_drops_ += take_packet_socket_drops(interface->index);
+    if (packet_sockets_) socket_drops_ += packet_sockets_->take_drops();
     taken_down_ += watch_->take_downs(interface->index) + (interface->is_up ? 0 : 1);
     into.kernel_socket = socket_drops_ + (xdp_ ? xdp_->ring_full() : 0);
     into.taken_down = taken_down_;

@@ -133,6 +133,7 @@ private:
     std::optional<InterfaceWatch> watch_;
     Pool receive_pool_;  // outlives the device, whose queues hold its frames
     std::optional<Device> device_;
+    std::optional<PacketSockets> packet_sockets_;
     std::optional<XdpPort> xdp_;  // destroyed before the device, whose sockets and program it holds
     std::optional<LinkWatch> link_watch_;
     std::optional<FailedAllocations> failed_allocations_;

@@ -9,12 +9,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <map>
 
+#include "port/own_sockets.hpp"
 #include "port/rings.hpp"
 
 namespace dutperf {
@@ -209,17 +211,15 @@ void SocketDeadline::watch(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
     if (ends_.wait_for(lock, timeout, [this] { return finished_; })) return;
     passed_ = true;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-        const int fd = std::stoi(entry.path().filename());
-        for (const auto name_of : {getsockname, getpeername}) {
+    const auto ends_at_path = [this](int fd) {
+        return std::ranges::any_of(std::array{getsockname, getpeername}, [&](auto name_of) {
             sockaddr_un address{};
             socklen_t length = sizeof address;
-            if (name_of(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0 && address.sun_family == AF_UNIX &&
-                path_ == address.sun_path) {
-                shutdown(fd, SHUT_RDWR);
-            }
-        }
-    }
+            return name_of(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0 && address.sun_family == AF_UNIX &&
+                   path_ == address.sun_path;
+        });
+    };
+    for (const int fd : own_sockets(ends_at_path)) shutdown(fd, SHUT_RDWR);
 }
 
 }  // namespace dutperf

@@ -3,7 +3,6 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <dirent.h>
 #include <linux/if_xdp.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,6 +13,8 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "port/own_sockets.hpp"
+
 namespace dutperf {
 
 namespace {
@@ -22,14 +23,6 @@ bool is_xdp_socket(int fd) {
     int domain = 0;
     socklen_t length = sizeof domain;
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_XDP;
-}
-
-// At the default limit the kernel would hold frames back when they queue up before an overloaded DUT, and slow the
-// tester down.
-void widen(int fd) {
-    constexpr int kBytes = 256 * 1024 * 1024;
-    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &kBytes, sizeof kBytes) != 0)
-        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kBytes, sizeof kBytes);
 }
 
 // Re-attaches the interface's program by a BPF link, which ends with the process. Returns -1 if the kernel has no such
@@ -57,22 +50,12 @@ void attach_xdp_directly() {
     });
 }
 
-std::vector<int> xdp_sockets() {
-    std::vector<int> sockets;
-    DIR* files = opendir("/proc/self/fd");
-    if (files == nullptr) return sockets;
-    while (const dirent* entry = readdir(files)) {
-        const int fd = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));
-        if (entry->d_name[0] != '.' && is_xdp_socket(fd)) sockets.push_back(fd);
-    }
-    closedir(files);
-    return sockets;
-}
+std::vector<int> xdp_sockets() { return own_sockets(is_xdp_socket); }
 
 XdpPort::XdpPort(unsigned interface_index, const std::vector<int>& before) {
     std::ranges::copy_if(xdp_sockets(), std::back_inserter(sockets_),
                          [&](int fd) { return std::ranges::find(before, fd) == before.end(); });
-    std::ranges::for_each(sockets_, widen);
+    std::ranges::for_each(sockets_, widen_send_buffer);  // else the kernel would slow the tester down
     link_ = attach_by_link(static_cast<int>(interface_index));
 }
 

@@ -16,7 +16,7 @@ from dutperf import journal
 from dutperf.journal import JournalError
 from dutperf.model import Cause, Load, Trial, TrialResult, Verdict
 from dutperf.results.summary import SUMMARY
-from dutperf.run import campaign
+from dutperf.run import attempts, campaign
 from dutperf.setup.conditions import Rate
 from dutperf.tester import ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
@@ -59,14 +59,14 @@ def test_a_load_beyond_the_testers_reach_is_given_up_after_a_few_attempts_and_a_
     tester = SimulatedTester(limits=SimulatedLimits(send_fps=600))
     [point] = measure(tester, plan(**TO_1000, resolution=Rate.parse("600")), tmp_path).points
     offered = [trial.forward.rate_fps for trial in tester.trials if trial.forward]
-    assert offered == [1000] * campaign.ATTEMPTS + [500] + [1000] * campaign.ATTEMPTS
+    assert offered == [1000] * attempts.ATTEMPTS + [500] + [1000] * attempts.ATTEMPTS
     assert point.throughput_fps.values == (500,)
 
 
 def test_a_load_within_reach_gets_more_attempts_while_they_take_no_more_than_their_share(tmp_path: Path) -> None:
     """Of 40 trials that tell something, 20 more may tell nothing; then a load has the fewest attempts, twice."""
     bad = {
-        number: unsuccessful(Verdict.INVALID, number) for number in range(40, 40 + campaign.ATTEMPTS_WITHIN_REACH - 1)
+        number: unsuccessful(Verdict.INVALID, number) for number in range(40, 40 + attempts.ATTEMPTS_WITHIN_REACH - 1)
     }
     [point] = measure(Scripted(bad), plan(**{**TO_1000, "repetitions": 41}), tmp_path / "few").points
     assert point.throughput_fps.values == (1000,) * 41
@@ -76,7 +76,7 @@ def test_a_load_within_reach_gets_more_attempts_while_they_take_no_more_than_the
         tester, plan(**{**TO_1000, "repetitions": 2, "min_rate": Rate.parse("1000")}), tmp_path / "many"
     ).points
     assert point.limited_by == "tester"
-    assert len(tester.trials) == 1 + 2 * campaign.AT_LEAST
+    assert len(tester.trials) == 1 + 2 * attempts.AT_LEAST
 
 
 def test_before_it_tries_once_more_it_waits_until_the_machine_is_quiet_and_less_long_where_that_is_in_vain(

@@ -23,7 +23,7 @@ from dutperf.model import LimitedBy, Stamping
 from dutperf.procedures.pdv import PdvConditions
 from dutperf.results import points
 from dutperf.results.summary import summarise
-from dutperf.run import campaign
+from dutperf.run import attempts, campaign
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import ConfigError
@@ -107,7 +107,7 @@ def test_a_dut_that_forwards_nothing_has_no_figures(tmp_path: Path, name: str) -
 @pytest.mark.parametrize("name", ["latency", "pdv", "ipdv"])
 def test_a_rate_beyond_the_tester_has_no_figures(tmp_path: Path, name: str) -> None:
     tester, summary = delays(name, SimulatedDut(), tmp_path, SimulatedLimits(send_fps=5000))
-    assert len(tester.trials) == campaign.ATTEMPTS, "a second repetition would not bring the figures back"
+    assert len(tester.trials) == attempts.ATTEMPTS, "a second repetition would not bring the figures back"
     [point] = summary.points
     assert not point.has_number
     assert "ended early" not in point.message

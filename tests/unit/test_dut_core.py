@@ -137,6 +137,14 @@ def test_waking_up_is_nobodys_disturbance(usual_ms: float, disturbed_ms: dict[in
     assert beyond_s == pytest.approx(sum(disturbed_ms.values()) / 1000, abs=1e-6)
 
 
+def test_an_idle_drain_does_not_show_what_is_usual() -> None:
+    """The DUT wakes more often while frames come, and waits more."""
+    parts = [*waits(1.2, {7: 4.0}), *waits(0.1, {}, parts=60)]
+    excess_s = sum(part.waited_s for part in parts) - dut_core.usual_wait_s(parts, drain_s=3.0)
+    assert excess_s == pytest.approx(0.004)
+    assert sum(part.waited_s for part in parts) - dut_core.usual_wait_s(parts) > 0.1
+
+
 def test_what_is_read_late_or_seldom_counts_in_full() -> None:
     late = [*waits(1.0, {}), Wait(0.5, 0.012)]
     assert sum(one.waited_s for one in late) - dut_core.usual_wait_s(late) == pytest.approx(0.012)

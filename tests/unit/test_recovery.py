@@ -11,7 +11,7 @@ import pytest
 
 from dutperf.model import Direction, LimitedBy
 from dutperf.procedures.times import TimesPoint
-from dutperf.run import campaign
+from dutperf.run import attempts
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.setup.conditions import Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
@@ -109,7 +109,7 @@ def test_what_the_tester_cannot_send_is_its_limit(tmp_path: Path) -> None:
     tester, point, _ = recovery(SimulatedDut(capacity_fps=50_000), tmp_path, SimulatedLimits(send_fps=30_000))
     assert point.limited_by is LimitedBy.TESTER
     assert not point.has_number
-    assert len(tester.trials) == campaign.ATTEMPTS, "a second repetition would not bring the figures back"
+    assert len(tester.trials) == attempts.ATTEMPTS, "a second repetition would not bring the figures back"
 
 
 @pytest.mark.parametrize(

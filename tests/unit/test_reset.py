@@ -14,7 +14,7 @@ from dutperf import procedures
 from dutperf.journal import ResumedJournal
 from dutperf.model import LimitedBy, Trial, TrialResult
 from dutperf.procedures.times import TimesPoint
-from dutperf.run import campaign
+from dutperf.run import attempts, campaign
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.setup.conditions import Rate
 from dutperf.setup.configuration import ConfigError
@@ -88,7 +88,7 @@ def test_where_there_is_no_time_it_is_said_why(dut: SimulatedDut, outcome: str, 
 def test_a_rate_beyond_the_tester_has_no_figures(tmp_path: Path) -> None:
     resets, point, _ = reset(SimulatedDut(outage_s=(11, 12)), tmp_path, SimulatedLimits(send_fps=5_000), repetitions=1)
     assert point.limited_by is LimitedBy.TESTER
-    assert resets.started == resets.finished == campaign.ATTEMPTS
+    assert resets.started == resets.finished == attempts.ATTEMPTS
 
 
 def test_deviations(tmp_path: Path) -> None:

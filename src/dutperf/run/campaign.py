@@ -44,8 +44,8 @@ from dutperf.procedures.bench import MakeTrial, Observer, Place, Plan, PlanError
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.trial_action import ActionRunner, TrialAction
 from dutperf.results.summary import Summary, write_summary
+from dutperf.run.attempts import ATTEMPTS, ATTEMPTS_AT_THE_END, ATTEMPTS_WITHIN_REACH, Attempts
 from dutperf.run.waiting import PROBE_FPS, is_dut_down, probe, wait_for_dut
-from dutperf.search.binary import Resolution
 from dutperf.setup.dut import losses_during
 from dutperf.tester import Progress, ProgressCallback, Tester, TesterError, host, phases
 from dutperf.tester.continued import ContinuedTester
@@ -53,17 +53,6 @@ from dutperf.tester.replayed import ReplayedTester
 
 __all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "TrialFactory", "definition_of", "measure", "resume"]
 
-ATTEMPTS = 4
-"""Trials of one load before the tester counts as too slow for it."""
-ATTEMPTS_WITHIN_REACH = 10
-"""... if the tester has already run a valid trial of this case at that load or a higher one: it is
-disturbed then, not too slow."""
-AT_LEAST = 3
-"""... of which this many are always run; further ones only within LOST_SHARE."""
-ATTEMPTS_AT_THE_END, AT_LEAST_AT_THE_END = 4, 2
-"""The same, if the search's bounds are so close that it does not need the load between them."""
-LOST_SHARE = 1 / 3
-"""Inconclusive trials may take this share of the sending time of a run."""
 QUIET_AFTER = 2
 """After this many inconclusive trials of a load, wait until the machine is quiet: at most for the
 time of one trial."""
@@ -233,12 +222,11 @@ class Campaign:
         self._timed_trials = 0
         self._timed_s = 0.0
         self._ended_s = -math.inf
-        self._reach: dict[Case, Load] = {}
+        self._attempts = Attempts()
         self._status: Status | None = None
         self._search: Place | None = None
         self._given_up = False
         self._action: TrialAction | None = None
-        self._sent_s = {True: 0.0, False: 0.0}
         self._hope = 1.0
 
     def measure(self, load: Load, place: Place, make: MakeTrial, action: TrialAction | None = None) -> TrialResult:
@@ -291,30 +279,18 @@ class Campaign:
 
     def _until_valid(self, load: Load, place: Place, make: MakeTrial) -> TrialResult:
         note = None
-        within_reach = self._is_within_reach(load, place.case)
+        visit = self._attempts.visit(load, place)
         for attempt in count(1):
             trial = self._may_end_early(self._numbered(make))
             where = {**_where(place), "load": load, "attempt": attempt}
             if attempt > QUIET_AFTER and not self._journal.repeats:
                 self._await_quiet(trial.whole_s)
             result = self._run(trial, load, where, place, note)
-            is_conclusive = result.verdict is Verdict.VALID or result.proven_failed is not None
-            self._sent_s[is_conclusive] += trial.duration_s if result.ended_early_s is None else result.ended_early_s
-            if is_conclusive:
-                self._reach[place.case] = max(load, self._reach.get(place.case, load))
+            most = visit.goes_on_after(trial, result)
+            if most is None:
                 break
-            attempts, at_least = _attempts(within_reach, _is_narrow(place, trial.question.resolution))
-            costly = self._sent_s[False] > LOST_SHARE * sum(self._sent_s.values())
-            if attempt >= (at_least if costly else attempts):
-                break
-            note = f"trial {self._trials} says nothing about the DUT, attempt {attempt} of {attempts}"
+            note = f"trial {self._trials} says nothing about the DUT, attempt {attempt} of {most}"
         return result
-
-    def _is_within_reach(self, load: Load, case: Case) -> bool:
-        """Whether the tester has already offered this load. A load that is not a rate takes longer, but
-        is never harder for the tester than a smaller one."""
-        reached = self._reach.get(case)
-        return reached is not None and (load <= reached or not load.unit.is_rate)
 
     def _await_quiet(self, longest_s: float) -> None:
         """Wait until nothing disturbs the tester. After a wait in vain the next one is shorter."""
@@ -459,22 +435,6 @@ class Campaign:
 
     def _last(self) -> TrialResult | None:
         return None if self._status is None else self._status.last
-
-
-def _attempts(within_reach: bool, is_narrow: bool) -> tuple[int, int]:
-    """Trials of a load, and how many of them are run whatever they cost."""
-    if not within_reach:
-        return ATTEMPTS, ATTEMPTS
-    return (ATTEMPTS_AT_THE_END, AT_LEAST_AT_THE_END) if is_narrow else (ATTEMPTS_WITHIN_REACH, AT_LEAST)
-
-
-def _is_narrow(place: Place, resolution: float) -> bool:
-    """Whether the bounds of a search are so close that it does not need the load between them
-    (:mod:`dutperf.search.binary`)."""
-    if place.lower is None or place.upper is None or not resolution:
-        return False
-    upper = place.upper.value
-    return upper - place.lower.value <= Resolution(share=resolution).widened(upper)
 
 
 def _where(place: Place) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -126,19 +126,27 @@ class Wait:
     waited_s: float
 
 
-def usual_wait_s(waits: Sequence[Wait]) -> float:
+def usual_wait_s(waits: Sequence[Wait], drain_s: float = 0.0) -> float:
     """The part of the waiting that comes with a process which sleeps and wakes: each time it waits
     for a microsecond or so until its core has switched to it, which adds up to tens of milliseconds
     a second.
 
     It goes on evenly. So it is what the quietest quarter of a trial's parts have at most; a part
     with more than ``DISTURBED`` times as much was disturbed and has only so much of it. Parts that
-    were read so late that a disturbance could hide in them have none.
+    were read so late that a disturbance could hide in them have none. ``drain_s``: the last seconds,
+    in which the DUT has too little to do to show what is usual.
     """
     regular = [one for one in waits if one.elapsed_s <= MAX_SAMPLE_S]
-    if len(regular) < MIN_SAMPLES:
+    ends_s = accumulate(one.elapsed_s for one in waits)
+    sent_s = sum(one.elapsed_s for one in waits) - drain_s
+    shares = sorted(
+        one.waited_s / one.elapsed_s
+        for one, end_s in zip(waits, ends_s, strict=True)
+        if one.elapsed_s <= MAX_SAMPLE_S and end_s <= sent_s
+    )
+    if len(shares) < MIN_SAMPLES:
         return 0.0
-    usual = sorted(one.waited_s / one.elapsed_s for one in regular)[len(regular) // 4]
+    usual = shares[len(shares) // 4]
     if usual > MAX_USUAL_SHARE:
         return 0.0
     return sum(
@@ -147,10 +155,14 @@ def usual_wait_s(waits: Sequence[Wait]) -> float:
 
 
 class _WaitSampler:
-    """Reads in a thread of its own how long processes have waited so far, every ``SAMPLE_S``."""
+    """Reads in a thread of its own how long processes have waited so far, every ``SAMPLE_S``.
+
+    It runs on the DUT's core as a rule, so it reads open files: looking for them takes longer than a
+    frame may wait. It does not see threads that start later.
+    """
 
     def __init__(self, processes: Iterable[Path]) -> None:
-        self._processes = list(processes)
+        self._files = [fd for process in processes for fd in _opened(process.glob("task/*/schedstat"))]
         self._samples = [self._sample()]
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -160,6 +172,8 @@ class _WaitSampler:
         """Stop, and return the waits so far."""
         self._stopped.set()
         self._thread.join()
+        while self._files:
+            os.close(self._files.pop())
         return [Wait(now[0] - then[0], (now[1] - then[1]) / 1e9) for then, now in pairwise(self._samples)]
 
     def _run(self) -> None:
@@ -167,7 +181,11 @@ class _WaitSampler:
             self._samples.append(self._sample())
 
     def _sample(self) -> tuple[float, int]:
-        return time.monotonic(), sum(map(_waited_ns, self._processes))
+        waited_ns = 0
+        for fd in self._files:
+            with suppress(OSError):  # of a thread that has ended
+                waited_ns += _wait_of(os.pread(fd, 128, 0))
+        return time.monotonic(), waited_ns
 
 
 class DutWatch:
@@ -191,11 +209,11 @@ class DutWatch:
         pids = self._before.own_ticks
         self._sampler = _WaitSampler(self._proc / str(pid) for pid in pids) if pids else None
 
-    def starvation(self) -> Starvation:
+    def starvation(self, drain_s: float = 0.0) -> Starvation:
         """The CPU time that the DUT did not get since :meth:`begin`; zero if all its processes have
-        ended, because a dead DUT needs no core."""
+        ended, because a dead DUT needs no core. ``drain_s``: time since the last frame was sent."""
         sampler, self._sampler = self._sampler, None
-        usual_s = 0.0 if sampler is None else usual_wait_s(sampler.waits())
+        usual_s = 0.0 if sampler is None else usual_wait_s(sampler.waits(), drain_s)
         elapsed_s, now = time.monotonic() - self._began_s, self._cores.reading(self._proc)
         if self._before is None or (self._had_processes and not now.own_ticks):
             return Starvation()
@@ -234,8 +252,19 @@ def _waited_ns(process: Path) -> int:
     with suppress(OSError):
         for task in (process / "task").iterdir():
             with suppress(OSError, ValueError, IndexError):
-                waited += int((task / "schedstat").read_text().split()[1])
+                waited += _wait_of((task / "schedstat").read_bytes())
     return waited
+
+
+def _wait_of(schedstat: bytes) -> int:
+    """The second of the file's three numbers (Documentation/scheduler/sched-stats), in ns."""
+    return int(schedstat.split()[1])
+
+
+def _opened(paths: Iterable[Path]) -> Iterator[int]:
+    for path in paths:
+        with suppress(OSError):
+            yield os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _own_ticks(process: Path) -> int:

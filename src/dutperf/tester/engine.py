@@ -188,7 +188,7 @@ class EngineTester:
             self._abandon()
             return _aborted(trial, f"{timeout} and was killed" + (f"; its last output: {last[0]}" if last else ""))
         finally:  # also ends the watch of a trial that failed
-            starvation = self._starvation()
+            starvation = self._starvation(trial)
         result = _result(watch, event, starvation)
         return (
             result
@@ -214,9 +214,9 @@ class EngineTester:
     def _read_load(self) -> neighbours.Load:
         return neighbours.reading(self._own_cores())
 
-    def _starvation(self) -> Starvation:
+    def _starvation(self, trial: Trial) -> Starvation:
         """CPU time that a DUT on this machine did not get during the trial."""
-        return Starvation() if self._dut_watch is None else self._dut_watch.starvation()
+        return Starvation() if self._dut_watch is None else self._dut_watch.starvation(trial.drain_ns / 1e9)
 
     def close(self) -> None:
         """See :meth:`dutperf.tester.Tester.close`."""

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often a load is tried: fewer times where the search can do without it, and once more only where
+bad luck may be the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from dutperf.model import FRAME_SIZE, Case, Load, Question, TrialResult, Verdict
+from dutperf.procedures.bench import Place
+from dutperf.run.attempts import (
+    AT_LEAST_AT_THE_END,
+    ATTEMPTS,
+    ATTEMPTS_AT_THE_END,
+    ATTEMPTS_WITHIN_REACH,
+    Attempts,
+)
+from plans import trial
+
+CASE = Case({FRAME_SIZE: 84})
+LOAD = Load.fps(10_010)
+TRIAL = trial(question=Question(resolution=0.001))
+OPEN = Place(CASE, repetition=1, repetitions=1, trials_left=5)
+NARROW = Place(CASE, 1, 1, 5, lower=Load.fps(10_000), upper=Load.fps(10_020))
+AGAIN = Place(CASE, 1, 1, 5, lower=Load.fps(10_000), upper=LOAD)
+
+
+def trials(attempts: Attempts, load: Load, place: Place, *verdicts: Verdict) -> int:
+    """How many of ``verdicts`` are used before the load is left."""
+    visit = attempts.visit(load, place)
+    for number, verdict in enumerate(verdicts, 1):
+        if visit.goes_on_after(TRIAL, TrialResult(trial=0, verdict=verdict)) is None:
+            return number
+    raise AssertionError("it goes on")
+
+
+def after(conclusive: int, inconclusive: int = 0) -> Attempts:
+    """The attempts of a run in which so many loads were conclusive at once, and so many not."""
+    attempts = Attempts()
+    for number in range(conclusive):
+        trials(attempts, Load.fps(20_000 + number), OPEN, Verdict.VALID)
+    for number in range(inconclusive):
+        trials(attempts, Load.fps(10_100 + number), OPEN, Verdict.INVALID, Verdict.VALID)
+    return attempts
+
+
+INVALID = [Verdict.INVALID] * 20
+
+
+def test_a_load_beyond_reach_and_one_within() -> None:
+    assert trials(Attempts(), LOAD, OPEN, *INVALID) == ATTEMPTS
+    assert trials(after(100), LOAD, OPEN, *INVALID) == ATTEMPTS_WITHIN_REACH
+
+
+def test_a_load_that_the_search_does_not_need_gets_fewer() -> None:
+    assert trials(after(60, 40), LOAD, NARROW, *INVALID) == ATTEMPTS_AT_THE_END
+
+
+def test_where_others_are_hardly_disturbed_the_load_itself_cannot_be_judged() -> None:
+    calm = after(100)
+    assert trials(calm, LOAD, NARROW, *INVALID) == AT_LEAST_AT_THE_END
+    assert trials(calm, LOAD, AGAIN, *INVALID) == 1
+
+
+def test_where_others_are_disturbed_too_it_gets_the_same_once_more() -> None:
+    busy = after(60, 40)
+    trials(busy, LOAD, NARROW, *INVALID)
+    assert trials(busy, LOAD, AGAIN, *INVALID) == ATTEMPTS_AT_THE_END
+
+
+@pytest.mark.parametrize("place", [OPEN, NARROW, AGAIN])
+def test_the_first_conclusive_trial_is_the_last(place: Place) -> None:
+    assert trials(after(100), LOAD, place, Verdict.VALID) == 1

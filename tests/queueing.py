@@ -71,8 +71,8 @@ def sent(of: Trial, stalls: Sequence[Stall], seed: int) -> list[Frame]:
     return sorted(frames, key=lambda frame: (frame.left_s, frame.due_s))
 
 
-def lost(frames: Sequence[Frame], dut: Server, seed: int = 0) -> list[Frame]:
-    """Those that find the queue full, or are lost at random."""
+def lost(frames: Sequence[Frame], dut: Server, seed: int = 0, away: Sequence[Stall] = ()) -> list[Frame]:
+    """Those that find the queue full, or are lost at random. The DUT serves none while it is ``away``."""
     random = Random(seed)
     unlucky = {
         (frame.direction, frame.number): random.random() < dut.random_loss
@@ -88,10 +88,18 @@ def lost(frames: Sequence[Frame], dut: Server, seed: int = 0) -> list[Frame]:
         if len(queue) > dut.queue:
             gone.append(frame)
             continue
-        queue.append((queue[-1] if queue else frame.left_s) + service_s)
+        queue.append(_served(max(queue[-1] if queue else 0.0, frame.left_s), service_s, away))
         if unlucky[frame.direction, frame.number]:
             gone.append(frame)
     return gone
+
+
+def _served(begins_s: float, service_s: float, away: Sequence[Stall]) -> float:
+    """When a service ends that begins at ``begins_s`` and is interrupted while the DUT is ``away``."""
+    for stall in away:
+        if stall.end_s > begins_s and stall.start_s < begins_s + service_s:
+            service_s += stall.end_s - max(begins_s, stall.start_s)
+    return begins_s + service_s
 
 
 def counted(of: Trial, frames: Sequence[Frame], gone: Sequence[Frame]) -> dict[Direction, DirectionCounts]:

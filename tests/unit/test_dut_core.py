@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from dutperf.model import Direction, Verdict
-from dutperf.tester import dut_core, validity
-from dutperf.tester.dut_core import DutCores, DutWatch, Reading, Starvation, Wait
+from dutperf.tester import dut_core, dut_waits, validity
+from dutperf.tester.dut_core import DutCores, DutWatch, Reading, Starvation
+from dutperf.tester.dut_waits import Wait
 from plans import counts, trial
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -133,29 +134,29 @@ def waits(usual_ms: float, disturbed: dict[int, float], parts: int = 100) -> lis
 )
 def test_waking_up_is_nobodys_disturbance(usual_ms: float, disturbed_ms: dict[int, float]) -> None:
     parts = waits(usual_ms, disturbed_ms)
-    beyond_s = sum(part.waited_s for part in parts) - dut_core.usual_wait_s(parts)
+    beyond_s = sum(part.waited_s for part in parts) - dut_waits.usual_wait_s(parts)
     assert beyond_s == pytest.approx(sum(disturbed_ms.values()) / 1000, abs=1e-6)
 
 
 def test_an_idle_drain_does_not_show_what_is_usual() -> None:
     """The DUT wakes more often while frames come, and waits more."""
     parts = [*waits(1.2, {7: 4.0}), *waits(0.1, {}, parts=60)]
-    excess_s = sum(part.waited_s for part in parts) - dut_core.usual_wait_s(parts, drain_s=3.0)
+    excess_s = sum(part.waited_s for part in parts) - dut_waits.usual_wait_s(parts, drain_s=3.0)
     assert excess_s == pytest.approx(0.004)
-    assert sum(part.waited_s for part in parts) - dut_core.usual_wait_s(parts) > 0.1
+    assert sum(part.waited_s for part in parts) - dut_waits.usual_wait_s(parts) > 0.1
 
 
 def test_what_is_read_late_or_seldom_counts_in_full() -> None:
     late = [*waits(1.0, {}), Wait(0.5, 0.012)]
-    assert sum(one.waited_s for one in late) - dut_core.usual_wait_s(late) == pytest.approx(0.012)
-    few = waits(1.0, {}, parts=dut_core.MIN_SAMPLES - 1)
-    assert dut_core.usual_wait_s(few) == 0.0
+    assert sum(one.waited_s for one in late) - dut_waits.usual_wait_s(late) == pytest.approx(0.012)
+    few = waits(1.0, {}, parts=dut_waits.MIN_SAMPLES - 1)
+    assert dut_waits.usual_wait_s(few) == 0.0
 
 
 def test_a_dut_that_is_always_disturbed_is_not_called_usual() -> None:
     """In half of the parts others have its core for a tick."""
     parts = waits(0.0, dict.fromkeys(range(0, 100, 2), 4.0))
-    assert sum(one.waited_s for one in parts) - dut_core.usual_wait_s(parts) == pytest.approx(0.2)
+    assert sum(one.waited_s for one in parts) - dut_waits.usual_wait_s(parts) == pytest.approx(0.2)
 
 
 def test_a_trial_that_raised_leaves_no_thread(tmp_path: Path) -> None:
@@ -174,4 +175,4 @@ def test_a_trial_that_raised_leaves_no_thread(tmp_path: Path) -> None:
 
 
 def test_half_of_a_core_is_never_usual() -> None:
-    assert dut_core.usual_wait_s(waits(25.0, {})) == 0.0
+    assert dut_waits.usual_wait_s(waits(25.0, {})) == 0.0

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from dutperf.model import Direction, LateBursts, Poisson, Question, RateChange, Trial, Verdict
 from dutperf.tester import own_loss, validity
+from dutperf.tester.dut_waits import Disturbance
 from plans import counts
 from queueing import Server, Stall, a_trial, counted, lost, sent
 
@@ -137,6 +139,29 @@ def test_what_is_usual_is_known_at_a_steady_rate_only(stream: dict[str, Any]) ->
 
 
 OVERLOAD = Server(5_600, 20)
+
+
+@pytest.mark.parametrize("batch", range(6))
+def test_no_more_is_proven_than_an_undisturbed_dut_loses_where_the_dut_lacks_its_core(batch: int) -> None:
+    proven, steadily = 0, 0
+    for seed in range(20 * batch, 20 * batch + 20):
+        of, dut, stalls = some(seed)
+        random = Random(seed)
+        begins_s = sorted(random.uniform(0, of.duration_s) for _ in range(random.randrange(1, 25)))
+        away = [
+            Stall(at_s, min(at_s + random.choice([0.001, 0.004, 0.02]), after_s))
+            for at_s, after_s in pairwise([*begins_s, of.duration_s])
+        ]
+        frames = sent(of, stalls, seed)
+        shown = counted(of, frames, lost(frames, dut, seed, away))
+        disturbances = [Disturbance(one.start_s, one.end_s, one.end_s - one.start_s) for one in away]
+        own = own_loss.steady_loss(of, shown, disturbances)
+        loses = own_loss.loses_steadily(of, shown, disturbances)
+        truth = len(lost(sent(of, [], seed), dut, seed))
+        assert own <= truth, (seed, dut)
+        assert truth > 0 or not loses, (seed, dut)
+        proven, steadily = proven + (own > 0), steadily + loses
+    assert 0 < proven <= steadily
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,21 @@ TABLE = [
         3000,
         LimitedBy.DUT,
     ),
+    *(
+        (
+            f"the limit cannot be measured, {name}",
+            Bounds(Resolution(step=1000)),
+            None,
+            [P, P, U, P, U, last],
+            [1000, 2000, 4000, 3000, 4000, 5000],
+            3000,
+            limited_by,
+        )
+        for name, last, limited_by in (
+            ("but a load a little higher fails", F, LimitedBy.DUT),
+            ("nor a little higher", U, LimitedBy.TESTER),
+        )
+    ),
     (
         "bad luck, a failure above",
         Bounds(Resolution(step=500)),

@@ -13,9 +13,10 @@ above one that failed. For such a DUT it finds the highest load that passed belo
 failed, and two searches may differ.
 
 A load that could not be measured may be bad luck. Where only such a load bounds the result, it is
-offered once more. Where a load a little higher has failed, the DUT's limit lies between the lower
-bound and that one: the search ends there, limited by the DUT, with a wider distance between its
-bounds than was asked for. Only where none has, it ends as limited by the tester.
+offered once more, and then one a little higher. Where a load a little higher has failed, the DUT's
+limit lies between the lower bound and that one: the search ends there, limited by the DUT, with a
+wider distance between its bounds than was asked for. Only where none has, it ends as limited by the
+tester.
 
 A load is a number here; the caller knows its unit (:class:`dutperf.model.Load`).
 :mod:`dutperf.search.burst` searches burst lengths with this search.
@@ -248,7 +249,9 @@ class BinarySearch:
         if self._probed_for is not None:
             return self._bounds.lowest
         load = self._narrowing_load()
-        return self.upper if load is None and self._needs_retry() else load
+        if load is not None:
+            return load
+        return self.upper if self._needs_retry() else self._a_little_higher()
 
     def next_duration_s(self) -> None:
         """Every trial is as long as the conditions say."""
@@ -322,6 +325,14 @@ class BinarySearch:
             and self._failed - self.lower <= self._bounds.resolution.widened(self._failed)
         )
 
+    def _a_little_higher(self) -> int | None:
+        """Where only a load that could not be measured bounds the result: the highest load that would be
+        little enough above the lower bound if it failed. None where that has been tried."""
+        if self.lower is None or self._failed is not None or self._upper_outcome() is not Outcome.UNMEASURABLE:
+            return None
+        higher = self.lower + self._bounds.resolution.widened(self.lower)
+        return higher if max(self._not_passed) < higher <= self._bounds.highest else None
+
     def _below_failed(self, failed: int) -> int | None:
         """A load between the highest that could not be measured and the one that failed: the more
         the DUT loses, the less a disturbance of the tester matters."""
@@ -361,7 +372,8 @@ class BinarySearch:
         self._narrowed += 1
         again = load in self._not_passed
         self._retries += again
-        self._confirmed = again and outcome is Outcome.UNMEASURABLE
+        if self.upper is None or load <= self.upper:
+            self._confirmed = again and outcome is Outcome.UNMEASURABLE
         if outcome is Outcome.PASSED:
             self._lower = load
             self._not_passed = {other: outcome for other, outcome in self._not_passed.items() if other > load}

@@ -11,27 +11,19 @@ hypervisor stole, was taken from the DUT.
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from dutperf.tester.dut_waits import STEAL, Disturbance, WaitSampler, disturbances, ticks, usual_wait_s, waited_ns
 
 PROC = Path("/proc")
 NETNS = Path("/run/netns")
 COARSE_SHARE = 0.05
 """Smallest share that the tick counters show reliably, in a trial of a second."""
-SAMPLE_S = 0.05
-"""Between two looks at how long the DUT's processes have waited."""
-MAX_SAMPLE_S = 0.15
-"""A look that comes later than this says nothing of what is usual."""
-MIN_SAMPLES = 8
-DISTURBED = 2.0
-MAX_USUAL_SHARE = 0.05
-"""A DUT that waits for more of the time even then is disturbed throughout."""
-_USER, _NICE, _SYSTEM, _STEAL = 0, 1, 2, 7
+_USER, _NICE, _SYSTEM = 0, 1, 2
 """Fields of /proc/stat's lines (proc(5)), in ticks."""
 
 
@@ -53,11 +45,12 @@ class DutCores:
             for pid in (*self._processes(proc), *self.pids)
             if (proc / str(pid)).exists()
         }
+        stat = (proc / "stat").read_text()
         return Reading(
-            busy_ticks=_ticks(proc / "stat", self.cores, (_USER, _NICE, _SYSTEM, _STEAL)),
+            busy_ticks=ticks(stat, self.cores, (_USER, _NICE, _SYSTEM, STEAL)),
             own_ticks=own,
-            waited_ns={pid: _waited_ns(proc / str(pid)) for pid in own},
-            stolen_ticks=_ticks(proc / "stat", self.cores, (_STEAL,)),
+            waited_ns={pid: waited_ns(proc / str(pid)) for pid in own},
+            stolen_ticks=ticks(stat, self.cores, (STEAL,)),
         )
 
     def _processes(self, proc: Path) -> Iterator[int]:
@@ -79,6 +72,22 @@ class Starvation:
     """Time for which it was ready to run and had no core."""
     at_most_s: float = 0.0
     """Upper limit of the missing time, by the larger of both figures."""
+    disturbances: tuple[Disturbance, ...] = ()
+    """When that was, as far as known."""
+
+    def between(self, start_s: float, duration_s: float) -> Starvation:
+        """The same without the disturbances after ``start_s + duration_s``, and with their times since
+        ``start_s``."""
+        shifted = [one.since(start_s) for one in self.disturbances]
+        during = tuple(one for one in shifted if one.began_s < duration_s)
+        later_s = sum(one.waited_s for one in shifted) - sum(one.waited_s for one in during)
+        waited_s = max(0.0, self.waited_s - later_s)
+        at_most_s = waited_s if self.at_most_s == self.waited_s else max(waited_s, self.at_most_s)
+        return replace(self, waited_s=waited_s, at_most_s=at_most_s, disturbances=during)
+
+    def timeless(self) -> Starvation:
+        """The same without times."""
+        return replace(self, disturbances=())
 
 
 @dataclass(frozen=True)
@@ -118,76 +127,6 @@ class Reading:
         return min(1.0, max(0.0, others / (os.sysconf("SC_CLK_TCK") * elapsed_s * cores))) if elapsed_s > 0 else 0.0
 
 
-@dataclass(frozen=True)
-class Wait:
-    """How long the DUT's processes waited for a core in a part of a trial."""
-
-    elapsed_s: float
-    waited_s: float
-
-
-def usual_wait_s(waits: Sequence[Wait], drain_s: float = 0.0) -> float:
-    """The part of the waiting that comes with a process which sleeps and wakes: each time it waits
-    for a microsecond or so until its core has switched to it, which adds up to tens of milliseconds
-    a second.
-
-    It goes on evenly. So it is what the quietest quarter of a trial's parts have at most; a part
-    with more than ``DISTURBED`` times as much was disturbed and has only so much of it. Parts that
-    were read so late that a disturbance could hide in them have none. ``drain_s``: the last seconds,
-    in which the DUT has too little to do to show what is usual.
-    """
-    regular = [one for one in waits if one.elapsed_s <= MAX_SAMPLE_S]
-    ends_s = accumulate(one.elapsed_s for one in waits)
-    sent_s = sum(one.elapsed_s for one in waits) - drain_s
-    shares = sorted(
-        one.waited_s / one.elapsed_s
-        for one, end_s in zip(waits, ends_s, strict=True)
-        if one.elapsed_s <= MAX_SAMPLE_S and end_s <= sent_s
-    )
-    if len(shares) < MIN_SAMPLES:
-        return 0.0
-    usual = shares[len(shares) // 4]
-    if usual > MAX_USUAL_SHARE:
-        return 0.0
-    return sum(
-        usual * one.elapsed_s if one.waited_s > DISTURBED * usual * one.elapsed_s else one.waited_s for one in regular
-    )
-
-
-class _WaitSampler:
-    """Reads in a thread of its own how long processes have waited so far, every ``SAMPLE_S``.
-
-    It runs on the DUT's core as a rule, so it reads open files: looking for them takes longer than a
-    frame may wait. It does not see threads that start later.
-    """
-
-    def __init__(self, processes: Iterable[Path]) -> None:
-        self._files = [fd for process in processes for fd in _opened(process.glob("task/*/schedstat"))]
-        self._samples = [self._sample()]
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def waits(self) -> list[Wait]:
-        """Stop, and return the waits so far."""
-        self._stopped.set()
-        self._thread.join()
-        while self._files:
-            os.close(self._files.pop())
-        return [Wait(now[0] - then[0], (now[1] - then[1]) / 1e9) for then, now in pairwise(self._samples)]
-
-    def _run(self) -> None:
-        while not self._stopped.wait(SAMPLE_S):
-            self._samples.append(self._sample())
-
-    def _sample(self) -> tuple[float, int]:
-        waited_ns = 0
-        for fd in self._files:
-            with suppress(OSError):  # of a thread that has ended
-                waited_ns += _wait_of(os.pread(fd, 128, 0))
-        return time.monotonic(), waited_ns
-
-
 class DutWatch:
     """Reads a DUT's cores before and after each trial, and how long its processes wait during it."""
 
@@ -197,7 +136,7 @@ class DutWatch:
         self._before: Reading | None = None
         self._began_s = 0.0
         self._had_processes = False
-        self._sampler: _WaitSampler | None = None
+        self._sampler: WaitSampler | None = None
 
     def begin(self) -> None:
         """Call this before a trial."""
@@ -206,18 +145,23 @@ class DutWatch:
         self._began_s = time.monotonic()
         if self._sampler is not None:  # of a trial that raised
             self._sampler.waits()
-        pids = self._before.own_ticks
-        self._sampler = _WaitSampler(self._proc / str(pid) for pid in pids) if pids else None
+        if self._before.own_ticks:
+            self._sampler = WaitSampler(
+                [self._proc / str(pid) for pid in self._before.own_ticks],
+                self._proc / "stat" if self._before.stolen_ticks else None,
+                self._cores.cores,
+            )
 
     def starvation(self, drain_s: float = 0.0) -> Starvation:
         """The CPU time that the DUT did not get since :meth:`begin`; zero if all its processes have
         ended, because a dead DUT needs no core. ``drain_s``: time since the last frame was sent."""
         sampler, self._sampler = self._sampler, None
-        usual_s = 0.0 if sampler is None else usual_wait_s(sampler.waits(), drain_s)
+        waits = () if sampler is None else sampler.waits()
         elapsed_s, now = time.monotonic() - self._began_s, self._cores.reading(self._proc)
         if self._before is None or (self._had_processes and not now.own_ticks):
             return Starvation()
-        return now.starvation_since(self._before, elapsed_s, len(self._cores.cores), usual_s)
+        missed = now.starvation_since(self._before, elapsed_s, len(self._cores.cores), usual_wait_s(waits, drain_s))
+        return replace(missed, disturbances=disturbances(waits, drain_s))
 
 
 def yield_to_the_dut() -> None:
@@ -241,30 +185,11 @@ def yielding_to_the_dut() -> Iterator[None]:
             os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
-def _ticks(stat: Path, cores: Sequence[int], fields: Sequence[int]) -> int:
-    lines = {line.split()[0]: line.split()[1:] for line in stat.read_text().splitlines() if line.startswith("cpu")}
-    return sum(int(lines[f"cpu{core}"][number]) for core in cores if f"cpu{core}" in lines for number in fields)
-
-
-def _waited_ns(process: Path) -> int:
-    """Time that the live threads of a process waited for a core."""
-    waited = 0
-    with suppress(OSError):
-        for task in (process / "task").iterdir():
-            with suppress(OSError, ValueError, IndexError):
-                waited += _wait_of((task / "schedstat").read_bytes())
-    return waited
-
-
-def _wait_of(schedstat: bytes) -> int:
-    """The second of the file's three numbers (Documentation/scheduler/sched-stats), in ns."""
-    return int(schedstat.split()[1])
-
-
-def _opened(paths: Iterable[Path]) -> Iterator[int]:
-    for path in paths:
-        with suppress(OSError):
-            yield os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+def _inode(link: Path) -> int | None:
+    try:
+        return link.stat().st_ino
+    except OSError:
+        return None
 
 
 def _own_ticks(process: Path) -> int:
@@ -274,10 +199,3 @@ def _own_ticks(process: Path) -> int:
     except OSError:
         return 0
     return int(fields[11]) + int(fields[12])
-
-
-def _inode(link: Path) -> int | None:
-    try:
-        return link.stat().st_ino
-    except OSError:
-        return None

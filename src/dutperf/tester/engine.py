@@ -8,6 +8,7 @@ new engine.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import time
@@ -65,6 +66,17 @@ class _Watch:
     causes: tuple[Cause, ...] = ()
     ended_s: float | None = None
     """When the trial was ended early, in seconds after the start of sending."""
+    began_s: float = math.inf
+    """When sending began, at the latest, by :func:`time.monotonic`: progress arrives with a delay."""
+
+    def note_time(self, progress: Progress) -> None:
+        """Take ``progress``, which has just arrived, as evidence of when sending began."""
+        self.began_s = min(self.began_s, time.monotonic() - progress.elapsed_s)
+
+    def while_sending(self, missed: Starvation) -> Starvation:
+        """What of ``missed`` the DUT missed until the last frame was due, with times since the first one
+        was. All of it without disturbances if it is unknown when that was."""
+        return missed.between(self.began_s, self.trial.duration_s) if math.isfinite(self.began_s) else missed.timeless()
 
     def is_hopeless(self, progress: Progress) -> bool:
         """Whether this ``progress`` shows for the first time that the trial cannot become valid."""
@@ -302,6 +314,7 @@ class EngineTester:
                 if event["event"] != "progress":
                     return event
                 progress = _progress(event)
+                watch.note_time(progress)
                 if watch.is_hopeless(progress):
                     self._send(process, "stop", params={"drain": True})
                 if on_progress is not None:
@@ -369,7 +382,10 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
             raise ValueError("it is of another trial")
     except (KeyError, ValueError, ValidationError) as error:
         raise TesterError(f"the engine's result event violates the protocol: {error}") from None
-    verdict, causes = judge(trial, counts, missed.share or 0.0, links["link_down"], missed.waited_s)
+    missed = watch.while_sending(missed)
+    verdict, causes = judge(
+        trial, counts, missed.share or 0.0, links["link_down"], missed.waited_s, missed.disturbances
+    )
     ended_s = None if completed else watch.ended_s
     if ended_s is not None:
         verdict, causes = _ended_early(watch.causes, causes)
@@ -383,7 +399,9 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
         link_changes=changes,
         **links,
         dut_core_taken=missed.share,
-        proven_failed=proven_failed(trial, counts, causes, missed.at_most_s) if completed else None,
+        proven_failed=proven_failed(trial, counts, causes, missed.at_most_s, missed.disturbances)
+        if completed
+        else None,
         ended_early_s=ended_s,
     )
 

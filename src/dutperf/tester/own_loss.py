@@ -15,10 +15,11 @@ short:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil, floor
 
 from dutperf.model import LOSS_BINS, PUNCTUAL_US, Direction, DirectionCounts, Trial
+from dutperf.tester.dut_waits import Disturbance
 
 QUEUES_FACTOR = 2
 """The worst burst of a DUT's queues may differ from queue to queue. Together they hold at most this
@@ -36,16 +37,30 @@ def own_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> int:
     0: nothing is proven."""
     lost, late = _lost_and_late(counts)
     before = next((part for part, frames in enumerate(late) if frames), LOSS_BINS)
-    return max(
-        0, sum(lost[:before]), sum(lost) - sum(late) - _punctual(trial), _beyond_capacity(trial, counts, lost, late)
-    )
+    return max(0, sum(lost[:before]), sum(lost) - sum(late) - _punctual(trial), _beyond_capacity(trial, counts))
 
 
-def steady_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> int:
+def steady_loss(
+    trial: Trial, counts: Mapping[Direction, DirectionCounts], disturbances: Sequence[Disturbance] = ()
+) -> int:
     """The same, from the loss at a steady rate alone: without losses that happened once, or in a few
-    parts of the sending time."""
-    lost, late = _lost_and_late(counts)
-    return max(0, _beyond_capacity(trial, counts, lost, late))
+    parts of the sending time.
+
+    ``disturbances``: when the DUT had no core, in seconds since the first frame was due.
+    """
+    return max(0, _beyond_capacity(trial, counts, disturbances, QUEUES_FACTOR))
+
+
+def loses_steadily(
+    trial: Trial,
+    counts: Mapping[Direction, DirectionCounts],
+    disturbances: Sequence[Disturbance] = (),
+    tolerated: float = 0.0,
+) -> bool:
+    """Whether the DUT would have lost more than ``tolerated`` frames undisturbed, by the loss at a
+    steady rate. How many it would have lost needs a margin that this does not: frames of the longest
+    disturbance, which may be in the queue at the end."""
+    return _beyond_capacity(trial, counts, disturbances, 0) > tolerated
 
 
 def clear_parts(late: tuple[int, ...], max_lateness_us: float, duration_s: float) -> list[int]:
@@ -56,22 +71,44 @@ def clear_parts(late: tuple[int, ...], max_lateness_us: float, duration_s: float
 
 
 def _beyond_capacity(
-    trial: Trial, counts: Mapping[Direction, DirectionCounts], lost: tuple[int, ...], late: tuple[int, ...]
+    trial: Trial,
+    counts: Mapping[Direction, DirectionCounts],
+    disturbances: Sequence[Disturbance] = (),
+    longest: int = 0,
 ) -> int:
     """The bound by the loss at a steady rate: the mean loss of the clear parts for every part after the
-    first loss, minus the frames that a burst may have left in the queue."""
+    first loss, minus the frames that bursts or disturbances may have left in the queue: those of all
+    disturbances until it was full, and ``longest`` times those of the longest."""
+    lost, late = _lost_and_late(counts)
     if any(stream.then is not None or stream.pattern is not None for stream in trial.streams().values()) or not any(
         lost
     ):
         return 0
     first = next(part for part, frames in enumerate(lost) if frames)
     max_lateness_us = max(one.lateness_us.max for one in counts.values())
-    clear = sorted(lost[part] for part in clear_parts(late, max_lateness_us, trial.duration_s) if part > first)
+    disturbed = _disturbed_parts(disturbances, trial.duration_s)
+    clear = sorted(
+        lost[part]
+        for part in clear_parts(late, max_lateness_us, trial.duration_s)
+        if part > first and part not in disturbed
+    )
     if len(clear) < FEWEST_CLEAR_PARTS:
         return 0
     usual = clear[: ceil((1 - HIGHEST_SHARE) * len(clear))]
     in_queue = QUEUES_FACTOR * sum(one.late_bursts.at_once for one in counts.values() if one.late_bursts is not None)
+    full_s = (first + 1) * trial.duration_s / LOSS_BINS
+    waited_s = sum(one.waited_s for one in disturbances if one.began_s < full_s)
+    waited_s += longest * max((one.waited_s for one in disturbances), default=0.0)
+    in_queue += ceil(waited_s * sum(stream.rate_fps for stream in trial.streams().values()))
     return floor(sum(usual) / len(usual) * (LOSS_BINS - 1 - first)) - in_queue - _punctual(trial)
+
+
+def _disturbed_parts(disturbances: Sequence[Disturbance], duration_s: float) -> set[int]:
+    """Parts of the sending time with a disturbance in them, or in one whole part before."""
+    part_s = duration_s / LOSS_BINS
+    return {
+        part for one in disturbances for part in range(floor(one.began_s / part_s), floor(one.ended_s / part_s) + 3)
+    }
 
 
 def _punctual(trial: Trial) -> int:

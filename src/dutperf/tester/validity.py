@@ -7,11 +7,12 @@ none itself. docs/decisions/0003-validity.md explains the rules and their limits
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
 
 from dutperf.model import LOSS_BINS, Cause, Direction, DirectionCounts, LateBursts, LinkState, SoFar, Trial, Verdict
-from dutperf.tester.own_loss import clear_parts, own_loss, steady_loss
+from dutperf.tester.dut_waits import Disturbance
+from dutperf.tester.own_loss import clear_parts, loses_steadily, own_loss, steady_loss
 
 SENDING_TIME_TOLERANCE = 1.00001
 """Sending may take this many times the trial's duration (siitperf's rule; Lencse, IJATES2 9(3),
@@ -59,13 +60,14 @@ def judge(
     dut_core_taken: float = 0.0,
     link_down: LinkState = NO_LINK_DOWN,
     dut_waited_s: float = 0.0,
+    disturbances: Sequence[Disturbance] = (),
 ) -> tuple[Verdict, tuple[Cause, ...]]:
     """The verdict on a completed trial, with every cause against its validity.
 
     ``dut_core_taken``: share (0-1) of the core of a DUT on this machine that others took
     (:mod:`dutperf.tester.dut_core`). ``link_down``: the tester's own links that were down at any
     time of the trial. ``dut_waited_s``: how long a DUT on this machine had work to do but no
-    core.
+    core. ``disturbances``: when, as far as known, in seconds since the first frame was due.
     """
     causes = () if trial.question.links_may_fall else tuple(_links(link_down))
     causes += tuple(cause for direction, one in counts.items() for cause in _causes(trial, direction, one))
@@ -82,7 +84,7 @@ def judge(
                 ),
             ),
         )
-    elif _may_be_starvation_loss(trial, counts, dut_waited_s):
+    elif _may_be_starvation_loss(trial, counts, dut_waited_s, disturbances):
         text = (
             f"the DUT, which runs on this machine, had to wait {dut_waited_s * 1000:.1f} ms for its core, and lost no"
             " more frames than were sent meanwhile"
@@ -91,13 +93,19 @@ def judge(
     return (Verdict.INVALID if causes else Verdict.VALID), causes
 
 
-def _may_be_starvation_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts], waited_s: float) -> bool:
+def _may_be_starvation_loss(
+    trial: Trial,
+    counts: Mapping[Direction, DirectionCounts],
+    waited_s: float,
+    disturbances: Sequence[Disturbance],
+) -> bool:
     """Whether at most the frames sent while the DUT had no core were lost, and not at a steady rate."""
     if not waited_s or not any(_loss_matters(trial, one) for one in counts.values()):
         return False
     meanwhile = sum(one.sent for one in counts.values()) * waited_s / trial.duration_s
     tolerated = _tolerated(trial, counts)
-    return sum(one.lost for one in counts.values()) - tolerated <= meanwhile and steady_loss(trial, counts) <= tolerated
+    lost = sum(one.lost for one in counts.values())
+    return lost - tolerated <= meanwhile and steady_loss(trial, counts, disturbances) <= tolerated
 
 
 def _is_mostly_its_own(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> bool:
@@ -118,6 +126,7 @@ def proven_failed(
     counts: Mapping[Direction, DirectionCounts],
     causes: tuple[Cause, ...],
     dut_waited_s: float = 0.0,
+    disturbances: Sequence[Disturbance] = (),
 ) -> str | None:
     """The proof, as a clause, that the DUT fails the trial in spite of ``causes``; None: not proven.
 
@@ -130,13 +139,18 @@ def proven_failed(
         return None
     missed_share = dut_waited_s / trial.duration_s
     missed = ceil(sum(one.sent for one in counts.values()) * min(1.0, missed_share))
-    own = own_loss(trial, counts) - missed
-    if missed_share <= DUT_CORE_TAKEN_LIMIT:
+    own, lost = own_loss(trial, counts) - missed, sum(one.lost for one in counts.values())
+    if disturbances:
+        own = max(own, steady_loss(trial, counts, disturbances))
+    elif missed_share <= DUT_CORE_TAKEN_LIMIT:
         own = max(own, steady_loss(trial, counts))
-    if own <= _tolerated(trial, counts):
-        return None
-    lost = sum(one.lost for one in counts.values())
-    return f"at least {own:,} of the {lost:,} lost frames are the DUT's own loss, whatever else disturbed the trial"
+    if own > _tolerated(trial, counts):
+        return f"at least {own:,} of the {lost:,} lost frames are the DUT's own loss, whatever else disturbed the trial"
+    if disturbances and loses_steadily(trial, counts, disturbances, _tolerated(trial, counts)):
+        return (
+            f"the DUT lost frames at a steady rate also while nothing disturbed it: more of the {lost:,} than tolerated"
+        )
+    return None
 
 
 def hopeless(

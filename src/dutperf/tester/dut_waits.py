@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long the processes of a DUT on this machine wait for a core, and when that is more than usual."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+SAMPLE_S = 0.05
+"""Between two looks at how long the DUT's processes have waited."""
+MAX_SAMPLE_S = 0.15
+"""A look that comes later than this says nothing of what is usual."""
+MIN_SAMPLES = 8
+DISTURBED = 2.0
+MAX_USUAL_SHARE = 0.05
+"""A DUT that waits for more of the time even then is disturbed throughout."""
+STEAL = 7
+"""Field of a core in /proc/stat: stolen time, in ticks."""
+STAT_BYTES = 64 * 1024
+"""The lines of 500 cores and more."""
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """A part of a trial in which a DUT's processes waited for their core longer than usual. Times are
+    those of :func:`time.monotonic`."""
+
+    began_s: float
+    ended_s: float
+    waited_s: float
+    """How much longer."""
+
+    def since(self, start_s: float) -> Disturbance:
+        """The same in seconds since ``start_s``."""
+        return replace(self, began_s=self.began_s - start_s, ended_s=self.ended_s - start_s)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """How long the DUT's processes waited for a core in a part of a trial."""
+
+    elapsed_s: float
+    waited_s: float
+    ended_s: float = 0.0
+    """By :func:`time.monotonic`."""
+    stolen_s: float = 0.0
+    """Time of the DUT's cores that the hypervisor took."""
+
+
+def usual_wait_s(waits: Sequence[Wait], drain_s: float = 0.0) -> float:
+    """The part of the waiting that is usual (:func:`usual_share`), in seconds."""
+    usual = usual_share(waits, drain_s)
+    return sum(one.waited_s - _unusual_s(one, usual) for one in waits)
+
+
+def disturbances(waits: Sequence[Wait], drain_s: float = 0.0) -> tuple[Disturbance, ...]:
+    """The parts of a trial with more waiting than usual, or with stolen time. Stolen time is accounted
+    late, so such a part begins earlier by a sample."""
+    usual = usual_share(waits, drain_s)
+    return tuple(
+        Disturbance(one.ended_s - one.elapsed_s - (SAMPLE_S if one.stolen_s else 0.0), one.ended_s, missing_s)
+        for one in waits
+        if (missing_s := _unusual_s(one, usual) + one.stolen_s) > 0
+    )
+
+
+def _unusual_s(one: Wait, usual: float) -> float:
+    """The waiting beyond the ``usual`` share of the time."""
+    if one.elapsed_s > MAX_SAMPLE_S or not usual:
+        return one.waited_s
+    return one.waited_s - usual * one.elapsed_s if one.waited_s > DISTURBED * usual * one.elapsed_s else 0.0
+
+
+def usual_share(waits: Sequence[Wait], drain_s: float = 0.0) -> float:
+    """The share of the time for which a DUT's processes usually wait: a process that sleeps and wakes
+    waits each time for a microsecond or so until its core has switched to it, which adds up to tens
+    of milliseconds a second.
+
+    It goes on evenly. So it is what the quietest quarter of a trial's parts have at most; a part
+    with more than ``DISTURBED`` times as much was disturbed and has only so much of it. Parts that
+    were read so late that a disturbance could hide in them have none. ``drain_s``: the last seconds,
+    in which the DUT has too little to do to show what is usual.
+    """
+    ends_s = accumulate(one.elapsed_s for one in waits)
+    sent_s = sum(one.elapsed_s for one in waits) - drain_s
+    shares = sorted(
+        one.waited_s / one.elapsed_s
+        for one, end_s in zip(waits, ends_s, strict=True)
+        if one.elapsed_s <= MAX_SAMPLE_S and end_s <= sent_s
+    )
+    if len(shares) < MIN_SAMPLES:
+        return 0.0
+    usual = shares[len(shares) // 4]
+    return 0.0 if usual > MAX_USUAL_SHARE else usual
+
+
+class WaitSampler:
+    """Reads in a thread of its own how long processes have waited so far, every ``SAMPLE_S``.
+
+    It runs on the DUT's core as a rule, where its caches are cold. So it reads open files, and
+    understands them later. It does not see threads that start later.
+    """
+
+    def __init__(self, processes: Iterable[Path], stat: Path | None, cores: Sequence[int]) -> None:
+        """``stat``: has the ticks of ``cores`` that the hypervisor took; None: it never took any."""
+        self._waiting = [fd for process in processes for fd in _opened(process.glob("task/*/schedstat"))]
+        self._stat = None if stat is None else os.open(stat, os.O_RDONLY | os.O_CLOEXEC)
+        self._cores = cores
+        self._samples = [self._sample()]
+        self._running = threading.Lock()
+        self._running.acquire()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def waits(self) -> list[Wait]:
+        """Stop, and return the waits so far."""
+        self._running.release()
+        self._thread.join()
+        for fd in self._waiting if self._stat is None else [*self._waiting, self._stat]:
+            os.close(fd)
+        return [
+            Wait(
+                now_s - then_s,
+                sum(_waited_ns(after) - _waited_ns(before) for before, after in zip(then, now, strict=True) if after)
+                / 1e9,
+                now_s,
+                self._stolen_s(now_stat) - self._stolen_s(then_stat),
+            )
+            for (then_s, then, then_stat), (now_s, now, now_stat) in pairwise(self._samples)
+        ]
+
+    def _run(self) -> None:
+        while not self._running.acquire(timeout=SAMPLE_S):
+            self._samples.append(self._sample())
+
+    def _sample(self) -> tuple[float, list[bytes], bytes]:
+        """Time and contents of the files."""
+        waiting = list(map(_read, self._waiting))
+        return time.monotonic(), waiting, b"" if self._stat is None else os.pread(self._stat, STAT_BYTES, 0)
+
+    def _stolen_s(self, stat: bytes) -> float:
+        return ticks(stat.decode(), self._cores, (STEAL,)) / os.sysconf("SC_CLK_TCK")
+
+
+def waited_ns(process: Path) -> int:
+    """Time that the live threads of a process have waited for a core."""
+    waited = 0
+    for fd in _opened(process.glob("task/*/schedstat")):
+        schedstat = _read(fd)
+        waited += _waited_ns(schedstat) if schedstat else 0
+        os.close(fd)
+    return waited
+
+
+def ticks(stat: str, cores: Sequence[int], fields: Sequence[int]) -> int:
+    """Sum of ``fields`` over the lines of ``cores`` in /proc/stat (proc(5))."""
+    lines = {line.split()[0]: line.split()[1:] for line in stat.splitlines() if line.startswith("cpu")}
+    return sum(int(lines[f"cpu{core}"][number]) for core in cores if f"cpu{core}" in lines for number in fields)
+
+
+def _waited_ns(schedstat: bytes) -> int:
+    """The second of the file's three numbers (Documentation/scheduler/sched-stats)."""
+    return int(schedstat.split()[1])
+
+
+def _read(schedstat: int) -> bytes:
+    """Nothing of a thread that has ended."""
+    try:
+        return os.pread(schedstat, 128, 0)
+    except OSError:
+        return b""
+
+
+def _opened(paths: Iterable[Path]) -> Iterator[int]:
+    for path in paths:
+        with suppress(OSError):
+            yield os.open(path, os.O_RDONLY | os.O_CLOEXEC)

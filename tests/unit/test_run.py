@@ -179,6 +179,14 @@ WRONG = [
         "line 3: procedures.latency.foreground: the same value twice",
     ),
     ("lab: a\nlab: b", "line 2: lab: is given twice"),
+    (
+        "lab: a\nprocedures:\n  latency:\n    frame-size: 64\n    frame-sizes: rfc2544",
+        "line 5: procedures.latency.frame-sizes: is another name of frame-size: give one of both",
+    ),
+    (
+        "lab: a\nall:\n  frame-sizes: 128\n  frame-size: 64\nprocedures: {latency: }",
+        "line 4: all.frame-size: is another name of frame-sizes: give one of both",
+    ),
     ("lab: [", "is not valid YAML"),
 ]
 

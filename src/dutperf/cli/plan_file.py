@@ -76,6 +76,8 @@ def _parse(plan: object, directory: Path) -> PlanFile:
     wanted = []
     for name, definition in definitions.items():
         own = _mapping(named[name], ("procedures", name), options_of[name])
+        for members, place in ((shared, ("all",)), (own, ("procedures", name))):
+            _require_one_name(members, place, options_of[name])
         places: dict[str, Location] = {key: ("all", key) for key in shared if key in options_of[name]} | {
             key: ("procedures", name, key) for key in own
         }
@@ -112,6 +114,14 @@ def _offloads(names: Any) -> configuration.Offloads | None:
         return None if names is None else configuration.offloads(names, "offloads")
     except ConfigError as error:
         raise _Invalid(("offloads",), error.message) from None
+
+
+def _require_one_name(members: Iterable[str], place: Location, options_of: Mapping[str, Offered]) -> None:
+    """Raises _Invalid if two keys are names of the same option."""
+    seen: dict[str, str] = {}
+    for key in members:
+        if key in options_of and (other := seen.setdefault(options_of[key].name, key)) != key:
+            raise _Invalid((*place, key), f"is another name of {other}: give one of both")
 
 
 def _options(definition: Definition) -> dict[str, Offered]:

@@ -71,8 +71,8 @@ def sent(of: Trial, stalls: Sequence[Stall], seed: int) -> list[Frame]:
     return sorted(frames, key=lambda frame: (frame.left_s, frame.due_s))
 
 
-def lost(frames: Sequence[Frame], dut: Server, seed: int = 0, away: Sequence[Stall] = ()) -> list[Frame]:
-    """Those that find the queue full, or are lost at random. The DUT serves none while it is ``away``."""
+def lost(frames: Sequence[Frame], dut: Server, seed: int = 0, without_core: Sequence[Stall] = ()) -> list[Frame]:
+    """Those that find the queue full, or are lost at random. The DUT serves none ``without_core``."""
     random = Random(seed)
     unlucky = {
         (frame.direction, frame.number): random.random() < dut.random_loss
@@ -88,15 +88,15 @@ def lost(frames: Sequence[Frame], dut: Server, seed: int = 0, away: Sequence[Sta
         if len(queue) > dut.queue:
             gone.append(frame)
             continue
-        queue.append(_served(max(queue[-1] if queue else 0.0, frame.left_s), service_s, away))
+        queue.append(_served(max(queue[-1] if queue else 0.0, frame.left_s), service_s, without_core))
         if unlucky[frame.direction, frame.number]:
             gone.append(frame)
     return gone
 
 
-def _served(begins_s: float, service_s: float, away: Sequence[Stall]) -> float:
-    """When a service ends that begins at ``begins_s`` and is interrupted while the DUT is ``away``."""
-    for stall in away:
+def _served(begins_s: float, service_s: float, without_core: Sequence[Stall]) -> float:
+    """When a service ends that begins at ``begins_s`` and is interrupted while the DUT is ``without_core``."""
+    for stall in without_core:
         if stall.end_s > begins_s and stall.start_s < begins_s + service_s:
             service_s += stall.end_s - max(begins_s, stall.start_s)
     return begins_s + service_s

@@ -7,7 +7,7 @@
 
 namespace dutperf {
 
-// This process' open files that are ``wanted``.
+// Numbers of this process' open files for which `wanted` is true.
 std::vector<int> own_sockets(const std::function<bool(int)>& wanted);
 
 // Raises a socket's send buffer, for frames that queue up before an overloaded DUT.

@@ -56,6 +56,10 @@ def test_a_load_that_the_search_does_not_need_gets_fewer() -> None:
     assert trials(after(60, 40), LOAD, NARROW, *INVALID) == ATTEMPTS_AT_THE_END
 
 
+def test_a_load_above_the_bounds_may_be_the_only_one_that_fails() -> None:
+    assert trials(after(100), Load.fps(10_050), NARROW, *INVALID) == ATTEMPTS_WITHIN_REACH
+
+
 def test_where_others_are_hardly_disturbed_the_load_itself_cannot_be_judged() -> None:
     calm = after(100)
     assert trials(calm, LOAD, NARROW, *INVALID) == AT_LEAST_AT_THE_END

@@ -5,7 +5,9 @@ then not the DUT's."""
 from __future__ import annotations
 
 import os
+import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -138,14 +140,6 @@ def test_waking_up_is_nobodys_disturbance(usual_ms: float, disturbed_ms: dict[in
     assert beyond_s == pytest.approx(sum(disturbed_ms.values()) / 1000, abs=1e-6)
 
 
-def test_an_idle_drain_does_not_show_what_is_usual() -> None:
-    """The DUT wakes more often while frames come, and waits more."""
-    parts = [*waits(1.2, {7: 4.0}), *waits(0.1, {}, parts=60)]
-    excess_s = sum(part.waited_s for part in parts) - dut_waits.usual_wait_s(parts, drain_s=3.0)
-    assert excess_s == pytest.approx(0.004)
-    assert sum(part.waited_s for part in parts) - dut_waits.usual_wait_s(parts) > 0.1
-
-
 def test_what_is_read_late_or_seldom_counts_in_full() -> None:
     late = [*waits(1.0, {}), Wait(0.5, 0.012)]
     assert sum(one.waited_s for one in late) - dut_waits.usual_wait_s(late) == pytest.approx(0.012)
@@ -172,6 +166,42 @@ def test_a_trial_that_raised_leaves_no_thread(tmp_path: Path) -> None:
     (proc / "17" / "task" / "17" / "schedstat").write_text("5 31000000 3")
     assert watch.starvation().waited_s == pytest.approx(0.03)
     assert threading.active_count() == before
+
+
+def test_only_waiting_while_frames_are_sent_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A DUT that wakes more often while frames come: before and after, it shows nothing of what is usual."""
+    proc = tmp_path / "proc"
+    write_stat(proc, 0, 0)
+    schedstat = proc / "17" / "task" / "17" / "schedstat"
+    schedstat.parent.mkdir(parents=True)
+    schedstat.write_text("5 0 3")
+    of = [*waits(0.1, {3: 20.0}, parts=40), *waits(1.2, {7: 4.0}), *waits(0.1, {9: 30.0}, parts=60)]
+    timed = [replace(one, ended_s=1000.0 + 0.05 * number) for number, one in enumerate(of, 1)]
+    ended = dut_core.WaitSampler.waits
+    monkeypatch.setattr(dut_core.WaitSampler, "waits", lambda one: timed if ended(one) is not None else [])
+    watch = DutWatch(DutCores((1,), None, pids=(17,)), proc)
+    watch.begin()
+    schedstat.write_text(f"5 {round(sum(one.waited_s for one in of) * 1e9)} 3")
+    missed = watch.starvation((1002.0, 1007.0))
+    assert missed.waited_s == pytest.approx(0.004, abs=2e-4)
+    [known] = missed.disturbances
+    assert (known.began_s, known.ended_s, known.waited_s) == pytest.approx((0.35, 0.4, 0.004))
+    watch.begin()
+    assert watch.starvation().disturbances == (), "it is not known when frames were sent"
+
+
+def test_a_watch_is_ended_once(tmp_path: Path) -> None:
+    """The trial raised, and the DUT has ended before the next one."""
+    proc = tmp_path / "proc"
+    write_stat(proc, 0, 0)
+    process = proc / "17"
+    (process / "task" / "17").mkdir(parents=True)
+    (process / "task" / "17" / "schedstat").write_text("5 1000000 3")
+    watch = DutWatch(DutCores((1,), None, pids=(17,)), proc)
+    watch.begin()
+    shutil.rmtree(process)
+    watch.begin()
+    assert watch.starvation() == Starvation()
 
 
 def test_half_of_a_core_is_never_usual() -> None:

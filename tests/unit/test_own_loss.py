@@ -190,6 +190,8 @@ def test_only_what_bursts_may_have_done_is_bounded(members: dict[str, Any], take
     verdict, causes = validity.judge(asked, shown, dut_core_taken=taken)
     assert verdict is Verdict.INVALID
     assert (validity.proven_failed(asked, shown, causes, taken) is not None) == proven
+    at_its_end = (Disturbance(0.97, 0.98, 0.001),)  # explains nothing of what was taken
+    assert (validity.proven_failed(asked, shown, causes, taken, at_its_end) is not None) == proven
     counting = asked.model_copy(update={"question": Question()})
     assert validity.proven_failed(counting, shown, causes, taken) is None  # who asks for figures cannot have those
 

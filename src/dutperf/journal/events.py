@@ -58,7 +58,7 @@ class PlanEvent(Event):
     conditions: dict[str, Any]
     dut: dict[str, Any] = Field(default_factory=dict)
     config: dict[str, Any] = Field(default_factory=dict)
-    attempts: dict[str, int]
+    attempts: dict[str, int | float]
     """Trials of a load before it counts as not measurable."""
     search: dict[str, Any]
     """How the procedure finds its loads."""

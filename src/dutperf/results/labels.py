@@ -19,6 +19,11 @@ SEARCH: Mapping[str, str] = {
     "search.ends": "the series ends",
     "search.attempts.beyond_reach": "attempts at a rate before it counts as beyond the tester's reach",
     "search.attempts.within_reach": "… where the tester has reached that rate before",
+    "search.attempts.within_reach_at_least": "… of which so many are run whatever they cost",
+    "search.attempts.at_the_end": "attempts at a rate that a search can do without",
+    "search.attempts.at_the_end_at_least": "… of which so many are run whatever they cost",
+    "search.attempts.inconclusive_share": "share of the sending time that inconclusive trials may take",
+    "search.attempts.unlikely": "probability below which bad luck explains no inconclusive trials",
 }
 """Members of a plan's search."""
 ENVIRONMENT: Mapping[str, str] = {

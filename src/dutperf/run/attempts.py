@@ -28,6 +28,19 @@ UNLIKELY = 0.001
 """Bad luck of a lower probability is no explanation."""
 
 
+def stated() -> dict[str, float]:
+    """What decides how often a load is tried, for the record of a run."""
+    return {
+        "beyond_reach": ATTEMPTS,
+        "within_reach": ATTEMPTS_WITHIN_REACH,
+        "within_reach_at_least": AT_LEAST,
+        "at_the_end": ATTEMPTS_AT_THE_END,
+        "at_the_end_at_least": AT_LEAST_AT_THE_END,
+        "inconclusive_share": LOST_SHARE,
+        "unlikely": UNLIKELY,
+    }
+
+
 class Attempts:
     """The trials of a run, by load."""
 
@@ -36,7 +49,7 @@ class Attempts:
         self._sent_s = {True: 0.0, False: 0.0}
         """By conclusive and inconclusive trials."""
         self._first = {True: 1, False: 1}
-        """Loads by their first trial, and one of each kind, which the first ones may lack."""
+        """Loads whose first trial was conclusive, or was not. Both start at 1: no share is 0."""
         self._inconclusive: Counter[tuple[Case, int, Load]] = Counter()
         """Trials of a load in a repetition."""
 
@@ -45,8 +58,8 @@ class Attempts:
         return Visit(self, load, place)
 
     def is_within_reach(self, load: Load, case: Case) -> bool:
-        """Whether the tester has already offered this load. A load that is not a rate takes longer, but
-        is never harder for the tester than a smaller one."""
+        """Whether a trial at this load or a higher one was conclusive. A load that is not a rate takes
+        longer, but is never harder for the tester than a smaller one."""
         reached = self._reach.get(case)
         return reached is not None and (load <= reached or not load.unit.is_rate)
 
@@ -90,7 +103,7 @@ class Visit:
         is_conclusive = result.verdict is Verdict.VALID or result.proven_failed is not None
         sent_s = trial.duration_s if result.ended_early_s is None else result.ended_early_s
         self._attempts.count(self._load, self._place, sent_s, is_conclusive=is_conclusive)
-        is_narrow = _is_narrow(self._place, trial.question.resolution)
+        is_narrow = _is_narrow(self._load, self._place, trial.question.resolution)
         if self._trials == 1 and not is_narrow:
             self._attempts.count_first(is_conclusive=is_conclusive)
         most, at_least = self._limits(is_narrow)
@@ -108,10 +121,10 @@ class Visit:
         return (1, 1) if is_offered_again else (AT_LEAST_AT_THE_END, AT_LEAST_AT_THE_END)
 
 
-def _is_narrow(place: Place, resolution: float) -> bool:
-    """Whether the bounds of a search are so close that it does not need the load between them
+def _is_narrow(load: Load, place: Place, resolution: float) -> bool:
+    """Whether the bounds of a search are so close that it does not need ``load`` between them
     (:mod:`dutperf.search.binary`)."""
-    if place.lower is None or place.upper is None or not resolution:
+    if place.lower is None or place.upper is None or load > place.upper or not resolution:
         return False
     upper = place.upper.value
     return upper - place.lower.value <= Resolution(share=resolution).widened(upper)

@@ -44,7 +44,8 @@ from dutperf.procedures.bench import MakeTrial, Observer, Place, Plan, PlanError
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.trial_action import ActionRunner, TrialAction
 from dutperf.results.summary import Summary, write_summary
-from dutperf.run.attempts import ATTEMPTS, ATTEMPTS_AT_THE_END, ATTEMPTS_WITHIN_REACH, Attempts
+from dutperf.run import attempts
+from dutperf.run.attempts import Attempts
 from dutperf.run.waiting import PROBE_FPS, is_dut_down, probe, wait_for_dut
 from dutperf.setup.dut import losses_during
 from dutperf.tester import Progress, ProgressCallback, Tester, TesterError, host, phases
@@ -161,11 +162,7 @@ def _described(definition: Definition, procedure: Procedure[Any], plan: Plan) ->
         "conditions": plan.conditions.stated(),
         "dut": dict(plan.dut),
         "config": dict(plan.config),
-        "attempts": {
-            "beyond_reach": ATTEMPTS,
-            "within_reach": ATTEMPTS_WITHIN_REACH,
-            "at_the_end": ATTEMPTS_AT_THE_END,
-        },
+        "attempts": attempts.stated(),
         **procedure.description(),
     }
 

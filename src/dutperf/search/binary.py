@@ -4,8 +4,8 @@
 First it brackets the result: it looks for a load that passes and a higher one that does not. It
 doubles upwards and halves downwards; with a start load it takes steps from there that double. Then
 it bisects. Every load after the first lies strictly between the highest load that passed (the lower
-bound) and the lowest that failed, unless it is offered again, which is done ``MAX_RETRIES`` times at
-most. So the search ends whatever the outcomes are.
+bound) and the lowest that failed, unless it is offered again (``MAX_RETRIES`` times at most) or is the
+probe of a DUT that forwards nothing. So the search ends whatever the outcomes are.
 Its result is the lower bound.
 
 A DUT may be inconsistent: it may fail a load and pass a higher one. This search never offers a load
@@ -331,7 +331,7 @@ class BinarySearch:
         if self.lower is None or self._failed is not None or self._upper_outcome() is not Outcome.UNMEASURABLE:
             return None
         higher = self.lower + self._bounds.resolution.widened(self.lower)
-        return higher if max(self._not_passed) < higher <= self._bounds.highest else None
+        return higher if higher not in self._not_passed and higher <= self._bounds.highest else None
 
     def _below_failed(self, failed: int) -> int | None:
         """A load between the highest that could not be measured and the one that failed: the more

@@ -10,6 +10,7 @@ hypervisor stole, was taken from the DUT.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dutperf.tester.dut_waits import STEAL, Disturbance, WaitSampler, disturbances, ticks, usual_wait_s, waited_ns
+from dutperf.tester.dut_waits import (
+    SAMPLE_S,
+    STEAL,
+    Disturbance,
+    Wait,
+    WaitSampler,
+    disturbances,
+    ticks,
+    usual_wait_s,
+    waited_ns,
+)
 
 PROC = Path("/proc")
 NETNS = Path("/run/netns")
@@ -73,21 +84,7 @@ class Starvation:
     at_most_s: float = 0.0
     """Upper limit of the missing time, by the larger of both figures."""
     disturbances: tuple[Disturbance, ...] = ()
-    """When that was, as far as known."""
-
-    def between(self, start_s: float, duration_s: float) -> Starvation:
-        """The same without the disturbances after ``start_s + duration_s``, and with their times since
-        ``start_s``."""
-        shifted = [one.since(start_s) for one in self.disturbances]
-        during = tuple(one for one in shifted if one.began_s < duration_s)
-        later_s = sum(one.waited_s for one in shifted) - sum(one.waited_s for one in during)
-        waited_s = max(0.0, self.waited_s - later_s)
-        at_most_s = waited_s if self.at_most_s == self.waited_s else max(waited_s, self.at_most_s)
-        return replace(self, waited_s=waited_s, at_most_s=at_most_s, disturbances=during)
-
-    def timeless(self) -> Starvation:
-        """The same without times."""
-        return replace(self, disturbances=())
+    """When that was, as far as known, in seconds since sending began."""
 
 
 @dataclass(frozen=True)
@@ -105,18 +102,17 @@ class Reading:
 
     def starvation_since(self, before: Reading, elapsed_s: float, cores: int, usual_s: float = 0.0) -> Starvation:
         """The CPU time that the DUT did not get since ``before``. Ticks are coarse: a small share of
-        them counts as none. ``usual_s`` of waiting is nobody's doing (:func:`usual_wait_s`)."""
+        them counts as none. ``usual_s`` of the missing time does not count."""
         share, waited_s = self.taken_since(before, elapsed_s, cores), self.waited_since(before, usual_s)
         taken_s = (share or 0.0) * elapsed_s * cores
         return Starvation(share, waited_s, max(waited_s, taken_s if (share or 0.0) > COARSE_SHARE else 0.0))
 
     def waited_since(self, before: Reading, usual_s: float = 0.0) -> float:
         """Seconds for which the DUT's processes were ready to run and had no core, summed over all
-        cores, beyond ``usual_s``; for a DUT in the kernel alone only the stolen time."""
+        cores, and stolen time, beyond ``usual_s``; for a DUT in the kernel alone only the stolen time."""
         waited_ns = sum(waited - before.waited_ns.get(pid, 0) for pid, waited in self.waited_ns.items())
-        return max(0.0, waited_ns / 1e9 - usual_s) + max(0, self.stolen_ticks - before.stolen_ticks) / os.sysconf(
-            "SC_CLK_TCK"
-        )
+        stolen_s = max(0, self.stolen_ticks - before.stolen_ticks) / os.sysconf("SC_CLK_TCK")
+        return max(0.0, max(0.0, waited_ns / 1e9) + stolen_s - usual_s)
 
     def taken_since(self, before: Reading, elapsed_s: float, cores: int) -> float | None:
         """Share (0-1) of the cores' time since ``before`` that others took; None where a process of
@@ -143,8 +139,7 @@ class DutWatch:
         self._before = self._cores.reading(self._proc)
         self._had_processes |= bool(self._before.own_ticks)
         self._began_s = time.monotonic()
-        if self._sampler is not None:  # of a trial that raised
-            self._sampler.waits()
+        self._waits()  # of a trial that raised
         if self._before.own_ticks:
             self._sampler = WaitSampler(
                 [self._proc / str(pid) for pid in self._before.own_ticks],
@@ -152,16 +147,28 @@ class DutWatch:
                 self._cores.cores,
             )
 
-    def starvation(self, drain_s: float = 0.0) -> Starvation:
+    def starvation(self, sending_s: tuple[float, float] | None = None) -> Starvation:
         """The CPU time that the DUT did not get since :meth:`begin`; zero if all its processes have
-        ended, because a dead DUT needs no core. ``drain_s``: time since the last frame was sent."""
-        sampler, self._sampler = self._sampler, None
-        waits = () if sampler is None else sampler.waits()
+        ended, because a dead DUT needs no core.
+
+        ``sending_s``: when sending began and ended, by :func:`time.monotonic`. Waiting before and after
+        then does not count: it loses no frames, and shows nothing of what is usual. None: unknown.
+        """
+        waits = self._waits()
         elapsed_s, now = time.monotonic() - self._began_s, self._cores.reading(self._proc)
         if self._before is None or (self._had_processes and not now.own_ticks):
             return Starvation()
-        missed = now.starvation_since(self._before, elapsed_s, len(self._cores.cores), usual_wait_s(waits, drain_s))
-        return replace(missed, disturbances=disturbances(waits, drain_s))
+        began_s, ended_s = sending_s or (-math.inf, math.inf)
+        during = [one for one in waits if one.ended_s > began_s - SAMPLE_S and one.began_s < ended_s]
+        idle_s = sum(one.waited_s + one.stolen_s for one in waits) - sum(one.waited_s + one.stolen_s for one in during)
+        missed = now.starvation_since(self._before, elapsed_s, len(self._cores.cores), idle_s + usual_wait_s(during))
+        known = disturbances(during) if sending_s is not None else ()
+        return replace(missed, disturbances=tuple(one.since(began_s) for one in known))
+
+    def _waits(self) -> list[Wait]:
+        """The waits since :meth:`begin`; ends the sampling."""
+        sampler, self._sampler = self._sampler, None
+        return [] if sampler is None else sampler.waits()
 
 
 def yield_to_the_dut() -> None:

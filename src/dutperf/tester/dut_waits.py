@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 SAMPLE_S = 0.05
@@ -17,9 +17,13 @@ SAMPLE_S = 0.05
 MAX_SAMPLE_S = 0.15
 """A look that comes later than this says nothing of what is usual."""
 MIN_SAMPLES = 8
+"""Fewer do not show what is usual."""
 DISTURBED = 2.0
+"""A part with this many times the usual waiting was disturbed."""
 MAX_USUAL_SHARE = 0.05
-"""A DUT that waits for more of the time even then is disturbed throughout."""
+"""A DUT that waits for more of the time even in its quietest quarter is disturbed throughout."""
+MAX_THREADS = 256
+"""Of the DUT's, that are sampled: each takes an open file."""
 STEAL = 7
 """Field of a core in /proc/stat: stolen time, in ticks."""
 STAT_BYTES = 64 * 1024
@@ -52,22 +56,43 @@ class Wait:
     stolen_s: float = 0.0
     """Time of the DUT's cores that the hypervisor took."""
 
+    @property
+    def began_s(self) -> float:
+        """By :func:`time.monotonic`."""
+        return self.ended_s - self.elapsed_s
 
-def usual_wait_s(waits: Sequence[Wait], drain_s: float = 0.0) -> float:
-    """The part of the waiting that is usual (:func:`usual_share`), in seconds."""
-    usual = usual_share(waits, drain_s)
-    return sum(one.waited_s - _unusual_s(one, usual) for one in waits)
 
-
-def disturbances(waits: Sequence[Wait], drain_s: float = 0.0) -> tuple[Disturbance, ...]:
-    """The parts of a trial with more waiting than usual, or with stolen time. Stolen time is accounted
-    late, so such a part begins earlier by a sample."""
-    usual = usual_share(waits, drain_s)
+def disturbances(waits: Sequence[Wait]) -> tuple[Disturbance, ...]:
+    """The parts of a sending time with more waiting than usual, or with stolen time. Stolen time is
+    accounted late, so such a part begins earlier by a sample."""
+    usual = usual_share(waits)
     return tuple(
-        Disturbance(one.ended_s - one.elapsed_s - (SAMPLE_S if one.stolen_s else 0.0), one.ended_s, missing_s)
+        Disturbance(one.began_s - (SAMPLE_S if one.stolen_s else 0.0), one.ended_s, missing_s)
         for one in waits
         if (missing_s := _unusual_s(one, usual) + one.stolen_s) > 0
     )
+
+
+def usual_wait_s(waits: Sequence[Wait]) -> float:
+    """The part of the waiting that is usual (:func:`usual_share`), in seconds."""
+    usual = usual_share(waits)
+    return sum(one.waited_s - _unusual_s(one, usual) for one in waits)
+
+
+def usual_share(waits: Sequence[Wait]) -> float:
+    """The share of a sending time for which a DUT's processes usually wait: a process that sleeps and
+    wakes waits each time for a microsecond or so until its core has switched to it, which adds up to
+    tens of milliseconds a second.
+
+    It goes on evenly. So it is what the quietest quarter of the parts have at most; a part with more
+    than ``DISTURBED`` times as much was disturbed and has only so much of it. Parts that were read so
+    late that a disturbance could hide in them have none.
+    """
+    shares = sorted(one.waited_s / one.elapsed_s for one in waits if one.elapsed_s <= MAX_SAMPLE_S)
+    if len(shares) < MIN_SAMPLES:
+        return 0.0
+    usual = shares[len(shares) // 4]
+    return 0.0 if usual > MAX_USUAL_SHARE else usual
 
 
 def _unusual_s(one: Wait, usual: float) -> float:
@@ -77,39 +102,17 @@ def _unusual_s(one: Wait, usual: float) -> float:
     return one.waited_s - usual * one.elapsed_s if one.waited_s > DISTURBED * usual * one.elapsed_s else 0.0
 
 
-def usual_share(waits: Sequence[Wait], drain_s: float = 0.0) -> float:
-    """The share of the time for which a DUT's processes usually wait: a process that sleeps and wakes
-    waits each time for a microsecond or so until its core has switched to it, which adds up to tens
-    of milliseconds a second.
-
-    It goes on evenly. So it is what the quietest quarter of a trial's parts have at most; a part
-    with more than ``DISTURBED`` times as much was disturbed and has only so much of it. Parts that
-    were read so late that a disturbance could hide in them have none. ``drain_s``: the last seconds,
-    in which the DUT has too little to do to show what is usual.
-    """
-    ends_s = accumulate(one.elapsed_s for one in waits)
-    sent_s = sum(one.elapsed_s for one in waits) - drain_s
-    shares = sorted(
-        one.waited_s / one.elapsed_s
-        for one, end_s in zip(waits, ends_s, strict=True)
-        if one.elapsed_s <= MAX_SAMPLE_S and end_s <= sent_s
-    )
-    if len(shares) < MIN_SAMPLES:
-        return 0.0
-    usual = shares[len(shares) // 4]
-    return 0.0 if usual > MAX_USUAL_SHARE else usual
-
-
 class WaitSampler:
     """Reads in a thread of its own how long processes have waited so far, every ``SAMPLE_S``.
 
-    It runs on the DUT's core as a rule, where its caches are cold. So it reads open files, and
-    understands them later. It does not see threads that start later.
+    It runs on the DUT's core as a rule, where its caches are cold. So it reads open files, and parses
+    them after the trial. It does not see threads that start later.
     """
 
     def __init__(self, processes: Iterable[Path], stat: Path | None, cores: Sequence[int]) -> None:
         """``stat``: has the ticks of ``cores`` that the hypervisor took; None: it never took any."""
-        self._waiting = [fd for process in processes for fd in _opened(process.glob("task/*/schedstat"))]
+        threads = (fd for process in processes for fd in _opened(process.glob("task/*/schedstat")))
+        self._waiting = list(islice(threads, MAX_THREADS))
         self._stat = None if stat is None else os.open(stat, os.O_RDONLY | os.O_CLOEXEC)
         self._cores = cores
         self._samples = [self._sample()]
@@ -178,6 +181,7 @@ def _read(schedstat: int) -> bytes:
 
 
 def _opened(paths: Iterable[Path]) -> Iterator[int]:
-    for path in paths:
-        with suppress(OSError):
-            yield os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    with suppress(OSError):  # of a process that has ended
+        for path in paths:
+            with suppress(OSError):
+                yield os.open(path, os.O_RDONLY | os.O_CLOEXEC)

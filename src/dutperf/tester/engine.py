@@ -73,10 +73,10 @@ class _Watch:
         """Take ``progress``, which has just arrived, as evidence of when sending began."""
         self.began_s = min(self.began_s, time.monotonic() - progress.elapsed_s)
 
-    def while_sending(self, missed: Starvation) -> Starvation:
-        """What of ``missed`` the DUT missed until the last frame was due, with times since the first one
-        was. All of it without disturbances if it is unknown when that was."""
-        return missed.between(self.began_s, self.trial.duration_s) if math.isfinite(self.began_s) else missed.timeless()
+    def sending_s(self) -> tuple[float, float] | None:
+        """When sending began and ended, by :func:`time.monotonic`; None where no progress came."""
+        sent_s = self.trial.duration_s if self.ended_s is None else self.ended_s
+        return (self.began_s, self.began_s + sent_s) if math.isfinite(self.began_s) else None
 
     def is_hopeless(self, progress: Progress) -> bool:
         """Whether this ``progress`` shows for the first time that the trial cannot become valid."""
@@ -185,11 +185,11 @@ class EngineTester:
         """See :meth:`dutperf.tester.Tester.run`. On KeyboardInterrupt the trial is stopped, then
         the exception is raised again."""
         process = self._running()
-        if self._dut_watch is not None:
-            self._dut_watch.begin()
-        around = self._load()
         watch = _Watch(trial)
         try:
+            if self._dut_watch is not None:
+                self._dut_watch.begin()
+            around = self._load()
             request = self._send(process, "run", params=trial.request())
             event = self._until_result(process, request, watch, on_progress)
         except EngineDied as death:
@@ -200,7 +200,7 @@ class EngineTester:
             self._abandon()
             return _aborted(trial, f"{timeout} and was killed" + (f"; its last output: {last[0]}" if last else ""))
         finally:  # also ends the watch of a trial that failed
-            starvation = self._starvation(trial)
+            starvation = self._starvation(watch)
         result = _result(watch, event, starvation)
         return (
             result
@@ -226,9 +226,9 @@ class EngineTester:
     def _read_load(self) -> neighbours.Load:
         return neighbours.reading(self._own_cores())
 
-    def _starvation(self, trial: Trial) -> Starvation:
+    def _starvation(self, watch: _Watch) -> Starvation:
         """CPU time that a DUT on this machine did not get during the trial."""
-        return Starvation() if self._dut_watch is None else self._dut_watch.starvation(trial.drain_ns / 1e9)
+        return Starvation() if self._dut_watch is None else self._dut_watch.starvation(watch.sending_s())
 
     def close(self) -> None:
         """See :meth:`dutperf.tester.Tester.close`."""
@@ -382,7 +382,6 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
             raise ValueError("it is of another trial")
     except (KeyError, ValueError, ValidationError) as error:
         raise TesterError(f"the engine's result event violates the protocol: {error}") from None
-    missed = watch.while_sending(missed)
     verdict, causes = judge(
         trial, counts, missed.share or 0.0, links["link_down"], missed.waited_s, missed.disturbances
     )

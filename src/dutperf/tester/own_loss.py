@@ -19,11 +19,14 @@ from collections.abc import Mapping, Sequence
 from math import ceil, floor
 
 from dutperf.model import LOSS_BINS, PUNCTUAL_US, Direction, DirectionCounts, Trial
-from dutperf.tester.dut_waits import Disturbance
+from dutperf.tester.dut_waits import SAMPLE_S, Disturbance
 
 QUEUES_FACTOR = 2
 """The worst burst of a DUT's queues may differ from queue to queue. Together they hold at most this
 many times the longest burst."""
+LONGEST_WAITS = 2
+"""Margin of the number of frames that a DUT lost by itself, in times of the frames that were sent
+while it waited longest for its core."""
 FEWEST_CLEAR_PARTS = 8
 """Parts of the sending time without late frames in them or just before; fewer do not show the usual
 loss."""
@@ -48,19 +51,17 @@ def steady_loss(
 
     ``disturbances``: when the DUT had no core, in seconds since the first frame was due.
     """
-    return max(0, _beyond_capacity(trial, counts, disturbances, QUEUES_FACTOR))
+    return max(0, _beyond_capacity(trial, counts, disturbances, LONGEST_WAITS))
 
 
 def loses_steadily(
     trial: Trial,
     counts: Mapping[Direction, DirectionCounts],
     disturbances: Sequence[Disturbance] = (),
-    tolerated: float = 0.0,
 ) -> bool:
-    """Whether the DUT would have lost more than ``tolerated`` frames undisturbed, by the loss at a
-    steady rate. How many it would have lost needs a margin that this does not: frames of the longest
-    disturbance, which may be in the queue at the end."""
-    return _beyond_capacity(trial, counts, disturbances, 0) > tolerated
+    """Whether the DUT would have lost frames undisturbed, by the loss at a steady rate. Their number
+    (:func:`steady_loss`) takes a margin for the longest disturbance."""
+    return _beyond_capacity(trial, counts, disturbances) > 0
 
 
 def clear_parts(late: tuple[int, ...], max_lateness_us: float, duration_s: float) -> list[int]:
@@ -74,11 +75,11 @@ def _beyond_capacity(
     trial: Trial,
     counts: Mapping[Direction, DirectionCounts],
     disturbances: Sequence[Disturbance] = (),
-    longest: int = 0,
+    longest_waits: int = 0,
 ) -> int:
     """The bound by the loss at a steady rate: the mean loss of the clear parts for every part after the
     first loss, minus the frames that bursts or disturbances may have left in the queue: those of all
-    disturbances until it was full, and ``longest`` times those of the longest."""
+    disturbances until it was full, and ``longest_waits`` times those of the longest."""
     lost, late = _lost_and_late(counts)
     if any(stream.then is not None or stream.pattern is not None for stream in trial.streams().values()) or not any(
         lost
@@ -98,16 +99,19 @@ def _beyond_capacity(
     in_queue = QUEUES_FACTOR * sum(one.late_bursts.at_once for one in counts.values() if one.late_bursts is not None)
     full_s = (first + 1) * trial.duration_s / LOSS_BINS
     waited_s = sum(one.waited_s for one in disturbances if one.began_s < full_s)
-    waited_s += longest * max((one.waited_s for one in disturbances), default=0.0)
+    waited_s += longest_waits * max((one.waited_s for one in disturbances), default=0.0)
     in_queue += ceil(waited_s * sum(stream.rate_fps for stream in trial.streams().values()))
     return floor(sum(usual) / len(usual) * (LOSS_BINS - 1 - first)) - in_queue - _punctual(trial)
 
 
 def _disturbed_parts(disturbances: Sequence[Disturbance], duration_s: float) -> set[int]:
-    """Parts of the sending time with a disturbance in them, or in one whole part before."""
+    """Parts of the sending time with a disturbance in them, or in one whole part before. A sample is
+    added because it is not known exactly when sending began."""
     part_s = duration_s / LOSS_BINS
     return {
-        part for one in disturbances for part in range(floor(one.began_s / part_s), floor(one.ended_s / part_s) + 3)
+        part
+        for one in disturbances
+        for part in range(floor(one.began_s / part_s), floor((one.ended_s + SAMPLE_S) / part_s) + 2)
     }
 
 

@@ -140,16 +140,15 @@ def proven_failed(
     missed_share = dut_waited_s / trial.duration_s
     missed = ceil(sum(one.sent for one in counts.values()) * min(1.0, missed_share))
     own, lost = own_loss(trial, counts) - missed, sum(one.lost for one in counts.values())
-    if disturbances:
+    unknown_s = dut_waited_s - sum(one.waited_s for one in disturbances)
+    is_known_when = unknown_s <= DUT_CORE_TAKEN_LIMIT * trial.duration_s
+    if is_known_when:
         own = max(own, steady_loss(trial, counts, disturbances))
-    elif missed_share <= DUT_CORE_TAKEN_LIMIT:
-        own = max(own, steady_loss(trial, counts))
-    if own > _tolerated(trial, counts):
+    tolerated = _tolerated(trial, counts)
+    if own > tolerated:
         return f"at least {own:,} of the {lost:,} lost frames are the DUT's own loss, whatever else disturbed the trial"
-    if disturbances and loses_steadily(trial, counts, disturbances, _tolerated(trial, counts)):
-        return (
-            f"the DUT lost frames at a steady rate also while nothing disturbed it: more of the {lost:,} than tolerated"
-        )
+    if is_known_when and disturbances and not tolerated and loses_steadily(trial, counts, disturbances):
+        return f"the DUT lost frames at a steady rate also between the disturbances ({lost:,} lost in all)"
     return None
 
 

@@ -16,7 +16,8 @@ from dutperf import journal
 from dutperf.model import Cause, Direction, LimitedBy, Load, Trial, TrialResult, Verdict
 from dutperf.procedures.frame_loss import PROCEDURE, FrameLossConditions, rates_of
 from dutperf.results.summary import SUMMARY, write_summary
-from dutperf.run.campaign import ATTEMPTS, PlanError, Summary
+from dutperf.run.attempts import ATTEMPTS
+from dutperf.run.campaign import PlanError, Summary
 from dutperf.setup.conditions import Rate
 from dutperf.statistics.stopping import Auto
 from dutperf.tester import ProgressCallback, Tester

@@ -14,7 +14,7 @@ import pytest
 
 from dutperf.model import Direction, Verdict
 from dutperf.tester import dut_core, dut_waits, validity
-from dutperf.tester.dut_core import DutCores, DutWatch, Reading, Starvation
+from dutperf.tester.dut_core import DutCores, DutWatch, Reading, Sending, Starvation
 from dutperf.tester.dut_waits import Wait
 from plans import counts, trial
 
@@ -182,10 +182,10 @@ def test_only_waiting_while_frames_are_sent_counts(tmp_path: Path, monkeypatch: 
     watch = DutWatch(DutCores((1,), None, pids=(17,)), proc)
     watch.begin()
     schedstat.write_text(f"5 {round(sum(one.waited_s for one in of) * 1e9)} 3")
-    missed = watch.starvation((1002.0, 1007.0))
+    missed = watch.starvation(Sending(1002.0, 1002.02, 4.98))
     assert missed.waited_s == pytest.approx(0.004, abs=2e-4)
     [known] = missed.disturbances
-    assert (known.began_s, known.ended_s, known.waited_s) == pytest.approx((0.35, 0.4, 0.004))
+    assert (known.began_s, known.ended_s, known.waited_s) == pytest.approx((0.33, 0.4, 0.004))
     watch.begin()
     assert watch.starvation().disturbances == (), "it is not known when frames were sent"
 

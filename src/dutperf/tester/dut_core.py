@@ -123,6 +123,17 @@ class Reading:
         return min(1.0, max(0.0, others / (os.sysconf("SC_CLK_TCK") * elapsed_s * cores))) if elapsed_s > 0 else 0.0
 
 
+@dataclass(frozen=True)
+class Sending:
+    """The sending time of a trial, by :func:`time.monotonic`."""
+
+    earliest_s: float
+    """It began between this..."""
+    latest_s: float
+    """... and this: the tester's messages arrive with a delay, and a long one on a busy machine."""
+    duration_s: float
+
+
 class DutWatch:
     """Reads a DUT's cores before and after each trial, and how long its processes wait during it."""
 
@@ -147,23 +158,27 @@ class DutWatch:
                 self._cores.cores,
             )
 
-    def starvation(self, sending_s: tuple[float, float] | None = None) -> Starvation:
+    def starvation(self, sending: Sending | None = None) -> Starvation:
         """The CPU time that the DUT did not get since :meth:`begin`; zero if all its processes have
         ended, because a dead DUT needs no core.
 
-        ``sending_s``: when sending began and ended, by :func:`time.monotonic`. Waiting before and after
-        then does not count: it loses no frames, and shows nothing of what is usual. None: unknown.
+        Waiting before and after ``sending`` does not count: it loses no frames, and shows nothing of
+        what is usual. None: unknown.
         """
         waits = self._waits()
         elapsed_s, now = time.monotonic() - self._began_s, self._cores.reading(self._proc)
         if self._before is None or (self._had_processes and not now.own_ticks):
             return Starvation()
-        began_s, ended_s = sending_s or (-math.inf, math.inf)
-        during = [one for one in waits if one.ended_s > began_s - SAMPLE_S and one.began_s < ended_s]
+        time_s = sending or Sending(-math.inf, math.inf, math.inf)
+        during = [
+            one
+            for one in waits
+            if one.ended_s > time_s.earliest_s - SAMPLE_S and one.began_s < time_s.latest_s + time_s.duration_s
+        ]
         idle_s = sum(one.waited_s + one.stolen_s for one in waits) - sum(one.waited_s + one.stolen_s for one in during)
         missed = now.starvation_since(self._before, elapsed_s, len(self._cores.cores), idle_s + usual_wait_s(during))
-        known = disturbances(during) if sending_s is not None else ()
-        return replace(missed, disturbances=tuple(one.since(began_s) for one in known))
+        known = () if sending is None else disturbances(during)
+        return replace(missed, disturbances=tuple(one.since(time_s.earliest_s, time_s.latest_s) for one in known))
 
     def _waits(self) -> list[Wait]:
         """The waits since :meth:`begin`; ends the sampling."""

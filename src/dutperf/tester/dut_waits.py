@@ -40,9 +40,9 @@ class Disturbance:
     waited_s: float
     """How much longer."""
 
-    def since(self, start_s: float) -> Disturbance:
-        """The same in seconds since ``start_s``."""
-        return replace(self, began_s=self.began_s - start_s, ended_s=self.ended_s - start_s)
+    def since(self, earliest_s: float, latest_s: float) -> Disturbance:
+        """The same, as long as it may have been, in seconds since a time between both."""
+        return replace(self, began_s=self.began_s - latest_s, ended_s=self.ended_s - earliest_s)
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,7 @@ class WaitSampler:
         """Stop, and return the waits so far."""
         self._running.release()
         self._thread.join()
+        self._samples.append(self._sample())  # the thread may have had no core for a while
         for fd in self._waiting if self._stat is None else [*self._waiting, self._stat]:
             os.close(fd)
         return [

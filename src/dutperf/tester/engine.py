@@ -26,7 +26,7 @@ from dutperf.model import Cause, Direction, DirectionCounts, LinkState, PortStat
 from dutperf.setup.configuration import LINK_TIMEOUT_S
 from dutperf.tester import Progress, ProgressCallback, TesterError, neighbours
 from dutperf.tester.core_choice import CoreChoice
-from dutperf.tester.dut_core import DutWatch, Starvation
+from dutperf.tester.dut_core import DutWatch, Sending, Starvation
 from dutperf.tester.process import EngineDied, EngineProcess, EngineTimeout
 from dutperf.tester.validity import BURSTS, DUT_DISTURBED, LATE, OF_A_WHOLE_TRIAL, hopeless, judge, proven_failed
 
@@ -66,17 +66,22 @@ class _Watch:
     causes: tuple[Cause, ...] = ()
     ended_s: float | None = None
     """When the trial was ended early, in seconds after the start of sending."""
+    asked_s: float = -math.inf
+    """When the engine was asked for the trial, by :func:`time.monotonic`."""
     began_s: float = math.inf
-    """When sending began, at the latest, by :func:`time.monotonic`: progress arrives with a delay."""
+    """When sending began, at the latest: progress arrives with a delay."""
 
     def note_time(self, progress: Progress) -> None:
         """Take ``progress``, which has just arrived, as evidence of when sending began."""
         self.began_s = min(self.began_s, time.monotonic() - progress.elapsed_s)
 
-    def sending_s(self) -> tuple[float, float] | None:
-        """When sending began and ended, by :func:`time.monotonic`; None where no progress came."""
+    def sending(self) -> Sending | None:
+        """When frames were sent; None where no progress came."""
+        if not math.isfinite(self.began_s):
+            return None
+        earliest_s = self.asked_s + (self.trial.rest_ns or 0) / 1e9
         sent_s = self.trial.duration_s if self.ended_s is None else self.ended_s
-        return (self.began_s, self.began_s + sent_s) if math.isfinite(self.began_s) else None
+        return Sending(min(earliest_s, self.began_s), self.began_s, sent_s)
 
     def is_hopeless(self, progress: Progress) -> bool:
         """Whether this ``progress`` shows for the first time that the trial cannot become valid."""
@@ -190,6 +195,7 @@ class EngineTester:
             if self._dut_watch is not None:
                 self._dut_watch.begin()
             around = self._load()
+            watch.asked_s = time.monotonic()
             request = self._send(process, "run", params=trial.request())
             event = self._until_result(process, request, watch, on_progress)
         except EngineDied as death:
@@ -228,7 +234,7 @@ class EngineTester:
 
     def _starvation(self, watch: _Watch) -> Starvation:
         """CPU time that a DUT on this machine did not get during the trial."""
-        return Starvation() if self._dut_watch is None else self._dut_watch.starvation(watch.sending_s())
+        return Starvation() if self._dut_watch is None else self._dut_watch.starvation(watch.sending())
 
     def close(self) -> None:
         """See :meth:`dutperf.tester.Tester.close`."""

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil, floor
 
 from dutperf.model import LOSS_BINS, PUNCTUAL_US, Direction, DirectionCounts, Trial
-from dutperf.tester.dut_waits import SAMPLE_S, Disturbance
+from dutperf.tester.dut_waits import Disturbance
 
 QUEUES_FACTOR = 2
 """The worst burst of a DUT's queues may differ from queue to queue. Together they hold at most this
@@ -105,13 +105,10 @@ def _beyond_capacity(
 
 
 def _disturbed_parts(disturbances: Sequence[Disturbance], duration_s: float) -> set[int]:
-    """Parts of the sending time with a disturbance in them, or in one whole part before. A sample is
-    added because it is not known exactly when sending began."""
+    """Parts of the sending time with a disturbance in them, or in one whole part before."""
     part_s = duration_s / LOSS_BINS
     return {
-        part
-        for one in disturbances
-        for part in range(floor(one.began_s / part_s), floor((one.ended_s + SAMPLE_S) / part_s) + 2)
+        part for one in disturbances for part in range(floor(one.began_s / part_s), floor(one.ended_s / part_s) + 3)
     }
 
 

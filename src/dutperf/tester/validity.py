@@ -140,14 +140,13 @@ def proven_failed(
     missed_share = dut_waited_s / trial.duration_s
     missed = ceil(sum(one.sent for one in counts.values()) * min(1.0, missed_share))
     own, lost = own_loss(trial, counts) - missed, sum(one.lost for one in counts.values())
-    unknown_s = dut_waited_s - sum(one.waited_s for one in disturbances)
-    is_known_when = unknown_s <= DUT_CORE_TAKEN_LIMIT * trial.duration_s
-    if is_known_when:
+    had_its_core = missed_share <= DUT_CORE_TAKEN_LIMIT
+    if had_its_core:
         own = max(own, steady_loss(trial, counts, disturbances))
     tolerated = _tolerated(trial, counts)
     if own > tolerated:
         return f"at least {own:,} of the {lost:,} lost frames are the DUT's own loss, whatever else disturbed the trial"
-    if is_known_when and disturbances and not tolerated and loses_steadily(trial, counts, disturbances):
+    if had_its_core and disturbances and not tolerated and loses_steadily(trial, counts, disturbances):
         return f"the DUT lost frames at a steady rate also between the disturbances ({lost:,} lost in all)"
     return None
 

@@ -31,8 +31,11 @@ HARMS = {
     "stopped for 9 ms, often": harm.stop_engine_often(0.009, 20),
     "stopped for 25 ms, often": harm.stop_engine_often(0.025, 8),
     "a neighbour on the tester's core": harm.neighbour_of_tester(0.5),
+    "a short neighbour on the tester's core": harm.neighbour_of_tester(0.03),
     "a neighbour on the DUT's core": harm.neighbour_of_dut(0.5),
 }
+SHORT = {name: what for name, what in HARMS.items() if name != "a neighbour on the tester's core"}
+"""Without the one that stops the tester for so long that no trial proves anything."""
 
 
 @pytest.fixture(scope="module")
@@ -75,10 +78,13 @@ def test_a_dut_that_can_do_the_rate_is_never_shown_to_fail(lab: Bench, what: Har
     result = asked(lab, Properties(capacity_fps=10_000, queue=queue), what, 1.0)
     assert result.proven_failed is None
     if result.verdict is Verdict.VALID:
-        assert sum(counts.lost for counts in result.directions().values()) == 0
+        truth = truth_of(lab).counters()
+        paused_us = max(truth.forward.lateness_us.max, truth.reverse.lateness_us.max)
+        lost = sum(counts.lost for counts in result.directions().values())
+        assert lost == 0 or paused_us > 1e6 * queue / FPS, (result, truth)
 
 
-@pytest.mark.parametrize("what", HARMS.values(), ids=HARMS)
+@pytest.mark.parametrize("what", SHORT.values(), ids=SHORT)
 def test_a_dut_that_is_overloaded_is_shown_to_fail_though_the_tester_is_disturbed(lab: Bench, what: Harm) -> None:
     """Where the DUT has its core."""
     overloaded = Properties(capacity_fps=4_000, queue=20)

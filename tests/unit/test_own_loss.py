@@ -204,3 +204,17 @@ def test_a_core_that_was_taken_explains_no_more_than_the_dut_does_in_that_time()
     assert {cause.code for cause in causes} == {validity.DUT_DISTURBED}
     assert validity.proven_failed(asked, shown, causes, 0.2) is not None
     assert validity.proven_failed(asked, shown, causes, 0.5) is None
+
+
+def test_a_pause_of_the_dut_may_hide_in_its_usual_waiting() -> None:
+    """It loses the frames of 6 ms, long before the first late burst."""
+    asked = a_trial(3_000).model_copy(update={"question": SEARCH})
+    stalls = [Stall(0.55, 0.57)]
+    frames = sent(asked, stalls, 0)
+    gone = [frame for frame in frames if 0.2 <= frame.due_s < 0.206]
+    shown = counted(asked, frames, gone)
+    _, causes = validity.judge(asked, shown)
+    assert causes
+    assert validity.proven_failed(asked, shown, causes) is not None
+    assert validity.proven_failed(asked, shown, causes, dut_usual_wait_s=0.005) is not None
+    assert validity.proven_failed(asked, shown, causes, dut_usual_wait_s=0.007) is None

@@ -83,8 +83,10 @@ class Starvation:
     """Time for which it was ready to run and had no core."""
     at_most_s: float = 0.0
     """Upper limit of the missing time, by the larger of both figures."""
+    usual_s: float = 0.0
+    """Further waiting of a process that sleeps and wakes: usual, but short pauses may hide in it."""
     disturbances: tuple[Disturbance, ...] = ()
-    """When that was, as far as known, in seconds since sending began."""
+    """When it was without its core, as far as known, in seconds since sending began."""
 
 
 @dataclass(frozen=True)
@@ -176,9 +178,12 @@ class DutWatch:
             if one.ended_s > time_s.earliest_s - SAMPLE_S and one.began_s < time_s.latest_s + time_s.duration_s
         ]
         idle_s = sum(one.waited_s + one.stolen_s for one in waits) - sum(one.waited_s + one.stolen_s for one in during)
-        missed = now.starvation_since(self._before, elapsed_s, len(self._cores.cores), idle_s + usual_wait_s(during))
+        usual_s = usual_wait_s(during)
+        missed = now.starvation_since(self._before, elapsed_s, len(self._cores.cores), idle_s + usual_s)
         known = () if sending is None else disturbances(during)
-        return replace(missed, disturbances=tuple(one.since(time_s.earliest_s, time_s.latest_s) for one in known))
+        return replace(
+            missed, usual_s=usual_s, disturbances=tuple(one.since(time_s.earliest_s, time_s.latest_s) for one in known)
+        )
 
     def _waits(self) -> list[Wait]:
         """The waits since :meth:`begin`; ends the sampling."""

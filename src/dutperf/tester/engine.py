@@ -404,7 +404,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
         link_changes=changes,
         **links,
         dut_core_taken=missed.share,
-        proven_failed=proven_failed(trial, counts, causes, missed.at_most_s, missed.disturbances)
+        proven_failed=proven_failed(trial, counts, causes, missed.at_most_s, missed.disturbances, missed.usual_s)
         if completed
         else None,
         ended_early_s=ended_s,

@@ -127,18 +127,20 @@ def proven_failed(
     causes: tuple[Cause, ...],
     dut_waited_s: float = 0.0,
     disturbances: Sequence[Disturbance] = (),
+    dut_usual_wait_s: float = 0.0,
 ) -> str | None:
     """The proof, as a clause, that the DUT fails the trial in spite of ``causes``; None: not proven.
 
     Only for a search, which needs pass or fail alone: it is unknown how many frames an undisturbed
-    DUT would have lost.
+    DUT would have lost. ``dut_usual_wait_s``: further waiting, in which short pauses may hide.
     """
     if not causes or not trial.question.resolution or {cause.code for cause in causes} - OVERCOME:
         return None
     if any(_late_us(one) > LATENESS_LIMIT_US + one.tolerance_us for one in counts.values()):
         return None
     missed_share = dut_waited_s / trial.duration_s
-    missed = ceil(sum(one.sent for one in counts.values()) * min(1.0, missed_share))
+    usual_share = dut_usual_wait_s / trial.duration_s
+    missed = ceil(sum(one.sent for one in counts.values()) * min(1.0, missed_share + usual_share))
     own, lost = own_loss(trial, counts) - missed, sum(one.lost for one in counts.values())
     had_its_core = missed_share <= DUT_CORE_TAKEN_LIMIT
     if had_its_core:

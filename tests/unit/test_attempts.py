@@ -4,6 +4,8 @@ bad luck may be the reason."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dutperf.model import FRAME_SIZE, Case, Load, Question, TrialResult, Verdict
@@ -60,10 +62,43 @@ def test_a_load_above_the_bounds_may_be_the_only_one_that_fails() -> None:
     assert trials(after(100), Load.fps(10_050), NARROW, *INVALID) == ATTEMPTS_WITHIN_REACH
 
 
-def test_where_others_are_hardly_disturbed_the_load_itself_cannot_be_judged() -> None:
-    calm = after(100)
+@pytest.fixture
+def calm() -> Attempts:
+    """Of a run in which loads below and above were conclusive at once."""
+    attempts = after(100)
+    trials(attempts, Load.fps(10_000), OPEN, Verdict.VALID)
+    return attempts
+
+
+def test_where_others_are_hardly_disturbed_the_load_itself_cannot_be_judged(calm: Attempts) -> None:
+    assert calm.settled(LOAD, AGAIN) is None
     assert trials(calm, LOAD, NARROW, *INVALID) == AT_LEAST_AT_THE_END
     assert trials(calm, LOAD, AGAIN, *INVALID) == 1
+    settled = calm.settled(LOAD, AGAIN)
+    assert settled is not None
+    assert settled.verdict is Verdict.INVALID
+    assert calm.settled(LOAD, replace(AGAIN, duration_s=1.0)) is None
+
+
+def test_loads_next_to_one_that_cannot_be_judged_get_one_trial(calm: Attempts) -> None:
+    trials(calm, LOAD, NARROW, *INVALID)
+    later = replace(OPEN, repetition=2)
+    assert trials(calm, Load.fps(10_005), later, *INVALID) == 1
+    assert trials(calm, Load.fps(10_011), later, *INVALID) == 1
+
+
+def test_one_that_can_be_judged_parts_them(calm: Attempts) -> None:
+    trials(calm, LOAD, NARROW, *INVALID)
+    trials(calm, Load.fps(10_005), OPEN, Verdict.VALID)
+    assert trials(calm, Load.fps(10_004), OPEN, *INVALID) == AT_LEAST_AT_THE_END
+    assert trials(calm, Load.fps(10_006), OPEN, *INVALID) == 1
+
+
+def test_where_a_procedure_needs_each_load_none_is_dispensable(calm: Attempts) -> None:
+    every = trial(question=Question())
+    visit = calm.visit(LOAD, OPEN)
+    limits = [visit.goes_on_after(every, TrialResult(trial=0, verdict=Verdict.INVALID)) for _ in range(3)]
+    assert limits == [ATTEMPTS_WITHIN_REACH] * 3
 
 
 def test_where_others_are_disturbed_too_it_gets_the_same_once_more() -> None:

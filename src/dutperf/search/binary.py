@@ -306,8 +306,7 @@ class BinarySearch:
             return self._up(self.lower)
         if self._is_bracketed():
             return None
-        between = self._between(self.lower, self.upper)
-        return between if between is not None or self._failed is None else self._below_failed(self._failed)
+        return self._between(self.lower, self.upper)
 
     @property
     def _failed(self) -> int | None:
@@ -326,18 +325,13 @@ class BinarySearch:
         )
 
     def _a_little_higher(self) -> int | None:
-        """Where only a load that could not be measured bounds the result: the highest load that would be
-        little enough above the lower bound if it failed. None where that has been tried."""
-        if self.lower is None or self._failed is not None or self._upper_outcome() is not Outcome.UNMEASURABLE:
+        """Where a load that could not be measured bounds the result: the highest load that would be little
+        enough above the lower bound if it failed. The more the DUT loses, the less a disturbance
+        matters. None where that has been tried."""
+        if self.lower is None or self._upper_outcome() is not Outcome.UNMEASURABLE or self._is_bracketed():
             return None
         higher = self.lower + self._bounds.resolution.widened(self.lower)
         return higher if higher not in self._not_passed and higher <= self._bounds.highest else None
-
-    def _below_failed(self, failed: int) -> int | None:
-        """A load between the highest that could not be measured and the one that failed: the more
-        the DUT loses, the less a disturbance of the tester matters."""
-        below = max((load for load in self._not_passed if load < failed), default=failed)
-        return self._between(below, failed)
 
     def _needs_retry(self) -> bool:
         """Whether the upper bound is a load that could not be measured and was tried only once."""

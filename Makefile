@@ -5,6 +5,8 @@ VENV := .venv/bin
 DEMO := results/demo
 
 COUNT := 1
+# Tests that compare values and bytes, not times: they may run beside each other.
+BESIDE := tests/unit $(addprefix tests/engine/test_,frames.py queues.py reference_dut.py siitperf.py)
 
 .PHONY: docs man help setup setup-dev build demo example test cards test-report truth faults accuracy bench bench-memory check format clean
 .NOTPARALLEL:
@@ -49,8 +51,8 @@ example: build
 test: setup-dev
 	@scripts/build cards
 	meson test -C build --print-errorlogs
-	$(VENV)/python -m pytest --numprocesses auto tests/unit
-	$(VENV)/python -m pytest --ignore tests/unit
+	$(VENV)/python -m pytest --numprocesses auto $(BESIDE)
+	$(VENV)/python -m pytest $(addprefix --ignore=,$(BESIDE))
 
 cards:
 	@scripts/setup cards

@@ -22,7 +22,7 @@ from dutperf.tester.validity import DUT_DISTURBED
 
 Shown = TypeVar("Shown")
 
-PATIENCE_S = 90
+PATIENCE_S = 60
 """Longest time for tries: others may take one of two cores for half a minute."""
 NOT_SHOWN = "not shown on this machine: "
 """Begins the reason of such a skip (:mod:`conftest` counts them)."""

@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.root, pytest.mark.faults, pytest.mark.usefixtures("lab
 
 FPS = 4_000
 SEARCH = Question(resolution=0.001, may_end_early=True)
+HIDDEN_US = 3_000.0
+"""Longer pauses of the DUT do not hide in its usual waiting."""
 HARMS = {
     "stopped for 4 ms, often": harm.stop_engine_often(0.004, 40),
     "stopped for 9 ms, often": harm.stop_engine_often(0.009, 20),
@@ -81,7 +83,7 @@ def test_a_dut_that_can_do_the_rate_is_never_shown_to_fail(lab: Bench, what: Har
         truth = truth_of(lab).counters()
         paused_us = max(truth.forward.lateness_us.max, truth.reverse.lateness_us.max)
         lost = sum(counts.lost for counts in result.directions().values())
-        assert lost == 0 or paused_us > 1e6 * queue / FPS, (result, truth)
+        assert lost == 0 or 1e6 * queue / FPS < paused_us < HIDDEN_US, (result, truth)
 
 
 @pytest.mark.parametrize("what", SHORT.values(), ids=SHORT)

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from dutperf.model import FRAME_SIZE, Case, Load, Question, TrialResult, Verdict
+from dutperf.model import FRAME_SIZE, Case, Cause, Load, Question, TrialResult, Verdict
 from dutperf.procedures.bench import Place
 from dutperf.run.attempts import (
+    APART,
     AT_LEAST_AT_THE_END,
     ATTEMPTS,
     ATTEMPTS_AT_THE_END,
@@ -62,43 +63,65 @@ def test_a_load_above_the_bounds_may_be_the_only_one_that_fails() -> None:
     assert trials(after(100), Load.fps(10_050), NARROW, *INVALID) == ATTEMPTS_WITHIN_REACH
 
 
+def test_where_others_are_hardly_disturbed_the_load_itself_cannot_be_judged() -> None:
+    calm = after(100)
+    assert trials(calm, LOAD, NARROW, *INVALID) == AT_LEAST_AT_THE_END
+    assert trials(calm, LOAD, AGAIN, *INVALID) == 1
+
+
 @pytest.fixture
-def calm() -> Attempts:
-    """Of a run in which loads below and above were conclusive at once."""
+def unclear() -> Attempts:
+    """Of a run in which a load was inconclusive at ``APART`` times, between others that were conclusive."""
     attempts = after(100)
-    trials(attempts, Load.fps(10_000), OPEN, Verdict.VALID)
+    for _ in range(APART):
+        trials(attempts, Load.fps(10_000), OPEN, Verdict.VALID)
+        trials(attempts, LOAD, NARROW, *INVALID)
     return attempts
 
 
-def test_where_others_are_hardly_disturbed_the_load_itself_cannot_be_judged(calm: Attempts) -> None:
-    assert calm.settled(LOAD, AGAIN) is None
-    assert trials(calm, LOAD, NARROW, *INVALID) == AT_LEAST_AT_THE_END
-    assert trials(calm, LOAD, AGAIN, *INVALID) == 1
-    settled = calm.settled(LOAD, AGAIN)
+def test_loads_next_to_one_that_cannot_be_judged_get_one_trial(unclear: Attempts) -> None:
+    later = replace(OPEN, repetition=2)
+    assert trials(unclear, Load.fps(10_005), later, *INVALID) == 1
+    assert trials(unclear, Load.fps(10_011), later, *INVALID) == 1
+
+
+def test_one_that_can_be_judged_parts_them(unclear: Attempts) -> None:
+    trials(unclear, Load.fps(10_005), OPEN, Verdict.VALID)
+    assert trials(unclear, Load.fps(10_004), OPEN, *INVALID) == ATTEMPTS_WITHIN_REACH
+    assert trials(unclear, Load.fps(10_006), OPEN, *INVALID) == 1
+
+
+def test_a_disturbance_that_lasts_for_a_while_makes_no_load_impossible_to_judge() -> None:
+    """No valid trial lies between the inconclusive ones."""
+    calm = after(100)
+    trials(calm, Load.fps(10_000), OPEN, Verdict.VALID)
+    for number in range(APART + 1):
+        assert trials(calm, Load.fps(10_010 + number), OPEN, *INVALID) == ATTEMPTS_WITHIN_REACH
+
+
+def test_a_load_offered_again_that_cannot_be_judged_is_settled(unclear: Attempts) -> None:
+    settled = unclear.settled(LOAD, AGAIN)
     assert settled is not None
     assert settled.verdict is Verdict.INVALID
-    assert calm.settled(LOAD, replace(AGAIN, duration_s=1.0)) is None
+    assert unclear.settled(LOAD, NARROW) is None, "it is not offered again"
+    assert unclear.settled(LOAD, replace(AGAIN, duration_s=1.0)) is None, "for another sending time"
+    assert unclear.settled(LOAD, replace(AGAIN, repetition=2)) is None
 
 
-def test_loads_next_to_one_that_cannot_be_judged_get_one_trial(calm: Attempts) -> None:
-    trials(calm, LOAD, NARROW, *INVALID)
-    later = replace(OPEN, repetition=2)
-    assert trials(calm, Load.fps(10_005), later, *INVALID) == 1
-    assert trials(calm, Load.fps(10_011), later, *INVALID) == 1
-
-
-def test_one_that_can_be_judged_parts_them(calm: Attempts) -> None:
-    trials(calm, LOAD, NARROW, *INVALID)
-    trials(calm, Load.fps(10_005), OPEN, Verdict.VALID)
-    assert trials(calm, Load.fps(10_004), OPEN, *INVALID) == AT_LEAST_AT_THE_END
-    assert trials(calm, Load.fps(10_006), OPEN, *INVALID) == 1
-
-
-def test_where_a_procedure_needs_each_load_none_is_dispensable(calm: Attempts) -> None:
-    every = trial(question=Question())
-    visit = calm.visit(LOAD, OPEN)
-    limits = [visit.goes_on_after(every, TrialResult(trial=0, verdict=Verdict.INVALID)) for _ in range(3)]
-    assert limits == [ATTEMPTS_WITHIN_REACH] * 3
+@pytest.mark.parametrize(
+    ("question", "code"), [(Question(), "dut_disturbed"), (Question(resolution=0.001), "link_down")]
+)
+def test_only_what_a_search_cannot_tell_from_a_disturbance_counts(question: Question, code: str) -> None:
+    """Not trials that a procedure needs for their figures, nor those that failed for other reasons."""
+    attempts = after(100)
+    invalid = TrialResult(trial=0, verdict=Verdict.INVALID, causes=(Cause(code=code, text="it was"),))
+    for _ in range(2 * APART):
+        trials(attempts, Load.fps(10_000), OPEN, Verdict.VALID)
+        visit = attempts.visit(LOAD, OPEN)
+        for _ in range(ATTEMPTS_WITHIN_REACH - 1):
+            visit.goes_on_after(trial(question=question), invalid)
+    assert attempts.settled(LOAD, AGAIN) is None
+    assert not attempts.is_dispensable(LOAD, OPEN)
 
 
 def test_where_others_are_disturbed_too_it_gets_the_same_once_more() -> None:

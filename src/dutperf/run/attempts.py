@@ -6,11 +6,13 @@ A trial is conclusive if it is valid, or proves in spite of a disturbance that t
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dutperf.model import Case, Load, Trial, TrialResult, Verdict
 from dutperf.procedures.bench import Place
 from dutperf.search.binary import Resolution
+from dutperf.tester.validity import OVERCOME
 
 ATTEMPTS = 4
 """Trials of one load before the tester counts as too slow for it."""
@@ -23,6 +25,9 @@ ATTEMPTS_AT_THE_END, AT_LEAST_AT_THE_END = 4, 2
 """The same, if the search's bounds are so close that it does not need the load between them."""
 LOST_SHARE = 1 / 3
 """Inconclusive trials may take this share of the sending time of a run."""
+APART = 3
+"""So often, with valid trials between, loads of a range have to be inconclusive before it counts as
+one that cannot be judged."""
 UNLIKELY = 0.0005
 """If so many inconclusive trials are less probable by bad luck, the load cannot be judged."""
 
@@ -36,6 +41,7 @@ def stated() -> dict[str, float]:
         "at_the_end": ATTEMPTS_AT_THE_END,
         "at_the_end_at_least": AT_LEAST_AT_THE_END,
         "inconclusive_share": LOST_SHARE,
+        "apart": APART,
         "unlikely": UNLIKELY,
     }
 
@@ -48,13 +54,13 @@ class Attempts:
         self._sent_s = {True: 0.0, False: 0.0}
         """By conclusive and inconclusive trials."""
         self._first = {True: 1, False: 1}
-        """Loads with a conclusive trial, by whether it was their first. Both start at 1: no share is 0."""
+        """Visits with a conclusive trial, by whether it was their first. Both start at 1: no share is 0."""
         self._conclusive: dict[Case, set[Load]] = {}
         """Loads with a conclusive trial."""
-        self._inconclusive: Counter[tuple[Case, int, Load]] = Counter()
-        """Trials of a load in a repetition."""
-        self._last: dict[Offer, TrialResult] = {}
-        """The last inconclusive trials."""
+        self._valid = 0
+        """Valid trials so far."""
+        self._inconclusive: list[Inconclusive] = []
+        """Those of searches in which the DUT may have lost frames because of a disturbance."""
 
     def visit(self, load: Load, place: Place) -> Visit:
         """The search at ``place`` offers ``load``."""
@@ -70,57 +76,71 @@ class Attempts:
         """Whether inconclusive trials took too much of the sending time so far."""
         return self._sent_s[False] > LOST_SHARE * sum(self._sent_s.values())
 
+    def is_bad_luck(self, load: Load, place: Place) -> bool:
+        """Whether the inconclusive trials of ``load`` in this repetition are no more than could be
+        expected from how often the tester is disturbed at other loads."""
+        own = [one for one in self._inconclusive if one.load == load and one.is_of(place)]
+        return self._probability(own) >= UNLIKELY
+
     def is_dispensable(self, load: Load, place: Place) -> bool:
         """Whether ``load`` probably cannot be judged, and a search can do without it: there are conclusive
-        loads below and above, and more inconclusive trials between these than could be expected from
-        how often the tester is disturbed at other loads.
+        loads below and above, and more inconclusive trials between these than could be expected.
 
         A DUT that hardly fails a load hardly fails those next to it, and no further trial changes that.
-        A load above one that could not be measured is not dispensable: where it fails, the search ends.
+        A disturbance of the machine that lasts for a while is no reason to think so: valid trials have
+        to lie between the inconclusive ones. A load above one that could not be measured is not
+        dispensable: where it fails, the search ends.
         """
         conclusive = self._conclusive.get(place.case, set())
         below = max((one for one in conclusive if one < load), default=None)
         above = min((one for one in conclusive if one > load), default=None)
         is_probe = place.upper is not None and load > place.upper
-        if below is None or above is None or is_probe:
+        if below is None or above is None or load in conclusive or is_probe:
             return False
-        if load in conclusive:
-            trials = self._inconclusive[place.case, place.repetition, load]
-        else:
-            trials = sum(
-                trials
-                for (case, _, one), trials in self._inconclusive.items()
-                if case == place.case and below < one < above
-            )
-        disturbed_share = self._first[False] / sum(self._first.values())
-        return disturbed_share**trials < UNLIKELY
+        around = [one for one in self._inconclusive if one.place.case == place.case and below < one.load < above]
+        times = len({one.valid_before for one in around})
+        return times >= APART and self._probability(around) < UNLIKELY
+
+    def _probability(self, inconclusive: Sequence[Inconclusive]) -> float:
+        """Of so many by bad luck."""
+        return float((self._first[False] / sum(self._first.values())) ** len(inconclusive))
 
     def settled(self, load: Load, place: Place) -> TrialResult | None:
         """The last trial of ``load``, if the search offers it once more but another trial would be as
         inconclusive."""
-        is_offered_again = load == place.upper
-        return self._last.get(_offer(load, place)) if is_offered_again and self.is_dispensable(load, place) else None
+        if load != place.upper or not self.is_dispensable(load, place):
+            return None
+        last = [one for one in self._inconclusive if one.load == load and one.is_of(place)]
+        return last[-1].result if last else None
 
     def count(self, load: Load, place: Place, trial: Trial, result: TrialResult, *, is_first: bool) -> bool:
         """Count a trial of ``load``. ``is_first``: of this visit. Returns whether it was conclusive."""
         is_conclusive = result.verdict is Verdict.VALID or result.proven_failed is not None
         self._sent_s[is_conclusive] += trial.duration_s if result.ended_early_s is None else result.ended_early_s
+        self._valid += result.verdict is Verdict.VALID
         if is_conclusive:
             self._first[is_first] += 1
             self._reach[place.case] = max(load, self._reach.get(place.case, load))
             self._conclusive.setdefault(place.case, set()).add(load)
-        else:
-            self._inconclusive[place.case, place.repetition, load] += 1
-            self._last[_offer(load, place)] = result
+        elif trial.question.resolution and {cause.code for cause in result.causes} <= OVERCOME:
+            self._inconclusive.append(Inconclusive(load, place, result, self._valid))
         return is_conclusive
 
 
-Offer = tuple[Case, int, Load, float | None]
+@dataclass(frozen=True)
+class Inconclusive:
+    """A trial of a search that does not tell whether the DUT or a disturbance lost the frames."""
 
+    load: Load
+    place: Place
+    result: TrialResult
+    valid_before: int
+    """Valid trials of the run before it."""
 
-def _offer(load: Load, place: Place) -> Offer:
-    """What distinguishes the trials that a search asks for."""
-    return place.case, place.repetition, load, place.duration_s
+    def is_of(self, place: Place) -> bool:
+        """Whether the same search asked for it, with the same sending time."""
+        own = self.place
+        return (own.case, own.repetition, own.duration_s) == (place.case, place.repetition, place.duration_s)
 
 
 class Visit:
@@ -145,11 +165,14 @@ class Visit:
         """Trials at most, and how many of them are run whatever they cost."""
         if not self._is_within_reach:
             return ATTEMPTS, ATTEMPTS
-        if resolution and self._attempts.is_dispensable(self._load, self._place):
+        if self._attempts.is_dispensable(self._load, self._place):
             return 1, 1
-        if _is_narrow(self._load, self._place, resolution):
+        if not _is_narrow(self._load, self._place, resolution):
+            return ATTEMPTS_WITHIN_REACH, AT_LEAST
+        if self._attempts.is_bad_luck(self._load, self._place):
             return ATTEMPTS_AT_THE_END, AT_LEAST_AT_THE_END
-        return ATTEMPTS_WITHIN_REACH, AT_LEAST
+        is_offered_again = self._place.upper == self._load
+        return (1, 1) if is_offered_again else (AT_LEAST_AT_THE_END, AT_LEAST_AT_THE_END)
 
 
 def _is_narrow(load: Load, place: Place, resolution: float) -> bool:

@@ -366,7 +366,7 @@ class BinarySearch:
         self._narrowed += 1
         again = load in self._not_passed
         self._retries += again
-        if self.upper is None or load <= self.upper:
+        if outcome is Outcome.PASSED or self.upper is None or load <= self.upper:
             self._confirmed = again and outcome is Outcome.UNMEASURABLE
         if outcome is Outcome.PASSED:
             self._lower = load

@@ -31,17 +31,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def _prefer_this_session(config: pytest.Config) -> None:
     """Until the end of the tests, where the kernel divides cores between sessions (sched(7), autogroup) and
     lets this user do so. Other work would double the time of the tests, and those that are about a
-    busy machine make it busy themselves."""
+    busy machine make it busy themselves. Processes that began before the first session are of none:
+    their file is empty."""
     own = Path("/proc/self/autogroup")
     with contextlib.suppress(OSError):
-        before = own.read_text().split()[-1]
-        own.write_text(SESSION_PRIORITY)
-        config.add_cleanup(lambda: _write(own, before))
-
-
-def _write(path: Path, text: str) -> None:
-    with contextlib.suppress(OSError):
-        path.write_text(text)
+        before = own.read_text().split()
+        if before:
+            own.write_text(SESSION_PRIORITY)
+            config.add_cleanup(lambda: own.write_text(before[-1]))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

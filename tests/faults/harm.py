@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from integration.measuring import Bench
+from integration.measuring import Bench, stop
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def stop_engine_often(stop_s: float, times: int) -> Harm:
 
     def harm(target: Target) -> None:
         for number in range(times):
-            os.kill(target.engine, signal.SIGSTOP)
+            stop(target.engine)
             if number == 0:
                 target.struck()
             time.sleep(stop_s)
@@ -127,7 +127,7 @@ def fill_receive_socket(port: str, flood_s: float) -> Harm:
     until strangers' frames have filled what they hold."""
 
     def harm(target: Target) -> None:
-        os.kill(target.engine, signal.SIGSTOP)
+        stop(target.engine)
         try:
             for one in _packet_sockets(target.engine):
                 with one:

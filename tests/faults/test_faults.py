@@ -247,7 +247,7 @@ def test_no_fault_of_the_tester_is_blamed_on_the_dut(request: pytest.FixtureRequ
         with bench("refdut-ipv4", kind=fault.kind) as ready:
             result = measure(ready, fault)
     if result.verdict is Verdict.VALID:
-        assert fault.may_be_valid
+        assert fault.may_be_valid, result
     else:
         assert {cause.code for cause in result.causes} & fault.causes, result.causes
 

@@ -89,9 +89,18 @@ class Bench:
     def pause_engine(self, pause_s: float) -> None:
         """Stop the engine for a while, as a debugger or a hypervisor would."""
         pid = self.engine()
-        os.kill(pid, signal.SIGSTOP)
+        stop(pid)
         time.sleep(pause_s)
         os.kill(pid, signal.SIGCONT)
+
+
+def stop(pid: int) -> None:
+    """Stop a process. The kernel tells one of its threads to stop the others. Until that one has a core,
+    the others go on, and a signal to continue would undo the stop unseen. So this waits for it."""
+    os.kill(pid, signal.SIGSTOP)
+    threads = list(Path(f"/proc/{pid}/task").glob("*/stat"))
+    while not all(thread.read_text().rpartition(")")[2].split()[0] == "T" for thread in threads):
+        time.sleep(0.0002)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import pytest
 
 from dutperf.model import FRAME_SIZE, Case, Cause, Load, Question, TrialResult, Verdict
 from dutperf.procedures.bench import Place
+from dutperf.results import labels
 from dutperf.run.attempts import (
     APART,
     AT_LEAST_AT_THE_END,
@@ -17,6 +18,7 @@ from dutperf.run.attempts import (
     ATTEMPTS_AT_THE_END,
     ATTEMPTS_WITHIN_REACH,
     Attempts,
+    stated,
 )
 from plans import trial
 
@@ -133,3 +135,7 @@ def test_where_others_are_disturbed_too_it_gets_the_same_once_more() -> None:
 @pytest.mark.parametrize("place", [OPEN, NARROW, AGAIN])
 def test_the_first_conclusive_trial_is_the_last(place: Place) -> None:
     assert trials(after(100), LOAD, place, Verdict.VALID) == 1
+
+
+def test_each_number_has_a_label() -> None:
+    assert {f"search.attempts.{name}" for name in stated()} <= labels.of_conditions().keys()

@@ -50,7 +50,6 @@ class Attempts:
     """The trials of a run, by load."""
 
     def __init__(self) -> None:
-        self._reach: dict[Case, Load] = {}
         self._sent_s = {True: 0.0, False: 0.0}
         """By conclusive and inconclusive trials."""
         self._first = {True: 1, False: 1}
@@ -69,8 +68,8 @@ class Attempts:
     def is_within_reach(self, load: Load, case: Case) -> bool:
         """Whether a trial at this load or a higher one was conclusive. A load that is not a rate takes
         longer, but is never harder for the tester than a smaller one."""
-        reached = self._reach.get(case)
-        return reached is not None and (load <= reached or not load.unit.is_rate)
+        reached = self._conclusive.get(case)
+        return reached is not None and (load <= max(reached) or not load.unit.is_rate)
 
     def is_costly(self) -> bool:
         """Whether inconclusive trials took too much of the sending time so far."""
@@ -79,8 +78,7 @@ class Attempts:
     def is_bad_luck(self, load: Load, place: Place) -> bool:
         """Whether the inconclusive trials of ``load`` in this repetition are no more than could be
         expected from how often the tester is disturbed at other loads."""
-        own = [one for one in self._inconclusive if one.load == load and one.is_of(place)]
-        return self._probability(own) >= UNLIKELY
+        return self._probability(self._inconclusive_at(load, place)) >= UNLIKELY
 
     def is_dispensable(self, load: Load, place: Place) -> bool:
         """Whether ``load`` probably cannot be judged, and a search can do without it: there are conclusive
@@ -110,8 +108,12 @@ class Attempts:
         inconclusive."""
         if load != place.upper or not self.is_dispensable(load, place):
             return None
-        last = [one for one in self._inconclusive if one.load == load and one.is_of(place)]
-        return last[-1].result if last else None
+        own = self._inconclusive_at(load, place)
+        return own[-1].result if own else None
+
+    def _inconclusive_at(self, load: Load, place: Place) -> list[Inconclusive]:
+        """Trials of ``load`` that the search at ``place`` asked for."""
+        return [one for one in self._inconclusive if one.load == load and one.is_of(place)]
 
     def count(self, load: Load, place: Place, trial: Trial, result: TrialResult, *, is_first: bool) -> bool:
         """Count a trial of ``load``. ``is_first``: of this visit. Returns whether it was conclusive."""
@@ -120,7 +122,6 @@ class Attempts:
         self._valid += result.verdict is Verdict.VALID
         if is_conclusive:
             self._first[is_first] += 1
-            self._reach[place.case] = max(load, self._reach.get(place.case, load))
             self._conclusive.setdefault(place.case, set()).add(load)
         elif trial.question.resolution and {cause.code for cause in result.causes} <= OVERCOME:
             self._inconclusive.append(Inconclusive(load, place, result, self._valid))

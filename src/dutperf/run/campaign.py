@@ -45,7 +45,6 @@ from dutperf.procedures.definition import Definition
 from dutperf.procedures.trial_action import ActionRunner, TrialAction
 from dutperf.results.summary import Summary, write_summary
 from dutperf.run import attempts
-from dutperf.run.attempts import Attempts
 from dutperf.run.waiting import PROBE_FPS, is_dut_down, probe, wait_for_dut
 from dutperf.setup.dut import losses_during
 from dutperf.tester import Progress, ProgressCallback, Tester, TesterError, host, phases
@@ -219,7 +218,7 @@ class Campaign:
         self._timed_trials = 0
         self._timed_s = 0.0
         self._ended_s = -math.inf
-        self._attempts = Attempts()
+        self._attempts = attempts.Attempts()
         self._status: Status | None = None
         self._search: Place | None = None
         self._given_up = False

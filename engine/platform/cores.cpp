@@ -41,6 +41,11 @@ void claim_cores() {
 
 void claim_core_for_thread() { setpriority(PRIO_PROCESS, 0, kHighestPriority); }
 
+void be_real_time_thread(bool is_real_time) {
+    const sched_param priority{.sched_priority = is_real_time ? 1 : 0};
+    sched_setscheduler(0, is_real_time ? SCHED_RR : SCHED_OTHER, &priority);
+}
+
 void yield_core_for_thread() { setpriority(PRIO_PROCESS, 0, kLowestPriority); }
 
 }  // namespace dutperf

@@ -22,6 +22,10 @@ void claim_cores();
 // Gives the calling thread priority within this process.
 void claim_core_for_thread();
 
+// Puts the calling thread into the real-time class, before all threads without it, or back. For threads that sleep:
+// others on the core may starve beside one that does not. Without the privilege for this, nothing changes.
+void be_real_time_thread(bool is_real_time);
+
 // Gives the calling thread the lowest priority.
 void yield_core_for_thread();
 

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "platform/clock.hpp"
+#include "platform/cores.hpp"
 #include "refdut/dut_requests.hpp"
 #include "server/events.hpp"
 
@@ -120,7 +121,10 @@ json DutServer::open(Reader& request) {
 
 json DutServer::act(const std::string& method, Reader& request) {
     if (!dut_) throw Error("not_open", "no ports are open yet");
-    if (method == "configure") dut_->configure(read_properties(request.object("params")));
+    if (method == "configure") {
+        dut_->configure(read_properties(request.object("params")));
+        be_real_time_thread(dut_->may_nap());
+    }
     if (method == "stall") dut_->stall(read_disturbance(request.object("params")));
     if (method == "reset") dut_->reset(read_disturbance(request.object("params")));
     request.finish();

@@ -4,9 +4,11 @@ what it translates (RFC 7915), byte by byte. No root."""
 
 from __future__ import annotations
 
+import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,23 +53,37 @@ def passed(
     tmp_path: Path, packets: dict[str, list[Packet]], **translator: Any
 ) -> tuple[dict[str, list[Packet]], dict[str, Any]]:
     """What leaves by each side when ``packets`` come in, and the DUT's counters."""
-    program = find_program(PROGRAM, VARIABLE)
-    if program is None:
-        pytest.skip(f"{PROGRAM} is not built")
+    with started(tmp_path, packets, **translator) as process:
+        counters = until_all_were_received(process, {"forward": len(packets["left"]), "reverse": len(packets["right"])})
+    return {side: list(rdpcap(str(tmp_path / f"{side}-out.pcap"))) for side in MACS}, counters
+
+
+@contextmanager
+def started(tmp_path: Path, packets: dict[str, list[Packet]], **translator: Any) -> Iterator[EngineProcess]:
+    """A DUT into which ``packets`` come."""
     for side, arriving in packets.items():
         wrpcap(
             str(tmp_path / f"{side}-in.pcap"),
             [Ether(dst=MACS[side], src=TESTERS[side]) / packet for packet in arriving],
             linktype=1,
         )
-    process = EngineProcess([program])
-    try:
+    with running() as process:
         process.send({"id": 1, "method": "open", "params": open_request(tmp_path, **translator)})
         assert process.receive(20)["event"] == "opened"
-        counters = until_all_were_received(process, {"forward": len(packets["left"]), "reverse": len(packets["right"])})
+        yield process
+
+
+@contextmanager
+def running() -> Iterator[EngineProcess]:
+    """A DUT without ports."""
+    program = find_program(PROGRAM, VARIABLE)
+    if program is None:
+        pytest.skip(f"{PROGRAM} is not built")
+    process = EngineProcess([program])
+    try:
+        yield process
     finally:
         process.close()
-    return {side: list(rdpcap(str(tmp_path / f"{side}-out.pcap"))) for side in MACS}, counters
 
 
 def until_all_were_received(process: EngineProcess, expected: dict[str, int]) -> dict[str, Any]:
@@ -208,13 +224,23 @@ BAD_REQUESTS = [
 
 @pytest.mark.parametrize(("request_", "code", "field"), BAD_REQUESTS)
 def test_a_bad_request_is_named(request_: dict[str, Any], code: str, field: str | None) -> None:
-    program = find_program(PROGRAM, VARIABLE)
-    if program is None:
-        pytest.skip(f"{PROGRAM} is not built")
-    process = EngineProcess([program])
-    try:
+    with running() as process:
         process.send({"id": 7, **request_})
         answer = process.receive(20)
-    finally:
-        process.close()
     assert (answer["id"], answer["code"], answer["field"]) == (7, code, field)
+
+
+@pytest.mark.root
+def test_only_one_that_sleeps_comes_before_every_other_thread_of_its_core(tmp_path: Path) -> None:
+    """One that does not would keep them from running at all."""
+    with started(tmp_path, {"left": [], "right": []}) as process:
+        assert os.sched_getscheduler(process.pid) == os.SCHED_OTHER
+        for properties, policy in (
+            ({"capacity_fps": 10_000, "queue_frames": 10}, os.SCHED_RR),
+            ({"capacity_fps": 10_000, "queue_frames": 10, "delay_ns": 1000}, os.SCHED_OTHER),
+            ({"capacity_fps": 100_000}, os.SCHED_RR),
+            ({"capacity_fps": 1_000_000}, os.SCHED_OTHER),
+        ):
+            process.send({"id": 2, "method": "configure", "params": properties})
+            assert process.receive(20)["event"] == "done"
+            assert os.sched_getscheduler(process.pid) == policy

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every procedure returns the truth: more than a thousand seeded runs on simulated DUTs, each with
-an error that its procedure states.
+"""Every procedure returns the truth: more than a thousand seeded runs on simulated DUTs, a third of
+the longest of them except in ``make truth``, each with an error that its procedure states.
 
 What a DUT is capable of, how it loses and delays, which directions send and how often the tester is
 disturbed is drawn for each run. Where the truth is a matter of chance, the figure has to lie where
@@ -76,6 +76,11 @@ def worlds(
         yield replace(one, dut=change(one.dut, np.random.default_rng([7, seed])))
 
 
+def some_or_all(few: int, runs: int) -> pytest.MarkDecorator:
+    """For what takes long: ``few`` of the ``runs``, and all of them with those of full length."""
+    return pytest.mark.parametrize("runs", [few, pytest.param(runs, marks=pytest.mark.truth)])
+
+
 def fps(rate: float) -> Rate:
     return Rate(value=rate, unit="fps")
 
@@ -92,10 +97,11 @@ def exponential(mean: float, share: float) -> float:
     return -inf if share <= 0 else inf if share >= 1 else -mean * log(1 - share)
 
 
-def test_throughput_by_binary_search(tmp_path: Path) -> None:
+@some_or_all(100, 300)
+def test_throughput_by_binary_search(runs: int, tmp_path: Path) -> None:
     """Error: the resolution, and what the DUT's buffer takes, a buffer's frames over the trial's
     length."""
-    for one in worlds(300):
+    for one in worlds(runs):
         point = one.measured("throughput", tmp_path, resolution=Rate.parse("1%"))
         value, above, buffered = point.throughput_fps.median, point.upper_bound.load.value, one.dut.queue_frames / 2
         assert point.limited_by is LimitedBy.DUT
@@ -192,10 +198,11 @@ def test_ipdv(tmp_path: Path) -> None:
             assert narrow <= -figures["min"].median * 1000 <= wide
 
 
-def test_back_to_back_frames(tmp_path: Path) -> None:
+@some_or_all(70, 200)
+def test_back_to_back_frames(runs: int, tmp_path: Path) -> None:
     """Error: the resolution, and a frame or two because frames are whole. An accident in every
     fiftieth trial is forgiven."""
-    for one in worlds(200, lambda dut, _: replace(dut, hiccup_ratio=0.02)):
+    for one in worlds(runs, lambda dut, _: replace(dut, hiccup_ratio=0.02)):
         rate_fps = round(one.capacity_fps * (1.05 + one.seed % 7))
         options = {
             "throughput_from": {84: int(one.capacity_fps)},
@@ -218,11 +225,12 @@ MEDIA_FPS = 1_488_095
 """Gigabit Ethernet, frames of 64 bytes."""
 
 
-def test_random_loss_without_tolerance_and_with_it(tmp_path: Path) -> None:
+@some_or_all(3, 10)
+def test_random_loss_without_tolerance_and_with_it(runs: int, tmp_path: Path) -> None:
     """Lencse, Kovács, Shima, IJATES2 9(2), 2020: a router that loses one frame in 10,000 has almost
     no throughput by RFC 2544, and another one each time; with a tolerance of 0.011 % it has the
     media's."""
-    for seed in range(10):
+    for seed in range(runs):
         router = World(seed, SimulatedDut(loss_ratio=1e-4), "both", 0.0, MEDIA_FPS)
         common = {"duration_s": 60, "repetitions": 20, "resolution": fps(10)}
         strict = router.measured("throughput", tmp_path / "strict", MEDIA_FPS, **common)

@@ -230,15 +230,26 @@ def test_a_bad_request_is_named(request_: dict[str, Any], code: str, field: str 
     assert (answer["id"], answer["code"], answer["field"]) == (7, code, field)
 
 
+def class_for_real_time() -> int:
+    """What a thread gets that asks for the real-time class: a container may not grant it."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except PermissionError:
+        return os.SCHED_OTHER
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    return os.SCHED_RR
+
+
 @pytest.mark.root
 def test_only_one_that_sleeps_comes_before_every_other_thread_of_its_core(tmp_path: Path) -> None:
     """One that does not would keep them from running at all."""
+    real_time = class_for_real_time()
     with started(tmp_path, {"left": [], "right": []}) as process:
         assert os.sched_getscheduler(process.pid) == os.SCHED_OTHER
         for properties, policy in (
-            ({"capacity_fps": 10_000, "queue_frames": 10}, os.SCHED_RR),
+            ({"capacity_fps": 10_000, "queue_frames": 10}, real_time),
             ({"capacity_fps": 10_000, "queue_frames": 10, "delay_ns": 1000}, os.SCHED_OTHER),
-            ({"capacity_fps": 100_000}, os.SCHED_RR),
+            ({"capacity_fps": 100_000}, real_time),
             ({"capacity_fps": 1_000_000}, os.SCHED_OTHER),
         ):
             process.send({"id": 2, "method": "configure", "params": properties})

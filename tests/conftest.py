@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from dutperf.lab import site
 from undisturbed import NOT_SHOWN
 
 MOST_NOT_SHOWN = 10
+MEMORY_BYTES = 2_000_000_000
+"""Of free memory for the tests' files: a run writes up to 400 MB."""
 SESSION_PRIORITY = "-10"
 """A nice value: ten times the share of a session at normal priority."""
 
@@ -23,6 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Some tests press Ctrl-C or hang up. A shell that runs these in the background has both
     ignored, and so have their child processes. And other work of this machine comes second."""
     _prefer_this_session(config)
+    _keep_files_in_memory()
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
@@ -39,6 +43,15 @@ def _prefer_this_session(config: pytest.Config) -> None:
         if before:
             own.write_text(SESSION_PRIORITY)
             config.add_cleanup(lambda: own.write_text(before[-1]))
+
+
+def _keep_files_in_memory() -> None:
+    """A journal waits for the disk after each line. On a busy machine each such wait lets other
+    programs run for some milliseconds, and a search takes five times as long."""
+    memory = Path("/dev/shm")
+    with contextlib.suppress(OSError):
+        if shutil.disk_usage(memory).free > MEMORY_BYTES:
+            os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -23,13 +23,17 @@ from dutperf.tester.validity import DUT_DISTURBED
 Shown = TypeVar("Shown")
 
 PATIENCE_S = 60
-"""Longest time for tries: others may take one of two cores for half a minute."""
+"""Longest time for tries of one test, but for ``FEWEST`` of each thing that it shows: others may take one
+of two cores for half a minute."""
+FEWEST = 4
 NOT_SHOWN = "not shown on this machine: "
 """Begins the reason of such a skip (:mod:`conftest` counts them)."""
 LOSS_IS_CERTAIN = frozenset({DUT_DISTURBED})
 """For losses that the set-up makes certain: whether others had the DUT's core does not matter to
 them."""
 
+_began_s: dict[str, float] = {}
+"""When each test began its tries."""
 _PROBE_S = 1.0
 _PAUSE_NS = 100_000
 """Shorter ones are interrupts."""
@@ -70,7 +74,7 @@ def until(
     run: Callable[[], Shown],
     shows: Callable[[Shown], bool],
     describe: Callable[[Shown], str] = str,
-    fewest: int = 10,
+    fewest: int = FEWEST,
     if_busy: Callable[[Shown], bool] = lambda _: False,
 ) -> Shown:
     """The first of ``run``'s results that ``shows`` what a test is about. Without one the test
@@ -79,7 +83,8 @@ def until(
     ``fewest``: tries at least, however long they take. ``if_busy``: what is enough on a machine
     that is shown to be busy.
     """
-    began_s, pauses, results = time.monotonic(), list[Pauses](), list[Shown]()
+    began_s = _began_s.setdefault(os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0], time.monotonic())
+    pauses, results = list[Pauses](), list[Shown]()
     while len(results) < fewest or time.monotonic() - began_s < PATIENCE_S:
         results.append(run())
         if shows(results[-1]):

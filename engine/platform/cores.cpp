@@ -12,6 +12,7 @@ namespace dutperf {
 namespace {
 
 constexpr int kHighestPriority = -20, kLowestPriority = 19;
+constexpr int kRealTimePriority = 1;
 
 }  // namespace
 
@@ -42,7 +43,12 @@ void claim_cores() {
 void claim_core_for_thread() { setpriority(PRIO_PROCESS, 0, kHighestPriority); }
 
 void be_real_time_thread(bool is_real_time) {
-    const sched_param priority{.sched_priority = is_real_time ? 1 : 0};
+    sched_param priority{};
+    sched_getparam(0, &priority);
+    const int own_class = is_real_time ? SCHED_OTHER : SCHED_RR, own_priority = is_real_time ? 0 : kRealTimePriority;
+    if (sched_getscheduler(0) != own_class || priority.sched_priority != own_priority) return;
+    if (is_real_time && allowed_cores().size() != 1) return;
+    priority.sched_priority = is_real_time ? kRealTimePriority : 0;
     sched_setscheduler(0, is_real_time ? SCHED_RR : SCHED_OTHER, &priority);
 }
 

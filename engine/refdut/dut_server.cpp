@@ -97,9 +97,16 @@ int DutServer::forward_until_poll() {
     constexpr int kForever = -1, kNotAtAll = 0;
     if (!dut_) return kForever;
     const Ticks poll_at = now_ticks() + due_after(kPollNs, dut_->clock_hz(), 1'000'000'000);
+    bool napped = false;
     while (now_ticks() < poll_at) {
-        if (!dut_->turn() && dut_->may_nap()) std::this_thread::sleep_for(kNap);
+        if (!dut_->turn() && dut_->may_nap()) {
+            std::this_thread::sleep_for(kNap);
+            napped = true;
+        }
     }
+    // only while it naps: an overloaded DUT would keep all others from its core
+    if (napped != naps_) be_real_time_thread(napped);
+    naps_ = napped;
     return kNotAtAll;
 }
 
@@ -121,10 +128,7 @@ json DutServer::open(Reader& request) {
 
 json DutServer::act(const std::string& method, Reader& request) {
     if (!dut_) throw Error("not_open", "no ports are open yet");
-    if (method == "configure") {
-        dut_->configure(read_properties(request.object("params")));
-        be_real_time_thread(dut_->may_nap());
-    }
+    if (method == "configure") dut_->configure(read_properties(request.object("params")));
     if (method == "stall") dut_->stall(read_disturbance(request.object("params")));
     if (method == "reset") dut_->reset(read_disturbance(request.object("params")));
     request.finish();

@@ -31,6 +31,7 @@ private:
     nlohmann::json counters();
 
     std::unique_ptr<ReferenceDut> dut_;
+    bool naps_ = false;  // it slept between the last two polls
 };
 
 }  // namespace dutperf

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference DUT between two capture files, judged by scapy, which knows nothing of our code:
-what it translates (RFC 7915), byte by byte. No root."""
+what it translates (RFC 7915), byte by byte. And when it comes before other threads, which needs root."""
 
 from __future__ import annotations
 
 import os
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,11 @@ EMBEDDED = "2001:2:0:6464::"
 MAPPINGS = {"198.18.0.2": "2001:2::2", "198.18.7.2": "2001:2:0:7::2", "198.19.0.2": "2001:2:0:1000::2"}
 
 
-def open_request(tmp_path: Path, **translator: Any) -> dict[str, Any]:
-    """Both ports are files: what arrives, and what leaves."""
+def open_request(tmp_path: Path, options: str = "", **translator: Any) -> dict[str, Any]:
+    """Both ports are files: what arrives, and what leaves. ``options`` of the driver."""
 
     def side(name: str) -> dict[str, Any]:
-        files = f"rx_pcap={tmp_path / name}-in.pcap,tx_pcap={tmp_path / name}-out.pcap"
+        files = f"rx_pcap={tmp_path / name}-in.pcap,tx_pcap={tmp_path / name}-out.pcap{options}"
         return {"port": f"vdev:net_pcap_{name},{files}", "mac": MACS[name], "gateway_mac": TESTERS[name]}
 
     routes = {"routes4": ["198.18.0.0/16"], "routes6": ["2001:2:0:1000::/56", f"{EMBEDDED}/96"]}
@@ -59,27 +59,33 @@ def passed(
 
 
 @contextmanager
-def started(tmp_path: Path, packets: dict[str, list[Packet]], **translator: Any) -> Iterator[EngineProcess]:
-    """A DUT into which ``packets`` come."""
+def started(
+    tmp_path: Path,
+    packets: dict[str, list[Packet]],
+    prefix: Sequence[str] = (),
+    options: str = "",
+    **translator: Any,
+) -> Iterator[EngineProcess]:
+    """A DUT into which ``packets`` come, started by ``prefix``."""
     for side, arriving in packets.items():
         wrpcap(
             str(tmp_path / f"{side}-in.pcap"),
             [Ether(dst=MACS[side], src=TESTERS[side]) / packet for packet in arriving],
             linktype=1,
         )
-    with running() as process:
-        process.send({"id": 1, "method": "open", "params": open_request(tmp_path, **translator)})
+    with running(prefix) as process:
+        process.send({"id": 1, "method": "open", "params": open_request(tmp_path, options, **translator)})
         assert process.receive(20)["event"] == "opened"
         yield process
 
 
 @contextmanager
-def running() -> Iterator[EngineProcess]:
+def running(prefix: Sequence[str] = ()) -> Iterator[EngineProcess]:
     """A DUT without ports."""
     program = find_program(PROGRAM, VARIABLE)
     if program is None:
         pytest.skip(f"{PROGRAM} is not built")
-    process = EngineProcess([program])
+    process = EngineProcess([*prefix, program])
     try:
         yield process
     finally:
@@ -230,28 +236,55 @@ def test_a_bad_request_is_named(request_: dict[str, Any], code: str, field: str 
     assert (answer["id"], answer["code"], answer["field"]) == (7, code, field)
 
 
-def class_for_real_time() -> int:
-    """What a thread gets that asks for the real-time class: a container may not grant it."""
+def may_be_real_time() -> bool:
+    """Whether this process may have a thread in the real-time class: a container may not grant it."""
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-    except PermissionError:
-        return os.SCHED_OTHER
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    return os.SCHED_RR
+    except OSError:
+        return False
+    os.sched_setscheduler(0, *before)
+    return True
+
+
+def comes_to(process: EngineProcess, policy: int, limit_s: float = 10, **properties: int) -> bool:
+    """Whether the thread of a DUT with these ``properties`` is soon scheduled by ``policy``, and then stays so."""
+    process.send({"id": 2, "method": "configure", "params": properties})
+    assert process.receive(20)["event"] == "done"
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        if os.sched_getscheduler(process.pid) == policy:
+            time.sleep(0.05)
+            return os.sched_getscheduler(process.pid) == policy
+        time.sleep(0.001)
+    return False
 
 
 @pytest.mark.root
 def test_only_one_that_sleeps_comes_before_every_other_thread_of_its_core(tmp_path: Path) -> None:
     """One that does not would keep them from running at all."""
-    real_time = class_for_real_time()
+    if not may_be_real_time():
+        pytest.skip("this process may not use the real-time class")
+    core = str(min(os.sched_getaffinity(0)))
+    with started(tmp_path, {"left": [], "right": []}, ["taskset", "--cpu-list", core]) as process:
+        assert comes_to(process, os.SCHED_OTHER)
+        assert comes_to(process, os.SCHED_RR, capacity_fps=10_000, queue_frames=10)
+        assert comes_to(process, os.SCHED_OTHER, capacity_fps=10_000, queue_frames=10, delay_ns=1000)
+        assert comes_to(process, os.SCHED_RR, capacity_fps=100_000)
+        assert comes_to(process, os.SCHED_OTHER, capacity_fps=1_000_000)
+    with started(
+        tmp_path, {"left": [], "right": []}, ["chrt", "--fifo", "1", "taskset", "--cpu-list", core]
+    ) as process:
+        assert comes_to(process, os.SCHED_FIFO, capacity_fps=10_000), "as the user chose"
+    frames = {"left": [IP(src="198.18.0.2", dst="198.19.0.2") / UDP()], "right": []}
+    with started(tmp_path, frames, ["taskset", "--cpu-list", core], ",infinite_rx=1") as process:
+        assert comes_to(process, os.SCHED_OTHER, capacity_fps=10), "it is never idle"
+
+
+@pytest.mark.root
+def test_one_that_may_run_on_several_cores_comes_before_none(tmp_path: Path) -> None:
+    """It would stay on the core of another that works."""
+    if len(os.sched_getaffinity(0)) == 1 or not may_be_real_time():
+        pytest.skip("this process may use one core only, or not the real-time class")
     with started(tmp_path, {"left": [], "right": []}) as process:
-        assert os.sched_getscheduler(process.pid) == os.SCHED_OTHER
-        for properties, policy in (
-            ({"capacity_fps": 10_000, "queue_frames": 10}, real_time),
-            ({"capacity_fps": 10_000, "queue_frames": 10, "delay_ns": 1000}, os.SCHED_OTHER),
-            ({"capacity_fps": 100_000}, real_time),
-            ({"capacity_fps": 1_000_000}, os.SCHED_OTHER),
-        ):
-            process.send({"id": 2, "method": "configure", "params": properties})
-            assert process.receive(20)["event"] == "done"
-            assert os.sched_getscheduler(process.pid) == policy
+        assert not comes_to(process, os.SCHED_RR, 0.5, capacity_fps=10_000)

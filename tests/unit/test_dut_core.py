@@ -187,7 +187,30 @@ def test_only_waiting_while_frames_are_sent_counts(tmp_path: Path, monkeypatch: 
     [known] = missed.disturbances
     assert (known.began_s, known.ended_s, known.waited_s) == pytest.approx((0.33, 0.4, 0.004))
     watch.begin()
+    schedstat.write_text("5 0 3")
+    rest = watch.starvation(Sending(1002.0, 1002.02, 4.98))
+    assert rest.waited_s == pytest.approx(0.004, abs=2e-4), "also where a thread that has ended had waited"
+    assert rest.at_most_s == rest.waited_s
+    watch.begin()
     assert watch.starvation().disturbances == (), "it is not known when frames were sent"
+
+
+def test_time_stolen_at_the_end_of_sending_counts_though_it_is_accounted_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proc = tmp_path / "proc"
+    write_stat(proc, 0, 0)
+    (proc / "17" / "task" / "17").mkdir(parents=True)
+    (proc / "17" / "task" / "17" / "schedstat").write_text("5 0 3")
+    timed = [Wait(0.05, 0.0, ended_s=1000.0 + 0.05 * number) for number in range(1, 41)]
+    timed[20] = replace(timed[20], stolen_s=0.01)  # from 1001.00 to 1001.05
+    ended = dut_core.WaitSampler.waits
+    monkeypatch.setattr(dut_core.WaitSampler, "waits", lambda one: timed if ended(one) is not None else [])
+    watch = DutWatch(DutCores((1,), None, pids=(17,)), proc)
+    watch.begin()
+    assert watch.starvation(Sending(1000.0, 1000.0, 0.98)).waited_s == pytest.approx(0.01)
+    watch.begin()
+    assert watch.starvation(Sending(1000.0, 1000.0, 0.94)).waited_s == 0.0
 
 
 def test_a_watch_is_ended_once(tmp_path: Path) -> None:

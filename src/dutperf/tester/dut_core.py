@@ -180,9 +180,16 @@ class DutWatch:
         idle_s = sum(one.waited_s + one.stolen_s for one in waits) - sum(one.waited_s + one.stolen_s for one in during)
         usual_s = usual_wait_s(during)
         missed = now.starvation_since(self._before, elapsed_s, len(self._cores.cores), idle_s + usual_s)
-        known = () if sending is None else disturbances(during)
+        known = disturbances(during)
+        known_s = sum(one.waited_s for one in known)  # also of threads that have ended since
         return replace(
-            missed, usual_s=usual_s, disturbances=tuple(one.since(time_s.earliest_s, time_s.latest_s) for one in known)
+            missed,
+            waited_s=max(missed.waited_s, known_s),
+            at_most_s=max(missed.at_most_s, known_s),
+            usual_s=usual_s,
+            disturbances=()
+            if sending is None
+            else tuple(one.since(time_s.earliest_s, time_s.latest_s) for one in known),
         )
 
     def _waits(self) -> list[Wait]:

@@ -58,16 +58,15 @@ class Wait:
 
     @property
     def began_s(self) -> float:
-        """By :func:`time.monotonic`."""
-        return self.ended_s - self.elapsed_s
+        """By :func:`time.monotonic`, at the earliest: stolen time is accounted late."""
+        return self.ended_s - self.elapsed_s - (SAMPLE_S if self.stolen_s else 0.0)
 
 
 def disturbances(waits: Sequence[Wait]) -> tuple[Disturbance, ...]:
-    """The parts of a sending time with more waiting than usual, or with stolen time. Stolen time is
-    accounted late, so such a part begins earlier by a sample."""
+    """The parts of a sending time with more waiting than usual, or with stolen time."""
     usual = usual_share(waits)
     return tuple(
-        Disturbance(one.began_s - (SAMPLE_S if one.stolen_s else 0.0), one.ended_s, missing_s)
+        Disturbance(one.began_s, one.ended_s, missing_s)
         for one in waits
         if (missing_s := _unusual_s(one, usual) + one.stolen_s) > 0
     )

@@ -37,6 +37,8 @@ def _prefer_this_session(config: pytest.Config) -> None:
     lets this user do so. Other work would double the time of the tests, and those that are about a
     busy machine make it busy themselves. Processes that began before the first session are of none:
     their file is empty."""
+    if hasattr(config, "workerinput"):  # of the same session as the process that started it
+        return
     own = Path("/proc/self/autogroup")
     with contextlib.suppress(OSError):
         before = own.read_text().split()

@@ -43,7 +43,7 @@ _LONGEST_S = 0.002
 
 @dataclass(frozen=True)
 class Pauses:
-    """Of a loop at normal priority that does nothing but read the clock."""
+    """Of a loop in the tests' session, at its normal priority, that does nothing but read the clock."""
 
     share: float
     """Of its time in which it did not run (0-1)."""

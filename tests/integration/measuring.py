@@ -98,8 +98,13 @@ def stop(pid: int) -> None:
     """Stop a process. The kernel tells one of its threads to stop the others. Until that one has a core,
     the others go on, and a signal to continue would undo the stop unseen. So this waits for it."""
     os.kill(pid, signal.SIGSTOP)
-    threads = list(Path(f"/proc/{pid}/task").glob("*/stat"))
-    while not all(thread.read_text().rpartition(")")[2].split()[0] == "T" for thread in threads):
+    deadline = time.monotonic() + 10
+    while not all(
+        thread.read_text().rpartition(")")[2].split()[0] == "T" for thread in Path(f"/proc/{pid}/task").glob("*/stat")
+    ):
+        if time.monotonic() > deadline:
+            os.kill(pid, signal.SIGCONT)
+            raise AssertionError(f"process {pid} does not stop")
         time.sleep(0.0002)
 
 

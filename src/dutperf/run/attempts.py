@@ -6,7 +6,6 @@ A trial is conclusive if it is valid, or proves in spite of a disturbance that t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dutperf.model import Case, Load, Trial, TrialResult, Verdict
@@ -78,15 +77,15 @@ class Attempts:
     def is_bad_luck(self, load: Load, place: Place) -> bool:
         """Whether the inconclusive trials of ``load`` in this repetition are no more than could be
         expected from how often the tester is disturbed at other loads."""
-        return self._probability(self._inconclusive_at(load, place)) >= UNLIKELY
+        return self._probability(len(self._inconclusive_at(load, place))) >= UNLIKELY
 
     def is_dispensable(self, load: Load, place: Place) -> bool:
         """Whether ``load`` probably cannot be judged, and a search can do without it: there are conclusive
-        loads below and above, and more inconclusive trials between these than could be expected.
+        loads below and above, and trials between these were inconclusive more often than could be expected.
 
         A DUT that hardly fails a load hardly fails those next to it, and no further trial changes that.
-        A disturbance of the machine that lasts for a while is no reason to think so: valid trials have
-        to lie between the inconclusive ones. A load above one that could not be measured is not
+        A disturbance of the machine that lasts for a while is no reason to think so: inconclusive trials
+        without a valid one between them count once. A load above one that could not be measured is not
         dispensable: where it fails, the search ends.
         """
         conclusive = self._conclusive.get(place.case, set())
@@ -97,11 +96,11 @@ class Attempts:
             return False
         around = [one for one in self._inconclusive if one.place.case == place.case and below < one.load < above]
         times = len({one.valid_before for one in around})
-        return times >= APART and self._probability(around) < UNLIKELY
+        return times >= APART and self._probability(times) < UNLIKELY
 
-    def _probability(self, inconclusive: Sequence[Inconclusive]) -> float:
-        """Of so many by bad luck."""
-        return float((self._first[False] / sum(self._first.values())) ** len(inconclusive))
+    def _probability(self, inconclusive: int) -> float:
+        """Of so many inconclusive trials by bad luck."""
+        return float((self._first[False] / sum(self._first.values())) ** inconclusive)
 
     def settled(self, load: Load, place: Place) -> TrialResult | None:
         """The last trial of ``load``, if the search offers it once more but another trial would be as

@@ -23,9 +23,9 @@ void claim_cores();
 void claim_core_for_thread();
 
 // Puts the calling thread into the real-time class, before all threads without it, or back. For threads that sleep:
-// others on the core may starve beside one that does not. Nothing changes without the privilege for this, or if somebody
-// else chose the thread's class; nor if it may run on several cores: Linux leaves such a thread on a core where
-// another one works.
+// others on the core may starve beside one that does not. Nothing changes without the privilege for this, or if
+// somebody else chose the thread's class; nor if it may run on several cores: Linux leaves such a thread on a core
+// where another one works.
 void be_real_time_thread(bool is_real_time);
 
 // Gives the calling thread the lowest priority.

@@ -22,10 +22,12 @@ from dutperf.tester.validity import DUT_DISTURBED
 
 Shown = TypeVar("Shown")
 
-PATIENCE_S = 60
+PATIENCE_S = 40
 """Longest time for tries of one test, but for ``FEWEST`` of each thing that it shows: others may take one
 of two cores for half a minute."""
 FEWEST = 4
+FEWEST_IF_BUSY = 2
+"""Tries until the first that is enough on a busy machine is taken."""
 NOT_SHOWN = "not shown on this machine: "
 """Begins the reason of such a skip (:mod:`conftest` counts them)."""
 LOSS_IS_CERTAIN = frozenset({DUT_DISTURBED})
@@ -81,7 +83,7 @@ def until(
     fails on a quiet machine, and is skipped on a busy one.
 
     ``fewest``: tries at least, however long they take. ``if_busy``: what is enough on a machine
-    that is shown to be busy.
+    that is shown to be busy; waiting for better there would take a test's whole time.
     """
     began_s = _began_s.setdefault(os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0], time.monotonic())
     pauses, results = list[Pauses](), list[Shown]()
@@ -90,11 +92,12 @@ def until(
         if shows(results[-1]):
             return results[-1]
         pauses += machine_pauses()
+        if len(results) >= FEWEST_IF_BUSY and any(one.busy for one in pauses):
+            for result in filter(if_busy, results):
+                return result
     tries = f"{len(results)} tries, the last: {describe(results[-1])}"
     if not any(one.busy for one in pauses):
         pytest.fail(f"the machine is quiet, and yet: {tries}")
-    for result in filter(if_busy, results):
-        return result
     share, longest_s = max(one.share for one in pauses), max(one.longest_s for one in pauses)
     pytest.skip(f"{NOT_SHOWN}others took up to {share:.0%} of a core, {longest_s * 1000:.1f} ms at a time; {tries}")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 import undisturbed
-from undisturbed import FEWEST, Pauses, until
+from undisturbed import FEWEST, FEWEST_IF_BUSY, Pauses, until
 
 QUIET, BUSY = Pauses(0.001, 0.0005), Pauses(0.5, 0.01)
 
@@ -36,6 +36,13 @@ def test_on_a_busy_machine_it_is_skipped_and_says_why(monkeypatch: pytest.Monkey
         pytest.skip.Exception, match=r"not shown on this machine: others took up to 50% of a core, 10\.0 ms at a time"
     ):
         tried(monkeypatch, BUSY, 3)
+
+
+def test_what_is_enough_on_a_busy_machine_is_taken_while_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = list[int]()
+    monkeypatch.setattr(undisturbed, "machine_pauses", lambda: [BUSY])
+    assert until(lambda: tries.append(2) or 2, lambda result: result == 1, if_busy=lambda result: result == 2) == 2
+    assert len(tries) == FEWEST_IF_BUSY
 
 
 def test_all_that_a_test_shows_shares_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,8 +129,8 @@ private:
     std::uint64_t pseudo_header_ = 0;
     typename W::Words same_{};
     Tag identity_{};  // of the reference: trial and stream
-    std::array<Column, W::kCount> words_{};
-    Column tails_{}, sequence_{}, stamp_{};
+    alignas(kLanesAlignment) std::array<Column, W::kCount> words_{};
+    alignas(kLanesAlignment) Column tails_{}, sequence_{}, stamp_{};
 };
 
 }  // namespace dutperf

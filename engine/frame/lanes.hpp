@@ -28,6 +28,9 @@ inline constexpr std::size_t kLanes = 4;
 inline constexpr std::size_t kLanes = 2;
 #endif
 
+// For arrays that lanes are loaded from and stored to: an access that crosses a cache line takes twice as long.
+inline constexpr std::size_t kLanesAlignment = 64;
+
 using Lanes = std::uint64_t __attribute__((vector_size(kLanes * sizeof(std::uint64_t))));
 
 // Consecutive words in memory, at any alignment.

@@ -208,8 +208,8 @@ private:
     // The varying fields of a burst from one template, in memory order. Each field is computed for lanes of frames at
     // once.
     struct Fields {
-        Words<std::uint64_t> high;
-        Words<std::uint16_t> low, udp_checksum, source_word, destination_word, ip_checksum;
+        alignas(kLanesAlignment) Words<std::uint64_t> high;
+        alignas(kLanesAlignment) Words<std::uint16_t> low, udp_checksum, source_word, destination_word, ip_checksum;
     };
 
     bool take(std::uint64_t k, std::uint32_t count, rte_mbuf** frames) {
@@ -319,9 +319,9 @@ private:
 
     FrameSourceParts parts_;
     Stride stride_;
-    DoubleColumn ports_{};
-    Column source_address_{}, destination_address_{};
-    Words<std::uint64_t> stamps_{};
+    alignas(kLanesAlignment) DoubleColumn ports_{};
+    alignas(kLanesAlignment) Column source_address_{}, destination_address_{};
+    alignas(kLanesAlignment) Words<std::uint64_t> stamps_{};
     Fields of_foreground_{}, of_background_{};
     std::array<bool, kMaxBurst> in_foreground_{};
     std::uint64_t stamped_ = 0;

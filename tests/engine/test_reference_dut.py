@@ -273,9 +273,10 @@ def test_only_one_that_sleeps_comes_before_every_other_thread_of_its_core(tmp_pa
         assert comes_to(process, os.SCHED_RR, capacity_fps=100_000)
         assert comes_to(process, os.SCHED_OTHER, capacity_fps=1_000_000)
     with started(
-        tmp_path, {"left": [], "right": []}, ["chrt", "--fifo", "1", "taskset", "--cpu-list", core]
+        tmp_path, {"left": [], "right": []}, ["chrt", "--batch", "0", "taskset", "--cpu-list", core]
     ) as process:
-        assert comes_to(process, os.SCHED_FIFO, capacity_fps=10_000), "as the user chose"
+        assert not comes_to(process, os.SCHED_RR, 0.5, capacity_fps=10_000), "as the user chose"
+        assert comes_to(process, os.SCHED_BATCH)
     frames = {"left": [IP(src="198.18.0.2", dst="198.19.0.2") / UDP()], "right": []}
     with started(tmp_path, frames, ["taskset", "--cpu-list", core], ",infinite_rx=1") as process:
         assert comes_to(process, os.SCHED_OTHER, capacity_fps=10), "it is never idle"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from dutperf.model import Direction, TrialResult, Verdict
+from dutperf.model import LOSS_BINS, Direction, TrialResult, Verdict
 from dutperf.tester import Progress
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import frame, stream, trial
@@ -120,7 +120,10 @@ def test_losses_and_arrivals_agree_with_the_counts(dut: SimulatedDut, then: dict
     assert (counts.arrivals is None) == (counts.received == 0)
     if counts.losses is not None:
         filled = [part for part, lost in enumerate(counts.losses.bins) if lost]
-        assert (int(counts.losses.first_s * 100), int(counts.losses.last_s * 100)) == (filled[0], filled[-1])
+        assert (int(counts.losses.first_s * LOSS_BINS), int(counts.losses.last_s * LOSS_BINS)) == (
+            filled[0],
+            filled[-1],
+        )
         assert 1 <= counts.losses.longest_run <= counts.lost
     if counts.arrivals is not None:
         assert (

@@ -24,7 +24,7 @@ from pydantic import ConfigDict, Field, PlainSerializer, ValidationError
 from dutperf.model import Load, Trial, TrialResult, Value, to_json
 from dutperf.model.case import AxisValue
 
-FORMAT = 3
+FORMAT = 4
 """Version of the events; the plan states it."""
 FINAL = ("completed", "ended")
 """Outcomes of a run that is complete."""

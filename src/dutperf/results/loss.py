@@ -16,7 +16,8 @@ ELSEWHERE = "elsewhere"
 AT_ONCE_SHARE = 0.1
 """Losses that span less than this share of the sending time count as simultaneous."""
 SCATTERED_SHARE = 0.2
-"""Losses in less than this share of the bins that they span count as scattered."""
+"""Losses in less than this share of the hundredths of the sending time that they span count as
+scattered."""
 
 
 def when(counts: DirectionCounts) -> str | None:
@@ -60,14 +61,15 @@ def counted_in_words(lost: int, causes: Mapping[str, int] | None) -> str:
 def _span(losses: Losses, sending_s: float) -> str:
     if sum(losses.bins) == 1:
         return f"at {losses.first_s:.2f} s"
-    bins = [index for index, count in enumerate(losses.bins) if count]
+    hundredths = sorted({index * 100 // LOSS_BINS for index, count in enumerate(losses.bins) if count})
     first, last = losses.first_s, losses.last_s
     if last - first < AT_ONCE_SHARE * sending_s:
         return f"all within {_short(last - first)} around {(first + last) / 2:.2f} s"
-    scattered = "scattered " if len(bins) < SCATTERED_SHARE * (bins[-1] - bins[0] + 1) else ""
-    if bins[-1] < LOSS_BINS - 1:
+    spanned = hundredths[-1] - hundredths[0] + 1
+    scattered = "scattered " if len(hundredths) < SCATTERED_SHARE * spanned else ""
+    if hundredths[-1] < 99:
         return f"{scattered}from {first:.2f} s to {last:.2f} s"
-    return f"{scattered}over the whole time" if bins[0] == 0 else f"{scattered}from {first:.2f} s to the end"
+    return f"{scattered}over the whole time" if hundredths[0] == 0 else f"{scattered}from {first:.2f} s to the end"
 
 
 def _short(span_s: float) -> str:

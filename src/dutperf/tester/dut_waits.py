@@ -58,8 +58,9 @@ class Wait:
 
     @property
     def began_s(self) -> float:
-        """By :func:`time.monotonic`, at the earliest: stolen time is accounted late."""
-        return self.ended_s - self.elapsed_s - (SAMPLE_S if self.stolen_s else 0.0)
+        """By :func:`time.monotonic`, at the earliest: a wait is counted when it ends, and stolen time
+        later."""
+        return self.ended_s - self.elapsed_s - self.waited_s - (SAMPLE_S if self.stolen_s else 0.0)
 
 
 def disturbances(waits: Sequence[Wait]) -> tuple[Disturbance, ...]:

@@ -27,12 +27,17 @@ many times the longest burst."""
 LONGEST_WAITS = 2
 """Margin of the number of frames that a DUT lost by itself, in times of the frames that were sent
 while it waited longest for its core."""
-FEWEST_CLEAR_PARTS = 8
-"""Parts of the sending time without late frames in them or just before; fewer do not show the usual
-loss."""
+GROUP = 10
+"""Clear parts of the sending time, those without late frames or disturbances in them or just before,
+whose losses are added: one part has so few that most have none where others have one."""
+FEWEST_GROUPS = 8
+"""Fewer do not show the usual loss."""
 HIGHEST_SHARE = 0.25
-"""Share of the clear parts that is left out, those with most losses: a DUT that lost frames once is
-not overloaded all the time."""
+"""Share of the groups that is left out, those with most losses: a DUT that lost frames once is not
+overloaded all the time."""
+AFTERWARDS_S = 0.01
+"""Time after a burst or a disturbance that is not clear. What it needs is small: a frame that finds the
+queue full then was due then. It covers what is known less exactly, such as when the burst ended."""
 
 
 def own_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> int:
@@ -64,9 +69,11 @@ def loses_steadily(
     return _beyond_capacity(trial, counts, disturbances) > 0
 
 
-def clear_parts(late: tuple[int, ...], max_lateness_us: float, duration_s: float) -> list[int]:
-    """Parts of the sending time in which no frame left late, nor in one whole part before."""
-    after = ceil(max_lateness_us / 1e6 / (duration_s / LOSS_BINS)) + 1
+def clear_parts(
+    late: tuple[int, ...], max_lateness_us: float, duration_s: float, afterwards_s: float = AFTERWARDS_S
+) -> list[int]:
+    """Parts of the sending time in which no frame left late, nor for ``afterwards_s`` seconds before."""
+    after = ceil((max_lateness_us / 1e6 + afterwards_s) / (duration_s / LOSS_BINS))
     around = {part + later for part, frames in enumerate(late) if frames for later in range(after + 1)}
     return [part for part in range(LOSS_BINS) if part not in around]
 
@@ -88,27 +95,30 @@ def _beyond_capacity(
     first = next(part for part, frames in enumerate(lost) if frames)
     max_lateness_us = max(one.lateness_us.max for one in counts.values())
     disturbed = _disturbed_parts(disturbances, trial.duration_s)
-    clear = sorted(
+    clear = [
         lost[part]
         for part in clear_parts(late, max_lateness_us, trial.duration_s)
         if part > first and part not in disturbed
-    )
-    if len(clear) < FEWEST_CLEAR_PARTS:
+    ]
+    groups = sorted(sum(clear[at : at + GROUP]) for at in range(0, len(clear) - GROUP + 1, GROUP))
+    if len(groups) < FEWEST_GROUPS:
         return 0
-    usual = clear[: ceil((1 - HIGHEST_SHARE) * len(clear))]
+    usual = groups[: ceil((1 - HIGHEST_SHARE) * len(groups))]
     in_queue = QUEUES_FACTOR * sum(one.late_bursts.at_once for one in counts.values() if one.late_bursts is not None)
     full_s = (first + 1) * trial.duration_s / LOSS_BINS
     waited_s = sum(one.waited_s for one in disturbances if one.began_s < full_s)
     waited_s += longest_waits * max((one.waited_s for one in disturbances), default=0.0)
     in_queue += ceil(waited_s * sum(stream.rate_fps for stream in trial.streams().values()))
-    return floor(sum(usual) / len(usual) * (LOSS_BINS - 1 - first)) - in_queue - _punctual(trial)
+    return floor(sum(usual) / (GROUP * len(usual)) * (LOSS_BINS - 1 - first)) - in_queue - _punctual(trial)
 
 
 def _disturbed_parts(disturbances: Sequence[Disturbance], duration_s: float) -> set[int]:
-    """Parts of the sending time with a disturbance in them, or in one whole part before."""
+    """Parts of the sending time with a disturbance in them, or just before."""
     part_s = duration_s / LOSS_BINS
     return {
-        part for one in disturbances for part in range(floor(one.began_s / part_s), floor(one.ended_s / part_s) + 3)
+        part
+        for one in disturbances
+        for part in range(floor(one.began_s / part_s), floor((one.ended_s + AFTERWARDS_S) / part_s) + 1)
     }
 
 

@@ -276,11 +276,12 @@ def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, late_bursts:
     """Frames lost before the first burst. If few frames left in bursts, also those lost in parts of
     the sending time without a burst in them or just before.
 
-    Just before: the DUT gets one whole part to forward the frames that a burst left in its queue.
+    Just before: the DUT gets two hundredths of the sending time to forward the frames that a burst
+    left in its queue.
     """
     if counts.losses is None:
         return 0
-    clear = clear_parts(late_bursts.bins, counts.lateness_us.max, trial.duration_s)
+    clear = clear_parts(late_bursts.bins, counts.lateness_us.max, trial.duration_s, trial.duration_s / 50)
     first = next(part for part, frames in enumerate(late_bursts.bins) if frames)
     few = max(FEW_IN_BURSTS, FEW_OF_RESOLUTION * trial.question.resolution) * counts.sent
     end = LOSS_BINS if late_bursts.frames <= few else first

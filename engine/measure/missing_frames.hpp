@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Missing frames, added in the order of their numbers: their total, the first and the last, the longest run of
-// consecutive numbers, and the count in each of 1000 equal parts of the sending time. Nothing shows when a frame was
+// consecutive numbers, and the count in each of 250 equal parts of the sending time. Nothing shows when a frame was
 // lost, but the schedule says when it was due, so losses have times.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace dutperf {
 
 class MissingFrames {
 public:
-    static constexpr std::size_t kBins = 1000;
+    static constexpr std::size_t kBins = 250;
     using Bins = std::array<std::uint64_t, kBins>;
     using Bounds = std::array<std::uint64_t, kBins>;  // for each bin, the first number after it; never decreasing
 

@@ -21,7 +21,8 @@ CLEAN = SimulatedTester().run(trial(1_000)).directions()[Direction.FORWARD]
 def counts(lost: dict[int, int] | None = None, longest_run: int = 1, **changes: Any) -> DirectionCounts:
     """Those of a trial of two seconds; ``lost``: frames by the hundredth of the time in which they
     were lost."""
-    bins = tuple((lost or {}).get(index * 100 // LOSS_BINS, 0) if index % 10 == 5 else 0 for index in range(LOSS_BINS))
+    placed = {(2 * hundredth + 1) * LOSS_BINS // 200: count for hundredth, count in (lost or {}).items()}
+    bins = tuple(placed.get(index, 0) for index in range(LOSS_BINS))
     used = sorted(lost or {})
     width = SENDING_S / 100
     losses = (

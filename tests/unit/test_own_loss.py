@@ -118,10 +118,10 @@ def test_a_dut_that_loses_frames_once_is_not_overloaded_all_the_time() -> None:
             "first_s": 0.05,
             "last_s": 0.9,
             "longest_run": 1,
-            "bins": tuple(30 if part in (50, 470) else 0 for part in range(LOSS_BINS)),
+            "bins": tuple(30 if part in (12, 117) else 0 for part in range(LOSS_BINS)),
         }
     }
-    burst = LateBursts(frames=100, longest=20, bins=tuple(20 if part % 200 == 100 else 0 for part in range(LOSS_BINS)))
+    burst = LateBursts(frames=100, longest=20, bins=tuple(20 if part % 50 == 25 else 0 for part in range(LOSS_BINS)))
     shown = counts(sent=3_000, intended=3_000, received=2_940, late_bursts=burst, losses=once["losses"])
     assert own_loss.own_loss(a_trial(3_000), {Direction.FORWARD: shown}) == 30  # before the first burst
 

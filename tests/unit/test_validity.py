@@ -60,8 +60,7 @@ def lost_at(*hundredths: int) -> dict[str, Any]:
 
 def in_bins(counted: Mapping[int, int]) -> tuple[int, ...]:
     """Frames by the hundredth, each in its middle."""
-    of_hundredth = LOSS_BINS // 100
-    placed = {hundredth * of_hundredth + of_hundredth // 2: count for hundredth, count in counted.items()}
+    placed = {(2 * hundredth + 1) * LOSS_BINS // 200: count for hundredth, count in counted.items()}
     return tuple(placed.get(index, 0) for index in range(LOSS_BINS))
 
 

@@ -121,7 +121,7 @@ class NicDepartures(Value):
     """Of the NIC's clock against the tester's, at most, as far as was measured during the trial."""
 
 
-LOSS_BINS = 1000
+LOSS_BINS = 250
 """Equal parts of the sending time over which losses are counted."""
 
 

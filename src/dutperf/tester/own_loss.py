@@ -27,7 +27,7 @@ many times the longest burst."""
 LONGEST_WAITS = 2
 """Margin of the number of frames that a DUT lost by itself, in times of the frames that were sent
 while it waited longest for its core."""
-GROUP = 10
+GROUP = 3
 """Clear parts of the sending time, those without late frames or disturbances in them or just before,
 whose losses are added: one part has so few that most have none where others have one."""
 FEWEST_GROUPS = 8

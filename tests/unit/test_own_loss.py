@@ -159,13 +159,18 @@ def by_samples(away: Sequence[Stall], duration_s: float) -> list[Disturbance]:
     return disturbances
 
 
-@pytest.mark.parametrize("known", [exactly, by_samples])
-@pytest.mark.parametrize("batch", range(6))
+@pytest.mark.parametrize(
+    ("known", "seeds"),
+    [
+        *((exactly, range(first, first + 20)) for first in range(0, 120, 20)),
+        *((by_samples, range(first, first + 40)) for first in range(0, 120, 40)),  # which prove less
+    ],
+)
 def test_no_more_is_proven_than_an_undisturbed_dut_loses_where_the_dut_lacks_its_core(
-    batch: int, known: Callable[[Sequence[Stall], float], list[Disturbance]]
+    known: Callable[[Sequence[Stall], float], list[Disturbance]], seeds: range
 ) -> None:
     proven, steadily = 0, 0
-    for seed in range(20 * batch, 20 * batch + 20):
+    for seed in seeds:
         of, dut, stalls = some(seed)
         random = Random(seed)
         begins_s = sorted(random.uniform(0, of.duration_s) for _ in range(random.randrange(1, 25)))
@@ -182,7 +187,7 @@ def test_no_more_is_proven_than_an_undisturbed_dut_loses_where_the_dut_lacks_its
         assert own <= truth, (seed, dut)
         assert truth > 0 or not loses, (seed, dut)
         proven, steadily = proven + (own > 0), steadily + loses
-    assert proven <= steadily > 0
+    assert 0 < proven <= steadily
 
 
 @pytest.mark.parametrize(

@@ -244,7 +244,7 @@ def test_judge(direction: Direction, members: dict[str, Any], codes: set[str]) -
 
 @pytest.mark.parametrize(("after", "codes"), [(6, {"sender_bursts"}), (8, set())])
 def test_a_burst_may_last_for_several_parts_of_a_short_trial(after: int, codes: set[str]) -> None:
-    short = trial(10_000, duration_ns=100_000_000)  # parts of 1 ms
+    short = trial(10_000, duration_ns=100_000_000)  # hundredths of 1 ms
     counted = counts(received=999, send_time_s=0.1, **burst(1, late_us=5_000), **lost_at(50 + after))
     assert {cause.code for cause in validity.judge(short, {Direction.FORWARD: counted})[1]} == codes
 

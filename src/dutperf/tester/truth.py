@@ -115,7 +115,8 @@ def losses_of(trial: Trial, direction: Direction, lost: Sequence[Lost]) -> Losse
     if not lost:
         return None
     times = trial.times(direction)
-    below = [sum(one.before(bound) for one in lost) for bound in map(times.frames_before, _ends_ns(trial.duration_ns))]
+    bounds = [times.frames_before(end_ns) for end_ns in _ends_ns(trial)]
+    below = [sum(one.before(bound) for one in lost) for bound in bounds]
     below[-1] = sum(one.count for one in lost)
     return Losses(
         first_s=times.due_ns(min(one.place(0) for one in lost)) / 1e9,
@@ -125,9 +126,9 @@ def losses_of(trial: Trial, direction: Direction, lost: Sequence[Lost]) -> Losse
     )
 
 
-def _ends_ns(duration_ns: int) -> list[int]:
+def _ends_ns(trial: Trial) -> list[int]:
     """Ends of the bins of the sending time, with 0 as the first."""
-    return [duration_ns * part // LOSS_BINS for part in range(LOSS_BINS + 1)]
+    return [trial.duration_ns * part // LOSS_BINS for part in range(LOSS_BINS + 1)]
 
 
 def late_bursts(trial: Trial, direction: Direction, stall_s: float) -> LateBursts | None:
@@ -135,7 +136,7 @@ def late_bursts(trial: Trial, direction: Direction, stall_s: float) -> LateBurst
     if stall_s * 1e6 <= PUNCTUAL_US:
         return None
     times = trial.times(direction)
-    bounds = [times.frames_before(min(round(stall_s * 1e9), end_ns)) for end_ns in _ends_ns(trial.duration_ns)]
+    bounds = [times.frames_before(min(round(stall_s * 1e9), end_ns)) for end_ns in _ends_ns(trial)]
     return (
         None
         if bounds[-1] == 0

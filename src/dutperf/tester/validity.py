@@ -24,6 +24,8 @@ LATENESS_LIMIT_US = 50_000.0
 """No frame may be later than this: after a longer stall comes a burst, not the intended load."""
 LATENESS_LIMIT_WITH_LOSS_US = 10_000.0
 """The limit if frames were lost: the late burst after the stall may have caused the loss."""
+FORWARDING_SHARE = 0.02
+"""Share of the sending time that a DUT gets after a late burst before losses are its own."""
 BURSTS_WORK_SHARE = 0.5
 """Bursts count as the cause of the loss only if they may have caused this share of it."""
 FEW_IN_BURSTS = 0.001
@@ -276,12 +278,13 @@ def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, late_bursts:
     """Frames lost before the first burst. If few frames left in bursts, also those lost in parts of
     the sending time without a burst in them or just before.
 
-    Just before: the DUT gets two hundredths of the sending time to forward the frames that a burst
-    left in its queue.
+    Just before: the DUT gets ``FORWARDING_SHARE`` of the sending time to forward the frames that a
+    burst left in its queue.
     """
     if counts.losses is None:
         return 0
-    clear = clear_parts(late_bursts.bins, counts.lateness_us.max, trial.duration_s, trial.duration_s / 50)
+    forwarding_s = FORWARDING_SHARE * trial.duration_s
+    clear = clear_parts(late_bursts.bins, counts.lateness_us.max, trial.duration_s, forwarding_s)
     first = next(part for part, frames in enumerate(late_bursts.bins) if frames)
     few = max(FEW_IN_BURSTS, FEW_OF_RESOLUTION * trial.question.resolution) * counts.sent
     end = LOSS_BINS if late_bursts.frames <= few else first

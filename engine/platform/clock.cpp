@@ -57,18 +57,14 @@ double offset_to(unsigned first, unsigned other) {
     return offset;
 }
 
-}  // namespace
-
-ClockCalibration::ClockCalibration() : begin_(read_both()) {}
-
 // Uses the tightest of several readings, because an interrupt may separate the two clocks of a reading.
-ClockCalibration::Instant ClockCalibration::read_both() {
-    Instant best{};
+ClockInstant read_both(clockid_t clock) {
+    ClockInstant best{};
     Ticks tightest = std::numeric_limits<Ticks>::max();
     for (int i = 0; i < 20; ++i) {
         timespec time{};
         const Ticks before = now_ticks();
-        clock_gettime(CLOCK_MONOTONIC_RAW, &time);
+        clock_gettime(clock, &time);
         const Ticks after = now_ticks();
         if (after - before >= tightest) continue;
         tightest = after - before;
@@ -77,11 +73,21 @@ ClockCalibration::Instant ClockCalibration::read_both() {
     return best;
 }
 
+}  // namespace
+
+double monotonic_s(Ticks at, std::uint64_t clock_hz) {
+    const ClockInstant now = read_both(CLOCK_MONOTONIC);
+    const auto later = static_cast<std::int64_t>(at - now.ticks);  // negative: earlier
+    return static_cast<double>(now.ns) / 1e9 + static_cast<double>(later) / static_cast<double>(clock_hz);
+}
+
+ClockCalibration::ClockCalibration() : begin_(read_both(CLOCK_MONOTONIC_RAW)) {}
+
 std::uint64_t ClockCalibration::hertz() const {
-    Instant end = read_both();
+    ClockInstant end = read_both(CLOCK_MONOTONIC_RAW);
     while (end.ns - begin_.ns < kMinCalibrationNs) {
         std::this_thread::sleep_for(std::chrono::nanoseconds(kMinCalibrationNs - (end.ns - begin_.ns)));
-        end = read_both();
+        end = read_both(CLOCK_MONOTONIC_RAW);
     }
     return static_cast<std::uint64_t>(
         std::llround(static_cast<double>(end.ticks - begin_.ticks) * 1e9 / static_cast<double>(end.ns - begin_.ns)));

@@ -15,6 +15,16 @@ namespace dutperf {
 
 inline Ticks now_ticks() { return rte_rdtsc(); }
 
+// When `at` is, or was, by CLOCK_MONOTONIC, which other programs on this machine can read. The further it is from now,
+// the more the kernel's corrections of that clock may add, at most 500 ppm.
+double monotonic_s(Ticks at, std::uint64_t clock_hz);
+
+// An instant by the TSC and by a clock of the kernel.
+struct ClockInstant {
+    Ticks ticks;
+    std::int64_t ns;
+};
+
 // Measures the TSC frequency from construction to hertz(); 100 ms give about 1 ppm.
 class ClockCalibration {
 public:
@@ -22,12 +32,7 @@ public:
     [[nodiscard]] std::uint64_t hertz() const;  // waits until 100 ms have passed since construction
 
 private:
-    struct Instant {
-        Ticks ticks;
-        std::int64_t ns;
-    };
-    static Instant read_both();
-    Instant begin_;
+    ClockInstant begin_;
 };
 
 // The largest TSC offset between the first of `cores` and each other one, in ticks, measured by a ping-pong; nothing

@@ -223,6 +223,7 @@ json result_event(const TrialResult& result, std::uint64_t clock_hz) {
     json out{{"event", "result"},
              {"trial", result.number},
              {"outcome", result.stopped ? "stopped" : "completed"},
+             {"began_s", result.began_s},
              {"link_changes", sides_json(result.link_changes)},
              {"link_up", sides_json(result.link_up)},
              {"link_down", sides_json(result.link_down)},

@@ -340,6 +340,7 @@ void RunningTrial::begin() {
     const double duration_s = static_cast<double>(spec_.duration_ns) / 1e9;
     parts_.start = now_ticks() + ticks(kStartDelayS + static_cast<double>(spec_.rest_ns) /
                                                           1e9);  // the learning frames (ARP, NDP) have been answered
+    began_s_ = monotonic_s(parts_.start, bed_.clock_hz);
     const Ticks end = parts_.start + ticks_of(spec_.duration_ns, bed_.clock_hz);
     const Ticks deadline = parts_.start + ticks(duration_s + std::max(kSendingGraceS, kSendingGraceShare * duration_s));
     for (const Direction direction : kDirections) {
@@ -474,6 +475,7 @@ TrialResult RunningTrial::finish() {
     TrialResult result;
     result.number = spec_.number;
     result.stopped = stopped_;
+    result.began_s = began_s_;
     for (std::size_t side = 0; side < 2; ++side) {
         parts_.after[side] = bed_.ports[side]->counters();
         parts_.answered_after[side] = bed_.responders[side]->sent();

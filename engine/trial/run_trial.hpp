@@ -82,6 +82,7 @@ private:
     std::vector<std::unique_ptr<Loop>> loops_;
     std::array<bool, 2> answered_{};
     std::array<std::uint64_t, 2> sent_at_reading_{};  // frames that a port had sent at the last reading of its counters
+    double began_s_ = 0;                              // when the first frame is due, by CLOCK_MONOTONIC
     TrialEnd end_;                                    // of the loops
     std::atomic<int> sending_;                        // senders that still send
     pid_t caretaker_;                                 // the thread that prepares the trial and looks after it

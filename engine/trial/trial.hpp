@@ -193,6 +193,7 @@ struct DirectionResult {
 struct TrialResult {
     std::uint16_t number = 0;
     bool stopped = false;
+    double began_s = 0;  // when the first frame was due, by CLOCK_MONOTONIC
     PerDirection<std::optional<DirectionResult>> directions;
     std::array<std::uint64_t, 2> link_changes{};  // left, right
     std::array<bool, 2> link_up{}, link_down{},

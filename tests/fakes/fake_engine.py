@@ -57,6 +57,8 @@ class Engine:
     """Answers one request after the other."""
 
     protocol = 1
+    clock_s: float | None = None
+    """When sending begins; None: at the result."""
 
     def __init__(self, starts: int) -> None:
         self.starts = starts
@@ -86,7 +88,8 @@ class Engine:
             "dut_answered": {"left": True, "right": True},
         }
         links["link_down"] = {"left": False, "right": False}
-        say(request, "result", trial=trial["trial"], outcome=outcome, **links, **directions)
+        began_s = time.monotonic() if self.clock_s is None else self.clock_s
+        say(request, "result", trial=trial["trial"], outcome=outcome, began_s=began_s, **links, **directions)
 
 
 def counts(trial: dict[str, Any], direction: str) -> dict[str, Any]:
@@ -129,6 +132,24 @@ class Drops(Engine):
 
     def run(self, request: int, trial: dict[str, Any]) -> None:
         self.result(request, trial, received=1, tester_drops={"nic_missed": 3})
+
+
+class HeardLate(Engine):
+    """Its events arrive 0.2 s late."""
+
+    def run(self, request: int, trial: dict[str, Any]) -> None:
+        self.clock_s = time.monotonic()
+        time.sleep(0.2)
+        say(request, "progress", elapsed_s=0.0)
+        self.result(request, trial)
+
+
+class OfAnotherMachine(HeardLate):
+    """Its clock is another one."""
+
+    def result(self, request: int, trial: dict[str, Any], outcome: str = "completed", **changes: Any) -> None:
+        self.clock_s = time.monotonic() - 1_000.0
+        super().result(request, trial, outcome, **changes)
 
 
 class Deaf(Engine):

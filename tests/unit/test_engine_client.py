@@ -15,6 +15,8 @@ import pytest
 
 from dutperf.model import FieldMode, FrameSpec, Question, Stream, Trial, VaryingField, Verdict
 from dutperf.tester import Progress, TesterError, process
+from dutperf.tester.core_choice import CoreChoice
+from dutperf.tester.dut_core import DutCores, DutWatch, Sending, Starvation
 from dutperf.tester.engine import EngineCommand, EngineTester, Patience
 from fakes import fake_engine
 
@@ -66,6 +68,26 @@ def await_end(pid: int) -> bool:
     while is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not is_alive(pid)
+
+
+@pytest.mark.parametrize(
+    ("engine", "here", "exact"),
+    [("HeardLate", True, True), ("HeardLate", False, False), ("OfAnotherMachine", True, False)],
+)
+def test_the_engine_on_this_machine_knows_when_sending_began(
+    engine: str, here: bool, exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Sending | None] = []
+    monkeypatch.setattr(DutWatch, "starvation", lambda _watch, sending: seen.append(sending) or Starvation())
+    choice = CoreChoice(configured=DutCores((0,), None), is_here=here)
+    before_s = time.monotonic()
+    with EngineTester(EngineCommand(engine, PREFIX), {}, PATIENT, choice=choice) as tester:
+        tester.run(a_trial())
+    [sending] = seen
+    assert sending is not None
+    assert before_s < sending.earliest_s <= sending.latest_s < time.monotonic()
+    assert (sending.earliest_s == sending.latest_s) == exact
+    assert exact or sending.latest_s - sending.earliest_s > 0.19
 
 
 def test_one_engine_runs_many_trials(starts: Path) -> None:

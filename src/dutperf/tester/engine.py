@@ -34,6 +34,8 @@ PROTOCOL = 1
 PROGRAM = "dutperf-engine"
 VARIABLE = "DUTPERF_ENGINE"
 """Environment variable with the path of another engine than the one built here."""
+CLOCKS_DRIFT = 500e-6
+"""The kernel corrects its clock by no more than this, and the engine's is the processor's."""
 NETNS_DIRECTORY = Path("/run/netns")
 LOOPS = ("dutperf-engine",)
 """Names of the threads that the tester's cores are for."""
@@ -66,22 +68,30 @@ class _Watch:
     causes: tuple[Cause, ...] = ()
     ended_s: float | None = None
     """When the trial was ended early, in seconds after the start of sending."""
-    asked_s: float = -math.inf
-    """When the engine was asked for the trial, by :func:`time.monotonic`."""
-    began_s: float = math.inf
-    """When sending began, at the latest: progress arrives with a delay."""
+    earliest_s: float = -math.inf
+    """When sending began, at the earliest, by :func:`time.monotonic`: when the engine was asked for it..."""
+    latest_s: float = math.inf
+    """... and at the latest: progress arrives with a delay, and a long one on a busy machine."""
 
-    def note_time(self, progress: Progress) -> None:
-        """Take ``progress``, which has just arrived, as evidence of when sending began."""
-        self.began_s = min(self.began_s, time.monotonic() - progress.elapsed_s)
+    def ask(self) -> None:
+        """Call this just before the engine is asked for the trial."""
+        self.earliest_s = time.monotonic() + (self.trial.rest_ns or 0) / 1e9
+
+    def note_time(self, elapsed_s: float) -> None:
+        """An event has just arrived that says for how long frames had been sent."""
+        self.latest_s = min(self.latest_s, time.monotonic() - (1 - CLOCKS_DRIFT) * elapsed_s)
+
+    def note_began(self, began_s: float) -> None:
+        """The engine says when sending began. Another clock than this one cannot be right."""
+        if self.earliest_s <= began_s <= self.latest_s:
+            self.earliest_s = self.latest_s = began_s
 
     def sending(self) -> Sending | None:
         """When frames were sent; None where no progress came."""
-        if not math.isfinite(self.began_s):
+        if not math.isfinite(self.latest_s):
             return None
-        earliest_s = self.asked_s + (self.trial.rest_ns or 0) / 1e9
         sent_s = self.trial.duration_s if self.ended_s is None else self.ended_s
-        return Sending(min(earliest_s, self.began_s), self.began_s, sent_s)
+        return Sending(min(self.earliest_s, self.latest_s), self.latest_s, sent_s)
 
     def is_hopeless(self, progress: Progress) -> bool:
         """Whether this ``progress`` shows for the first time that the trial cannot become valid."""
@@ -195,9 +205,11 @@ class EngineTester:
             if self._dut_watch is not None:
                 self._dut_watch.begin()
             around = self._load()
-            watch.asked_s = time.monotonic()
+            watch.ask()
             request = self._send(process, "run", params=trial.request())
             event = self._until_result(process, request, watch, on_progress)
+            if self._is_here():
+                watch.note_began(_began_s(event))
         except EngineDied as death:
             self._abandon()
             return _aborted(trial, str(death))
@@ -223,8 +235,11 @@ class EngineTester:
 
     def _own_cores(self) -> tuple[int, ...]:
         """The cores of the loops; none if the engine is on another machine."""
-        here = self._choice is not None and self._choice.is_here
-        return tuple(sorted(set(self._environment.get("roles", {}).values()))) if here else ()
+        return tuple(sorted(set(self._environment.get("roles", {}).values()))) if self._is_here() else ()
+
+    def _is_here(self) -> bool:
+        """Whether the engine is certainly on this machine."""
+        return self._choice is not None and self._choice.is_here
 
     def _load(self) -> neighbours.Load | None:
         return self._read_load() if self._own_cores() else None
@@ -320,7 +335,7 @@ class EngineTester:
                 if event["event"] != "progress":
                     return event
                 progress = _progress(event)
-                watch.note_time(progress)
+                watch.note_time(progress.elapsed_s)
                 if watch.is_hopeless(progress):
                     self._send(process, "stop", params={"drain": True})
                 if on_progress is not None:
@@ -368,6 +383,14 @@ def _progress(event: dict[str, Any]) -> Progress:
         raise TesterError(f"the engine's progress event violates the protocol: {error}") from None
     sent, received = (sum(getattr(one, name) for one in directions.values()) for name in ("sent", "received"))
     return Progress(event["elapsed_s"], sent, received, directions, down)
+
+
+def _began_s(event: dict[str, Any]) -> float:
+    """When sending began, by the clock of the engine's machine."""
+    began_s = event.get("began_s")
+    if not isinstance(began_s, int | float):
+        raise TesterError(f"the engine's result event violates the protocol: its began_s is {began_s!r}")
+    return began_s
 
 
 def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialResult:

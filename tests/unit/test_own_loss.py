@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 from random import Random
@@ -102,6 +103,15 @@ def test_losses_at_random_are_the_duts_though_they_lie_in_bursts_as_well() -> No
     assert verdict is Verdict.VALID
 
 
+def test_losses_at_random_before_waits_fill_the_queue_do_not_show_that_it_was_full() -> None:
+    """A DUT with a long queue, which loses a frame in a thousand anyway, and lacks its core later."""
+    of, dut = a_trial(3_000, 2.0), Server(5_880, 300, random_loss=0.001)
+    away = [Stall(0.4 + at / 20, 0.408 + at / 20) for at in range(32)]
+    frames = sent(of, [], 0)
+    shown = counted(of, frames, lost(frames, dut, 0, away))
+    assert own_loss.steady_loss(of, shown, exactly(away, 2.0)) <= len(lost(frames, dut))
+
+
 def test_what_was_lost_before_the_first_burst_was_not_its_work() -> None:
     asked = a_trial(3_000).model_copy(update={"question": SEARCH})
     own, truth, verdict, proof = measured(
@@ -188,6 +198,44 @@ def test_no_more_is_proven_than_an_undisturbed_dut_loses_where_the_dut_lacks_its
         assert truth > 0 or not loses, (seed, dut)
         proven, steadily = proven + (own > 0), steadily + loses
     assert 0 < proven <= steadily
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """Has the DUT's core for 2 to 8 ms, ten times a second, in a trial of 5 s."""
+
+    seed: int
+
+    def waits(self) -> list[Stall]:
+        random, waits, ended_s = Random(self.seed), [], 0.0
+        while (began_s := ended_s + random.expovariate(10)) < 4.99:
+            ended_s = began_s + random.uniform(0.002, 0.008)
+            waits.append(Stall(began_s, ended_s))
+        return waits
+
+    def proves(self, dut: Server, catches_up_s: float) -> bool:
+        """Whether the DUT is shown to fail, if waits of up to ``catches_up_s`` cost it nothing."""
+        of, waits = a_trial(5_000, 5.0), self.waits()
+        costly = [Stall(one.start_s + catches_up_s, one.end_s) for one in waits]
+        frames = sent(of, [], self.seed)
+        gone = lost(frames, dut, self.seed, [one for one in costly if one.end_s > one.start_s])
+        return own_loss.loses_steadily(of, counted(of, frames, gone), by_samples(waits, 5.0))
+
+
+@pytest.mark.parametrize("capacity_fps", [9_950, 9_900])
+def test_a_dut_that_catches_up_with_its_waits_is_shown_to_fail(capacity_fps: int) -> None:
+    """They would fill its queue of 50 a hundred times, but they do not: so its loss is its own."""
+    assert all(Neighbour(seed).proves(Server(capacity_fps, 50), 1.0) for seed in range(10))
+
+
+@pytest.mark.parametrize("catches_up_s", [0.0, 0.003, 0.006, 1.0])
+@pytest.mark.parametrize(("capacity_fps", "queue", "cores"), [(9_970, 200, 1), (9_970, 500, 2), (10_010, 20, 1)])
+def test_a_dut_whose_queue_suffices_is_not_shown_to_fail_however_well_it_catches_up(
+    capacity_fps: int, queue: int, cores: int, catches_up_s: float
+) -> None:
+    dut = Server(capacity_fps, queue, cores)
+    assert len(lost(sent(a_trial(5_000, 5.0), [], 0), dut)) == 0
+    assert not any(Neighbour(seed).proves(dut, catches_up_s) for seed in range(5))
 
 
 @pytest.mark.parametrize(

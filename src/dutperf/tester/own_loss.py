@@ -32,6 +32,12 @@ GROUP = 3
 whose losses are added: one part has so few that most have none where others have one."""
 FEWEST_GROUPS = 8
 """Fewer do not show the usual loss."""
+FEWEST_WAITS = 8
+"""Fewer disturbances do not show what one of them costs."""
+COMPARABLE_WAITS = 4
+"""At least so many of them were as long as one that counts by what they cost."""
+COST_FACTOR = 8
+"""Margin of that cost: of a DUT's queues only one may be full, and a wait costs nothing in the others."""
 HIGHEST_SHARE = 0.25
 """Share of the groups that is left out, those with most losses: a DUT that lost frames once is not
 overloaded all the time."""
@@ -84,9 +90,13 @@ def _beyond_capacity(
     disturbances: Sequence[Disturbance] = (),
     longest_waits: int = 0,
 ) -> int:
-    """The bound by the loss at a steady rate: the mean loss of the clear parts for every part after the
-    first loss, minus the frames that bursts or disturbances may have left in the queue: those of all
-    disturbances until it was full, and ``longest_waits`` times those of the longest."""
+    """The bound by the loss at a steady rate: the usual loss of the clear parts for every part after the
+    first loss, minus the frames that bursts or disturbances may have left in the queue. Of disturbances
+    these are those of all until it was full, and ``longest_waits`` times those of the longest.
+
+    The usual loss is that of the earlier or the later half of the clear parts, whichever is smaller: a
+    DUT that loses a frame now and then anyway may have a queue that disturbances fill later.
+    """
     lost, late = _lost_and_late(counts)
     if any(stream.then is not None or stream.pattern is not None for stream in trial.streams().values()) or not any(
         lost
@@ -96,20 +106,47 @@ def _beyond_capacity(
     max_lateness_us = max(one.lateness_us.max for one in counts.values())
     disturbed = _disturbed_parts(disturbances, trial.duration_s)
     clear = [
-        lost[part]
-        for part in clear_parts(late, max_lateness_us, trial.duration_s)
-        if part > first and part not in disturbed
+        part for part in clear_parts(late, max_lateness_us, trial.duration_s) if part > first and part not in disturbed
     ]
-    groups = sorted(sum(clear[at : at + GROUP]) for at in range(0, len(clear) - GROUP + 1, GROUP))
+    groups = [sum(lost[part] for part in clear[at : at + GROUP]) for at in range(0, len(clear) - GROUP + 1, GROUP)]
     if len(groups) < FEWEST_GROUPS:
         return 0
-    usual = groups[: ceil((1 - HIGHEST_SHARE) * len(groups))]
+    half = len(groups) // 2
+    usual_loss = min(_usual_loss(groups[:half]), _usual_loss(groups[half:]))
     in_queue = QUEUES_FACTOR * sum(one.late_bursts.at_once for one in counts.values() if one.late_bursts is not None)
     full_s = (first + 1) * trial.duration_s / LOSS_BINS
-    waited_s = sum(one.waited_s for one in disturbances if one.began_s < full_s)
-    waited_s += longest_waits * max((one.waited_s for one in disturbances), default=0.0)
-    in_queue += ceil(waited_s * sum(stream.rate_fps for stream in trial.streams().values()))
-    return floor(sum(usual) / (GROUP * len(usual)) * (LOSS_BINS - 1 - first)) - in_queue - _punctual(trial)
+    others = set(range(first + 1, LOSS_BINS)) - set(clear)
+    in_queue += _left_by_waits(
+        [one.waited_s for one in disturbances if one.began_s < full_s],
+        [one.waited_s for one in disturbances if one.began_s >= full_s],
+        sum(lost[part] for part in others) - usual_loss * len(others),
+        _rate_fps(trial),
+    )
+    in_queue += ceil(longest_waits * max((one.waited_s for one in disturbances), default=0.0) * _rate_fps(trial))
+    return floor(usual_loss * (LOSS_BINS - 1 - first)) - in_queue - _punctual(trial)
+
+
+def _usual_loss(groups: Sequence[int]) -> float:
+    """Frames that are usually lost in a part of the sending time, by the losses of groups of them."""
+    usual = sorted(groups)[: ceil((1 - HIGHEST_SHARE) * len(groups))]
+    return sum(usual) / (GROUP * len(usual))
+
+
+def _left_by_waits(before_s: Sequence[float], after_s: Sequence[float], excess: float, rate_fps: float) -> int:
+    """Frames that the waits before the first loss may have left in the queue.
+
+    At most all that were sent meanwhile. But many a DUT catches up, for instance one that a shaper
+    limits and not its core. The waits after the first loss show it: as the queue is full, each costs at
+    least what it would have left in the queue. Together they cost ``excess``, the frames lost beyond
+    the usual loss. The time by which a wait is longer than most of those counts in full.
+    """
+    all_frames = sum(before_s) * rate_fps
+    if len(after_s) < FEWEST_WAITS:
+        return ceil(all_frames)
+    comparable_s = sorted(after_s)[-COMPARABLE_WAITS]
+    like_after_s = sum(min(waited_s, comparable_s) for waited_s in before_s)
+    cost_fps = min(rate_fps, COST_FACTOR * max(0.0, excess) / sum(after_s))
+    return ceil(all_frames - (rate_fps - cost_fps) * like_after_s)
 
 
 def _disturbed_parts(disturbances: Sequence[Disturbance], duration_s: float) -> set[int]:
@@ -124,7 +161,12 @@ def _disturbed_parts(disturbances: Sequence[Disturbance], duration_s: float) -> 
 
 def _punctual(trial: Trial) -> int:
     """Frames that are due during the longest stall that does not count as one."""
-    return ceil(sum(stream.rate_fps for stream in trial.streams().values()) * PUNCTUAL_US / 1e6)
+    return ceil(_rate_fps(trial) * PUNCTUAL_US / 1e6)
+
+
+def _rate_fps(trial: Trial) -> float:
+    """Frames of all directions together, per second."""
+    return sum(stream.rate_fps for stream in trial.streams().values())
 
 
 def _lost_and_late(counts: Mapping[Direction, DirectionCounts]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -145,6 +146,24 @@ def test_what_is_read_late_or_seldom_counts_in_full() -> None:
     assert sum(one.waited_s for one in late) - dut_waits.usual_wait_s(late) == pytest.approx(0.012)
     few = waits(1.0, {}, parts=dut_waits.MIN_SAMPLES - 1)
     assert dut_waits.usual_wait_s(few) == 0.0
+
+
+def test_a_short_trial_is_looked_at_more_often(tmp_path: Path) -> None:
+    """Else nothing would show what is usual for a DUT that sleeps and wakes, and all of it would count."""
+    assert [dut_waits.sample_s(duration_s) for duration_s in (60.0, 0.9, 0.24, 0.01)] == [0.05, 0.05, 0.02, 0.01]
+    proc = tmp_path / "proc"
+    write_stat(proc, 0, 0)
+    schedstat = proc / "17" / "task" / "17" / "schedstat"
+    schedstat.parent.mkdir(parents=True)
+    watch = DutWatch(DutCores((1,), None, pids=(17,)), proc)
+    schedstat.write_text("5 0 3")
+    watch.begin(0.25)
+    began_s = time.monotonic()
+    while (elapsed_s := time.monotonic() - began_s) < 1.0:  # it waits for a fiftieth of the time
+        schedstat.write_text(f"5 {round(elapsed_s * 2e7):015} 3")
+        time.sleep(0.0005)
+    missed = watch.starvation(Sending(began_s + 0.1, began_s + 0.1, 0.8))
+    assert missed.usual_s > 0.01
 
 
 def test_a_dut_that_is_always_disturbed_is_not_called_usual() -> None:

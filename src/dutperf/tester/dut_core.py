@@ -25,6 +25,7 @@ from dutperf.tester.dut_waits import (
     Wait,
     WaitSampler,
     disturbances,
+    sample_s,
     ticks,
     usual_wait_s,
     waited_ns,
@@ -147,8 +148,8 @@ class DutWatch:
         self._had_processes = False
         self._sampler: WaitSampler | None = None
 
-    def begin(self) -> None:
-        """Call this before a trial."""
+    def begin(self, duration_s: float = math.inf) -> None:
+        """Call this before a trial that sends for ``duration_s``."""
         self._before = self._cores.reading(self._proc)
         self._had_processes |= bool(self._before.own_ticks)
         self._began_s = time.monotonic()
@@ -158,6 +159,7 @@ class DutWatch:
                 [self._proc / str(pid) for pid in self._before.own_ticks],
                 self._proc / "stat" if self._before.stolen_ticks else None,
                 self._cores.cores,
+                sample_s(duration_s),
             )
 
     def starvation(self, sending: Sending | None = None) -> Starvation:

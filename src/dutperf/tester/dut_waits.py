@@ -13,7 +13,11 @@ from itertools import islice, pairwise
 from pathlib import Path
 
 SAMPLE_S = 0.05
-"""Between two looks at how long the DUT's processes have waited."""
+"""Between two looks at how long the DUT's processes have waited, in a trial that is long enough."""
+MIN_SAMPLE_S = 0.01
+"""More often they would take too much of the DUT's core themselves."""
+SAMPLES = 12
+"""At least so many looks in a shorter trial."""
 MAX_SAMPLE_S = 0.15
 """A look that comes later than this says nothing of what is usual."""
 MIN_SAMPLES = 8
@@ -103,18 +107,19 @@ def _unusual_s(one: Wait, usual: float) -> float:
 
 
 class WaitSampler:
-    """Reads in a thread of its own how long processes have waited so far, every ``SAMPLE_S``.
+    """Reads in a thread of its own how long processes have waited so far, every ``sample_s``.
 
     It runs on the DUT's core as a rule, where its caches are cold. So it reads open files, and parses
     them after the trial. It does not see threads that start later.
     """
 
-    def __init__(self, processes: Iterable[Path], stat: Path | None, cores: Sequence[int]) -> None:
+    def __init__(self, processes: Iterable[Path], stat: Path | None, cores: Sequence[int], sample_s: float) -> None:
         """``stat``: has the ticks of ``cores`` that the hypervisor took; None: it never took any."""
         threads = (fd for process in processes for fd in _opened(process.glob("task/*/schedstat")))
         self._waiting = list(islice(threads, MAX_THREADS))
         self._stat = None if stat is None else os.open(stat, os.O_RDONLY | os.O_CLOEXEC)
         self._cores = cores
+        self._sample_s = sample_s
         self._samples = [self._sample()]
         self._running = threading.Lock()
         self._running.acquire()
@@ -140,7 +145,7 @@ class WaitSampler:
         ]
 
     def _run(self) -> None:
-        while not self._running.acquire(timeout=SAMPLE_S):
+        while not self._running.acquire(timeout=self._sample_s):
             self._samples.append(self._sample())
 
     def _sample(self) -> tuple[float, list[bytes], bytes]:
@@ -150,6 +155,11 @@ class WaitSampler:
 
     def _stolen_s(self, stat: bytes) -> float:
         return ticks(stat.decode(), self._cores, (STEAL,)) / os.sysconf("SC_CLK_TCK")
+
+
+def sample_s(duration_s: float) -> float:
+    """Time between two looks in a trial of this duration."""
+    return min(SAMPLE_S, max(MIN_SAMPLE_S, duration_s / SAMPLES))
 
 
 def waited_ns(process: Path) -> int:

@@ -203,7 +203,7 @@ class EngineTester:
         watch = _Watch(trial)
         try:
             if self._dut_watch is not None:
-                self._dut_watch.begin()
+                self._dut_watch.begin(trial.duration_s)
             around = self._load()
             watch.ask()
             request = self._send(process, "run", params=trial.request())

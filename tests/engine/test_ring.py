@@ -121,6 +121,28 @@ def test_a_trial_at_rest_can_be_stopped(command: EngineCommand) -> None:
     assert (events[2]["outcome"], events[2]["forward"]["sent"]) == ("stopped", 0)
 
 
+def test_the_engine_says_when_sending_began_by_the_clock_of_its_machine(command: EngineCommand) -> None:
+    sides = {side: {"port": "ring"} for side in ("left", "right")}
+    process = EngineProcess(command.argv())
+    try:
+        process.send({"id": 1, "method": "open", "params": sides | {"memory": "no_huge_pages"}})
+        assert process.receive(20)["event"] == "opened"
+        asked_s = time.monotonic()
+        process.send(
+            {
+                "id": 2,
+                "method": "run",
+                "params": trial(stream(), rest_ns=200_000_000, duration_ns=1_200_000_000).request(),
+            }
+        )
+        began_at_the_latest_s = []
+        while (event := process.receive(20))["event"] == "progress":
+            began_at_the_latest_s.append(time.monotonic() - event["elapsed_s"])
+    finally:
+        process.close()
+    assert asked_s + 0.2 < event["began_s"] <= min(began_at_the_latest_s)
+
+
 def test_a_rate_beyond_reach_is_the_testers_fault(open_engine: OpenEngine) -> None:
     with open_engine("ring", "ring") as engine:
         result = engine.run(trial(stream(rate_fps=1_000_000_000)))

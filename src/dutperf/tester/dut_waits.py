@@ -12,8 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
 
+from dutperf.model import LOSS_BINS
+
 SAMPLE_S = 0.05
-"""Between two looks at how long the DUT's processes have waited, in a trial that is long enough."""
+"""Between two looks at how long the DUT's processes have waited, at most."""
+FINE_SAMPLE_S = 0.02
+"""The same if a part of the sending time (``LOSS_BINS``) is shorter than that: a disturbance takes all parts
+between two looks, and with fewer looks hardly any part would be clear."""
 MIN_SAMPLE_S = 0.01
 """More often they would take too much of the DUT's core themselves."""
 SAMPLES = 12
@@ -159,7 +164,8 @@ class WaitSampler:
 
 def sample_s(duration_s: float) -> float:
     """Time between two looks in a trial of this duration."""
-    return min(SAMPLE_S, max(MIN_SAMPLE_S, duration_s / SAMPLES))
+    of_a_part = min(SAMPLE_S, max(FINE_SAMPLE_S, duration_s / LOSS_BINS))
+    return min(of_a_part, max(MIN_SAMPLE_S, duration_s / SAMPLES))
 
 
 def waited_ns(process: Path) -> int:

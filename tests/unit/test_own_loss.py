@@ -238,6 +238,35 @@ def test_a_dut_whose_queue_suffices_is_not_shown_to_fail_however_well_it_catches
     assert not any(Neighbour(seed).proves(dut, catches_up_s) for seed in range(5))
 
 
+@pytest.mark.parametrize(("share", "seed"), [(0.9965, 45), (0.999, 74), (0.9965, 170), (0.998, 199)])
+def test_queues_that_flows_fill_unevenly_are_not_overloaded(share: float, seed: int) -> None:
+    """A DUT whose two queues suffice for flows spread at random, but waits fill them time and again."""
+    of, dut, waits = a_trial(5_000, 5.0), Server(10_000 * share, 200, 2), Neighbour(seed).waits()
+    frames = sent(of, [], seed)
+    assert not lost(frames, dut, seed)
+    shown = counted(of, frames, lost(frames, dut, seed, waits))
+    assert not own_loss.loses_steadily(of, shown, by_samples(waits, 5.0))
+
+
+@pytest.mark.parametrize(
+    ("unknown_s", "times", "proven"),
+    [(0.0, 1, True), (0.0, 2, True), (0.0, 5, False), (0.2, 1, True), (0.3, 1, False)],
+    ids=["a neighbour", "two", "five", "and little else", "and others at unknown times"],
+)
+def test_a_core_taken_at_known_times_does_not_hide_what_the_dut_does_between(
+    unknown_s: float, times: int, proven: bool
+) -> None:
+    """Each neighbour takes 5 % of the core, and the limit for unknown times is 5 %."""
+    asked = a_trial(5_000, 5.0).model_copy(update={"question": SEARCH})
+    waits = [Stall(one.start_s, one.start_s + times * (one.end_s - one.start_s)) for one in Neighbour(1).waits()]
+    frames = sent(asked, [], 1)
+    shown = counted(asked, frames, lost(frames, Server(9_900, 50)))
+    _, causes = validity.judge(asked, shown, dut_core_taken=0.06)
+    waited_s = sum(one.end_s - one.start_s for one in waits)
+    found = validity.proven_failed(asked, shown, causes, waited_s + unknown_s, exactly(waits, 5.0))
+    assert (found is not None) == proven
+
+
 @pytest.mark.parametrize(
     ("members", "taken", "proven"),
     [

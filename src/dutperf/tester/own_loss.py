@@ -16,14 +16,16 @@ short:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, floor
+from math import ceil, floor, sqrt
 
 from dutperf.model import LOSS_BINS, PUNCTUAL_US, Direction, DirectionCounts, Trial
 from dutperf.tester.dut_waits import Disturbance
 
-QUEUES_FACTOR = 2
-"""The worst burst of a DUT's queues may differ from queue to queue. Together they hold at most this
-many times the longest burst."""
+QUEUES = 8
+"""So many queues of a DUT, among which flows are spread at random, are allowed for."""
+DEVIATIONS = 3.0
+"""The worst burst differs from queue to queue: each gets its share of the frames of the longest one and
+at most so many standard deviations more, and all together no more than twice the longest burst."""
 LONGEST_WAITS = 2
 """Margin of the number of frames that a DUT lost by itself, in times of the frames that were sent
 while it waited longest for its core."""
@@ -34,13 +36,14 @@ FEWEST_GROUPS = 8
 """Fewer do not show the usual loss."""
 FEWEST_WAITS = 8
 """Fewer disturbances do not show what one of them costs."""
-COMPARABLE_WAITS = 4
-"""At least so many of them were as long as one that counts by what they cost."""
-COST_FACTOR = 8
+COST_FACTOR = 4
 """Margin of that cost: of a DUT's queues only one may be full, and a wait costs nothing in the others."""
 HIGHEST_SHARE = 0.25
 """Share of the groups that is left out, those with most losses: a DUT that lost frames once is not
 overloaded all the time."""
+HIGHEST_SHARE_DISTURBED = 0.75
+"""The same for a DUT that lacked its core now and then. If it spreads flows at random over queues, one of
+them gets more than its share now and then, and loses some if the last disturbance has filled it."""
 AFTERWARDS_S = 0.01
 """Time after a burst or a disturbance that is not clear. What it needs is small: a frame that finds the
 queue full then was due then. It covers what is known less exactly, such as when the burst ended."""
@@ -112,8 +115,9 @@ def _beyond_capacity(
     if len(groups) < FEWEST_GROUPS:
         return 0
     half = len(groups) // 2
-    usual_loss = min(_usual_loss(groups[:half]), _usual_loss(groups[half:]))
-    in_queue = QUEUES_FACTOR * sum(one.late_bursts.at_once for one in counts.values() if one.late_bursts is not None)
+    highest_share = HIGHEST_SHARE_DISTURBED if disturbances else HIGHEST_SHARE
+    usual_loss = min(_usual_loss(some, highest_share) for some in (groups[:half], groups[half:]))
+    in_queue = _left_by_bursts(sum(one.late_bursts.at_once for one in counts.values() if one.late_bursts is not None))
     full_s = (first + 1) * trial.duration_s / LOSS_BINS
     others = set(range(first + 1, LOSS_BINS)) - set(clear)
     in_queue += _left_by_waits(
@@ -126,10 +130,17 @@ def _beyond_capacity(
     return floor(usual_loss * (LOSS_BINS - 1 - first)) - in_queue - _punctual(trial)
 
 
-def _usual_loss(groups: Sequence[int]) -> float:
-    """Frames that are usually lost in a part of the sending time, by the losses of groups of them."""
-    usual = sorted(groups)[: ceil((1 - HIGHEST_SHARE) * len(groups))]
+def _usual_loss(groups: Sequence[int], highest_share: float) -> float:
+    """Frames that are usually lost in a part of the sending time, by the losses of groups of them, of
+    which those with most losses are left out."""
+    usual = sorted(groups)[: ceil((1 - highest_share) * len(groups))]
     return sum(usual) / (GROUP * len(usual))
+
+
+def _left_by_bursts(longest: int) -> int:
+    """Frames that the sender's bursts may have left in the queues before the first loss; ``longest``: of
+    the longest burst. Of a number of frames spread at random the variance is its mean."""
+    return longest + min(longest, ceil(DEVIATIONS * sqrt(QUEUES * longest)))
 
 
 def _left_by_waits(before_s: Sequence[float], after_s: Sequence[float], excess: float, rate_fps: float) -> int:
@@ -138,13 +149,12 @@ def _left_by_waits(before_s: Sequence[float], after_s: Sequence[float], excess: 
     At most all that were sent meanwhile. But many a DUT catches up, for instance one that a shaper
     limits and not its core. The waits after the first loss show it: as the queue is full, each costs at
     least what it would have left in the queue. Together they cost ``excess``, the frames lost beyond
-    the usual loss. The time by which a wait is longer than most of those counts in full.
+    the usual loss. The time by which a wait is longer than the longest of those counts in full.
     """
     all_frames = sum(before_s) * rate_fps
     if len(after_s) < FEWEST_WAITS:
         return ceil(all_frames)
-    comparable_s = sorted(after_s)[-COMPARABLE_WAITS]
-    like_after_s = sum(min(waited_s, comparable_s) for waited_s in before_s)
+    like_after_s = sum(min(waited_s, max(after_s)) for waited_s in before_s)
     cost_fps = min(rate_fps, COST_FACTOR * max(0.0, excess) / sum(after_s))
     return ceil(all_frames - (rate_fps - cost_fps) * like_after_s)
 

@@ -48,6 +48,8 @@ MAX_TOLERANCE_SHARE = 200e-6
 """Largest lateness that a card's clock excuses, as a share of the sending time."""
 DUT_CORE_TAKEN_LIMIT = 0.05
 """Share of the core of a DUT on this machine that others may take while frames are lost."""
+KNOWN_CORE_TAKEN_LIMIT = 0.2
+"""The same for a proof from the times between, where it is known when others took it."""
 NO_LINK_DOWN = LinkState(left=False, right=False)
 
 
@@ -144,7 +146,8 @@ def proven_failed(
     usual_share = dut_usual_wait_s / trial.duration_s
     missed = ceil(sum(one.sent for one in counts.values()) * min(1.0, missed_share + usual_share))
     own, lost = own_loss(trial, counts) - missed, sum(one.lost for one in counts.values())
-    had_its_core = missed_share <= DUT_CORE_TAKEN_LIMIT
+    known_share = sum(one.waited_s for one in disturbances) / trial.duration_s
+    had_its_core = missed_share - known_share <= DUT_CORE_TAKEN_LIMIT and known_share <= KNOWN_CORE_TAKEN_LIMIT
     if had_its_core:
         own = max(own, steady_loss(trial, counts, disturbances))
     tolerated = _tolerated(trial, counts)

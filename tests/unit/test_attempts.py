@@ -8,19 +8,33 @@ from dataclasses import replace
 
 import pytest
 
-from dutperf.model import FRAME_SIZE, Case, Cause, Load, Question, TrialResult, Verdict
+from dutperf.model import (
+    FRAME_SIZE,
+    LOSS_BINS,
+    Case,
+    Cause,
+    LateBursts,
+    Load,
+    Question,
+    TrialResult,
+    Verdict,
+)
 from dutperf.procedures.bench import Place
 from dutperf.results import labels
 from dutperf.run.attempts import (
     APART,
+    AT_LEAST,
     AT_LEAST_AT_THE_END,
     ATTEMPTS,
     ATTEMPTS_AT_THE_END,
+    ATTEMPTS_NEVER_CALM,
     ATTEMPTS_WITHIN_REACH,
+    IN_VAIN,
+    JUDGED_BY,
     Attempts,
     stated,
 )
-from plans import trial
+from plans import counts, trial
 
 CASE = Case({FRAME_SIZE: 84})
 LOAD = Load.fps(10_010)
@@ -130,6 +144,67 @@ def test_where_others_are_disturbed_too_it_gets_the_same_once_more() -> None:
     busy = after(60, 40)
     trials(busy, LOAD, NARROW, *INVALID)
     assert trials(busy, LOAD, AGAIN, *INVALID) == ATTEMPTS_AT_THE_END
+
+
+@pytest.fixture
+def in_vain() -> Attempts:
+    """Of a run in which further trials have not helped, and inconclusive ones have cost too much."""
+    attempts = after(IN_VAIN)
+    assert trials(attempts, LOAD, OPEN, *INVALID) >= AT_LEAST
+    assert trials(attempts, LOAD, OPEN, *INVALID) == AT_LEAST
+    return attempts
+
+
+def test_where_further_trials_are_in_vain_there_are_none_until_one_helps(in_vain: Attempts) -> None:
+    assert trials(in_vain, LOAD, OPEN, *INVALID) == 1
+    for _ in range(30):
+        trials(in_vain, LOAD, OPEN, Verdict.VALID)
+    assert trials(in_vain, LOAD, OPEN, Verdict.INVALID, Verdict.VALID) == 2, "they cost little again"
+    while not in_vain.is_costly():
+        trials(in_vain, LOAD, OPEN, Verdict.INVALID, Verdict.VALID)
+    assert trials(in_vain, LOAD, OPEN, *INVALID) == AT_LEAST, "the last one helped"
+
+
+@pytest.fixture
+def never_calm() -> Attempts:
+    """Of a run in which frames left in bursts in every trial, though it was valid as a rule."""
+    attempts = Attempts()
+    for number in range(JUDGED_BY):
+        attempts.visit(Load.fps(20_000 + number), OPEN).goes_on_after(TRIAL, stalled(Verdict.VALID))
+    return attempts
+
+
+def stalled(verdict: Verdict) -> TrialResult:
+    bursts = LateBursts(frames=20, bins=(20, *[0] * (LOSS_BINS - 1)))
+    return TrialResult(trial=0, verdict=verdict, forward=counts(late_bursts=bursts), reverse=counts())
+
+
+def test_where_no_trial_is_calm_a_search_does_not_wait_for_one(never_calm: Attempts) -> None:
+    assert trials(never_calm, LOAD, OPEN, *INVALID) == ATTEMPTS_NEVER_CALM
+    assert trials(never_calm, Load.fps(10_011), OPEN, *INVALID) == ATTEMPTS_NEVER_CALM
+    assert trials(never_calm, Load.fps(10_012), OPEN, *INVALID) == 1, "beyond their share of the time"
+    assert trials(never_calm, LOAD, NARROW, *INVALID) == 1
+    assert never_calm.settled(LOAD, AGAIN) is not None
+
+
+def test_who_needs_figures_waits_nevertheless(never_calm: Attempts) -> None:
+    visit = never_calm.visit(LOAD, OPEN)
+    figures = trial(question=Question())
+    used = [visit.goes_on_after(figures, stalled(Verdict.INVALID)) for _ in range(ATTEMPTS_NEVER_CALM)]
+    assert None not in used
+
+
+def test_a_calm_trial_now_and_then_is_worth_waiting_for(never_calm: Attempts) -> None:
+    for number in range(4):
+        trials(never_calm, Load.fps(20_000 + number), OPEN, Verdict.VALID)
+    assert trials(never_calm, LOAD, OPEN, *INVALID) > ATTEMPTS_NEVER_CALM
+    assert never_calm.settled(LOAD, AGAIN) is None
+
+
+def test_a_trial_that_is_needed_for_its_figures_is_tried_again_nevertheless(in_vain: Attempts) -> None:
+    visit = in_vain.visit(LOAD, OPEN)
+    figures, invalid = trial(question=Question()), TrialResult(trial=0, verdict=Verdict.INVALID)
+    assert [visit.goes_on_after(figures, invalid) is None for _ in range(AT_LEAST)] == [False, False, True]
 
 
 @pytest.mark.parametrize("place", [OPEN, NARROW, AGAIN])

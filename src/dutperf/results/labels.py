@@ -23,6 +23,8 @@ SEARCH: Mapping[str, str] = {
     "search.attempts.at_the_end": "attempts at a rate that a search can do without",
     "search.attempts.at_the_end_at_least": "… of which so many are run whatever they cost",
     "search.attempts.inconclusive_share": "share of the sending time that inconclusive trials may take",
+    "search.attempts.in_vain": "further trials in vain, in a row, before a search has none beyond that share",
+    "search.attempts.never_calm": "attempts at a rate of a search if late bursts disturb nearly every trial",
     "search.attempts.apart": "inconclusive times before a rate counts as one that cannot be judged",
     "search.attempts.unlikely": "probability below which bad luck explains no inconclusive trials",
 }

@@ -24,6 +24,12 @@ ATTEMPTS_AT_THE_END, AT_LEAST_AT_THE_END = 4, 2
 """The same, if the search's bounds are so close that it does not need the load between them."""
 LOST_SHARE = 1 / 3
 """Inconclusive trials may take this share of the sending time of a run."""
+IN_VAIN = 4
+"""After so many further trials in a row that were inconclusive too, a search has no further ones beyond
+LOST_SHARE: it can end without the load."""
+ATTEMPTS_NEVER_CALM, NEVER_CALM_SHARE, JUDGED_BY = 2, 1 / 8, 8
+"""Trials of one load of a search, one of them beyond LOST_SHARE, on a tester that is always disturbed: of
+``JUDGED_BY`` trials or more, at most this share were valid without any late burst."""
 APART = 3
 """So often, with valid trials between, loads of a range have to be inconclusive before it counts as
 one that cannot be judged."""
@@ -40,6 +46,8 @@ def stated() -> dict[str, float]:
         "at_the_end": ATTEMPTS_AT_THE_END,
         "at_the_end_at_least": AT_LEAST_AT_THE_END,
         "inconclusive_share": LOST_SHARE,
+        "in_vain": IN_VAIN,
+        "never_calm": ATTEMPTS_NEVER_CALM,
         "apart": APART,
         "unlikely": UNLIKELY,
     }
@@ -53,6 +61,10 @@ class Attempts:
         """By conclusive and inconclusive trials."""
         self._first = {True: 1, False: 1}
         """Visits with a conclusive trial, by whether it was their first. Both start at 1: no share is 0."""
+        self._calm = {True: 0, False: 0}
+        """Trials, by whether they were valid without any late burst."""
+        self._in_vain = 0
+        """Further trials of a load since the last one that was conclusive."""
         self._conclusive: dict[Case, set[Load]] = {}
         """Loads with a conclusive trial."""
         self._valid = 0
@@ -73,6 +85,16 @@ class Attempts:
     def is_costly(self) -> bool:
         """Whether inconclusive trials took too much of the sending time so far."""
         return self._sent_s[False] > LOST_SHARE * sum(self._sent_s.values())
+
+    def is_never_calm(self) -> bool:
+        """Whether the tester is disturbed in nearly every trial, so that another one will be as well."""
+        trials = sum(self._calm.values())
+        return trials >= JUDGED_BY and self._calm[True] <= NEVER_CALM_SHARE * trials
+
+    def helps_rarely(self) -> bool:
+        """Whether a further trial of a load has been as inconclusive as the first for a while: what
+        disturbs the tester goes on."""
+        return self._in_vain >= IN_VAIN
 
     def is_bad_luck(self, load: Load, place: Place) -> bool:
         """Whether the inconclusive trials of ``load`` in this repetition are no more than could be
@@ -105,7 +127,7 @@ class Attempts:
     def settled(self, load: Load, place: Place) -> TrialResult | None:
         """The last trial of ``load``, if the search offers it once more but another trial would be as
         inconclusive."""
-        if load != place.upper or not self.is_dispensable(load, place):
+        if load != place.upper or not (self.is_never_calm() or self.is_dispensable(load, place)):
             return None
         own = self._inconclusive_at(load, place)
         return own[-1].result if own else None
@@ -119,6 +141,10 @@ class Attempts:
         is_conclusive = result.verdict is Verdict.VALID or result.proven_failed is not None
         self._sent_s[is_conclusive] += trial.duration_s if result.ended_early_s is None else result.ended_early_s
         self._valid += result.verdict is Verdict.VALID
+        bursts = [one.late_bursts for one in (result.forward, result.reverse) if one is not None]
+        self._calm[result.verdict is Verdict.VALID and not any(bursts)] += 1
+        if not is_first:
+            self._in_vain = 0 if is_conclusive else self._in_vain + 1
         if is_conclusive:
             self._first[is_first] += 1
             self._conclusive.setdefault(place.case, set()).add(load)
@@ -162,17 +188,19 @@ class Visit:
         return None if is_conclusive or self._trials >= (at_least if self._attempts.is_costly() else most) else most
 
     def _limits(self, resolution: float) -> tuple[int, int]:
-        """Trials at most, and how many of them are run whatever they cost."""
+        """Trials at most, and how many of them are run even if inconclusive trials have cost too much."""
         if not self._is_within_reach:
             return ATTEMPTS, ATTEMPTS
         if self._attempts.is_dispensable(self._load, self._place):
             return 1, 1
-        if not _is_narrow(self._load, self._place, resolution):
-            return ATTEMPTS_WITHIN_REACH, AT_LEAST
-        if self._attempts.is_bad_luck(self._load, self._place):
-            return ATTEMPTS_AT_THE_END, AT_LEAST_AT_THE_END
-        is_offered_again = self._place.upper == self._load
-        return (1, 1) if is_offered_again else (AT_LEAST_AT_THE_END, AT_LEAST_AT_THE_END)
+        is_narrow = _is_narrow(self._load, self._place, resolution)
+        most, at_least = (ATTEMPTS_AT_THE_END, AT_LEAST_AT_THE_END) if is_narrow else (ATTEMPTS_WITHIN_REACH, AT_LEAST)
+        if resolution and self._attempts.is_never_calm():
+            return (1, 1) if is_narrow else (ATTEMPTS_NEVER_CALM, 1)
+        if is_narrow and not self._attempts.is_bad_luck(self._load, self._place):
+            is_offered_again = self._place.upper == self._load
+            return (1, 1) if is_offered_again else (AT_LEAST_AT_THE_END, AT_LEAST_AT_THE_END)
+        return most, 1 if resolution and self._attempts.helps_rarely() else at_least
 
 
 def _is_narrow(load: Load, place: Place, resolution: float) -> bool:

@@ -5,6 +5,7 @@ VENV := .venv/bin
 DEMO := results/demo
 
 COUNT := 1
+PYTEST := scripts/own_session $(VENV)/python -m pytest
 # Tests that compare values and bytes, not times: they may run beside each other.
 BESIDE := tests/unit $(addprefix tests/engine/test_,frames.py queues.py reference_dut.py siitperf.py)
 
@@ -51,28 +52,28 @@ example: build
 test: setup-dev
 	@scripts/build cards
 	meson test -C build --print-errorlogs
-	$(VENV)/python -m pytest --numprocesses auto $(BESIDE)
-	$(VENV)/python -m pytest $(addprefix --ignore=,$(BESIDE))
+	$(PYTEST) --numprocesses auto $(BESIDE)
+	$(PYTEST) $(addprefix --ignore=,$(BESIDE))
 
 cards:
 	@scripts/setup cards
 	@scripts/build cards
-	$(VENV)/python -m pytest --numprocesses 2 --dist loadgroup tests/cards -m "cards or not cards"
+	$(PYTEST) --numprocesses 2 --dist loadgroup tests/cards -m "cards or not cards"
 
 test-report:
 	@scripts/setup browser
-	$(VENV)/python -m pytest -m browser
+	$(PYTEST) -m browser
 
 truth: setup-dev
 	@scripts/build
-	$(VENV)/python -m pytest -m truth
+	$(PYTEST) -m truth
 
 accuracy: build
 	$(VENV)/dutperf selftest --markdown results/accuracy.md
 
 faults: setup-dev
 	@scripts/build
-	set -e; for run in $$(seq $(COUNT)); do $(VENV)/python -m pytest tests/faults -m "faults or not faults"; done
+	set -e; for run in $$(seq $(COUNT)); do $(PYTEST) tests/faults -m "faults or not faults"; done
 
 docs: setup-dev
 	NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build --quiet --strict

@@ -16,8 +16,8 @@ WAITING = """
 import os, signal, time
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.default_int_handler)
-print(os.getsid(0), flush=True)
 try:
+    print(os.getsid(0), flush=True)  # in here: the signal may come at once
     time.sleep(60)
 except KeyboardInterrupt:
     raise SystemExit(3) from None

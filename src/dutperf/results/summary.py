@@ -17,6 +17,7 @@ from dutperf.model import Case, Value, axes_of_json
 from dutperf.results import deviations, environments
 from dutperf.results import idle_offloads as offloads
 from dutperf.results.deviations import Deviation, Rule
+from dutperf.results.deviations import rules as general_rules
 from dutperf.results.environments import EnvironmentChange
 from dutperf.results.points import Point, PointBuilder, Recorded
 from dutperf.setup.conditions import Conditions, Rate
@@ -52,8 +53,8 @@ class Reader:
     conditions: type[Conditions]
     """The procedure's own model."""
     point: PointBuilder
-    rules: tuple[Rule, ...]
-    """The clauses that it may deviate from."""
+    rules: tuple[Rule, ...] = general_rules()
+    """The clauses that it may deviate from; those of every procedure if it has none of its own."""
 
 
 def write_summary(directory: Path, reader: Reader) -> Summary:

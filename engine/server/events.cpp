@@ -176,11 +176,8 @@ json quantiles_us(const Histogram& histogram, std::uint64_t clock_hz) {
 }
 
 json hello_event() {
-    return {{"event", "hello"},
-            {"protocol", kProtocol},
-            {"engine", DUTPERF_VERSION},
-            {"dpdk", dpdk_version()},
-            {"cores", allowed_cores()}};
+    return {{"event", "hello"},       {"protocol", kProtocol},       {"engine", DUTPERF_VERSION},
+            {"dpdk", dpdk_version()}, {"instructions", DUTPERF_CPU}, {"cores", allowed_cores()}};
 }
 
 json opened_event(const Session& session) {

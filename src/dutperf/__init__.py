@@ -6,7 +6,9 @@ The public interface is ``__all__`` (docs/api.md). Names are imported at first u
 single trial does not wait for the libraries that draw reports.
 """
 
+import sys
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from dutperf.setup.configuration import ConfigError
     from dutperf.tester import TesterError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Bench",
     "Conditions",
@@ -48,6 +50,11 @@ __all__ = [
     "resume",
     "trial",
 ]
+
+# A package for a system that has no or too old a version of some libraries brings them along.
+_BUNDLED = Path(__file__).with_name("bundled")
+if _BUNDLED.is_dir():
+    sys.path.insert(0, str(_BUNDLED))
 
 _MODULES = {
     "dutperf.errors": ("DutperfError",),

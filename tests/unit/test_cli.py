@@ -21,9 +21,23 @@ from dutperf.tester.doctor import Finding
 from plans import Everything
 
 
-def test_version() -> None:
+def test_version_of_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = tmp_path / "dutperf-engine"
+    engine.write_text("#!/bin/sh\necho 'dutperf-engine 0.0.7 (DPDK 22.11.11, instructions: x86-64-v3)'\n")
+    engine.chmod(0o755)
+    monkeypatch.setenv("DUTPERF_ENGINE", str(engine))
     result = dutperf("--version")
-    assert (result.exit_code, result.stdout) == (0, f"dutperf {__version__}\n")
+    assert (result.exit_code, result.stdout.splitlines()) == (
+        0,
+        [f"dutperf {__version__}", f"engine 0.0.7 (DPDK 22.11.11, instructions: x86-64-v3): {engine}"],
+    )
+
+
+def test_version_without_an_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUTPERF_ENGINE", "/nowhere/dutperf-engine")
+    result = dutperf("--version")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, f"dutperf {__version__}")
+    assert result.stdout.splitlines()[1].startswith("no engine: /nowhere/dutperf-engine")
 
 
 STATUS = [("Engine", 0, "valid"), ("Drops", 3, "invalid"), ("Killed", 4, "aborted")]

@@ -33,6 +33,8 @@ from dutperf.cli.commands import (
 )
 from dutperf.cli.examples import epilog
 from dutperf.exit_status import signals_interrupt
+from dutperf.tester import TesterError
+from dutperf.tester.engine import EngineCommand, engine_version
 
 EXIT_STATUS = (
     "Exit status: 0 valid, 1 no number (the DUT forwards nothing), 2 wrong usage or configuration, 3 invalid, 4 aborted"
@@ -43,8 +45,16 @@ app = typer.Typer(name="dutperf", no_args_is_help=True, epilog=EXIT_STATUS, pret
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"dutperf {__version__}")
+        typer.echo(f"dutperf {__version__}\n{_engine_version()}")
         raise typer.Exit
+
+
+def _engine_version() -> str:
+    try:
+        program = EngineCommand.find().program
+        return f"engine {engine_version(program)}: {program}"
+    except TesterError as error:
+        return f"no engine: {error}"
 
 
 @app.callback()

@@ -24,7 +24,7 @@ from dutperf.lab.errors import LabError
 from dutperf.lab.netns import DUT_PORTS, TESTER_PORTS
 from dutperf.lab.refdut import PROGRAM, VARIABLE, Milliseconds, Properties, RefDut, RefDutError
 from dutperf.lab.site import Site, await_start
-from dutperf.machine.programs import find_program
+from dutperf.machine.programs import INSTALL, find_program
 
 Kind = Literal["siit", "ipv4", "ipv6"]
 Seconds = Annotated[float, Field(ge=0, le=3600)]
@@ -117,11 +117,11 @@ def start(site: Site) -> RefDut:
     """Start the process; returns when it listens.
 
     Raises:
-        LabError: it is not built, or did not start.
+        LabError: it is not installed, or did not start.
     """
     program = find_program(PROGRAM, VARIABLE)
     if program is None or shutil.which(program) is None:
-        raise LabError(f"{PROGRAM} is not built: run make build, or set {VARIABLE} to it")
+        raise LabError(f"there is no {PROGRAM} ({INSTALL})")
     path, log = control_socket(site), site.directory / "refdut.log"
     await_start(site.start_daemon([program, str(path)], log), log, PROGRAM, path.is_socket)
     return RefDut(path)

@@ -7,9 +7,12 @@ import os
 import shutil
 from pathlib import Path
 
+INSTALL = "apt-get install dutperf-engine; in a source tree: make build"
+
 
 def find_program(name: str, variable: str) -> str | None:
     """Path of the program ``name``: from the environment ``variable``, else built in this source tree,
-    else on the PATH; None if there is none."""
-    built = Path(__file__).parents[3] / "build" / "engine" / name
-    return os.environ.get(variable) or (str(built) if built.exists() else None) or shutil.which(name)
+    else in this package (a wheel), else on the PATH; None if there is none."""
+    package = Path(__file__).parents[1]
+    here = (package.parents[1] / "build" / "engine" / name, package / "engine" / "bin" / name)
+    return os.environ.get(variable) or next((str(path) for path in here if path.exists()), None) or shutil.which(name)

@@ -12,7 +12,7 @@ from dutperf.journal import Environment, Event, of_kind
 from dutperf.model import Load, Value, is_load
 
 HOST = ("name", "cpu", "cores", "usable_cores", "kernel", "kernel_options", "governor", "clock_source")
-TESTER = ("engine", "dpdk", "cores", "left.driver", "right.driver", "memory.mode")
+TESTER = ("engine", "dpdk", "instructions", "cores", "left.driver", "right.driver", "memory.mode")
 
 
 class EnvironmentChange(Value):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,7 +22,7 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
-from dutperf.machine.programs import find_program
+from dutperf.machine.programs import INSTALL, find_program
 from dutperf.model import Cause, Direction, DirectionCounts, LinkState, PortState, SoFar, Trial, TrialResult, Verdict
 from dutperf.setup.configuration import LINK_TIMEOUT_S
 from dutperf.tester import Progress, ProgressCallback, TesterError, neighbours
@@ -33,7 +34,9 @@ from dutperf.tester.validity import BURSTS, DUT_DISTURBED, LATE, OF_A_WHOLE_TRIA
 PROTOCOL = 1
 PROGRAM = "dutperf-engine"
 VARIABLE = "DUTPERF_ENGINE"
-"""Environment variable with the path of another engine than the one built here."""
+"""Environment variable with the path of another engine than the one built or installed here."""
+BUILT_IN = "built in"
+"""In :func:`engine_version` of an engine that has DPDK's drivers inside and loads none of the system's."""
 CLOCKS_DRIFT = 500e-6
 """The kernel corrects its clock by no more than this, and the engine's is the processor's."""
 NETNS_DIRECTORY = Path("/run/netns")
@@ -148,7 +151,7 @@ def _program(elsewhere: bool) -> str:
     if elsewhere:
         return found or PROGRAM
     if found is None:
-        raise TesterError(f"{PROGRAM} is not built: run make build, or set {VARIABLE} to it", code="no_engine")
+        raise TesterError(f"there is no {PROGRAM} ({INSTALL})", code="no_engine")
     if shutil.which(found) is None:
         raise TesterError(
             f"{found} is not an executable program",
@@ -156,6 +159,21 @@ def _program(elsewhere: bool) -> str:
             field=VARIABLE if VARIABLE in os.environ else None,
         )
     return found
+
+
+def engine_version(program: str) -> str:
+    """What the engine says of itself: its version, DPDK's, and the instructions that it is built for.
+
+    Raises:
+        TesterError: it does not start here.
+    """
+    try:
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=20)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise TesterError(f"{program} does not start: {error}", code="no_engine") from error
+    if done.returncode != 0:
+        raise TesterError(f"{program} does not start: {' '.join(done.stderr.split())}", code="no_engine")
+    return done.stdout.strip().removeprefix(f"{PROGRAM} ")
 
 
 class EngineTester:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import json
 import resource
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,9 @@ import pytest
 from dutperf.machine.access import Done, MachineError
 from dutperf.tester import TesterError, doctor
 from dutperf.tester.doctor import Finding, Machine, examine, repairs
+from dutperf.tester.engine import engine_version
 
+ARM64 = "processor\t: {}\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\n"
 CPU = "processor\t: {}\nmodel name\t: Example 9000\nflags\t\t: fpu tsc constant_tsc nonstop_tsc rdtscp\n\n"
 ALL_CAPABILITIES = "Name:\tx\nCapEff:\t000001ffffffffff\n"
 GOOD = {
@@ -39,7 +42,6 @@ GOOD = {
     "sys/bus/pci/devices/0000:02:00.0/class": "0x010802\n",
     "sys/bus/pci/drivers/vfio-pci/new_id": "",
     "sys/class/iommu/dmar0/type": "",
-    "usr/lib/x86_64-linux-gnu/pkgconfig/libdpdk.pc": "Name: DPDK\nVersion: 22.11.11\n",
     **{
         f"usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_{name}.so.23": ""
         for name in ("af_packet", "af_xdp", "ring", "null", "ixgbe")
@@ -71,7 +73,11 @@ def machine(tmp_path: Path) -> MakeMachine:
             "memlock_bytes": resource.RLIM_INFINITY,
             "pause": lambda: None,
         }
-        found = {"find_program": lambda program: f"/usr/sbin/{program}", "find_engine": lambda: "/opt/dutperf-engine"}
+        found = {
+            "find_program": lambda program: f"/usr/sbin/{program}",
+            "find_engine": lambda: "/opt/dutperf-engine",
+            "engine_version": lambda _program: "0.2.0 (DPDK 22.11.11, instructions: x86-64-v4)",
+        }
         return Machine(**{**given, **found, **members})  # type: ignore[arg-type]
 
     return make
@@ -101,6 +107,30 @@ def test_a_machine_that_tells_nothing_is_examined_all_the_same(tmp_path: Path) -
     assert {"engine", "tayga", "nft", "ip", "DPDK", "privileges", "huge pages", "TSC"} <= {
         one.topic for one in findings if one.state == "missing"
     }
+
+
+def test_the_engine_says_its_versions(machine: MakeMachine) -> None:
+    assert finding(machine(), "engine").text == "/opt/dutperf-engine: 0.2.0 (DPDK 22.11.11, instructions: x86-64-v4)"
+
+
+def test_an_engine_that_does_not_start_is_missing(tmp_path: Path, machine: MakeMachine) -> None:
+    broken = tmp_path / "dutperf-engine"
+    broken.write_text("#!/bin/sh\necho 'librte_eal.so.23: cannot open shared object file' >&2; exit 127\n")
+    broken.chmod(0o755)
+    found = finding(machine(find_engine=lambda: str(broken), engine_version=engine_version), "engine")
+    assert (found.state, found.text) == (
+        "missing",
+        f"{broken} does not start: librte_eal.so.23: cannot open shared object file",
+    )
+
+
+@pytest.mark.parametrize(("built_in", "state"), [(" built in", "ok"), ("", "missing")])
+def test_an_engine_with_drivers_inside_needs_none_of_the_system(
+    built_in: str, state: str, tmp_path: Path, machine: MakeMachine
+) -> None:
+    without = machine(engine_version=lambda _program: f"0.2.0 (DPDK 22.11.11{built_in}, instructions: x86-64-v2)")
+    shutil.rmtree(tmp_path / "usr/lib/x86_64-linux-gnu/dpdk")
+    assert finding(without, "DPDK").state == state
 
 
 def test_every_lack_has_one_line_of_advice_and_nothing_else_has(tmp_path: Path, machine: MakeMachine) -> None:
@@ -134,6 +164,8 @@ AF_XDP = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_xdp.so.23"
         ("TSC", {"proc/cpuinfo": CPU.format(0).replace("nonstop_tsc ", "")}, "missing", "does not report nonstop_tsc"),
         ("TSC", {CLOCK: "hpet\n"}, "missing", "hpet"),
         ("TSC", {CLOCK: "kvm-clock\n"}, "ok", "kvm-clock"),
+        ("TSC", {"proc/cpuinfo": ARM64.format(0), CLOCK: "arch_sys_counter\n"}, "ok", "generic timer"),
+        ("cores", {"proc/cpuinfo": ARM64.format(0) + ARM64.format(1)}, "note", "implementer 0x41, part 0xd0c, 2 cores"),
         ("virtual machine", {"proc/cpuinfo": CPU.format(0).replace("fpu", "fpu hypervisor")}, "note", "interrupt"),
         ("huge pages", {FREE_2MB: "0\n"}, "missing", "2 MB: 512 reserved, 0 free"),
         ("huge pages", {FREE_2MB: "0\n", FREE_1GB: "2\n"}, "ok", "1 GB: 0 reserved, 2 free"),
@@ -151,7 +183,6 @@ AF_XDP = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_xdp.so.23"
             "without veth pairs",
         ),
         ("kernel", {"boot/config-6.1.0": None}, "note", "configuration is not readable"),
-        ("DPDK", {"usr/lib/x86_64-linux-gnu/pkgconfig/libdpdk.pc": None}, "missing", "not installed"),
         ("DPDK", {AF_XDP: None}, "missing", "without the drivers af_xdp"),
         ("network cards", {"sys/bus/pci/drivers/vfio-pci/new_id": None}, "missing", "0000:01:00.0, but no driver"),
         ("network cards", {"sys/bus/pci/devices/0000:01:00.0/class": "0x030000\n"}, "note", "none free"),
@@ -306,7 +337,7 @@ def test_locked_memory_is_limited_only_without_the_capability(status: str, state
     assert ("64 KiB" in found.text) == (state == "missing")
 
 
-@pytest.mark.parametrize("missing", ["tayga", "nft", "ip"])
+@pytest.mark.parametrize("missing", ["tayga", "nft", "ip", "ethtool"])
 def test_a_missing_program_is_named_with_its_package(missing: str, machine: MakeMachine) -> None:
     made_up = machine(find_program=lambda program: None if program == missing else f"/usr/sbin/{program}")
     advice = {one.topic: one.advice for one in examine(made_up) if one.state == "missing"}

@@ -94,7 +94,12 @@ def test_without_root_there_is_no_lab(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("program", "name", "package"),
-    [("tayga", "tayga-siit", "tayga"), ("nft", "kernel-ipv4", "nftables"), ("ip", "loopback", "iproute2")],
+    [
+        ("tayga", "tayga-siit", "tayga"),
+        ("nft", "kernel-ipv4", "nftables"),
+        ("ip", "loopback", "iproute2"),
+        ("ethtool", "loopback", "ethtool"),
+    ],
 )
 def test_a_missing_program_is_named_with_its_package(
     program: str, name: str, package: str, monkeypatch: pytest.MonkeyPatch

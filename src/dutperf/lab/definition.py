@@ -22,6 +22,10 @@ ETHERNET_OVERHEAD = 18
 """Bytes of a frame outside the MTU: Ethernet header and frame check sequence."""
 
 
+PROGRAMS = {"ip": "iproute2", "ethtool": "ethtool", "nft": "nftables"}
+"""Programs that every lab needs, each with its Debian package."""
+
+
 class LabOptions(BaseModel):
     """Options of every lab."""
 
@@ -74,7 +78,7 @@ class Lab(Generic[OptionsT]):
         """Raises LabError, with a remedy, if this machine or user cannot run the lab."""
         if os.geteuid() != 0:
             raise LabError(f"lab {self.name} needs root for its network namespaces: run the command with sudo")
-        for program, package in {"ip": "iproute2", "nft": "nftables", **self.programs}.items():
+        for program, package in {**PROGRAMS, **self.programs}.items():
             if shutil.which(program) is None:
                 raise LabError(f"lab {self.name} needs {program}, which is not installed: apt-get install {package}")
 

@@ -14,17 +14,20 @@ import resource
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dutperf.machine import access, memory, pci
+from dutperf.lab.definition import PROGRAMS
+from dutperf.machine import access, memory, pci, processor
 from dutperf.machine.access import MachineError
 from dutperf.machine.binding import load
 from dutperf.machine.pci import DRIVERS, HANDING_OVER, SHARED, VFIO, Function
 from dutperf.machine.ports import inventory
+from dutperf.machine.programs import INSTALL
 from dutperf.machine.steps import Step
 from dutperf.tester import TesterError
-from dutperf.tester.engine import EngineCommand
+from dutperf.tester.engine import BUILT_IN, EngineCommand, engine_version
 
 State = Literal["ok", "note", "missing"]
 
@@ -56,10 +59,6 @@ class Finding:
     """The repair by :func:`repairs`, where there is one."""
 
 
-def _engine() -> str:
-    return EngineCommand.find().program
-
-
 @dataclass(frozen=True)
 class Machine(access.Machine):
     """The machine with the properties that are in no file; tests replace them too."""
@@ -67,12 +66,12 @@ class Machine(access.Machine):
     memlock_bytes: int = field(default_factory=lambda: resource.getrlimit(resource.RLIMIT_MEMLOCK)[0])
     pause: Callable[[], None] = lambda: time.sleep(0.5)
     find_program: Callable[[str], str | None] = shutil.which
-    find_engine: Callable[[], str] = _engine
+    find_engine: Callable[[], str] = lambda: EngineCommand.find().program
+    engine_version: Callable[[str], str] = engine_version
 
     def cpu_field(self, name: str) -> str:
         """A field of the first core in /proc/cpuinfo; empty where there is none."""
-        match = re.search(rf"^{name}\s*:\s*(.*)$", self.read("proc/cpuinfo") or "", re.MULTILINE)
-        return match[1] if match else ""
+        return processor.cpu_field(self.read("proc/cpuinfo") or "", name)
 
     def cores(self) -> int:
         """Number of online cores."""
@@ -109,7 +108,7 @@ def _described(steps: Iterator[Step]) -> str | None:
 
 def cores(machine: Machine) -> Iterator[Finding]:
     """Model and number of cores: each role of the hot loops needs one, a lab's DUT another."""
-    count, model = machine.cores(), machine.cpu_field("model name") or "unknown CPU"
+    count, model = machine.cores(), processor.cpu_model(machine.read("proc/cpuinfo") or "") or "unknown CPU"
     if count < 2:
         yield Finding(
             "cores",
@@ -167,7 +166,9 @@ def tsc(machine: Machine) -> Iterator[Finding]:
     flags = machine.cpu_field("flags").split()
     missing = [flag for flag in ("constant_tsc", "nonstop_tsc") if flag not in flags]
     source = machine.read("sys/devices/system/clocksource/clocksource0/current_clocksource") or "unknown"
-    if missing:
+    if source == processor.ARM64_COUNTER:
+        yield Finding("TSC", "ok", f"arm64's generic timer; the kernel's clock source is {source}")
+    elif missing:
         yield Finding(
             "TSC",
             "missing",
@@ -208,19 +209,19 @@ def hugetlbfs(machine: Machine) -> Iterator[Finding]:
 
 
 def dpdk(machine: Machine) -> Iterator[Finding]:
-    """The library's version, and the drivers of the ports."""
-    package = next((path.read_text() for path in machine.glob("usr/lib/*/pkgconfig/libdpdk.pc")), "")
-    version = re.search(r"^Version:\s*(\S+)$", package, re.MULTILINE)
+    """The drivers of the ports. The engine's version names DPDK's."""
+    with suppress(TesterError):
+        if BUILT_IN in machine.engine_version(machine.find_engine()):
+            yield Finding("DPDK", "ok", "built into the engine, with its drivers")
+            return
     libraries = machine.glob("usr/lib/*/dpdk/pmds-*/librte_net_*.so.*")
     drivers = {path.name.removeprefix("librte_net_").partition(".")[0] for path in libraries}
     missing = [driver for driver in PORT_DRIVERS if driver not in drivers]
-    if version is None or missing:
-        absent = "not installed" if version is None else f"{version[1]}, without the drivers {', '.join(missing)}"
-        yield Finding("DPDK", "missing", absent, "apt-get install libdpdk-dev")
+    if missing:
+        absent = f"without the drivers {', '.join(missing)}" if drivers else "no drivers"
+        yield Finding("DPDK", "missing", absent, "apt-get install librte-meta-net librte-meta-bus librte-meta-mempool")
     else:
-        yield Finding(
-            "DPDK", "ok", f"{version[1]}, {len(drivers)} network drivers, among them {', '.join(PORT_DRIVERS)}"
-        )
+        yield Finding("DPDK", "ok", f"{len(drivers)} network drivers, among them {', '.join(PORT_DRIVERS)}")
 
 
 def cards(machine: Machine) -> Iterator[Finding]:
@@ -273,16 +274,17 @@ def _cards(machine: access.Machine) -> list[Function]:
 
 
 def engine(machine: Machine) -> Iterator[Finding]:
-    """The engine's program."""
+    """The engine's program, and whether it starts."""
     try:
-        yield Finding("engine", "ok", machine.find_engine())
+        program = machine.find_engine()
+        yield Finding("engine", "ok", f"{program}: {machine.engine_version(program)}")
     except TesterError as error:
-        yield Finding("engine", "missing", str(error), "make build")
+        yield Finding("engine", "missing", str(error), INSTALL)
 
 
 def programs(machine: Machine) -> Iterator[Finding]:
     """Programs that labs start."""
-    for program, package in {"ip": "iproute2", "nft": "nftables", "tayga": "tayga"}.items():
+    for program, package in {**PROGRAMS, "tayga": "tayga"}.items():
         path = machine.find_program(program)
         if path is None:
             yield Finding(program, "missing", "not found; labs need it", f"apt-get install {package}")

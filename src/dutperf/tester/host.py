@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import __version__
+from dutperf.machine.processor import cpu_model
 
 TUNING = (
     "isolcpus",
@@ -43,7 +44,7 @@ def environment(root: Path = Path("/")) -> dict[str, Any]:
     """
     return {
         "name": platform.node(),
-        "cpu": _find(root / "proc/cpuinfo", r"^model name\s*:\s*(.+)$") or platform.processor() or platform.machine(),
+        "cpu": cpu_model(_text(root / "proc/cpuinfo")) or platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "usable_cores": sorted(os.sched_getaffinity(0)),
         "memory_kb": int(_find(root / "proc/meminfo", r"^MemTotal:\s*(\d+) kB$") or 0) or None,
@@ -56,11 +57,15 @@ def environment(root: Path = Path("/")) -> dict[str, Any]:
     }
 
 
-def _find(path: Path, pattern: str) -> str | None:
+def _text(path: Path) -> str:
     try:
-        match = re.search(pattern, path.read_text(errors="replace"), re.MULTILINE)
+        return path.read_text(errors="replace")
     except OSError:
-        return None
+        return ""
+
+
+def _find(path: Path, pattern: str) -> str | None:
+    match = re.search(pattern, _text(path), re.MULTILINE)
     return match[1].strip() if match else None
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -17,16 +18,24 @@ class MissingLibrary(DutperfError, ImportError):
     """A library is not installed that only a part of the package needs."""
 
 
+DEBIAN = {"matplotlib": "apt-get install python3-matplotlib"}
+"""How Debian 12 and 13 install an optional library; they have no package of the others."""
+
+
 def require(library: str, extra: str, purpose: str) -> None:
     """Make sure that an optional library can be imported.
 
     Raises:
-        MissingLibrary: it is not installed; the message names the extra that installs it.
+        MissingLibrary: it is not installed; the message names the extra that installs it, or the package if
+            dutperf is one of Debian's.
     """
     try:
         import_module(library)
     except ImportError:
-        raise MissingLibrary(f"{purpose} needs {library}: pip install 'dutperf[{extra}]'") from None
+        remedy = f"pip install 'dutperf[{extra}]'"
+        if "dist-packages" in Path(__file__).parts:
+            remedy = DEBIAN.get(library, f"{remedy} in a virtual environment: Debian has no package of it")
+        raise MissingLibrary(f"{purpose} needs {library}: {remedy}") from None
 
 
 def first(error: ValidationError) -> ErrorDetails:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 import command_line
+from dutperf import errors
 from dutperf.errors import DutperfError, MissingLibrary
 from dutperf.report import html
 from dutperf.results.measured import Measured
@@ -47,6 +49,22 @@ def test_a_command_names_the_extra_that_it_needs(
 ) -> None:
     result = command_line.dutperf(*command, str(suite_directory), "--out", str(tmp_path))
     assert (result.exit_code, result.stderr.strip()) == (2, said)
+
+
+@pytest.mark.usefixtures("without")
+@pytest.mark.parametrize(
+    ("library", "extra", "said"),
+    [
+        ("matplotlib", "plots", "apt-get install python3-matplotlib"),
+        ("pyarrow", "parquet", "pip install 'dutperf[parquet]' in a virtual environment"),
+    ],
+)
+def test_a_package_of_debian_names_debian_s_packages(
+    library: str, extra: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(errors, "__file__", "/usr/lib/python3/dist-packages/dutperf/errors.py")
+    with pytest.raises(MissingLibrary, match=re.escape(said)):
+        errors.require(library, extra, "a plot")
 
 
 @pytest.mark.usefixtures("without")

@@ -30,7 +30,7 @@ INK = "#1b1d1f"
 GRID = "#cfd2d6"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (6, 2, 1, 2)), (0, (3, 1)))
-WIDTH_IN, HEIGHT_IN, LEGEND_LINE_IN = 5.0, 3.1, 0.21
+WIDTH_IN, HEIGHT_IN, LEGEND_LINE_IN, LEGEND_PADDING_IN = 5.0, 3.1, 0.21, 0.17
 NINES = ((0.0, "smallest"), (0.5, "50 %"), (0.99, "99 %"), (0.999, "99.9 %"), (1.0, "largest"))
 """Quantiles that are evenly spaced on the axis."""
 CROWDED, TOO_CROWDED = 0.1, 0.04
@@ -92,9 +92,12 @@ def embedded(chart: Chart, prefix: str) -> str:
 def draw(chart: Chart) -> Figure:
     """The chart as a matplotlib figure; the caller sets the style."""
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     rows = -(-_legend_entries(chart) // _legend_columns(chart))
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN + rows * LEGEND_LINE_IN), layout="constrained")
+    legend_in = rows * LEGEND_LINE_IN + LEGEND_PADDING_IN if rows else 0.0
+    engine = ConstrainedLayoutEngine()
+    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN + legend_in), layout=engine)
     axes = figure.add_subplot()
     _scale(axes, chart)
     numbers: dict[str, int] = {}
@@ -109,8 +112,10 @@ def draw(chart: Chart) -> Figure:
     axes.set_ylabel(chart.y_label)
     axes.set_xlim(*_ends(axes.get_xlim(), (0.5, None) if chart.x_scale == "counts" else chart.x_range))
     axes.set_ylim(*_ends(axes.get_ylim(), chart.y_range))
-    if rows:
-        figure.legend(loc="outside lower center", ncols=_legend_columns(chart))
+    if rows:  # below the axes; "outside lower center" would do the same, but not in matplotlib 3.6 (Debian 12)
+        below = legend_in / (HEIGHT_IN + legend_in)
+        engine.set(rect=(0, below, 1, 1 - below))
+        figure.legend(loc="lower center", ncols=_legend_columns(chart))
     return figure
 
 

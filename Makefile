@@ -5,11 +5,12 @@ VENV := .venv/bin
 DEMO := results/demo
 
 COUNT := 1
+RELEASE := bookworm
 PYTEST := scripts/own_session $(VENV)/python -m pytest
 # Tests that compare values and bytes, not times: they may run beside each other.
 BESIDE := tests/unit $(addprefix tests/engine/test_,frames.py queues.py reference_dut.py siitperf.py)
 
-.PHONY: docs man help setup setup-dev build demo example test cards test-report truth faults accuracy bench bench-memory check format clean
+.PHONY: deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example test cards test-report truth faults accuracy bench bench-memory check format clean
 .NOTPARALLEL:
 
 help:
@@ -25,6 +26,12 @@ help:
 	@echo "make example       show why throughput needs a frame timeout and a loss ratio goal, with downloads through the same router, about two minutes"
 	@echo "make bench         measure how fast one core sends and receives, against dpdk-testpmd, and the cost of each step, into bench.json"
 	@echo "make bench-memory  measure the engine's memory in PDV trials of one million and of sixty million frames"
+	@echo "make deb           build Debian packages for RELEASE=$(RELEASE) in a clean chroot, into build/deb"
+	@echo "make deb-test      install, use, upgrade and purge them in a clean chroot of RELEASE=$(RELEASE)"
+	@echo "make wheel         build a Python wheel with the engine inside, into build/wheel"
+	@echo "make wheel-test    measure with the wheel in fresh virtual environments"
+	@echo "make container     build a container image from the packages (podman)"
+	@echo "make arm64         build the engine for arm64 and run its unit tests under emulation"
 	@echo "make docs          build the documentation for offline reading, into build/site"
 	@echo "make man           build the manual pages, into build/man"
 	@echo "make check         check style, types and dependencies between modules"
@@ -40,10 +47,12 @@ setup-dev:
 build: setup
 	@scripts/build
 
-demo: build
+demo:
+	@scripts/setup demo
+	@scripts/build demo
 	rm -rf $(DEMO)
-	$(VENV)/dutperf throughput --lab tayga-siit --frame-size 84 --initial-rate 8000 --resolution 1% \
-		--duration 1.5 --drain 0.3 --repetitions 3 --out $(DEMO)
+	$(VENV)/dutperf throughput --lab tayga-siit --frame-size 84 --initial-rate 10k --resolution 5% \
+		--duration 0.5 --drain 0.2 --repetitions 3 --out $(DEMO)
 
 example: build
 	rm -rf results/gaming-rfc2544
@@ -74,6 +83,24 @@ accuracy: build
 faults: setup-dev
 	@scripts/build
 	set -e; for run in $$(seq $(COUNT)); do $(PYTEST) tests/faults -m "faults or not faults"; done
+
+deb:
+	@scripts/deb $(RELEASE)
+
+deb-test:
+	@scripts/check_deb $(RELEASE)
+
+wheel: setup
+	@scripts/wheel
+
+wheel-test:
+	@scripts/check_wheel
+
+container:
+	@scripts/container
+
+arm64:
+	@scripts/arm64
 
 docs: setup-dev
 	NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build --quiet --strict

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A frame as the engine gets it: the bytes of its headers, and marks for the tag, the checksums and the
+fields that vary (protocol/README.md).
+
+All offsets are in bytes from the first byte of the destination MAC address, bits from its most
+significant bit; neither counts the FCS. The package computes no checksum: the engine does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, StringConstraints, model_serializer, model_validator
+
+from dutperf.model.frame_size import MAX_FRAME_SIZE, MIN_FRAME_SIZE
+from dutperf.model.value import Value
+
+FCS_SIZE = 4
+"""Bytes of the frame check sequence."""
+TAG_SIZE = 18
+"""Bytes of the test tag (docs/decisions/0001-tag.md)."""
+MAX_FIELD_BITS = 128
+
+Offset = Annotated[int, Field(ge=0, lt=MAX_FRAME_SIZE)]
+Decimal = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,38})$")]
+"""A number of up to 128 bits: JSON's numbers are not exact."""
+FlowOrder = Literal["in_turn", "random"]
+"""How the flow of a frame is chosen."""
+
+
+class Checksum(Value):
+    """An Internet checksum (RFC 1071) of two bytes at ``at``, which are zero in the frame's bytes. It
+    covers the ranges [from, to) and the number ``plus``: length and protocol of a pseudo-header."""
+
+    at: Offset
+    covers: Annotated[tuple[tuple[int, int], ...], Field(min_length=1)]
+    plus: Annotated[int, Field(ge=0, le=0xFFFF)] = 0
+    zero_as_ones: bool = False
+    """UDP: a computed 0 is sent as 0xFFFF (RFC 768)."""
+
+
+class DescribedField(Value):
+    """``bits`` bits from bit ``bit`` on, which vary from frame to frame or from flow to flow.
+
+    With i the number of the frame or flow: ``increasing`` and ``decreasing`` are ``first`` ± (i mod
+    ``count``) * ``step``, modulo 2^bits. ``random`` is uniform over ``count`` numbers from ``first`` on.
+    ``list`` is ``values``[i mod their number].
+    """
+
+    bit: Annotated[int, Field(ge=0, lt=8 * MAX_FRAME_SIZE)]
+    bits: Annotated[int, Field(ge=1, le=MAX_FIELD_BITS)]
+    by: Literal["frame", "flow"] = "frame"
+    mode: Literal["increasing", "decreasing", "random", "list"]
+    first: Decimal | None = None
+    step: Decimal | None = None
+    count: Decimal | None = None
+    values: tuple[Decimal, ...] | None = None
+
+    @model_validator(mode="after")
+    def _members_of_its_mode(self) -> Self:
+        needed = {"random": {"first", "count"}, "list": {"values"}}.get(self.mode, {"first", "step", "count"})
+        given = {name for name in ("first", "step", "count", "values") if getattr(self, name) is not None}
+        if given != needed:
+            raise ValueError(f"mode {self.mode} has the members {', '.join(sorted(needed))}")
+        if self.count == "0" or self.values == ():
+            raise ValueError("a field needs at least one value")
+        if any(int(number) >> self.bits for number in self._numbers()):
+            raise ValueError(f"a value does not fit in {self.bits} bits")
+        return self
+
+    def _numbers(self) -> Iterator[str]:
+        """Every value that stands in the member as it is."""
+        if self.first is not None:
+            yield self.first
+        yield from self.values or ()
+
+    @model_serializer(mode="wrap")
+    def _without_absent(self, dump: Any) -> dict[str, Any]:
+        """Members that the mode does not have are absent."""
+        return {name: value for name, value in dump(self).items() if value is not None}
+
+
+class DescribedFrame(Value):
+    """One kind of test frame: FRAME of the protocol. ``size`` is in bytes including the FCS; from the
+    end of ``bytes`` on, the engine writes the counting pattern 00 01 02 …, and the tag over it."""
+
+    size: Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)]
+    bytes: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2})+$")]
+    tag_at: Offset
+    source_mac: Literal["port", "given"] = "port"
+    destination_mac: Literal["next_hop4", "next_hop6", "given"]
+    checksums: tuple[Checksum, ...] = ()
+    """In the order in which the engine computes them: one may cover those before it."""
+    fields: tuple[DescribedField, ...] = ()
+    flows: Annotated[int, Field(ge=1)] = 1
+    flow_order: FlowOrder = "in_turn"
+    checked: bool = True
+    """False: a checksum or a length is wrong on purpose, and the receiver does not check it."""
+
+    @model_validator(mode="after")
+    def _within_the_frame(self) -> Self:
+        end = self.size - FCS_SIZE
+        if len(self.bytes) // 2 > end or self.tag_at + TAG_SIZE > end:
+            raise ValueError(f"headers and tag do not fit into {self.size} bytes")
+        for checksum in self.checksums:
+            if checksum.at + 2 > end or not all(0 <= first < last <= end for first, last in checksum.covers):
+                raise ValueError(f"the checksum at {checksum.at} is not within the frame")
+        for field in self.fields:
+            if field.bit + field.bits > 8 * end:
+                raise ValueError(f"the field at bit {field.bit} is not within the frame")
+        return self

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames as others read them: scapy and tshark agree on every field, length and checksum, and object to
+what is wrong on purpose."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.contrib.gtp import GTP_U_Header
+from scapy.contrib.mpls import MPLS
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import (
+    ICMPv6EchoRequest,
+    IPv6,
+    IPv6ExtHdrDestOpt,
+    IPv6ExtHdrFragment,
+    IPv6ExtHdrHopByHop,
+    IPv6ExtHdrSegmentRouting,
+)
+from scapy.layers.l2 import GRE, Dot1AD, Dot1Q, Ether
+from scapy.layers.vxlan import VXLAN
+from scapy.packet import Packet, Padding, Raw
+from scapy.utils import wrpcap
+
+from dutperf.frames import Stack
+from frame_rows import ENDPOINTS, ROWS, Row
+
+LAYERS: Mapping[str, tuple[type[Packet], ...]] = {
+    "eth": (Ether,),
+    "vlan": (Dot1Q, Dot1AD),
+    "mpls": (MPLS,),
+    "ipv4": (IP,),
+    "ipv6": (IPv6,),
+    "hop_by_hop": (IPv6ExtHdrHopByHop,),
+    "routing": (IPv6ExtHdrSegmentRouting,),
+    "dest_options": (IPv6ExtHdrDestOpt,),
+    "fragment": (IPv6ExtHdrFragment,),
+    "udp": (UDP,),
+    "tcp": (TCP,),
+    "icmp": (ICMP, ICMPv6EchoRequest),
+    "gre": (GRE,),
+    "vxlan": (VXLAN,),
+    "gtpu": (GTP_U_Header,),
+}
+"""What scapy calls each header."""
+READERS: Mapping[str, Callable[[Any], int]] = {
+    "eth.destination": lambda one: int(one.dst.replace(":", ""), 16),
+    "eth.source": lambda one: int(one.src.replace(":", ""), 16),
+    "vlan.pcp": lambda one: one.prio,
+    "vlan.dei": lambda one: one.dei,
+    "vlan.id": lambda one: one.vlan,
+    "mpls.label": lambda one: one.label,
+    "mpls.tc": lambda one: one.cos,
+    "mpls.ttl": lambda one: one.ttl,
+    "ipv4.dscp": lambda one: one.tos >> 2,
+    "ipv4.ecn": lambda one: one.tos & 3,
+    "ipv4.id": lambda one: one.id,
+    "ipv4.reserved": lambda one: int(one.flags) >> 2 & 1,
+    "ipv4.df": lambda one: int(one.flags) >> 1 & 1,
+    "ipv4.mf": lambda one: int(one.flags) & 1,
+    "ipv4.offset": lambda one: one.frag,
+    "ipv4.ttl": lambda one: one.ttl,
+    "ipv4.source": lambda one: int.from_bytes(bytes(map(int, one.src.split("."))), "big"),
+    "ipv4.destination": lambda one: int.from_bytes(bytes(map(int, one.dst.split("."))), "big"),
+    "ipv6.dscp": lambda one: one.tc >> 2,
+    "ipv6.ecn": lambda one: one.tc & 3,
+    "ipv6.flow_label": lambda one: one.fl,
+    "ipv6.hop_limit": lambda one: one.hlim,
+    "ipv6.source": lambda one: int.from_bytes(raw_field(one, "src"), "big"),
+    "ipv6.destination": lambda one: int.from_bytes(raw_field(one, "dst"), "big"),
+    "routing.flags": lambda one: raw_header(one)[5],
+    "routing.tag": lambda one: one.tag,
+    "fragment.offset": lambda one: one.offset,
+    "fragment.more": lambda one: one.m,
+    "fragment.id": lambda one: one.id,
+    "udp.source": lambda one: one.sport,
+    "tcp.source": lambda one: one.sport,
+    "tcp.destination": lambda one: one.dport,
+    "tcp.seq": lambda one: one.seq,
+    "tcp.ack": lambda one: one.ack,
+    "tcp.reserved": lambda one: one.reserved,
+    "tcp.flags": lambda one: int(one.flags),
+    "tcp.window": lambda one: one.window,
+    "tcp.urgent": lambda one: one.urgptr,
+    "icmp.type": lambda one: one.type,
+    "icmp.code": lambda one: one.code,
+    "icmp.id": lambda one: one.id,
+    "icmp.sequence": lambda one: one.seq,
+    "gre.key": lambda one: one.key,
+    "gre.sequence": lambda one: one.sequence_number,
+    "vxlan.flags": lambda one: int(one.flags),
+    "vxlan.vni": lambda one: one.vni,
+    "gtpu.teid": lambda one: one.teid,
+    "gtpu.sequence": lambda one: one.seq,
+    "gtpu.n_pdu": lambda one: one.npdu,
+}
+DEFAULTS: Mapping[str, int] = {
+    "vlan.pcp": 0,
+    "vlan.dei": 0,
+    "vlan.id": 1,
+    "mpls.label": 16,
+    "mpls.tc": 0,
+    "mpls.ttl": 10,
+    "ipv4.dscp": 0,
+    "ipv4.ecn": 0,
+    "ipv4.id": 0,
+    "ipv4.reserved": 0,
+    "ipv4.df": 1,
+    "ipv4.mf": 0,
+    "ipv4.offset": 0,
+    "ipv4.ttl": 10,
+    "ipv6.dscp": 0,
+    "ipv6.ecn": 0,
+    "ipv6.flow_label": 0,
+    "ipv6.hop_limit": 10,
+    "routing.flags": 0,
+    "routing.tag": 0,
+    "fragment.offset": 0,
+    "fragment.more": 0,
+    "fragment.id": 0,
+    "udp.source": 0xC020,
+    "tcp.source": 0xC020,
+    "tcp.destination": 7,
+    "tcp.seq": 0,
+    "tcp.ack": 0,
+    "tcp.reserved": 0,
+    "tcp.flags": 0x10,
+    "tcp.window": 65535,
+    "tcp.urgent": 0,
+    "icmp.code": 0,
+    "icmp.id": 0,
+    "icmp.sequence": 0,
+    "vxlan.flags": 8,
+    "vxlan.vni": 1,
+    "gtpu.teid": 1,
+}
+"""docs/frames.md."""
+COMPUTED = ("len", "plen", "length", "chksum", "cksum", "ihl", "dataofs", "nh", "proto", "type", "lastentry", "s")
+"""Fields that scapy fills in itself if they are not there."""
+TSHARK = (
+    *("-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"),
+    *("-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE", "-o", "tcp.analyze_sequence_numbers:FALSE"),
+)
+SUMS = tuple(f"{name}.checksum.status" for name in ("ip", "udp", "tcp", "icmp", "icmpv6", "gre"))
+GOOD, UNVERIFIED, ABSENT = "1", "2", "3"
+WARNING = 6291456
+"""Severity of an expert item in Wireshark."""
+NOT_DISSECTED = ("offset=", "mf=1", "more=1")
+"""Fragments: both programs wait for the others before they look further."""
+
+
+def raw_header(layer: Packet) -> bytes:
+    whole = bytes(layer)
+    return whole[: len(whole) - len(layer.payload)]
+
+
+def raw_field(layer: Packet, name: str) -> bytes:
+    field, value = layer.getfield_and_val(name)
+    return bytes(field.addfield(layer, b"", value))
+
+
+def layers_of(packet: Packet) -> list[Packet]:
+    """Without the payload."""
+    found = []
+    while packet and not isinstance(packet, Raw | Padding):
+        found.append(packet)
+        packet = packet.payload
+    return found
+
+
+def test_there_are_enough_rows() -> None:
+    assert len(ROWS) >= 300
+    assert len({row.text for row in ROWS}) == len(ROWS)
+    assert {f"{row.header}.{row.field}" for row in ROWS if row.header} == READERS.keys()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_scapy_reads_every_header_and_field(row: Row) -> None:
+    data = row.data
+    assert len(data) == row.size - 4
+    layers = layers_of(Ether(data))
+    names = [header.name for header in Stack.parse(row.text).headers]
+    if not any(part in row.text for part in NOT_DISSECTED):
+        assert len(layers) == len(names)
+    for name, layer in zip(names, layers, strict=False):
+        assert isinstance(layer, LAYERS[name]), name
+    assert not row.header or row.header in names[: len(layers)]
+    given = Stack.parse(row.text)
+    for header, layer in zip(given.headers, layers, strict=False):
+        for key, expected in DEFAULTS.items():
+            owner, _, field = key.partition(".")
+            if owner == header.name and field not in header.given and not (owner == "icmp" and "type" in header.given):
+                assert READERS[key](layer) == expected, key
+    if row.header:
+        assert READERS[f"{row.header}.{row.field}"](layers[names.index(row.header)]) == row.number
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_scapy_computes_the_same_lengths_types_and_checksums(row: Row) -> None:
+    data = row.data
+    packet = Ether(data)
+    for layer in layers_of(packet):
+        for name in COMPUTED:
+            if can_compute(layer, name):
+                layer.delfieldval(name)
+    assert bytes(packet) == data
+
+
+def can_compute(layer: Packet, name: str) -> bool:
+    """Whether scapy gives that field a value from the rest of the packet."""
+    if name not in layer.fields or layer.fields[name] is None:
+        return False
+    if name in ("nh", "proto", "type"):
+        return name in layer.overloaded_fields and layer.overloaded_fields[name] == layer.fields[name]
+    if name in ("chksum", "cksum"):
+        return layer.fields[name] != 0
+    return not isinstance(layer, ICMP) and name != "s"
+
+
+@pytest.fixture(scope="module")
+def dissected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+    """What tshark says of every row, in one pass."""
+    return dissect(tmp_path_factory.mktemp("frames"), ROWS)
+
+
+def dissect(directory: Path, rows: tuple[Row, ...]) -> dict[str, dict[str, str]]:
+    if shutil.which("tshark") is None:
+        pytest.skip("needs tshark")
+    wrpcap(str(directory / "frames.pcap"), [Ether(row.data) for row in rows])
+    fields = ("frame.protocols", "_ws.malformed", "_ws.expert.severity", "_ws.expert.message", *SUMS)
+    names = [part for field in fields for part in ("-e", field)]
+    command = ["tshark", "-r", str(directory / "frames.pcap"), *TSHARK, "-T", "fields", "-E", "separator=;", *names]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout.splitlines()
+    assert len(said) == len(rows)
+    return {
+        row.text: dict(zip(fields, line.split(";", len(fields) - 1), strict=True))
+        for row, line in zip(rows, said, strict=True)
+    }
+
+
+def sums_of(line: dict[str, str]) -> list[str]:
+    return [status for name in SUMS for status in line[name].split(",") if status]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_tshark_finds_nothing_wrong(row: Row, dissected: dict[str, dict[str, str]]) -> None:
+    line = dissected[row.text]
+    assert not line["_ws.malformed"]
+    severities = [int(one) for one in line["_ws.expert.severity"].split(",") if one]
+    assert "hecksum" not in line["_ws.expert.message"]
+    assert "ength" not in line["_ws.expert.message"]
+    if not row.header:
+        assert max(severities, default=0) < WARNING, line["_ws.expert.message"]
+    sums = sums_of(line)
+    if any(part in row.text for part in NOT_DISSECTED):
+        assert set(sums) <= {GOOD, UNVERIFIED}
+    else:
+        assert set(sums) <= {GOOD, ABSENT}
+        assert sums.count(GOOD) == len(row.frame.checksums)
+
+
+WRONG = (
+    ("ipv4(checksum=0xdead)/udp", "ip.checksum.status=0"),
+    ("ipv4/udp(checksum=0xdead)", "udp.checksum.status=0"),
+    ("ipv6/udp(checksum=0xdead)", "udp.checksum.status=0"),
+    ("ipv6/udp(checksum=no)", "illegal checksum"),
+    ("ipv4/tcp(checksum=1)", "tcp.checksum.status=0"),
+    ("ipv4/icmp(checksum=1)", "icmp.checksum.status=0"),
+    ("ipv6/icmp(checksum=1)", "icmpv6.checksum.status=0"),
+    ("ipv4/gre(checksum=1)/ipv4/udp", "gre.checksum.status=0"),
+    ("ipv4(length=2000)/udp", "exceed"),
+    ("ipv4(ihl=4)/udp", "header length"),
+    ("ipv6(length=2000)/udp", "exceed"),
+    ("ipv4/udp(length=2000)", "length"),
+    ("ipv6/udp(length=7)", "length"),
+    ("ipv4/tcp(data_offset=4)", "header length"),
+    ("ipv4/udp/gtpu(length=2000)/ipv4/udp", "gtp"),
+    ("ipv6/dest_options(length=200)/udp", "malformed"),
+    ("ipv6/routing(segments=[2001:2::5],last_entry=9)/udp", "routing"),
+)
+
+
+def test_what_is_wrong_on_purpose_is_not_checked_and_tshark_objects(tmp_path: Path) -> None:
+    rows = tuple(Row(text, 160) for text, _ in WRONG)
+    lines = dissect(tmp_path, rows)
+    for row, (text, sign) in zip(rows, WRONG, strict=True):
+        line = lines[text]
+        assert not row.frame.checked, text
+        said = " ".join(f"{name}={value}" for name, value in line.items() if value).lower()
+        assert sign.lower() in said, (text, said)
+
+
+def test_ethernet_without_a_tunnel_header(tmp_path: Path) -> None:
+    """What one of both programs does not know: Ethernet as IPv6's next header (RFC 8986), and behind MPLS
+    without a control word (RFC 4448), which tshark must guess."""
+    row = Row("ipv6/eth/vlan/ipv4/udp", 150)
+    line = dissect(tmp_path, (row,))[row.text]
+    assert line["frame.protocols"].startswith("eth:ethertype:ipv6:eth:ethertype:vlan:ethertype:ip:udp")
+    assert sums_of(line) == [GOOD, GOOD]
+    layers = layers_of(Ether(Row("mpls/eth/ipv4/udp", 150).data))
+    assert [type(layer) for layer in layers] == [Ether, MPLS, Ether, IP, UDP]
+
+
+def test_endpoints_are_the_outermost_addresses() -> None:
+    assert ENDPOINTS.ipv4 is not None
+    packet = Ether(Row("ipv4/ipv6/udp", 128).data)
+    assert (packet[IP].src, packet[IP].dst) == tuple(map(str, ENDPOINTS.ipv4))
+    assert (packet[IPv6].src, packet[IPv6].dst) == ("2001:2::2", "2001:2:0:1::2")

@@ -5,12 +5,13 @@ VENV := .venv/bin
 DEMO := results/demo
 
 COUNT := 1
+SECONDS := 60
 RELEASE := bookworm
 PYTEST := scripts/own_session $(VENV)/python -m pytest
 # Tests that compare values and bytes, not times: they may run beside each other.
 BESIDE := tests/unit $(addprefix tests/engine/test_,frames.py queues.py reference_dut.py siitperf.py)
 
-.PHONY: deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example test cards test-report truth faults accuracy bench bench-memory check format clean
+.PHONY: fuzz deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example test cards test-report truth faults accuracy bench bench-memory check format clean
 .NOTPARALLEL:
 
 help:
@@ -21,6 +22,7 @@ help:
 	@echo "make truth         measure a known truth at full length, about half an hour"
 	@echo "make cards         run the engine on every network card that QEMU emulates, with faults, under ten minutes"
 	@echo "make faults        inject faults into the tester while it measures: no trial may blame the DUT; COUNT=10 repeats it ten times"
+	@echo "make fuzz          frames of any shape for the receiver, under sanitizers; SECONDS=3600 for an hour"
 	@echo "make test-report   test reports in Chromium, at three widths, light and dark"
 	@echo "make accuracy      compare results with the known truth of a reference DUT, as a table, into results/accuracy.md"
 	@echo "make example       show why throughput needs a frame timeout and a loss ratio goal, with downloads through the same router, about two minutes"
@@ -68,6 +70,9 @@ cards:
 	@scripts/setup cards
 	@scripts/build cards
 	$(PYTEST) --numprocesses 2 --dist loadgroup tests/cards -m "cards or not cards"
+
+fuzz: setup
+	@scripts/fuzz $(SECONDS)
 
 test-report:
 	@scripts/setup browser

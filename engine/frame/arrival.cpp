@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frame/arrival.hpp"
 
+#include "frame/dissect.hpp"
+
 namespace dutperf {
 
 namespace {
@@ -58,10 +60,10 @@ OtherKind ipv6_kind(const std::uint8_t* ip, std::size_t length) {
 }  // namespace
 
 OtherKind kind_of(const std::uint8_t* frame, std::size_t length) {
-    if (length < kEthernetPayloadAt) return OtherKind::not_ip;
-    const std::uint8_t* payload = frame + kEthernetPayloadAt;
-    const std::size_t rest = length - kEthernetPayloadAt;
-    switch (type_of(frame)) {
+    const Network network = network_of(frame, length);
+    const std::uint8_t* payload = frame + network.at;
+    const std::size_t rest = length - network.at;
+    switch (network.type) {
         case ethernet::kTypeIpv4: return ipv4_kind(payload, rest);
         case ethernet::kTypeIpv6: return ipv6_kind(payload, rest);
         case ethernet::kTypeArp:

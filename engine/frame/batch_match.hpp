@@ -125,7 +125,8 @@ private:
         store_lanes(&stamp_[i], tag_stamp(high, low));
     }
 
-    std::size_t length_ = 0, tail_ = 0;  // bytes of the frame, and after its tag
+    std::size_t length_ = ~std::size_t{0},
+                tail_ = 0;  // bytes of the reference (at first a length that no frame has), and after its tag
     std::uint64_t pseudo_header_ = 0;
     typename W::Words same_{};
     Tag identity_{};  // of the reference: trial and stream

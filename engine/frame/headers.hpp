@@ -13,8 +13,16 @@ namespace dutperf {
 
 namespace ethernet {
 inline constexpr std::size_t kSize = 14, kDestination = 0, kSource = 6, kType = 12;
-inline constexpr std::uint16_t kTypeIpv4 = 0x0800, kTypeIpv6 = 0x86DD, kTypeArp = 0x0806;
+inline constexpr std::uint16_t kTypeIpv4 = 0x0800, kTypeIpv6 = 0x86DD, kTypeArp = 0x0806, kTypeVlan = 0x8100,
+                               kTypeServiceVlan = 0x88A8, kTypeOldVlan = 0x9100, kTypeMpls = 0x8847,
+                               kTypeMplsMulticast = 0x8848, kTypeBridged = 0x6558;
+inline constexpr std::size_t kVlanTagSize = 4;  // IEEE 802.1Q 9.3
 }  // namespace ethernet
+
+namespace mpls {
+inline constexpr std::size_t kSize = 4;
+inline constexpr std::uint8_t kBottom = 1;  // of the third byte
+}  // namespace mpls
 
 namespace ipv4 {
 inline constexpr std::uint8_t kFirstByte = 0x45;  // version, and a header without options
@@ -27,14 +35,20 @@ namespace ipv6 {
 inline constexpr std::size_t kSize = 40, kPayloadLength = 4, kNextHeader = 6, kHopLimit = 7, kSource = 8,
                              kDestination = 24;
 inline constexpr std::uint8_t kFirstByte = 0x60;  // version, and the upper half of the traffic class
+// Extension headers. All but the fragment header have their size in units of eight bytes, without the first unit.
+inline constexpr std::uint8_t kHopByHop = 0, kRouting = 43, kFragment = 44, kDestinationOptions = 60;
+inline constexpr std::size_t kExtensionUnit = 8, kRoutingType = 2, kSegmentsLeft = 3, kSegments = 8;
+inline constexpr std::uint8_t kSegmentRouting = 4;      // RFC 8754
+inline constexpr std::uint16_t kFragmentMask = 0xFFF9;  // the offset and "more fragments"
 }  // namespace ipv6
 
 namespace udp {
 inline constexpr std::size_t kSize = 8, kSourcePort = 0, kDestinationPort = 2, kLength = 4, kChecksum = 6;
-}
+inline constexpr std::uint16_t kVxlan = 4789, kGtpU = 2152, kMpls = 6635, kGre = 4754;  // ports of tunnels
+}  // namespace udp
 
 namespace tcp {
-inline constexpr std::size_t kSize = 20, kChecksum = 16;
+inline constexpr std::size_t kSize = 20, kDataOffset = 12, kChecksum = 16;
 }
 
 namespace icmp {
@@ -43,7 +57,23 @@ inline constexpr std::uint8_t kEchoReply = 0, kEchoRequest = 8, kEchoRequest6 = 
                               kEchoReply6 = 129;  // RFC 792, RFC 4443
 }  // namespace icmp
 
-inline constexpr std::uint8_t kProtocolIcmp = 1, kProtocolTcp = 6, kProtocolUdp = 17, kProtocolIcmpv6 = 58;
+namespace gre {
+inline constexpr std::size_t kSize = 4, kType = 2, kOptional = 4;  // bytes of each optional part
+inline constexpr std::uint16_t kChecksumPresent = 0x8000, kKeyPresent = 0x2000, kSequencePresent = 0x1000;
+}  // namespace gre
+
+namespace vxlan {
+inline constexpr std::size_t kSize = 8;
+}
+
+namespace gtpu {
+inline constexpr std::size_t kSize = 8, kMessage = 1, kLength = 2, kOptional = 4;
+inline constexpr std::uint8_t kPacket = 255, kExtension = 4, kOptionalPresent = 7;
+}  // namespace gtpu
+
+inline constexpr std::uint8_t kProtocolIcmp = 1, kProtocolIpv4 = 4, kProtocolTcp = 6, kProtocolUdp = 17,
+                              kProtocolIpv6 = 41, kProtocolGre = 47, kProtocolIcmpv6 = 58, kProtocolMpls = 137,
+                              kProtocolEthernet = 143;
 
 // Sum of the pseudo-header that transport checksums cover (RFC 768, RFC 8200 8.1): both addresses, length and protocol.
 inline std::uint64_t pseudo_header_sum(const std::uint8_t* addresses, std::size_t addresses_size, std::uint16_t length,

@@ -36,8 +36,8 @@ struct Layout {
     constexpr bool operator==(const Layout&) const = default;
 
     // Offsets in the frame.
-    [[nodiscard]] constexpr std::size_t type_at() const { return ethernet::kType + vlan_tags * kVlanTagSize; }
-    [[nodiscard]] constexpr std::size_t ip_at() const { return ethernet::kSize + vlan_tags * kVlanTagSize; }
+    [[nodiscard]] constexpr std::size_t type_at() const { return ethernet::kType + vlan_tags * ethernet::kVlanTagSize; }
+    [[nodiscard]] constexpr std::size_t ip_at() const { return ethernet::kSize + vlan_tags * ethernet::kVlanTagSize; }
     [[nodiscard]] constexpr std::size_t ip_size() const {
         return ipv6 ? ipv6::kSize : ipv4::kSize;
     }  // without extension headers
@@ -77,9 +77,6 @@ struct Layout {
     }
     [[nodiscard]] constexpr std::size_t mtu_of(std::size_t frame_size) const { return frame_size - kFcsSize - ip_at(); }
     [[nodiscard]] constexpr std::size_t frame_size_of(std::size_t mtu) const { return mtu + kFcsSize + ip_at(); }
-
-private:
-    static constexpr std::size_t kVlanTagSize = 4;
 };
 
 // The layouts that the engine sends and recognises. The Ethernet payload begins at the same offset in both and in

@@ -21,6 +21,7 @@ inline constexpr std::uint64_t kLongestDelay = kMask40 >> 1U;
 
 // Bits of the tag's stream byte.
 inline constexpr std::uint8_t kStreamReverse = 1, kStreamBackground = 2, kStreamStamped = 4;
+inline constexpr unsigned kStreamKindShift = 3;  // the bits above: the number of the kind, if frames are described
 
 namespace tag {
 inline constexpr std::size_t kSignatureAt = 0, kTrialAt = 4, kStreamAt = 6, kVersionAt = 7, kHighAt = 8, kLowAt = 16;
@@ -54,6 +55,15 @@ struct Tag {
 
 inline bool has_signature(const std::uint8_t* payload) {
     return load_be32(payload + tag::kSignatureAt) == kSignature && payload[tag::kVersionAt] == kTagVersion;
+}
+
+// Writes the part of a tag that is the same in all frames of a stream; the rest becomes 0.
+inline void write_tag(std::uint8_t* payload, std::uint16_t trial, std::uint8_t stream) {
+    store_be32(payload + tag::kSignatureAt, kSignature);
+    store_be16(payload + tag::kTrialAt, trial);
+    payload[tag::kStreamAt] = stream;
+    payload[tag::kVersionAt] = kTagVersion;
+    std::memset(payload + tag::kHighAt, 0, kTagSize - tag::kHighAt);
 }
 
 inline Tag read_tag(const std::uint8_t* payload) {

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/example_frames.hpp"
 #include "tests/test_frame.hpp"
 
 namespace dutperf {
@@ -99,16 +100,22 @@ private:
 
     Bytes faulty_frame() {
         TestFrame one = of(next_ - std::min<std::uint64_t>(next_, random_() % 100));
-        switch (random_() % 8) {
+        switch (random_() % 10) {
             case 0: next_ += random_() % 100; return frame(next_++);  // after a loss
             case 1: one.trial = kTrial - 1; break;
             case 2: one.stream |= kStreamReverse; break;
             case 3: one.sequence = kFrames + random_() % 3; break;
             case 4: one.size = 90; break;
             case 5: return corrupted(test_frame(one));
+            case 6: return tagged(test_frame(one));  // no frame that others may be compared with
+            case 7: return bytes_of(kExamples[random_() % kExamples.size()]);
             default: break;  // reordered, or a duplicate
         }
         return test_frame(one);
+    }
+    static Bytes tagged(Bytes bytes) {
+        bytes.insert(bytes.begin() + ethernet::kType, {0x81, 0x00, 0x00, 0x64});
+        return bytes;
     }
     Bytes corrupted(Bytes bytes) {
         bytes[ethernet::kType + random_() % (bytes.size() - ethernet::kType)] ^=

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frame/dissect.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "frame/checksum.hpp"
+#include "frame/tag.hpp"
+
+namespace dutperf {
+
+namespace {
+
+constexpr int kMostHeaders = 32;
+constexpr std::size_t kMostTags = 4;
+constexpr std::size_t kAddress4 = 4, kAddress6 = 16;
+
+bool is_vlan(std::uint16_t type) {
+    return type == ethernet::kTypeVlan || type == ethernet::kTypeServiceVlan || type == ethernet::kTypeOldVlan;
+}
+
+// What the walk expects next.
+enum class Next : std::uint8_t { nothing, ethernet, mpls, ip, ipv4, ipv6, protocol, gre, vxlan, gtpu };
+
+class Walk {
+public:
+    Walk(const std::uint8_t* frame, std::size_t length)
+        : frame_(frame), length_(length), end_(length), outer_end_(length) {}
+
+    Dissected result(std::span<const std::uint16_t> from_end) {
+        for (int headers = 0; next_ != Next::nothing && headers < kMostHeaders; ++headers) {
+            step();
+            if (is_tag(at_, end_)) return {frame_ + at_, intact_};
+        }
+        if (no_tag_at_end_) return {};
+        for (const std::size_t end : {outer_end_, length_}) {
+            for (const std::uint16_t distance : from_end) {
+                if (distance <= end && is_tag(end - distance, end)) return {frame_ + end - distance, intact_};
+            }
+        }
+        return {};
+    }
+
+private:
+    [[nodiscard]] std::size_t left() const { return end_ - at_; }
+    [[nodiscard]] const std::uint8_t* here() const { return frame_ + at_; }
+    [[nodiscard]] bool is_tag(std::size_t at, std::size_t end) const {
+        return at + kTagSize <= end && has_signature(frame_ + at);
+    }
+
+    void require(bool condition) { intact_ &= condition; }
+
+    // Goes on behind a header of `size` bytes.
+    void go_on(std::size_t size, Next next) {
+        at_ += size;
+        next_ = next;
+    }
+
+    // Whether a header of `size` bytes is whole; if not, the walk ends.
+    bool has(std::size_t size) {
+        if (left() >= size) return true;
+        require(false);
+        next_ = Next::nothing;
+        return false;
+    }
+
+    void step() {
+        switch (next_) {
+            case Next::ethernet: return take_ethernet();
+            case Next::mpls: return take_mpls();
+            case Next::ip: return take_by_version();
+            case Next::ipv4: return take_ipv4();
+            case Next::ipv6: return take_ipv6();
+            case Next::protocol: return take_protocol();
+            case Next::gre: return take_gre();
+            case Next::vxlan:
+                if (has(vxlan::kSize)) go_on(vxlan::kSize, Next::ethernet);
+                return;
+            case Next::gtpu: return take_gtpu();
+            case Next::nothing: return;
+        }
+    }
+
+    static Next of_type(std::uint16_t type) {
+        switch (type) {
+            case ethernet::kTypeIpv4: return Next::ipv4;
+            case ethernet::kTypeIpv6: return Next::ipv6;
+            case ethernet::kTypeMpls:
+            case ethernet::kTypeMplsMulticast: return Next::mpls;
+            case ethernet::kTypeBridged: return Next::ethernet;
+            default: return Next::nothing;
+        }
+    }
+
+    void take_ethernet() {
+        if (!has(ethernet::kSize)) return;
+        const Network network = network_of(here(), left());
+        go_on(network.at, of_type(network.type));
+    }
+
+    // An IP packet or a frame may follow the bottom of the stack: its first bits tell.
+    void take_mpls() {
+        if (!has(mpls::kSize)) return;
+        const bool bottom = (here()[2] & mpls::kBottom) != 0;
+        go_on(mpls::kSize, bottom ? Next::ip : Next::mpls);
+    }
+
+    void take_by_version() {
+        const int version = left() > 0 ? here()[0] >> 4U : 0;
+        next_ = version == 4 ? Next::ipv4 : version == 6 ? Next::ipv6 : Next::ethernet;
+        step();
+    }
+
+    // The packet ends `size` bytes from here.
+    void set_end(std::size_t size) {
+        require(size <= left());
+        end_ = std::min(end_, at_ + size);
+        if (!within_ip_) outer_end_ = end_;
+        within_ip_ = true;
+    }
+
+    void take_ipv4() {
+        if (!has(ipv4::kSize)) return;
+        const std::uint8_t* ip = here();
+        const std::size_t header = 4 * std::size_t{ip[0] & 0x0FU};
+        require(ip[0] >> 4U == 4 && header >= ipv4::kSize);
+        if (header < ipv4::kSize || !has(header)) return stop();
+        require(load_be16(ip + ipv4::kLength) >= header);
+        set_end(std::max<std::size_t>(load_be16(ip + ipv4::kLength), header));
+        require(checksum_fold(checksum_add(ip, header)) == 0xFFFF);
+        if ((load_be16(ip + ipv4::kFragment) & ipv4::kFragmentMask) != 0) return stop_at_fragment();
+        addresses_ =
+            checksum_add(ip + ipv4::kSource, kAddress4) + checksum_add(final_destination4(ip, header), kAddress4);
+        over_ipv6_ = false;
+        protocol_ = ip[ipv4::kProtocol];
+        go_on(header, Next::protocol);
+    }
+
+    // A source route that is not at its end has the destination as its last address (RFC 791).
+    static const std::uint8_t* final_destination4(const std::uint8_t* ip, std::size_t header) {
+        constexpr std::uint8_t kEnd = 0, kNothing = 1, kLoose = 131, kStrict = 137;
+        for (std::size_t at = ipv4::kSize; at + 3 <= header && ip[at] != kEnd;) {
+            const std::size_t size = ip[at] == kNothing ? 1 : ip[at + 1];
+            const bool route = ip[at] == kLoose || ip[at] == kStrict;
+            if (size == 0 || at + size > header) break;
+            if (route && size >= 3 + kAddress4 && ip[at + 2] <= size) return ip + at + size - kAddress4;
+            at += size;
+        }
+        return ip + ipv4::kDestination;
+    }
+
+    void take_ipv6() {
+        if (!has(ipv6::kSize)) return;
+        const std::uint8_t* ip = here();
+        require(ip[0] >> 4U == 6);
+        set_end(ipv6::kSize + load_be16(ip + ipv6::kPayloadLength));
+        const std::uint8_t* destination = ip + ipv6::kDestination;
+        protocol_ = ip[ipv6::kNextHeader];
+        at_ += ipv6::kSize;
+        while (is_extension(protocol_)) {
+            if (is_tag(at_, end_)) return stop();
+            if (!has(ipv6::kExtensionUnit)) return;
+            const std::uint8_t* extension = here();
+            const std::size_t size = protocol_ == ipv6::kFragment
+                                         ? ipv6::kExtensionUnit
+                                         : ipv6::kExtensionUnit * (std::size_t{extension[1]} + 1);
+            if (!has(size)) return;
+            if (protocol_ == ipv6::kFragment && (load_be16(extension + 2) & ipv6::kFragmentMask) != 0)
+                return stop_at_fragment();
+            if (protocol_ == ipv6::kRouting && extension[ipv6::kRoutingType] == ipv6::kSegmentRouting &&
+                extension[ipv6::kSegmentsLeft] != 0 && size >= ipv6::kSegments + kAddress6)
+                destination = extension + ipv6::kSegments;
+            protocol_ = extension[0];
+            at_ += size;
+        }
+        addresses_ = checksum_add(ip + ipv6::kSource, kAddress6) + checksum_add(destination, kAddress6);
+        over_ipv6_ = true;
+        next_ = Next::protocol;
+    }
+
+    static bool is_extension(std::uint8_t protocol) {
+        return protocol == ipv6::kHopByHop || protocol == ipv6::kRouting || protocol == ipv6::kFragment ||
+               protocol == ipv6::kDestinationOptions;
+    }
+
+    void stop() { next_ = Next::nothing; }
+    void stop_at_fragment() {
+        no_tag_at_end_ = true;
+        stop();
+    }
+
+    void take_protocol() {
+        switch (protocol_) {
+            case kProtocolUdp: return take_udp();
+            case kProtocolTcp: return take_tcp();
+            case kProtocolIcmp:
+            case kProtocolIcmpv6: return take_icmp();
+            case kProtocolGre: next_ = Next::gre; return step();
+            case kProtocolIpv4: next_ = Next::ipv4; return step();
+            case kProtocolIpv6: next_ = Next::ipv6; return step();
+            case kProtocolMpls: next_ = Next::mpls; return step();
+            case kProtocolEthernet: next_ = Next::ethernet; return step();
+            default: return stop();
+        }
+    }
+
+    // Of the rest of the packet.
+    [[nodiscard]] std::uint64_t sum_here() const { return checksum_add(here(), left()); }
+    [[nodiscard]] std::uint64_t transport_sum() const {
+        const auto size = static_cast<std::uint16_t>(left());
+        return addresses_ + swap16(size) + swap16(protocol_) + sum_here();
+    }
+
+    void take_udp() {
+        if (!has(udp::kSize)) return;
+        const Next tunnel = of_port(load_be16(here() + udp::kDestinationPort));
+        const std::uint16_t checksum = load<std::uint16_t>(here() + udp::kChecksum);
+        require(load_be16(here() + udp::kLength) == left());
+        // RFC 768; RFC 6935: over IPv6 for tunnels only
+        const bool may_be_absent = !over_ipv6_ || tunnel != Next::nothing;
+        require(checksum == 0 ? may_be_absent : checksum_fold(transport_sum()) == 0xFFFF);
+        go_on(udp::kSize, tunnel);
+    }
+
+    static Next of_port(std::uint16_t port) {
+        switch (port) {
+            case udp::kVxlan: return Next::vxlan;
+            case udp::kGtpU: return Next::gtpu;
+            case udp::kMpls: return Next::mpls;
+            case udp::kGre: return Next::gre;
+            default: return Next::nothing;
+        }
+    }
+
+    void take_tcp() {
+        if (!has(tcp::kSize)) return;
+        const std::size_t header = 4 * std::size_t{static_cast<std::uint8_t>(here()[tcp::kDataOffset] >> 4U)};
+        require(header >= tcp::kSize && checksum_fold(transport_sum()) == 0xFFFF);
+        if (header < tcp::kSize || !has(header)) return stop();
+        go_on(header, Next::nothing);
+    }
+
+    void take_icmp() {
+        if (!has(icmp::kSize)) return;
+        require(checksum_fold(protocol_ == kProtocolIcmpv6 ? transport_sum() : sum_here()) == 0xFFFF);
+        no_tag_at_end_ |= here()[icmp::kType] != icmp::kEchoRequest && here()[icmp::kType] != icmp::kEchoReply &&
+                          here()[icmp::kType] < icmp::kEchoRequest6;
+        go_on(icmp::kSize, Next::nothing);
+    }
+
+    void take_gre() {
+        if (!has(gre::kSize)) return;
+        const std::uint16_t flags = load_be16(here());
+        std::size_t size = gre::kSize;
+        for (const std::uint16_t part : {gre::kChecksumPresent, gre::kKeyPresent, gre::kSequencePresent})
+            size += (flags & part) != 0 ? gre::kOptional : 0;
+        if (!has(size)) return;
+        if ((flags & gre::kChecksumPresent) != 0) require(checksum_fold(sum_here()) == 0xFFFF);
+        go_on(size, of_type(load_be16(here() + gre::kType)));
+    }
+
+    void take_gtpu() {
+        if (!has(gtpu::kSize)) return;
+        const std::uint8_t* header = here();
+        require(std::size_t{load_be16(header + gtpu::kLength)} + gtpu::kSize == left());
+        std::size_t size = gtpu::kSize + ((header[0] & gtpu::kOptionalPresent) != 0 ? gtpu::kOptional : 0);
+        if (!has(size)) return;
+        // each extension header has its size in units of four bytes, and the type of the next one as its last byte
+        bool more = (header[0] & gtpu::kExtension) != 0 && header[size - 1] != 0;
+        while (more) {
+            if (!has(size + gtpu::kOptional)) return;
+            const std::size_t extension = gtpu::kOptional * std::size_t{header[size]};
+            if (extension == 0 || !has(size + extension)) return stop();
+            size += extension;
+            more = header[size - 1] != 0;
+        }
+        const bool packet = header[gtpu::kMessage] == gtpu::kPacket;
+        go_on(size, packet ? Next::ip : Next::nothing);
+    }
+
+    const std::uint8_t* frame_;
+    std::size_t length_, at_ = 0, end_, outer_end_;
+    Next next_ = Next::ethernet;
+    bool intact_ = true, within_ip_ = false, over_ipv6_ = false;
+    bool no_tag_at_end_ = false;  // an error message, which ends like the packet that it quotes; or a fragment
+    std::uint8_t protocol_ = 0;
+    std::uint64_t addresses_ = 0;  // the part of a pseudo-header sum
+};
+
+}  // namespace
+
+Network network_of(const std::uint8_t* frame, std::size_t length) {
+    std::size_t at = ethernet::kSize;
+    if (length < at) return {length, 0};
+    std::uint16_t type = load_be16(frame + ethernet::kType);
+    for (std::size_t tags = 0; is_vlan(type) && tags < kMostTags && at + ethernet::kVlanTagSize <= length; ++tags) {
+        at += ethernet::kVlanTagSize;
+        type = load_be16(frame + at - 2);
+    }
+    return {at, type};
+}
+
+Dissected dissect(const std::uint8_t* frame, std::size_t length, std::span<const std::uint16_t> from_end) {
+    return Walk(frame, length).result(from_end);
+}
+
+}  // namespace dutperf

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads received frames with any headers: finds the tag behind them and checks every length and checksum on the way.
+// Plain frames (UDP directly over IP, directly over Ethernet) are recognised faster by frame/arrival.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "frame/headers.hpp"
+
+namespace dutperf {
+
+struct Dissected {
+    const std::uint8_t* tag = nullptr;  // nullptr: no test frame
+    bool intact = false;                // every length and checksum is right
+};
+
+// Walks over Ethernet, VLAN tags (IEEE 802.1Q, 802.1ad), MPLS (RFC 3032), IPv4 with options, IPv6 with extension
+// headers (RFC 8200, RFC 8754), UDP, TCP, ICMP, ICMPv6, GRE (RFC 2784, RFC 2890), VXLAN (RFC 7348), GTP-U (TS 29.281),
+// and what tunnels carry. The tag is directly behind one of the headers, or one of `from_end` bytes before the end of
+// the outermost IP packet or of the frame. Reads nothing outside the frame.
+Dissected dissect(const std::uint8_t* frame, std::size_t length, std::span<const std::uint16_t> from_end = {});
+
+// What follows Ethernet's addresses and VLAN tags.
+struct Network {
+    std::size_t at;      // where it begins; the length of the frame if it has no EtherType
+    std::uint16_t type;  // its EtherType
+};
+Network network_of(const std::uint8_t* frame, std::size_t length);
+
+}  // namespace dutperf

@@ -120,7 +120,7 @@ template <Composition C>
 void with_schedule(benchmark::State& state) {
     const TestBed bed = session().bed();
     Parts<C> made(bed);
-    Transmitter<ConstantRate, typename Parts<C>::Varying> transmitter(
+    Transmitter<ConstantRate, FrameSource<typename Parts<C>::Varying>> transmitter(
         {null_port().id()}, {kClockHz, kClockHz, kFrames, kBurst}, bed.control_rings[0], made.parts);
     transmitter.start({.start = now_ticks() - kFrames,
                        .end = ~Ticks{0},

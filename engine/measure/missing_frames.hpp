@@ -8,6 +8,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 namespace dutperf {
 
@@ -19,6 +21,9 @@ public:
 
     explicit MissingFrames(const Bounds& bounds) : bounds_(bounds) {}
 
+    // Calls `visit(number, count)` for all that are added from now on.
+    void on_missing(std::function<void(std::uint64_t, std::uint64_t)> visit) { visit_ = std::move(visit); }
+
     // Adds `count` (> 0) frames from `number` on; all must be above those added before.
     void add(std::uint64_t number, std::uint64_t count) {
         if (total_ == 0) first_ = number;
@@ -27,6 +32,7 @@ public:
         total_ += count;
         last_ = number + count - 1;
         for (std::uint64_t at = number; at <= last_;) at = fill(at);
+        if (visit_) visit_(number, count);
     }
 
     [[nodiscard]] std::uint64_t total() const { return total_; }
@@ -46,6 +52,7 @@ private:
     }
 
     Bounds bounds_;
+    std::function<void(std::uint64_t, std::uint64_t)> visit_;
     Bins bins_{};
     std::size_t bin_ = 0;
     std::uint64_t total_ = 0, first_ = 0, last_ = 0, run_ = 0, longest_run_ = 0;

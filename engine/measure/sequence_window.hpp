@@ -19,6 +19,9 @@ namespace dutperf {
 
 class SequenceWindow {
 public:
+    // See MissingFrames::on_missing. To be called before the first insert.
+    void on_missing(std::function<void(std::uint64_t, std::uint64_t)> visit) { missing_.on_missing(std::move(visit)); }
+
     enum class Arrival : std::uint8_t { in_order, reordered, duplicate };
 
     // `largest`: the most frames that the window holds; for a longer trial it slides.

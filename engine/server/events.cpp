@@ -33,6 +33,28 @@ void add_media(const DirectionResult& result, json& out) {
     if (result.receive_ring_us) out["receive_ring_us"] = *result.receive_ring_us;
 }
 
+json group_delay_us(const GroupDelay& delay, std::uint64_t clock_hz) {
+    if (delay.count == 0) return nullptr;
+    return {us(delay.min, clock_hz), us(delay.mean(), clock_hz), us(delay.max, clock_hz)};
+}
+
+json kinds_json(const std::vector<KindResult>& kinds, std::uint64_t clock_hz) {
+    json out = json::array();
+    for (const KindResult& kind : kinds) {
+        json one{{"sent", kind.sent}, {"received", kind.received}};
+        const bool stamped = kind.delay.count != 0;
+        if (stamped) one["delay_us"] = group_delay_us(kind.delay, clock_hz);
+        if (!kind.flows_sent.empty()) {
+            one["flows"] = {{"sent", kind.flows_sent}, {"received", kind.flows_received}};
+            for (const GroupDelay& delay : kind.flows_delay) {
+                if (stamped) one["flows"]["delay_us"].push_back(group_delay_us(delay, clock_hz));
+            }
+        }
+        out.push_back(std::move(one));
+    }
+    return out;
+}
+
 json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     json out{{"intended", result.intended},
              {"sent", result.sent},
@@ -87,6 +109,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         out["late"] = result.late;
         if (result.early != 0) out["early"] = result.early;
     }
+    if (!result.kinds.empty()) out["kinds"] = kinds_json(result.kinds, clock_hz);
     if (result.nic_arrivals) {
         const NicArrivals& arrivals = *result.nic_arrivals;
         out["receive_timestamps"] = {{"by_nic", arrivals.by_nic},

@@ -7,6 +7,15 @@ namespace dutperf {
 
 using nlohmann::json;
 
+namespace {
+
+bool is_in(const json& value, Reader::Range range) {
+    return value.is_number_unsigned() && value.get<std::uint64_t>() >= range.min &&
+           value.get<std::uint64_t>() <= range.max;
+}
+
+}  // namespace
+
 Reader::Reader(const json& value, std::string path) : value_(value), path_(std::move(path)) {
     if (!value.is_object())
         throw Error("bad_request", (path_.empty() ? "the request" : path_) + " must be an object", path_);
@@ -106,6 +115,25 @@ std::vector<std::string> Reader::texts(const std::string& name) {
     if (!found.is_array() || !std::ranges::all_of(found, [](const json& one) { return one.is_string(); }))
         fail(name, "must be a list of strings");
     return found.get<std::vector<std::string>>();
+}
+
+std::vector<std::uint64_t> Reader::integers(const std::string& name, Range range) {
+    if (!has(name)) return {};
+    const json& found = member(name);
+    if (!found.is_array() || !std::ranges::all_of(found, [&](const json& one) { return is_in(one, range); }))
+        fail(name, "must be a list of integers from " + std::to_string(range.min) + " to " + std::to_string(range.max));
+    return found.get<std::vector<std::uint64_t>>();
+}
+
+std::vector<std::pair<std::uint64_t, std::uint64_t>> Reader::pairs(const std::string& name, Range range) {
+    const json& found = member(name);
+    const auto is_pair = [&](const json& one) {
+        return one.is_array() && one.size() == 2 && is_in(one[0], range) && is_in(one[1], range);
+    };
+    if (!found.is_array() || !std::ranges::all_of(found, is_pair))
+        fail(name, "must be a list of pairs of integers from " + std::to_string(range.min) + " to " +
+                       std::to_string(range.max));
+    return found.get<std::vector<std::pair<std::uint64_t, std::uint64_t>>>();
 }
 
 std::vector<Reader> Reader::objects(const std::string& name) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "frame/address.hpp"
@@ -33,7 +34,9 @@ public:
     std::optional<Ipv4> ipv4(const std::string& name);
     std::optional<Ipv6> ipv6(const std::string& name);
     std::optional<std::vector<unsigned>> cores(const std::string& name);
-    std::vector<std::string> texts(const std::string& name);  // empty if it is missing
+    std::vector<std::string> texts(const std::string& name);                    // empty if it is missing
+    std::vector<std::uint64_t> integers(const std::string& name, Range range);  // empty if it is missing
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> pairs(const std::string& name, Range range);
     Reader object(const std::string& name);
     std::vector<Reader> objects(const std::string& name);  // empty if it is missing
     std::optional<Reader> optional_object(const std::string& name);

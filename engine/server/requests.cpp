@@ -5,6 +5,7 @@
 #include <map>
 
 #include "frame/tag.hpp"
+#include "server/described_requests.hpp"
 
 namespace dutperf {
 
@@ -110,6 +111,11 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_
     spec.rate_fps = stream.integer("rate_fps", {1, kHighestFps});
     spec.then = read_change(stream, duration_ns);
     spec.pattern = read_pattern(stream, spec.rate_fps);
+    spec.described = read_described(stream, max_frame_size);
+    if (spec.described) {
+        stream.finish();
+        return spec;
+    }
     spec.foreground = read_frame(stream.object("foreground"), max_frame_size);
     if (auto background = stream.optional_object("background"))
         spec.background = read_frame(*background, max_frame_size);
@@ -161,6 +167,16 @@ void read_delays_files(Reader& params, TrialSpec& spec) {
         if (!spec.streams[index_of(direction)]) files->fail(name, "is of a direction that does not send");
     }
     files->finish();
+}
+
+void read_by_flow(Reader& params, TrialSpec& spec) {
+    constexpr std::size_t kMostGroups = 100'000;
+    spec.by_flow = params.flag("by_flow");
+    for (const Direction direction : kDirections) {
+        const auto& stream = spec.streams[index_of(direction)];
+        if (spec.by_flow && stream && stream->described && spec.groups(direction).count() > kMostGroups)
+            params.fail("by_flow", "is for at most " + std::to_string(kMostGroups) + " flows in all kinds");
+    }
 }
 
 // Every direction must have enough frames to tag.
@@ -275,6 +291,7 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size) {
         if (auto stream = params.optional_object(name))
             spec.streams[index_of(direction)] = read_stream(*stream, max_frame_size, spec.duration_ns);
     }
+    read_by_flow(params, spec);
     read_delays_files(params, spec);
     if (!spec.streams[0] && !spec.streams[1])
         params.fail("forward", "is missing, and so is reverse: a trial needs a direction");

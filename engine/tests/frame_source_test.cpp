@@ -120,7 +120,7 @@ std::vector<Bytes> thousand_frames(std::uint32_t burst, const Share& share = {})
         const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(burst, total - k));
         EXPECT_TRUE(stream.source.make(k, count, 0x1234567890, frames.data()));
         for (std::uint32_t i = 0; i < count; ++i) {
-            const std::uint8_t* bytes = FramePool::begin_of(frames[i]);
+            const std::uint8_t* bytes = begin_of_frame(frames[i]);
             all.emplace_back(bytes, bytes + rte_pktmbuf_data_len(frames[i]));
             rte_pktmbuf_free(frames[i]);
         }
@@ -176,7 +176,7 @@ TEST(FrameSource, ABufferThatADriverChangedIsRewritten) {
     before[2]->pkt_len += 0x10000;
     before[4]->data_len = 1;
     before[7]->hash.usr = 4;
-    for (rte_mbuf* buffer : before) FramePool::begin_of(buffer)[0] = 0xEE;
+    for (rte_mbuf* buffer : before) begin_of_frame(buffer)[0] = 0xEE;
     rte_mempool_put_bulk(pool.get(), reinterpret_cast<void* const*>(before.data()), kCount);
     ASSERT_TRUE(frames.take(taken.data(), kCount));
     for (std::uint32_t i = 0; i < kCount; ++i) {
@@ -187,8 +187,7 @@ TEST(FrameSource, ABufferThatADriverChangedIsRewritten) {
         EXPECT_EQ(buffer.data_len, frame.length()) << i;
         EXPECT_EQ(buffer.hash.usr, 5U) << i;
         const bool changed = i == 1 || i == 2 || i == 4 || i == 7;
-        EXPECT_EQ(FramePool::begin_of(before[i])[0], changed ? frame.data()[0] : 0xEE)
-            << i;  // the others are not rewritten
+        EXPECT_EQ(begin_of_frame(before[i])[0], changed ? frame.data()[0] : 0xEE) << i;  // the others are not rewritten
     }
 }
 
@@ -198,7 +197,7 @@ TEST(FrameSourceDeathTest, TheTrapCatchesAWrite) {
     HoldingDriver driver;
     rte_mbuf* frame = rte_pktmbuf_alloc(pool.get());
     driver.take(frame);
-    EXPECT_DEATH(store(FramePool::begin_of(frame), std::uint16_t{1}), "");
+    EXPECT_DEATH(store(begin_of_frame(frame), std::uint16_t{1}), "");
 }
 
 TEST(FrameSource, TheSameFramesAtAnyBurst) {

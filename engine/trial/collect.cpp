@@ -65,6 +65,7 @@ public:
 private:
     void collect_sent(Direction direction, DirectionResult& into) const;
     void collect_received(Direction direction, DirectionResult& into) const;
+    void collect_kinds(Direction direction, const std::vector<RxStatistics*>& statistics, DirectionResult& into) const;
     void collect_departures(Direction direction, DirectionResult& into) const;
     void collect_stamps(Direction direction, DirectionResult& into) const;
     void collect_stalls(Direction direction, DirectionResult& into) const;
@@ -143,6 +144,7 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     into.losses = losses_of(missing_of(statistics.front()->window(), sent_frames(direction)), spec_, direction);
     if (const auto arrivals = merged_arrivals(statistics))
         into.arrivals = arrivals_since(parts_.start, *arrivals, bed_.clock_hz);
+    collect_kinds(direction, statistics, into);
     // if the other direction sends nothing, errors that came back to the sending port belong to this direction
     const std::size_t opposite = 1 - index_of(direction);
     auto other = counts.other;
@@ -150,6 +152,34 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
         for (const auto& back : parts_.receivers[opposite])
             other[kind] += spec_.streams[opposite] ? 0 : back->counts().other[kind];
         add(into.other_received, kOtherKindNames[kind], other[kind]);
+    }
+}
+
+// Counts by kind and flow: what was sent follows from the plan, what was lost from the numbers that are missing.
+void Collection::collect_kinds(Direction direction, const std::vector<RxStatistics*>& statistics,
+                               DirectionResult& into) const {
+    const auto& groups = parts_.groups[index_of(direction)];
+    if (!groups) return;
+    const SentFrames frames = sent_frames(direction);
+    std::vector<std::uint64_t> sent = groups->among(frames.end());
+    frames.for_each_unsent([&](std::uint64_t k) { --sent[groups->of(k)]; });
+    if (auto& in_time = statistics.front()->in_time()) missing_of(*in_time, frames);
+    const std::vector<std::uint64_t>& lost = statistics.front()->group_losses();
+    for (std::size_t kind = 0; kind < groups->kinds(); ++kind) {
+        KindResult& result = into.kinds.emplace_back();
+        for (std::size_t group = groups->first(kind); group < groups->first(kind + 1); ++group) {
+            GroupDelay delay;
+            for (const RxStatistics* one : statistics) {
+                if (!one->group_delays().empty()) delay.add(one->group_delays()[group]);
+            }
+            result.sent += sent[group];
+            result.received += sent[group] - lost[group];
+            result.delay.add(delay);
+            if (!spec_.by_flow) continue;
+            result.flows_sent.push_back(sent[group]);
+            result.flows_received.push_back(sent[group] - lost[group]);
+            result.flows_delay.push_back(delay);
+        }
     }
 }
 

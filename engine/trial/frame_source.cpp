@@ -7,54 +7,57 @@
 
 namespace dutperf {
 
-void FramePool::describe(rte_mbuf& buffer, std::uint16_t offset, std::uint32_t length, std::uint32_t generation) {
+void FrameImage::describe(rte_mbuf& buffer, std::uint16_t offset, std::uint32_t length, std::uint32_t generation) {
     buffer.data_off = offset;
     buffer.data_len = static_cast<std::uint16_t>(length);
     buffer.pkt_len = length;
     buffer.hash.usr = generation;
 }
 
-FramePool::Expected FramePool::expected(std::uint16_t length, std::uint32_t generation) {
+void FrameImage::write(rte_mbuf* buffer) const {
+    describe(*buffer);
+    std::memcpy(begin_of_frame(buffer), data, length);
+    buffer->ol_flags = offloads;
+    buffer->l2_len = before_ip & 0x7FU;
+    buffer->l3_len = ip & 0x1FFU;
+}
+
+FrameImage FrameImage::of(const FrameTemplate& frame, std::uint32_t generation) {
+    FrameImage image{.data = frame.data(), .length = frame.length(), .generation = generation};
+    if (!frame.checksums_by_hardware()) return image;
+    const Layout& layout = frame.layout();
+    image.before_ip = static_cast<std::uint16_t>(layout.ip_at());
+    image.ip = static_cast<std::uint16_t>(layout.transport_at() - layout.ip_at());
+    image.offloads =
+        RTE_MBUF_F_TX_UDP_CKSUM | (layout.ipv6 ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM);
+    return image;
+}
+
+void for_each_at_home(rte_mempool* pool, const std::function<void(rte_mbuf*)>& visit) {
+    std::vector<rte_mbuf*> home(rte_mempool_avail_count(pool));
+    std::size_t count = 0;
+    while (count < home.size() && rte_mempool_get(pool, reinterpret_cast<void**>(&home[count])) == 0) ++count;
+    home.resize(count);
+    for (rte_mbuf* buffer : home) visit(buffer);
+    rte_mempool_put_bulk(pool, reinterpret_cast<void* const*>(home.data()), static_cast<unsigned>(count));
+}
+
+ImagePool::Expected ImagePool::expected(const FrameImage& image) {
     constexpr std::size_t kFrom = offsetof(rte_mbuf, rearm_data), kTo = kFrom + sizeof(Description);
     static_assert(std::min({offsetof(rte_mbuf, data_off), offsetof(rte_mbuf, pkt_len), offsetof(rte_mbuf, data_len),
                             offsetof(rte_mbuf, hash.usr)}) >= kFrom);
     static_assert(std::max({offsetof(rte_mbuf, data_off), offsetof(rte_mbuf, pkt_len), offsetof(rte_mbuf, data_len),
                             offsetof(rte_mbuf, hash.usr)}) < kTo);
     rte_mbuf values{}, mask{};
-    describe(values, RTE_PKTMBUF_HEADROOM, length, generation);
-    describe(mask, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF);
+    image.describe(values);
+    FrameImage::describe(mask, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF);
     return {.values = description_of(&values), .mask = description_of(&mask)};
 }
 
-void FramePool::prepare(std::span<rte_mbuf* const> buffers) {
+void ImagePool::prepare(std::span<rte_mbuf* const> buffers) const {
     for (rte_mbuf* buffer : buffers) {
-        if (differs(description_of(buffer) ^ expected_.values)) write_template(buffer);
+        if (differs(description_of(buffer) ^ expected_.values)) image_.write(buffer);
     }
-}
-
-void FramePool::write_template(rte_mbuf* buffer) {
-    describe(*buffer, RTE_PKTMBUF_HEADROOM, frame_.length(), generation_);
-    std::memcpy(begin_of(buffer), frame_.data(), frame_.length());
-    buffer->ol_flags = 0;
-    if (frame_.checksums_by_hardware()) leave_checksums_to_hardware(buffer);
-}
-
-void FramePool::leave_checksums_to_hardware(rte_mbuf* buffer) const {
-    const Layout& layout = frame_.layout();
-    buffer->l2_len = layout.ip_at() & 0x7FU;
-    buffer->l3_len = (layout.transport_at() - layout.ip_at()) & 0x1FFU;
-    buffer->ol_flags =
-        RTE_MBUF_F_TX_UDP_CKSUM | (layout.ipv6 ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM);
-}
-
-// Writes the template into every buffer that is in the pool, so that the loop need not. The order of the pool does not
-// change.
-void FramePool::prefill() {
-    std::vector<rte_mbuf*> home(rte_mempool_avail_count(pool_));
-    std::size_t count = 0;
-    while (count < home.size() && rte_mempool_get(pool_, reinterpret_cast<void**>(&home[count])) == 0) ++count;
-    prepare({home.data(), count});
-    rte_mempool_put_bulk(pool_, reinterpret_cast<void* const*>(home.data()), static_cast<unsigned>(count));
 }
 
 StampChoice StampChoice::of(const TrialSpec& spec, Direction direction) {

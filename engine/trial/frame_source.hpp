@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "flow/flow_source.hpp"
@@ -21,20 +22,57 @@
 
 namespace dutperf {
 
-// The buffers of one kind of frame and the template that they hold.
-class FramePool {
+// The template that a buffer is to hold. Buffers are written only if they hold another one. A buffer that a driver
+// still held when the trial began has an older template. It is recognised by the generation in its hash field, which no
+// transmitting driver reads or writes.
+struct FrameImage {
+    const std::uint8_t* data;
+    std::uint16_t length;
+    std::uint32_t generation;  // different for each template since the start of the program
+    // if the NIC computes the checksums: which, and the sizes of the headers before and of IP
+    std::uint64_t offloads = 0;
+    std::uint16_t before_ip = 0, ip = 0;
+
+    static FrameImage of(const FrameTemplate& frame, std::uint32_t generation);
+
+    // Writes descriptor and template. Nothing else writes a descriptor, so that its line stays in the caches of all
+    // cores that read it.
+    void write(rte_mbuf* buffer) const;
+    [[nodiscard]] bool is_in(const rte_mbuf* buffer) const {
+        return buffer->hash.usr == generation && buffer->data_len == length && buffer->pkt_len == length &&
+               buffer->data_off == RTE_PKTMBUF_HEADROOM;
+    }
+    void describe(rte_mbuf& buffer) const { describe(buffer, RTE_PKTMBUF_HEADROOM, length, generation); }
+    static void describe(rte_mbuf& buffer, std::uint16_t offset, std::uint32_t length,
+                         std::uint32_t generation);  // writes only these fields
+};
+
+// The start of the frame in a buffer.
+inline std::uint8_t* begin_of_frame(rte_mbuf* buffer) {
+    return static_cast<std::uint8_t*>(buffer->buf_addr) + RTE_PKTMBUF_HEADROOM;
+}
+
+// Prefetches the line that will be written: if another core freed the buffer, the line is in that core's cache, and
+// each write would wait.
+inline void prefetch_frame(rte_mbuf* buffer) {
+    __builtin_prefetch(reinterpret_cast<char*>(buffer + 1) + RTE_PKTMBUF_HEADROOM, 1);
+}
+
+// Visits every buffer that is in the pool. The order of the pool does not change.
+void for_each_at_home(rte_mempool* pool, const std::function<void(rte_mbuf*)>& visit);
+
+// Buffers that hold one template.
+class ImagePool {
 public:
-    FramePool(rte_mempool* pool, const FrameTemplate& frame, std::uint32_t generation)
-        : pool_(pool), frame_(frame), generation_(generation), expected_(expected(frame.length(), generation)) {
-        prefill();
+    // Writes the template into the buffers of the pool, so that the loop need not.
+    ImagePool(rte_mempool* pool, const FrameImage& image) : pool_(pool), image_(image), expected_(expected(image)) {
+        for_each_at_home(pool_, [this](rte_mbuf* buffer) { prepare({&buffer, 1}); });
     }
 
-    [[nodiscard]] const FrameTemplate& frame() const { return frame_; }
-
     // Takes all `count` buffers or none.
-    bool take(rte_mbuf** buffers, std::uint32_t count) {
+    bool take(rte_mbuf** buffers, std::uint32_t count) const {
         if (rte_mempool_get_bulk(pool_, reinterpret_cast<void**>(buffers), count) != 0) return false;
-        for (std::uint32_t i = 0; i < count; ++i) prefetch(buffers[i]);
+        for (std::uint32_t i = 0; i < count; ++i) prefetch_frame(buffers[i]);
         Description different{};
         for (std::uint32_t i = 0; i < count; ++i) different |= description_of(buffers[i]) ^ expected_.values;
         if (differs(different)) [[unlikely]]
@@ -42,22 +80,8 @@ public:
         return true;
     }
 
-    // The start of the frame in a buffer.
-    static std::uint8_t* begin_of(rte_mbuf* buffer) {
-        return static_cast<std::uint8_t*>(buffer->buf_addr) + RTE_PKTMBUF_HEADROOM;
-    }
-
 private:
-    // Prefetches the line that will be written: if another core freed the buffer, the line is in that core's cache, and
-    // each write would wait.
-    static void prefetch(rte_mbuf* buffer) {
-        __builtin_prefetch(reinterpret_cast<char*>(buffer + 1) + RTE_PKTMBUF_HEADROOM, 1);
-    }
-
-    // Writes a buffer's descriptor only if it changed, so that the line stays in the caches of all cores that read it.
-    // A buffer that a driver still held when the trial began has an older template. It is recognised by the generation
-    // in its hash field, which no transmitting driver reads or writes.
-    void prepare(std::span<rte_mbuf* const> buffers);
+    void prepare(std::span<rte_mbuf* const> buffers) const;
 
     // The fields of a descriptor that are compared are adjacent: a burst is compared in a few instructions without a
     // branch.
@@ -68,22 +92,33 @@ private:
     struct Expected {
         Description values, mask;
     };
-    static Expected expected(std::uint16_t length, std::uint32_t generation);
-    static void describe(rte_mbuf& buffer, std::uint16_t offset, std::uint32_t length,
-                         std::uint32_t generation);  // writes only these fields
+    static Expected expected(const FrameImage& image);
     [[nodiscard]] bool differs(Description some) const {
         const Description bits = some & expected_.mask;
         return (bits[0] | bits[1] | bits[2] | bits[3]) != 0;
     }
 
-    void write_template(rte_mbuf* buffer);
-    void leave_checksums_to_hardware(rte_mbuf* buffer) const;
-    void prefill();
-
     rte_mempool* pool_;
-    FrameTemplate frame_;
-    std::uint32_t generation_;
+    FrameImage image_;
     Expected expected_;
+};
+
+// The buffers of one kind of frame and the template that they hold.
+class FramePool {
+public:
+    FramePool(rte_mempool* pool, const FrameTemplate& frame, std::uint32_t generation)
+        : frame_(frame), pool_(pool, FrameImage::of(frame_, generation)) {}
+    FramePool(const FramePool&) = delete;  // the images are in its own template
+    FramePool& operator=(const FramePool&) = delete;
+
+    [[nodiscard]] const FrameTemplate& frame() const { return frame_; }
+
+    // See ImagePool::take.
+    bool take(rte_mbuf** buffers, std::uint32_t count) const { return pool_.take(buffers, count); }
+
+private:
+    FrameTemplate frame_;
+    ImagePool pool_;
 };
 
 // The fields that vary from frame to frame.
@@ -156,6 +191,34 @@ private:
     std::uint64_t count_ = 1, first_ = 0, span_ = 0, seed_ = 0, done_ = 0, next_ = kNever;
 };
 
+// The stamps of a burst: of each frame its send time, or 0 for "no stamp".
+class StampColumn {
+public:
+    explicit StampColumn(const StampChoice& choice) : choice_(choice) {}
+
+    // For `count` frames from frame k on, `stride` apart: all with `stamp`, or each with its entry of `stamps` if
+    // given.
+    void fill(std::uint64_t k, std::uint64_t stride, std::uint32_t count, std::uint64_t stamp, const Ticks* stamps) {
+        stamped_ += choice_.fill(k, stride, count, not_zero(stamp), stamps_.data());
+        if (stamps == nullptr) [[likely]]
+            return;
+        for (std::uint32_t i = 0; i < count; ++i) {
+            if (stamps_[i] != 0) stamps_[i] = not_zero(stamps[i]);
+        }
+    }
+
+    [[nodiscard]] std::uint64_t of(std::size_t i) const { return stamps_[i]; }
+    [[nodiscard]] Lanes lanes(std::size_t i) const { return load_lanes(&stamps_[i]); }
+    [[nodiscard]] std::uint64_t stamped() const { return stamped_; }
+
+private:
+    static std::uint64_t not_zero(std::uint64_t stamp) { return (stamp & kMask40) != 0 ? stamp : 1; }
+
+    StampChoice choice_;
+    alignas(kLanesAlignment) std::array<std::uint64_t, kMaxBurst> stamps_{};
+    std::uint64_t stamped_ = 0;
+};
+
 struct FrameSourceParts {
     FramePool* foreground;
     FramePool* background;  // nullptr unless mixed
@@ -169,7 +232,11 @@ struct FrameSourceParts {
 template <class V>
 class FrameSource {
 public:
-    explicit FrameSource(const FrameSourceParts& parts) : parts_(parts), stride_(parts.share.stride) {}
+    using Parts = FrameSourceParts;
+    static constexpr bool kStamps = V::stamps;
+
+    explicit FrameSource(const FrameSourceParts& parts)
+        : parts_(parts), stride_(parts.share.stride), stamps_(parts.stamps) {}
 
     // Makes the frames j … j+count-1 of the share, stamped with `stamp`, or each with its entry of `stamps` if given.
     // False if too few buffers are left because the driver holds them.
@@ -179,29 +246,16 @@ public:
         if (!take(k, count, frames)) return false;
         if constexpr (V::ports) parts_.ports.fill(k, count, ports_);
         if constexpr (V::addresses) parts_.addresses.fill(k, count, source_address_, destination_address_);
-        // 0 stands for "no stamp"
-        if constexpr (V::stamps)
-            stamped_ +=
-                parts_.stamps.fill(k, parts_.share.stride, count, (stamp & kMask40) != 0 ? stamp : 1, stamps_.data());
-        if constexpr (V::stamps) {
-            if (stamps != nullptr) [[unlikely]]
-                stamp_each(count, stamps);
-        }
+        if constexpr (V::stamps) stamps_.fill(k, parts_.share.stride, count, stamp, stamps);
         compute(parts_.foreground->frame(), k, count, of_foreground_);
         if constexpr (V::mixed) compute(parts_.background->frame(), k, count, of_background_);
         write(count, frames);
         return true;
     }
 
-    [[nodiscard]] std::uint64_t stamped() const { return stamped_; }
+    [[nodiscard]] std::uint64_t stamped() const { return stamps_.stamped(); }
 
 private:
-    void stamp_each(std::uint32_t count, const Ticks* stamps) {
-        for (std::uint32_t i = 0; i < count; ++i) {
-            if (stamps_[i] != 0) stamps_[i] = (stamps[i] & kMask40) != 0 ? stamps[i] : 1;
-        }
-    }
-
     template <class Word>
     using Words = std::array<Word, kMaxBurst>;
 
@@ -253,7 +307,7 @@ private:
         const AddressSlot source = frame.source_slot(), destination = frame.destination_slot();
         const std::uint64_t ip_sum = frame.ip_sum();
         for (std::uint32_t i = 0; i < count; i += kLanes) {
-            const Lanes stamp = V::stamps ? load_lanes(&stamps_[i]) : Lanes{};
+            const Lanes stamp = V::stamps ? stamps_.lanes(i) : Lanes{};
             const Lanes high = tag_high(stride_.lanes(k, i), stamp);
             store_lanes(&out.high[i], high);
             Lanes sum = ByHardware ? fixed + Lanes{} : checksum_add64(fixed + Lanes{}, high);
@@ -304,7 +358,7 @@ private:
     }
 
     void write_one(const Places& at, const Fields& fields, std::uint32_t i, rte_mbuf* buffer) const {
-        std::uint8_t* bytes = FramePool::begin_of(buffer);
+        std::uint8_t* bytes = begin_of_frame(buffer);
         std::uint8_t* udp = bytes + at.udp;
         store(udp + kTagInUdp + tag::kHighAt, fields.high[i]);
         if constexpr (V::stamps) store(udp + kTagInUdp + tag::kLowAt, fields.low[i]);
@@ -321,10 +375,9 @@ private:
     Stride stride_;
     alignas(kLanesAlignment) DoubleColumn ports_{};
     alignas(kLanesAlignment) Column source_address_{}, destination_address_{};
-    alignas(kLanesAlignment) Words<std::uint64_t> stamps_{};
+    StampColumn stamps_;
     Fields of_foreground_{}, of_background_{};
     std::array<bool, kMaxBurst> in_foreground_{};
-    std::uint64_t stamped_ = 0;
 };
 
 }  // namespace dutperf

@@ -15,9 +15,7 @@ double frame_s(double size, std::uint32_t mbps) { return (size + kPreambleAndGap
 }  // namespace
 
 double line_rate_fps(const StreamSpec& stream, std::uint32_t mbps) {
-    const double foreground = static_cast<double>(stream.m) / stream.n;
-    const double background_size = stream.background ? stream.background->size : 0;
-    return 1 / frame_s(foreground * stream.foreground.size + (1 - foreground) * background_size, mbps);
+    return 1 / frame_s(stream.mean_frame_size(), mbps);
 }
 
 std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction, std::uint32_t mbps) {
@@ -33,9 +31,7 @@ std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction
 
 TransmitWait transmit_wait(const StreamSpec& stream, std::uint64_t frames, std::uint32_t mbps) {
     TransmitWait wait{.frames = frames, .us = std::nullopt};
-    const auto longest =
-        std::max(stream.foreground.size, stream.background ? stream.background->size : std::uint16_t{0});
-    if (mbps != 0) wait.us = static_cast<double>(frames) * frame_s(longest, mbps) * 1e6;
+    if (mbps != 0) wait.us = static_cast<double>(frames) * frame_s(stream.longest_frame(), mbps) * 1e6;
     return wait;
 }
 

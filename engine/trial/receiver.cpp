@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trial/receiver.hpp"
 
+#include "frame/dissect.hpp"
 #include "port/neighbour_responder.hpp"
 
 namespace dutperf {
+
+const std::uint8_t* Receiver::look_closer(const std::uint8_t* frame, std::size_t length, bool& intact) const {
+    const Dissected dissected = dissect(frame, length, statistics_.tags_from_end());
+    if (dissected.tag == nullptr) return nullptr;
+    intact = dissected.intact || statistics_.is_unchecked(read_tag(dissected.tag));
+    return dissected.tag;
+}
 
 void Receiver::take_other(const std::uint8_t* frame, std::size_t length) {
     statistics_.take_other(kind_of(frame, length));

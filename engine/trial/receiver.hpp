@@ -150,12 +150,15 @@ private:
         taken.arrival = polled;
     }
 
-    // Takes one frame. Returns whether it was an intact test frame.
+    // Takes one frame. Returns whether it was an intact plain test frame, with which others of a batch may be compared.
     bool take_one(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals = nullptr) {
         const std::uint8_t* frame = begin_of(one);
         const std::size_t length = rte_pktmbuf_data_len(&one);
         const std::uint8_t* payload = find_tag(frame, length);
-        const bool intact = payload != nullptr && is_intact(frame, length);
+        const bool plain = payload != nullptr && is_intact(frame, length);
+        bool intact = plain;
+        if (!plain) [[unlikely]]
+            payload = look_closer(frame, length, intact);
         if (payload == nullptr) [[unlikely]] {
             take_other(frame, length);
         } else if (!intact) [[unlikely]] {
@@ -168,8 +171,11 @@ private:
                 statistics_.take(tag, taken);
             }
         }
-        return intact;
+        return plain;
     }
+
+    // The tag of a frame that is no intact plain one: behind any headers, or of a kind that may be wrong.
+    const std::uint8_t* look_closer(const std::uint8_t* frame, std::size_t length, bool& intact) const;
 
     // Only frames with a delay count as stamped: neither stale frames nor duplicates.
     void take_arrived(const rte_mbuf& one, const Tag& tag, RxStatistics::Burst& taken, BurstArrivals& arrivals) {

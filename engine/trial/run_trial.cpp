@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <thread>
 
 #include "platform/cores.hpp"
@@ -53,6 +54,12 @@ FieldPair address_fields(const StreamSpec& stream, std::uint64_t seed, std::uint
     return {source, destination, seed, stride};
 }
 
+// A number for each template since the start of the program.
+std::uint32_t next_generation() {
+    static std::uint32_t generation = 0;
+    return ++generation;
+}
+
 // A direction, and one sender's share of its schedule.
 struct Shared {
     Direction direction;
@@ -82,6 +89,15 @@ AnySchedule schedule_of(const TrialSpec& spec, const Shared& of, std::uint64_t c
                       spec.burst, of.share);
     }
     return steady_schedule(spec, of, clock_hz);
+}
+
+void expect_kinds(const std::vector<DescribedFrame>& kinds, Expected& expected) {
+    std::set<std::uint16_t> from_end;
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+        if (!kinds[kind].checked) expected.unchecked_kinds |= 1U << kind;
+        from_end.insert(static_cast<std::uint16_t>(kinds[kind].length() - kinds[kind].tag_at));
+    }
+    expected.tags_from_end.assign(from_end.begin(), from_end.end());
 }
 
 // The parts of the sending time over which losses are counted, in frame numbers.
@@ -184,6 +200,35 @@ RunningTrial::~RunningTrial() {
     }
 }
 
+DescribedParts RunningTrial::described_parts(Direction direction) {
+    if (bed_.offloads.contains(Offload::checksums)) {
+        throw Error("bad_request", "the offload checksums is for UDP directly over IP: described frames go without it",
+                    "params." + std::string(name_of(direction)) + ".frames");
+    }
+    const std::size_t side = sending_port(direction);
+    const DescribedStream& stream = *spec_.streams[index_of(direction)]->described;
+    std::vector<DescribedKind> kinds;
+    for (const DescribedFrame& frame : stream.kinds) {
+        const auto stream_byte = static_cast<std::uint8_t>((direction == Direction::reverse ? kStreamReverse : 0) |
+                                                           (spec_.stamping != Stamping::none ? kStreamStamped : 0) |
+                                                           kinds.size() << kStreamKindShift);
+        const Mac destination =
+            bed_.responders[side]->dut_mac(frame.destination == NextHop::ipv6, bed_.ports[1 - side]->mac());
+        kinds.emplace_back(DescribedTemplate(frame, {.source = bed_.ports[side]->mac(),
+                                                     .destination = destination,
+                                                     .trial = spec_.number,
+                                                     .stream = stream_byte,
+                                                     .seed = spec_.kind_seed(direction, kinds.size())}),
+                           next_generation());
+    }
+    described_[index_of(direction)] =
+        std::make_unique<DescribedFrames>(bed_.frame_pools[2 * index_of(direction)], std::move(kinds),
+                                          stream.kind_order(generator_seed(spec_.seed, direction, Generator::kinds)));
+    return {.frames = described_[index_of(direction)].get(),
+            .stamps = StampChoice::of(spec_, direction),
+            .nic = nic_sending(direction)};
+}
+
 FrameSourceParts RunningTrial::frame_parts(Direction direction) {
     const std::size_t side = sending_port(direction);
     const StreamSpec& stream = *spec_.streams[index_of(direction)];
@@ -196,9 +241,8 @@ FrameSourceParts RunningTrial::frame_parts(Direction direction) {
         FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity,
                            variations(stream, frame.is_ipv6(), foreground));
         if (bed_.offloads.contains(Offload::checksums)) made.leave_checksums_to_hardware();
-        static std::uint32_t generation = 0;
         rte_mempool* pool = bed_.frame_pools[2 * index_of(direction) + (foreground ? 0 : 1)];
-        frame_pools_.push_back(std::make_unique<FramePool>(pool, made, ++generation));
+        frame_pools_.push_back(std::make_unique<FramePool>(pool, made, next_generation()));
         return frame_pools_.back().get();
     };
     FramePool* foreground = make_frames(stream.foreground, true);
@@ -242,12 +286,20 @@ void RunningTrial::make_senders(Direction direction) {
         senders.push_back(make_idle_sender(port.queue(0), bed_.control_rings[side]));
         return;
     }
-    FrameSourceParts parts = frame_parts(direction);
+    const bool stamps = spec_.stamping != Stamping::none;
+    using AnyParts = std::variant<FrameSourceParts, DescribedParts>;
+    AnyParts parts = stream->described ? AnyParts(described_parts(direction)) : AnyParts(frame_parts(direction));
     for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
-        parts.share = {queue, bed_.queues};
-        const AnySchedule schedule = schedule_of(spec_, {direction, parts.share}, bed_.clock_hz);
-        senders.push_back(make_transmitter(*stream, spec_.stamping != Stamping::none, port.queue(queue), schedule,
-                                           bed_.control_rings[side], parts));
+        const Share share{queue, bed_.queues};
+        const AnySchedule schedule = schedule_of(spec_, {direction, share}, bed_.clock_hz);
+        const auto make = [&]<class Parts>(Parts& one) {
+            one.share = share;
+            if constexpr (std::is_same_v<Parts, DescribedParts>)
+                return make_transmitter(stamps, port.queue(queue), schedule, bed_.control_rings[side], one);
+            else
+                return make_transmitter(*stream, stamps, port.queue(queue), schedule, bed_.control_rings[side], one);
+        };
+        senders.push_back(std::visit(make, parts));
         if (port.sends_into_dut()) senders.back()->send_into_dut(bed_.clock_hz);
         sending_ += 1;
     }
@@ -272,12 +324,18 @@ void RunningTrial::make_receivers(Direction direction) {
             "with several queues a direction has at most " + std::to_string(kMostSharedFrames) +
                 " frames a trial: every receiver keeps a bit for each, to know duplicates of what another one took");
     }
+    if (const auto& stream = spec_.streams[index_of(direction)]; stream && stream->described)
+        parts_.groups[index_of(direction)].emplace(spec_.groups(direction));
     for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
         DelayRing* const ring = delays ? &delays->ring(queue) : nullptr;
         Expected expected{
             spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout,
             ring,         shared};
         if (!bed_.offloads.contains(Offload::send_at)) expected.max_tsc_skew = ticks_of(kMaxTscSkewNs, bed_.clock_hz);
+        if (parts_.groups[index_of(direction)]) {
+            expected.groups = &*parts_.groups[index_of(direction)];
+            expect_kinds(spec_.streams[index_of(direction)]->described->kinds, expected);
+        }
         parts_.receivers[index_of(direction)].push_back(std::make_unique<Receiver>(
             bed_.ports[side]->queue(queue), host, expected, bed_.control_pool, bed_.control_rings[side]));
         parts_.receivers[index_of(direction)].back()->watch_room(bed_.ports[side]->peer_queue_size());

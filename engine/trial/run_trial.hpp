@@ -63,6 +63,7 @@ private:
     void make_senders(Direction direction);
     void make_receivers(Direction direction);
     FrameSourceParts frame_parts(Direction direction);
+    DescribedParts described_parts(Direction direction);
     void make_loops();
     void start();
     void begin();
@@ -78,6 +79,7 @@ private:
     TestBed bed_;
     TrialSpec spec_;
     std::vector<std::unique_ptr<FramePool>> frame_pools_;
+    PerDirection<std::unique_ptr<DescribedFrames>> described_;
     TrialParts parts_;
     std::vector<std::unique_ptr<Loop>> loops_;
     std::array<bool, 2> answered_{};

@@ -9,10 +9,13 @@
 #include <atomic>
 #include <optional>
 #include <span>
+#include <vector>
 
+#include "flow/frame_groups.hpp"
 #include "frame/arrival.hpp"
 #include "frame/tag.hpp"
 #include "measure/arrival_gaps.hpp"
+#include "measure/group_delays.hpp"
 #include "measure/histogram.hpp"
 #include "measure/sequence_window.hpp"
 #include "trial/delay_file.hpp"
@@ -43,14 +46,31 @@ struct Expected {
     bool shared = false;  // with other receivers, whose statistics are merged
     // TSC difference between cores; a frame that arrives before its stamp by more than this is early
     Ticks max_tsc_skew = 0;
+    // nullptr: no statistics by group
+    const FrameGroups* groups = nullptr;
+    // Kinds of described frames, a bit each, whose lengths and checksums may be wrong.
+    std::uint32_t unchecked_kinds = 0;
+    // Places of tags behind no known header, in bytes before the end of the packet.
+    std::vector<std::uint16_t> tags_from_end = {};
 };
 
 class RxStatistics {
 public:
+    RxStatistics(const RxStatistics&) = delete;
+    RxStatistics& operator=(const RxStatistics&) = delete;
     explicit RxStatistics(const Expected& expected)
         : expected_(expected), window_(make_window(expected)), arrival_gaps_(expected.shared ? kArrivalGaps : 1) {
-        if (expected.shared && expected.frame_timeout != 0) in_time_.emplace(make_window(expected));
+        // alone, the counts say how many are late, but not which
+        if ((expected.shared || expected.groups != nullptr) && expected.frame_timeout != 0)
+            in_time_.emplace(make_window(expected));
         if (expected.stamping != Stamping::none) delay_.emplace();
+        if (expected.stamping != Stamping::none && expected.groups != nullptr)
+            group_delays_.resize(expected.groups->count());
+        if (expected.groups == nullptr) return;
+        group_losses_.resize(expected.groups->count());
+        (in_time_ ? *in_time_ : window_).on_missing([this](std::uint64_t number, std::uint64_t count) {
+            for (; count > 0; --count) ++group_losses_[expected_.groups->of(number++)];
+        });
         // not if shared: another receiver may have taken the frame before
         if (expected.stamping == Stamping::every && !expected.shared) delay_change_.emplace();
     }
@@ -85,6 +105,12 @@ public:
         }
     }
 
+    [[nodiscard]] const std::vector<std::uint16_t>& tags_from_end() const { return expected_.tags_from_end; }
+    // Whether a frame of this kind counts as intact whatever its lengths and checksums are.
+    [[nodiscard]] bool is_unchecked(const Tag& tag) const {
+        return (expected_.unchecked_kinds >> (tag.stream >> kStreamKindShift) & 1U) != 0 &&
+               tag.trial == expected_.trial;
+    }
     void take_corrupted() { ++counts_.corrupted; }
     void take_other(OtherKind kind) { ++counts_.other[static_cast<std::size_t>(kind)]; }
 
@@ -94,8 +120,12 @@ public:
     }  // between received frames, by this core's clock
     [[nodiscard]] const std::optional<Histogram>& delay() const { return delay_; }
     [[nodiscard]] const std::optional<SignedHistogram>& delay_change() const { return delay_change_; }
+    [[nodiscard]] const GroupDelays& group_delays() const { return group_delays_; }
+    // Frames of each group that are missing, or late, in the windows so far.
+    [[nodiscard]] const std::vector<std::uint64_t>& group_losses() const { return group_losses_; }
     [[nodiscard]] SequenceWindow& window() { return window_; }
-    // The frames that arrived within the frame timeout; used if there is a timeout and statistics are merged.
+    // The frames that arrived within the frame timeout; used if there is a timeout and statistics are merged or by
+    // group.
     [[nodiscard]] std::optional<SequenceWindow>& in_time() { return in_time_; }
 
 private:
@@ -153,6 +183,9 @@ private:
         if (expected_.delays != nullptr) [[unlikely]] {
             for (const std::uint64_t number : run) expected_.delays->record(number, delay);
         }
+        if (!group_delays_.empty()) [[unlikely]] {
+            for (const std::uint64_t number : run) group_delays_[expected_.groups->of(number)].record(delay);
+        }
         if (delay_change_) record_changes(run, delay);
         return expected_.frame_timeout == 0 || are_in_time(run, delay);
     }
@@ -184,6 +217,8 @@ private:
     ArrivalGaps arrival_gaps_;
     std::optional<Histogram> delay_;
     std::optional<SignedHistogram> delay_change_;
+    GroupDelays group_delays_;
+    std::vector<std::uint64_t> group_losses_;
     std::uint64_t last_number_ = ~std::uint64_t{1},
                   last_delay_ = 0;  // of the previous frame; no number follows the initial value
     ReceiverCounts counts_;

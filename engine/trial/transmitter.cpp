@@ -26,8 +26,8 @@ struct Making {
 // Turns run-time options into template arguments, one after the other.
 template <bool... Chosen, Schedule S>
 std::unique_ptr<Sender> choose(const Making<S>& making) {
-    return std::make_unique<Transmitter<S, Varies<Chosen...>>>(making.queue, making.schedule, making.control,
-                                                               making.parts);
+    return std::make_unique<Transmitter<S, FrameSource<Varies<Chosen...>>>>(making.queue, making.schedule,
+                                                                            making.control, making.parts);
 }
 template <bool... Chosen, Schedule S, class... Rest>
 std::unique_ptr<Sender> choose(const Making<S>& making, bool next, Rest... rest) {
@@ -75,6 +75,15 @@ std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, 
     const auto with = [&]<Schedule S>(const S& chosen) {
         return choose<>(Making<S>{queue, chosen, control, parts}, ports, stream.varies_addresses(), stamps,
                         stream.is_mixed());
+    };
+    return std::visit(with, schedule);
+}
+
+std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
+                                         const DescribedParts& parts) {
+    const auto with = [&]<Schedule S>(const S& chosen) -> std::unique_ptr<Sender> {
+        if (stamps) return std::make_unique<Transmitter<S, DescribedSource<true>>>(queue, chosen, control, parts);
+        return std::make_unique<Transmitter<S, DescribedSource<false>>>(queue, chosen, control, parts);
     };
     return std::visit(with, schedule);
 }

@@ -16,6 +16,7 @@
 #include "pace/schedule.hpp"
 #include "platform/clock.hpp"
 #include "port/burst.hpp"
+#include "trial/described_source.hpp"
 #include "trial/frame_source.hpp"
 
 namespace dutperf {
@@ -95,10 +96,11 @@ protected:
     std::array<rte_mbuf*, kMaxBurst> burst_{};
 };
 
-template <Schedule S, class V>
+// `Source` makes the frames: a FrameSource or a DescribedSource.
+template <Schedule S, class Source>
 class Transmitter final : public Sender {
 public:
-    Transmitter(PortQueue queue, const S& schedule, rte_ring* control, const FrameSourceParts& parts)
+    Transmitter(PortQueue queue, const S& schedule, rte_ring* control, const typename Source::Parts& parts)
         : Sender(queue, control), schedule_(schedule), source_(parts), departures_(parts.nic) {}
 
     void start(const SendingTime& time) override {
@@ -129,7 +131,7 @@ public:
 private:
     Ticks send(std::uint32_t count, Ticks now) {
         const Ticks oldest = std::min(schedule_.next_due(), now);  // a frame handed over ahead of time is not late
-        const Ticks stamp = V::stamps ? now_ticks() : 0;
+        const Ticks stamp = Source::kStamps ? now_ticks() : 0;
         const Ticks* times = departures_.plan(schedule_, count, std::max(now, stamp));
         if (!source_.make(schedule_.number(), count, stamp, burst_.data(), times)) {
             ++counts_.not_accepted;  // the driver holds all buffers
@@ -143,13 +145,16 @@ private:
 
     S schedule_;
     Ticks deadline_ = 0;
-    FrameSource<V> source_;
+    Source source_;
     Departures departures_;
 };
 
 // A transmitter composed for the stream.
 std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, PortQueue queue,
                                          const AnySchedule& schedule, rte_ring* control, const FrameSourceParts& parts);
+
+std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
+                                         const DescribedParts& parts);
 
 // For a port without a stream, which must still answer ARP and NDP.
 std::unique_ptr<Sender> make_idle_sender(PortQueue queue, rte_ring* control);

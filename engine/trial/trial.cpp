@@ -39,9 +39,34 @@ std::uint64_t before(const Bursts& bursts, std::uint64_t rate_fps, std::uint64_t
 
 }  // namespace
 
+std::uint16_t StreamSpec::longest_frame() const {
+    if (!described) return std::max(foreground.size, background ? background->size : std::uint16_t{0});
+    return std::ranges::max_element(described->kinds, {}, &DescribedFrame::size)->size;
+}
+
+double StreamSpec::mean_frame_size() const {
+    double size = 0;
+    if (described) {
+        const KindOrder order = described->kind_order(0);
+        for (std::size_t kind = 0; kind < described->kinds.size(); ++kind)
+            size += order.share(kind) * described->kinds[kind].size;
+        return size;
+    }
+    const double share = static_cast<double>(m) / n;
+    return share * foreground.size + (1 - share) * (background ? background->size : 0);
+}
+
 std::uint64_t TrialSpec::intended(Direction direction) const {
     const auto& stream = streams[index_of(direction)];
     return stream ? steady_before(*stream, duration_ns) : 0;
+}
+
+FrameGroups TrialSpec::groups(Direction direction) const {
+    const DescribedStream& stream = *streams[index_of(direction)]->described;
+    std::vector<FlowChoice> flows;
+    for (const DescribedFrame& kind : stream.kinds)
+        flows.push_back(by_flow ? kind.flow_choice(kind_seed(direction, flows.size())) : FlowChoice{});
+    return {stream.kind_order(generator_seed(seed, direction, Generator::kinds)), std::move(flows)};
 }
 
 std::uint64_t TrialSpec::due_before(Direction direction, std::uint64_t after_ns) const {
@@ -59,9 +84,7 @@ std::uint32_t TrialSpec::rate_ceiling_mbps(Direction direction, std::uint16_t qu
     constexpr std::uint64_t kBitsPerMbit = 1'000'000;
     const auto& stream = streams[index_of(direction)];
     if (!stream || !std::holds_alternative<std::monostate>(stream->pattern)) return 0;
-    const std::uint64_t size =
-        kPreambleAndGap +
-        std::max(stream->foreground.size, stream->background ? stream->background->size : std::uint16_t{0});
+    const std::uint64_t size = kPreambleAndGap + stream->longest_frame();
     const Wide needed = static_cast<Wide>(stream->highest_rate_fps()) * size * 8 * 11 / 10 / queues;
     return static_cast<std::uint32_t>(
         std::min<Wide>(needed / kBitsPerMbit + 1, std::numeric_limits<std::uint32_t>::max()));

@@ -10,9 +10,14 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "flow/described_frame.hpp"
 #include "flow/flow_source.hpp"
+#include "flow/frame_groups.hpp"
+#include "flow/kind_order.hpp"
 #include "frame/frame_template.hpp"
+#include "measure/group_delays.hpp"
 #include "measure/histogram.hpp"
 #include "measure/late_bursts.hpp"
 #include "measure/missing_frames.hpp"
@@ -47,10 +52,24 @@ struct Poisson {};
 // When the frames of a stream are due. A trial has the same number of frames with every pattern.
 using Pattern = std::variant<std::monostate, Poisson, Bursts>;  // std::monostate: constant rate
 
+// Several kinds of described frames, in turn (`order`) or drawn at random (`shares`).
+struct DescribedStream {
+    std::vector<DescribedFrame> kinds;
+    std::vector<std::uint8_t> order;
+    std::vector<std::uint32_t> shares;  // empty: in turn
+
+    // `seed`: of the generator of kinds.
+    [[nodiscard]] KindOrder kind_order(std::uint64_t seed) const {
+        return shares.empty() ? KindOrder(order) : KindOrder(shares, seed);
+    }
+};
+
+// Frames are described, or foreground and background.
 struct StreamSpec {
     std::uint64_t rate_fps = 1;
     std::optional<RateChange> then;  // of a constant rate
     Pattern pattern;
+    std::optional<DescribedStream> described;
     FrameSpec foreground;
     std::optional<FrameSpec> background;
     std::uint32_t n = 2, m = 2;  // frame k is foreground when k mod n < m
@@ -63,11 +82,14 @@ struct StreamSpec {
     [[nodiscard]] std::uint64_t highest_rate_fps() const {
         return then ? std::max(rate_fps, then->rate_fps) : rate_fps;
     }
+    // Sizes in bytes incl. FCS.
+    [[nodiscard]] std::uint16_t longest_frame() const;
+    [[nodiscard]] double mean_frame_size() const;
     [[nodiscard]] bool varies_addresses() const { return networks > 1 || source_address || destination_address; }
 };
 
 // Everything random in a direction has its own generator.
-enum class Generator : std::uint8_t { ports, addresses, tags, due_times };
+enum class Generator : std::uint8_t { ports, addresses, tags, due_times, kinds, fields };
 inline std::uint64_t generator_seed(std::uint64_t seed, Direction direction, Generator generator) {
     return random_bits(seed, 4 * static_cast<std::uint64_t>(generator) + index_of(direction));
 }
@@ -90,6 +112,7 @@ struct TrialSpec {
     Tagging tagging;
     std::optional<std::uint64_t> lost_delay_ns;  // delay that a lost stamped frame counts as; absent: it does not count
     std::optional<std::uint64_t> frame_timeout_ns;  // a frame with a longer delay does not count as received
+    bool by_flow = false;                           // statistics of each flow
     PerDirection<std::string> delays_files;         // files for all delays; empty: none
     PerDirection<std::optional<StreamSpec>> streams;
 
@@ -98,6 +121,14 @@ struct TrialSpec {
 
     // Frames due before `after_ns` from the start.
     [[nodiscard]] std::uint64_t due_before(Direction direction, std::uint64_t after_ns) const;
+
+    // The groups of a direction with described frames: its kinds, or with `by_flow` the flows of each.
+    [[nodiscard]] FrameGroups groups(Direction direction) const;
+
+    // The generator of a kind's fields and flows.
+    [[nodiscard]] std::uint64_t kind_seed(Direction direction, std::size_t kind) const {
+        return random_bits(generator_seed(seed, direction, Generator::fields), kind);
+    }
 
     // Limit of each of `queues` queues in Mbit/s on the medium, a tenth above the stream's need; 0: no limit, because
     // the frames come in bursts.
@@ -163,6 +194,14 @@ struct TransmitWait {
     bool full = false;  // this many did wait: the driver did not accept more
 };
 
+// The frames of one kind; with statistics by flow also those of each of its flows.
+struct KindResult {
+    std::uint64_t sent = 0, received = 0;
+    GroupDelay delay;  // if frames are stamped
+    std::vector<std::uint64_t> flows_sent, flows_received;
+    std::vector<GroupDelay> flows_delay;
+};
+
 struct DirectionResult {
     std::uint64_t intended = 0, sent = 0, received = 0;
     std::uint64_t foreground_sent = 0, background_sent = 0, foreground_received = 0, background_received = 0;
@@ -187,6 +226,7 @@ struct DirectionResult {
     std::optional<ReceiveBacklog> receive_backlog;  // of queues that the DUT or the kernel fills
     std::optional<Losses> losses;                   // if frames are missing
     std::optional<Arrivals> arrivals;               // if any arrived
+    std::vector<KindResult> kinds;                  // if frames are described
     std::map<std::string, std::uint64_t> tester_drops, other_received;
 };
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of the frames of a direction, for statistics of their own: each flow of each kind. The group of a frame
+// follows from its number alone, so counting sent and lost frames by group costs the hot loops nothing.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "flow/kind_order.hpp"
+
+namespace dutperf {
+
+class FrameGroups {
+public:
+    // `flows`: of each kind.
+    FrameGroups(KindOrder order, std::vector<FlowChoice> flows);
+
+    [[nodiscard]] std::size_t count() const { return first_.back(); }
+    [[nodiscard]] std::size_t of(std::uint64_t k) const {
+        const auto [kind, number] = order_.of(k);
+        return first_[kind] + (flows_[kind].flows == 1 ? 0 : flows_[kind].of(number));
+    }
+    // The groups of a kind are first(kind) to first(kind + 1) - 1, in the order of its flows.
+    [[nodiscard]] std::size_t first(std::size_t kind) const { return first_[kind]; }
+    [[nodiscard]] std::size_t kinds() const { return flows_.size(); }
+
+    // Frames of each group among the first `frames`. Random orders are drawn again, one by one.
+    [[nodiscard]] std::vector<std::uint64_t> among(std::uint64_t frames) const;
+
+private:
+    [[nodiscard]] bool is_random() const;
+
+    KindOrder order_;
+    std::vector<FlowChoice> flows_;
+    std::vector<std::size_t> first_{0};
+};
+
+}  // namespace dutperf

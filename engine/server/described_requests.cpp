@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/described_requests.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace dutperf {
+
+namespace {
+
+constexpr std::uint64_t kMostFlows = 1'000'000, kMostFields = 64, kMostChecksums = 16;
+constexpr std::size_t kMostValues = 65536;
+
+std::optional<std::uint8_t> hex_digit(char digit) {
+    if (digit >= '0' && digit <= '9') return static_cast<std::uint8_t>(digit - '0');
+    if (digit >= 'a' && digit <= 'f') return static_cast<std::uint8_t>(digit - 'a' + 10);
+    return std::nullopt;
+}
+
+std::vector<std::uint8_t> read_bytes(Reader& frame) {
+    const std::string text = frame.text("bytes");
+    std::vector<std::uint8_t> bytes(text.size() / 2);
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const auto digit = hex_digit(text[i]);
+        if (!digit || text.size() % 2 != 0) frame.fail("bytes", "must be pairs of the digits 0-9 and a-f");
+        bytes[i / 2] = static_cast<std::uint8_t>(i % 2 == 0 ? *digit << 4U : bytes[i / 2] | *digit);
+    }
+    return bytes;
+}
+
+// Up to 128 bits, as digits in a string: no JSON number holds them.
+Number128 number_of(const Reader& field, const std::string& name, const std::string& text) {
+    constexpr std::size_t kMostDigits = 39;
+    if (text.empty() || text.size() > kMostDigits ||
+        !std::ranges::all_of(text, [](char digit) { return digit >= '0' && digit <= '9'; }))
+        field.fail(name, "must be a number of 128 bits in digits, not '" + text + "'");
+    Number128 number = 0;
+    for (const char digit : text) {
+        const Number128 before = number;
+        number = number * 10 + static_cast<unsigned>(digit - '0');
+        if (number / 10 != before) field.fail(name, "must be below 2^128");
+    }
+    return number;
+}
+
+Number128 read_number(Reader& field, const std::string& name, Number128 otherwise) {
+    return field.has(name) ? number_of(field, name, field.text(name)) : otherwise;
+}
+
+VaryingBits read_field(Reader field) {
+    static const std::map<std::string, FieldMode> modes{
+        {"increasing", FieldMode::increasing}, {"decreasing", FieldMode::decreasing}, {"random", FieldMode::random}};
+    VaryingBits bits;
+    bits.bit = static_cast<std::uint32_t>(field.integer("bit", {0, 8 * kMaxFrameSize}));
+    bits.bits = static_cast<std::uint32_t>(field.integer("bits", {1, 128}));
+    bits.by_flow = field.text("by", {"frame", "flow"}, "frame") == "flow";
+    const std::string mode = field.text("mode");
+    if (mode != "list" && !modes.contains(mode))
+        field.fail("mode", "must be one of increasing, decreasing, random, list, not '" + mode + "'");
+    if (mode == "list") {
+        for (const std::string& value : field.texts("values")) bits.values.push_back(number_of(field, "values", value));
+        if (bits.values.empty() || bits.values.size() > kMostValues)
+            field.fail("values", "must be 1 to " + std::to_string(kMostValues) + " numbers");
+    } else {
+        bits.mode = modes.at(mode);
+        bits.first = read_number(field, "first", 0);
+        bits.step = read_number(field, "step", 1);
+        bits.count = read_number(field, "count", 0);
+    }
+    const auto fits = [&](Number128 number) { return (number & ~bits.mask()) == 0; };
+    if (!fits(bits.first)) field.fail("first", "has more than " + std::to_string(bits.bits) + " bits");
+    if (!std::ranges::all_of(bits.values, fits))
+        field.fail("values", "must have no more than " + std::to_string(bits.bits) + " bits");
+    // a random number of all bits of the field is cut to it
+    if (bits.count == bits.mask() + 1) bits.count = 0;
+    field.finish();
+    return bits;
+}
+
+DescribedChecksum read_checksum(Reader checksum) {
+    DescribedChecksum sum{.at = static_cast<std::uint16_t>(checksum.integer("at", {0, kMaxFrameSize})),
+                          .covers = {},
+                          .plus = static_cast<std::uint32_t>(checksum.integer("plus", {0, 0xFFFFFFFF}, 0)),
+                          .zero_as_ones = checksum.flag("zero_as_ones")};
+    for (const auto& [from, to] : checksum.pairs("covers", {0, kMaxFrameSize})) sum.covers.push_back({from, to});
+    checksum.finish();
+    return sum;
+}
+
+DescribedFrame read_described_frame(Reader frame, std::uint16_t max_frame_size) {
+    static const std::map<std::string, NextHop> next_hops{
+        {"given", NextHop::given}, {"next_hop4", NextHop::ipv4}, {"next_hop6", NextHop::ipv6}};
+    DescribedFrame described;
+    described.size = static_cast<std::uint16_t>(frame.integer("size", {kMinEthernetSize, max_frame_size}));
+    described.head = read_bytes(frame);
+    described.tag_at = static_cast<std::uint16_t>(frame.integer("tag_at", {0, kMaxFrameSize}));
+    described.source_mac_of_port = frame.text("source_mac", {"port", "given"}, "port") == "port";
+    described.destination = next_hops.at(frame.text("destination_mac", {"given", "next_hop4", "next_hop6"}, "given"));
+    for (Reader& checksum : frame.objects("checksums")) described.checksums.push_back(read_checksum(checksum));
+    for (Reader& field : frame.objects("fields")) described.fields.push_back(read_field(field));
+    if (described.checksums.size() > kMostChecksums) frame.fail("checksums", "has more than 16 entries");
+    if (described.fields.size() > kMostFields) frame.fail("fields", "has more than 64 entries");
+    described.flows = static_cast<std::uint32_t>(frame.integer("flows", {1, kMostFlows}, 1));
+    described.flows_at_random = frame.text("flow_order", {"in_turn", "random"}, "in_turn") == "random";
+    described.checked = !frame.has("checked") || frame.flag("checked");
+    frame.finish();
+    if (const std::string wrong = described.contradiction(); !wrong.empty()) {
+        const auto end = wrong.find(' ');
+        frame.fail(wrong.substr(0, end), wrong.substr(end + 1));
+    }
+    return described;
+}
+
+// Each kind must have frames, or it would have no share of the buffers.
+void read_order(Reader& stream, DescribedStream& described) {
+    const std::size_t kinds = described.kinds.size();
+    if (stream.has("order") && stream.has("shares")) stream.fail("shares", "goes without order");
+    for (const std::uint64_t kind : stream.integers("order", {0, kinds - 1}))
+        described.order.push_back(static_cast<std::uint8_t>(kind));
+    for (const std::uint64_t share : stream.integers("shares", {1, kLongestOrder}))
+        described.shares.push_back(static_cast<std::uint32_t>(share));
+    if (described.order.empty() && described.shares.empty()) {
+        described.order.resize(kinds);
+        std::iota(described.order.begin(), described.order.end(), std::uint8_t{0});
+    }
+    if (described.order.size() > kLongestOrder) stream.fail("order", "has more than 65536 entries");
+    if (!described.shares.empty() && described.shares.size() != kinds)
+        stream.fail("shares", "must have as many entries as frames");
+    if (std::accumulate(described.shares.begin(), described.shares.end(), std::uint64_t{0}) > kLongestOrder)
+        stream.fail("shares", "must have a sum of at most 65536");
+    for (std::size_t kind = 0; described.shares.empty() && kind < kinds; ++kind) {
+        if (std::ranges::find(described.order, kind) == described.order.end())
+            stream.fail("order", "leaves out " + std::to_string(kind));
+    }
+}
+
+}  // namespace
+
+std::optional<DescribedStream> read_described(Reader& stream, std::uint16_t max_frame_size) {
+    if (!stream.has("frames")) return std::nullopt;
+    DescribedStream described;
+    for (Reader& frame : stream.objects("frames"))
+        described.kinds.push_back(read_described_frame(frame, max_frame_size));
+    if (described.kinds.empty() || described.kinds.size() > kMostKinds)
+        stream.fail("frames", "must be 1 to " + std::to_string(kMostKinds) + " kinds of frames");
+    read_order(stream, described);
+    return described;
+}
+
+}  // namespace dutperf

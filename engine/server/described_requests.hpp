@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads described frames (protocol/request.schema.json: `frames`, `order`, `shares`).
+#pragma once
+
+#include "server/reader.hpp"
+#include "trial/trial.hpp"
+
+namespace dutperf {
+
+// The described frames of a direction's stream; nothing if it has no `frames`.
+std::optional<DescribedStream> read_described(Reader& stream, std::uint16_t max_frame_size);
+
+}  // namespace dutperf

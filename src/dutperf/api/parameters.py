@@ -30,8 +30,15 @@ class TrialConditions(TypedDict, total=False):
     frame_sizes: int | str | Sequence[int]
     """Frame size with FCS. With any IPv6 traffic it is the size of IPv6 frames; IPv4 frames are
     20 bytes shorter. Repeatable, or a list (84,128), or a series: rfc2544, rfc5180 and
-    rfc8219 end at 1518 bytes, rfc5180-jumbo and rfc8219-jumbo have longer frames too.
-    Default: the smallest size."""
+    rfc8219 end at 1518 bytes, rfc5180-jumbo and rfc8219-jumbo have longer frames too. Or a
+    mix of sizes: imix, imix:64=7,594=4,1518=1, imix:aaag (RFC 6985). Default: the smallest
+    size."""
+    frame: str | None
+    """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
+    version says. Default: UDP directly over IP."""
+    flows: int
+    """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
+    ports of its own."""
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     drain_s: float
@@ -75,8 +82,15 @@ class MeasurementConditions(TypedDict, total=False):
     frame_sizes: int | str | Sequence[int]
     """Frame size with FCS. With any IPv6 traffic it is the size of IPv6 frames; IPv4 frames are
     20 bytes shorter. Repeatable, or a list (84,128), or a series: rfc2544, rfc5180 and
-    rfc8219 end at 1518 bytes, rfc5180-jumbo and rfc8219-jumbo have longer frames too.
-    Default: the smallest size."""
+    rfc8219 end at 1518 bytes, rfc5180-jumbo and rfc8219-jumbo have longer frames too. Or a
+    mix of sizes: imix, imix:64=7,594=4,1518=1, imix:aaag (RFC 6985). Default: the smallest
+    size."""
+    frame: str | None
+    """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
+    version says. Default: UDP directly over IP."""
+    flows: int
+    """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
+    ports of its own."""
     drain_s: float
     """Time to receive residual frames after sending (RFC 2544 section 23: 2)."""
     learning_rest_s: float

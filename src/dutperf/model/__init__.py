@@ -9,7 +9,19 @@ RFC 2544, RFC 8219 and RFC 9971.
 
 from __future__ import annotations
 
-from dutperf.model.case import FRAME_SIZE, FRAME_SIZE_IPV4, Axis, AxisValue, Case, axes_as_json, axes_of, axes_of_json
+from dutperf.model.case import (
+    FRAME_SIZE,
+    FRAME_SIZE_IPV4,
+    SIZE_MIX,
+    Axis,
+    AxisValue,
+    Case,
+    axes_as_json,
+    axes_of,
+    axes_of_json,
+)
+from dutperf.model.described_frame import Checksum, DescribedField, DescribedFrame, FlowOrder
+from dutperf.model.frame_size import IPV6_HEADER_EXCESS, MAX_FRAME_SIZE, MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6
 from dutperf.model.load import Load, Unit, is_load
 from dutperf.model.result import (
     LOSS_BINS,
@@ -20,6 +32,8 @@ from dutperf.model.result import (
     Delays,
     DelaysWritten,
     DirectionCounts,
+    FlowCounts,
+    KindCounts,
     LateBursts,
     LimitedBy,
     LinkState,
@@ -39,10 +53,6 @@ from dutperf.model.result import (
     Verdict,
 )
 from dutperf.model.stream import (
-    IPV6_HEADER_EXCESS,
-    MAX_FRAME_SIZE,
-    MIN_FRAME_SIZE,
-    MIN_FRAME_SIZE_IPV6,
     Bursts,
     FieldMode,
     FrameSpec,
@@ -64,6 +74,7 @@ __all__ = [
     "MIN_FRAME_SIZE",
     "MIN_FRAME_SIZE_IPV6",
     "PUNCTUAL_US",
+    "SIZE_MIX",
     "TRIAL_NUMBERS",
     "Arrivals",
     "Axis",
@@ -71,16 +82,22 @@ __all__ = [
     "Bursts",
     "Case",
     "Cause",
+    "Checksum",
     "Count",
     "DelayChanges",
     "Delays",
     "DelaysFiles",
     "DelaysWritten",
+    "DescribedField",
+    "DescribedFrame",
     "Direction",
     "DirectionCounts",
     "FieldMode",
+    "FlowCounts",
+    "FlowOrder",
     "Fps",
     "FrameSpec",
+    "KindCounts",
     "LateBursts",
     "LimitedBy",
     "LinkState",

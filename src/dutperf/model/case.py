@@ -45,6 +45,8 @@ class Axis(Generic[T]):
 
 FRAME_SIZE: Axis[int] = Axis("frame_size", "bytes", "frame size")
 """Includes the FCS; with any IPv6 traffic it is the size of the IPv6 frame."""
+SIZE_MIX: Axis[str] = Axis("size_mix", "", "sizes")
+"""A mix of frame sizes (RFC 6985); the frame size is then its mean."""
 FRAME_SIZE_IPV4: Axis[int] = Axis("frame_size_ipv4", "bytes", "IPv4", derived=True)
 """Size of the IPv4 frames: smaller, unless all frames are IPv4 (RFC 8219 5.1.1)."""
 

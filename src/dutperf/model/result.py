@@ -184,6 +184,39 @@ class ReceiveBacklog(Value):
     """Whether the kernel counts frames dropped at a full queue; ``tester_drops`` includes them."""
 
 
+GroupDelay = tuple[float, float, float]
+"""Smallest, mean and largest delay, in µs."""
+
+
+class FlowCounts(Value):
+    """Frames of each flow of a kind, in the order of the flows."""
+
+    sent: tuple[Count, ...]
+    received: tuple[Count, ...]
+    delay_us: tuple[GroupDelay | None, ...] | None = None
+    """If frames were stamped; None for a flow of which none arrived."""
+
+    def lost(self) -> tuple[int, ...]:
+        """Frames of each flow that did not arrive intact and in time."""
+        return tuple(sent - received for sent, received in zip(self.sent, self.received, strict=True))
+
+
+class KindCounts(Value):
+    """Frames of one kind, of those that the trial describes."""
+
+    sent: Count
+    received: Count
+    delay_us: GroupDelay | None = None
+    """If frames were stamped and any of them arrived."""
+    flows: FlowCounts | None = None
+    """With statistics by flow."""
+
+    @property
+    def lost(self) -> int:
+        """Sent frames that did not arrive intact and in time."""
+        return self.sent - self.received
+
+
 class DirectionCounts(Value):
     """What the tester counted in one direction, and how well it kept its schedule
     (event.schema.json, ``direction``)."""
@@ -239,6 +272,8 @@ class DirectionCounts(Value):
     """None if no frame left in a late burst."""
     arrivals: Arrivals | None = None
     """None if no frame arrived."""
+    kinds: tuple[KindCounts, ...] | None = None
+    """Of each kind of described frames, in their order; None: the frames are not described."""
 
     @model_validator(mode="before")
     @classmethod

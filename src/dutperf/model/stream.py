@@ -5,21 +5,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from dutperf.model.described_frame import DescribedFrame
+from dutperf.model.frame_size import MAX_FRAME_SIZE, MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6
 from dutperf.model.pattern import BurstTimes, PoissonTimes, SteadyTimes, Times
 from dutperf.model.value import Fps, Port16, Value
-
-MIN_FRAME_SIZE = 64
-"""Smallest Ethernet frame: 42 bytes of Ethernet, IPv4 and UDP headers, 18 bytes of test tag, 4 bytes
-of frame check sequence."""
-MIN_FRAME_SIZE_IPV6 = 84
-"""Smallest test frame with an IPv6 header (RFC 8219 5.1.1): 20 bytes more."""
-MAX_FRAME_SIZE = 9216
-IPV6_HEADER_EXCESS = 20
-"""Difference between an IPv6 frame and its IPv4 translation, in bytes."""
 
 
 class FieldMode(StrEnum):
@@ -96,11 +89,19 @@ class Bursts(Value):
     """Rate within a burst; None: all frames are due at once and leave as fast as the sender can send."""
 
 
+_ONLY_UDP = frozenset(
+    ("background", "n", "m", "source_port", "destination_port", "networks", "source_address", "destination_address")
+)
+_ONLY_DESCRIBED = frozenset(("frames", "order", "shares"))
+
+
 class Stream(Value):
-    """The frames of one direction: foreground and background, and how their fields vary.
+    """The frames of one direction: foreground and background, and how their fields vary; or described
+    frames of several kinds.
 
     Frame ``k`` is foreground if ``k mod n < m``. The background is the native traffic of RFC 8219
-    5.3.
+    5.3. Of described frames, frame ``k`` has the kind ``order[k mod n]``, or a random one
+    (protocol/README.md).
     """
 
     rate_fps: Fps
@@ -108,12 +109,18 @@ class Stream(Value):
     """None: the rate does not change."""
     pattern: Annotated[Poisson | Bursts, Field(discriminator="kind")] | None = None
     """Pattern of the frames, with mean rate ``rate_fps``; None: constant rate."""
-    foreground: FrameSpec
+    frames: Annotated[tuple[DescribedFrame, ...], Field(max_length=32)] = ()
+    """The kinds; empty: the frames are foreground and background."""
+    order: Annotated[tuple[Annotated[int, Field(ge=0, le=31)], ...], Field(max_length=65536)] = ()
+    """Kinds of successive frames; empty: each kind in turn, or as ``shares`` say."""
+    shares: tuple[Annotated[int, Field(ge=1, le=65536)], ...] = ()
+    """Weights by which kinds are drawn at random; empty: not at random."""
+    foreground: FrameSpec | None = None
     background: FrameSpec | None = None
     n: Annotated[int, Field(ge=1, le=1_000_000)] = 2
     m: Annotated[int, Field(ge=0, le=1_000_000)] = 2
-    source_port: VaryingField
-    destination_port: VaryingField
+    source_port: VaryingField | None = None
+    destination_port: VaryingField | None = None
     networks: Annotated[int, Field(ge=1, le=256)] = 1
     source_address: VaryingAddress | None = None
     destination_address: VaryingAddress | None = None
@@ -127,6 +134,41 @@ class Stream(Value):
         if self.networks > 1 and self.destination_address is not None:
             raise ValueError("varying destination addresses are possible with one destination network only")
         return self
+
+    @model_validator(mode="after")
+    def _one_kind_of_description(self) -> Self:
+        if bool(self.frames) == (self.foreground is not None):
+            raise ValueError("a stream has either described frames or a foreground")
+        others = self.model_fields_set & (_ONLY_UDP if self.frames else _ONLY_DESCRIBED)
+        if unfit := sorted(name for name in others if getattr(self, name) not in (None, ())):
+            raise ValueError(f"{unfit[0]} does not go with {'described frames' if self.frames else 'a foreground'}")
+        if not self.frames and (self.source_port is None or self.destination_port is None):
+            raise ValueError("a foreground needs source_port and destination_port")
+        return self
+
+    @model_validator(mode="after")
+    def _kinds_in_order(self) -> Self:
+        kinds = len(self.frames)
+        if self.order and self.shares:
+            raise ValueError("order and shares exclude each other")
+        if self.order and set(self.order) != set(range(kinds)):
+            raise ValueError(f"order needs each of the kinds 0 to {kinds - 1}")
+        if self.shares and (len(self.shares) != kinds or sum(self.shares) > 65536):
+            raise ValueError("shares needs a share of each kind, 65536 in sum at most")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_the_other_kind(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        absent = _ONLY_DESCRIBED
+        if self.frames:
+            absent = _ONLY_UDP | {name for name in ("order", "shares") if not getattr(self, name)}
+        return {name: value for name, value in members(self).items() if name not in absent}
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Size of each kind of frame, in bytes with FCS."""
+        udp = [frame.size for frame in (self.foreground, self.background) if frame is not None]
+        return (*(frame.size for frame in self.frames), *udp)
 
     @model_validator(mode="after")
     def _pattern_possible(self) -> Self:

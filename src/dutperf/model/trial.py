@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -84,6 +84,8 @@ class Phase(Value):
     2020)."""
     question: Question = Question()
     """For the verdict on the phase; the engine does not get it."""
+    by_flow: Literal[True] | None = None
+    """Whether each flow of described frames is counted by itself."""
     delays_files: DelaysFiles | None = None
     forward: Stream | None = None
     reverse: Stream | None = None
@@ -142,12 +144,7 @@ class Phase(Value):
     @property
     def longest_frame(self) -> int:
         """Size of the longest frame that is sent, in bytes."""
-        return max(
-            frame.size
-            for stream in self.streams().values()
-            for frame in (stream.foreground, stream.background)
-            if frame is not None
-        )
+        return max(size for stream in self.streams().values() for size in stream.sizes)
 
     def intended(self, direction: Direction) -> int:
         """Number of frames that ``direction`` is to send: those due before the end of the sending time."""

@@ -164,8 +164,10 @@ def _pattern(facts: Facts) -> str | None:
 
 def _ports(facts: Facts) -> str | None:
     recommended = {
-        RFC4814_SOURCE_PORTS: [one.source_port for one in facts.streams()],
-        RFC4814_DESTINATION_PORTS: [one.destination_port for one in facts.streams()],
+        RFC4814_SOURCE_PORTS: [one.source_port for one in facts.streams() if one.source_port is not None],
+        RFC4814_DESTINATION_PORTS: [
+            one.destination_port for one in facts.streams() if one.destination_port is not None
+        ],
     }
     modes = sorted({port.mode for ports in recommended.values() for port in ports if port.mode is not FieldMode.RANDOM})
     if modes:
@@ -175,12 +177,26 @@ def _ports(facts: Facts) -> str | None:
 
 
 def _frame_sizes(facts: Facts) -> str | None:
-    if any("frame_size" not in frame for frame in facts.frames):
+    if any("frame_size" not in frame for frame in facts.frames) or facts.conditions.size_mix is not None:
         return None
     standard, chosen = {facts.smallest_size, *FRAME_SIZES}, set(facts.conditions.frame_sizes)
     parts = {"not measured": standard - chosen, "not of the series": chosen - standard - LARGER_FRAME_SIZES}
     texts = [f"{meaning}: {', '.join(map(str, sorted(sizes)))}" for meaning, sizes in parts.items() if sizes]
     return f"frame sizes of the standard's series {'; '.join(texts)} bytes" if texts else None
+
+
+def _headers(facts: Facts) -> str | None:
+    """Appendix C.2.6.4: UDP directly over IP; here with headers, sizes or flows of the user's choice."""
+    if not any(stream.frames for stream in facts.streams()):
+        return None
+    conditions = facts.conditions
+    parts = [
+        f"frames with the headers {conditions.frame}" if conditions.frame else "",
+        f"frames of several sizes ({conditions.size_mix}) at once" if conditions.size_mix else "",
+        f"{conditions.flows:,} flows in each direction" if conditions.flows > 1 else "",
+    ]
+    texts = [part for part in parts if part] or ["frames with headers of the configuration's own"]
+    return f"{' and '.join(texts)}, not UDP directly over IP, of one size, with ports that vary by frame"
 
 
 def _networks(facts: Facts) -> str | None:
@@ -206,5 +222,6 @@ GENERAL = (
     Rule("RFC 2544 section 21", _pattern),
     Rule("RFC 4814 section 4.5", _ports),
     FRAME_SIZES_RULE,
+    Rule("RFC 2544 appendix C.2.6.4", _headers),
     Rule("RFC 2544 section 12", _networks),
 )

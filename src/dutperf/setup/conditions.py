@@ -21,6 +21,7 @@ from dutperf import errors
 from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, FieldMode, Value, to_json
 from dutperf.setup.configuration import ParameterError
 from dutperf.setup.option import FIXED, Option, all_offered, is_fixed, offered
+from dutperf.setup.size_mix import SizeMix, is_mix
 from dutperf.statistics import stopping
 
 Directions = Literal["both", "forward", "reverse"]
@@ -49,6 +50,7 @@ RFC2544_DESTINATION_PORT = 7
 
 LONGEST_BURST = 1_000_000
 """Frames."""
+MOST_FLOWS = 1_000_000
 
 
 class Rate(Value):
@@ -184,11 +186,12 @@ class Conditions(Value):
         Option(
             "Frame size with FCS. With any IPv6 traffic it is the size of IPv6 frames; IPv4 frames are 20 bytes"
             " shorter. Repeatable, or a list (84,128), or a series: rfc2544, rfc5180 and rfc8219 end at 1518 bytes,"
-            " rfc5180-jumbo and rfc8219-jumbo have longer frames too. Default: the smallest size",
+            " rfc5180-jumbo and rfc8219-jumbo have longer frames too. Or a mix of sizes: imix, imix:64=7,594=4,1518=1,"
+            " imix:aaag (RFC 6985). Default: the smallest size",
             label="frame sizes, bytes with FCS",
             flag="--frame-size",
             alias="--frame-sizes",
-            metavar="BYTES|SERIES",
+            metavar="BYTES|SERIES|MIX",
             listed=True,
             depends=True,
         ),
@@ -196,6 +199,26 @@ class Conditions(Value):
     series: Series | None = None
     """Without frame sizes: the series to take (:data:`FRAME_SIZE_SERIES`); None: the smallest size of
     the traffic."""
+    size_mix: str | None = None
+    """A mix of frame sizes (:mod:`dutperf.setup.size_mix`); ``frame_sizes`` is then its mean."""
+    frame: Annotated[
+        str | None,
+        Option(
+            "Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's version says. Default:"
+            " UDP directly over IP",
+            label="headers of the frames",
+            metavar="HEADERS",
+        ),
+    ] = None
+    flows: Annotated[
+        int,
+        Field(ge=1, le=MOST_FLOWS),
+        Option(
+            "Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP ports of its own",
+            label="flows in each direction",
+            metavar="COUNT",
+        ),
+    ] = 1
     duration_s: Duration = 60.0
     drain_s: Annotated[
         float,
@@ -338,16 +361,20 @@ class Conditions(Value):
         """Sizes may be a number, a list, a text (``84,128``), or the name of a series."""
         if not isinstance(members, dict) or "frame_sizes" not in members:
             return members
-        words = _words(members["frame_sizes"])
-        if len(words) == 1 and words[0] in FRAME_SIZE_SERIES:
-            return {name: value for name, value in members.items() if name != "frame_sizes"} | {"series": words[0]}
-        return members
+        others = {name: value for name, value in members.items() if name != "frame_sizes"}
+        given = list(_each(members["frame_sizes"]))
+        if len(given) == 1 and is_mix(given[0]):
+            return others | {"size_mix": given[0].strip()}
+        words = _words(given)
+        return others | {"series": words[0]} if len(words) == 1 and words[0] in FRAME_SIZE_SERIES else members
 
     @field_validator("frame_sizes", mode="before")
     @classmethod
     def _numbers(cls, given: Any) -> Any:
         words = _words(given)
         for word in words:
+            if is_mix(word):
+                raise ValueError("a mix of sizes is measured alone, without other sizes")
             if isinstance(word, str) and not re.fullmatch(r"[0-9]+", word):
                 raise ValueError(
                     f"'{word}' is neither a frame size in bytes nor one of the series {', '.join(FRAME_SIZE_SERIES)}"
@@ -360,6 +387,11 @@ class Conditions(Value):
         if len(set(sizes)) < len(sizes):
             raise ValueError("the same size twice")
         return sizes
+
+    @field_validator("size_mix")
+    @classmethod
+    def _is_mix(cls, text: str | None) -> str | None:
+        return None if text is None else SizeMix.parse(text).text
 
     @field_validator("pattern")
     @classmethod
@@ -405,9 +437,12 @@ class Conditions(Value):
         direction = "" if self.directions == "both" else f"-{self.directions}"
         percent = self.foreground.native_percent
         native = f"-native{percent:g}" if percent else ""
+        frames = ("" if self.size_mix is None else "-imix") + ("" if self.frame is None else "-frame")
+        flows = "" if self.flows == 1 else f"-flows{self.flows}"
+        networks = f"-networks{self.networks}" if self.networks > 1 else ""
         pattern = "" if self.pattern == "constant" else "-" + self.pattern.replace(":", "")
         within = "" if self.burst_rate is None else "-at" + self.burst_rate.text().replace("%", "pc")
-        return direction + native + (f"-networks{self.networks}" if self.networks > 1 else "") + pattern + within
+        return direction + frames + native + flows + networks + pattern + within
 
     def loss_goals(self) -> tuple[float, ...]:
         """The loss ratios up to which a trial passes, strictest first: the goals, or the one loss
@@ -603,9 +638,9 @@ def _words(given: Any) -> list[Any]:
 
 def _listed(given: Any) -> Iterator[Any]:
     """The values of a list or of a text with commas; or the single value."""
-    if isinstance(given, str):
-        yield from (word.strip() for word in given.split(","))
-    elif isinstance(given, list | tuple):
-        yield from given
-    else:
-        yield given
+    return iter(word.strip() for word in given.split(",")) if isinstance(given, str) else _each(given)
+
+
+def _each(given: Any) -> Iterator[Any]:
+    """The values of a list, or the single value."""
+    return iter(given) if isinstance(given, list | tuple) else iter((given,))

@@ -25,13 +25,15 @@ from pydantic import (
     StringConstraints,
     TypeAdapter,
     ValidationError,
+    field_validator,
 )
 from pydantic_core import ErrorDetails
 
 from dutperf import errors
 from dutperf.errors import DutperfError
-from dutperf.model import Value, VaryingAddress, VaryingField, to_json
+from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Value, VaryingAddress, VaryingField, to_json
 from dutperf.setup import yaml_text
+from dutperf.setup.size_mix import SizeMix
 from dutperf.setup.yaml_text import Location, YamlError, path_of
 
 Address = IPv4Address | IPv6Address
@@ -165,6 +167,9 @@ class Side(Value):
     """How the other side addresses this one through the translator."""
     receive_ring: Annotated[int, Field(ge=8, le=65536)] | None = None
     """Size of the receive ring, in frames."""
+    frame: Annotated[str, Field(min_length=1)] | None = None
+    """Headers of the frames that this side sends, as of ``--frame``, where the sides' frames differ: a
+    DUT that adds or removes tags. None: from the conditions."""
     varying_address: VaryingAddress | None = None
     """16 bits of this side's address that vary: in the source address of frames that it sends, in the
     destination address of frames to it (RFC 4814 4.4)."""
@@ -239,6 +244,30 @@ class Dut(BaseModel):
         return self.model_dump(mode="json", exclude_none=True, exclude={"commands", "control"})
 
 
+class PlannedStream(Value):
+    """One of several streams that are sent together, in each direction that it names."""
+
+    name: Text
+    frame: Annotated[str, Field(min_length=1)] | None = None
+    """Headers, as of ``--frame``; None: UDP directly over IP."""
+    sizes: Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)] | str | None = None
+    """A frame size in bytes or a mix, as of ``--frame-size``; None: the size that is measured."""
+    share: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Its frames in relation to those of the other streams."""
+    flows: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    directions: Literal["both", "forward", "reverse"] = "both"
+
+    @field_validator("sizes")
+    @classmethod
+    def _are_mix(cls, sizes: int | str | None) -> int | str | None:
+        return SizeMix.parse(sizes).text if isinstance(sizes, str) else sizes
+
+    def size_mix(self) -> SizeMix:
+        """Its sizes, where it has its own."""
+        assert self.sizes is not None
+        return SizeMix.parse(self.sizes) if isinstance(self.sizes, str) else SizeMix.single(self.sizes)
+
+
 class Setup(Value):
     """A checked configuration."""
 
@@ -247,6 +276,8 @@ class Setup(Value):
     engine: EngineSettings = EngineSettings()
     left: Side
     right: Side
+    streams: Annotated[tuple[PlannedStream, ...], Field(max_length=32)] = ()
+    """Streams that share each direction's rate; empty: one, from the conditions."""
     dut: Dut = Dut()
     media_mbps: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     """Speed of the links in Mbit/s, for the maximum frame rates of RFC 8219 appendix A."""
@@ -378,6 +409,8 @@ def _keys_at(location: Location) -> Iterator[str]:
     """The keys that are allowed in the mapping at ``location``."""
     model: type[BaseModel] = Setup
     for part in location:
+        if isinstance(part, int):
+            continue  # an entry of a list, whose model is known
         annotation = model.model_fields[str(part)].annotation
         model = next(
             kind

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
+from dutperf.frames import Endpoints, FrameError, Stack
 from dutperf.model import (
     FRAME_SIZE,
     FRAME_SIZE_IPV4,
@@ -20,6 +21,7 @@ from dutperf.model import (
     MAX_FRAME_SIZE,
     MIN_FRAME_SIZE,
     MIN_FRAME_SIZE_IPV6,
+    SIZE_MIX,
     TRIAL_NUMBERS,
     Bursts,
     Case,
@@ -34,6 +36,7 @@ from dutperf.model import (
     Trial,
     VaryingField,
 )
+from dutperf.setup import described_traffic
 from dutperf.setup.conditions import (
     FRAME_SIZE_SERIES,
     RFC2544_DESTINATION_PORT,
@@ -44,6 +47,7 @@ from dutperf.setup.conditions import (
     burst_of,
 )
 from dutperf.setup.configuration import LINK_TIMEOUT_S, ConfigError, ParameterError, Setup, Side, missing_seen_as
+from dutperf.setup.size_mix import SizeMix
 
 PREAMBLE_AND_GAP = 20
 """Overhead of each frame on an Ethernet link, in bytes (RFC 8219 appendix A)."""
@@ -66,6 +70,7 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
     _check_ports(setup, conditions)
     _check_networks(setup, conditions)
     _check_background(setup, conditions)
+    _check_described(setup, conditions)
     _check_numbers(conditions, rate_fps)
     streams = {
         direction.value: _stream(setup, conditions, direction, frame_size, rate_fps)
@@ -101,6 +106,9 @@ def sized(setup: Setup, conditions: Conditions) -> Conditions:
     if conditions.sizes_are_given:
         return conditions
     smallest = smallest_frame_size(setup, conditions)
+    if conditions.size_mix is not None:
+        mean = SizeMix.parse(conditions.size_mix).at_least(smallest).mean
+        return conditions.model_copy(update={"frame_sizes": (mean,)})
     sizes = (
         (smallest,)
         if conditions.series is None
@@ -111,14 +119,17 @@ def sized(setup: Setup, conditions: Conditions) -> Conditions:
 
 def cases(setup: Setup, conditions: Conditions) -> tuple[Case, ...]:
     """Each frame size of ``conditions``, which are :func:`sized`."""
+    mix = {} if conditions.size_mix is None else {SIZE_MIX: conditions.size_mix}
     return tuple(
-        Case({FRAME_SIZE: size, FRAME_SIZE_IPV4: frame_size_ipv4(setup, conditions, size)})
+        Case({FRAME_SIZE: size, FRAME_SIZE_IPV4: frame_size_ipv4(setup, conditions, size), **mix})
         for size in conditions.frame_sizes
     )
 
 
 def longest_frame(conditions: Conditions) -> int:
     """The largest frame size in bytes that :func:`sized` gives for any test setup."""
+    if conditions.size_mix is not None:
+        return max(SizeMix.parse(conditions.size_mix).at_least(MIN_FRAME_SIZE_IPV6).sizes)
     named = () if conditions.sizes_are_given or conditions.series is None else FRAME_SIZE_SERIES[conditions.series]
     return max(named or conditions.frame_sizes)
 
@@ -152,8 +163,23 @@ def frame_size_ipv4(setup: Setup, conditions: Conditions, frame_size: int) -> in
 
 
 def smallest_frame_size(setup: Setup, conditions: Conditions) -> int:
-    """The smallest size in bytes that this traffic can have (RFC 8219 5.1.1)."""
-    return MIN_FRAME_SIZE_IPV6 if has_ipv6(setup, conditions) else MIN_FRAME_SIZE
+    """The smallest size in bytes that this traffic can have (RFC 8219 5.1.1).
+
+    Raises:
+        ConfigError: headers that are not possible.
+    """
+    excess = IPV6_HEADER_EXCESS if has_ipv6(setup, conditions) else 0
+    sizes = [MIN_FRAME_SIZE + excess]
+    if described_traffic.is_described(conditions, setup):
+        for direction in conditions.active():
+            parts = described_traffic.parts_of(setup, conditions, direction, MAX_FRAME_SIZE)
+            stacks = zip(parts, _stacks(setup, conditions, direction, parts), strict=True)
+            sizes += [
+                stack.min_size + (excess if stack.ip_version == 4 else 0)
+                for part, stack in stacks
+                if part.sizes.order == (MAX_FRAME_SIZE,)
+            ]
+    return max(sizes)
 
 
 def maximum_fps(setup: Setup, frame_size: int) -> int | None:
@@ -207,7 +233,80 @@ def _port(side: Side) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
+def _stacks(
+    setup: Setup, conditions: Conditions, direction: Direction, parts: Sequence[described_traffic.Part]
+) -> tuple[Stack, ...]:
+    """The headers of each part's frames."""
+    sender, _ = _ends(setup, direction)
+    ports = (
+        sender.source_port or source_ports(conditions.ports),
+        sender.destination_port or destination_ports(conditions.ports),
+    )
+    try:
+        return tuple(described_traffic.stack_of(part.text, sender.version, ports, part.flows) for part in parts)
+    except FrameError as error:
+        raise _refused(setup, sender, error) from None
+
+
+def _parts(
+    setup: Setup, conditions: Conditions, direction: Direction, frame_size: int
+) -> tuple[tuple[described_traffic.Part, ...], tuple[Stack, ...]]:
+    """The streams of one direction, whose sizes have room for their headers, and these."""
+    parts = described_traffic.parts_of(setup, conditions, direction, frame_size)
+    stacks = _stacks(setup, conditions, direction, parts)
+    return described_traffic.fitted(parts, stacks, _shorter(setup, conditions, frame_size)), stacks
+
+
+def _shorter(setup: Setup, conditions: Conditions, frame_size: int) -> dict[int, int]:
+    """Bytes by which IPv4 frames are shorter than the frame size."""
+    return {4: frame_size - frame_size_ipv4(setup, conditions, frame_size)}
+
+
+def _described_stream(
+    setup: Setup, conditions: Conditions, direction: Direction, frame_size: int, rate_fps: int
+) -> Stream:
+    parts, stacks = _parts(setup, conditions, direction, frame_size)
+    sender, receiver = _ends(setup, direction)
+    endpoints = Endpoints(ipv4=_endpoints(sender, receiver, 4), ipv6=_endpoints(sender, receiver, 6))
+    try:
+        members = described_traffic.members(
+            parts, stacks, endpoints, direction, _shorter(setup, conditions, frame_size)
+        )
+    except FrameError as error:
+        raise _refused(setup, sender, error) from None
+    return Stream(rate_fps=rate_fps, pattern=_pattern(setup, conditions, frame_size, rate_fps), **members)
+
+
+def _refused(setup: Setup, sender: Side, error: FrameError) -> ParameterError | ConfigError:
+    """An error in the headers, of the option or of the configuration."""
+    if setup.streams:
+        return ConfigError(str(error), "streams")
+    return described_traffic.refused(error, None if sender.frame is None else _name_of(setup, sender))
+
+
+def kind_names(setup: Setup, conditions: Conditions, trial: Trial) -> dict[Direction, tuple[str, ...]]:
+    """A name for each kind of described frame that a trial sends in each direction."""
+    return {
+        direction: described_traffic.names(
+            _parts(setup, conditions, direction, conditions.frame_sizes[0])[0], stream.sizes
+        )
+        for direction, stream in trial.streams().items()
+        if stream.frames
+    }
+
+
+def _endpoints(sender: Side, receiver: Side, version: int) -> tuple[Any, Any] | None:
+    """Source and destination of frames of an IP version; through a translator to the receiver's
+    ``seen_as`` address. None if a side has no such address."""
+    source, own = sender.address(version), receiver.address(version)
+    foreign = receiver.version != version and receiver.seen_as is not None and receiver.seen_as.version == version
+    destination = receiver.seen_as if foreign else None if own is None else own.ip
+    return None if source is None or destination is None else (source.ip, destination)
+
+
 def _stream(setup: Setup, conditions: Conditions, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
+    if described_traffic.is_described(conditions, setup):
+        return _described_stream(setup, conditions, direction, frame_size, rate_fps)
     sender, receiver = _ends(setup, direction)
     return Stream(
         rate_fps=rate_fps,
@@ -334,6 +433,34 @@ def _check_ports(setup: Setup, conditions: Conditions) -> None:
         raise ParameterError(
             f"{conditions.ports} ports are not possible: the configuration sets them in {in_configuration[0]}", "ports"
         )
+
+
+def _check_described(setup: Setup, conditions: Conditions) -> None:
+    """What goes with plain frames only, and headers that are given twice."""
+    if not described_traffic.is_described(conditions, setup):
+        return
+    _check_headers_once(setup, conditions)
+    kind = "frames with headers of your choice, of several sizes or flows"
+    if conditions.foreground.native_percent:
+        raise ParameterError(f"native IPv6 in the background does not go with {kind}", "foreground")
+    for name, side in setup.sides().items():
+        if _networks(side, conditions) > 1:
+            raise ParameterError(f"several networks do not go with {kind}", "networks")
+        if side.varying_address is not None:
+            raise ConfigError(f"does not go with {kind}", f"{name}.varying_address")
+    if "checksums" in setup.engine.offloads:
+        raise ConfigError(f"the offload checksums does not go with {kind}", "engine.offloads")
+
+
+def _check_headers_once(setup: Setup, conditions: Conditions) -> None:
+    if setup.streams and (conditions.frame or conditions.flows > 1):
+        member = "frame" if conditions.frame else "flows"
+        raise ParameterError("the configuration has streams, each with its own", member)
+    for name, side in setup.sides().items():
+        if side.frame is not None and setup.streams:
+            raise ConfigError("does not go with streams, each with its own", f"{name}.frame")
+        if side.frame is not None and conditions.frame is not None:
+            raise ParameterError(f"the configuration has headers in {name}.frame already", "frame")
 
 
 def _check_networks(setup: Setup, conditions: Conditions) -> None:

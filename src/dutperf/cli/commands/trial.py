@@ -27,6 +27,8 @@ from dutperf.tester import Tester, phases
 TRIAL_FILE = "trial.json"
 NUMBER = 1
 """Number of the only trial."""
+MOST_FLOWS_TOLD = 10_000
+"""Flows up to which each is counted by itself."""
 STATUS = {Verdict.VALID: 0, Verdict.INVALID: INVALID, Verdict.ABORTED: ABORTED}
 
 
@@ -50,6 +52,9 @@ def _trial(*, rate: str, out: Path | None, as_json: bool, **given: Any) -> None:
     intended = options.parse_rate("--rate", rate)
     with bench(source, conditions) as ready:
         planned = ready.trial(conditions, intended, NUMBER)
+        flows = sum(frame.flows for stream in planned.streams().values() for frame in stream.frames)
+        if len(planned.streams()) * 32 < flows <= MOST_FLOWS_TOLD:
+            planned = planned.model_copy(update={"by_flow": True})
         sized = ready.sized(conditions)
         count = losses_of(ready.setup.dut)
         result = run_one(planned, sized.frame_sizes[0], ready.tester, count)
@@ -81,6 +86,8 @@ def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: Tria
         "loss_tolerance": conditions.loss_tolerance,
         "frame_timeout_ms": conditions.frame_timeout_ms,
         "frame_size": frame_size,
+        "size_mix": conditions.size_mix,
+        "kinds": traffic.kind_names(ready.setup, conditions, planned),
         "frame_size_ipv4": traffic.frame_size_ipv4(ready.setup, conditions, frame_size),
         "trial": to_json(planned),
         "dut": ready.setup.dut.identity(),

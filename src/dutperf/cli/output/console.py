@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dutperf.model import DirectionCounts, NicArrivals, NicDepartures, TrialResult, Verdict
+from dutperf.model import Direction, DirectionCounts, KindCounts, NicArrivals, NicDepartures, TrialResult, Verdict
 from dutperf.results import idle_offloads, loss, tables
 from dutperf.run.campaign import Summary
 from dutperf.run.suite import SuiteSummary
@@ -87,8 +87,12 @@ def trial(report: dict[str, Any], result: TrialResult) -> None:
     title = f"{report['frame_size']} byte frames" + (
         f" ({report['frame_size_ipv4']} IPv4)" if report["frame_size_ipv4"] != report["frame_size"] else ""
     )
+    if report.get("size_mix") is not None:
+        title = f"frames of {report['size_mix']}, {report['frame_size']} bytes in the mean"
     if result.directions():
         console.print(_counts(title, result))
+        if any(counts.kinds for counts in result.directions().values()):
+            _by_frames(report.get("kinds", {}), result)
     style = _STYLE[result.verdict]
     console.print(f"[{style}]{result.verdict}[/]: {_MEANING[result.verdict]}")
     for cause in result.causes:
@@ -135,6 +139,28 @@ def _counts(title: str, result: TrialResult) -> Table:
     if any(places):
         table.add_row("lost where", *places)
     return table
+
+
+def _by_frames(names: Mapping[Direction, Sequence[str]], result: TrialResult) -> None:
+    """Of several kinds of frames each by itself, and what flows lost."""
+    for direction, counts in result.directions().items():
+        kinds = counts.kinds or ()
+        for name, kind in zip(names[direction], kinds, strict=True):
+            if len(kinds) > 1:
+                line(f"{direction}, {name}: {_sent_and_lost(kind)}")
+            if kind.flows is not None and any(lost := kind.flows.lost()):
+                worst = max(range(len(lost)), key=lost.__getitem__)
+                several = sum(1 for one in lost if one)
+                line(
+                    f"{direction}, {name}: {several:,} of {len(lost):,} flows had losses, the most flow {worst}:"
+                    f" {lost[worst]:,} of {kind.flows.sent[worst]:,} frames"
+                )
+
+
+def _sent_and_lost(kind: KindCounts) -> str:
+    lost = f"{kind.lost:,} lost of" if kind.lost else "nothing lost of"
+    delay = "" if kind.delay_us is None else f"; delay {kind.delay_us[1]:,.1f} µs, at most {kind.delay_us[2]:,.1f} µs"
+    return f"{lost} {kind.sent:,} frames{delay}"
 
 
 def _nic_count(counts: NicArrivals | NicDepartures | None, member: str) -> str:

@@ -3,6 +3,7 @@
 # Namespaces as a person makes them: a DUT between two veth pairs, with none of the labs' code and none of its care for the cables.
 #
 #   by_hand.sh router NAME [CORE]     the kernel routes IPv4; CORE: receive packet steering puts its work there, else it is done wherever frames are sent
+#   by_hand.sh bridge NAME [CORE]     the kernel bridges, whatever the frames are
 #   by_hand.sh tayga NAME [CORE]      TAYGA between IPv6 (left) and IPv4 (right), on CORE, else wherever the scheduler puts it
 #   by_hand.sh limit NAME FPS BUCKET  the DUT forwards so many packets a second, and a bucket of packets beyond them
 #   by_hand.sh down NAME              everything is removed
@@ -31,6 +32,14 @@ router() {
     cables
     ip -n "$dut" address add 198.18.0.1/24 dev west
     ip -n "$dut" address add 198.19.0.1/24 dev east
+    [ -z "$1" ] || steer "$1"
+}
+
+bridge() {
+    cables
+    ip -n "$dut" link add switch type bridge mcast_snooping 0
+    for port in west east; do ip -n "$dut" link set "$port" master switch; done
+    ip -n "$dut" link set switch up
     [ -z "$1" ] || steer "$1"
 }
 
@@ -83,8 +92,8 @@ down() {
 
 shift 2
 case $what in
-    router | tayga) "$what" "${1:-}" ;;
+    router | bridge | tayga) "$what" "${1:-}" ;;
     limit) limit "$1" "$2" ;;
     down) down ;;
-    *) sed -n '3,8s/^# *//p' "$0" >&2; exit 2 ;;
+    *) sed -n '3,9s/^# *//p' "$0" >&2; exit 2 ;;
 esac

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Described frames through the engine: sent to the byte as the package describes them, found and
+checked behind any headers, counted by kind and flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from scapy.utils import RawPcapReader
+
+import frame_bytes
+from dutperf.frames import Stack, build
+from dutperf.model import DescribedFrame, KindCounts, Stamping, Stream
+from dutperf.tester.engine import EngineCommand, EngineTester
+from frame_rows import ENDPOINTS, ROWS, Row
+
+from .streams import trial
+
+OpenCapture = Callable[..., tuple[EngineTester, dict[str, Path]]]
+KINDS = 32
+"""Kinds that a stream may have."""
+RATE_FPS = 4000
+IS_FRAGMENT = ("mf=1", "offset=", "more=1")
+"""Fields that make a fragment, in which no tag is looked for."""
+
+
+def frames_of(rows: list[Row]) -> tuple[DescribedFrame, ...]:
+    return tuple(row.frame for row in rows)
+
+
+def batches(rows: list[Row]) -> Iterator[list[Row]]:
+    return (rows[start : start + KINDS] for start in range(0, len(rows), KINDS))
+
+
+@pytest.fixture(scope="module")
+def ring(command: EngineCommand) -> Iterator[EngineTester]:
+    ports = {name: {"port": "ring"} for name in ("left", "right")}
+    with EngineTester(command, {**ports, "memory": "no_huge_pages"}) as engine:
+        yield engine
+
+
+def kinds(engine: EngineTester, stream: Stream, **members: object) -> tuple[KindCounts, ...]:
+    """What a trial counted of each kind, which must add up."""
+    counts = engine.run(trial(stream, **members)).forward
+    assert counts is not None
+    assert counts.kinds is not None
+    assert counts.corrupted == 0
+    assert counts.sent == counts.intended == sum(kind.sent for kind in counts.kinds)
+    assert counts.received == sum(kind.received for kind in counts.kinds)
+    return counts.kinds
+
+
+def test_every_stack_is_found_and_intact(ring: EngineTester) -> None:
+    rows = [row for row in ROWS if not any(field in row.text for field in IS_FRAGMENT) and row.frame.checked]
+    assert len(rows) > 300
+    for some in batches(rows):
+        counts = kinds(ring, Stream(rate_fps=RATE_FPS, frames=frames_of(some)))
+        lost = [str(row) for row, kind in zip(some, counts, strict=True) if kind.received != kind.sent or not kind.sent]
+        assert lost == []
+
+
+@pytest.mark.parametrize(
+    "text", ["ipv4/udp", "vlan/ipv4/udp", "ipv6/dest_options/udp", "ipv4/tcp", "ipv6/udp/gtpu/ipv4/udp"]
+)
+def test_bursts_arrive(ring: EngineTester, text: str) -> None:
+    """At a rate at which frames are received in bursts, of one size and of three."""
+    stack = Stack.parse(text)
+    sizes = (stack.min_size, 300, 1500)
+    for frames in (sizes[:1], sizes):
+        stream = Stream(rate_fps=400_000, frames=tuple(build(stack, size, ENDPOINTS) for size in frames))
+        counts = kinds(ring, stream, duration_ns=100_000_000)
+        assert all(kind.received == kind.sent for kind in counts)
+
+
+def test_frames_are_sent_to_the_byte(open_capture: OpenCapture) -> None:
+    rows = [row for row in ROWS if "random" not in row.text]
+    engine, files = open_capture()
+    several = list(batches(rows))
+    for some in several:
+        kinds_sent = engine.run(trial(Stream(rate_fps=RATE_FPS, frames=frames_of(some)), drain_ns=0)).forward
+        assert kinds_sent is not None
+        assert kinds_sent.sent == kinds_sent.intended
+    engine.close()
+    packets = iter([bytes(data) for data, _ in RawPcapReader(str(files["left"]))])
+    for some in several:
+        for number in range(RATE_FPS // 5):
+            row, of_kind = some[number % len(some)], number // len(some)
+            data = next(packets)
+            assert data == frame_bytes.written(row.frame, of_kind, of_kind % 1000, sent=data), (str(row), of_kind)
+    assert next(packets, None) is None
+
+
+def described(text: str, size: int = 128, flows: int = 1) -> DescribedFrame:
+    return build(Stack.parse(text), size, ENDPOINTS, flows=flows)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("ipv4(checksum=0x1234)/udp", 128),
+        ("ipv4/udp(checksum=0xdead)", 128),
+        ("ipv4(length=60)/udp", 128),
+        ("ipv6(length=20)/udp", 128),
+        ("ipv4/udp(length=9)", 128),
+        ("ipv4/tcp(checksum=1)", 128),
+    ],
+)
+def test_a_frame_that_is_wrong_on_purpose_counts_as_received(ring: EngineTester, text: str, size: int) -> None:
+    wrong = described(text, size)
+    assert not wrong.checked
+    [counts] = kinds(ring, Stream(rate_fps=RATE_FPS, frames=(wrong,)))
+    assert counts.received == counts.sent
+
+
+def test_kinds_in_an_order_and_at_random(ring: EngineTester) -> None:
+    frames = (described("ipv4/udp", 64), described("vlan(id=5)/ipv4/udp", 594), described("ipv6/udp", 1518))
+    in_order = kinds(ring, Stream(rate_fps=6000, frames=frames, order=(0, 1, 0, 2, 0, 0)))
+    assert [one.sent for one in in_order] == [800, 200, 200]
+    at_random = kinds(ring, Stream(rate_fps=60_000, frames=frames, shares=(7, 4, 1)))
+    assert [one.sent / 12_000 for one in at_random] == pytest.approx([7 / 12, 4 / 12, 1 / 12], abs=0.03)
+    assert all(one.received == one.sent for one in (*in_order, *at_random))
+
+
+def test_each_flow_is_counted(ring: EngineTester) -> None:
+    several = described("ipv4(destination=increment(198.19.0.2,count=7,by=flow))/udp", flows=7)
+    single = described("ipv6/udp")
+    stream = Stream(rate_fps=5000, frames=(several, single))
+    by_flow, alone = kinds(ring, stream, by_flow=True, stamping=Stamping.EVERY)
+    assert by_flow.flows is not None
+    assert by_flow.flows.sent == by_flow.flows.received == (72, 72, 72, 71, 71, 71, 71)
+    assert by_flow.flows.delay_us is not None
+    assert by_flow.delay_us is not None
+    smallest, mean, largest = by_flow.delay_us
+    assert smallest == min(one[0] for one in by_flow.flows.delay_us if one is not None)
+    assert largest == max(one[2] for one in by_flow.flows.delay_us if one is not None)
+    assert smallest <= mean <= largest
+    assert alone.flows is not None
+    assert alone.flows.sent == (500,)

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames of any headers through DUTs that know nothing of the tester: a kernel bridge and a kernel router
+in namespaces made by hand (by_hand.sh), and TAYGA. Root only."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from dutperf.model import Direction, DirectionCounts, TrialResult
+from dutperf.setup import configuration, traffic
+from dutperf.setup.conditions import SingleTrial
+from dutperf.tester import Tester
+from dutperf.tester.factory import engine_on
+from undisturbed import LOSS_IS_CERTAIN, valid
+
+from .measuring import bench
+from .test_by_hand import BY_HAND, DUT_CORE, SIDES
+
+pytestmark = pytest.mark.root
+RATE_FPS = 2000
+SIZE = 300
+LIMITED_FPS, BUCKET = 150, 5
+Config = dict[str, Any]
+
+
+@contextmanager
+def by_hand(what: str) -> Iterator[str]:
+    """The DUT's namespace and the tester's, whose name is yielded."""
+    name = f"described-{secrets.token_hex(3)}"
+    try:
+        subprocess.run(["sh", BY_HAND, what, name, str(DUT_CORE)], check=True, timeout=60)
+        yield name
+    finally:
+        subprocess.run(["sh", BY_HAND, "down", name], check=True, timeout=60)
+
+
+def mac(namespace: str, port: str) -> str:
+    shown = subprocess.run(
+        ["ip", "-json", "-n", namespace, "link", "show", port], check=True, capture_output=True, timeout=10
+    )
+    return str(json.loads(shown.stdout)[0]["address"])
+
+
+def run_of(config: Config, tester: Tester, **conditions: Any) -> TrialResult:
+    """One trial of half a second."""
+    setup = configuration.Setup.model_validate(config)
+    chosen = SingleTrial(**({"duration_s": 0.5, "drain_s": 0.5, "frame_sizes": (SIZE,)} | conditions))
+    sized = traffic.sized(setup, chosen)
+    planned = traffic.make_trial(setup, sized, sized.frame_sizes[0], RATE_FPS, 1)
+    return tester.run(planned.model_copy(update={"by_flow": True}))
+
+
+def trial_of(config: Config, **conditions: Any) -> TrialResult:
+    """One valid trial."""
+    with engine_on(configuration.Setup.model_validate(config), 1518) as tester:
+        return valid(lambda: run_of(config, tester, **conditions))
+
+
+def all_arrived(counts: DirectionCounts) -> bool:
+    return counts.received == counts.sent == counts.intended and counts.corrupted == 0
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "vlan(id=10,pcp=5)/ip/udp",
+        "vlan(id=100,type=0x88a8)/vlan(id=5)/ipv6/hop_by_hop/udp",
+        "vlan/mpls(label=17)/ipv4/tcp(flags=S)",
+        "ip/udp/vxlan/eth/vlan/ipv4/udp",
+        "ipv6/udp/gtpu(sequence=1)/ipv4/icmp",
+        "eth(type=0x88b5)",
+    ],
+)
+def test_a_bridge_passes_every_frame(frame: str) -> None:
+    with by_hand("bridge") as name:
+        sides = {
+            "left": {"port": "eth1", "version": 4, "ipv4": "198.18.0.2/15", "ipv6": "2001:2::2/48"},
+            "right": {"port": "eth2", "version": 4, "ipv4": "198.19.0.2/15", "ipv6": "2001:2::3/48"},
+        }
+        for side, opposite in (("left", "eth2"), ("right", "eth1")):
+            sides[side]["gateway_mac"] = mac(name, opposite)
+        result = trial_of({"engine": {"netns": name}, **sides}, frame=frame)
+        assert all(all_arrived(counts) for counts in result.directions().values())
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "ip(options=rr(3),dscp=46)/udp",
+        "ip(options=[router_alert,nop,timestamp(2)])/tcp(flags=S,options=mss(1460))",
+        "ip/icmp",
+        "ip/gre(key=5,checksum=yes)/ipv6/udp",
+        "ip/udp/vxlan/eth/ipv4/udp",
+    ],
+)
+def test_a_router_passes_packets_whose_headers_it_changes(frame: str) -> None:
+    with by_hand("router") as name:
+        result = trial_of({"engine": {"netns": name}, **SIDES["router"]}, frame=frame)
+        assert all(all_arrived(counts) for counts in result.directions().values())
+
+
+@pytest.mark.usefixtures("lab_records")
+@pytest.mark.parametrize("frame", ["ip/udp", "ip/tcp(flags=SA)", "ip/icmp"])
+def test_a_translator_makes_other_headers(frame: str) -> None:
+    with bench("tayga-siit") as ready:
+        result = valid(lambda: ready.run(RATE_FPS, frame=frame, frame_sizes=(SIZE,)))
+        assert all(all_arrived(counts) for counts in result.directions().values())
+
+
+PROFILE = [
+    {
+        "name": "web",
+        "flows": 400,
+        "share": 2,
+        "frame": "ip/udp(source=increment(1024,count=400,by=flow))",
+    },
+    {"name": "voice", "flows": 300, "frame": "ip/udp(source=increment(3000,count=300,by=flow))"},
+    {"name": "login", "flows": 300, "frame": "ip/tcp(source=increment(5000,count=300,by=flow))"},
+]
+"""Three streams, 1,000 flows, which the DUT can tell by their source ports."""
+RULES = f"""
+table inet truth {{
+  set dropped {{ type inet_service; flags dynamic; counter; size 65535; }}
+  set forwarded {{ type inet_service; flags dynamic; counter; size 65535; }}
+  chain forwarded {{
+    type filter hook forward priority 0; policy accept;
+    iifname != "west" accept
+    th sport 3000-3299 limit rate over {LIMITED_FPS}/second burst {BUCKET} packets add @dropped {{ th sport }} drop
+    add @forwarded {{ th sport }}
+  }}
+}}
+"""
+
+
+def counters(namespace: str, name: str) -> dict[int, int]:
+    """Packets by source port, as the DUT counted them."""
+    command = ["ip", "netns", "exec", namespace, "nft", "--json", "list", "set", "inet", "truth", name]
+    listed = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=10).stdout)
+    elements = next(one["set"].get("elem", []) for one in listed["nftables"] if "set" in one)
+    return {one["elem"]["val"]: one["elem"]["counter"]["packets"] for one in elements}
+
+
+def by_port(counts: DirectionCounts, of_flow: Callable[[Any], tuple[int, ...]]) -> dict[int, int]:
+    """A count of each flow by its source port, of all sizes together; without zeros."""
+    assert counts.kinds is not None
+    found: dict[int, int] = {}
+    firsts = [first for first in (1024, 3000, 5000) for _ in range(3)]
+    for first, kind in zip(firsts, counts.kinds, strict=True):
+        for flow, count in enumerate(of_flow(kind.flows)):
+            if count:
+                found[first + flow] = found.get(first + flow, 0) + count
+    return found
+
+
+def test_streams_and_flows_agree_with_the_duts_counters() -> None:
+    streams = [{"directions": "forward", "sizes": "imix"} | one for one in PROFILE]
+    streams.append({"name": "back", "directions": "reverse"})
+    counted: list[tuple[TrialResult, dict[int, int], dict[int, int]]] = []
+    with by_hand("router") as name:
+        config = {"engine": {"netns": name}, **SIDES["router"], "streams": streams}
+        dut = f"{name}-dut"
+        with engine_on(configuration.Setup.model_validate(config), 1518) as tester:
+
+            def attempt() -> TrialResult:
+                command = ["ip", "netns", "exec", dut, "nft", "-f", "-"]
+                subprocess.run(command, input=f"flush ruleset\n{RULES}", text=True, check=True, timeout=10)
+                result = run_of(config, tester, duration_s=2)
+                counted.append((result, counters(dut, "dropped"), counters(dut, "forwarded")))
+                return result
+
+            result = valid(attempt, LOSS_IS_CERTAIN)
+    dropped, forwarded = next(of_dut for one, *of_dut in counted if one is result)
+    counts = result.directions()[Direction.FORWARD]
+    assert counts.kinds is not None
+    assert sum(kind.sent for kind in counts.kinds[:3]) == pytest.approx(counts.sent / 2, abs=12)
+    assert counts.lost == sum(dropped.values()) > 0
+    assert by_port(counts, lambda flows: flows.lost()) == dropped
+    assert by_port(counts, lambda flows: flows.received) == forwarded
+    assert all_arrived(result.directions()[Direction.REVERSE])

@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Literal
 
+from dutperf.frames import Endpoints, Stack, build
 from dutperf.model import FieldMode, FrameSpec, Stamping, Stream, Tagged, Trial, VaryingAddress, VaryingField
 from dutperf.setup.conditions import RFC4814_DESTINATION_PORTS, RFC4814_SOURCE_PORTS
+from dutperf.setup.size_mix import SizeMix
 
 TRIAL_S = 0.3
 """Sending time of a trial."""
@@ -34,6 +37,11 @@ class Case:
     """Of each port; where there are several, each core sends and receives on a queue of its own."""
     rate_fps: int = MOST_FPS
     counts: Literal["sent", "received"] = "sent"
+    headers: str | None = None
+    """Of described frames, with their mix of sizes and number of flows; None: plain frames."""
+    sizes: str | int = 64
+    flows: int = 1
+    by_flow: bool = False
     goal: float | None = None
     """The ratio that is aimed at, to what the reference sends on each of two ports."""
 
@@ -52,10 +60,13 @@ class Case:
             drain_ns=0,
             stamping=self.stamping,
             tagged=tagged,
+            by_flow=self.by_flow or None,
             forward=self._stream(),
         )
 
     def _stream(self) -> Stream:
+        if self.headers is not None:
+            return Stream(rate_fps=self.rate_fps, **described(self.headers, self.sizes, self.flows))
         ends = {4: ("198.18.0.2", "198.19.0.2"), 6: ("2001:2::2", "2001:2:0:8000::2")}[self.version]
         size = 64 if self.version == 4 else 84
         frame = FrameSpec.model_validate(
@@ -70,6 +81,34 @@ class Case:
         )
 
 
+def described(headers: str, sizes: str | int, flows: int) -> dict[str, Any]:
+    """Members of a stream of described frames."""
+    stack = Stack.parse(headers)
+    mix = SizeMix.parse(sizes) if isinstance(sizes, str) else SizeMix.single(max(sizes, stack.min_size))
+    ends = Endpoints(
+        (IPv4Address("198.18.0.2"), IPv4Address("198.19.0.2")),
+        (IPv6Address("2001:2::2"), IPv6Address("2001:2:0:8000::2")),
+    )
+    return {"frames": tuple(build(stack, size, ends, flows=flows) for size in mix.sizes), "order": mix.kinds()}
+
+
+_THREE_FIELDS = (
+    "ipv4(destination=increment(198.19.0.2,count=1000,by=flow))"
+    "/udp(source=increment(1024,by=flow),destination=random(1,49151,by=flow))"
+)
+_BY_FRAME = "ipv4(destination=increment(198.19.0.2,count=1000))/udp(source=increment(1024),destination=random(1,49151))"
+_RECEIVED: dict[str, Any] = {"ports": "ring", "counts": "received"}
+_DESCRIBED = (
+    Case("send IPv4 behind a VLAN tag", headers="vlan(id=5)/ipv4/udp"),
+    Case("send IPv6 with an extension header", headers="ipv6/dest_options/udp"),
+    Case("send three sizes (imix)", headers="ipv4/udp", sizes="imix"),
+    Case("send 1,000 flows, three fields", headers=_THREE_FIELDS, flows=1000),
+    Case("send three fields that vary by frame", headers=_BY_FRAME),
+    Case("send and receive 1,000 flows on one core", headers=_THREE_FIELDS, flows=1000, **_RECEIVED),
+    Case("send and receive 1,000 flows, each counted", headers=_THREE_FIELDS, flows=1000, by_flow=True, **_RECEIVED),
+    Case("send and receive three sizes (imix) on one core", headers="ipv4/udp", sizes="imix", **_RECEIVED),
+    Case("send and receive behind a VLAN tag on one core", headers="vlan(id=5)/ipv4/udp", **_RECEIVED),
+)
 _ADDRESS = VaryingAddress(mode=FieldMode.RANDOM, min=0, max=65535)
 _ADDRESSES = {"source_address": _ADDRESS, "destination_address": _ADDRESS}
 
@@ -92,6 +131,7 @@ def _on_null(version: Literal[4, 6]) -> tuple[Case, ...]:
 CASES: tuple[Case, ...] = (
     *_on_null(4),
     *_on_null(6),
+    *_DESCRIBED,
     Case("send and receive on one core", ports="ring", counts="received", goal=1.5),
     Case(
         "send and receive on one core, every frame stamped",

@@ -64,15 +64,9 @@ public:
         if ((expected.shared || expected.groups != nullptr) && expected.frame_timeout != 0)
             in_time_.emplace(make_window(expected));
         if (expected.stamping != Stamping::none) delay_.emplace();
-        if (expected.stamping != Stamping::none && expected.groups != nullptr)
-            group_delays_.resize(expected.groups->count());
-        if (expected.groups == nullptr) return;
-        group_losses_.resize(expected.groups->count());
-        (in_time_ ? *in_time_ : window_).on_missing([this](std::uint64_t number, std::uint64_t count) {
-            for (; count > 0; --count) ++group_losses_[expected_.groups->of(number++)];
-        });
         // not if shared: another receiver may have taken the frame before
         if (expected.stamping == Stamping::every && !expected.shared) delay_change_.emplace();
+        if (expected.groups != nullptr) count_groups();
     }
 
     // Counts of one burst. A local value stays in registers; a member could be changed by any store.
@@ -132,6 +126,14 @@ private:
     using Numbers = std::span<const std::uint64_t>;
 
     static constexpr std::size_t kArrivalGaps = 4096;  // enough to find the longest merged gap: see ArrivalGaps
+
+    void count_groups() {
+        if (delay_) group_delays_.resize(expected_.groups->count());
+        group_losses_.resize(expected_.groups->count());
+        (in_time_ ? *in_time_ : window_).on_missing([this](std::uint64_t number, std::uint64_t count) {
+            for (; count > 0; --count) ++group_losses_[expected_.groups->of(number++)];
+        });
+    }
 
     // Windows that are merged must not slide.
     static SequenceWindow make_window(const Expected& expected) {

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import Conditions, make
+from dutperf.setup.configuration import ParameterError
 from dutperf.setup.size_mix import SizeMix, spread
 
 
@@ -67,3 +68,6 @@ def test_a_mix_is_a_frame_size_of_the_conditions() -> None:
     assert not given_mix.sizes_are_given
     with pytest.raises(ValidationError, match="measured alone"):
         Conditions(frame_sizes=["imix", "64"])
+    with pytest.raises(ParameterError) as caught:
+        make(Conditions, {"frame_sizes": "imix,64"})
+    assert caught.value.key == "frame_sizes"

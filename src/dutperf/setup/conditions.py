@@ -117,6 +117,7 @@ def invalid_member(error: ValidationError) -> tuple[str, str]:
     and the reason, for a person."""
     details = errors.first(error)
     field = str(details["loc"][0]) if details["loc"] else ""
+    field = "frame_sizes" if field == "size_mix" else field  # the option by which a mix is given
     if details["type"] in ("int_parsing", "float_parsing"):
         return field, f"'{details['input']}' is not a number"
     reason = details["msg"].replace("Input should", "should")

@@ -82,8 +82,9 @@ TEST_P(ShareOf, EachFrameIsDueWhenItIsInAStreamWhoseRateChanges) {
 }
 
 TEST_P(ShareOf, EachFrameIsDueWhenItIsInAPattern) {
-    const std::vector<Listed::Source> sources{BurstTimes({.frames = 5, .within_fps = 90'000}, kHz, 60'000),
-                                              PoissonTimes({3, 1'000}, kHz / 60)};
+    std::vector<Listed::Source> sources;
+    sources.emplace_back(BurstTimes({.frames = 5, .within_fps = 90'000}, kHz, 60'000));
+    sources.emplace_back(PoissonTimes({3, 1'000}, kHz / 60));
     for (const Listed::Source& source : sources) {
         std::map<std::uint64_t, Ticks> due, expected;
         for (std::uint64_t sender = 0; sender < GetParam(); ++sender) {

@@ -68,6 +68,8 @@ public:
         std::size_t field, word;
         std::uint32_t shift_right, shift_left;
         std::uint64_t mask;
+
+        bool operator==(const Piece&) const = default;
     };
     struct Sum {
         std::uint16_t at = 0;
@@ -90,6 +92,8 @@ public:
     [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
     [[nodiscard]] std::uint64_t seed_of(std::size_t field) const { return random_bits(seed_, field); }
     [[nodiscard]] FlowChoice flow_choice() const { return frame_.flow_choice(seed_); }
+    // Frame 0 without a time stamp, with the first value of each field.
+    [[nodiscard]] std::vector<std::uint8_t> first_frame() const;
 
     // The piece of a value, in memory order.
     static std::uint64_t piece_of(const Piece& piece, Number128 value) {

@@ -26,6 +26,7 @@ struct VaryingBits {
     [[nodiscard]] Number128 mask() const { return ~Number128{0} >> (128 - bits); }
     // `seed`: of the field's own generator.
     [[nodiscard]] Number128 value(std::uint64_t number, std::uint64_t seed) const;
+    bool operator==(const VaryingBits&) const = default;
 };
 
 }  // namespace dutperf

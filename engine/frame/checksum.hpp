@@ -22,10 +22,24 @@ inline std::uint64_t checksum_add(const std::uint8_t* at, std::size_t size) {
     std::uint64_t sum = 0;
     std::size_t i = 0;
     if (size >= sizeof(Lanes)) {
-        Lanes sums{};
+        Lanes low{}, high{};  // the halves of the words apart: neither addition waits for the other
+        const auto add = [&](Lanes words) {
+            low += words & 0xFFFFFFFFU;
+            high += words >> 32U;
+        };
+        if constexpr (kLoadsParts) {
+            // from a cache line on: a load that crosses its border takes twice as long
+            const std::size_t before = -reinterpret_cast<std::uintptr_t>(at) % sizeof(Lanes);
+            if (size >= 2 * sizeof(Lanes) && before % 2 == 0) {
+                add(load_part(at, before));
+                i = before;
+            }
+        }
         for (; i + sizeof(Lanes) <= size; i += sizeof(Lanes))
-            sums = checksum_add64(sums, load_lanes(reinterpret_cast<const std::uint64_t*>(at + i)));
-        for (std::size_t lane = 0; lane < kLanes; ++lane) sum += sums[lane];
+            add(load_lanes(reinterpret_cast<const std::uint64_t*>(at + i)));
+        if constexpr (kLoadsParts) add(load_part(at + i, size - i));
+        sum = sum_of(low + high);
+        if constexpr (kLoadsParts) return sum;
     }
     std::uint64_t carries = 0;
     for (; i + 8 <= size; i += 8) carries += __builtin_add_overflow(sum, load<std::uint64_t>(at + i), &sum) ? 1U : 0U;

@@ -2,6 +2,7 @@
 #include "frame/dissect.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "frame/checksum.hpp"
@@ -14,6 +15,7 @@ namespace {
 constexpr int kMostHeaders = 32;
 constexpr std::size_t kMostTags = 4;
 constexpr std::size_t kAddress4 = 4, kAddress6 = 16;
+constexpr std::size_t kGtpuTunnel = 4;  // where the identifier of the tunnel is, which decides nothing
 
 bool is_vlan(std::uint16_t type) {
     return type == ethernet::kTypeVlan || type == ethernet::kTypeServiceVlan || type == ethernet::kTypeOldVlan;
@@ -22,20 +24,39 @@ bool is_vlan(std::uint16_t type) {
 // What the walk expects next.
 enum class Next : std::uint8_t { nothing, ethernet, mpls, ip, ipv4, ipv6, protocol, gre, vxlan, gtpu };
 
+// Takes no notes of what is read.
+struct NoNotes {
+    void same(std::size_t /*at*/, std::size_t /*size*/) const {}
+    void sum(const Reading::Sum& /*sum*/) const {}
+    static constexpr bool kTaken = false;
+};
+
+struct Notes {
+    explicit Notes(Reading& reading) : reading_(&reading) {}
+    void same(std::size_t at, std::size_t size) const { reading_->same.push_back({at, at + size}); }
+    void sum(const Reading::Sum& sum) const { reading_->sums.push_back(sum); }
+    static constexpr bool kTaken = true;
+
+private:
+    Reading* reading_;
+};
+
+// Each step notes the bytes that decide what is read next, and each sum.
+template <class N>
 class Walk {
 public:
-    Walk(const std::uint8_t* frame, std::size_t length)
-        : frame_(frame), length_(length), end_(length), outer_end_(length) {}
+    Walk(const std::uint8_t* frame, std::size_t length, N notes)
+        : frame_(frame), length_(length), end_(length), outer_end_(length), notes_(notes) {}
 
     Dissected result(std::span<const std::uint16_t> from_end) {
         for (int headers = 0; next_ != Next::nothing && headers < kMostHeaders; ++headers) {
             step();
-            if (is_tag(at_, end_)) return {frame_ + at_, intact_};
+            if (is_tag(at_, end_)) return found(at_);
         }
         if (no_tag_at_end_) return {};
         for (const std::size_t end : {outer_end_, length_}) {
             for (const std::uint16_t distance : from_end) {
-                if (distance <= end && is_tag(end - distance, end)) return {frame_ + end - distance, intact_};
+                if (distance <= end && is_tag(end - distance, end)) return found(end - distance);
             }
         }
         return {};
@@ -47,6 +68,14 @@ private:
     [[nodiscard]] bool is_tag(std::size_t at, std::size_t end) const {
         return at + kTagSize <= end && has_signature(frame_ + at);
     }
+
+    Dissected found(std::size_t at) const {
+        notes_.same(at, tag::kHighAt);
+        return {frame_ + at, intact_};
+    }
+
+    // Notes `size` bytes of the header here.
+    void note(std::size_t offset, std::size_t size) const { notes_.same(at_ + offset, size); }
 
     void require(bool condition) { intact_ &= condition; }
 
@@ -95,17 +124,20 @@ private:
     void take_ethernet() {
         if (!has(ethernet::kSize)) return;
         const Network network = network_of(here(), left());
+        for (std::size_t type = ethernet::kType; type < network.at; type += ethernet::kVlanTagSize) note(type, 2);
         go_on(network.at, of_type(network.type));
     }
 
     // An IP packet or a frame may follow the bottom of the stack: its first bits tell.
     void take_mpls() {
         if (!has(mpls::kSize)) return;
+        note(2, 1);
         const bool bottom = (here()[2] & mpls::kBottom) != 0;
         go_on(mpls::kSize, bottom ? Next::ip : Next::mpls);
     }
 
     void take_by_version() {
+        note(0, 1);
         const int version = left() > 0 ? here()[0] >> 4U : 0;
         next_ = version == 4 ? Next::ipv4 : version == 6 ? Next::ipv6 : Next::ethernet;
         step();
@@ -128,12 +160,30 @@ private:
         require(load_be16(ip + ipv4::kLength) >= header);
         set_end(std::max<std::size_t>(load_be16(ip + ipv4::kLength), header));
         require(checksum_fold(checksum_add(ip, header)) == 0xFFFF);
+        note_ipv4(header);
         if ((load_be16(ip + ipv4::kFragment) & ipv4::kFragmentMask) != 0) return stop_at_fragment();
-        addresses_ =
-            checksum_add(ip + ipv4::kSource, kAddress4) + checksum_add(final_destination4(ip, header), kAddress4);
+        set_addresses(ip + ipv4::kSource, final_destination4(ip, header), kAddress4);
         over_ipv6_ = false;
         protocol_ = ip[ipv4::kProtocol];
         go_on(header, Next::protocol);
+    }
+
+    void note_ipv4(std::size_t header) const {
+        note(0, 1);
+        note(ipv4::kLength, 2);
+        note(ipv4::kFragment, 2);
+        note(ipv4::kProtocol, 1);
+        note(ipv4::kSize, header - ipv4::kSize);
+        if constexpr (N::kTaken) notes_.sum({.ranges = {{at_, at_ + header}}});
+    }
+
+    void set_addresses(const std::uint8_t* source, const std::uint8_t* destination, std::size_t size) {
+        addresses_ = checksum_add(source, size) + checksum_add(destination, size);
+        if constexpr (N::kTaken) {
+            const auto from = static_cast<std::size_t>(source - frame_),
+                       to = static_cast<std::size_t>(destination - frame_);
+            at_addresses_ = {Range{from, from + size}, Range{to, to + size}};
+        }
     }
 
     // A source route that is not at its end has the destination as its last address (RFC 791).
@@ -153,6 +203,9 @@ private:
         if (!has(ipv6::kSize)) return;
         const std::uint8_t* ip = here();
         require(ip[0] >> 4U == 6);
+        note(0, 1);
+        note(ipv6::kPayloadLength, 2);
+        note(ipv6::kNextHeader, 1);
         set_end(ipv6::kSize + load_be16(ip + ipv6::kPayloadLength));
         const std::uint8_t* destination = ip + ipv6::kDestination;
         protocol_ = ip[ipv6::kNextHeader];
@@ -165,6 +218,7 @@ private:
                                          ? ipv6::kExtensionUnit
                                          : ipv6::kExtensionUnit * (std::size_t{extension[1]} + 1);
             if (!has(size)) return;
+            note(0, ipv6::kSegmentsLeft + 1);  // next header, length, and what decides in routing and fragment headers
             if (protocol_ == ipv6::kFragment && (load_be16(extension + 2) & ipv6::kFragmentMask) != 0)
                 return stop_at_fragment();
             if (protocol_ == ipv6::kRouting && extension[ipv6::kRoutingType] == ipv6::kSegmentRouting &&
@@ -173,7 +227,7 @@ private:
             protocol_ = extension[0];
             at_ += size;
         }
-        addresses_ = checksum_add(ip + ipv6::kSource, kAddress6) + checksum_add(destination, kAddress6);
+        set_addresses(ip + ipv6::kSource, destination, kAddress6);
         over_ipv6_ = true;
         next_ = Next::protocol;
     }
@@ -206,9 +260,20 @@ private:
 
     // Of the rest of the packet.
     [[nodiscard]] std::uint64_t sum_here() const { return checksum_add(here(), left()); }
-    [[nodiscard]] std::uint64_t transport_sum() const {
-        const auto size = static_cast<std::uint16_t>(left());
-        return addresses_ + swap16(size) + swap16(protocol_) + sum_here();
+    [[nodiscard]] std::uint64_t pseudo_header() const {
+        return std::uint64_t{swap16(static_cast<std::uint16_t>(left()))} + swap16(protocol_);
+    }
+    [[nodiscard]] std::uint64_t transport_sum() const { return addresses_ + pseudo_header() + sum_here(); }
+
+    void note_sum() const {
+        if constexpr (N::kTaken) notes_.sum({.ranges = {{at_, end_}}});
+    }
+    void note_transport_sum(std::size_t not_zero_at = 0) const {
+        if constexpr (N::kTaken) {
+            notes_.sum({.ranges = {at_addresses_[0], at_addresses_[1], {at_, end_}},
+                        .plus = pseudo_header(),
+                        .not_zero_at = not_zero_at});
+        }
     }
 
     void take_udp() {
@@ -219,7 +284,18 @@ private:
         // RFC 768; RFC 6935: over IPv6 for tunnels only
         const bool may_be_absent = !over_ipv6_ || tunnel != Next::nothing;
         require(checksum == 0 ? may_be_absent : checksum_fold(transport_sum()) == 0xFFFF);
+        note_udp(checksum == 0);
         go_on(udp::kSize, tunnel);
+    }
+
+    // The port decides nothing where the tag follows and there is a checksum.
+    void note_udp(bool without_checksum) const {
+        note(udp::kLength, 2);
+        if (without_checksum || !is_tag(at_ + udp::kSize, end_)) note(udp::kDestinationPort, 2);
+        if (without_checksum)
+            note(udp::kChecksum, 2);
+        else
+            note_transport_sum(over_ipv6_ ? at_ + udp::kChecksum : 0);
     }
 
     static Next of_port(std::uint16_t port) {
@@ -236,6 +312,8 @@ private:
         if (!has(tcp::kSize)) return;
         const std::size_t header = 4 * std::size_t{static_cast<std::uint8_t>(here()[tcp::kDataOffset] >> 4U)};
         require(header >= tcp::kSize && checksum_fold(transport_sum()) == 0xFFFF);
+        note(tcp::kDataOffset, 1);
+        note_transport_sum();
         if (header < tcp::kSize || !has(header)) return stop();
         go_on(header, Next::nothing);
     }
@@ -243,6 +321,8 @@ private:
     void take_icmp() {
         if (!has(icmp::kSize)) return;
         require(checksum_fold(protocol_ == kProtocolIcmpv6 ? transport_sum() : sum_here()) == 0xFFFF);
+        note(icmp::kType, 1);
+        protocol_ == kProtocolIcmpv6 ? note_transport_sum() : note_sum();
         no_tag_at_end_ |= here()[icmp::kType] != icmp::kEchoRequest && here()[icmp::kType] != icmp::kEchoReply &&
                           here()[icmp::kType] < icmp::kEchoRequest6;
         go_on(icmp::kSize, Next::nothing);
@@ -250,12 +330,16 @@ private:
 
     void take_gre() {
         if (!has(gre::kSize)) return;
+        note(0, gre::kSize);
         const std::uint16_t flags = load_be16(here());
         std::size_t size = gre::kSize;
         for (const std::uint16_t part : {gre::kChecksumPresent, gre::kKeyPresent, gre::kSequencePresent})
             size += (flags & part) != 0 ? gre::kOptional : 0;
         if (!has(size)) return;
-        if ((flags & gre::kChecksumPresent) != 0) require(checksum_fold(sum_here()) == 0xFFFF);
+        if ((flags & gre::kChecksumPresent) != 0) {
+            require(checksum_fold(sum_here()) == 0xFFFF);
+            note_sum();
+        }
         go_on(size, of_type(load_be16(here() + gre::kType)));
     }
 
@@ -274,6 +358,8 @@ private:
             size += extension;
             more = header[size - 1] != 0;
         }
+        note(0, kGtpuTunnel);
+        note(gtpu::kSize, size - gtpu::kSize);
         const bool packet = header[gtpu::kMessage] == gtpu::kPacket;
         go_on(size, packet ? Next::ip : Next::nothing);
     }
@@ -285,6 +371,8 @@ private:
     bool no_tag_at_end_ = false;  // an error message, which ends like the packet that it quotes; or a fragment
     std::uint8_t protocol_ = 0;
     std::uint64_t addresses_ = 0;  // the part of a pseudo-header sum
+    std::array<Range, 2> at_addresses_{};
+    [[no_unique_address]] N notes_;
 };
 
 }  // namespace
@@ -301,7 +389,12 @@ Network network_of(const std::uint8_t* frame, std::size_t length) {
 }
 
 Dissected dissect(const std::uint8_t* frame, std::size_t length, std::span<const std::uint16_t> from_end) {
-    return Walk(frame, length).result(from_end);
+    return Walk<NoNotes>(frame, length, {}).result(from_end);
+}
+
+Dissected dissect(const std::uint8_t* frame, std::size_t length, std::span<const std::uint16_t> from_end,
+                  Reading& reading) {
+    return Walk<Notes>(frame, length, Notes(reading)).result(from_end);
 }
 
 }  // namespace dutperf

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "frame/headers.hpp"
+#include "frame/layout.hpp"
 
 namespace dutperf {
 
@@ -21,6 +23,21 @@ struct Dissected {
 // and what tunnels carry. The tag is directly behind one of the headers, or one of `from_end` bytes before the end of
 // the outermost IP packet or of the frame. Reads nothing outside the frame.
 Dissected dissect(const std::uint8_t* frame, std::size_t length, std::span<const std::uint16_t> from_end = {});
+
+// What dissect() read of an intact test frame. It finds every frame of the same length intact, with the tag at the same
+// place, that has the same bytes at `same` and these sums.
+struct Reading {
+    // Ones' complement sum (RFC 1071) over `ranges` and `plus`, in memory order: all ones.
+    struct Sum {
+        std::vector<Range> ranges;
+        std::uint64_t plus = 0;
+        std::size_t not_zero_at = 0;  // a checksum that must not be 0 ("none"); 0: there is no such field
+    };
+    std::vector<Range> same;
+    std::vector<Sum> sums;
+};
+Dissected dissect(const std::uint8_t* frame, std::size_t length, std::span<const std::uint16_t> from_end,
+                  Reading& reading);
 
 // What follows Ethernet's addresses and VLAN tags.
 struct Network {

@@ -45,6 +45,17 @@ inline Lanes load_lanes(const Word* at) {
     return __builtin_convertvector(*reinterpret_cast<const typename Packed<Word>::Words*>(at), Lanes);
 }
 
+// Whether fewer bytes than lanes have can be loaded at once, the others as 0.
+#ifdef DUTPERF_LANES_OF_AVX512
+inline constexpr bool kLoadsParts = true;
+inline Lanes load_part(const std::uint8_t* at, std::size_t bytes) {
+    return reinterpret_cast<Lanes>(_mm512_maskz_loadu_epi8((std::uint64_t{1} << bytes) - 1, at));
+}
+#else
+inline constexpr bool kLoadsParts = false;
+inline Lanes load_part(const std::uint8_t* /*at*/, std::size_t /*bytes*/) { return Lanes{}; }
+#endif
+
 // Stores the lower bits of each lane.
 template <class Word>
 inline void store_lanes(Word* at, Lanes lanes) {
@@ -66,6 +77,19 @@ inline void store_lanes(Word* at, Lanes lanes) {
     }
 #else
     *reinterpret_cast<typename Packed<Word>::Words*>(at) = __builtin_convertvector(lanes, typename Packed<Word>::Words);
+#endif
+}
+
+// The words `offset` words behind each pointer.
+inline Lanes gather_lanes(const std::uint64_t* const* at, std::size_t offset) {
+#if defined(DUTPERF_LANES_OF_AVX512)
+    const auto behind = static_cast<long long>(offset) * static_cast<long long>(sizeof(std::uint64_t));
+    const __m512i from = _mm512_loadu_si512(at) + _mm512_set1_epi64(behind);
+    return reinterpret_cast<Lanes>(_mm512_mask_i64gather_epi64(_mm512_setzero_si512(), 0xFF, from, nullptr, 1));
+#else
+    Lanes lanes{};
+    for (std::size_t i = 0; i < kLanes; ++i) lanes[i] = at[i][offset];
+    return lanes;
 #endif
 }
 
@@ -122,6 +146,18 @@ inline Lanes swap_halves32(Lanes all) {
 // Adds the 32-bit halves of each lane independently.
 inline Lanes add32(Lanes one, Lanes other) {
     return reinterpret_cast<Lanes>(reinterpret_cast<LanesOf32>(one) + reinterpret_cast<LanesOf32>(other));
+}
+
+inline std::uint64_t sum_of(Lanes all) {
+#ifdef DUTPERF_LANES_OF_AVX512
+    all += __builtin_shufflevector(all, all, 4, 5, 6, 7, 4, 5, 6, 7);
+    constexpr std::size_t kLeft = 4;
+#else
+    constexpr std::size_t kLeft = kLanes;
+#endif
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < kLeft; ++i) sum += all[i];
+    return sum;
 }
 
 // The bitwise OR of all lanes.

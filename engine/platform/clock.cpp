@@ -81,6 +81,12 @@ double monotonic_s(Ticks at, std::uint64_t clock_hz) {
     return static_cast<double>(now.ns) / 1e9 + static_cast<double>(later) / static_cast<double>(clock_hz);
 }
 
+std::uint64_t wall_clock_ns(Ticks at, std::uint64_t clock_hz) {
+    const ClockInstant now = read_both(CLOCK_REALTIME);
+    const auto later = static_cast<double>(static_cast<std::int64_t>(at - now.ticks));  // negative: earlier
+    return static_cast<std::uint64_t>(now.ns + std::llround(later * 1e9 / static_cast<double>(clock_hz)));
+}
+
 ClockCalibration::ClockCalibration() : begin_(read_both(CLOCK_MONOTONIC_RAW)) {}
 
 std::uint64_t ClockCalibration::hertz() const {

@@ -18,6 +18,8 @@ inline Ticks now_ticks() { return rte_rdtsc(); }
 // When `at` is, or was, by CLOCK_MONOTONIC, which other programs on this machine can read. The further it is from now,
 // the more the kernel's corrections of that clock may add, at most 500 ppm.
 double monotonic_s(Ticks at, std::uint64_t clock_hz);
+// A time of the counter in ns since 1970, by CLOCK_REALTIME.
+std::uint64_t wall_clock_ns(Ticks at, std::uint64_t clock_hz);
 
 // An instant by the TSC and by a clock of the kernel.
 struct ClockInstant {

@@ -5,6 +5,8 @@
 #include <map>
 #include <numeric>
 
+#include "frame/dissect.hpp"
+
 namespace dutperf {
 
 namespace {
@@ -16,17 +18,6 @@ std::optional<std::uint8_t> hex_digit(char digit) {
     if (digit >= '0' && digit <= '9') return static_cast<std::uint8_t>(digit - '0');
     if (digit >= 'a' && digit <= 'f') return static_cast<std::uint8_t>(digit - 'a' + 10);
     return std::nullopt;
-}
-
-std::vector<std::uint8_t> read_bytes(Reader& frame) {
-    const std::string text = frame.text("bytes");
-    std::vector<std::uint8_t> bytes(text.size() / 2);
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const auto digit = hex_digit(text[i]);
-        if (!digit || text.size() % 2 != 0) frame.fail("bytes", "must be pairs of the digits 0-9 and a-f");
-        bytes[i / 2] = static_cast<std::uint8_t>(i % 2 == 0 ? *digit << 4U : bytes[i / 2] | *digit);
-    }
-    return bytes;
 }
 
 // Up to 128 bits, as digits in a string: no JSON number holds them.
@@ -88,12 +79,20 @@ DescribedChecksum read_checksum(Reader checksum) {
     return sum;
 }
 
+// The receiver must find the tag in the frame as it is sent, or every frame would count as lost.
+Dissected found_in(const std::vector<std::uint8_t>& sent, const DescribedFrame& frame) {
+    const auto from_end = static_cast<std::uint16_t>(frame.length() - frame.tag_at);
+    Dissected found = dissect(sent.data(), sent.size(), {&from_end, 1});
+    if (found.tag != sent.data() + frame.tag_at) found.tag = nullptr;
+    return found;
+}
+
 DescribedFrame read_described_frame(Reader frame, std::uint16_t max_frame_size) {
     static const std::map<std::string, NextHop> next_hops{
         {"given", NextHop::given}, {"next_hop4", NextHop::ipv4}, {"next_hop6", NextHop::ipv6}};
     DescribedFrame described;
     described.size = static_cast<std::uint16_t>(frame.integer("size", {kMinEthernetSize, max_frame_size}));
-    described.head = read_bytes(frame);
+    described.head = bytes_of(frame, "bytes", frame.text("bytes"));
     described.tag_at = static_cast<std::uint16_t>(frame.integer("tag_at", {0, kMaxFrameSize}));
     described.source_mac_of_port = frame.text("source_mac", {"port", "given"}, "port") == "port";
     described.destination = next_hops.at(frame.text("destination_mac", {"given", "next_hop4", "next_hop6"}, "given"));
@@ -103,12 +102,19 @@ DescribedFrame read_described_frame(Reader frame, std::uint16_t max_frame_size) 
     if (described.fields.size() > kMostFields) frame.fail("fields", "has more than 64 entries");
     described.flows = static_cast<std::uint32_t>(frame.integer("flows", {1, kMostFlows}, 1));
     described.flows_at_random = frame.text("flow_order", {"in_turn", "random"}, "in_turn") == "random";
-    described.checked = !frame.has("checked") || frame.flag("checked");
+    const bool says_checked = frame.has("checked");
+    described.checked = !says_checked || frame.flag("checked");
     frame.finish();
     if (const std::string wrong = described.contradiction(); !wrong.empty()) {
         const auto end = wrong.find(' ');
         frame.fail(wrong.substr(0, end), wrong.substr(end + 1));
     }
+    const std::vector<std::uint8_t> sent = DescribedTemplate(described, {}).first_frame();
+    const Dissected found = found_in(sent, described);
+    if (found.tag == nullptr)
+        frame.fail("tag_at",
+                   "is where no receiver would find the tag: in a fragment, an ICMP error, or behind another tag");
+    if (!says_checked) described.checked = found.intact;
     return described;
 }
 
@@ -136,6 +142,16 @@ void read_order(Reader& stream, DescribedStream& described) {
 }
 
 }  // namespace
+
+std::vector<std::uint8_t> bytes_of(const Reader& reader, const std::string& name, const std::string& text) {
+    std::vector<std::uint8_t> bytes(text.size() / 2);
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const auto digit = hex_digit(text[i]);
+        if (!digit || text.size() % 2 != 0) reader.fail(name, "must be pairs of the digits 0-9 and a-f");
+        bytes[i / 2] = static_cast<std::uint8_t>(i % 2 == 0 ? *digit << 4U : bytes[i / 2] | *digit);
+    }
+    return bytes;
+}
 
 std::optional<DescribedStream> read_described(Reader& stream, std::uint16_t max_frame_size) {
     if (!stream.has("frames")) return std::nullopt;

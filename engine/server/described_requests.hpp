@@ -7,6 +7,9 @@
 
 namespace dutperf {
 
+// The bytes of a text with two hexadecimal digits for each; it is the reader's member `name`.
+std::vector<std::uint8_t> bytes_of(const Reader& reader, const std::string& name, const std::string& text);
+
 // The described frames of a direction's stream; nothing if it has no `frames`.
 std::optional<DescribedStream> read_described(Reader& stream, std::uint16_t max_frame_size);
 

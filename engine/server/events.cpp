@@ -22,6 +22,13 @@ json buckets_us(const Histogram& histogram, std::uint64_t clock_hz) {
     return out;
 }
 
+std::string hexadecimal(const std::vector<std::uint8_t>& bytes) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    std::string text;
+    for (const std::uint8_t byte : bytes) text.append({kDigits[byte >> 4U], kDigits[byte & 0xFU]});
+    return text;
+}
+
 void add_media(const DirectionResult& result, json& out) {
     if (result.media)
         out["media"] = {{"line_rate_fps", result.media->line_rate_fps},
@@ -51,6 +58,28 @@ json kinds_json(const std::vector<KindResult>& kinds, std::uint64_t clock_hz) {
             }
         }
         out.push_back(std::move(one));
+    }
+    return out;
+}
+
+json additional_json(const std::vector<AdditionalResult>& kinds) {
+    json out = json::array();
+    for (const AdditionalResult& kind : kinds) {
+        json one{
+            {"intended", kind.intended}, {"sent", kind.sent}, {"received", kind.received}, {"replies", kind.replies}};
+        if (!kind.last_reply.empty()) one["last_reply"] = hexadecimal(kind.last_reply);
+        out.push_back(std::move(one));
+    }
+    return out;
+}
+
+// Null for a part without delays.
+json delay_parts_json(const std::vector<Histogram>& parts, std::uint64_t clock_hz) {
+    json out = json::array();
+    for (const Histogram& part : parts) {
+        out.push_back(part.total() == 0 ? json(nullptr)
+                                        : json{us(part.quantile(0.5), clock_hz), us(part.quantile(0.99), clock_hz),
+                                               us(part.max(), clock_hz)});
     }
     return out;
 }
@@ -109,7 +138,9 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         out["late"] = result.late;
         if (result.early != 0) out["early"] = result.early;
     }
+    if (!result.delay_parts.empty()) out["delay_parts_us"] = delay_parts_json(result.delay_parts, clock_hz);
     if (!result.kinds.empty()) out["kinds"] = kinds_json(result.kinds, clock_hz);
+    if (!result.additional.empty()) out["additional"] = additional_json(result.additional);
     if (result.nic_arrivals) {
         const NicArrivals& arrivals = *result.nic_arrivals;
         out["receive_timestamps"] = {{"by_nic", arrivals.by_nic},
@@ -136,6 +167,18 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
                           {"p50", us(change.quantile(0.5), clock_hz)},
                           {"max", us(change.max(), clock_hz)}};
     }
+    return out;
+}
+
+json counts_json(const CaptureCounts& counts) {
+    json out = json::object();
+    for (std::size_t kind = 0; kind < kCaptureKinds; ++kind) out[kCaptureNames[kind]] = counts[kind];
+    return out;
+}
+
+json capture_json(const CaptureWritten& capture) {
+    json out{{"written", counts_json(capture.written)}, {"left_out", counts_json(capture.left_out)}};
+    if (!capture.error.empty()) out["error"] = capture.error;
     return out;
 }
 
@@ -252,6 +295,7 @@ json result_event(const TrialResult& result, std::uint64_t clock_hz) {
         if (const auto& counted = result.directions[index_of(direction)])
             out[name_of(direction)] = direction_json(*counted, clock_hz);
     }
+    if (result.capture) out["capture"] = capture_json(*result.capture);
     return out;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "frame/tag.hpp"
+#include "server/additional_requests.hpp"
 #include "server/described_requests.hpp"
 
 namespace dutperf {
@@ -93,14 +94,36 @@ Bursts read_bursts(Reader& pattern, std::uint64_t rate_fps) {
     return bursts;
 }
 
+// Some rate must not be 0.
+Profile read_profile(Reader& pattern) {
+    constexpr std::size_t kMostSegments = 1024;
+    std::vector<Profile::Segment> segments;
+    for (Reader& one : pattern.objects("segments")) {
+        segments.push_back({.duration_ns = one.integer("duration_ns", {1, 86'400'000 * kMillion}),
+                            .from_fps = one.integer("from_fps", {0, kHighestFps}),
+                            .to_fps = one.integer("to_fps", {0, kHighestFps})});
+        one.finish();
+    }
+    if (segments.empty() || segments.size() > kMostSegments)
+        pattern.fail("segments", "must have 1 to " + std::to_string(kMostSegments) + " segments");
+    Profile profile(std::move(segments));
+    if (profile.highest_fps() == 0) pattern.fail("segments", "must not all have a rate of 0");
+    return profile;
+}
+
 Pattern read_pattern(Reader& stream, std::uint64_t rate_fps) {
     auto pattern = stream.optional_object("pattern");
     if (!pattern) return {};
     if (stream.has("then")) stream.fail("pattern", "goes with one rate only, not with then");
     const std::string kind = pattern->text("kind");
-    if (kind != "poisson" && kind != "bursts")
-        pattern->fail("kind", "must be one of poisson, bursts, not '" + kind + "'");
-    const Pattern made = kind == "poisson" ? Pattern(Poisson{}) : Pattern(read_bursts(*pattern, rate_fps));
+    Pattern made = Poisson{};
+    if (kind == "bursts") {
+        made = read_bursts(*pattern, rate_fps);
+    } else if (kind == "profile") {
+        made = read_profile(*pattern);
+    } else if (kind != "poisson") {
+        pattern->fail("kind", "must be one of poisson, bursts, profile, not '" + kind + "'");
+    }
     pattern->finish();
     return made;
 }
@@ -111,6 +134,7 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_
     spec.rate_fps = stream.integer("rate_fps", {1, kHighestFps});
     spec.then = read_change(stream, duration_ns);
     spec.pattern = read_pattern(stream, spec.rate_fps);
+    spec.additional = read_additional(stream, max_frame_size);
     spec.described = read_described(stream, max_frame_size);
     if (spec.described) {
         stream.finish();
@@ -151,6 +175,28 @@ void read_stamping(Reader& params, TrialSpec& spec) {
     if (spec.lost_delay_ns && spec.stamping == Stamping::none) params.fail("lost_delay_ns", "needs stamped frames");
     if (spec.frame_timeout_ns && spec.stamping != Stamping::every)
         params.fail("frame_timeout_ns", "needs stamping 'every'");
+}
+
+void read_capture(Reader& params, TrialSpec& spec) {
+    constexpr std::uint64_t kMostCaptured = 1'000'000;
+    auto capture = params.optional_object("capture");
+    if (!capture) return;
+    spec.capture.emplace();
+    spec.capture->path = capture->text("path");
+    if (spec.capture->path.empty()) capture->fail("path", "must name a file");
+    for (std::size_t kind = 0; kind < kCaptureKinds; ++kind)
+        spec.capture->most[kind] = capture->integer(kCaptureNames[kind], {0, kMostCaptured}, 0);
+    capture->finish();
+}
+
+// The parts are unions of those over which losses are counted.
+void read_delay_parts(Reader& params, TrialSpec& spec) {
+    constexpr std::uint64_t kMostParts = 50;
+    if (!params.has("delay_parts")) return;
+    spec.delay_parts = params.integer("delay_parts", {1, kMostParts});
+    if (MissingFrames::kBins % spec.delay_parts != 0)
+        params.fail("delay_parts", "must divide " + std::to_string(MissingFrames::kBins));
+    if (spec.stamping == Stamping::none) params.fail("delay_parts", "needs stamped frames");
 }
 
 // Only for directions that send, with stamped frames.
@@ -285,6 +331,7 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size) {
     spec.duration_ns = params.integer("duration_ns", {1, 86'400'000 * kMillion});
     spec.drain_ns = params.integer("drain_ns", {0, 3'600'000 * kMillion});
     spec.burst = static_cast<std::uint32_t>(params.integer("burst", {1, kMaxBurst}, 32));
+    spec.progress_ms = static_cast<std::uint32_t>(params.integer("progress_ms", {20, 1000}, 1000));
     read_stamping(params, spec);
     for (const Direction direction : kDirections) {
         const std::string name = name_of(direction);
@@ -293,8 +340,10 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size) {
     }
     read_by_flow(params, spec);
     read_delays_files(params, spec);
-    if (!spec.streams[0] && !spec.streams[1])
-        params.fail("forward", "is missing, and so is reverse: a trial needs a direction");
+    read_capture(params, spec);
+    read_delay_parts(params, spec);
+    if (!spec.streams[0] && !spec.streams[1] && !spec.capture)
+        params.fail("forward", "is missing, and so is reverse: a trial needs a direction, or a capture");
     params.finish();
     check_numbers(params, spec);
     check_tagging(params, spec);

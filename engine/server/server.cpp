@@ -84,8 +84,10 @@ void Server::start_waiting() {
     } catch (const Error& error) {
         return stream_.write(error_event(error), waiting.id);
     }
-    next_progress_s_ = 1;
+    next_progress_s_ = progress_s();
 }
+
+double Server::progress_s() const { return static_cast<double>(trial_->spec().progress_ms) / 1000; }
 
 void Server::stop(const json& id, bool drains) {
     if (waiting_) start_waiting();
@@ -100,7 +102,7 @@ void Server::look_after_trial() {
         trial_.reset();
         stream_.write(event, trial_id_);
     } else if (trial_->elapsed_s() >= next_progress_s_) {
-        next_progress_s_ += 1;
+        next_progress_s_ += progress_s();
         stream_.write(progress_event(*trial_, session_->bed().clock_hz), trial_id_);
     }
 }

@@ -43,6 +43,7 @@ private:
     std::optional<Waiting> waiting_;       // a trial that has not started
     std::unique_ptr<RunningTrial> trial_;  // the running trial
     nlohmann::json trial_id_;
+    [[nodiscard]] double progress_s() const;  // between two progress events of the running trial
     double next_progress_s_ = 0;
 };
 

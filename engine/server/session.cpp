@@ -16,6 +16,9 @@ namespace {
 // For each queue: enough for the driver's transmit ring, the pools' caches and a burst in transit.
 unsigned frames_per_pool(std::uint16_t max_frame_size) { return max_frame_size > 2048 ? 4095 : 8191; }
 
+// Answers to ARP and NDP, and the additional frames of streams: about one in a hundred of those in a transmit ring.
+constexpr unsigned kControlFrames = 2047;
+
 std::uint64_t megabytes_needed(const OpenRequest& request, std::uint64_t page_bytes) {
     constexpr std::uint64_t kFramePools = 4, kReceivePools = 2, kOtherMb = 128;
     const Reach reach = reach_of(request.sides);
@@ -93,7 +96,8 @@ void Session::make_buffers() {
     for (std::size_t i = 0; i < frame_pools_.size(); ++i)
         frame_pools_[i] = make_pool({"frames_" + std::to_string(i), count, request_.max_frame_size,
                                      reach_of(request_.sides), ports_[i / 2]->numa_node()});
-    control_pool_ = make_pool({"control", 1023, kMinFrameSize, reach_of(request_.sides), SOCKET_ID_ANY});
+    control_pool_ =
+        make_pool({"control", kControlFrames, request_.max_frame_size, reach_of(request_.sides), SOCKET_ID_ANY});
     for (std::size_t side = 0; side < 2; ++side) {
         control_rings_[side].reset(rte_ring_create(("control_" + ports_[side]->side()).c_str(), 256, SOCKET_ID_ANY,
                                                    0));  // for all loops of the port

@@ -176,6 +176,7 @@ void expect_frames(const std::vector<DescribedFrame>& frames, const KindOrder& o
             const auto [kind, number] = order.of(k);
             const std::uint8_t* bytes = begin_of_frame(buffers[i]);
             const Bytes is(bytes, bytes + rte_pktmbuf_data_len(buffers[i]));
+            ASSERT_EQ(rte_pktmbuf_pkt_len(buffers[i]), is.size());
             ASSERT_EQ(is, expected_frame(frames[kind], kind, k, number, kStamp)) << "frame " << k;
             rte_pktmbuf_free(buffers[i]);
         }
@@ -208,6 +209,85 @@ TEST(DescribedSource, MakesSeveralKindsInTurnAndAtRandom) {
         const KindOrder chosen = chance.one_in(2) ? KindOrder(order) : KindOrder(shares, seed);
         ASSERT_NO_FATAL_FAILURE(expect_frames(frames, chosen, chance.from(1, 64), {0, 1 + chance.below(3)}));
     }
+}
+
+// The same headers in several sizes, with other sums of what is in no byte, other flows and another byte here and
+// there.
+std::vector<DescribedFrame> any_mix(Chance& chance) {
+    std::vector<DescribedFrame> mix{any_frame(chance)};
+    const DescribedFrame first = mix.front();
+    for (std::uint32_t more = chance.from(1, 4); more > 0; --more) {
+        DescribedFrame other = first;
+        other.size = static_cast<std::uint16_t>(chance.from(first.size, 1518));
+        other.flows = chance.one_in(2) ? first.flows : chance.from(1, 20);
+        if (chance.one_in(2)) other.head[chance.below(other.head.size())] ^= 0x5AU;
+        for (DescribedChecksum& sum : other.checksums) {
+            sum.plus += static_cast<std::uint32_t>(other.size);
+            Range& last = *std::ranges::max_element(sum.covers, {}, &Range::to);
+            const Range before = last;
+            if (chance.one_in(2)) last.to = other.length();
+            if (!other.contradiction().empty()) last = before;
+        }
+        mix.push_back(other);
+    }
+    return mix;
+}
+
+TEST(DescribedSource, SharesBuffersBetweenSizes) {
+    int shared = 0;
+    for (std::uint32_t seed = 1; seed <= 100; ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        Chance chance(2000 + seed);
+        const std::vector<DescribedFrame> frames = any_mix(chance);
+        std::vector<std::uint8_t> order;
+        std::vector<std::uint32_t> shares;
+        for (std::uint32_t place = 0; place < 12; ++place)
+            order.push_back(static_cast<std::uint8_t>(place < frames.size() ? place : chance.below(frames.size())));
+        for (std::size_t kind = 0; kind < frames.size(); ++kind) shares.push_back(chance.from(1, 12));
+        const KindOrder chosen = chance.one_in(2) ? KindOrder(order) : KindOrder(shares, seed);
+        shared += FrameFamily::split(made_of(frames)).size() == 1 ? 1 : 0;
+        ASSERT_NO_FATAL_FAILURE(expect_frames(frames, chosen, chance.from(1, 64), {0, 1 + chance.below(3)}));
+    }
+    EXPECT_GT(shared, 40);
+}
+
+// UDP over IPv4 in one size: lengths and checksums as a client gives them.
+DescribedFrame udp_frame(std::uint16_t size) {
+    DescribedFrame frame;
+    frame.size = size;
+    frame.head.resize(42);
+    store_be16(&frame.head[12], 0x0800);
+    frame.head[14] = 0x45;
+    store_be16(&frame.head[16], static_cast<std::uint16_t>(size - 18));
+    store_be16(&frame.head[38], static_cast<std::uint16_t>(size - 38));
+    frame.tag_at = 42;
+    const DescribedChecksum ip{.at = 24, .covers = {{14, 34}}},
+        udp{.at = 40, .covers = {{26, 34}, {34, size - 4U}}, .plus = 17U + size - 38U, .zero_as_ones = true};
+    frame.checksums = {ip, udp};
+    return frame;
+}
+
+TEST(FrameFamily, HoldsSizesOfOneFormOnly) {
+    const std::vector<DescribedFrame> imix{udp_frame(64), udp_frame(594), udp_frame(1518)};
+    const std::vector<FrameFamily> one = FrameFamily::split(made_of(imix));
+    ASSERT_EQ(one.size(), 1U);
+    EXPECT_EQ(one.front().image().length, 1514);
+    EXPECT_TRUE(one.front().has_lengths());
+    EXPECT_EQ(one.front().stretches().size(), 1U);
+    expect_frames(imix, KindOrder(std::vector<std::uint8_t>{0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 2}), 32, {});
+
+    std::vector<DescribedFrame> mixed = imix;
+    mixed[1].head.resize(50);  // another place of the tag
+    mixed[1].tag_at = 50;
+    mixed.push_back(udp_frame(128));
+    mixed.back().head.resize(60);  // the rest counts from another byte on
+    mixed.push_back(mixed[1]);
+    const std::vector<FrameFamily> several = FrameFamily::split(made_of(mixed));
+    EXPECT_EQ(several.front().kinds().front(), 0U);
+    EXPECT_EQ(several.size(), 2U);
+    EXPECT_EQ(several.back().kinds(), (std::vector<std::size_t>{1, 4}));
+    expect_frames(mixed, KindOrder(std::vector<std::uint8_t>{0, 1, 2, 3, 4, 4, 0, 1}), 31, {1, 2});
+    expect_frames(mixed, KindOrder(std::vector<std::uint32_t>{3, 1, 4, 1, 5}, 9), 64, {});
 }
 
 // The order, its numbers and counts, against counting one by one.
@@ -253,7 +333,7 @@ TEST(DescribedSource, RewritesBuffersOfOtherKindsWhenOneRunsShort) {
     std::array<rte_mbuf*, 3> left{};
     const std::array<std::uint16_t, 2> all_of_one{0, 3}, another{1, 0};
     EXPECT_TRUE(shelves.take(all_of_one.data(), 3, left.data()));
-    for (rte_mbuf* buffer : left) EXPECT_TRUE(one.kinds()[1].image().is_in(buffer));
+    for (rte_mbuf* buffer : left) EXPECT_TRUE(one.families()[1].image().is_in(buffer));
     EXPECT_FALSE(shelves.take(another.data(), 1, left.data()));
 }
 

@@ -12,6 +12,7 @@
 #include "frame/arrival.hpp"
 #include "frame/batch_match.hpp"
 #include "frame/dissect.hpp"
+#include "frame/mixed_match.hpp"
 #include "tests/example_frames.hpp"
 #include "trial/receiver.hpp"
 
@@ -24,6 +25,7 @@ public:
         for (const Example& example : kExamples) corpus_.push_back(bytes_of(example));
         reference_ = corpus_.front();
         match_.set_reference(reference_.data(), reference_.size());
+        for (const Bytes& one : corpus_) mixed_.set_reference(one.data(), one.size(), {});
     }
 
     // A burst for a receiver, after each of its frames was looked at by itself.
@@ -121,6 +123,10 @@ private:
         match_.read(0, frame.data(), frame.size());
         match_.match(1);
         require(match_.run_from(0, 1).empty() || intact, "only the batch matches it", frame);
+        mixed_.read(0, frame.data(), frame.size());
+        mixed_.match(1);
+        require(mixed_.run_from(0, 1).empty() || (found.tag != nullptr && found.intact), "only the batch matches it",
+                frame);
         own_ += found.tag != nullptr && found.intact && read_tag(found.tag).trial == kTrial ? 1 : 0;
     }
 
@@ -135,6 +141,7 @@ private:
     std::vector<Bytes> corpus_;
     Bytes reference_;
     BatchMatch<kIpv4Layout> match_;
+    MixedMatch mixed_;
     Receiver receiver_{PortQueue{0}, Host{}, expected(), nullptr, nullptr};
     std::uint64_t frames_ = 0, own_ = 0;  // given; intact and of the trial
 };

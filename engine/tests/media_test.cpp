@@ -48,6 +48,15 @@ TEST(Media, HasALineRateForMixedFramesAndNoneForBursts) {
     EXPECT_FALSE(media_limit(bursts, Direction::forward, 1000));
 }
 
+TEST(Media, HasRoomForAdditionalFrames) {
+    TrialSpec with_broadcasts = trial_of(1'488'095 * 99 / 100, 64);
+    EXPECT_FALSE(media_limit(with_broadcasts, Direction::forward, 1000));
+    with_broadcasts.streams[0]->additional.push_back({.frames = {FrameBytes(60)}, .after_frames = 99});
+    const auto limit = media_limit(with_broadcasts, Direction::forward, 1000);
+    ASSERT_TRUE(limit);
+    EXPECT_NEAR(limit->line_rate_fps, 1'473'214, 1);
+}
+
 TEST(Media, LimitsTheTransmitWait) {
     const StreamSpec stream = *trial_of(1000, 1518).streams[0];
     EXPECT_NEAR(transmit_wait(stream, 160, 1000).us.value(), 1968.6, 0.1);

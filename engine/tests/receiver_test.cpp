@@ -24,6 +24,7 @@ struct Conditions {
     bool shared = false;
     bool of_a_queue = false;      // only every third frame; other receivers take the others
     bool mixed = false;           // every fourth frame is a background frame, and IPv6
+    std::uint8_t kinds = 1;       // of sizes in turn, every second one behind a VLAN tag; or 1: plain frames
     unsigned faults_in_1000 = 0;  // frames that are lost, duplicated, late, corrupted, or not test frames
 };
 
@@ -88,15 +89,20 @@ private:
         const bool background = conditions_.mixed && number % 4 == 3;
         const bool stamped =
             conditions_.stamping == Stamping::every || (conditions_.stamping == Stamping::tagged && number % 50 == 0);
+        const auto kind = static_cast<std::uint8_t>(number % 11 % conditions_.kinds);
         return {.ipv6 = background,
-                .size = 84,
+                .size = static_cast<std::uint16_t>(84 + 130 * (kind / 2U)),
                 .trial = kTrial,
-                .stream = background ? kStreamBackground : std::uint8_t{0},
+                .stream = static_cast<std::uint8_t>((background ? kStreamBackground : 0) | kind << kStreamKindShift),
                 .sequence = number,
                 .stamp = stamped ? stamp_ : 0,
                 .ports = static_cast<std::uint32_t>(random_())};
     }
-    Bytes frame(std::uint64_t number) { return test_frame(of(number)); }
+    static Bytes made(const TestFrame& one) {
+        const bool behind_tag = (one.stream >> kStreamKindShift) % 2 != 0;
+        return behind_tag ? tagged(test_frame(one)) : test_frame(one);
+    }
+    Bytes frame(std::uint64_t number) { return made(of(number)); }
 
     Bytes faulty_frame() {
         TestFrame one = of(next_ - std::min<std::uint64_t>(next_, random_() % 100));
@@ -106,12 +112,12 @@ private:
             case 2: one.stream |= kStreamReverse; break;
             case 3: one.sequence = kFrames + random_() % 3; break;
             case 4: one.size = 90; break;
-            case 5: return corrupted(test_frame(one));
-            case 6: return tagged(test_frame(one));  // no frame that others may be compared with
+            case 5: return corrupted(made(one));
+            case 6: return tagged(made(one));
             case 7: return bytes_of(kExamples[random_() % kExamples.size()]);
             default: break;  // reordered, or a duplicate
         }
-        return test_frame(one);
+        return made(one);
     }
     static Bytes tagged(Bytes bytes) {
         bytes.insert(bytes.begin() + ethernet::kType, {0x81, 0x00, 0x00, 0x64});
@@ -233,6 +239,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Conditions{.frame_timeout = 8'000, .shared = true, .faults_in_1000 = 20},
                     Conditions{.frame_timeout = 8'000, .shared = true, .of_a_queue = true, .faults_in_1000 = 20},
                     Conditions{.of_a_queue = true}, Conditions{.mixed = true, .faults_in_1000 = 20},
+                    Conditions{.kinds = 2}, Conditions{.kinds = 6, .faults_in_1000 = 20},
+                    Conditions{.mixed = true, .kinds = 11, .faults_in_1000 = 200},
+                    Conditions{.stamping = Stamping::none, .kinds = 6, .faults_in_1000 = 100},
+                    Conditions{
+                        .frame_timeout = 8'000, .shared = true, .of_a_queue = true, .kinds = 4, .faults_in_1000 = 50},
                     Conditions{.faults_in_1000 = 500}));
 
 }  // namespace

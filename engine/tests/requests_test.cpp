@@ -28,6 +28,13 @@ std::string rejected_field(const json& request) {
     }
 }
 
+// Additional frames with these members changed.
+json additional(const json& changed = json::object()) {
+    json one{{"name", "management"}, {"frames", {std::string(120, '0')}}, {"every_ns", 1'000'000}};
+    one.update(changed);
+    return one;
+}
+
 struct Row {
     const char* pointer;
     json value;
@@ -57,6 +64,7 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
         {"/lost_delay_ns", 1, "params.lost_delay_ns"},
         {"/frame_timeout_ns", 1, "params.frame_timeout_ns"},
         {"/delays_files", {{"forward", "/d"}}, "params.delays_files"},
+        {"/delay_parts", 50, "params.delay_parts"},
         {"/speed", 1, "params.speed"},
         {"/forward/rate_fps", 0, "params.forward.rate_fps"},
         {"/forward/rate_fps", 1'000'000'000, ""},
@@ -68,6 +76,27 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
         {"/forward/then", {{"rate_fps", 0}, {"after_ns", 1}}, "params.forward.then.rate_fps"},
         {"/forward/then", {{"rate_fps", 1}}, "params.forward.then.after_ns"},
         {"/forward/then", {{"rate_fps", 1}, {"after_ns", 1}, {"then", 1}}, "params.forward.then.then"},
+        {"/forward/additional", json::array(), ""},
+        {"/forward/additional", json::array({additional()}), ""},
+        {"/forward/additional", json::array({additional({{"after_frames", 99}})}),
+         "params.forward.additional.0.every_ns"},
+        {"/forward/additional", json::array({additional({{"every_ns", 999'999}})}),
+         "params.forward.additional.0.every_ns"},
+        {"/forward/additional", json::array({additional({{"frames", json::array()}})}),
+         "params.forward.additional.0.frames"},
+        {"/forward/additional", json::array({additional({{"frames", {std::string(118, '0')}}})}),
+         "params.forward.additional.0.frames"},
+        {"/forward/additional", json::array({additional({{"frames", {std::string(2 * 1514, '0')}}})}), ""},
+        {"/forward/additional", json::array({additional({{"frames", {std::string(2 * 1515, '0')}}})}),
+         "params.forward.additional.0.frames"},
+        {"/forward/additional", json::array({additional({{"frames", {std::string(121, '0')}}})}),
+         "params.forward.additional.0.frames"},
+        {"/forward/additional", json::array({additional({{"destination_mac", "next_hop6"}})}), ""},
+        {"/forward/additional", json::array({additional({{"destination_mac", "port"}})}),
+         "params.forward.additional.0.destination_mac"},
+        {"/forward/additional", json::array({additional({{"replies", {{{"at", 12}, {"bytes", "08"}}}}})}), ""},
+        {"/forward/additional", json::array({additional({{"replies", {{{"at", 12}, {"bytes", ""}}}}})}),
+         "params.forward.additional.0.replies.0.bytes"},
         {"/forward/pattern", {{"kind", "poisson"}}, ""},
         {"/forward/pattern", {{"kind", "poisson"}, {"frames", 2}}, "params.forward.pattern.frames"},
         {"/forward/pattern", {{"kind", "constant"}}, "params.forward.pattern.kind"},
@@ -80,6 +109,23 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
          "params.forward.pattern.within_fps"},
         {"/forward/pattern", {{"kind", "bursts"}}, "params.forward.pattern.frames"},
         {"/forward/pattern", "poisson", "params.forward.pattern"},
+        {"/forward/pattern",
+         {{"kind", "profile"}, {"segments", {{{"duration_ns", 1}, {"from_fps", 0}, {"to_fps", 1'000'000'000}}}}},
+         ""},
+        {"/forward/pattern", {{"kind", "profile"}}, "params.forward.pattern.segments"},
+        {"/forward/pattern", {{"kind", "profile"}, {"segments", json::array()}}, "params.forward.pattern.segments"},
+        {"/forward/pattern",
+         {{"kind", "profile"}, {"segments", {{{"duration_ns", 1}, {"from_fps", 0}, {"to_fps", 0}}}}},
+         "params.forward.pattern.segments"},
+        {"/forward/pattern",
+         {{"kind", "profile"}, {"segments", {{{"duration_ns", 0}, {"from_fps", 0}, {"to_fps", 1}}}}},
+         "params.forward.pattern.segments.0.duration_ns"},
+        {"/forward/pattern",
+         {{"kind", "profile"}, {"segments", {{{"duration_ns", 1}, {"from_fps", 0}, {"to_fps", 1'000'000'001}}}}},
+         "params.forward.pattern.segments.0.to_fps"},
+        {"/forward/pattern",
+         {{"kind", "profile"}, {"segments", {{{"duration_ns", 1}, {"from_fps", 1}, {"to_fps", 1}, {"fps", 1}}}}},
+         "params.forward.pattern.segments.0.fps"},
         {"/forward/n", 0, "params.forward.n"},
         {"/forward/m", 3, "params.forward.m"},
         {"/forward/m", 1, "params.forward.background"},
@@ -146,6 +192,18 @@ TEST(Requests, DelaysAreWrittenWhereFramesAreStamped) {
     EXPECT_EQ(rejected_field(request), "params.delays_files.forward");
     request["delays_files"] = {{"left", "/tmp/left.npy"}};
     EXPECT_EQ(rejected_field(request), "params.delays_files.left");
+}
+
+TEST(Requests, PartsWithDelaysAreUnionsOfTheBinsOfLosses) {
+    json request = trial();
+    request["stamping"] = "every";
+    request["delay_parts"] = 50;
+    EXPECT_EQ(rejected_field(request), "");
+    EXPECT_EQ(read_trial(Reader(request, "params"), 1518).delay_parts, 50U);
+    for (const int parts : {0, 3, 125}) {
+        request["delay_parts"] = parts;
+        EXPECT_EQ(rejected_field(request), "params.delay_parts") << parts;
+    }
 }
 
 // Tagged frames are counted at the rate at which they are sent.

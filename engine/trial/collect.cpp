@@ -66,6 +66,7 @@ private:
     void collect_sent(Direction direction, DirectionResult& into) const;
     void collect_received(Direction direction, DirectionResult& into) const;
     void collect_kinds(Direction direction, const std::vector<RxStatistics*>& statistics, DirectionResult& into) const;
+    void collect_additional(Direction direction, DirectionResult& into) const;
     void collect_departures(Direction direction, DirectionResult& into) const;
     void collect_stamps(Direction direction, DirectionResult& into) const;
     void collect_stalls(Direction direction, DirectionResult& into) const;
@@ -91,6 +92,7 @@ DirectionResult Collection::all(Direction direction) const {
                              result.stamped_sent - result.stamped_received);
     }
     if (bed_.offloads.contains(Offload::rate_limit)) result.rate_limit_mbps = parts_.rate_limits[index_of(direction)];
+    collect_additional(direction, result);
     collect_departures(direction, result);
     collect_stamps(direction, result);
     collect_stalls(direction, result);
@@ -139,6 +141,7 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     into.late = counts.late;
     if (!bed_.offloads.contains(Offload::send_at)) into.early = counts.early;
     into.delay = merged_delay(statistics);
+    into.delay_parts = merged_part_delays(statistics);
     if (statistics.size() == 1) into.delay_change = statistics.front()->delay_change();
     if (parts_.delay_files[index_of(direction)]) into.delays_file = parts_.delay_files[index_of(direction)]->finish();
     into.losses = losses_of(missing_of(statistics.front()->window(), sent_frames(direction)), spec_, direction);
@@ -179,6 +182,28 @@ void Collection::collect_kinds(Direction direction, const std::vector<RxStatisti
             result.flows_sent.push_back(sent[group]);
             result.flows_received.push_back(sent[group] - lost[group]);
             result.flows_delay.push_back(delay);
+        }
+    }
+}
+
+// See RunningTrial::marks for what the receivers of both directions recognise.
+void Collection::collect_additional(Direction direction, DirectionResult& into) const {
+    const auto& kinds = spec_.streams[index_of(direction)]->additional;
+    const auto& opposite = spec_.streams[1 - index_of(direction)];
+    const std::size_t first_reply = opposite ? opposite->additional.size() : 0;
+    const AdditionalSender* sender = parts_.senders[index_of(direction)].front()->additional();
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+        AdditionalResult& result = into.additional.emplace_back();
+        result.intended = kinds[kind].among(spec_.intended(direction), spec_.duration_ns);
+        result.sent = sender->sent(kind);
+        for (const auto& receiver : parts_.receivers[index_of(direction)])
+            result.received += receiver->recognised(kind).frames;
+        for (const auto& receiver : parts_.receivers[1 - index_of(direction)]) {
+            const Receiver::Recognised& replies = receiver->recognised(first_reply + kind);
+            result.replies += replies.frames;
+            if (replies.frames != 0)
+                result.last_reply.assign(replies.last.begin(),
+                                         replies.last.begin() + static_cast<std::ptrdiff_t>(replies.length));
         }
     }
 }
@@ -278,6 +303,7 @@ TransmitEvidence Collection::transmit_evidence(Direction direction, const Direct
     const std::size_t side = sending_port(direction);
     std::uint64_t answers = parts_.answered_after[side] - parts_.answered_before[side];
     for (const auto& sender : parts_.senders[index_of(direction)]) answers += sender->counts().control_sent;
+    for (const AdditionalResult& additional : result.additional) answers += additional.sent;
     return {.before = parts_.before[side],
             .after = parts_.after[side],
             .handed_over = result.sent - given_up(direction) + answers,

@@ -5,69 +5,50 @@
 
 namespace dutperf {
 
-DescribedKind::DescribedKind(DescribedTemplate frame, std::uint32_t generation)
-    : frame_(std::move(frame)),
-      generation_(generation),
-      flows_(frame_.flow_choice()),
-      word_by_frame_(frame_.words().size()),
-      row_size_(frame_.words().size() + frame_.sums().size()) {
-    for (std::size_t i = 0; i < frame_.frame().fields.size(); ++i) {
-        if (frame_.frame().fields[i].by_flow) continue;
-        Field& field = by_frame_.emplace_back();
-        field.number = i;
-        std::ranges::copy_if(frame_.pieces(), std::back_inserter(field.pieces),
-                             [i](const auto& piece) { return piece.field == i; });
-        for (const auto& piece : field.pieces) word_by_frame_[piece.word] = true;
-    }
-    for (std::uint32_t flow = 0; flow < flows_.flows; ++flow) add_row(flow);
-}
-
-void DescribedKind::add_row(std::uint32_t flow) {
-    std::vector<std::uint64_t> words = frame_.words();
-    for (const DescribedTemplate::Piece& piece : frame_.pieces()) {
-        const VaryingBits& field = frame_.frame().fields[piece.field];
-        if (field.by_flow)
-            words[piece.word] |= DescribedTemplate::piece_of(piece, field.value(flow, frame_.seed_of(piece.field)));
-    }
-    rows_.insert(rows_.end(), words.begin(), words.end());
-    for (const DescribedTemplate::Sum& sum : frame_.sums()) {
-        std::uint64_t total = sum.base;
-        for (std::size_t w = 0; w < words.size(); ++w) {
-            if (!word_by_frame_[w]) total = checksum_add64(total, words[w] & sum.words[w]);
-        }
-        rows_.push_back(checksum_fold(total));
-    }
-}
-
-// Writes the templates into the buffers of the pool, of each kind about as many as its share, so that the loop need
+// Writes the templates into the buffers of the pool, of each family about as many as its share, so that the loop need
 // not.
 DescribedFrames::DescribedFrames(rte_mempool* pool, std::vector<DescribedKind> kinds, KindOrder order)
-    : pool_(pool), kinds_(std::move(kinds)), order_(std::move(order)) {
-    if (order_.is_single()) {
-        single_.emplace(pool_, kinds_.front().image());
+    : pool_(pool), kinds_(std::move(kinds)), order_(std::move(order)), families_(FrameFamily::split(kinds_)) {
+    for (std::size_t family = 0; family < families_.size(); ++family) {
+        const std::vector<std::size_t>& of_family = families_[family].kinds();
+        for (std::size_t place = 0; place < of_family.size(); ++place)
+            members_[of_family[place]] = {static_cast<std::uint8_t>(family), static_cast<std::uint8_t>(place)};
+    }
+    if (families_.size() == 1) {
+        joint_.emplace(pool_, families_.front().image());
         return;
     }
     for_each_at_home(pool_, [this, i = std::size_t{0}](rte_mbuf* buffer) mutable {
-        kinds_[order_.order()[i++ % order_.order().size()]].image().write(buffer);
+        families_[members_[order_.order()[i++ % order_.order().size()]].family].image().write(buffer);
+    });
+}
+
+bool DescribedFrames::follow_from_kind() const {
+    return !order_.is_random() && std::ranges::all_of(kinds_, [](const DescribedKind& kind) {
+        return kind.flows().flows == 1 && kind.form().fields.empty();
     });
 }
 
 FrameShelves::FrameShelves(const DescribedFrames& frames)
-    : frames_(&frames), first_(frames.kinds().front().generation()), shelves_(frames.kinds().size()) {}
+    : frames_(&frames), first_(frames.kinds().front().generation()), shelves_(frames.families().size()) {
+    family_of_.fill(kMostKinds);  // none
+    for (std::size_t family = 0; family < shelves_.size(); ++family)
+        family_of_[frames.families()[family].image().generation - first_] = static_cast<std::uint8_t>(family);
+}
 
 FrameShelves::~FrameShelves() {
-    for (std::size_t kind = 0; kind < shelves_.size(); ++kind)
-        rte_pktmbuf_free_bulk(shelves_[kind].data(), sizes_[kind]);
+    for (std::size_t family = 0; family < shelves_.size(); ++family)
+        rte_pktmbuf_free_bulk(shelves_[family].data(), sizes_[family]);
 }
 
 bool FrameShelves::take(const std::uint16_t* counts, std::uint32_t count, rte_mbuf** buffers) {
     if (!fetch(count)) return false;
-    for (std::size_t kind = 0; kind < shelves_.size(); ++kind) {
-        const std::uint32_t wanted = counts[kind];
-        if (sizes_[kind] < wanted) [[unlikely]]
-            rewrite(kind, wanted - sizes_[kind]);
-        sizes_[kind] -= wanted;
-        std::copy_n(shelves_[kind].data() + sizes_[kind], wanted, buffers);
+    for (std::size_t family = 0; family < shelves_.size(); ++family) {
+        const std::uint32_t wanted = counts[family];
+        if (sizes_[family] < wanted) [[unlikely]]
+            rewrite(family, wanted - sizes_[family]);
+        sizes_[family] -= wanted;
+        std::copy_n(shelves_[family].data() + sizes_[family], wanted, buffers);
         buffers += wanted;
     }
     waiting_ -= count;
@@ -91,26 +72,27 @@ void FrameShelves::sort(rte_mbuf** buffers, std::uint32_t count) {
     for (std::uint32_t i = 0; i < count; ++i) prefetch_frame(buffers[i]);
     for (std::uint32_t i = 0; i < count; ++i) {
         rte_mbuf* buffer = buffers[i];
-        std::size_t kind = buffer->hash.usr - first_;
-        if (kind >= shelves_.size() || !frames_->kinds()[kind].image().is_in(buffer)) [[unlikely]] {
-            kind = 0;
-            frames_->kinds()[0].image().write(buffer);
+        const std::uint32_t generation = buffer->hash.usr - first_;
+        std::size_t family = generation < kMostKinds ? family_of_[generation] : kMostKinds;
+        if (family == kMostKinds || !frames_->families()[family].image().is_in(buffer)) [[unlikely]] {
+            family = 0;
+            frames_->families()[0].image().write(buffer);
         }
-        shelves_[kind][sizes_[kind]++] = buffer;
+        shelves_[family][sizes_[family]++] = buffer;
     }
     waiting_ += count;
 }
 
-// Writes the kind's template into `count` buffers of the fullest other shelves.
-void FrameShelves::rewrite(std::size_t kind, std::uint32_t count) {
+// Writes the family's template into `count` buffers of the fullest other shelves.
+void FrameShelves::rewrite(std::size_t family, std::uint32_t count) {
     for (; count > 0; --count) {
-        std::size_t fullest = kind == 0 ? 1 : 0;
+        std::size_t fullest = family == 0 ? 1 : 0;
         for (std::size_t other = 0; other < shelves_.size(); ++other) {
-            if (other != kind && sizes_[other] > sizes_[fullest]) fullest = other;
+            if (other != family && sizes_[other] > sizes_[fullest]) fullest = other;
         }
         rte_mbuf* buffer = shelves_[fullest][--sizes_[fullest]];
-        frames_->kinds()[kind].image().write(buffer);
-        shelves_[kind][sizes_[kind]++] = buffer;
+        frames_->families()[family].image().write(buffer);
+        shelves_[family][sizes_[family]++] = buffer;
     }
 }
 

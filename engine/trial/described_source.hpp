@@ -8,71 +8,53 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
+#include <numeric>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "flow/described_frame.hpp"
 #include "flow/kind_order.hpp"
 #include "pace/share.hpp"
 #include "trial/departures.hpp"
+#include "trial/frame_family.hpp"
 #include "trial/frame_source.hpp"
 
 namespace dutperf {
-
-// A kind of frame, ready to be made. What follows from the flow alone is computed before the trial: a row for each
-// flow has its words, and its part of each checksum.
-class DescribedKind {
-public:
-    DescribedKind(DescribedTemplate frame, std::uint32_t generation);
-
-    [[nodiscard]] const DescribedTemplate& frame() const { return frame_; }
-    [[nodiscard]] FrameImage image() const { return {frame_.data(), frame_.length(), generation_}; }
-    [[nodiscard]] std::uint32_t generation() const { return generation_; }
-    [[nodiscard]] const FlowChoice& flows() const { return flows_; }
-    [[nodiscard]] const std::uint64_t* row(std::uint32_t flow) const { return rows_.data() + flow * row_size_; }
-    // The fields that vary from frame to frame, and their pieces.
-    struct Field {
-        std::size_t number = 0;
-        std::vector<DescribedTemplate::Piece> pieces;
-    };
-    [[nodiscard]] const std::vector<Field>& by_frame() const { return by_frame_; }
-    // Whether a word has a field that varies from frame to frame: it is not in the rows' checksums.
-    [[nodiscard]] bool varies_by_frame(std::size_t word) const { return word_by_frame_[word]; }
-
-private:
-    void add_row(std::uint32_t flow);
-
-    DescribedTemplate frame_;
-    std::uint32_t generation_;
-    FlowChoice flows_;
-    std::vector<Field> by_frame_;
-    std::vector<bool> word_by_frame_;
-    std::size_t row_size_;
-    std::vector<std::uint64_t> rows_;
-};
 
 // All kinds of a direction and the buffers for them. Several senders may use it.
 class DescribedFrames {
 public:
     DescribedFrames(rte_mempool* pool, std::vector<DescribedKind> kinds, KindOrder order);
+    DescribedFrames(const DescribedFrames&) = delete;  // the images are in its own families
+    DescribedFrames& operator=(const DescribedFrames&) = delete;
 
     [[nodiscard]] rte_mempool* pool() const { return pool_; }
     [[nodiscard]] const std::vector<DescribedKind>& kinds() const { return kinds_; }
     [[nodiscard]] const KindOrder& order() const { return order_; }
-    // The buffers, if there is one kind only.
-    [[nodiscard]] const std::optional<ImagePool>& single() const { return single_; }
+    [[nodiscard]] const std::vector<FrameFamily>& families() const { return families_; }
+    // Where a kind is: in which family, and its place there.
+    struct Member {
+        std::uint8_t family, place;
+    };
+    [[nodiscard]] Member member(std::size_t kind) const { return members_[kind]; }
+    // The buffers, if there is one family only.
+    [[nodiscard]] const std::optional<ImagePool>& joint() const { return joint_; }
+    // Whether the bytes of a frame follow from its kind alone, but for tag and checksums.
+    [[nodiscard]] bool follow_from_kind() const;
 
 private:
     rte_mempool* pool_;
-    std::vector<DescribedKind> kinds_;  // their generations are consecutive
+    std::vector<DescribedKind> kinds_;
     KindOrder order_;
-    std::optional<ImagePool> single_;
+    std::vector<FrameFamily> families_;
+    std::array<Member, kMostKinds> members_{};
+    std::optional<ImagePool> joint_;
 };
 
-// Buffers of one sender by kind. A pool gives any buffers; those that hold another kind's template than is needed wait
-// for it here, so that templates are seldom written again. Buffers are sorted without branches: their kinds cannot be
-// predicted.
+// Buffers of one sender by family. A pool gives any buffers; those that hold another family's template than is needed
+// wait for it here, so that templates are seldom written again. Buffers are sorted without branches: their families
+// cannot be predicted.
 class FrameShelves {
 public:
     explicit FrameShelves(const DescribedFrames& frames);
@@ -80,7 +62,7 @@ public:
     FrameShelves(const FrameShelves&) = delete;
     FrameShelves& operator=(const FrameShelves&) = delete;
 
-    // Takes `counts[kind]` buffers of each kind, one kind after the other, `count` in all; or none.
+    // Takes `counts[family]` buffers of each family, one family after the other, `count` in all; or none.
     bool take(const std::uint16_t* counts, std::uint32_t count, rte_mbuf** buffers);
 
 private:
@@ -89,10 +71,11 @@ private:
 
     bool fetch(std::uint32_t count);
     void sort(rte_mbuf** buffers, std::uint32_t count);
-    void rewrite(std::size_t kind, std::uint32_t count);
+    void rewrite(std::size_t family, std::uint32_t count);
 
     const DescribedFrames* frames_;
-    std::uint32_t first_;  // generation of the first kind
+    std::uint32_t first_;                               // generation of the first kind
+    std::array<std::uint8_t, kMostKinds> family_of_{};  // by generation
     std::vector<Shelf> shelves_;
     std::array<std::uint32_t, kMostKinds> sizes_{};
     std::uint32_t waiting_ = 0;
@@ -104,6 +87,27 @@ struct DescribedParts {
     StampChoice stamps;
     NicSending nic = {};
     Share share = {};
+};
+
+// The flows of the frames of a kind, which mostly follow each other: then they need no division.
+class FlowWalk {
+public:
+    explicit FlowWalk(const FlowChoice& flows) : flows_(flows) {}
+
+    std::uint32_t of(std::uint64_t number) {
+        if (flows_.flows == 1) return 0;
+        if (flows_.random) return flows_.of(number);
+        const std::uint32_t flow = number == next_number_ ? next_flow_ : flows_.of(number);
+        next_number_ = number + 1;
+        next_flow_ = flow + 1 == flows_.flows ? 0 : flow + 1;
+        return flow;
+    }
+    [[nodiscard]] const FlowChoice& flows() const { return flows_; }
+
+private:
+    FlowChoice flows_;
+    std::uint64_t next_number_ = ~std::uint64_t{0};
+    std::uint32_t next_flow_ = 0;
 };
 
 template <bool Stamps>
@@ -118,19 +122,28 @@ public:
           share_(parts.share),
           stride_(parts.share.stride),
           shelves_(*parts.frames) {
+        for (const DescribedKind& kind : frames_.kinds()) walks_.emplace_back(kind.flows());
         for (std::size_t i = 0; i < place_.size(); ++i) place_[i] = static_cast<std::uint16_t>(i);
+        if (frames_.joint() && frames_.follow_from_kind()) plan_cycle();
     }
 
     // See FrameSource::make.
     bool make(std::uint64_t j, std::uint32_t count, std::uint64_t stamp, rte_mbuf** frames,
               const Ticks* stamps = nullptr) {
-        sort(share_.number(j), count);
-        if (!take(count, frames)) return false;
-        if constexpr (Stamps) stamping_.fill(share_.number(j), share_.stride, count, stamp, stamps);
-        for (std::size_t kind = 0; kind < frames_.kinds().size(); ++kind) {
-            if (counts_[kind] == 0) continue;
-            compute(frames_.kinds()[kind], starts_[kind], counts_[kind]);
-            write(frames_.kinds()[kind], starts_[kind], counts_[kind], frames);
+        const bool joint = frames_.joint().has_value();
+        const std::uint64_t k = share_.number(j);
+        joint ? arrange(j, count) : sort(k, count);
+        if (!(joint ? frames_.joint()->take(frames, count) : take(count, frames))) return false;
+        if constexpr (Stamps) stamping_.fill(k, share_.stride, count, stamp, stamps);
+        if (joint) {
+            fill(frames_.families().front(), {0, count}, frames);
+            return true;
+        }
+        for (std::size_t family = 0; family < frames_.families().size(); ++family) {
+            if (counts_[family] == 0) continue;
+            const Group group{starts_[family], counts_[family]};
+            find_rows(group);
+            fill(frames_.families()[family], group, &sorted_[group.start]);
         }
         return true;
     }
@@ -140,114 +153,160 @@ public:
 private:
     static constexpr std::size_t kRoom = kMaxBurst + kLanes;
     using Column64 = std::array<std::uint64_t, kRoom>;
+    using Row = const std::uint64_t*;
 
-    // Sorts a burst by kinds: of each frame its place in the burst, its number, and its number among its kind.
-    void sort(std::uint64_t k, std::uint32_t count) {
-        if (frames_.order().is_single()) {
-            counts_[0] = static_cast<std::uint16_t>(count);
-            for (std::uint32_t i = 0; i < count; i += kLanes) {
-                const Lanes numbers = stride_.lanes(k, i);
-                store_lanes(&sequence_[i], numbers);
-                store_lanes(&number_[i], numbers);
-            }
-            return;
+    // Frames of a family: adjacent ones of the sorted burst.
+    struct Group {
+        std::uint32_t start, count;
+    };
+
+    // If kinds are in turn, so are the rows: they are listed once, for a burst from any place on.
+    void plan_cycle() {
+        const std::size_t turn = frames_.order().order().size();
+        const std::size_t period = turn / std::gcd(turn, share_.stride);
+        for (std::size_t j = 0; j < period + kRoom; ++j)
+            cycle_.push_back(first_row(frames_.order().of(share_.number(j)).kind));
+        period_ = period;
+    }
+    [[nodiscard]] Row first_row(std::size_t kind) const {
+        const DescribedFrames::Member member = frames_.member(kind);
+        return frames_.families()[member.family].row(member.place, 0);
+    }
+    [[nodiscard]] Row row_of(std::size_t kind, std::uint64_t number) {
+        const DescribedFrames::Member member = frames_.member(kind);
+        return frames_.families()[member.family].row(member.place, walks_[kind].of(number));
+    }
+
+    // Finds the rows of a burst of one family.
+    void arrange(std::uint64_t j, std::uint32_t count) {
+        const std::uint64_t k = share_.number(j);
+        for (std::uint32_t i = 0; i < count; i += kLanes) {
+            const Lanes numbers = stride_.lanes(k, i);
+            store_lanes(&sequence_[i], numbers);
+            store_lanes(&number_[i], numbers);
         }
-        counts_.fill(0);
-        frames_.order().walk(k, share_.stride, count, [this](std::uint32_t i, const KindOrder::Place& place) {
-            drawn_[i] = place;
-            ++counts_[place.kind];
-        });
-        std::array<std::uint16_t, kMostKinds> next{};
-        for (std::size_t kind = 1; kind < kMostKinds; ++kind)
-            next[kind] = static_cast<std::uint16_t>(next[kind - 1] + counts_[kind - 1]);
-        starts_ = next;
-        for (std::uint32_t i = 0; i < count; ++i) {
-            const std::uint16_t at = next[drawn_[i].kind]++;
-            place_[at] = static_cast<std::uint16_t>(i);
-            sequence_[at] = k + i * share_.stride;
-            number_[at] = drawn_[i].number;
+        if (period_ != 0) {
+            rows_ = &cycle_[j % period_];
+        } else if (frames_.order().is_single()) {
+            rows_of_one_kind(k, count);
+        } else {
+            frames_.order().walk(k, share_.stride, count, [this](std::uint32_t i, const KindOrder::Place& place) {
+                kind_[i] = place.kind;
+                number_[i] = place.number;
+            });
+            find_rows({0, count});
         }
     }
 
-    // Takes buffers of every kind, or none at all.
+    // Flows in turn have adjacent rows.
+    void rows_of_one_kind(std::uint64_t k, std::uint32_t count) {
+        const FlowChoice& choice = walks_.front().flows();
+        if (choice.flows == 1) return;
+        if (choice.random || share_.stride != 1) return find_rows({0, count});
+        const FrameFamily& family = frames_.families().front();
+        const std::uint64_t size = family.row_size() * sizeof(std::uint64_t);
+        const Lanes steps = Stride(size).lanes(0, 0);
+        auto flow = static_cast<std::uint32_t>(k % choice.flows);
+        for (std::uint32_t i = 0; i < count; flow = 0) {
+            const std::uint32_t run = std::min(count - i, choice.flows - flow);
+            Lanes at = reinterpret_cast<std::uintptr_t>(family.row(0, flow)) + steps;
+            for (std::uint32_t lane = 0; lane < run; lane += kLanes, at += kLanes * size)
+                store_lanes(reinterpret_cast<std::uint64_t*>(&row_[i + lane]), at);
+            i += run;
+        }
+        end_rows({0, count});
+    }
+
+    void find_rows(const Group& group) {
+        for (std::uint32_t i = group.start; i < group.start + group.count; ++i) row_[i] = row_of(kind_[i], number_[i]);
+        end_rows(group);
+    }
+
+    // Lanes behind the last frame are computed too: they need any row.
+    void end_rows(const Group& group) {
+        rows_ = &row_[group.start];
+        std::fill_n(&row_[group.start + group.count], kLanes, row_[group.start]);
+    }
+
+    // Sorts a burst by families: of each frame its place in the burst, its kind, its number, and its number among its
+    // kind.
+    void sort(std::uint64_t k, std::uint32_t count) {
+        counts_.fill(0);
+        frames_.order().walk(k, share_.stride, count, [this](std::uint32_t i, const KindOrder::Place& place) {
+            drawn_[i] = place;
+            ++counts_[frames_.member(place.kind).family];
+        });
+        std::array<std::uint16_t, kMostKinds> next{};
+        for (std::size_t family = 1; family < kMostKinds; ++family)
+            next[family] = static_cast<std::uint16_t>(next[family - 1] + counts_[family - 1]);
+        starts_ = next;
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const std::uint16_t at = next[frames_.member(drawn_[i].kind).family]++;
+            place_[at] = static_cast<std::uint16_t>(i);
+            sequence_[at] = k + i * share_.stride;
+            number_[at] = drawn_[i].number;
+            kind_[at] = drawn_[i].kind;
+        }
+    }
+
+    // Takes buffers of every family, or none at all.
     bool take(std::uint32_t count, rte_mbuf** frames) {
-        if (frames_.order().is_single()) return frames_.single()->take(frames, count);
         if (!shelves_.take(counts_.data(), count, sorted_.data())) return false;
         for (std::uint32_t i = 0; i < count; ++i) frames[place_[i]] = sorted_[i];
         return true;
     }
 
-    // Computes what varies in `count` frames of a kind, from place `start` of the sorted burst on.
-    void compute(const DescribedKind& kind, std::uint32_t start, std::uint32_t count) {
-        const DescribedTemplate& frame = kind.frame();
-        const std::size_t words = frame.words().size(), sums = frame.sums().size();
-        resize(words, sums);
-        if (kind.flows().flows == 1) {
-            const std::uint64_t* row = kind.row(0);
-            for (std::size_t w = 0; w < words; ++w) std::fill_n(words_[w].begin(), count, row[w]);
-            for (std::size_t s = 0; s < sums; ++s) std::fill_n(sums_[s].begin(), count, row[words + s]);
-        } else {
-            take_rows(kind, start, count);
+    // Computes what varies in frames of a family, and writes it and their rows.
+    void fill(const FrameFamily& family, const Group& group, rte_mbuf* const* buffers) {
+        const FrameForm& form = family.form();
+        words_.resize(std::max(words_.size(), form.words_at.size()));
+        sums_.resize(std::max(sums_.size(), form.sums.size()));
+        for (std::size_t w = 0; w < form.words_at.size(); ++w) {
+            for (std::uint32_t i = 0; i < group.count; i += kLanes)
+                store_lanes(&words_[w][i], in_rows(family, family.words_in_row() + w, i));
         }
-        for (const DescribedKind::Field& field : kind.by_frame()) vary(frame, field, start, count);
-        number_tags(start, count);
-        for (std::size_t s = 0; s < sums; ++s) sum_up(kind, s, count);
+        for (std::size_t field = 0; field < form.fields.size(); ++field) vary(form.fields[field], field, group);
+        number_tags(group);
+        for (std::size_t sum = 0; sum < form.sums.size(); ++sum) sum_up(family, sum, group.count);
+        write(family, group.count, buffers);
     }
 
-    // The rows of the frames' flows. Frames of a kind mostly follow each other: their flows then need no division.
-    void take_rows(const DescribedKind& kind, std::uint32_t start, std::uint32_t count) {
-        const std::size_t words = kind.frame().words().size(), sums = kind.frame().sums().size();
-        const FlowChoice& flows = kind.flows();
-        std::uint32_t flow = flows.of(number_[start]);
-        for (std::uint32_t i = 0; i < count; ++i) {
-            const std::uint64_t* row = kind.row(flow);
-            for (std::size_t w = 0; w < words; ++w) words_[w][i] = row[w];
-            for (std::size_t s = 0; s < sums; ++s) sums_[s][i] = row[words + s];
-            const std::uint64_t next = number_[start + i + 1];  // behind the last frame any number
-            const bool follows = !flows.random && next == number_[start + i] + 1;
-            flow = !follows ? flows.of(next) : flow + 1 == flows.flows ? 0 : flow + 1;
-        }
+    // A word of the rows of consecutive frames.
+    [[nodiscard]] Lanes in_rows(const FrameFamily& family, std::size_t offset, std::uint32_t i) const {
+        return family.has_one_row() ? family.row(0, 0)[offset] + Lanes{} : gather_lanes(rows_ + i, offset);
     }
 
-    void resize(std::size_t words, std::size_t sums) {
-        if (words_.size() < words) words_.resize(words);
-        if (sums_.size() < sums) sums_.resize(sums);
-    }
-
-    void vary(const DescribedTemplate& frame, const DescribedKind::Field& field, std::uint32_t start,
-              std::uint32_t count) {
-        const VaryingBits& bits = frame.frame().fields[field.number];
-        const std::uint64_t seed = frame.seed_of(field.number);
-        for (std::uint32_t i = 0; i < count; ++i) {
-            const Number128 value = bits.value(number_[start + i], seed);
+    void vary(const FrameForm::Field& field, std::size_t number, const Group& group) {
+        for (std::uint32_t i = 0; i < group.count; ++i) {
+            const std::uint32_t at = group.start + i;
+            const Number128 value = field.bits.value(number_[at], frames_.kinds()[kind_[at]].seed_of(number));
             for (const DescribedTemplate::Piece& piece : field.pieces)
                 words_[piece.word][i] |= DescribedTemplate::piece_of(piece, value);
         }
     }
 
-    void number_tags(std::uint32_t start, std::uint32_t count) {
-        for (std::uint32_t i = 0; i < count; i += kLanes) {
+    void number_tags(const Group& group) {
+        for (std::uint32_t i = 0; i < group.count; i += kLanes) {
             Lanes stamp{};
             if constexpr (Stamps) {
-                if (frames_.order().is_single()) {
+                if (frames_.joint()) {
                     stamp = stamping_.lanes(i);
                 } else {
                     for (std::size_t lane = 0; lane < kLanes; ++lane)
-                        stamp[lane] = i + lane < count ? stamping_.of(place_[start + i + lane]) : 0;
+                        stamp[lane] = i + lane < group.count ? stamping_.of(place_[group.start + i + lane]) : 0;
                 }
                 store_lanes(&low_[i], tag_low(stamp));
             }
-            store_lanes(&high_[i], tag_high(load_lanes(&sequence_[start + i]), stamp));
+            store_lanes(&high_[i], tag_high(load_lanes(&sequence_[group.start + i]), stamp));
         }
     }
 
-    void sum_up(const DescribedKind& kind, std::size_t number, std::uint32_t count) {
-        const DescribedTemplate::Sum& sum = kind.frame().sums()[number];
+    void sum_up(const FrameFamily& family, std::size_t number, std::uint32_t count) {
+        const FrameForm::Sum& sum = family.form().sums[number];
         for (std::uint32_t i = 0; i < count; i += kLanes) {
-            Lanes total = load_lanes(&sums_[number][i]);
-            for (std::size_t w = 0; w < sum.words.size(); ++w) {
-                if (kind.varies_by_frame(w)) total = checksum_add64(total, load_lanes(&words_[w][i]) & sum.words[w]);
-            }
+            Lanes total = in_rows(family, family.sums_in_row() + number, i);
+            for (std::size_t w = 0; w < sum.words.size(); ++w)
+                total = checksum_add64(total, load_lanes(&words_[w][i]) & sum.words[w]);
             total = checksum_add64(total, load_lanes(&high_[i]) & sum.tag_high);
             if constexpr (Stamps) total += load_lanes(&low_[i]) & sum.tag_low;
             for (const std::size_t inner : sum.sums) total += load_lanes(&sums_[inner][i]);
@@ -255,28 +314,68 @@ private:
         }
     }
 
-    void write(const DescribedKind& kind, std::uint32_t start, std::uint32_t count, rte_mbuf** frames) const {
-        const DescribedTemplate& frame = kind.frame();
-        const std::size_t tag_at = frame.frame().tag_at;
-        for (std::uint32_t i = 0; i < count; ++i) {
-            std::uint8_t* bytes = begin_of_frame(frames[place_[start + i]]);
-            for (std::size_t w = 0; w < frame.words_at().size(); ++w) store(bytes + frame.words_at()[w], words_[w][i]);
-            store(bytes + tag_at + tag::kHighAt, high_[i]);
-            if constexpr (Stamps) store(bytes + tag_at + tag::kLowAt, low_[i]);
-            for (std::size_t s = 0; s < frame.sums().size(); ++s)
-                store(bytes + frame.sums()[s].at, static_cast<std::uint16_t>(sums_[s][i]));
+    // The number of words of the only stretch is known to the compiler: it is copied without a loop.
+    void write(const FrameFamily& family, std::uint32_t count, rte_mbuf* const* buffers) const {
+        const std::vector<FrameFamily::Stretch>& stretches = family.stretches();
+        if (family.has_one_row()) return write_rows<0>(family, count, buffers);
+        if (stretches.size() != 1) return write_rows<kAnyStretches>(family, count, buffers);
+        switch (stretches.front().words) {
+            case 1: return write_rows<1>(family, count, buffers);
+            case 2: return write_rows<2>(family, count, buffers);
+            case 4: return write_rows<4>(family, count, buffers);
+            default: return write_rows<8>(family, count, buffers);
         }
     }
+
+    // What is written later may lie in what is written before.
+    template <std::size_t Words>
+    void write_rows(const FrameFamily& family, std::uint32_t count, rte_mbuf* const* buffers) const {
+        const FrameForm& form = family.form();
+        const std::size_t tag_at = form.tag_at, words = form.words_at.size(), sums = form.sums.size(),
+                          stretch_at = Words % kAnyStretches != 0 ? family.stretches().front().at : 0,
+                          lengths_at = family.lengths_in_row();
+        const bool lengths = family.has_lengths();
+        for (std::uint32_t i = 0; i < count; ++i) {
+            std::uint8_t* bytes = begin_of_frame(buffers[i]);
+            if constexpr (Words != 0) {
+                const Row row = rows_[i];
+                if constexpr (Words == kAnyStretches)
+                    copy_stretches(family.stretches(), row, bytes);
+                else
+                    std::memcpy(bytes + stretch_at, row, Words * sizeof(std::uint64_t));
+                if (lengths) FrameFamily::write_lengths(buffers[i], row[lengths_at]);
+            }
+            for (std::size_t w = 0; w < words; ++w) store(bytes + form.words_at[w], words_[w][i]);
+            store(bytes + tag_at + tag::kHighAt, high_[i]);
+            if constexpr (Stamps) store(bytes + tag_at + tag::kLowAt, low_[i]);
+            for (std::size_t s = 0; s < sums; ++s)
+                store(bytes + form.sums[s].at, static_cast<std::uint16_t>(sums_[s][i]));
+        }
+    }
+
+    static void copy_stretches(const std::vector<FrameFamily::Stretch>& stretches, Row row, std::uint8_t* bytes) {
+        for (const FrameFamily::Stretch& stretch : stretches) {
+            for (std::size_t w = 0; w < stretch.words; ++w) store(bytes + stretch.at + w * sizeof *row, *row++);
+        }
+    }
+
+    static constexpr std::size_t kAnyStretches = 16;
 
     const DescribedFrames& frames_;
     StampColumn stamping_;
     Share share_;
     Stride stride_;
     FrameShelves shelves_;
+    std::vector<FlowWalk> walks_;
+    std::vector<Row> cycle_;
+    std::size_t period_ = 0;  // 0: rows do not follow from a frame's place in the cycle
     std::array<std::uint16_t, kMostKinds> starts_{}, counts_{};
     std::array<KindOrder::Place, kMaxBurst> drawn_{};
     std::array<rte_mbuf*, kMaxBurst> sorted_{};
     std::array<std::uint16_t, kRoom> place_{};
+    std::array<std::uint8_t, kRoom> kind_{};
+    alignas(kLanesAlignment) std::array<Row, kRoom> row_{};
+    const Row* rows_ = nullptr;  // of the group that is filled
     alignas(kLanesAlignment) Column64 sequence_{}, number_{}, high_{};
     alignas(kLanesAlignment) std::array<std::uint16_t, kRoom> low_{};
     std::vector<Column64> words_, sums_;

@@ -50,7 +50,7 @@ ImagePool::Expected ImagePool::expected(const FrameImage& image) {
                             offsetof(rte_mbuf, hash.usr)}) < kTo);
     rte_mbuf values{}, mask{};
     image.describe(values);
-    FrameImage::describe(mask, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF);
+    FrameImage::describe(mask, 0xFFFF, image.any_length ? 0 : 0xFFFFFFFF, 0xFFFFFFFF);
     return {.values = description_of(&values), .mask = description_of(&mask)};
 }
 

@@ -32,6 +32,8 @@ struct FrameImage {
     // if the NIC computes the checksums: which, and the sizes of the headers before and of IP
     std::uint64_t offloads = 0;
     std::uint16_t before_ip = 0, ip = 0;
+    // whether the sender writes the length of each frame: buffers may then hold any
+    bool any_length = false;
 
     static FrameImage of(const FrameTemplate& frame, std::uint32_t generation);
 
@@ -39,8 +41,8 @@ struct FrameImage {
     // cores that read it.
     void write(rte_mbuf* buffer) const;
     [[nodiscard]] bool is_in(const rte_mbuf* buffer) const {
-        return buffer->hash.usr == generation && buffer->data_len == length && buffer->pkt_len == length &&
-               buffer->data_off == RTE_PKTMBUF_HEADROOM;
+        return buffer->hash.usr == generation && buffer->data_off == RTE_PKTMBUF_HEADROOM &&
+               (any_length || (buffer->data_len == length && buffer->pkt_len == length));
     }
     void describe(rte_mbuf& buffer) const { describe(buffer, RTE_PKTMBUF_HEADROOM, length, generation); }
     static void describe(rte_mbuf& buffer, std::uint16_t offset, std::uint32_t length,

@@ -15,18 +15,27 @@ double frame_s(double size, std::uint32_t mbps) { return (size + kPreambleAndGap
 }  // namespace
 
 double line_rate_fps(const StreamSpec& stream, std::uint32_t mbps) {
-    return 1 / frame_s(stream.mean_frame_size(), mbps);
+    double each_s = frame_s(stream.mean_frame_size(), mbps);
+    for (const AdditionalFrames& one : stream.additional) {
+        if (one.after_frames != 0)
+            each_s += frame_s(static_cast<double>(one.frames.front().size() + kFcsSize), mbps) /
+                      static_cast<double>(one.after_frames);
+    }
+    return 1 / each_s;
 }
 
 std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction, std::uint32_t mbps) {
     const StreamSpec& stream = *spec.streams[index_of(direction)];
-    if (mbps == 0 || !std::holds_alternative<std::monostate>(stream.pattern)) return std::nullopt;
+    if (mbps == 0 || !stream.is_paced()) return std::nullopt;
     const double line_rate = line_rate_fps(stream, mbps);
     if (std::abs(static_cast<double>(stream.highest_rate_fps()) / line_rate - 1) > kMaxClockDifference)
         return std::nullopt;
-    return MediaLimit{
-        .line_rate_fps = line_rate,
-        .tolerance_ns = static_cast<std::uint64_t>(static_cast<double>(spec.duration_ns) * kMaxClockDifference)};
+    // the clocks drift apart while the rate is the media's
+    const auto* profile = std::get_if<Profile>(&stream.pattern);
+    const double share = profile == nullptr ? 1 : profile->share_from(line_rate * (1 - kMaxClockDifference));
+    return MediaLimit{.line_rate_fps = line_rate,
+                      .tolerance_ns = static_cast<std::uint64_t>(static_cast<double>(spec.duration_ns) * share *
+                                                                 kMaxClockDifference)};
 }
 
 TransmitWait transmit_wait(const StreamSpec& stream, std::uint64_t frames, std::uint32_t mbps) {

@@ -14,7 +14,8 @@ namespace dutperf {
 // a card may be slower than the schedule by the sum of both.
 inline constexpr double kMaxClockDifference = 200e-6;
 
-// The line rate for the stream's mix of frames on a medium of `mbps`, including gaps and preambles.
+// The line rate for the stream's mix of test frames on a medium of `mbps`, including gaps and preambles, and the
+// additional frames between them.
 double line_rate_fps(const StreamSpec& stream, std::uint32_t mbps);
 
 // Nothing if the media's speed is unknown (`mbps` 0), or if the stream's rate differs from the line rate by more than

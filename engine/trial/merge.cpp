@@ -71,6 +71,16 @@ std::optional<Histogram> merged_delay(const std::vector<RxStatistics*>& receiver
     return all;
 }
 
+std::vector<Histogram> merged_part_delays(const std::vector<RxStatistics*>& receivers) {
+    if (!receivers.front()->part_delays()) return {};
+    std::vector<Histogram> all = receivers.front()->part_delays()->delays();
+    for (std::size_t i = 1; i < receivers.size(); ++i) {
+        for (std::size_t part = 0; part < all.size(); ++part)
+            all[part].add(receivers[i]->part_delays()->delays()[part]);
+    }
+    return all;
+}
+
 std::optional<MergedArrivals> merged_arrivals(const std::vector<RxStatistics*>& receivers) {
     std::vector<const ArrivalGaps*> arrival_gaps;
     for (const RxStatistics* one : receivers) {

@@ -48,6 +48,9 @@ MergedCounts merge(const std::vector<RxStatistics*>& receivers, const FrameKinds
 // The delays of all receivers, including those of duplicates at other receivers.
 std::optional<Histogram> merged_delay(const std::vector<RxStatistics*>& receivers);
 
+// The same for each part of the sending time with delays of its own.
+std::vector<Histogram> merged_part_delays(const std::vector<RxStatistics*>& receivers);
+
 // Nothing if no frame was received. A duplicate at another receiver is an arrival too.
 std::optional<MergedArrivals> merged_arrivals(const std::vector<RxStatistics*>& receivers);
 

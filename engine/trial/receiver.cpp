@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trial/receiver.hpp"
 
+#include <algorithm>
+
 #include "frame/dissect.hpp"
 #include "port/neighbour_responder.hpp"
 
@@ -13,7 +15,20 @@ const std::uint8_t* Receiver::look_closer(const std::uint8_t* frame, std::size_t
     return dissected.tag;
 }
 
+bool Receiver::take_recognised(const std::uint8_t* frame, std::size_t length) {
+    for (std::size_t mark = 0; mark < marks_.size(); ++mark) {
+        if (!has_marks(marks_[mark], frame, length)) continue;
+        Recognised& found = recognised_[mark];
+        ++found.frames;
+        found.length = std::min(length, found.last.size());
+        std::copy_n(frame, found.length, found.last.begin());
+        return true;
+    }
+    return false;
+}
+
 void Receiver::take_other(const std::uint8_t* frame, std::size_t length) {
+    if (take_recognised(frame, length)) return;
     statistics_.take_other(kind_of(frame, length));
     const auto reply = answer(host_, frame, length);
     if (!reply) return;

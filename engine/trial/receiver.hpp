@@ -9,11 +9,15 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "frame/batch_match.hpp"
+#include "frame/mixed_match.hpp"
 #include "platform/clock.hpp"
 #include "port/burst.hpp"
 #include "port/neighbour.hpp"
+#include "trial/additional.hpp"
+#include "trial/capture.hpp"
 #include "trial/nic_stamps.hpp"
 #include "trial/rx_statistics.hpp"
 
@@ -30,6 +34,9 @@ public:
     // Takes arrival times from the NIC's time stamps instead of the poll. To be called before the trial.
     void stamp_by(const NicStamps& nic) { nic_ = nic; }
 
+    // Keeps frames for a capture. To be called before the trial.
+    void capture_to(CaptureBuffer& capture) { capture_ = &capture; }
+
     // The queue holds `frames`, and nobody on this side counts its overruns: each turn empties it. To be called before
     // the trial.
     void watch_room(std::uint32_t frames) { room_ = frames; }
@@ -37,6 +44,13 @@ public:
     // The queue holds `frames`, and the kernel counts its overruns: the backlog is only recorded. To be called before
     // the trial.
     void watch_ring(std::uint32_t frames) { ring_ = frames; }
+
+    // Frames without a tag that have one of these marks are counted by it, not by their kind. To be called before the
+    // trial.
+    void recognise(std::vector<Marks> marks) {
+        marks_ = std::move(marks);
+        recognised_.assign(marks_.size(), {});
+    }
 
     // Takes the frames that have arrived, at most a burst. Returns whether there were any.
     bool turn() {
@@ -56,11 +70,15 @@ public:
         RxStatistics::Burst taken{.arrival = arrival};
         if (nic_.clock != nullptr) [[unlikely]] {
             take_stamped(frames, count, taken);
+        } else if (capture_ != nullptr) [[unlikely]] {
+            for (std::uint16_t i = 0; i < count; ++i) take_one(*frames[i], taken);
         } else if (count < kMinBatch) {
             for (std::uint16_t i = 0; i < count; ++i) take_one(*frames[i], taken);
         } else {
             prefetch_first(frames, count);
-            is_ipv6(*frames[0]) ? take_many(match6_, frames, count, taken) : take_many(match4_, frames, count, taken);
+            mixed_                ? take_many(match_mixed_, frames, count, taken)
+            : is_ipv6(*frames[0]) ? take_many(match6_, frames, count, taken)
+                                  : take_many(match4_, frames, count, taken);
         }
         statistics_.add(taken);
     }
@@ -70,6 +88,13 @@ public:
 
     [[nodiscard]] RxStatistics& statistics() { return statistics_; }
     [[nodiscard]] const ReceiverCounts& counts() const { return statistics_.counts(); }
+    // Frames recognised by one of the marks, and the first bytes of the last one.
+    struct Recognised {
+        std::uint64_t frames = 0;
+        std::size_t length = 0;
+        std::array<std::uint8_t, 512> last{};
+    };
+    [[nodiscard]] const Recognised& recognised(std::size_t mark) const { return recognised_[mark]; }
     [[nodiscard]] const StampCounts& stamp_counts() const { return stamp_counts_; }
     // The size of a watched queue, and the largest backlog seen in it. The backlog is never underestimated.
     [[nodiscard]] std::uint32_t room() const { return room_ != 0 ? room_ : ring_; }
@@ -82,9 +107,12 @@ private:
     static constexpr std::uint16_t kBurst = 64;
     // a driver may leave some frames to stay aligned to cache lines
     static constexpr std::uint16_t kNearlyBurst = kBurst - 8;
-    static_assert(kBurst <= BatchMatch<kIpv4Layout>::kMaxFrames);
+    static_assert(kBurst <= BatchMatch<kIpv4Layout>::kMaxFrames && kBurst <= MixedMatch::kMaxFrames);
     static constexpr std::uint32_t kMaxCarried = std::uint32_t{1} << 30U;
     static constexpr std::uint16_t kMinBatch = 4;  // from this many frames, batch matching is faster than one by one
+    // Intact mismatches of consecutive bursts from which frames are matched against several references: one for plain
+    // frames is set by the first burst.
+    static constexpr std::uint32_t kManyMismatches = 2 * kBurst;
     // Prefetch distances in frames: for the buffer's descriptor, then for the frame itself.
     static constexpr std::uint16_t kBufferAhead = 24, kFrameAhead = 12;
 
@@ -106,9 +134,9 @@ private:
         for (std::uint16_t i = 0; i < std::min(count, kFrameAhead); ++i) __builtin_prefetch(begin_of(*frames[i]));
     }
 
-    // Frames that match the reference of `batch` are counted in runs, all others one by one.
-    template <Layout L>
-    void take_many(BatchMatch<L>& batch, rte_mbuf* const* frames, std::uint16_t count, RxStatistics::Burst& taken) {
+    // Frames that match a reference of `batch` are counted in runs, all others one by one.
+    template <class Batch>
+    void take_many(Batch& batch, rte_mbuf* const* frames, std::uint16_t count, RxStatistics::Burst& taken) {
         const int last_buffer = std::max(count - kBufferAhead, 0), last_frame = std::max(count - kFrameAhead, 0);
         int i = 0;
         for (; i < last_buffer; ++i) read<true, true>(batch, frames, i);
@@ -118,28 +146,36 @@ private:
     }
 
     // Reads a frame into the batch and prefetches later ones, if there are any.
-    template <bool Buffer, bool Frame, Layout L>
-    static void read(BatchMatch<L>& batch, rte_mbuf* const* frames, int i) {
+    template <bool Buffer, bool Frame, class Batch>
+    static void read(Batch& batch, rte_mbuf* const* frames, int i) {
         if constexpr (Buffer) __builtin_prefetch(frames[i + kBufferAhead]);
         if constexpr (Frame) __builtin_prefetch(begin_of(*frames[i + kFrameAhead]));
         batch.read(static_cast<std::size_t>(i), begin_of(*frames[i]), rte_pktmbuf_data_len(frames[i]));
     }
 
-    template <Layout L>
-    void count_matched(BatchMatch<L>& batch, rte_mbuf* const* frames, std::uint16_t count, RxStatistics::Burst& taken) {
+    template <class Batch>
+    void count_matched(Batch& batch, rte_mbuf* const* frames, std::uint16_t count, RxStatistics::Burst& taken) {
         batch.match(count);
-        const rte_mbuf* mismatch = nullptr;
+        const rte_mbuf *mismatch = nullptr, *plain = nullptr;
+        std::uint32_t mismatches = 0;
         for (std::size_t i = 0; i < count;) {
             const std::span<const std::uint64_t> run = batch.run_from(i, count);
             if (!run.empty()) [[likely]] {
                 statistics_.take(batch.tag(i), run, taken);
                 i += run.size();
-            } else if (const rte_mbuf* frame = frames[i++]; take_one(*frame, taken)) {
-                mismatch = frame;
+                continue;
             }
+            const rte_mbuf* frame = frames[i++];
+            const Intact intact = take_one(*frame, taken);
+            if (intact == Intact::no) continue;
+            mismatch = frame;
+            if (intact == Intact::plain) plain = frame;
+            ++mismatches;
         }
         if (mismatch != nullptr) [[unlikely]]
-            set_reference(*mismatch);
+            set_reference(plain, *mismatch);
+        mismatches_ = mismatches != 0 ? mismatches_ + mismatches : 0;
+        mixed_ |= mismatches_ > kManyMismatches;
     }
 
     // Takes frames one by one, each at the arrival time from the NIC.
@@ -150,15 +186,20 @@ private:
         taken.arrival = polled;
     }
 
-    // Takes one frame. Returns whether it was an intact plain test frame, with which others of a batch may be compared.
-    bool take_one(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals = nullptr) {
+    // Whether a frame was an intact test frame, with which others of a batch may be compared.
+    enum class Intact : std::uint8_t { no, plain, described };
+
+    Intact take_one(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals = nullptr) {
         const std::uint8_t* frame = begin_of(one);
         const std::size_t length = rte_pktmbuf_data_len(&one);
+        const bool captured = capture_ != nullptr && capture_->take_first(frame, length, taken.arrival);
         const std::uint8_t* payload = find_tag(frame, length);
         const bool plain = payload != nullptr && is_intact(frame, length);
         bool intact = plain;
         if (!plain) [[unlikely]]
             payload = look_closer(frame, length, intact);
+        if (capture_ != nullptr && !captured) [[unlikely]]
+            capture_unless_expected(frame, length, payload, intact, taken.arrival);
         if (payload == nullptr) [[unlikely]] {
             take_other(frame, length);
         } else if (!intact) [[unlikely]] {
@@ -171,11 +212,21 @@ private:
                 statistics_.take(tag, taken);
             }
         }
-        return plain;
+        return plain ? Intact::plain : payload != nullptr && intact ? Intact::described : Intact::no;
     }
 
     // The tag of a frame that is no intact plain one: behind any headers, or of a kind that may be wrong.
     const std::uint8_t* look_closer(const std::uint8_t* frame, std::size_t length, bool& intact) const;
+
+    // Keeps a frame that is no intact one of this trial and direction; `payload`: its tag.
+    void capture_unless_expected(const std::uint8_t* frame, std::size_t length, const std::uint8_t* payload,
+                                 bool intact, Ticks arrival) {
+        if (payload != nullptr && !intact) {
+            capture_->take(CapturedAs::damaged, frame, length, arrival);
+        } else if (payload == nullptr || !statistics_.is_expected(read_tag(payload))) {
+            capture_->take(CapturedAs::unexpected, frame, length, arrival);
+        }
+    }
 
     // Only frames with a delay count as stamped: neither stale frames nor duplicates.
     void take_arrived(const rte_mbuf& one, const Tag& tag, RxStatistics::Burst& taken, BurstArrivals& arrivals) {
@@ -185,13 +236,20 @@ private:
         if (taken.stamped != before) stamp_counts_.add(arrivals.last());
     }
 
-    // Makes this frame the reference for the next batches.
-    void set_reference(const rte_mbuf& frame) {
+    // Makes a mismatch the reference for the next batches. `plain`: the last plain one, or nullptr.
+    void set_reference(const rte_mbuf* plain, const rte_mbuf& frame) {
+        if (mixed_)
+            match_mixed_.set_reference(begin_of(frame), rte_pktmbuf_data_len(&frame), statistics_.tags_from_end());
+        else if (plain != nullptr)
+            set_plain_reference(*plain);
+    }
+    void set_plain_reference(const rte_mbuf& frame) {
         is_ipv6(frame) ? match6_.set_reference(begin_of(frame), rte_pktmbuf_data_len(&frame))
                        : match4_.set_reference(begin_of(frame), rte_pktmbuf_data_len(&frame));
     }
 
     void take_other(const std::uint8_t* frame, std::size_t length);
+    bool take_recognised(const std::uint8_t* frame, std::size_t length);
 
     PortQueue queue_;
     Host host_;
@@ -200,8 +258,14 @@ private:
     RxStatistics statistics_;
     BatchMatch<kIpv4Layout> match4_;
     BatchMatch<kIpv6Layout> match6_;
+    MixedMatch match_mixed_;
+    bool mixed_ = false;            // match_mixed_ is used
+    std::uint32_t mismatches_ = 0;  // intact ones of the last bursts without a burst that had none
     NicStamps nic_;
     StampCounts stamp_counts_;
+    CaptureBuffer* capture_ = nullptr;
+    std::vector<Marks> marks_;
+    std::vector<Recognised> recognised_;
     std::uint32_t room_ = 0, ring_ = 0, most_waiting_ = 0;
     bool saw_all_ = false;
     std::uint32_t carried_ = 0;  // frames of the preceding turns that did not empty the queue

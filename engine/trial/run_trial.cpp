@@ -84,6 +84,9 @@ AnySchedule schedule_of(const TrialSpec& spec, const Shared& of, std::uint64_t c
     if (const auto* bursts = std::get_if<Bursts>(&stream.pattern)) {
         return Listed(BurstTimes(*bursts, clock_hz, stream.rate_fps), frames, spec.burst, of.share);
     }
+    if (const auto* profile = std::get_if<Profile>(&stream.pattern)) {
+        return Listed(ProfileTimes(*profile, clock_hz), frames, spec.burst, of.share);
+    }
     if (std::holds_alternative<Poisson>(stream.pattern)) {
         return Listed(PoissonTimes(spec.uniform_times(of.direction), ticks_of(spec.duration_ns, clock_hz)), frames,
                       spec.burst, of.share);
@@ -91,20 +94,29 @@ AnySchedule schedule_of(const TrialSpec& spec, const Shared& of, std::uint64_t c
     return steady_schedule(spec, of, clock_hz);
 }
 
-void expect_kinds(const std::vector<DescribedFrame>& kinds, Expected& expected) {
-    std::set<std::uint16_t> from_end;
+std::uint32_t unchecked(const std::vector<DescribedFrame>& kinds) {
+    std::uint32_t unchecked = 0;
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-        if (!kinds[kind].checked) expected.unchecked_kinds |= 1U << kind;
-        from_end.insert(static_cast<std::uint16_t>(kinds[kind].length() - kinds[kind].tag_at));
+        if (!kinds[kind].checked) unchecked |= 1U << kind;
     }
-    expected.tags_from_end.assign(from_end.begin(), from_end.end());
+    return unchecked;
+}
+
+// Of both directions: a DUT may send a frame back.
+std::vector<std::uint16_t> tags_from_end(const TrialSpec& spec) {
+    std::set<std::uint16_t> from_end;
+    for (const auto& stream : spec.streams) {
+        if (!stream || !stream->described) continue;
+        for (const DescribedFrame& kind : stream->described->kinds)
+            from_end.insert(static_cast<std::uint16_t>(kind.length() - kind.tag_at));
+    }
+    return {from_end.begin(), from_end.end()};
 }
 
 // The parts of the sending time over which losses are counted, in frame numbers.
 MissingFrames::Bounds loss_bounds(const TrialSpec& spec, Direction direction) {
     MissingFrames::Bounds bounds{};
-    for (std::size_t bin = 0; bin < bounds.size(); ++bin)
-        bounds[bin] = spec.due_before(direction, spec.duration_ns * (bin + 1) / bounds.size());
+    std::ranges::copy(spec.ends_of_parts(direction, bounds.size()), bounds.begin());
     return bounds;
 }
 
@@ -300,9 +312,46 @@ void RunningTrial::make_senders(Direction direction) {
                 return make_transmitter(*stream, stamps, port.queue(queue), schedule, bed_.control_rings[side], one);
         };
         senders.push_back(std::visit(make, parts));
+        if (queue == 0 && !stream->additional.empty())
+            senders.back()->send_additional(make_additional(direction, share));
         if (port.sends_into_dut()) senders.back()->send_into_dut(bed_.clock_hz);
         sending_ += 1;
     }
+}
+
+std::unique_ptr<AdditionalSender> RunningTrial::make_additional(Direction direction, const Share& share) const {
+    const std::size_t side = sending_port(direction);
+    const Mac source = bed_.ports[side]->mac();
+    std::vector<AdditionalSender::Kind> kinds;
+    for (const AdditionalFrames& one : spec_.streams[index_of(direction)]->additional) {
+        auto& kind = kinds.emplace_back(
+            AdditionalSender::Kind{.frames = one.frames,
+                                   .intended = one.among(spec_.intended(direction), spec_.duration_ns),
+                                   .after_frames = one.after_frames,
+                                   .every_ns = one.every_ns});
+        for (FrameBytes& frame : kind.frames) {
+            if (one.destination != NextHop::given) {
+                const Mac destination =
+                    bed_.responders[side]->dut_mac(one.destination == NextHop::ipv6, bed_.ports[1 - side]->mac());
+                std::ranges::copy(destination, frame.begin());
+            }
+            std::ranges::copy(source, frame.begin() + source.size());
+        }
+    }
+    return std::make_unique<AdditionalSender>(bed_.control_pool, std::move(kinds), share, bed_.clock_hz);
+}
+
+// What the receivers of a direction recognise: additional frames of their own direction that the DUT forwards, then
+// replies to those of the other direction, which that one's sending port receives.
+std::vector<Marks> RunningTrial::marks(Direction direction) const {
+    std::vector<Marks> marks;
+    if (const auto& stream = spec_.streams[index_of(direction)]) {
+        for (const AdditionalFrames& one : stream->additional) marks.push_back(one.forwarded);
+    }
+    if (const auto& opposite = spec_.streams[1 - index_of(direction)]) {
+        for (const AdditionalFrames& one : opposite->additional) marks.push_back(one.replies);
+    }
+    return marks;
 }
 
 void RunningTrial::make_receivers(Direction direction) {
@@ -326,22 +375,87 @@ void RunningTrial::make_receivers(Direction direction) {
     }
     if (const auto& stream = spec_.streams[index_of(direction)]; stream && stream->described)
         parts_.groups[index_of(direction)].emplace(spec_.groups(direction));
+    if (spec_.capture && spec_.capture->of(CapturedAs::lost) != 0 && spec_.streams[index_of(direction)])
+        lost_[index_of(direction)].emplace(LostNumbers{.most = spec_.capture->of(CapturedAs::lost)});
     for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
         DelayRing* const ring = delays ? &delays->ring(queue) : nullptr;
         Expected expected{
             spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout,
             ring,         shared};
         if (!bed_.offloads.contains(Offload::send_at)) expected.max_tsc_skew = ticks_of(kMaxTscSkewNs, bed_.clock_hz);
+        if (spec_.streams[index_of(direction)])
+            expected.ends_of_parts = spec_.ends_of_parts(direction, spec_.delay_parts);
         if (parts_.groups[index_of(direction)]) {
             expected.groups = &*parts_.groups[index_of(direction)];
-            expect_kinds(spec_.streams[index_of(direction)]->described->kinds, expected);
+            expected.unchecked_kinds = unchecked(spec_.streams[index_of(direction)]->described->kinds);
         }
+        expected.tags_from_end = tags_from_end(spec_);
+        if (lost_[index_of(direction)]) expected.lost = &*lost_[index_of(direction)];
         parts_.receivers[index_of(direction)].push_back(std::make_unique<Receiver>(
             bed_.ports[side]->queue(queue), host, expected, bed_.control_pool, bed_.control_rings[side]));
         parts_.receivers[index_of(direction)].back()->watch_room(bed_.ports[side]->peer_queue_size());
         parts_.receivers[index_of(direction)].back()->watch_ring(bed_.ports[side]->kernel_queue_size());
+        watch_for_capture(*parts_.receivers[index_of(direction)].back());
+        parts_.receivers[index_of(direction)].back()->recognise(marks(direction));
         if (stamped_by_nic)
             parts_.receivers[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
+    }
+}
+
+void RunningTrial::watch_for_capture(Receiver& receiver) {
+    if (!spec_.capture) return;
+    const std::size_t longest = rte_pktmbuf_data_room_size(bed_.frame_pools[0]);
+    receiver.capture_to(*captures_.emplace_back(std::make_unique<CaptureBuffer>(*spec_.capture, longest)));
+}
+
+CaptureWritten RunningTrial::write_captured() {
+    CaptureWritten counts;
+    std::vector<CapturedFrame> frames;
+    std::vector<std::vector<std::uint8_t>> made;
+    for (std::size_t i = 0; i < captures_.size(); ++i) {
+        const Direction direction = kDirections[i / bed_.queues];
+        for (const CaptureBuffer::Kept& kept : captures_[i]->kept()) {
+            const auto after = static_cast<std::int64_t>(kept.at - parts_.start);
+            const double after_ns = static_cast<double>(after) * 1e9 / static_cast<double>(bed_.clock_hz);
+            frames.push_back({.time_ns = began_ns_ + static_cast<std::uint64_t>(static_cast<std::int64_t>(after_ns)),
+                              .kind = kept.kind,
+                              .side = static_cast<std::uint8_t>(receiving_port(direction)),
+                              .comment = kCaptureNames[static_cast<std::size_t>(kept.kind)],
+                              .bytes = captures_[i]->bytes_of(kept),
+                              .size = kept.size});
+        }
+        for (std::size_t kind = 0; kind < kCaptureKinds; ++kind)
+            counts.left_out[kind] += captures_[i]->left_out()[kind];
+    }
+    for (const Direction direction : kDirections) {
+        if (!lost_[index_of(direction)]) continue;
+        add_lost(direction, made, frames);
+        counts.left_out[static_cast<std::size_t>(CapturedAs::lost)] += lost_[index_of(direction)]->left_out;
+    }
+    for (const CapturedFrame& frame : frames) ++counts.written[static_cast<std::size_t>(frame.kind)];
+    counts.error = write_capture(spec_.capture->path, std::move(frames));
+    if (!counts.error.empty()) counts.written = {};
+    return counts;
+}
+
+// Lost frames are made a second time by their senders.
+void RunningTrial::add_lost(Direction direction, std::vector<std::vector<std::uint8_t>>& made,
+                            std::vector<CapturedFrame>& frames) {
+    for (const std::uint64_t number : lost_[index_of(direction)]->numbers) {
+        rte_mbuf* frame = parts_.senders[index_of(direction)][number % bed_.queues]->make_again(number / bed_.queues);
+        if (frame == nullptr) {
+            ++lost_[index_of(direction)]->left_out;
+            continue;
+        }
+        const std::uint8_t* bytes = rte_pktmbuf_mtod(frame, const std::uint8_t*);
+        made.emplace_back(bytes, bytes + rte_pktmbuf_data_len(frame));
+        rte_pktmbuf_free(frame);
+        frames.push_back({.time_ns = began_ns_ + spec_.due_ns(direction, number),
+                          .kind = CapturedAs::lost,
+                          .side = static_cast<std::uint8_t>(sending_port(direction)),
+                          .comment = "lost: frame " + std::to_string(number) + " of " + name_of(direction),
+                          .bytes = made.back().data(),
+                          .size = static_cast<std::uint16_t>(made.back().size())});
     }
 }
 
@@ -399,7 +513,9 @@ void RunningTrial::begin() {
     parts_.start = now_ticks() + ticks(kStartDelayS + static_cast<double>(spec_.rest_ns) /
                                                           1e9);  // the learning frames (ARP, NDP) have been answered
     began_s_ = monotonic_s(parts_.start, bed_.clock_hz);
+    began_ns_ = wall_clock_ns(parts_.start, bed_.clock_hz);
     const Ticks end = parts_.start + ticks_of(spec_.duration_ns, bed_.clock_hz);
+    if (sending_.load() == 0) end_.set_after_drain(end + ticks_of(spec_.drain_ns, bed_.clock_hz));
     const Ticks deadline = parts_.start + ticks(duration_s + std::max(kSendingGraceS, kSendingGraceShare * duration_s));
     for (const Direction direction : kDirections) {
         // at the media's rate frames are late by its clock, and none can leave in a burst
@@ -548,6 +664,7 @@ TrialResult RunningTrial::finish() {
         if (spec_.streams[index_of(direction)])
             result.directions[index_of(direction)] = collect(bed_, spec_, parts_, direction);
     }
+    if (spec_.capture) result.capture = write_captured();
     return result;
 }
 

@@ -62,6 +62,8 @@ private:
 
     void make_senders(Direction direction);
     void make_receivers(Direction direction);
+    [[nodiscard]] std::unique_ptr<AdditionalSender> make_additional(Direction direction, const Share& share) const;
+    [[nodiscard]] std::vector<Marks> marks(Direction direction) const;
     FrameSourceParts frame_parts(Direction direction);
     DescribedParts described_parts(Direction direction);
     void make_loops();
@@ -74,6 +76,10 @@ private:
     [[nodiscard]] Ticks last_sent() const;
     void read_counters_in_time();
     void limit_rates();
+    void watch_for_capture(Receiver& receiver);
+    [[nodiscard]] CaptureWritten write_captured();
+    void add_lost(Direction direction, std::vector<std::vector<std::uint8_t>>& made,
+                  std::vector<CapturedFrame>& frames);
     [[nodiscard]] NicSending nic_sending(Direction direction) const;
 
     TestBed bed_;
@@ -84,10 +90,13 @@ private:
     std::vector<std::unique_ptr<Loop>> loops_;
     std::array<bool, 2> answered_{};
     std::array<std::uint64_t, 2> sent_at_reading_{};  // frames that a port had sent at the last reading of its counters
-    double began_s_ = 0;                              // when the first frame is due, by CLOCK_MONOTONIC
-    TrialEnd end_;                                    // of the loops
-    std::atomic<int> sending_;                        // senders that still send
-    pid_t caretaker_;                                 // the thread that prepares the trial and looks after it
+    std::vector<std::unique_ptr<CaptureBuffer>> captures_;  // of each receiver, forward ones first
+    PerDirection<std::optional<LostNumbers>> lost_;
+    std::uint64_t began_ns_ = 0;                        // when the first frame is due, since 1970
+    double began_s_ = 0;                                // when the first frame is due, by CLOCK_MONOTONIC
+    TrialEnd end_;                                      // of the loops
+    std::atomic<int> sending_;                          // senders that still send
+    pid_t caretaker_;                                   // the thread that prepares the trial and looks after it
     std::atomic<std::size_t> unready_{0}, running_{0};  // loops
     std::atomic<bool> go_{false}, stopped_{false};      // stopped_: before its end
     std::atomic<bool> drains_{true};                    // false: stopped without a drain

@@ -17,6 +17,7 @@
 #include "measure/arrival_gaps.hpp"
 #include "measure/group_delays.hpp"
 #include "measure/histogram.hpp"
+#include "measure/part_delays.hpp"
 #include "measure/sequence_window.hpp"
 #include "trial/delay_file.hpp"
 #include "trial/trial.hpp"
@@ -35,6 +36,18 @@ struct ReceiverCounts : ArrivalCounts {
     std::atomic<std::uint64_t> received{0};
 };
 
+// The numbers of the first frames that never came.
+struct LostNumbers {
+    std::size_t most;
+    std::vector<std::uint64_t> numbers = {};
+    std::uint64_t left_out = 0;
+
+    void add(std::uint64_t number, std::uint64_t count) {
+        for (; count > 0 && numbers.size() < most; --count) numbers.push_back(number++);
+        left_out += count;
+    }
+};
+
 struct Expected {
     std::uint16_t trial;
     Direction direction;
@@ -46,12 +59,16 @@ struct Expected {
     bool shared = false;  // with other receivers, whose statistics are merged
     // TSC difference between cores; a frame that arrives before its stamp by more than this is early
     Ticks max_tsc_skew = 0;
+    // Of the parts of the sending time with delays of their own, as sequence numbers; empty: none.
+    std::vector<std::uint64_t> ends_of_parts = {};
     // nullptr: no statistics by group
     const FrameGroups* groups = nullptr;
     // Kinds of described frames, a bit each, whose lengths and checksums may be wrong.
     std::uint32_t unchecked_kinds = 0;
     // Places of tags behind no known header, in bytes before the end of the packet.
     std::vector<std::uint16_t> tags_from_end = {};
+    // Where the numbers of frames that never came are kept; nullptr: nowhere.
+    LostNumbers* lost = nullptr;
 };
 
 class RxStatistics {
@@ -67,6 +84,8 @@ public:
         // not if shared: another receiver may have taken the frame before
         if (expected.stamping == Stamping::every && !expected.shared) delay_change_.emplace();
         if (expected.groups != nullptr) count_groups();
+        if (expected.lost != nullptr) window_.on_missing([this](auto number, auto count) { miss(number, count); });
+        if (delay_ && !expected.ends_of_parts.empty()) part_delays_.emplace(expected.ends_of_parts);
     }
 
     // Counts of one burst. A local value stays in registers; a member could be changed by any store.
@@ -105,6 +124,11 @@ public:
         return (expected_.unchecked_kinds >> (tag.stream >> kStreamKindShift) & 1U) != 0 &&
                tag.trial == expected_.trial;
     }
+    // Whether a frame with this tag is one of this trial and direction.
+    [[nodiscard]] bool is_expected(const Tag& tag) const {
+        return tag.trial == expected_.trial &&
+               ((tag.stream & kStreamReverse) != 0) == (expected_.direction == Direction::reverse);
+    }
     void take_corrupted() { ++counts_.corrupted; }
     void take_other(OtherKind kind) { ++counts_.other[static_cast<std::size_t>(kind)]; }
 
@@ -115,6 +139,7 @@ public:
     [[nodiscard]] const std::optional<Histogram>& delay() const { return delay_; }
     [[nodiscard]] const std::optional<SignedHistogram>& delay_change() const { return delay_change_; }
     [[nodiscard]] const GroupDelays& group_delays() const { return group_delays_; }
+    [[nodiscard]] const std::optional<PartDelays>& part_delays() const { return part_delays_; }
     // Frames of each group that are missing, or late, in the windows so far.
     [[nodiscard]] const std::vector<std::uint64_t>& group_losses() const { return group_losses_; }
     [[nodiscard]] SequenceWindow& window() { return window_; }
@@ -130,9 +155,16 @@ private:
     void count_groups() {
         if (delay_) group_delays_.resize(expected_.groups->count());
         group_losses_.resize(expected_.groups->count());
-        (in_time_ ? *in_time_ : window_).on_missing([this](std::uint64_t number, std::uint64_t count) {
-            for (; count > 0; --count) ++group_losses_[expected_.groups->of(number++)];
-        });
+        (in_time_ ? *in_time_ : window_).on_missing([this](auto number, auto count) { lose(number, count); });
+    }
+
+    // A frame that came after the timeout is lost, but not missing.
+    void lose(std::uint64_t number, std::uint64_t count) {
+        for (; count > 0; --count) ++group_losses_[expected_.groups->of(number++)];
+    }
+    void miss(std::uint64_t number, std::uint64_t count) {
+        expected_.lost->add(number, count);
+        if (expected_.groups != nullptr && !in_time_) lose(number, count);
     }
 
     // Windows that are merged must not slide.
@@ -188,6 +220,9 @@ private:
         if (!group_delays_.empty()) [[unlikely]] {
             for (const std::uint64_t number : run) group_delays_[expected_.groups->of(number)].record(delay);
         }
+        if (part_delays_) [[unlikely]] {
+            for (const std::uint64_t number : run) part_delays_->record(number, delay);
+        }
         if (delay_change_) record_changes(run, delay);
         return expected_.frame_timeout == 0 || are_in_time(run, delay);
     }
@@ -220,6 +255,7 @@ private:
     std::optional<Histogram> delay_;
     std::optional<SignedHistogram> delay_change_;
     GroupDelays group_delays_;
+    std::optional<PartDelays> part_delays_;
     std::vector<std::uint64_t> group_losses_;
     std::uint64_t last_number_ = ~std::uint64_t{1},
                   last_delay_ = 0;  // of the previous frame; no number follows the initial value

@@ -16,6 +16,7 @@
 #include "pace/schedule.hpp"
 #include "platform/clock.hpp"
 #include "port/burst.hpp"
+#include "trial/additional.hpp"
 #include "trial/described_source.hpp"
 #include "trial/frame_source.hpp"
 
@@ -55,10 +56,14 @@ public:
 
     virtual void start(const SendingTime& time) {
         counts_.late_bursts.start(time.start, time.end, time.burst_threshold);
+        if (additional_) additional_->start(time.start);
     }
     // The port writes to the DUT's input queue itself: frames that do not fit are lost there. To be called before the
     // trial.
     void send_into_dut(std::uint64_t clock_hz) { full_queue_.use(clock_hz); }
+    // This sender also sends the direction's additional frames. To be called before the trial.
+    void send_additional(std::unique_ptr<AdditionalSender> additional) { additional_ = std::move(additional); }
+    [[nodiscard]] const AdditionalSender* additional() const { return additional_.get(); }
     void stop() { stopped_.store(true, std::memory_order_relaxed); }
     [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
     [[nodiscard]] const SenderCounts& counts() const { return counts_; }
@@ -66,6 +71,9 @@ public:
     [[nodiscard]] virtual std::uint64_t stamped() const { return 0; }
     // Counts of timed sending (send_at). Valid after the trial.
     [[nodiscard]] virtual DepartureCounts departures() const { return {}; }
+    // Makes the sender's frame j a second time, without its time stamp; nullptr: no buffer is free. After the trial,
+    // when nothing else is asked any more.
+    virtual rte_mbuf* make_again(std::uint64_t /*j*/) { return nullptr; }
 
 protected:
     void send_control();
@@ -92,6 +100,7 @@ protected:
     std::atomic<bool> stopped_{false}, done_{false};
     SenderCounts counts_;
     FullQueue full_queue_;
+    std::unique_ptr<AdditionalSender> additional_;
     std::uint32_t pending_ = 0, pending_from_ = 0;  // frames in burst_ that the driver did not accept
     std::array<rte_mbuf*, kMaxBurst> burst_{};
 };
@@ -114,19 +123,25 @@ public:
             send_control();
         if (done_.load(std::memory_order_relaxed)) return 0;
         full_queue_.turn(now);
+        if (additional_ && pending_ == 0) [[unlikely]]
+            additional_->turn(queue_, now, schedule_.number());
         Ticks end = 0;
         if (pending_ != 0) [[unlikely]]
             end = retry(std::min(schedule_.due_of(schedule_.number() - pending_), now));
         const std::uint32_t count = pending_ != 0 ? 0 : schedule_.due(now + departures_.lead());
         if (count != 0) end = send(count, now);
-        if ((schedule_.finished() && pending_ == 0) || now > deadline_ || stopped_.load(std::memory_order_relaxed))
-            [[unlikely]]
+        if ((schedule_.finished() && pending_ == 0 && (!additional_ || additional_->finished())) || now > deadline_ ||
+            stopped_.load(std::memory_order_relaxed)) [[unlikely]]
             finish();
         return end;
     }
 
     [[nodiscard]] std::uint64_t stamped() const override { return source_.stamped(); }
     [[nodiscard]] DepartureCounts departures() const override { return departures_.counts(); }
+    rte_mbuf* make_again(std::uint64_t j) override {
+        rte_mbuf* frame = nullptr;
+        return source_.make(j, 1, 0, &frame) ? frame : nullptr;
+    }
 
 private:
     Ticks send(std::uint32_t count, Ticks now) {

@@ -58,7 +58,9 @@ double StreamSpec::mean_frame_size() const {
 
 std::uint64_t TrialSpec::intended(Direction direction) const {
     const auto& stream = streams[index_of(direction)];
-    return stream ? steady_before(*stream, duration_ns) : 0;
+    if (!stream) return 0;
+    if (const auto* profile = std::get_if<Profile>(&stream->pattern)) return profile->frames_before(duration_ns);
+    return steady_before(*stream, duration_ns);
 }
 
 FrameGroups TrialSpec::groups(Direction direction) const {
@@ -74,16 +76,24 @@ std::uint64_t TrialSpec::due_before(Direction direction, std::uint64_t after_ns)
     const StreamSpec& stream = *streams[index_of(direction)];
     if (const auto* bursts = std::get_if<Bursts>(&stream.pattern))
         return std::min(before(*bursts, stream.rate_fps, after_ns), intended(direction));
+    if (const auto* profile = std::get_if<Profile>(&stream.pattern)) return profile->frames_before(after_ns);
     if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_before(stream, after_ns);
     // scaled(time, duration) < after if time < after * 2^64 / duration, rounded up
     return uniform_times(direction).before(
         static_cast<std::uint64_t>(((static_cast<Wide>(after_ns) << 64U) + duration_ns - 1) / duration_ns));
 }
 
+std::vector<std::uint64_t> TrialSpec::ends_of_parts(Direction direction, std::uint64_t parts) const {
+    std::vector<std::uint64_t> ends;
+    for (std::uint64_t part = 1; part <= parts; ++part)
+        ends.push_back(due_before(direction, duration_ns * part / parts));
+    return ends;
+}
+
 std::uint32_t TrialSpec::rate_ceiling_mbps(Direction direction, std::uint16_t queues) const {
     constexpr std::uint64_t kBitsPerMbit = 1'000'000;
     const auto& stream = streams[index_of(direction)];
-    if (!stream || !std::holds_alternative<std::monostate>(stream->pattern)) return 0;
+    if (!stream || !stream->is_paced()) return 0;
     const std::uint64_t size = kPreambleAndGap + stream->longest_frame();
     const Wide needed = static_cast<Wide>(stream->highest_rate_fps()) * size * 8 * 11 / 10 / queues;
     return static_cast<std::uint32_t>(
@@ -93,6 +103,7 @@ std::uint32_t TrialSpec::rate_ceiling_mbps(Direction direction, std::uint16_t qu
 std::uint64_t TrialSpec::due_ns(Direction direction, std::uint64_t k) const {
     const StreamSpec& stream = *streams[index_of(direction)];
     if (const auto* bursts = std::get_if<Bursts>(&stream.pattern)) return bursts->due_of(k, kNsPerS, stream.rate_fps);
+    if (const auto* profile = std::get_if<Profile>(&stream.pattern)) return profile->due_ns(k);
     if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_due_ns(stream, k);
     return PoissonTimes::scaled(uniform_times(direction).at(k), duration_ns);
 }

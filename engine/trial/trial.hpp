@@ -22,6 +22,8 @@
 #include "measure/late_bursts.hpp"
 #include "measure/missing_frames.hpp"
 #include "pace/schedule.hpp"
+#include "trial/additional.hpp"
+#include "trial/capture.hpp"
 #include "trial/departures.hpp"
 #include "trial/nic_stamps.hpp"
 #include "trial/transmit_count.hpp"
@@ -49,8 +51,9 @@ struct RateChange {
 // Frames at independent times, uniform over the sending time.
 struct Poisson {};
 
-// When the frames of a stream are due. A trial has the same number of frames with every pattern.
-using Pattern = std::variant<std::monostate, Poisson, Bursts>;  // std::monostate: constant rate
+// When the frames of a stream are due. A trial has the same number of frames with every pattern but a profile, which
+// has rates of its own.
+using Pattern = std::variant<std::monostate, Poisson, Bursts, Profile>;  // std::monostate: constant rate
 
 // Several kinds of described frames, in turn (`order`) or drawn at random (`shares`).
 struct DescribedStream {
@@ -76,11 +79,17 @@ struct StreamSpec {
     FieldSpec source_port, destination_port;
     std::uint32_t networks = 1;
     std::optional<AddressField> source_address, destination_address;
+    std::vector<AdditionalFrames> additional;
 
     [[nodiscard]] bool is_mixed() const { return m < n; }
     [[nodiscard]] bool is_foreground(std::uint64_t k) const { return k % n < m; }
     [[nodiscard]] std::uint64_t highest_rate_fps() const {
+        if (const auto* profile = std::get_if<Profile>(&pattern)) return profile->highest_fps();
         return then ? std::max(rate_fps, then->rate_fps) : rate_fps;
+    }
+    // Whether the frames leave one by one, at rates that are at most the highest one.
+    [[nodiscard]] bool is_paced() const {
+        return std::holds_alternative<std::monostate>(pattern) || std::holds_alternative<Profile>(pattern);
     }
     // Sizes in bytes incl. FCS.
     [[nodiscard]] std::uint16_t longest_frame() const;
@@ -108,12 +117,15 @@ struct TrialSpec {
     std::uint64_t rest_ns = 0, duration_ns = 0,
                   drain_ns = 0;  // after the learning frames, RFC 2544 section 23 (b); sending; receiving after it
     std::uint32_t burst = 32;
+    std::uint32_t progress_ms = 1000;  // between two reports of the counts
     Stamping stamping = Stamping::none;
     Tagging tagging;
     std::optional<std::uint64_t> lost_delay_ns;  // delay that a lost stamped frame counts as; absent: it does not count
     std::optional<std::uint64_t> frame_timeout_ns;  // a frame with a longer delay does not count as received
     bool by_flow = false;                           // statistics of each flow
+    std::uint64_t delay_parts = 0;                  // equal parts of the sending time with delays of their own; 0: none
     PerDirection<std::string> delays_files;         // files for all delays; empty: none
+    std::optional<CaptureSpec> capture;             // frames for a file
     PerDirection<std::optional<StreamSpec>> streams;
 
     // Frames due before the end of the sending time.
@@ -121,6 +133,9 @@ struct TrialSpec {
 
     // Frames due before `after_ns` from the start.
     [[nodiscard]] std::uint64_t due_before(Direction direction, std::uint64_t after_ns) const;
+
+    // For each of `parts` equal parts of the sending time, the first number of a frame that is due after it.
+    [[nodiscard]] std::vector<std::uint64_t> ends_of_parts(Direction direction, std::uint64_t parts) const;
 
     // The groups of a direction with described frames: its kinds, or with `by_flow` the flows of each.
     [[nodiscard]] FrameGroups groups(Direction direction) const;
@@ -212,7 +227,8 @@ struct DirectionResult {
     double send_time_s = 0, sender_stall_us = 0, receiver_stall_us = 0;
     Histogram lateness;  // ticks
     LateBursts late_bursts;
-    std::optional<Histogram> delay;  // ticks; if frames are stamped
+    std::optional<Histogram> delay;      // ticks; if frames are stamped
+    std::vector<Histogram> delay_parts;  // ticks; of each part of the sending time, if asked for
     std::optional<SignedHistogram>
         delay_change;  // ticks, from one frame to the next (RFC 8219 7.3.2); if every frame is stamped
     std::optional<DelaysWritten> delays_file;
@@ -227,6 +243,7 @@ struct DirectionResult {
     std::optional<Losses> losses;                   // if frames are missing
     std::optional<Arrivals> arrivals;               // if any arrived
     std::vector<KindResult> kinds;                  // if frames are described
+    std::vector<AdditionalResult> additional;       // of each kind of additional frames
     std::map<std::string, std::uint64_t> tester_drops, other_received;
 };
 
@@ -235,6 +252,7 @@ struct TrialResult {
     bool stopped = false;
     double began_s = 0;  // when the first frame was due, by CLOCK_MONOTONIC
     PerDirection<std::optional<DirectionResult>> directions;
+    std::optional<CaptureWritten> capture;
     std::array<std::uint64_t, 2> link_changes{};  // left, right
     std::array<bool, 2> link_up{}, link_down{},
         dut_answered{};  // at the end; at any time, if the link is the port's own; before the trial

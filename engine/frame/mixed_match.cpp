@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frame/mixed_match.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "frame/checksum.hpp"
+
+namespace dutperf {
+
+namespace {
+
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+constexpr std::uint8_t kKindBits = 0xFFU << kStreamKindShift & 0xFFU;
+
+// All ones in the lanes that are 0.
+Lanes is_zero(Lanes lanes) { return reinterpret_cast<Lanes>(lanes == Lanes{}); }
+
+bool is_odd(std::size_t number) { return number % 2 != 0; }
+
+}  // namespace
+
+void MixedMatch::Reference::mask(Words& words, const Range& range) const {
+    for (std::size_t at = range.from; at < range.to; ++at)
+        words[(at - begin) / kWord] |= std::uint64_t{0xFF} << (8 * ((at - begin) % kWord));
+}
+
+bool MixedMatch::Reference::take_same(const std::vector<Range>& ranges) {
+    for (const Range& range : ranges) {
+        if (range.size() == 0) continue;
+        if (range.from < begin || range.to > tag_at + kTagSize) return false;
+        mask(same_mask, range);
+    }
+    return true;
+}
+
+// Whether the bytes of the range are those of the reference in all frames that match.
+bool MixedMatch::Reference::is_same(const Range& range) const {
+    if (range.from < begin || range.to > tag_at + kTagSize) return false;
+    Words wanted{};
+    mask(wanted, range);
+    return std::ranges::equal(wanted, same_mask, [](auto want, auto has) { return (want & ~has) == 0; });
+}
+
+// Only one tail is summed.
+bool MixedMatch::Reference::take_tail(const Range& range) {
+    const std::size_t tag_end = tag_at + kTagSize, size = range.to - tag_end;
+    if (range.from > tag_end || (tail != 0 && tail != size)) return false;
+    tail = size;
+    return true;
+}
+
+bool MixedMatch::Reference::take_sum(const Reading::Sum& read, const std::uint8_t* frame) {
+    const std::size_t tag_end = tag_at + kTagSize;
+    Words covered{};
+    Sum sum;
+    sum.plus = read.plus;
+    for (std::size_t i = 0; i < read.ranges.size(); ++i) {
+        const Range& range = read.ranges[i];
+        const bool twice =
+            std::any_of(read.ranges.begin(), read.ranges.begin() + static_cast<std::ptrdiff_t>(i),
+                        [&](const Range& other) { return range.from < other.to && other.from < range.to; });
+        if (is_same(range)) {  // at any offset, such as the last address of a source route
+            sum.plus += checksum_add(frame + range.from, range.size());
+            continue;
+        }
+        if (is_odd(range.from) || range.from < begin || twice) return false;
+        mask(covered, {range.from, std::min(range.to, tag_end)});
+        if (range.to <= tag_end) continue;
+        if (sum.tail || !take_tail(range)) return false;
+        sum.tail = true;
+    }
+    for (std::size_t word = 0; word < count; ++word) {
+        if (covered[word] != 0) sum.parts.push_back({word, covered[word]});
+    }
+    if (read.not_zero_at != 0) {
+        const std::size_t at = read.not_zero_at - begin;
+        sum.not_zero = {at / kWord, std::uint64_t{0xFFFF} << (8 * (at % kWord))};
+    }
+    sums.push_back(std::move(sum));
+    return true;
+}
+
+bool MixedMatch::Reference::take_sums(const std::vector<Reading::Sum>& read, const std::uint8_t* frame) {
+    return read.size() <= kMostSums && std::ranges::all_of(read, [&](const auto& sum) { return take_sum(sum, frame); });
+}
+
+bool MixedMatch::prepare(Reference& made, const std::uint8_t* frame, std::size_t length,
+                         std::span<const std::uint16_t> tags_from_end) {
+    Reading reading;
+    const Dissected dissected = dissect(frame, length, tags_from_end, reading);
+    if (dissected.tag == nullptr || !dissected.intact) return false;
+    made.length = length;
+    made.tag_at = static_cast<std::size_t>(dissected.tag - frame);
+    const std::size_t tag_end = made.tag_at + kTagSize;
+    made.count = (tag_end - ethernet::kType + kWord - 1) / kWord;
+    if (made.count > kMostWords || made.count * kWord > tag_end || is_odd(tag_end)) return false;
+    made.begin = tag_end - made.count * kWord;
+    if (!made.take_same(reading.same) || !made.take_sums(reading.sums, frame)) return false;
+    for (std::size_t word = 0; word < made.count; ++word)
+        made.same[word] = load<std::uint64_t>(frame + made.begin + kWord * word) & made.same_mask[word];
+    made.identity = load<std::uint64_t>(dissected.tag);
+    const Tag tag = read_tag(dissected.tag);
+    made.rest = std::uint64_t{tag.trial} << kTrialShift |
+                std::uint64_t{static_cast<std::uint8_t>(tag.stream & ~kKindBits)} << kStreamShift;
+    return true;
+}
+
+void MixedMatch::set_reference(const std::uint8_t* frame, std::size_t length,
+                               std::span<const std::uint16_t> tags_from_end) {
+    if (settings_ == kMostSettings || length >= kLengths) return;
+    ++settings_;
+    Reference made;
+    if (!prepare(made, frame, length, tags_from_end)) return;
+    const auto same = std::find_if(references_.begin() + 1, references_.end(), [&](const Reference& one) {
+        return one.length == made.length && one.tag_at == made.tag_at && one.identity == made.identity;
+    });
+    if (same != references_.end()) {
+        made.next = same->next;
+        *same = std::move(made);
+    } else if (references_.size() < kMostReferences) {
+        made.next = std::exchange(first_of_length_[length], static_cast<std::uint8_t>(references_.size()));
+        references_.push_back(std::move(made));
+    }
+}
+
+void MixedMatch::match(std::size_t count) {
+    for (std::size_t i = 0; i < sizes_[kNone]; ++i) sequence_[members_[kNone][i]] = kMismatch;
+    sizes_[kNone] = 0;
+    for (std::size_t number = 1; number < references_.size(); ++number) {
+        const std::size_t size = std::exchange(sizes_[number], std::uint8_t{0});
+        if (size != 0) match_group(references_[number], {members_[number].data(), size}, size == count);
+    }
+}
+
+void MixedMatch::match_group(const Reference& reference, Members members, bool whole_burst) {
+    read_any(reference, members);
+    if (reference.tail != 0) {
+        const std::size_t tag_end = reference.tag_at + kTagSize;
+        for (std::size_t i = 0; i < members.size(); ++i)
+            tails_[i] = checksum_add(frames_[members[i]] + tag_end, reference.tail);
+    }
+    if (whole_burst) return match_lanes(reference, members.size(), sequence_, rest_);
+    match_lanes(reference, members.size(), group_sequence_, group_rest_);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        sequence_[members[i]] = group_sequence_[i];
+        rest_[members[i]] = group_rest_[i];
+    }
+}
+
+// The number of words is known to the compiler, so that it makes no loop of them.
+template <std::size_t Count>
+void MixedMatch::read_words(const Reference& reference, Members members) {
+    const std::size_t begin = reference.begin;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        const std::uint8_t* frame = frames_[members[i]] + begin;
+        [&]<std::size_t... w>(std::index_sequence<w...>) {
+            ((words_[w][i] = load<std::uint64_t>(frame + kWord * w)), ...);
+        }
+        (std::make_index_sequence<Count>{});
+    }
+}
+
+void MixedMatch::read_any(const Reference& reference, Members members) {
+    using Read = void (MixedMatch::*)(const Reference&, Members);
+    static constexpr auto kReads = []<std::size_t... count>(std::index_sequence<count...>) {
+        return std::array<Read, sizeof...(count)>{&MixedMatch::read_words<count>...};
+    }
+    (std::make_index_sequence<kMostWords + 1>{});
+    (this->*kReads[reference.count])(reference, members);
+}
+
+void MixedMatch::match_lanes(const Reference& reference, std::size_t count, Column& sequence, Column& rest) const {
+    const Column &before_last = words_[reference.count - 2], &last = words_[reference.count - 1];
+    for (std::size_t i = 0; i < count; i += kLanes) {
+        Lanes mismatch{};
+        for (std::size_t word = 0; word < reference.count; ++word)
+            mismatch |= (load_lanes(&words_[word][i]) & reference.same_mask[word]) ^ reference.same[word];
+        for (const Sum& sum : reference.sums) {
+            Lanes total = sum.plus + (sum.tail ? load_lanes(&tails_[i]) : Lanes{});
+            for (const Sum::Part& part : sum.parts)
+                total = checksum_add64(total, load_lanes(&words_[part.word][i]) & part.mask);
+            mismatch |= checksum_folded(total) ^ 0xFFFFU;
+            if (sum.not_zero.mask != 0)
+                mismatch |= is_zero(load_lanes(&words_[sum.not_zero.word][i]) & sum.not_zero.mask);
+        }
+        const Lanes end = load_lanes(&last[i]);
+        const Lanes high = swap64(load_lanes(&before_last[i]) >> 48U | end << 16U), low = swap16(end >> 48U);
+        store_lanes(&sequence[i], tag_sequence(high) | ((mismatch | -mismatch) & kMismatch));
+        store_lanes(&rest[i], tag_stamp(high, low) | reference.rest);
+    }
+}
+
+}  // namespace dutperf

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks several received frames at once, like frame/batch_match.hpp, of any headers and of several kinds and sizes:
+// each frame is matched against the reference that has its length and the same constant part of the tag. What must be
+// equal and what checksums cover is what dissect() read of the reference (Reading), so this accepts nothing that
+// dissect() would reject. Mismatches are left to it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "frame/dissect.hpp"
+#include "frame/lanes.hpp"
+#include "frame/tag.hpp"
+
+namespace dutperf {
+
+class MixedMatch {
+public:
+    static constexpr std::size_t kMaxFrames = 64;       // of a burst
+    static constexpr std::size_t kMostReferences = 48;  // all kinds of a stream, and some that a DUT changes on its way
+    // How often a reference may be set: where frames differ in what must be equal, none helps.
+    static constexpr std::size_t kMostSettings = 4 * kMostReferences;
+
+    // Later frames are compared with this one too, if dissect() accepts it and its form is supported. Replaces a
+    // reference for frames of the same kind. Not to be called between read() and tag().
+    void set_reference(const std::uint8_t* frame, std::size_t length, std::span<const std::uint16_t> tags_from_end);
+
+    // Reads the i-th frame of a burst, which stays where it is until match() returns. Frames are read in order.
+    void read(std::size_t i, const std::uint8_t* frame, std::size_t length) {
+        frames_[i] = frame;
+        std::size_t number = first_of_length_[length % kLengths];
+        while (!references_[number].is_of(frame, length)) number = references_[number].next;
+        members_[number][sizes_[number]++] = static_cast<std::uint8_t>(i);
+    }
+
+    // Matches the frames that were read.
+    void match(std::size_t count);
+
+    // See BatchMatch. A run may have frames of several kinds.
+    [[nodiscard]] std::span<const std::uint64_t> run_from(std::size_t i, std::size_t count) const {
+        if ((sequence_[i] & kMismatch) != 0) [[unlikely]]
+            return {};
+        const auto number = [this](std::size_t at) {
+            return static_cast<std::int64_t>(sequence_[at]);
+        };  // mismatches are negative: below every number
+        std::size_t end = i + 1;
+        while (end < count && number(end) > number(end - 1) && rest_[end] == rest_[i]) ++end;
+        return {&sequence_[i], end - i};
+    }
+
+    // The tag of the i-th frame, which must match, without its kind.
+    [[nodiscard]] Tag tag(std::size_t i) const {
+        return {.trial = static_cast<std::uint16_t>(rest_[i] >> kTrialShift),
+                .stream = static_cast<std::uint8_t>(rest_[i] >> kStreamShift),
+                .sequence = sequence_[i],
+                .stamp = rest_[i] & kMask40};
+    }
+
+private:
+    static constexpr std::uint64_t kMismatch = std::uint64_t{1} << 63U;
+    static constexpr std::size_t kMostWords = 24, kMostSums = 6, kLengths = 16384;
+    static constexpr unsigned kStreamShift = 40, kTrialShift = 48;
+    using Column = std::array<std::uint64_t, kMaxFrames>;
+    using Words = std::array<std::uint64_t, kMostWords>;
+
+    // A sum over masked words, the tail, and a constant.
+    struct Sum {
+        struct Part {
+            std::size_t word;
+            std::uint64_t mask;
+        };
+        std::vector<Part> parts;
+        std::uint64_t plus = 0;
+        bool tail = false;
+        Part not_zero{0, 0};  // no such field: a mask of 0
+    };
+
+    // The bytes up to the end of the tag, as words that end there; behind it `tail` bytes that checksums cover.
+    struct Reference {
+        std::size_t length = 0, tag_at = 0, begin = 0, count = 0, tail = 0;
+        std::uint64_t identity = 0;  // the constant part of the tag
+        std::uint64_t rest = 0;      // trial and stream, where they are in rest_
+        Words same{}, same_mask{};
+        std::vector<Sum> sums;
+        std::uint8_t next = 0;  // the next reference of the same length
+
+        // The last one of a length is of every frame, and matches none.
+        [[nodiscard]] bool is_of(const std::uint8_t* frame, std::size_t size) const {
+            return count == 0 || (size == length && load<std::uint64_t>(frame + tag_at) == identity);
+        }
+        bool take_same(const std::vector<Range>& ranges);
+        bool take_sums(const std::vector<Reading::Sum>& read, const std::uint8_t* frame);
+        bool take_sum(const Reading::Sum& read, const std::uint8_t* frame);
+        [[nodiscard]] bool is_same(const Range& range) const;
+        bool take_tail(const Range& range);
+        void mask(Words& words, const Range& range) const;
+    };
+    static constexpr std::size_t kNone = 0;  // the reference that matches no frame
+
+    static bool prepare(Reference& made, const std::uint8_t* frame, std::size_t length,
+                        std::span<const std::uint16_t> tags_from_end);
+    using Members = std::span<const std::uint8_t>;  // places in the burst
+    void match_group(const Reference& reference, Members members, bool whole_burst);
+    template <std::size_t Count>
+    void read_words(const Reference& reference, Members members);
+    void read_any(const Reference& reference, Members members);
+    void match_lanes(const Reference& reference, std::size_t count, Column& sequence, Column& rest) const;
+
+    std::vector<Reference> references_{1};
+    std::size_t settings_ = 0;
+    std::array<std::uint8_t, kLengths> first_of_length_{};
+    std::array<std::uint8_t, kMostReferences> sizes_{};  // frames of the burst with each reference
+    std::array<std::array<std::uint8_t, kMaxFrames>, kMostReferences> members_{};
+    std::array<const std::uint8_t*, kMaxFrames> frames_{};
+    alignas(kLanesAlignment) std::array<Column, kMostWords> words_{};  // of a group
+    alignas(kLanesAlignment) Column tails_{}, group_sequence_{}, group_rest_{};
+    alignas(kLanesAlignment) Column sequence_{}, rest_{};  // of the burst
+};
+
+}  // namespace dutperf

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames beside the test frames of a stream: broadcasts, management queries and routing updates (RFC 2544 11.1-11.3).
+// They have no tag and no number. The sender sends them between the test frames; the receivers count those that a DUT
+// forwards, and replies to them, by bytes at given places.
+#pragma once
+
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "flow/described_frame.hpp"
+#include "pace/share.hpp"
+#include "platform/ticks.hpp"
+#include "port/burst.hpp"
+#include "port/neighbour.hpp"
+
+namespace dutperf {
+
+// Bytes that a frame has at some place, counted from its first byte.
+struct BytesAt {
+    std::uint16_t at = 0;
+    std::vector<std::uint8_t> bytes;
+};
+
+// A frame that has all of them is recognised; without any, no frame is.
+using Marks = std::vector<BytesAt>;
+
+bool has_marks(const Marks& marks, const std::uint8_t* frame, std::size_t length);
+
+// One kind of additional frames of a stream.
+struct AdditionalFrames {
+    std::vector<FrameBytes> frames = {};  // sent in turn; the source MAC is the port's
+    NextHop destination = NextHop::given;
+    // One follows every so many test frames of the direction; or one is due at the start and after each interval.
+    std::uint64_t after_frames = 0, every_ns = 0;
+    Marks forwarded = {}, replies = {};
+
+    // How many belong to a trial with so many test frames.
+    [[nodiscard]] std::uint64_t among(std::uint64_t frames_of_trial, std::uint64_t duration_ns) const {
+        return after_frames != 0 ? frames_of_trial / after_frames : (duration_ns + every_ns - 1) / every_ns;
+    }
+};
+
+struct AdditionalResult {
+    std::uint64_t intended = 0, sent = 0;
+    std::uint64_t received = 0;            // forwarded by the DUT
+    std::uint64_t replies = 0;             // received by the sending port
+    std::vector<std::uint8_t> last_reply;  // its first bytes
+};
+
+// Sends the additional frames of a direction, for the first of its senders. A frame that the driver does not accept is
+// tried again.
+class AdditionalSender {
+public:
+    struct Kind {
+        std::vector<FrameBytes> frames;  // with their MAC addresses
+        std::uint64_t intended = 0, after_frames = 0, every_ns = 0;
+    };
+
+    AdditionalSender(rte_mempool* pool, std::vector<Kind> kinds, const Share& share, std::uint64_t clock_hz);
+
+    void start(Ticks start);
+    // Sends what is due at `now`; `next` is the sender's next test frame, counted among its own.
+    void turn(PortQueue queue, Ticks now, std::uint64_t next) {
+        for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+            while (is_due(kind, now, next) && send(queue, kind)) {
+            }
+        }
+    }
+    [[nodiscard]] bool finished() const { return left_ == 0; }
+    // Frames of a kind that were handed over.
+    [[nodiscard]] std::uint64_t sent(std::size_t kind) const { return sent_[kind]; }
+
+private:
+    [[nodiscard]] bool is_due(std::size_t kind, Ticks now, std::uint64_t next) const {
+        if (sent_[kind] == kinds_[kind].intended) return false;
+        const std::uint64_t after = kinds_[kind].after_frames;
+        return after != 0 ? share_.number(next) >= (sent_[kind] + 1) * after : now >= due_[kind];
+    }
+    bool send(PortQueue queue, std::size_t kind);
+    void set_due(std::size_t kind);
+
+    rte_mempool* pool_;
+    std::vector<Kind> kinds_;
+    Share share_;
+    std::uint64_t clock_hz_;
+    Ticks start_ = 0;
+    std::uint64_t left_ = 0;
+    std::vector<std::uint64_t> sent_;
+    std::vector<Ticks> due_;  // of the next frame of a kind with an interval
+};
+
+}  // namespace dutperf

@@ -68,6 +68,11 @@ class SimulatedBench:
         """With a set-up that can be drawn."""
         return replace(plan(MEDIA_FPS, **dict(conditions)), conditions=conditions, config=CONFIG, dut=DUT)
 
+    @contextmanager
+    def modified(self, _conditions: Conditions) -> Iterator[SimulatedBench]:
+        """The DUT stays as it is."""
+        yield self
+
 
 def a_suite(**measured: dict[str, Any]) -> tuple[Measurement, ...]:
     """Those procedures; without any, all of MEASURED."""

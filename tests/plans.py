@@ -27,7 +27,7 @@ from dutperf.model import (
     TrialResult,
     VaryingField,
 )
-from dutperf.procedures import back_to_back, frame_loss, latency, recovery, reset, throughput
+from dutperf.procedures import back_to_back, frame_loss, latency, ramp, recovery, reset, throughput
 from dutperf.run import campaign
 from dutperf.run.campaign import Observer, Plan, Status, Summary
 from dutperf.setup import traffic
@@ -95,6 +95,7 @@ class Everything(
     recovery.RecoveryConditions,
     reset.ResetConditions,
     back_to_back.BackToBackConditions,
+    ramp.RampConditions,
 ):
     """What any procedure may be measured for, to be narrowed to one of them."""
 

@@ -33,6 +33,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "ipdv": _AT_THROUGHPUT,
     "recovery": {**_AT_THROUGHPUT, "overload_s": 0.25},
     "reset": {**_AT_THROUGHPUT, "duration_s": 3, "reset_after_s": 1},
+    "ramp": {"to_rate": Rate.parse("70k")},
 }
 """What each procedure needs."""
 

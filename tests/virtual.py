@@ -52,10 +52,11 @@ class Labs:
         lab._lab(name).parse(options)
         self.asked.append((name, dict(options)))
         self.up += 1
+        filters = {"filters": "echo permit all"} if name.startswith("kernel") else {}
         try:
             yield {
                 **SIDES.get(name.rpartition("-")[2], SIDES["siit"]),
-                "dut": {"name": name, "commands": {"reset": "true"}},
+                "dut": {"name": name, "commands": {"reset": "true", **filters}},
             }
         finally:
             self.up -= 1

@@ -8,11 +8,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import ARP, Dot1Q, Ether
+from scapy.layers.vxlan import VXLAN
+from scapy.packet import Raw
 from scapy.utils import RawPcapReader
 
 import frame_bytes
-from dutperf.frames import Stack, build
+from dutperf.frames import Stack, Template, build
 from dutperf.model import DescribedFrame, KindCounts, Stamping, Stream
+from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
 from frame_rows import ENDPOINTS, ROWS, Row
 
@@ -75,7 +81,7 @@ def test_bursts_arrive(ring: EngineTester, text: str) -> None:
 
 
 def test_frames_are_sent_to_the_byte(open_capture: OpenCapture) -> None:
-    rows = [row for row in ROWS if "random" not in row.text]
+    rows = [row for row in ROWS if not any(field in row.text for field in ("random", *IS_FRAGMENT))]
     engine, files = open_capture()
     several = list(batches(rows))
     for some in several:
@@ -112,6 +118,37 @@ def test_a_frame_that_is_wrong_on_purpose_counts_as_received(ring: EngineTester,
     assert not wrong.checked
     [counts] = kinds(ring, Stream(rate_fps=RATE_FPS, frames=(wrong,)))
     assert counts.received == counts.sent
+
+
+CAPTURED = (
+    Ether() / IP(src="198.18.0.2", dst="198.19.0.2") / UDP() / Raw(b"payload" * 7),
+    Ether() / IP(src="198.18.0.2", dst="198.19.0.2") / UDP(chksum=0x1234) / Raw(b"payload" * 7),
+    Ether() / IPv6(src="2001:2::2", dst="2001:2:0:8000::2") / TCP(flags="S") / Raw(b"x" * 33),
+    Ether() / IP(src="198.18.0.2", dst="198.19.0.2", proto=89) / Raw(b"o" * 61),
+    Ether() / Dot1Q() / IP(dst="198.19.0.2") / UDP(dport=4789) / VXLAN() / Ether() / ARP() / Raw(b"z" * 40),
+)
+
+
+def test_frames_of_a_capture(open_capture: OpenCapture, ring: EngineTester) -> None:
+    """Sent as they were captured but for the tag, and found whatever their headers are."""
+    packets = [bytes(packet) for packet in CAPTURED]
+    frames = tuple(build(Template.of(data, keeps_macs=True), len(data) + 4) for data in packets)
+    stream = Stream(rate_fps=RATE_FPS, frames=frames)
+    assert all(one.received == one.sent for one in kinds(ring, stream))
+    engine, files = open_capture()
+    engine.run(trial(stream, drain_ns=0))
+    engine.close()
+    for number, (data, _) in enumerate(RawPcapReader(str(files["left"]))):
+        captured, frame = packets[number % len(packets)], frames[number % len(packets)]
+        assert bytes(data) == frame_bytes.written(frame, sent=bytes(data))
+        assert data[: frame.tag_at] == captured[: frame.tag_at]
+
+
+def test_a_frame_in_which_no_tag_would_be_found(ring: EngineTester) -> None:
+    """It is refused before anything is sent: else all its frames would count as lost."""
+    fragment = described("ipv4(mf=1)/udp")
+    with pytest.raises(TesterError, match="no receiver would find the tag"):
+        ring.run(trial(Stream(rate_fps=RATE_FPS, frames=(fragment,))))
 
 
 def test_kinds_in_an_order_and_at_random(ring: EngineTester) -> None:

@@ -12,31 +12,46 @@ import numpy as np
 import pytest
 from scapy.packet import Packet
 
-from dutperf.model import Bursts, Direction, Poisson, Stream, Trial, Verdict
+from dutperf.model import Bursts, Direction, Pattern, Poisson, Profile, Segment, Stream, Trial, Verdict
 from dutperf.tester.engine import EngineCommand, EngineTester
 
 from .streams import stream, trial
 from .test_frames import OpenCapture, captured, payload
 from .test_ring import reversed_stream
 
+RATE_FPS = 500
+
+
+def profile(rate_fps: int) -> Profile:
+    """A ramp, a pause and a ramp down, again and again, with this mean rate."""
+    parts = ((40_000_000, 0, 2 * rate_fps), (10_000_000, 0, 0), (50_000_000, 2 * rate_fps, rate_fps * 2 // 5))
+    return Profile(segments=tuple(Segment(duration_ns=ns, from_fps=a, to_fps=b) for ns, a, b in parts))
+
+
 PATTERNS = {
     "poisson": Poisson(),
     "bursts": Bursts(frames=40),
     "bursts-at-a-rate": Bursts(frames=40, within_fps=2000),
+    "profile": profile(RATE_FPS),
 }
 EACH = pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
-RATE_FPS = 500
 PUNCTUAL_US = 1000
 STAMP_BITS = 40
 
 
-def made(pattern: Poisson | Bursts | None, rate_fps: int = RATE_FPS) -> Stream:
+def made(pattern: Pattern | None, rate_fps: int = RATE_FPS) -> Stream:
     """A small stream of that pattern."""
+    if isinstance(pattern, Profile):
+        pattern = profile(rate_fps)
     return stream(4, 64, rate_fps).model_copy(update={"pattern": pattern})
 
 
-@pytest.mark.parametrize("pattern", [Poisson(), Bursts(frames=40), Bursts(frames=40, within_fps=200_000)], ids=PATTERNS)
-def test_every_frame_arrives(command: EngineCommand, pattern: Poisson | Bursts) -> None:
+@pytest.mark.parametrize(
+    "pattern",
+    [Poisson(), Bursts(frames=40), Bursts(frames=40, within_fps=200_000), profile(100_000)],
+    ids=PATTERNS,
+)
+def test_every_frame_arrives(command: EngineCommand, pattern: Pattern) -> None:
     """Fast enough that many frames are due in a turn, and with more frames than are halved one by
     one."""
     one = made(pattern, 100_000)
@@ -50,11 +65,28 @@ def test_every_frame_arrives(command: EngineCommand, pattern: Poisson | Bursts) 
 
 
 @EACH
-def test_frames_are_the_same_whatever_the_burst(open_capture: OpenCapture, pattern: Poisson | Bursts) -> None:
+def test_frames_are_the_same_whatever_the_burst(open_capture: OpenCapture, pattern: Pattern) -> None:
     of_each = captured(open_capture, [trial(made(pattern, 2000), burst=burst) for burst in (1, 7, 64, 512)])
     frames = [[bytes(packet) for packet in packets] for packets in of_each]
     assert len(frames[0]) == 400
     assert all(one == frames[0] for one in frames[1:])
+
+
+@pytest.mark.parametrize("queues", [1, 2])
+def test_delays_are_told_by_part_of_the_sending_time(command: EngineCommand, queues: int) -> None:
+    """The largest delay of all is the largest of a part; in the pause of each round nothing is due."""
+    one = made(profile(100_000), 100_000)
+    ring = {"port": "ring"}
+    with EngineTester(command, {"left": ring, "right": ring, "memory": "no_huge_pages", "queues": queues}) as engine:
+        result = engine.run(trial(one, one, stamping="every", delay_parts=10, duration_ns=100_000_000))
+    for counts in result.directions().values():
+        assert counts.delay_parts_us is not None
+        assert counts.delay_us is not None
+        assert [part is None for part in counts.delay_parts_us] == [part == 4 for part in range(10)]
+        told = [part for part in counts.delay_parts_us if part is not None]
+        assert all(p50 <= p99 <= largest for p50, p99, largest in told)
+        assert max(largest for *_, largest in told) == counts.delay_us.max
+        assert min(p50 for p50, *_ in told) <= counts.delay_us.p50 <= max(p50 for p50, *_ in told)
 
 
 def timed(open_capture: OpenCapture, trials: list[Trial]) -> tuple[int, list[list[Packet]]]:
@@ -78,7 +110,7 @@ def late_us(packets: list[Packet], of: Trial, tsc_hz: int) -> list[float]:
 
 
 @EACH
-def test_frames_are_made_when_the_pattern_has_them_due(open_capture: OpenCapture, pattern: Poisson | Bursts) -> None:
+def test_frames_are_made_when_the_pattern_has_them_due(open_capture: OpenCapture, pattern: Pattern) -> None:
     """By the stamps in the frames. At a constant rate most would be off by more than the limit: a
     second trial shows that the test can tell."""
     of_pattern, constant = (trial(made(one), stamping="every", duration_ns=500_000_000) for one in (pattern, None))

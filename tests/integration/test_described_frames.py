@@ -9,9 +9,16 @@ import secrets
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from scapy.layers.dns import DNS, DNSQR
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import GRE, Ether
+from scapy.packet import Raw
+from scapy.utils import wrpcap, wrpcapng
 
 from dutperf.model import Direction, DirectionCounts, TrialResult
 from dutperf.setup import configuration, traffic
@@ -104,6 +111,38 @@ def test_a_router_passes_packets_whose_headers_it_changes(frame: str) -> None:
     with by_hand("router") as name:
         result = trial_of({"engine": {"netns": name}, **SIDES["router"]}, frame=frame)
         assert all(all_arrived(counts) for counts in result.directions().values())
+
+
+def test_frames_of_a_capture_through_a_router(tmp_path: Path) -> None:
+    """A capture that scapy wrote: a DNS query, and a GRE tunnel."""
+    network = IP(src="198.18.0.2", dst="198.19.0.2", ttl=9)
+    query = Ether() / network / UDP(sport=53, dport=53) / DNS(qd=DNSQR(qname="a-name-long-enough.example"))
+    tunnel = Ether() / network / GRE(chksum_present=1) / IPv6() / TCP(flags="PA") / Raw(b"GET / HTTP/1.1\r\n" * 3)
+    capture = str(tmp_path / "capture.pcapng")
+    wrpcapng(capture, [query, tunnel])
+    with by_hand("router") as name:
+        for number, packet in enumerate((query, tunnel), 1):
+            members = {"frame_from": f"{capture}:{number}", "directions": "forward", "frame_sizes": len(packet) + 4}
+            result = trial_of({"engine": {"netns": name}, **SIDES["router"]}, **members)
+            assert all(all_arrived(counts) for counts in result.directions().values())
+
+
+def test_frames_that_the_dut_sends_back(tmp_path: Path) -> None:
+    """They are known as test frames of the wrong direction, also where only this direction sends."""
+    back = Ether() / IP(src="198.18.0.2", dst="198.18.0.99") / GRE() / IP() / Raw(b"x" * 80)
+    capture = str(tmp_path / "capture.pcap")
+    wrpcap(capture, back)
+    with by_hand("router") as name:
+        subprocess.run(
+            ["ip", "-n", f"{name}-dut", "neigh", "add", "198.18.0.99", "lladdr", mac(name, "eth1"), "dev", "west"],
+            check=True,
+        )
+        members = {"frame_from": capture, "directions": "forward", "frame_sizes": len(back) + 4}
+        setup = {"engine": {"netns": name}, **SIDES["router"]}
+        with engine_on(configuration.Setup.model_validate(setup), 1518) as tester:
+            counts = valid(lambda: run_of(setup, tester, **members), LOSS_IS_CERTAIN).forward
+        assert counts is not None
+        assert (counts.received, counts.other_received.get("wrong_direction")) == (0, counts.sent)
 
 
 @pytest.mark.usefixtures("lab_records")

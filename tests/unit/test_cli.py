@@ -132,6 +132,12 @@ def test_a_trial_that_lost_everything_does_not_pass(tolerance: str, passed: bool
     assert (result.exit_code, json.loads(result.stdout)["passed"]) == (0, passed)
 
 
+def test_a_trial_has_the_rates_of_its_pattern(config: Path) -> None:
+    options = ("--pattern", "ramp:0-2k", "--duration", "0.5", "--drain", "0", "--directions", "forward")
+    report = json.loads(dutperf("trial", "--config", str(config), "--json", *options).stdout)
+    assert (report["trial"]["forward"]["rate_fps"], report["forward"]["sent"]) == (1000, 500)
+
+
 def test_a_trial_states_its_frame_timeout(config: Path) -> None:
     report = json.loads(trial(config, "--json", "--drain", "0.02", "--frame-timeout-ms", "20").stdout)
     assert (report["frame_timeout_ms"], report["trial"]["frame_timeout_ns"], report["trial"]["stamping"]) == (
@@ -149,7 +155,22 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("both", ["--rate", "1", "--lab", "loopback", "--config", "CONFIG"], "not both"),
     ("no file", ["--rate", "1", "--config", "/nowhere.yaml"], "--config: cannot read /nowhere.yaml: No such file"),
     ("no lab", ["--rate", "1", "--lab", "no-such-lab"], "no-such-lab"),
-    ("no rate", ["--config", "CONFIG"], "--rate"),
+    ("no rate", ["--config", "CONFIG"], "--rate: is missing: give the rate per direction"),
+    (
+        "two rates",
+        ["--config", "CONFIG", "--rate", "1", "--pattern", "ramp:1k-2k"],
+        "--rate: does not go with the pattern ramp:1k-2k, which has rates of its own",
+    ),
+    (
+        "rates that do not change",
+        ["--config", "CONFIG", "--pattern", "steps:1k"],
+        "--pattern: 'steps:1k' needs 2 to 1,000 rates",
+    ),
+    (
+        "rates of an unknown maximum",
+        ["--config", "CONFIG", "--pattern", "ramp:1%-2%"],
+        "--pattern: a rate in % needs the media's speed",
+    ),
     ("rate that is none", ["--config", "CONFIG", "--rate", "fast"], "--rate: 'fast' is not a rate"),
     (
         "rate of an unknown maximum",
@@ -203,7 +224,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     (
         "pattern",
         ["--config", "CONFIG", "--rate", "1", "--pattern", "odd"],
-        "--pattern: should be constant, poisson or bursts:FRAMES (it is odd)",
+        "--pattern: should be constant, poisson or bursts:FRAMES, ramp:FROM-TO,",
     ),
     (
         "burst of one",

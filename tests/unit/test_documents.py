@@ -15,6 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+from scapy.utils import wrpcap
 from typer.testing import CliRunner
 
 import documents
@@ -28,6 +32,7 @@ from dutperf.setup import configuration
 NOT_RUN = {
     r"dutperf throughput --config": "hours of trials of 60 s, also in virtual time",
     r"dutperf latency --config": "twenty trials of 120 s for each size",
+    r"dutperf capture": "listens: tests/integration/test_capture.py",
     r"dutperf recovery": "needs a DUT that 11,000 frames/s overload: tests/integration/test_times.py",
     r"dutperf reset": "needs a DUT that can be reset: test_reset.py, tests/integration/test_times.py",
     r"dutperf lab (up|down)": "brings a lab up to stay: tests/integration/test_labs.py",
@@ -54,9 +59,17 @@ SET_UP: dict[str, Any] = yaml.safe_load(next(block.text for block in YAML if blo
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with what the documents speak of: the configuration, a plan, a result."""
+def capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working directory has a capture and the examples."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(documents.ROOT / "examples")
+    frame = Ether() / IP(src="198.18.0.2", dst="198.19.0.2") / UDP() / Raw(bytes(40))
+    wrpcap(str(tmp_path / "capture.pcap"), [frame] * 3)
+
+
+@pytest.fixture
+def place(tmp_path: Path, capture: None) -> Path:  # noqa: ARG001
+    """A directory with what the documents speak of: the configuration, a plan, a result, a capture."""
     (tmp_path / "gateway.yaml").write_text(yaml.safe_dump(SET_UP))
     (tmp_path / "plan.yaml").write_text(
         "lab: tayga-siit\nall: {duration: 0.5, drain: 0, repetitions: 2}\nprocedures: {throughput: , pdv: }\n"
@@ -89,6 +102,7 @@ def test_every_line_of_a_shell_is_known() -> None:
             assert target is None or target[1] in made, f"{block}: {command}"
 
 
+@pytest.mark.usefixtures("capture")
 @pytest.mark.parametrize("document", documents.documents())
 def test_commands_are_understood(document: str) -> None:
     in_blocks = [

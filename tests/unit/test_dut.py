@@ -226,3 +226,30 @@ def test_a_dut_that_cannot_be_asked_says_nothing(tmp_path: Path) -> None:
     gone = configuration.parse({**SIDES, "dut": {"control": str(tmp_path / "no socket")}}, "test").dut
     assert dut.losses_during(dut.losses_of(gone), lambda: RESULT) == RESULT
     assert gone.identity() == {}
+
+
+def test_filters_are_installed_and_told_and_removed_again(tmp_path: Path) -> None:
+    told = with_commands(filters=f'echo "$DUTPERF_FILTERS filters" | tee -a {tmp_path / "log"}; echo; echo "  deny x"')
+    with dut.filtered(told, 25) as device:
+        assert device.identity() == {"name": "router", "filters": ["25 filters", "deny x"]}
+        assert log(tmp_path) == ["25", "filters"]
+    assert log(tmp_path) == ["25", "filters", "0", "filters"]
+
+
+def test_filters_are_removed_after_an_error(tmp_path: Path) -> None:
+    told = with_commands(filters=f"echo $DUTPERF_FILTERS >> {tmp_path / 'log'}")
+    with pytest.raises(KeyboardInterrupt), dut.filtered(told, 1):
+        raise KeyboardInterrupt
+    assert log(tmp_path) == ["1", "0"]
+    with (
+        pytest.raises(ConfigError, match=r"^dut\.commands\.filters: ended with status 3"),
+        dut.filtered(with_commands(filters="exit 3"), 1),
+    ):
+        pytest.fail("it is not to be measured")
+
+
+def test_without_the_modifier_or_the_command_no_filters_are_installed() -> None:
+    with dut.filtered(with_commands(filters="exit 3"), None) as device:
+        assert "filters" not in device.identity()
+    with dut.filtered(with_commands(state="true"), 25) as device:
+        assert "filters" not in device.identity()

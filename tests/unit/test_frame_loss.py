@@ -374,6 +374,7 @@ def test_the_summary_has_its_form_and_comes_from_the_journal_alone(tmp_path: Pat
         "deviations",
         "points",
         "idle_offloads",
+        "modifier_frames",
         "environment_changes",
     }
     assert (before["procedure"], before["conditions"]["search"]["algorithm"]) == ("frame-loss", "series")

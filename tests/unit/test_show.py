@@ -9,10 +9,17 @@ from typing import Any
 import pytest
 
 from dutperf.cli.output import console
-from dutperf.model import NicArrivals, NicDepartures, TrialResult, Verdict
-from plans import counts
+from dutperf.model import NicArrivals, NicDepartures, TrialResult, Verdict, to_json
+from plans import counts, trial
 
-REPORT = {"frame_size": 128, "frame_size_ipv4": 128, "passed": None, "frame_timeout_ms": None, "loss_tolerance": 0}
+REPORT = {
+    "frame_size": 128,
+    "frame_size_ipv4": 128,
+    "passed": None,
+    "frame_timeout_ms": None,
+    "loss_tolerance": 0,
+    "trial": to_json(trial(size=128)),
+}
 
 
 def shown(capsys: pytest.CaptureFixture[str], **members: Any) -> str:
@@ -54,4 +61,4 @@ def test_offloads_that_are_off_are_not_shown(capsys: pytest.CaptureFixture[str])
     told = shown(capsys)
     assert "no effect" not in told
     assert "NIC" not in told
-    assert "Mbit/s" not in told
+    assert "rate limit" not in told

@@ -49,6 +49,10 @@ class SimulatedBench:
     def plan(self, conditions: Conditions) -> Plan:
         return replace(plan(**dict(conditions)), conditions=conditions)
 
+    @contextmanager
+    def modified(self, _conditions: Conditions) -> Iterator[SimulatedBench]:
+        yield self
+
 
 class Watched:
     """Keeps what is measured, in order."""

@@ -106,6 +106,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         "deviations",
         "points",
         "idle_offloads",
+        "modifier_frames",
         "environment_changes",
     }
     assert (written["procedure"], written["dut"]) == ("throughput", {"name": "simulated"})
@@ -126,11 +127,14 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         {"frame_size": 1518, "frame_size_ipv4": 1498},
     ]
     for point in written["points"]:
+        wire_bits = 8 * (point["case"]["frame_size"] + 20)
+        assert point["wire_mbps"] == pytest.approx(point["throughput_fps"]["median"] * wire_bits / 1e6)
         assert set(point) == {
             *(
                 "case",
                 "pass_criterion",
                 "throughput_fps",
+                "wire_mbps",
                 "limited_by",
                 "message",
                 "upper_bound",
@@ -158,6 +162,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
             "dut_input_drops",
             "late",
             "when",
+            "kinds",
             "where",
             "dut",
         }
@@ -333,6 +338,9 @@ def deviated(
         ({"frame_sizes": (*CONFORMING["frame_sizes"], 1000)}, "RFC 8219 section 5.1.1"),
         ({"frame_sizes": (*CONFORMING["frame_sizes"], 9216)}, None),
         ({"min_rate": Rate.parse("1000")}, None),
+        ({"modifiers": ("filters:25",)}, None),
+        ({"modifiers": ("filters:25", "routing-updates")}, "RFC 2544 section 11"),
+        ({"modifiers": ("filters:25", "routing-updates", "broadcast")}, "RFC 2544 section 11"),
     ],
 )
 def test_deviations(change: dict[str, Any], clause: str | None) -> None:

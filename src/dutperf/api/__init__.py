@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -23,7 +23,8 @@ from pydantic import ValidationError
 from dutperf import procedures
 from dutperf.api import parameters, results
 from dutperf.api.results import Results
-from dutperf.model import TRIAL_NUMBERS, TrialResult
+from dutperf.api.running import Traffic
+from dutperf.model import TRIAL_NUMBERS, Stamping, Trial, TrialResult
 from dutperf.procedures.definition import Definition
 from dutperf.run import resume as resumption
 from dutperf.run import suite, testbench
@@ -35,7 +36,7 @@ from dutperf.setup.conditions import Conditions, Rate, SingleTrial, invalid_memb
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.setup.dut import losses_during, losses_of
 from dutperf.setup.option import offered
-from dutperf.tester import phases
+from dutperf.tester import TesterError, phases
 
 StrPath = str | os.PathLike[str]
 Config = StrPath | Mapping[str, Any] | Setup
@@ -43,6 +44,7 @@ Config = StrPath | Mapping[str, Any] | Setup
 Callback = Callable[[Status], None]
 """Receives a measurement's progress: before, about once a second during, and after each trial."""
 SOURCE = ("lab", "lab_options", "config")
+LONGEST_TRAFFIC_S = 3600.0
 
 
 class Bench:
@@ -52,6 +54,7 @@ class Bench:
     def __init__(self, ready: testbench.Bench) -> None:
         self._ready = ready
         self._numbers = itertools.count(1)
+        self._traffic: list[Traffic] = []
 
     @property
     def setup(self) -> Setup:
@@ -122,6 +125,14 @@ class Bench:
         progress: Callback | None = None,
         **conditions: Unpack[parameters.ResetConditions],
     ) -> Results: ...
+    @overload
+    def measure(
+        self,
+        procedure: Literal["ramp"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.RampConditions],
+    ) -> Results: ...
     def measure(
         self, procedure: str, out: StrPath | None = None, progress: Callback | None = None, **conditions: Any
     ) -> Results:
@@ -138,13 +149,70 @@ class Bench:
         suite.measure(measurements, ready, directory, _watch(progress))
         return results.read(directory)
 
-    def trial(self, rate: Rate | str | float, **conditions: Unpack[parameters.TrialConditions]) -> TrialResult:
+    def trial(
+        self, rate: Rate | str | float | None = None, **conditions: Unpack[parameters.TrialConditions]
+    ) -> TrialResult:
         """Run one trial; see :func:`trial`."""
-        planned = self._ready.trial(
-            self._sized(_conditions_of_trial(conditions)), _rate(rate), next(self._numbers) % TRIAL_NUMBERS
-        )
+        sized = self._sized(_conditions_of_trial(conditions))
+        planned = self._ready.trial(sized, _rate(rate), next(self._numbers) % TRIAL_NUMBERS)
         count = losses_of(self._ready.setup.dut)
-        return phases.run(self._ready.tester, planned, around=partial(losses_during, count))
+        with self._ready.modified(sized) as ready:
+            return phases.run(ready.tester, planned, around=partial(losses_during, count))
+
+    def start(
+        self,
+        rate: Rate | str | float,
+        *,
+        streams: Sequence[Mapping[str, Any]] = (),
+        stamps: bool = True,
+        progress_ms: int = 50,
+        **conditions: Unpack[parameters.TrialConditions],
+    ) -> Traffic:
+        """Start traffic that runs until it is stopped or changed, or for ``duration_s`` (default: an hour).
+
+        Args:
+            rate: see :meth:`trial`.
+            streams: streams of each direction, with the members of ``streams`` in a configuration
+                (docs/frames.md), instead of its own.
+            stamps: every frame carries its send time, so that results have delays.
+            progress_ms: age of :meth:`Traffic.counters` at most, 20 to 1000.
+            conditions: of a trial. Those that change from part to part go to :meth:`Traffic.change`.
+
+        Raises:
+            ConfigError, PlanError, TesterError: see :func:`trial`.
+        """
+        given: dict[str, Any] = {
+            "rate": rate,
+            "streams": streams,
+            "duration_s": LONGEST_TRAFFIC_S,
+            "drain_s": 0.1,
+            **conditions,
+        }
+
+        def plan(**changed: Any) -> Trial:
+            given.update(changed)
+            members = dict(given)
+            intended, chosen = _rate(members.pop("rate")), members.pop("streams")
+            with_streams = replace(self._ready, setup=_with_streams(self.setup, chosen)) if chosen else self._ready
+            sized = Bench(with_streams)._sized(_conditions_of_trial(members))
+            planned = with_streams.trial(sized, intended, next(self._numbers) % TRIAL_NUMBERS).alone()
+            described = any(stream.frames for stream in planned.streams().values())
+            return planned.model_copy(
+                update={"progress_ms": progress_ms}
+                | ({"stamping": Stamping.EVERY} if stamps else {})
+                | ({"by_flow": True} if described else {})
+            )
+
+        started = Traffic(self._ready.tester, plan)
+        self._traffic.append(started)
+        started.begin()
+        return started
+
+    def close(self) -> None:
+        """Stop all traffic."""
+        for started in self._traffic:
+            with suppress(TesterError):
+                started.end()
 
     def _sized(self, conditions: Conditions) -> Conditions:
         """``conditions`` with frame sizes, checked against the test setup. Raises ConfigError if such
@@ -183,8 +251,11 @@ def bench(
         TesterError: the engine does not start, a port does not open, or the DUT's MAC address is
             not resolved.
     """
-    with testbench.bench(_source(lab, lab_options, config), longest=max_frame_size) as ready:
-        yield Bench(ready)
+    with (
+        testbench.bench(_source(lab, lab_options, config), longest=max_frame_size) as ready,
+        closing(Bench(ready)) as made,
+    ):
+        yield made
 
 
 @overload
@@ -243,6 +314,15 @@ def measure(
     progress: Callback | None = None,
     **given: Unpack[parameters.OfReset],
 ) -> Results: ...
+
+
+@overload
+def measure(
+    procedure: Literal["ramp"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfRamp],
+) -> Results: ...
 def measure(procedure: str, out: StrPath | None = None, progress: Callback | None = None, **given: Any) -> Results:
     """Measure by a procedure, as ``dutperf PROCEDURE`` does: every trial goes to a journal, and only
     valid trials count.
@@ -252,7 +332,7 @@ def measure(procedure: str, out: StrPath | None = None, progress: Callback | Non
 
     Args:
         procedure: its name: ``throughput``, ``frame-loss``, ``back-to-back``, ``latency``, ``pdv``,
-            ``ipdv``, ``recovery`` or ``reset``.
+            ``ipdv``, ``recovery``, ``reset`` or ``ramp``.
         out: directory for journal and summary, which must not hold another run; default:
             ``results/DATE-TIME-PROCEDURE``.
         progress: called with a :class:`~dutperf.run.campaign.Status` before, about once a second
@@ -280,11 +360,12 @@ def measure(procedure: str, out: StrPath | None = None, progress: Callback | Non
         return ready._measure(procedure, out, progress, conditions)
 
 
-def trial(rate: Rate | str | float, **given: Unpack[parameters.OfTrial]) -> TrialResult:
+def trial(rate: Rate | str | float | None = None, **given: Unpack[parameters.OfTrial]) -> TrialResult:
     """Run one trial (RFC 2544 section 23) and judge it.
 
     Args:
-        rate: per direction: frames/s, or a text as on the command line (``"10k"``, ``"12.5%"``).
+        rate: per direction: frames/s, or a text as on the command line (``"10k"``, ``"12.5%"``);
+            None: ``pattern`` has rates of its own (``"ramp:1k-100k"``).
         given: ``lab``, ``lab_options`` and ``config`` as for :func:`bench`; the others are
             :class:`~dutperf.setup.conditions.Conditions` of a trial.
 
@@ -354,6 +435,15 @@ def _current(config: Config | None) -> Path | Setup | None:
     return configuration.parse(config, origin="the configuration")
 
 
+def _with_streams(setup: Setup, streams: Sequence[Mapping[str, Any]]) -> Setup:
+    """``setup`` with other streams.
+
+    Raises:
+        ConfigError: a stream is not possible.
+    """
+    return configuration.parse({**configuration.as_json(setup), "streams": list(streams)}, origin="the streams")
+
+
 def _definition(name: str) -> Definition:
     try:
         return procedures.find(name)
@@ -382,9 +472,9 @@ def _one(model: type[Conditions], what: str, given: Mapping[str, Any]) -> Condit
     return made[0]
 
 
-def _rate(given: Rate | str | float) -> Rate:
+def _rate(given: Rate | str | float | None) -> Rate | None:
     try:
-        return Rate.model_validate(given)
+        return None if given is None else Rate.model_validate(given)
     except ValidationError as error:
         raise ParameterError(invalid_member(error)[1], "rate") from None
 

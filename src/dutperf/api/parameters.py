@@ -36,6 +36,9 @@ class TrialConditions(TypedDict, total=False):
     frame: str | None
     """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
     version says. Default: UDP directly over IP."""
+    frame_from: str | None
+    """The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20
+    bytes, or those from tag= on. Default: frames that the tester makes."""
     flows: int
     """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
     ports of its own."""
@@ -56,13 +59,19 @@ class TrialConditions(TypedDict, total=False):
     """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
     networks: int
     """Destination networks in each direction, 1-256."""
+    modifiers: tuple[str, ...]
+    """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
+    routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
+    routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
     seed: int
     """Random seed; the same seed sends the same frames."""
     tx_burst: int
     """Maximum number of due frames handed to the driver at once, 1-512."""
     pattern: str
-    """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
-    gaps; or bursts (RFC 2544 section 21)."""
+    """Traffic pattern at the mean rate: constant gaps; poisson: exponential gaps; or bursts
+    (RFC 2544 section 21). Or rates that change, instead of the rate: ramp:1k-100k,
+    steps:1k,10k,50k, sine:10k-50k, each over the whole trial, or with /2s again and again
+    (of steps: each for 2 s)."""
     burst_rate: AnyRate | None
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
@@ -70,6 +79,12 @@ class TrialConditions(TypedDict, total=False):
     frame_timeout_ms: float | None
     """Frames with a longer delay count as lost; not part of any RFC. Every frame is then
     time-stamped."""
+    capture: str | None
+    """Write frames to a capture file: any of lost, damaged, unexpected (no test frames) and
+    first (of all that arrive), each up to 1000 or :FRAMES. Receiving then takes two to three
+    times as long."""
+    capture_to: str
+    """The capture file (pcapng), on the engine's machine."""
 
 
 class OfTrial(TrialConditions, OfSetup, total=False):
@@ -88,6 +103,9 @@ class MeasurementConditions(TypedDict, total=False):
     frame: str | None
     """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
     version says. Default: UDP directly over IP."""
+    frame_from: str | None
+    """The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20
+    bytes, or those from tag= on. Default: frames that the tester makes."""
     flows: int
     """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
     ports of its own."""
@@ -110,12 +128,14 @@ class MeasurementConditions(TypedDict, total=False):
     networks: int
     """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of
     a list is measured."""
+    modifiers: tuple[str, ...]
+    """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
+    routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
+    routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
     seed: int
     """Random seed; the same seed sends the same frames."""
     tx_burst: int
     """Maximum number of due frames handed to the driver at once, 1-512."""
-    loss_tolerance: float
-    """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     repetitions: int | str | Auto
     """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
     confidence interval of the median is narrower than a share of it; not for frame loss,
@@ -136,6 +156,8 @@ class ThroughputConditions(MeasurementConditions, total=False):
     gaps; or bursts (RFC 2544 section 21)."""
     burst_rate: AnyRate | None
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
+    loss_tolerance: float
+    """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     frame_timeout_ms: float | None
     """Frames with a longer delay count as lost; not part of any RFC. Every frame is then
     time-stamped."""
@@ -172,6 +194,8 @@ class FrameLossConditions(MeasurementConditions, total=False):
     gaps; or bursts (RFC 2544 section 21)."""
     burst_rate: AnyRate | None
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
+    loss_tolerance: float
+    """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     frame_timeout_ms: float | None
     """Frames with a longer delay count as lost; not part of any RFC. Every frame is then
     time-stamped."""
@@ -192,6 +216,8 @@ class OfFrameLoss(FrameLossConditions, OfSetup, total=False):
 class BackToBackConditions(MeasurementConditions, total=False):
     """Conditions of ``back-to-back``."""
 
+    loss_tolerance: float
+    """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     rate: AnyRate | None
     """The throughput per direction, or another rate to measure at: frames/s or % of the media's
     maximum. Without it and `throughput_from` the throughput is measured first."""
@@ -226,6 +252,8 @@ class LatencyConditions(MeasurementConditions, total=False):
     gaps; or bursts (RFC 2544 section 21)."""
     burst_rate: AnyRate | None
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
+    loss_tolerance: float
+    """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     subtract_calibration: bool
     """Subtract the tester's own typical delay (dutperf selftest) from latencies; the results
     say so. Differences of delays do not change."""
@@ -265,6 +293,8 @@ class PdvConditions(MeasurementConditions, total=False):
     gaps; or bursts (RFC 2544 section 21)."""
     burst_rate: AnyRate | None
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
+    loss_tolerance: float
+    """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     subtract_calibration: bool
     """Subtract the tester's own typical delay (dutperf selftest) from latencies; the results
     say so. Differences of delays do not change."""
@@ -296,6 +326,8 @@ class IpdvConditions(MeasurementConditions, total=False):
     gaps; or bursts (RFC 2544 section 21)."""
     burst_rate: AnyRate | None
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
+    loss_tolerance: float
+    """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     delays_to: Path | None
     """Write every delay of each trial to .npy files in this directory (numpy.load;
     protocol/README.md). It is on the engine's machine, also if engine.command starts the
@@ -316,6 +348,8 @@ class RecoveryConditions(MeasurementConditions, total=False):
 
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
+    loss_tolerance: float
+    """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     rate: AnyRate | None
     """The throughput per direction, or another rate to measure at: frames/s or % of the media's
     maximum. Without it and `throughput_from` the throughput is measured first."""
@@ -335,6 +369,8 @@ class ResetConditions(MeasurementConditions, total=False):
 
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
+    loss_tolerance: float
+    """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     rate: AnyRate | None
     """The throughput per direction, or another rate to measure at: frames/s or % of the media's
     maximum. Without it and `throughput_from` the throughput is measured first."""
@@ -347,3 +383,19 @@ class ResetConditions(MeasurementConditions, total=False):
 
 class OfReset(ResetConditions, OfSetup, total=False):
     """:class:`ResetConditions`, and the setup."""
+
+
+class RampConditions(MeasurementConditions, total=False):
+    """Conditions of ``ramp``."""
+
+    duration_s: float
+    """How long the rate rises: 60, 60s or 500ms (RFC 2544 section 24: 60)."""
+    from_rate: AnyRate | None
+    """Rate at which the ramp begins: frames/s or % of the media's maximum. Default: 1 % of
+    `to_rate`."""
+    to_rate: AnyRate | None
+    """Rate at which the ramp ends. Default: the media's maximum frame rate."""
+
+
+class OfRamp(RampConditions, OfSetup, total=False):
+    """:class:`RampConditions`, and the setup."""

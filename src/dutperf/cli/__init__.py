@@ -16,6 +16,7 @@ import typer
 
 from dutperf import __version__, procedures
 from dutperf.cli.commands import (
+    capture,
     compare,
     convert,
     doctor,
@@ -27,6 +28,7 @@ from dutperf.cli.commands import (
     report,
     resume,
     run,
+    script,
     selftest,
     show,
     trial,
@@ -70,6 +72,8 @@ def _dutperf(
 app.command("trial", epilog=epilog("trial"))(trial.trial)
 for definition in procedures.ALL:
     app.command(definition.name, epilog=epilog(definition.name))(measure.command(definition))
+app.command("capture", epilog=epilog("capture"))(capture.capture)
+app.command("script", epilog=epilog("script"))(script.script)
 app.command("run", epilog=epilog("run"))(run.run)
 app.command("resume", epilog=epilog("resume"))(resume.resume)
 app.command("show", epilog=epilog("show"))(show.show)

@@ -15,6 +15,9 @@ EXAMPLES = {
         "--lab kernel-ipv4 --lab-option limit_fps=10000 --directions forward --rate 10k --overload 5 --duration 10"
     ),
     "reset": "--lab tayga-siit --rate 5k --duration 10 --reset-after 3",
+    "capture": "--lab kernel-ipv4 --seconds 5 --to arrived.pcapng",
+    "script": "examples/scripts/load_latency.py --lab kernel-ipv4",
+    "ramp": "--lab kernel-ipv4 --lab-option limit_fps=10000 --from 1k --to 20k --over 20 --directions forward",
     "run": "plan.yaml --out results/plan",
     "resume": "results/gateway",
     "show": "results/gateway",

@@ -83,9 +83,14 @@ OffloadsText = Annotated[
     ),
 ]
 RateText = Annotated[
-    str,
+    str | None,
     typer.Option(
-        "--rate", metavar="RATE", help="Rate per direction: frames/s (60000, 60k, 1.5M) or % of the media's maximum."
+        "--rate",
+        metavar="RATE",
+        help=(
+            "Rate per direction: frames/s (60000, 60k, 1.5M) or % of the media's maximum. Not with a pattern that has"
+            " rates of its own."
+        ),
     ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Directory for the results.")]
@@ -161,13 +166,14 @@ def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
     try:
         return results.chosen(model, {name: None if value in ((), []) else value for name, value in given.items()})
     except (ParameterError, PlanError) as error:
-        raise as_typed(error) from None
+        raise as_typed(error, model) from None
 
 
-def as_typed(error: ParameterError | PlanError) -> ConfigError:
-    """The same error for a user of the command line: with options instead of parameters."""
+def as_typed(error: ParameterError | PlanError, model: type[Conditions] = Conditions) -> ConfigError:
+    """The same error for a user of the command line: with options, as ``model`` spells them, instead of
+    parameters."""
     parameter = error.option if isinstance(error, PlanError) else error.key
-    return ConfigError(spelled(error.message), option_of(parameter))
+    return ConfigError(spelled(error.message), option_of(parameter, model))
 
 
 def spelled(text: str) -> str:
@@ -177,9 +183,9 @@ def spelled(text: str) -> str:
     return re.sub(r"`(\w+)`", lambda named: option_of(named[1]) if named[1] in known else named[0], text)
 
 
-def option_of(parameter: str) -> str:
-    """The option that sets a parameter of the Python interface; empty for none."""
-    own = next((one.flag for one in all_offered(Conditions) if one.name == parameter), None)
+def option_of(parameter: str, model: type[Conditions] = Conditions) -> str:
+    """The option that sets a parameter of the Python interface, as ``model`` spells it; empty for none."""
+    own = next((one.flag for one in (*offered(model), *all_offered(Conditions)) if one.name == parameter), None)
     special = {**_SOURCE_OPTIONS, "series": "--frame-size", "": ""}
     return own or special.get(parameter, flag_of(parameter))
 
@@ -203,7 +209,7 @@ def _typed(one: Offered) -> Any:
     plain = next((each for each in (get_args(kind) if optional else (kind,)) if each is not NoneType), None)
     while get_origin(plain) is Annotated:
         plain = get_args(plain)[0]
-    is_plain = plain in (bool, int, float) or get_origin(plain) is Literal or _is_enum(plain)
+    is_plain = (plain in (bool, int, float) and not one.option.text) or get_origin(plain) is Literal or _is_enum(plain)
     typed: Any = plain if is_plain and not one.option.several else str
     return typed | None if optional or one.option.depends else typed
 

@@ -16,6 +16,7 @@ from dutperf.frames import options
 from dutperf.frames.errors import FrameError
 from dutperf.frames.headers import PROTOCOLS, TUNNEL_PORTS, ZERO_CHECKSUM_TUNNELS, Cell, Place, Role, options_of
 from dutperf.frames.stack import Header, Stack
+from dutperf.frames.template import Template
 from dutperf.frames.values import Number, Varying
 from dutperf.model.described_frame import FCS_SIZE, Checksum, DescribedField, DescribedFrame, FlowOrder
 from dutperf.model.frame_size import MAX_FRAME_SIZE
@@ -103,7 +104,7 @@ class _Sheet:
 
 
 def build(
-    stack: Stack,
+    stack: Stack | Template,
     size: int,
     endpoints: Endpoints = NO_ENDPOINTS,
     direction: Direction = Direction.FORWARD,
@@ -111,7 +112,8 @@ def build(
     flows: int = 1,
     flow_order: FlowOrder = "in_turn",
 ) -> DescribedFrame:
-    """The frame of ``stack`` with ``size`` bytes including the FCS.
+    """The frame of ``stack`` with ``size`` bytes including the FCS; one that is given as bytes has its
+    own size and addresses.
 
     ``direction`` swaps the default addresses inside tunnels in the reverse one; ``endpoints`` are those
     of the direction already. Fields that vary hold their first value in the frame's bytes.
@@ -119,6 +121,8 @@ def build(
     Raises:
         FrameError: a size out of range, or endpoints that are needed but missing.
     """
+    if isinstance(stack, Template):
+        return stack.build(size, flows)
     if size < stack.min_size:
         raise FrameError(f"size {size} is not possible: {stack} needs at least {stack.min_size} bytes")
     if size > MAX_FRAME_SIZE:

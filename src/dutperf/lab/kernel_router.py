@@ -10,11 +10,14 @@ sum of both directions, foreground and background.
 from __future__ import annotations
 
 import platform
+import shlex
+import sys
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from dutperf.lab import filters
 from dutperf.lab.addresses import LEFT, RIGHT
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.netns import DUT_PORTS
@@ -70,7 +73,7 @@ def build(version: Literal[4, 6], site: Site, options: RouterOptions) -> dict[st
         "right": {"port": "tr", "version": version, **RIGHT.ipv4, **RIGHT.ipv6},
         "dut": {
             **identity(version, site.dut_core, options),
-            "commands": {"reset": reset(site, options.reset_s), **losses(site, options)},
+            "commands": {"reset": reset(site, options.reset_s), "filters": filtered(site), **losses(site, options)},
         },
     }
 
@@ -81,6 +84,13 @@ def reset(site: Site, reset_s: float) -> list[str]:
     switches = " ".join(f"/proc/sys/net/{path}" for path in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"))
     script = f"turn() {{ for switch in {switches}; do echo $1 > $switch; done; }}; turn 0; sleep {reset_s:g}; turn 1"
     return site.dut.command(["sh", "-ec", script])
+
+
+def filtered(site: Site) -> list[str]:
+    """The command that installs as many filters as DUTPERF_FILTERS says, and prints them
+    (:mod:`dutperf.lab.filters`)."""
+    script = f"{shlex.quote(sys.executable)} -c 'from dutperf.lab import filters; filters.main()' | nft -f -"
+    return site.dut.command(["sh", "-ec", f'{script}; [ "${filters.VARIABLE}" = 0 ] || {filters.SHOWN}'])
 
 
 def losses(site: Site, options: RouterOptions) -> dict[str, list[str]]:

@@ -9,6 +9,8 @@ RFC 2544, RFC 8219 and RFC 9971.
 
 from __future__ import annotations
 
+from dutperf.model.additional import AdditionalFrames, BytesAt, of_test_frames
+from dutperf.model.capture import MOST_CAPTURED, Capture, CapturedFrames, CaptureWritten
 from dutperf.model.case import (
     FRAME_SIZE,
     FRAME_SIZE_IPV4,
@@ -21,11 +23,18 @@ from dutperf.model.case import (
     axes_of_json,
 )
 from dutperf.model.described_frame import Checksum, DescribedField, DescribedFrame, FlowOrder
-from dutperf.model.frame_size import IPV6_HEADER_EXCESS, MAX_FRAME_SIZE, MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6
+from dutperf.model.frame_size import (
+    IPV6_HEADER_EXCESS,
+    MAX_FRAME_SIZE,
+    MIN_FRAME_SIZE,
+    MIN_FRAME_SIZE_IPV6,
+    PREAMBLE_AND_GAP,
+)
 from dutperf.model.load import Load, Unit, is_load
 from dutperf.model.result import (
     LOSS_BINS,
     PUNCTUAL_US,
+    AdditionalCounts,
     Arrivals,
     Cause,
     DelayChanges,
@@ -56,8 +65,11 @@ from dutperf.model.stream import (
     Bursts,
     FieldMode,
     FrameSpec,
+    Pattern,
     Poisson,
+    Profile,
     RateChange,
+    Segment,
     Stream,
     VaryingAddress,
     VaryingField,
@@ -73,13 +85,21 @@ __all__ = [
     "MAX_FRAME_SIZE",
     "MIN_FRAME_SIZE",
     "MIN_FRAME_SIZE_IPV6",
+    "MOST_CAPTURED",
+    "PREAMBLE_AND_GAP",
     "PUNCTUAL_US",
     "SIZE_MIX",
     "TRIAL_NUMBERS",
+    "AdditionalCounts",
+    "AdditionalFrames",
     "Arrivals",
     "Axis",
     "AxisValue",
     "Bursts",
+    "BytesAt",
+    "Capture",
+    "CaptureWritten",
+    "CapturedFrames",
     "Case",
     "Cause",
     "Checksum",
@@ -107,15 +127,18 @@ __all__ = [
     "MediaLimit",
     "NicArrivals",
     "NicDepartures",
+    "Pattern",
     "Phase",
     "PhaseResult",
     "Poisson",
     "Port16",
     "PortState",
+    "Profile",
     "Quantiles",
     "Question",
     "RateChange",
     "ReceiveBacklog",
+    "Segment",
     "SoFar",
     "Stamping",
     "Stream",
@@ -133,5 +156,6 @@ __all__ = [
     "axes_of",
     "axes_of_json",
     "is_load",
+    "of_test_frames",
     "to_json",
 ]

@@ -85,6 +85,8 @@ class DescribedFrame(Value):
     """One kind of test frame: FRAME of the protocol. ``size`` is in bytes including the FCS; from the
     end of ``bytes`` on, the engine writes the counting pattern 00 01 02 …, and the tag over it."""
 
+    name: str | None = None
+    """Of its stream and size, for a person; the engine does not get it."""
     size: Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)]
     bytes: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2})+$")]
     tag_at: Offset
@@ -95,8 +97,9 @@ class DescribedFrame(Value):
     fields: tuple[DescribedField, ...] = ()
     flows: Annotated[int, Field(ge=1)] = 1
     flow_order: FlowOrder = "in_turn"
-    checked: bool = True
-    """False: a checksum or a length is wrong on purpose, and the receiver does not check it."""
+    checked: bool | None = True
+    """False: a checksum or a length is wrong on purpose, and the receiver does not check it. None: the
+    engine finds out whether all are right."""
 
     @model_validator(mode="after")
     def _within_the_frame(self) -> Self:

@@ -7,5 +7,7 @@ of frame check sequence."""
 MIN_FRAME_SIZE_IPV6 = 84
 """Smallest test frame with an IPv6 header (RFC 8219 5.1.1): 20 bytes more."""
 MAX_FRAME_SIZE = 9216
+PREAMBLE_AND_GAP = 20
+"""Overhead of each frame on an Ethernet link, in bytes (RFC 8219 appendix A)."""
 IPV6_HEADER_EXCESS = 20
 """Difference between an IPv6 frame and its IPv4 translation, in bytes."""

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Due times of a direction's frames: at a constant rate or one that changes once, as Poisson
-arrivals, or in bursts (RFC 2544 section 21).
+arrivals, in bursts (RFC 2544 section 21), or at the rates of a profile.
 
 The integer arithmetic is the engine's (``engine/pace``, ``engine/trial/trial.cpp``), so both give
-each frame the same due time. A trial has the same number of frames with every pattern. Times are ns
-from the start, rounded down; rates are frames/s.
+each frame the same due time. A trial has the same number of frames with every pattern but a profile.
+Times are ns from the start, rounded down; rates are frames/s.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from math import isqrt
 from typing import Protocol
 
 NS_PER_S = 1_000_000_000
@@ -87,6 +89,74 @@ class BurstTimes:
         return (frame - after) * NS_PER_S // self.rate_fps + (
             0 if self.within_fps is None else after * NS_PER_S // self.within_fps
         )
+
+
+@dataclass(frozen=True)
+class ProfileTimes:
+    """Rates that change: segments of a duration in ns, with a linear change from one rate to another.
+    After the last segment the first one follows again.
+
+    Frame k is due in the last ns up to which the integral of the rate is at most k. Integrals are in
+    1 / ``ONE_FRAME`` frames: so they are integers.
+    """
+
+    segments: tuple[tuple[int, int, int], ...]
+
+    ONE_FRAME = 2 * NS_PER_S
+
+    @cached_property
+    def _begins_ns(self) -> list[int]:
+        """Of the segments, and the end of the last one."""
+        return list(accumulate((duration_ns for duration_ns, _, _ in self.segments), initial=0))
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        """The same as integrals."""
+        return list(accumulate(((first + last) * duration_ns for duration_ns, first, last in self.segments), initial=0))
+
+    def frames_before(self, after_ns: int) -> int:
+        """See :class:`Times`."""
+        rounds, rest_ns = divmod(after_ns, self._begins_ns[-1])
+        at = bisect_right(self._begins_ns, rest_ns) - 1
+        duration_ns, first, last = self.segments[at]
+        time_ns = rest_ns - self._begins_ns[at]
+        within = 2 * first * time_ns - ((first - last) * time_ns**2 // duration_ns)
+        return -(-(rounds * self._begins[-1] + self._begins[at] + within) // self.ONE_FRAME)
+
+    def due_ns(self, frame: int) -> int:
+        """See :class:`Times`."""
+        rounds, rest = divmod(frame * self.ONE_FRAME, self._begins[-1])
+        at = bisect_right(self._begins, rest) - 1
+        return rounds * self._begins_ns[-1] + self._begins_ns[at] + _last_ns(self.segments[at], rest - self._begins[at])
+
+    def rate_fps(self, time_ns: int) -> float:
+        """The rate at a time; where it jumps, the rate after the jump."""
+        rest_ns = time_ns % self._begins_ns[-1]
+        at = bisect_right(self._begins_ns, rest_ns) - 1
+        duration_ns, first, last = self.segments[at]
+        return first + (last - first) * (rest_ns - self._begins_ns[at]) / duration_ns
+
+    @property
+    def mean_fps(self) -> int:
+        """Mean rate of all segments, rounded, at least 1."""
+        return max(1, (self._begins[-1] + self._begins_ns[-1]) // (2 * self._begins_ns[-1]))
+
+
+def _last_ns(segment: tuple[int, int, int], limit: int) -> int:
+    """The last ns t of a segment up to which the integral is at most ``limit``:
+    (last - first) t^2 + 2 first duration t <= limit duration."""
+    duration_ns, first, last = segment
+    change, half = last - first, first * duration_ns
+    if change == 0:
+        return limit // (2 * first)
+    square = half**2 + change * limit * duration_ns
+    if change > 0:
+        return (isqrt(square) - half) // change
+    return (half - _ceil_sqrt(square)) // -change
+
+
+def _ceil_sqrt(square: int) -> int:
+    return isqrt(square - 1) + 1 if square > 0 else 0
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, computed_field, model_serializer, model_validator
 
+from dutperf.model.capture import CaptureWritten
 from dutperf.model.value import Count, Direction, Value, without_empty
 
 
@@ -188,6 +189,10 @@ GroupDelay = tuple[float, float, float]
 """Smallest, mean and largest delay, in µs."""
 
 
+PartDelay = tuple[float, float, float]
+"""Median, 99th percentile and largest delay of a part of the sending time, in µs."""
+
+
 class FlowCounts(Value):
     """Frames of each flow of a kind, in the order of the flows."""
 
@@ -204,6 +209,8 @@ class FlowCounts(Value):
 class KindCounts(Value):
     """Frames of one kind, of those that the trial describes."""
 
+    name: str | None = None
+    """Of its stream and size."""
     sent: Count
     received: Count
     delay_us: GroupDelay | None = None
@@ -215,6 +222,20 @@ class KindCounts(Value):
     def lost(self) -> int:
         """Sent frames that did not arrive intact and in time."""
         return self.sent - self.received
+
+
+class AdditionalCounts(Value):
+    """One kind of frames beside the test frames: broadcasts, management queries, routing updates. They
+    are no test frames: none of them counts as lost."""
+
+    intended: Count
+    sent: Count
+    received: Count
+    """Frames that the DUT forwarded."""
+    replies: Count
+    """Frames that the sending port received as replies."""
+    last_reply: str | None = None
+    """The first bytes of the last reply, in hexadecimal."""
 
 
 class DirectionCounts(Value):
@@ -241,6 +262,9 @@ class DirectionCounts(Value):
     other_received: dict[str, Count]
     delay_us: Delays | None = None
     """If frames were stamped; a lost frame counts as the trial's ``lost_delay_ns``."""
+    delay_parts_us: tuple[PartDelay | None, ...] | None = None
+    """Of each part of the sending time (``delay_parts`` of the trial); None for one of which no frame
+    arrived."""
     ipdv_us: DelayChanges | None = None
     """If every frame was stamped and two consecutive frames arrived in order."""
     delays_file: DelaysWritten | None = None
@@ -274,6 +298,8 @@ class DirectionCounts(Value):
     """None if no frame arrived."""
     kinds: tuple[KindCounts, ...] | None = None
     """Of each kind of described frames, in their order; None: the frames are not described."""
+    additional: tuple[AdditionalCounts, ...] | None = None
+    """Of each kind of additional frames, in their order; None: there are none."""
 
     @model_validator(mode="before")
     @classmethod
@@ -373,6 +399,7 @@ class PhaseResult(Value):
     ended_early_s: float | None = None
     """Time after which the tester ended the phase because it could no longer become valid; None: the
     phase ran to its end."""
+    capture: CaptureWritten | None = None
 
     def directions(self) -> dict[Direction, DirectionCounts]:
         """The counted directions, forward first."""

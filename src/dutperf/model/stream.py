@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from operator import mul
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from dutperf.model.additional import AdditionalFrames, of_test_frames
 from dutperf.model.described_frame import DescribedFrame
-from dutperf.model.frame_size import MAX_FRAME_SIZE, MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6
-from dutperf.model.pattern import BurstTimes, PoissonTimes, SteadyTimes, Times
+from dutperf.model.frame_size import MAX_FRAME_SIZE, MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, PREAMBLE_AND_GAP
+from dutperf.model.pattern import BurstTimes, PoissonTimes, ProfileTimes, SteadyTimes, Times
 from dutperf.model.value import Fps, Port16, Value
 
 
@@ -89,6 +91,43 @@ class Bursts(Value):
     """Rate within a burst; None: all frames are due at once and leave as fast as the sender can send."""
 
 
+class Segment(Value):
+    """A part of a profile in which the rate changes linearly, in frames/s; 0: no frames."""
+
+    duration_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
+    from_fps: Annotated[int, Field(ge=0, le=1_000_000_000)]
+    to_fps: Annotated[int, Field(ge=0, le=1_000_000_000)]
+
+
+class Profile(Value):
+    """Rates that change. After the last segment the first one follows again."""
+
+    kind: Literal["profile"] = "profile"
+    segments: Annotated[tuple[Segment, ...], Field(min_length=1, max_length=1024)]
+
+    @model_validator(mode="after")
+    def _sends(self) -> Self:
+        if self.highest_fps == 0:
+            raise ValueError("some rate of a profile must not be 0")
+        return self
+
+    @property
+    def highest_fps(self) -> int:
+        """Its highest rate."""
+        return max(max(one.from_fps, one.to_fps) for one in self.segments)
+
+    @property
+    def mean_fps(self) -> int:
+        """Its mean rate, rounded, at least 1."""
+        return self.times().mean_fps
+
+    def times(self) -> ProfileTimes:
+        """The due times of its frames."""
+        return ProfileTimes(tuple((one.duration_ns, one.from_fps, one.to_fps) for one in self.segments))
+
+
+Pattern = Poisson | Bursts | Profile
+
 _ONLY_UDP = frozenset(
     ("background", "n", "m", "source_port", "destination_port", "networks", "source_address", "destination_address")
 )
@@ -107,8 +146,9 @@ class Stream(Value):
     rate_fps: Fps
     then: RateChange | None = None
     """None: the rate does not change."""
-    pattern: Annotated[Poisson | Bursts, Field(discriminator="kind")] | None = None
-    """Pattern of the frames, with mean rate ``rate_fps``; None: constant rate."""
+    pattern: Annotated[Pattern, Field(discriminator="kind")] | None = None
+    """Pattern of the frames, with mean rate ``rate_fps``; None: constant rate. A profile has rates of
+    its own, whose mean ``rate_fps`` is."""
     frames: Annotated[tuple[DescribedFrame, ...], Field(max_length=32)] = ()
     """The kinds; empty: the frames are foreground and background."""
     order: Annotated[tuple[Annotated[int, Field(ge=0, le=31)], ...], Field(max_length=65536)] = ()
@@ -124,6 +164,8 @@ class Stream(Value):
     networks: Annotated[int, Field(ge=1, le=256)] = 1
     source_address: VaryingAddress | None = None
     destination_address: VaryingAddress | None = None
+    additional: Annotated[tuple[AdditionalFrames, ...], Field(max_length=8)] = ()
+    """Frames beside the test frames."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -162,7 +204,13 @@ class Stream(Value):
         absent = _ONLY_DESCRIBED
         if self.frames:
             absent = _ONLY_UDP | {name for name in ("order", "shares") if not getattr(self, name)}
+        if not self.additional:
+            absent |= {"additional"}
         return {name: value for name, value in members(self).items() if name not in absent}
+
+    def of_test_frames(self, fps: int) -> int:
+        """How many of ``fps`` frames/s are test frames, beside the additional ones."""
+        return of_test_frames(self.additional, fps)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -170,10 +218,26 @@ class Stream(Value):
         udp = [frame.size for frame in (self.foreground, self.background) if frame is not None]
         return (*(frame.size for frame in self.frames), *udp)
 
+    @property
+    def mean_size(self) -> float:
+        """Mean size of its frames in bytes with FCS, each kind by its share."""
+        if self.frames:
+            weights = self.shares or [self.order.count(kind) if self.order else 1 for kind in range(len(self.frames))]
+            return float(sum(map(mul, weights, self.sizes))) / sum(weights)
+        kinds = ((self.foreground, self.m), (self.background, self.n - self.m))
+        return sum(frame.size * share for frame, share in kinds if frame is not None) / self.n
+
+    @property
+    def wire_bits(self) -> float:
+        """Mean bits of a frame on Ethernet, with preamble and gap."""
+        return 8 * (self.mean_size + PREAMBLE_AND_GAP)
+
     @model_validator(mode="after")
     def _pattern_possible(self) -> Self:
         if self.pattern is not None and self.then is not None:
             raise ValueError("a pattern goes with one rate only")
+        if isinstance(self.pattern, Profile) and self.pattern.mean_fps != self.rate_fps:
+            raise ValueError(f"the mean rate of the profile is {self.pattern.mean_fps} frames/s, not {self.rate_fps}")
         if (
             isinstance(self.pattern, Bursts)
             and self.pattern.within_fps is not None
@@ -185,8 +249,17 @@ class Stream(Value):
             )
         return self
 
+    @property
+    def highest_fps(self) -> int:
+        """Its highest rate, outside of bursts."""
+        if isinstance(self.pattern, Profile):
+            return self.pattern.highest_fps
+        return self.rate_fps if self.then is None else max(self.rate_fps, self.then.rate_fps)
+
     def times(self, duration_ns: int, seed: int) -> Times:
         """Due times of the frames of ``duration_ns``; ``seed``: for random patterns."""
+        if isinstance(self.pattern, Profile):
+            return self.pattern.times()
         steady = SteadyTimes(self.rate_fps, None if self.then is None else (self.then.rate_fps, self.then.after_ns))
         frames = steady.frames_before(duration_ns)
         match self.pattern:

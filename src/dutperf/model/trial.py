@@ -9,7 +9,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from dutperf.model.capture import Capture
 from dutperf.model.pattern import Times, random_bits
+from dutperf.model.result import LOSS_BINS
 from dutperf.model.stream import Stream
 from dutperf.model.value import Direction, Value, to_json, without_empty
 
@@ -86,14 +88,21 @@ class Phase(Value):
     """For the verdict on the phase; the engine does not get it."""
     by_flow: Literal[True] | None = None
     """Whether each flow of described frames is counted by itself."""
+    delay_parts: Annotated[int, Field(ge=1, le=50)] | None = None
+    """Equal parts of the sending time with delays of their own, of stamped frames by their due times;
+    a divisor of the number of parts for losses (:data:`dutperf.model.result.LOSS_BINS`)."""
     delays_files: DelaysFiles | None = None
+    progress_ms: Annotated[int, Field(ge=20, le=1000)] | None = None
+    """Time between two reports of the counts; None: a second."""
+    capture: Capture | None = None
+    """Frames for a file."""
     forward: Stream | None = None
     reverse: Stream | None = None
 
     @model_validator(mode="after")
     def _some_direction(self) -> Self:
-        if self.forward is None and self.reverse is None:
-            raise ValueError("a trial needs a direction")
+        if self.forward is None and self.reverse is None and self.capture is None:
+            raise ValueError("a trial needs a direction, or a capture")
         return self
 
     @model_validator(mode="after")
@@ -114,6 +123,8 @@ class Phase(Value):
             raise ValueError("lost_delay_ns needs stamped frames")
         if self.frame_timeout_ns is not None and self.stamping is not Stamping.EVERY:
             raise ValueError("frame_timeout_ns needs stamping every")
+        if self.delay_parts is not None and (self.stamping is Stamping.NONE or LOSS_BINS % self.delay_parts):
+            raise ValueError(f"delay_parts needs stamped frames, and must divide {LOSS_BINS}")
         if self.delays_files is not None and self.stamping is Stamping.NONE:
             raise ValueError("delays_files needs stamped frames")
         return self
@@ -134,7 +145,11 @@ class Phase(Value):
 
     def request(self) -> dict[str, Any]:
         """The ``params`` of the engine's ``run`` (protocol/request.schema.json)."""
-        return {name: value for name, value in to_json(self).items() if name not in ("question", "preliminary")}
+        members = to_json(self)
+        for direction in self.streams():
+            for frame in members[direction].get("frames", ()):
+                frame.pop("name", None)
+        return {name: value for name, value in members.items() if name not in ("question", "preliminary")}
 
     def streams(self) -> dict[Direction, Stream]:
         """The active directions' streams, forward first."""
@@ -144,11 +159,17 @@ class Phase(Value):
     @property
     def longest_frame(self) -> int:
         """Size of the longest frame that is sent, in bytes."""
-        return max(size for stream in self.streams().values() for size in stream.sizes)
+        return max((size for stream in self.streams().values() for size in stream.sizes), default=0)
 
     def intended(self, direction: Direction) -> int:
         """Number of frames that ``direction`` is to send: those due before the end of the sending time."""
         return 0 if direction not in self.streams() else self.times(direction).frames_before(self.duration_ns)
+
+    def additional(self, direction: Direction) -> tuple[int, ...]:
+        """Number of additional frames of each kind that ``direction`` is to send."""
+        stream = self.streams().get(direction)
+        kinds = () if stream is None else stream.additional
+        return tuple(one.among(self.intended(direction), self.duration_ns) for one in kinds)
 
     def times(self, direction: Direction) -> Times:
         """Due times of the frames of an active direction (protocol/README.md)."""

@@ -8,7 +8,7 @@ in ``ALL``.
 
 from __future__ import annotations
 
-from dutperf.procedures import back_to_back, frame_loss, ipdv, latency, pdv, recovery, reset, throughput
+from dutperf.procedures import back_to_back, frame_loss, ipdv, latency, pdv, ramp, recovery, reset, throughput
 from dutperf.procedures.definition import Definition
 
 ALL: tuple[Definition, ...] = (
@@ -20,6 +20,7 @@ ALL: tuple[Definition, ...] = (
     ipdv.PROCEDURE,
     recovery.PROCEDURE,
     reset.PROCEDURE,
+    ramp.PROCEDURE,
 )
 _BY_NAME = {definition.name: definition for definition in ALL}
 

@@ -91,9 +91,12 @@ def change_rate(trial: Trial, conditions: RecoveryConditions, rates: Rates) -> T
             " make the trial longer, or the overload shorter",
             option="overload_s",
         )
-    change = RateChange(rate_fps=rates["reduced_fps"], after_ns=round(conditions.overload_s * 1e9))
+    after_ns = round(conditions.overload_s * 1e9)
     changed: dict[str, Any] = {
-        direction.value: stream.model_copy(update={"then": change}) for direction, stream in trial.streams().items()
+        direction.value: stream.model_copy(
+            update={"then": RateChange(rate_fps=stream.of_test_frames(rates["reduced_fps"]), after_ns=after_ns)}
+        )
+        for direction, stream in trial.streams().items()
     }
     return trial.model_copy(update=changed)
 

@@ -122,7 +122,9 @@ def read(counts: DirectionCounts, conditions: ResetConditions, rates: Rates) -> 
         )
     if arrivals.longest_gap_to_s <= after_s:
         return Reading(outcome="not_caused", remark="the longest arrival gap was before the reset")
-    return Reading(outcome="measured", times_s={"arrival_gap": gap_s, "loss": counts.lost / rates["rate_fps"]})
+    # additional frames take the place of test frames: then fewer of these are sent than at the rate
+    rate_fps = rates["rate_fps"] if counts.additional is None else counts.sent / end_s
+    return Reading(outcome="measured", times_s={"arrival_gap": gap_s, "loss": counts.lost / rate_fps})
 
 
 def _rates_text(rates: Rates) -> str:

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any, ClassVar, Self
 
-from dutperf.journal import ResultEvent, WaitEvent
+from dutperf.journal import ResultEvent, TrialEvent, WaitEvent
 from dutperf.model import Case, LimitedBy, Load, Trial, Unit, Value
 from dutperf.procedures import repeated_searches, searches
 from dutperf.procedures.base import Prior
@@ -168,10 +168,13 @@ class ThroughputPoint(points.Point):
     """A case and its throughput."""
 
     title: ClassVar[str] = "throughput, frames/s per direction"
-    columns: ClassVar[Row] = ("median", "p1", "p99", "dispersion", "limited by")
-    implied: ClassVar[Sequence[str]] = ("*conditional_throughput_fps", "goals.0.*", "widest_fps")
+    columns: ClassVar[Row] = ("median", "p1", "p99", "dispersion", "Mbit/s on the wire", "limited by")
+    implied: ClassVar[Sequence[str]] = ("*conditional_throughput_fps", "goals.0.*", "widest_fps", "wire_mbps")
 
     throughput_fps: Statistics
+    wire_mbps: float | None
+    """The median with preambles and gaps (RFC 8219 appendix A), of the direction with the larger frames;
+    None without a median."""
     limited_by: LimitedBy | None
     """None where no repetition was finished."""
     upper_bound: UpperBound | None
@@ -191,7 +194,8 @@ class ThroughputPoint(points.Point):
         """See :class:`dutperf.results.points.Point`."""
         figures = self.throughput_fps
         dispersion = "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %"
-        return [(*figures.cells(",.0f"), dispersion, self.limited_by or "-")]
+        mbps = "-" if self.wire_mbps is None else f"{self.wire_mbps:,.2f}"
+        return [(*figures.cells(",.0f"), dispersion, mbps, self.limited_by or "-")]
 
     def remarks(self) -> Iterator[str]:
         """The losses at the upper bound, the median's interval, each loss goal's result, and
@@ -261,9 +265,11 @@ def point(recorded: Recorded) -> ThroughputPoint:
     stopped = repeated_searches.stopped(found, rule, *series)
     results = recorded.of(ResultEvent)
     steady = repeated_searches.without_waits(results, recorded.of(WaitEvent))
+    throughput_fps = _statistics(found, [search.lower_bound for search in found], rule)
     return ThroughputPoint(
         case=recorded.case,
-        throughput_fps=_statistics(found, [search.lower_bound for search in found], rule),
+        throughput_fps=throughput_fps,
+        wire_mbps=_wire_mbps(throughput_fps.median, recorded.of(TrialEvent)),
         limited_by=None if decisive is None else decisive.limited_by,
         pass_criterion=recorded.conditions.passing(),
         message=repeated_searches.message(found) + recorded.shortfall(len(found), stopped),
@@ -281,6 +287,12 @@ def _statistics(found: Sequence[SearchFinding], values: Sequence[float | None], 
     if not values or any(search.not_forwarding for search in found):
         return without_number(values)
     return statistics(values, rule)
+
+
+def _wire_mbps(median_fps: float | None, trials: Sequence[TrialEvent]) -> float | None:
+    if median_fps is None or not trials:
+        return None
+    return median_fps * max(stream.wire_bits for stream in trials[0].trial.streams().values()) / 1e6
 
 
 def _width(search: SearchFinding) -> int:

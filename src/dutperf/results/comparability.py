@@ -78,7 +78,7 @@ def _stated(one: Measured) -> Iterator[tuple[str, Any]]:
     summary, plan = one.summary, one.plan
     yield "procedure", summary.procedure
     for name, value in summary.conditions.items():
-        if name not in ("ranges", "series"):
+        if name not in ("ranges", "series") and value != []:  # an empty list is as good as none
             yield from environments.flat(labels.rates(value), name)
     for point, limits in zip(summary.points, plan.cases, strict=True):
         yield from environments.flat(limits.get("subtracted", {}), f"subtracted at {point.case}")

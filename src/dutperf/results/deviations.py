@@ -190,10 +190,12 @@ def _headers(facts: Facts) -> str | None:
     if not any(stream.frames for stream in facts.streams()):
         return None
     conditions = facts.conditions
+    extension = conditions.modified_by.extension_headers
     parts = [
         f"frames with the headers {conditions.frame}" if conditions.frame else "",
         f"frames of several sizes ({conditions.size_mix}) at once" if conditions.size_mix else "",
         f"{conditions.flows:,} flows in each direction" if conditions.flows > 1 else "",
+        f"frames with IPv6 extension headers ({extension.text})" if extension is not None else "",
     ]
     texts = [part for part in parts if part] or ["frames with headers of the configuration's own"]
     return f"{' and '.join(texts)}, not UDP directly over IP, of one size, with ports that vary by frame"
@@ -207,6 +209,16 @@ def _networks(facts: Facts) -> str | None:
         f"measured with random destinations over {' and '.join(map(str, several))} networks, not also with a single"
         " pair of addresses"
     )
+
+
+def _modifiers(facts: Facts) -> str | None:
+    """Section 11: first without any, then under each of them separately. RFC 5180 6.2.1 has frames with
+    extension headers meet filters."""
+    chosen = facts.conditions.modified_by
+    together = chosen.filters is not None and chosen.extension_headers is not None
+    separate = len(facts.conditions.modifiers) - together <= 1
+    names = ", ".join(facts.conditions.modifiers)
+    return None if separate else f"under several modifiers at once ({names}), not under each separately"
 
 
 TRIAL_LENGTH = Rule("RFC 2544 section 24", trial_length)
@@ -223,5 +235,6 @@ GENERAL = (
     Rule("RFC 4814 section 4.5", _ports),
     FRAME_SIZES_RULE,
     Rule("RFC 2544 appendix C.2.6.4", _headers),
+    Rule("RFC 2544 section 11", _modifiers),
     Rule("RFC 2544 section 12", _networks),
 )

@@ -41,6 +41,8 @@ class Loss(Value):
     """In words; None where all frames arrived, even if late."""
     where: dict[str, int] = Field(default_factory=dict)
     """See :func:`dutperf.results.loss.where`."""
+    kinds: dict[str, int] = Field(default_factory=dict)
+    """Lost frames of each kind, where there are several: stream and size."""
     dut: dict[str, int] | None = None
     """Frames that the DUT itself counted as lost, by cause; None: it has no loss counters."""
 
@@ -49,7 +51,12 @@ class Loss(Value):
         places = {name: count for name, count in self.where.items() if name != loss.ELSEWHERE}
         return "; ".join(
             text
-            for text in (self.when, loss.where_in_words(places, valid=True), loss.counted_in_words(self.lost, self.dut))
+            for text in (
+                self.when,
+                ", ".join(f"{count:,} of {name}" for name, count in self.kinds.items() if count),
+                loss.where_in_words(places, valid=True),
+                loss.counted_in_words(self.lost, self.dut),
+            )
             if text
         )
 
@@ -274,6 +281,11 @@ def cell(figure: float | None, form: str) -> str:
     return "-" if figure is None else format(figure, form)
 
 
+def _by_kind(counts: DirectionCounts) -> dict[str, int]:
+    kinds = counts.kinds or ()
+    return {kind.name or str(number): kind.lost for number, kind in enumerate(kinds)} if len(kinds) > 1 else {}
+
+
 def _loss(counts: DirectionCounts, counted_by_dut: dict[str, int] | None) -> Loss:
     return Loss(
         lost=counts.lost,
@@ -282,5 +294,6 @@ def _loss(counts: DirectionCounts, counted_by_dut: dict[str, int] | None) -> Los
         late=counts.late,
         when=loss.when(counts),
         where=loss.where(counts),
+        kinds=_by_kind(counts),
         dut=counted_by_dut,
     )

@@ -16,6 +16,7 @@ from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, PlanEvent, R
 from dutperf.model import Case, Value, axes_of_json
 from dutperf.results import deviations, environments
 from dutperf.results import idle_offloads as offloads
+from dutperf.results import modifier_frames as additional
 from dutperf.results.deviations import Deviation, Rule
 from dutperf.results.deviations import rules as general_rules
 from dutperf.results.environments import EnvironmentChange
@@ -36,6 +37,8 @@ class Summary(Value):
     points: tuple[SerializeAsAny[Point], ...]
     idle_offloads: tuple[str, ...] = ()
     """Hardware offloads that were enabled and had no effect."""
+    modifier_frames: tuple[str, ...] = ()
+    """What the modifiers sent beside the test frames, and what came back of it."""
     environment_changes: tuple[EnvironmentChange, ...] = ()
     """Changes of host and tester when the run was resumed; ``environment`` is that of its
     beginning."""
@@ -95,6 +98,7 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
         ),
         points=points,
         idle_offloads=_idle_offloads(events),
+        modifier_frames=additional.of_run(events),
         environment_changes=environments.changes(events),
     )
 

@@ -54,7 +54,7 @@ def messages(summary: Summary) -> list[tuple[str, bool]]:
     of_points = [message for point in summary.points for message in _messages(point)]
     return (
         of_points
-        + [(text, False) for text in summary.idle_offloads]
+        + [(text, False) for text in (*summary.idle_offloads, *summary.modifier_frames)]
         + [(change.sentence(), True) for change in summary.environment_changes]
     )
 

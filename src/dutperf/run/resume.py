@@ -61,7 +61,12 @@ def _run(directory: Path, watching: Watching, current: Path | Setup | None) -> S
         plan = recorded.plan
         source, conditions = Source.of_plan(plan.source, plan.config, current), _conditions(plan)
         only = Measurement(definition.name, definition, conditions)
-        with bench(source, conditions) as ready, watching([only]) as watch, watch(only, 1) as observer:
+        with (
+            bench(source, conditions) as on,
+            on.modified(conditions) as ready,
+            watching([only]) as watch,
+            watch(only, 1) as observer,
+        ):
             return campaign.resume(ready.tester, ready.plan(conditions), recorded, observer)
 
 

@@ -84,6 +84,10 @@ class Bench(Protocol):
         """The plan of a measurement under ``conditions``."""
         ...
 
+    def modified(self, conditions: Conditions) -> AbstractContextManager[Bench]:
+        """Within, the DUT has what the modifiers ask for."""
+        ...
+
 
 Watch = Callable[[Measurement, int], AbstractContextManager[Observer]]
 """Shows the progress of a measurement; it is given the measurement's number, from 1."""
@@ -106,8 +110,8 @@ def measure(measurements: Sequence[Measurement], bench: Bench, out: Path, watch:
     if len(measurements) > 1:
         return begin(measurements, bench, out, watch)
     [only] = measurements
-    with watch(only, 1) as observer:
-        return campaign.measure(only.definition, bench.tester, bench.plan(only.conditions), out, observer)
+    with watch(only, 1) as observer, bench.modified(only.conditions) as ready:
+        return campaign.measure(only.definition, ready.tester, ready.plan(only.conditions), out, observer)
 
 
 def begin(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch) -> SuiteSummary:
@@ -323,13 +327,16 @@ def _at_throughput(one: Measurement, parts: Mapping[str, Part]) -> tuple[Measure
 
 def _advance(one: Measurement, bench: Bench, directory: Path, observer: Observer, first_trial: int) -> Summary:
     """Begin a run, resume it, or read its results."""
-    plan = bench.plan(one.conditions)
     if not _has_begun(directory):
-        return campaign.measure(one.definition, bench.tester, plan, directory, observer, first_trial)
+        with bench.modified(one.conditions) as ready:
+            return campaign.measure(
+                one.definition, ready.tester, ready.plan(one.conditions), directory, observer, first_trial
+            )
     with ResumedJournal.open(directory) as recorded:
         if recorded.is_complete:
             return write_summary(directory, one.definition)
-        return campaign.resume(bench.tester, plan, recorded, observer)
+        with bench.modified(one.conditions) as ready:
+            return campaign.resume(ready.tester, ready.plan(one.conditions), recorded, observer)
 
 
 def _has_begun(directory: Path) -> bool:

@@ -16,6 +16,7 @@ from dutperf.journal import JournalError
 from dutperf.model import FRAME_SIZE, Case, Load, Trial
 from dutperf.run.campaign import Plan, PlanError
 from dutperf.setup import configuration, dut, traffic
+from dutperf.setup.changing_rate import is_changing
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import ConfigError, Offloads, ParameterError, Setup
 from dutperf.tester import calibration
@@ -177,24 +178,57 @@ class Bench:
             dut_losses=dut.losses_of(self.setup.dut),
         )
 
+    @contextmanager
+    def modified(self, conditions: Conditions) -> Iterator[Bench]:
+        """Within, the DUT has the filters of the modifiers.
+
+        Raises:
+            ConfigError: the DUT's command failed, or this lab's DUT has none.
+        """
+        filters = conditions.modified_by.filters
+        commands = self.setup.dut.commands
+        if filters is not None and self.source.lab is not None and (commands is None or commands.filters is None):
+            raise ParameterError(f"lab {self.source.lab} has no filters", "modifiers")
+        with dut.filtered(self.setup.dut, filters) as device:
+            yield (
+                self if device is self.setup.dut else replace(self, setup=self.setup.model_copy(update={"dut": device}))
+            )
+
     def sized(self, conditions: Conditions) -> Conditions:
         """See :func:`dutperf.setup.traffic.sized`."""
         return traffic.sized(self.setup, conditions)
 
-    def trial(self, conditions: Conditions, rate: Rate, number: int) -> Trial:
-        """A single trial at ``rate`` under ``conditions``, which have one frame size.
+    def trial(self, conditions: Conditions, rate: Rate | None, number: int) -> Trial:
+        """A single trial at ``rate`` under ``conditions``, which have one frame size; None: the
+        traffic pattern has rates of its own.
 
         Raises:
-            PlanError: several frame sizes, or a rate in % of an unknown maximum.
+            PlanError: several frame sizes, no rate or two, or a rate in % of an unknown maximum.
         """
         check_one_size(conditions)
+        check_one_rate(conditions, rate)
         plan = self.plan(self.sized(conditions))
         [case] = plan.cases
+        own_rates = traffic.profile(self.setup, plan.conditions, case[FRAME_SIZE])
+        if own_rates is not None:
+            return plan.make_trial(case, Load.fps(own_rates.mean_fps), number)
+        assert rate is not None
         try:
             load = Load.fps(rate.fps(plan.maximum_fps(case)))
         except ValueError as error:
             raise PlanError(str(error), option="rate") from None
         return plan.make_trial(case, load, number)
+
+
+def check_one_rate(conditions: Conditions, rate: Rate | None) -> None:
+    """Raises PlanError unless the trial has a rate, or its traffic pattern has rates of its own."""
+    if (rate is None) != is_changing(conditions.pattern):
+        text = (
+            "is missing: give the rate per direction"
+            if rate is None
+            else f"does not go with the pattern {conditions.pattern}, which has rates of its own: leave it out"
+        )
+        raise PlanError(text, option="rate")
 
 
 def check_one_size(conditions: Conditions) -> None:

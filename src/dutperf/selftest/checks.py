@@ -8,13 +8,14 @@ a figure.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
 from dutperf.lab.refdut import Properties
-from dutperf.procedures import back_to_back, frame_loss, ipdv, latency, pdv, recovery, reset, throughput
+from dutperf.procedures import back_to_back, frame_loss, ipdv, latency, pdv, ramp, recovery, reset, throughput
 from dutperf.procedures.definition import Definition
 from dutperf.selftest.findings import Finding, judge
 from dutperf.selftest.ground_truth import FaultInjection, ObservedTrial
@@ -46,6 +47,8 @@ RECOVERY_FPS = 2_000
 RECOVERY_S = 0.4
 OVERLOAD_S = 0.5
 STALL_AT_S = 0.05
+RAMP_FROM_FPS, RAMP_TO_FPS, RAMP_S = 2_000, 20_000, 1.0
+RAMP_CAPACITY_FPS = 8_000
 RESET_FPS = 1_000
 RESET_S = 3.0
 """Stall and reset lose more than half of a trial's frames: late frames cannot cause so much loss
@@ -250,6 +253,25 @@ def _recovery() -> Figure:
     )
 
 
+def _first_loss() -> Figure:
+    """Above the capacity the DUT's backlog grows with the square of the excess r: r^2 / 2 / slope of the
+    ramp. The first frame is lost when it fills the queue. A late burst takes a part of the queue. The
+    result is known to a 250th of the ramp, or as the point says."""
+    slope = (RAMP_TO_FPS - RAMP_FROM_FPS) / RAMP_S
+
+    def excess_fps(backlog: float) -> float:
+        return math.sqrt(2 * slope * max(0.0, backlog))
+
+    true = RAMP_CAPACITY_FPS + excess_fps(QUEUE_FRAMES + 1)
+
+    def error(evidence: Evidence) -> float:
+        burst = RAMP_TO_FPS * evidence.largest_disturbance_s()
+        uncertain = float(evidence.point.uncertainty_fps or 0.0) + slope / RAMP_TO_FPS
+        return uncertain + excess_fps(QUEUE_FRAMES + 1) - excess_fps(QUEUE_FRAMES + 1 - burst)
+
+    return Figure("first loss", "frames/s", true, 0.05 * true, lambda point: iter([point.first_loss_fps.median]), error)
+
+
 def _reset(name: str) -> Figure:
     def error(evidence: Evidence) -> float:
         return 2 / RESET_FPS + evidence.typical_disturbance_s()
@@ -311,6 +333,12 @@ ALL: tuple[Check, ...] = (
     _delays(latency.PROCEDURE, Properties(delay_ms=DELAY_MS), _typical(), tags=500, tag_after_s=0.1),
     _delays(pdv.PROCEDURE, Properties(extra_delay_every=DELAYED_EVERY, extra_delay_ms=DELAY_MS), _variation()),
     _delays(ipdv.PROCEDURE, Properties(extra_delay_every=3, extra_delay_ms=DELAY_MS), _change(), rate=_fps(CHANGE_FPS)),
+    Check(
+        ramp.PROCEDURE,
+        Properties(capacity_fps=RAMP_CAPACITY_FPS, queue=QUEUE_FRAMES),
+        {**_ONE_WAY, "from_rate": _fps(RAMP_FROM_FPS), "to_rate": _fps(RAMP_TO_FPS), "duration_s": RAMP_S},
+        (_first_loss(),),
+    ),
     Check(
         recovery.PROCEDURE,
         Properties(capacity_fps=RECOVERY_FPS, queue=20),

@@ -13,14 +13,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from itertools import product
-from typing import Annotated, Any, Literal, Self, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_serializer, model_validator
 
 from dutperf import errors
-from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, FieldMode, Value, to_json
+from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Capture, Direction, FieldMode, Value, to_json
+from dutperf.setup import frame_file, modifiers
+from dutperf.setup.changing_rate import FORMS, ChangingRate, is_changing
 from dutperf.setup.configuration import ParameterError
+from dutperf.setup.modifiers import Modifiers
 from dutperf.setup.option import FIXED, Option, all_offered, is_fixed, offered
+from dutperf.setup.rate import Rate as Rate
 from dutperf.setup.size_mix import SizeMix, is_mix
 from dutperf.statistics import stopping
 
@@ -53,59 +58,6 @@ LONGEST_BURST = 1_000_000
 MOST_FLOWS = 1_000_000
 
 
-class Rate(Value):
-    """A rate per direction as the user gave it: frames per second, or a share of the media's
-    maximum frame rate."""
-
-    value: Annotated[float, Field(gt=0)]
-    unit: Literal["fps", "percent"]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_plain(cls, given: Any) -> Any:
-        """A program may give a rate as text, or frames per second as a number."""
-        if isinstance(given, str):
-            return cls.parse(given).model_dump()
-        return (
-            {"value": given, "unit": "fps"} if isinstance(given, int | float) and not isinstance(given, bool) else given
-        )
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """``"60000"``, ``"60k"``, ``"1.5M"`` (frames/s) or ``"12.5%"`` (of the maximum).
-
-        Raises:
-            ValueError: the text is not a rate.
-        """
-        match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kM%]?)\s*", text)
-        if not match or not (value := float(match[1].replace("_", ""))):
-            raise ValueError(
-                f"'{text}' is not a rate: give frames per second (60000, 60k, 1.5M) or a share of the maximum (12.5%)"
-            )
-        if match[2] == "%":
-            return cls(value=value, unit="percent")
-        return cls(value=value * {"": 1, "k": 1_000, "M": 1_000_000}[match[2]], unit="fps")
-
-    def fps(self, maximum_fps: int | None) -> int:
-        """In frames per second, at least 1.
-
-        Raises:
-            ValueError: a percentage of an unknown maximum.
-        """
-        if self.unit == "fps":
-            return max(1, round(self.value))
-        if maximum_fps is None:
-            raise ValueError("a rate in % needs the media's speed: set media_mbps in the configuration")
-        return max(1, round(self.value / 100 * maximum_fps))
-
-    def text(self) -> str:
-        """As :meth:`parse` reads it."""
-        return f"{self.value:.12g}" + ("%" if self.unit == "percent" else "")
-
-    def __str__(self) -> str:
-        return f"{self.value:g} %" if self.unit == "percent" else f"{self.value:,.0f} frames/s"
-
-
 def burst_of(pattern: str) -> int | None:
     """Frames per burst of ``pattern``; None where it has no bursts."""
     kind, _, frames = pattern.partition(":")
@@ -118,6 +70,8 @@ def invalid_member(error: ValidationError) -> tuple[str, str]:
     details = errors.first(error)
     field = str(details["loc"][0]) if details["loc"] else ""
     field = "frame_sizes" if field == "size_mix" else field  # the option by which a mix is given
+    if details["type"] == frame_file.MEMBER:
+        return frame_file.MEMBER, details["msg"]
     if details["type"] in ("int_parsing", "float_parsing"):
         return field, f"'{details['input']}' is not a number"
     reason = details["msg"].replace("Input should", "should")
@@ -181,6 +135,8 @@ class Conditions(Value):
     A procedure without a use for a member declares it again as :data:`FIXED`.
     """
 
+    rates_may_change: ClassVar[bool] = False
+    """Whether the pattern may have rates of its own (:mod:`dutperf.setup.changing_rate`)."""
     frame_sizes: Annotated[
         tuple[Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)], ...],
         Field(min_length=1),
@@ -209,6 +165,15 @@ class Conditions(Value):
             " UDP directly over IP",
             label="headers of the frames",
             metavar="HEADERS",
+        ),
+    ] = None
+    frame_from: Annotated[
+        str | None,
+        Option(
+            "The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20 bytes, or those"
+            " from tag= on. Default: frames that the tester makes",
+            label="frame from a capture",
+            metavar="FILE[:N][,tag=BYTE][,macs=keep]",
         ),
     ] = None
     flows: Annotated[
@@ -295,6 +260,18 @@ class Conditions(Value):
             several=True,
         ),
     ] = 1
+    modifiers: Annotated[
+        tuple[str, ...],
+        Option(
+            "Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management, routing-updates,"
+            " filters:25, extension-header:hop-by-hop (routing, destination, fragment; routing+destination: a chain;"
+            " hop-by-hop:10%: in so many of the frames). Repeatable",
+            label="modifiers",
+            flag="--modifier",
+            metavar="NAME",
+            listed=True,
+        ),
+    ] = ()
     seed: Annotated[
         int,
         Field(ge=0, le=2**53 - 1),
@@ -358,6 +335,11 @@ class Conditions(Value):
 
     @model_validator(mode="before")
     @classmethod
+    def _frame_of_capture(cls, members: Any) -> Any:
+        return frame_file.with_frame(members)
+
+    @model_validator(mode="before")
+    @classmethod
     def _series(cls, members: Any) -> Any:
         """Sizes may be a number, a list, a text (``84,128``), or the name of a series."""
         if not isinstance(members, dict) or "frame_sizes" not in members:
@@ -394,11 +376,23 @@ class Conditions(Value):
     def _is_mix(cls, text: str | None) -> str | None:
         return None if text is None else SizeMix.parse(text).text
 
+    @field_validator("modifiers", mode="before")
+    @classmethod
+    def _are_modifiers(cls, given: Any) -> Any:
+        words = _words(given)
+        return Modifiers.parse(words).texts() if all(isinstance(word, str) for word in words) else given
+
     @field_validator("pattern")
     @classmethod
     def _known(cls, pattern: str) -> str:
+        if is_changing(pattern):
+            if not cls.rates_may_change:
+                raise ValueError("a rate that changes is for a single trial (dutperf trial) and for dutperf ramp")
+            ChangingRate.parse(pattern)
+            return pattern
         if pattern not in ("constant", "poisson") and not re.fullmatch(r"bursts:[1-9][0-9]*", pattern):
-            raise ValueError("should be constant, poisson or bursts:FRAMES")
+            rates = f", {FORMS}" if cls.rates_may_change else ""
+            raise ValueError("should be constant, poisson or bursts:FRAMES" + rates)
         if (burst := burst_of(pattern)) is not None and not 2 <= burst <= LONGEST_BURST:
             raise ValueError(f"a burst has 2 to {LONGEST_BURST:,} frames")
         return pattern
@@ -432,6 +426,11 @@ class Conditions(Value):
         return "frame_sizes" in self.model_fields_set
 
     @property
+    def modified_by(self) -> Modifiers:
+        """The modifiers."""
+        return Modifiers.parse(self.modifiers)
+
+    @property
     def mix(self) -> str:
         """Suffix that names the traffic of a measurement, empty for the default traffic:
         ``-native50-networks256``, ``-forward-bursts32``."""
@@ -443,7 +442,7 @@ class Conditions(Value):
         networks = f"-networks{self.networks}" if self.networks > 1 else ""
         pattern = "" if self.pattern == "constant" else "-" + self.pattern.replace(":", "")
         within = "" if self.burst_rate is None else "-at" + self.burst_rate.text().replace("%", "pc")
-        return direction + frames + native + flows + networks + pattern + within
+        return direction + frames + native + flows + networks + pattern + within + modifiers.suffix(self.modifiers)
 
     def loss_goals(self) -> tuple[float, ...]:
         """The loss ratios up to which a trial passes, strictest first: the goals, or the one loss
@@ -556,6 +555,29 @@ class Calibrated(Conditions):
 class SingleTrial(WithTimeout, Conditions):
     """Conditions of a single trial."""
 
+    capture: Annotated[
+        str | None,
+        Option(
+            "Write frames to a capture file: any of lost, damaged, unexpected (no test frames) and first (of all that"
+            " arrive), each up to 1000 or :FRAMES. Receiving then takes two to three times as long",
+            metavar="KIND[:FRAMES],…",
+        ),
+    ] = None
+    capture_to: Annotated[str, Option("The capture file (pcapng), on the engine's machine", metavar="FILE")] = (
+        "capture.pcapng"
+    )
+
+    rates_may_change: ClassVar[bool] = True
+    pattern: Annotated[
+        str,
+        Option(
+            "Traffic pattern at the mean rate: constant gaps; poisson: exponential gaps; or bursts (RFC 2544 section"
+            " 21). Or rates that change, instead of the rate: ramp:1k-100k, steps:1k,10k,50k, sine:10k-50k, each over"
+            " the whole trial, or with /2s again and again (of steps: each for 2 s)",
+            label="traffic pattern",
+            metavar="PATTERN",
+        ),
+    ] = "constant"
     settle_s: Annotated[float, FIXED] = 0.0
     dut_patience_s: Annotated[float, FIXED] = 0.0
     repetitions: Annotated[int, FIXED] = 1
@@ -566,6 +588,17 @@ class SingleTrial(WithTimeout, Conditions):
     networks: Annotated[
         int, Field(ge=1, le=256), Option("Destination networks in each direction, 1-256", metavar="COUNT")
     ] = 1
+
+    @field_validator("capture")
+    @classmethod
+    def _kinds_of_capture(cls, capture: str | None) -> str | None:
+        if capture is not None:
+            Capture.parse(capture, "any")
+        return capture
+
+    def capture_wanted(self) -> Capture | None:
+        """What goes to the capture file; its path is absolute."""
+        return None if self.capture is None else Capture.parse(self.capture, str(Path(self.capture_to).absolute()))
 
 
 def within_the_trial(model: type[Conditions], members: Any, name: str, latest_s: float) -> Any:

@@ -26,13 +26,14 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
     field_validator,
+    model_validator,
 )
 from pydantic_core import ErrorDetails
 
 from dutperf import errors
 from dutperf.errors import DutperfError
 from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Value, VaryingAddress, VaryingField, to_json
-from dutperf.setup import yaml_text
+from dutperf.setup import frame_file, yaml_text
 from dutperf.setup.size_mix import SizeMix
 from dutperf.setup.yaml_text import Location, YamlError, path_of
 
@@ -224,6 +225,9 @@ class DutCommands(Value):
     losses: Command | None = None
     """Before and after each trial: prints the DUT's loss counters, in lines of direction, cause and
     number of frames (``forward queue 12``)."""
+    filters: Command | None = None
+    """Before and after a measurement under the modifier ``filters``: installs as many filters as the
+    environment variable DUTPERF_FILTERS says, 0 afterwards; its output goes to the results."""
     time_limit_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
 
 
@@ -250,12 +254,19 @@ class PlannedStream(Value):
     name: Text
     frame: Annotated[str, Field(min_length=1)] | None = None
     """Headers, as of ``--frame``; None: UDP directly over IP."""
+    frame_from: Text | None = None
+    """A frame of a capture, as of ``--frame-from``."""
     sizes: Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)] | str | None = None
     """A frame size in bytes or a mix, as of ``--frame-size``; None: the size that is measured."""
     share: Annotated[int, Field(ge=1, le=1000)] = 1
     """Its frames in relation to those of the other streams."""
     flows: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     directions: Literal["both", "forward", "reverse"] = "both"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _frame_of_capture(cls, members: Any) -> Any:
+        return frame_file.with_frame(members)
 
     @field_validator("sizes")
     @classmethod
@@ -433,9 +444,11 @@ def _check(setup: Setup) -> None:
         _check_seen_as(name, setup.sides()[name], other)
     commands = setup.dut.commands
     if commands is not None and not (
-        commands.set_up or commands.tear_down or commands.state or commands.reset or commands.losses
+        commands.set_up or commands.tear_down or commands.state or commands.reset or commands.losses or commands.filters
     ):
-        raise _Invalid(("dut", "commands"), "names no command; there are set_up, tear_down, state, reset and losses")
+        raise _Invalid(
+            ("dut", "commands"), "names no command; there are set_up, tear_down, state, reset, losses and filters"
+        )
 
 
 def _check_addresses(name: str, side: Side) -> None:

@@ -15,10 +15,10 @@ from fractions import Fraction
 from math import gcd, lcm
 from typing import Any, Literal
 
-from dutperf.frames import Endpoints, FrameError, Stack, build
-from dutperf.model import Direction, FieldMode, VaryingField
+from dutperf.frames import Endpoints, FrameError, Stack, Template, build, is_template
+from dutperf.model import DescribedFrame, Direction, FieldMode, VaryingField
 from dutperf.setup.conditions import Conditions
-from dutperf.setup.configuration import ConfigError, ParameterError, Setup
+from dutperf.setup.configuration import ConfigError, ParameterError, PlannedStream, Setup, Side
 from dutperf.setup.size_mix import LONGEST_ORDER, MOST_SIZES, SizeMix, spread
 
 PLAIN = "ip/udp"
@@ -38,12 +38,15 @@ class Part:
     flows: int = 1
     share: int = 1
     """Of the direction's frames, in relation to those of the other parts."""
+    extension: str = ""
+    """IPv6 extension headers behind the first IPv6 header; empty: none."""
 
 
 def is_described(conditions: Conditions, setup: Setup) -> bool:
     """Whether trials need described frames."""
     own = bool(setup.streams) or any(side.frame is not None for side in setup.sides().values())
-    return own or bool(conditions.frame or conditions.size_mix or conditions.flows > 1)
+    chosen = conditions.frame or conditions.size_mix or conditions.flows > 1
+    return own or bool(chosen or conditions.modified_by.extension_headers)
 
 
 def parts_of(setup: Setup, conditions: Conditions, direction: Direction, frame_size: int) -> tuple[Part, ...]:
@@ -53,40 +56,86 @@ def parts_of(setup: Setup, conditions: Conditions, direction: Direction, frame_s
         ConfigError: the configuration has streams, but none in this direction.
     """
     plain = SizeMix.single(frame_size) if conditions.size_mix is None else SizeMix.parse(conditions.size_mix)
+    sender = setup.left if direction is Direction.FORWARD else setup.right
     if not setup.streams:
-        sender = setup.left if direction is Direction.FORWARD else setup.right
-        return (Part("", sender.frame or conditions.frame, plain, conditions.flows),)
+        return _extended((Part("", sender.frame or conditions.frame, plain, conditions.flows),), sender, conditions)
     planned = [one for one in setup.streams if one.directions in ("both", direction.value)]
     if not planned:
         raise ConfigError(f"has none in the {direction} direction", "streams")
-    return tuple(
-        Part(one.name, one.frame, plain if one.sizes is None else one.size_mix(), one.flows, one.share)
-        for one in planned
+    parts = tuple(Part(one.name, one.frame, _sizes_of(one, plain), one.flows, one.share) for one in planned)
+    return _extended(parts, sender, conditions)
+
+
+def _extended(parts: tuple[Part, ...], sender: Side, conditions: Conditions) -> tuple[Part, ...]:
+    """The parts with the extension headers of the modifier, in as many of their frames as it says. A side
+    that sends IPv4 has none."""
+    chosen = conditions.modified_by.extension_headers
+    if chosen is None or sender.version == 4:
+        return parts
+    with_headers = tuple(
+        replace(
+            part,
+            extension=chosen.headers,
+            share=part.share * chosen.percent,
+            name=part.name if chosen.percent == 100 else f"{part.name} with {'+'.join(chosen.names)}".strip(),
+        )
+        for part in parts
     )
+    if chosen.percent == 100:
+        return with_headers
+    without = tuple(replace(part, share=part.share * (100 - chosen.percent)) for part in parts)
+    return (*without, *with_headers)
 
 
-def fitted(parts: Sequence[Part], stacks: Sequence[Stack], shorter: Mapping[int, int]) -> tuple[Part, ...]:
+def _sizes_of(stream: PlannedStream, measured: SizeMix) -> SizeMix:
+    """A frame in bytes has its own size."""
+    if stream.sizes is not None:
+        return stream.size_mix()
+    if stream.frame is not None and is_template(stream.frame):
+        return SizeMix.single(Template.parse(stream.frame).min_size)
+    return measured
+
+
+def fitted(parts: Sequence[Part], stacks: Sequence[Stack | Template], shorter: Mapping[int, int]) -> tuple[Part, ...]:
     """The parts with sizes that have room for their headers. ``shorter``: bytes by which frames of an IP
     version are shorter than their sizes say."""
     smallest = (stack.min_size + shorter.get(stack.ip_version or 0, 0) for stack in stacks)
     return tuple(replace(part, sizes=part.sizes.at_least(size)) for part, size in zip(parts, smallest, strict=True))
 
 
-def stack_of(text: str | None, version: Literal[4, 6], ports: Ports, flows: int) -> Stack:
-    """The headers of frames from a side of this IP version. UDP ports that the text leaves open vary;
-    with several flows each has ports of its own.
+def stack_of(part: Part, version: Literal[4, 6], ports: Ports) -> Stack | Template:
+    """The headers of a part's frames from a side of this IP version, or its
+    frame in bytes. UDP ports that the text leaves open
+    vary; with several flows each has ports of its own.
 
     Raises:
         FrameError: see :meth:`dutperf.frames.Stack.parse`.
     """
-    stack = _parsed(text or PLAIN, version)
-    by_flow = flows > 1 and not stack.varies_by_flow
+    if part.text is not None and is_template(part.text):
+        if part.extension:
+            raise FrameError("extension headers do not go with a frame in bytes, which has its own")
+        return Template.parse(part.text)
+    stack = _with_extension(_parsed(part.text or PLAIN, version), part.extension)
+    by_flow = part.flows > 1 and not stack.varies_by_flow
     first_udp = next((i for i, header in enumerate(stack.headers) if header.name == "udp"), None)
     if first_udp is None or len(stack.headers) > first_udp + 1:
         return stack
     udp = stack.headers[-1]
     [plain] = Stack.parse("/".join(("ipv4", _udp(ports, by_flow=by_flow)))).headers[-1:]
     return Stack((*stack.headers[:-1], replace(udp, fields=tuple({**plain.given, **udp.given}.items()))))
+
+
+def _with_extension(stack: Stack, extension: str) -> Stack:
+    """``stack`` with extension headers behind its first IP header, which is IPv6."""
+    if not extension:
+        return stack
+    if stack.ip_version != 6:
+        raise FrameError(
+            f"the modifier extension-header needs IPv6 as the first IP header, which {stack} does not have"
+        )
+    texts = [str(header) for header in stack.headers]
+    first = next(number for number, header in enumerate(stack.headers) if header.name == "ipv6") + 1
+    return Stack.parse("/".join((*texts[:first], extension, *texts[first:])))
 
 
 _IP = re.compile(r"\bip\b(?=\s*(?:[(/]|$))")
@@ -113,7 +162,7 @@ def _parsed(text: str, version: int) -> Stack:
 
 def members(
     parts: Sequence[Part],
-    stacks: Sequence[Stack],
+    stacks: Sequence[Stack | Template],
     endpoints: Endpoints,
     direction: Direction,
     shorter: Mapping[int, int],
@@ -125,9 +174,9 @@ def members(
         ConfigError: more kinds of frames than can be told apart.
     """
     frames = tuple(
-        build(stack, size - shorter.get(stack.ip_version or 0, 0), endpoints, direction=direction, flows=part.flows)
+        _named(build(stack, size, endpoints, direction=direction, flows=part.flows), part)
         for part, stack in zip(parts, stacks, strict=True)
-        for size in part.sizes.sizes
+        for size in (one - shorter.get(stack.ip_version or 0, 0) for one in part.sizes.sizes)
     )
     if len(parts) == 1 and not parts[0].sizes.random:
         return {"frames": frames} | ({"order": parts[0].sizes.kinds()} if len(frames) > 1 else {})
@@ -148,12 +197,10 @@ def members(
     return {"frames": frames} | ({"shares": weights} if random else {"order": spread(weights)})
 
 
-def names(parts: Sequence[Part], sizes: Sequence[int]) -> tuple[str, ...]:
-    """A name for each kind of frame of :func:`fitted` parts, with its size in bytes."""
-    of_parts = [part.name for part in parts for _ in part.sizes.sizes]
-    return tuple(
-        f"{name}, {size} bytes" if name else f"{size} bytes" for name, size in zip(of_parts, sizes, strict=True)
-    )
+def _named(frame: DescribedFrame, part: Part) -> DescribedFrame:
+    """The frame with a name for a person."""
+    name = f"{part.name}, {frame.size} bytes" if part.name else f"{frame.size} bytes"
+    return frame.model_copy(update={"name": name})
 
 
 def _whole(weights: Sequence[Fraction]) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The DUT's commands (``dut.commands`` of the configuration): set it up, tear it down, read its state
-and its loss counters, reset it.
+and its loss counters, reset it, give it filters.
 
 They run on this machine, each in a session of its own; ``ssh router show version`` is an ordinary
 command. They do not concern the test traffic.
@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -47,6 +47,38 @@ def in_place(dut: Dut) -> Iterator[None]:
             _tear_down(dut)
         raise
     _tear_down(dut)
+
+
+FILTERS = "DUTPERF_FILTERS"
+"""Environment variable of the command ``filters``: how many it is to install."""
+
+
+@contextmanager
+def filtered(dut: Dut, filters: int | None) -> Iterator[Dut]:
+    """Within, the DUT has so many filters (RFC 2544 11.4), and the value says which, by the command's
+    output. None: the DUT stays as it is, as does one without the command: its user configures it.
+
+    Raises:
+        ConfigError: the command failed, or took too long. An error from within the block takes
+            precedence.
+    """
+    if filters is None or dut.commands is None or dut.commands.filters is None:
+        yield dut
+        return
+    command, time_limit_s = dut.commands.filters, dut.commands.time_limit_s
+
+    def install(number: int) -> str:
+        return run(command, "filters", time_limit_s, {FILTERS: str(number)})
+
+    try:
+        lines = [line.strip() for line in install(filters).splitlines() if line.strip()]
+        yield dut.model_copy(update={"filters": lines}) if lines else dut
+    except BaseException:
+        with suppress(ConfigError), defer_signals():
+            install(0)
+        raise
+    with defer_signals():
+        install(0)
 
 
 def state_of(dut: Dut) -> Callable[[], str] | None:
@@ -138,14 +170,15 @@ def _losses_in(output: str) -> ByCause:
     return losses
 
 
-def run(command: Command, name: str, time_limit_s: float) -> str:
-    """Run a command to its end; returns its output, standard error included.
+def run(command: Command, name: str, time_limit_s: float, variables: Mapping[str, str] | None = None) -> str:
+    """Run a command to its end, with further environment ``variables``; returns its output, standard error
+    included.
 
     Raises:
         ConfigError: it could not be started, ended with another status than 0, or did not end in
             ``time_limit_s`` seconds. It names ``dut.commands.NAME``.
     """
-    return RunningCommand(command, name, time_limit_s).output()
+    return RunningCommand(command, name, time_limit_s, variables).output()
 
 
 class RunningCommand:
@@ -155,7 +188,9 @@ class RunningCommand:
         ConfigError: it could not be started.
     """
 
-    def __init__(self, command: Command, name: str, time_limit_s: float) -> None:
+    def __init__(
+        self, command: Command, name: str, time_limit_s: float, variables: Mapping[str, str] | None = None
+    ) -> None:
         self._key = f"dut.commands.{name}"
         self._time_limit_s = time_limit_s
         self._deadline_s = time.monotonic() + time_limit_s
@@ -164,7 +199,12 @@ class RunningCommand:
         """A file, not a pipe: a pipe that nobody reads would block the command."""
         try:
             self._process = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT, start_new_session=True
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=None if variables is None else {**os.environ, **variables},
             )
         except OSError as error:
             self._output.close()

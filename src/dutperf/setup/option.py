@@ -36,6 +36,8 @@ class Option:
     """Whether a list may be given, of which each value is measured."""
     listed: bool = False
     """Whether the option may be repeated."""
+    text: bool = False
+    """Whether the conditions read it from text, although it is a number."""
     depends: bool = False
     """Whether the default depends on other members, so that help shows none."""
 

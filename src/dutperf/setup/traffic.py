@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
-from dutperf.frames import Endpoints, FrameError, Stack
+from dutperf.frames import Endpoints, FrameError, Stack, Template
 from dutperf.model import (
     FRAME_SIZE,
     FRAME_SIZE_IPV4,
@@ -21,6 +21,7 @@ from dutperf.model import (
     MAX_FRAME_SIZE,
     MIN_FRAME_SIZE,
     MIN_FRAME_SIZE_IPV6,
+    PREAMBLE_AND_GAP,
     SIZE_MIX,
     TRIAL_NUMBERS,
     Bursts,
@@ -28,15 +29,19 @@ from dutperf.model import (
     Direction,
     FieldMode,
     FrameSpec,
+    Pattern,
     Phase,
     Poisson,
+    Profile,
     Question,
     Stamping,
     Stream,
     Trial,
     VaryingField,
+    of_test_frames,
 )
-from dutperf.setup import described_traffic
+from dutperf.setup import additional_traffic, described_traffic
+from dutperf.setup.changing_rate import ChangingRate, is_changing
 from dutperf.setup.conditions import (
     FRAME_SIZE_SERIES,
     RFC2544_DESTINATION_PORT,
@@ -49,8 +54,6 @@ from dutperf.setup.conditions import (
 from dutperf.setup.configuration import LINK_TIMEOUT_S, ConfigError, ParameterError, Setup, Side, missing_seen_as
 from dutperf.setup.size_mix import SizeMix
 
-PREAMBLE_AND_GAP = 20
-"""Overhead of each frame on an Ethernet link, in bytes (RFC 8219 appendix A)."""
 ANY_LOSS = 0.999999
 """Tolerated loss of a phase whose losses say nothing."""
 MAX_FRAMES = 2**40
@@ -71,6 +74,7 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
     _check_networks(setup, conditions)
     _check_background(setup, conditions)
     _check_described(setup, conditions)
+    _check_modifiers(setup, conditions)
     _check_numbers(conditions, rate_fps)
     streams = {
         direction.value: _stream(setup, conditions, direction, frame_size, rate_fps)
@@ -142,14 +146,15 @@ def stamps(conditions: Conditions) -> dict[str, Any]:
 
 
 def check(setup: Setup, conditions: Conditions) -> None:
-    """Check that every frame size of ``conditions`` gives a trial. The burst rate is not checked: it
-    may be a share of a link speed that is not known yet.
+    """Check that every frame size of ``conditions`` gives a trial. Rates within the pattern are not
+    checked: they may be shares of a link speed that is not known yet.
 
     Raises:
         ConfigError: see :func:`make_trial`.
     """
     for frame_size in conditions.frame_sizes:
-        make_trial(setup, conditions.model_copy(update={"burst_rate": None}), frame_size, rate_fps=1, number=0)
+        plain = {"burst_rate": None} | ({"pattern": "constant"} if is_changing(conditions.pattern) else {})
+        make_trial(setup, conditions.model_copy(update=plain), frame_size, rate_fps=1, number=0)
 
 
 def has_ipv6(setup: Setup, conditions: Conditions) -> bool:
@@ -235,7 +240,7 @@ def _port(side: Side) -> dict[str, Any]:
 
 def _stacks(
     setup: Setup, conditions: Conditions, direction: Direction, parts: Sequence[described_traffic.Part]
-) -> tuple[Stack, ...]:
+) -> tuple[Stack | Template, ...]:
     """The headers of each part's frames."""
     sender, _ = _ends(setup, direction)
     ports = (
@@ -243,14 +248,14 @@ def _stacks(
         sender.destination_port or destination_ports(conditions.ports),
     )
     try:
-        return tuple(described_traffic.stack_of(part.text, sender.version, ports, part.flows) for part in parts)
+        return tuple(described_traffic.stack_of(part, sender.version, ports) for part in parts)
     except FrameError as error:
         raise _refused(setup, sender, error) from None
 
 
 def _parts(
     setup: Setup, conditions: Conditions, direction: Direction, frame_size: int
-) -> tuple[tuple[described_traffic.Part, ...], tuple[Stack, ...]]:
+) -> tuple[tuple[described_traffic.Part, ...], tuple[Stack | Template, ...]]:
     """The streams of one direction, whose sizes have room for their headers, and these."""
     parts = described_traffic.parts_of(setup, conditions, direction, frame_size)
     stacks = _stacks(setup, conditions, direction, parts)
@@ -274,7 +279,22 @@ def _described_stream(
         )
     except FrameError as error:
         raise _refused(setup, sender, error) from None
-    return Stream(rate_fps=rate_fps, pattern=_pattern(setup, conditions, frame_size, rate_fps), **members)
+    return Stream(**_rhythm(setup, conditions, direction, frame_size, rate_fps), **members)
+
+
+def _rhythm(
+    setup: Setup, conditions: Conditions, direction: Direction, frame_size: int, rate_fps: int
+) -> dict[str, Any]:
+    """Members of a stream: the rate of its test frames, their pattern, and the frames that come between
+    them, which belong to the rate."""
+    size_ipv4 = frame_size_ipv4(setup, conditions, frame_size)
+    additional = additional_traffic.frames_of(setup, conditions, direction, size_ipv4)
+    test_fps = of_test_frames(additional, rate_fps)
+    return {
+        "rate_fps": test_fps,
+        "pattern": _pattern(setup, conditions, frame_size, test_fps),
+        "additional": additional,
+    }
 
 
 def _refused(setup: Setup, sender: Side, error: FrameError) -> ParameterError | ConfigError:
@@ -282,17 +302,6 @@ def _refused(setup: Setup, sender: Side, error: FrameError) -> ParameterError | 
     if setup.streams:
         return ConfigError(str(error), "streams")
     return described_traffic.refused(error, None if sender.frame is None else _name_of(setup, sender))
-
-
-def kind_names(setup: Setup, conditions: Conditions, trial: Trial) -> dict[Direction, tuple[str, ...]]:
-    """A name for each kind of described frame that a trial sends in each direction."""
-    return {
-        direction: described_traffic.names(
-            _parts(setup, conditions, direction, conditions.frame_sizes[0])[0], stream.sizes
-        )
-        for direction, stream in trial.streams().items()
-        if stream.frames
-    }
 
 
 def _endpoints(sender: Side, receiver: Side, version: int) -> tuple[Any, Any] | None:
@@ -309,8 +318,7 @@ def _stream(setup: Setup, conditions: Conditions, direction: Direction, frame_si
         return _described_stream(setup, conditions, direction, frame_size, rate_fps)
     sender, receiver = _ends(setup, direction)
     return Stream(
-        rate_fps=rate_fps,
-        pattern=_pattern(setup, conditions, frame_size, rate_fps),
+        **_rhythm(setup, conditions, direction, frame_size, rate_fps),
         foreground=_foreground(sender, receiver, frame_size, frame_size_ipv4(setup, conditions, frame_size)),
         background=_background(sender, receiver, frame_size) if conditions.foreground.native_percent > 0 else None,
         n=conditions.foreground.n,
@@ -323,7 +331,24 @@ def _stream(setup: Setup, conditions: Conditions, direction: Direction, frame_si
     )
 
 
-def _pattern(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int) -> Poisson | Bursts | None:
+def profile(setup: Setup, conditions: Conditions, frame_size: int) -> Profile | None:
+    """The rates of a traffic pattern that has rates of its own; None for any other.
+
+    Raises:
+        ParameterError: rates that are not possible.
+    """
+    if not is_changing(conditions.pattern):
+        return None
+    changing, duration_ns = ChangingRate.parse(conditions.pattern), round(conditions.duration_s * 1e9)
+    try:
+        return changing.profile(duration_ns, maximum_fps(setup, frame_size))
+    except ValueError as error:
+        raise ParameterError(str(error), "pattern") from None
+
+
+def _pattern(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int) -> Pattern | None:
+    if (own_rates := profile(setup, conditions, frame_size)) is not None:
+        return own_rates
     burst = burst_of(conditions.pattern)
     if burst is None:
         return Poisson() if conditions.pattern == "poisson" else None
@@ -461,6 +486,13 @@ def _check_headers_once(setup: Setup, conditions: Conditions) -> None:
             raise ConfigError("does not go with streams, each with its own", f"{name}.frame")
         if side.frame is not None and conditions.frame is not None:
             raise ParameterError(f"the configuration has headers in {name}.frame already", "frame")
+
+
+def _check_modifiers(setup: Setup, conditions: Conditions) -> None:
+    """Extension headers need frames of IPv6."""
+    senders = [_ends(setup, direction)[0] for direction in conditions.active()]
+    if conditions.modified_by.extension_headers is not None and all(sender.version == 4 for sender in senders):
+        raise ParameterError("extension-header is for IPv6 frames, but no side sends any", "modifiers")
 
 
 def _check_networks(setup: Setup, conditions: Conditions) -> None:

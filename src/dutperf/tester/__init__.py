@@ -28,6 +28,11 @@ class Progress:
 ProgressCallback = Callable[[Progress], None]
 
 
+class EndTrial(Exception):  # no error: a decision
+    """Raised by a callback: the trial ends now, with its drain. Its result counts what was sent until
+    then, as if its sending time had been that long."""
+
+
 class Tester(Protocol):
     """Runs trials one after the other. Implementations: the engine's process, a simulated tester, a
     replayed journal."""

@@ -23,9 +23,21 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from dutperf.machine.programs import INSTALL, find_program
-from dutperf.model import Cause, Direction, DirectionCounts, LinkState, PortState, SoFar, Trial, TrialResult, Verdict
+from dutperf.model import (
+    CaptureWritten,
+    Cause,
+    Direction,
+    DirectionCounts,
+    LinkState,
+    PortState,
+    SoFar,
+    Stream,
+    Trial,
+    TrialResult,
+    Verdict,
+)
 from dutperf.setup.configuration import LINK_TIMEOUT_S
-from dutperf.tester import Progress, ProgressCallback, TesterError, neighbours
+from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError, neighbours
 from dutperf.tester.core_choice import CoreChoice
 from dutperf.tester.dut_core import DutWatch, Sending, Starvation
 from dutperf.tester.process import EngineDied, EngineProcess, EngineTimeout
@@ -71,6 +83,8 @@ class _Watch:
     causes: tuple[Cause, ...] = ()
     ended_s: float | None = None
     """When the trial was ended early, in seconds after the start of sending."""
+    wanted_s: float | None = None
+    """When the user ended the trial, likewise."""
     earliest_s: float = -math.inf
     """When sending began, at the earliest, by :func:`time.monotonic`: when the engine was asked for it..."""
     latest_s: float = math.inf
@@ -93,7 +107,7 @@ class _Watch:
         """When frames were sent; None where no progress came."""
         if not math.isfinite(self.latest_s):
             return None
-        sent_s = self.trial.duration_s if self.ended_s is None else self.ended_s
+        sent_s = next((one for one in (self.ended_s, self.wanted_s) if one is not None), self.trial.duration_s)
         return Sending(min(self.earliest_s, self.latest_s), self.latest_s, sent_s)
 
     def is_hopeless(self, progress: Progress) -> bool:
@@ -356,8 +370,12 @@ class EngineTester:
                 watch.note_time(progress.elapsed_s)
                 if watch.is_hopeless(progress):
                     self._send(process, "stop", params={"drain": True})
-                if on_progress is not None:
-                    on_progress(progress)
+                if on_progress is not None and watch.wanted_s is None:
+                    try:
+                        on_progress(progress)
+                    except EndTrial:
+                        watch.wanted_s = progress.elapsed_s
+                        self._send(process, "stop", params={"drain": True})
         except (EngineDied, EngineTimeout, TesterError):
             raise
         except BaseException:  # an interruption, or an error in ``on_progress``
@@ -420,11 +438,16 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
     trial = watch.trial
     try:
         counts = {
-            direction: DirectionCounts.model_validate(event[direction]) for direction in Direction if direction in event
+            direction: _with_names(DirectionCounts.model_validate(event[direction]), trial.streams().get(direction))
+            for direction in Direction
+            if direction in event
         }
         changes = PortState.model_validate(event["link_changes"])
         links = {name: LinkState.model_validate(event[name]) for name in ("link_up", "link_down", "dut_answered")}
         completed = {"completed": True, "stopped": False}[event["outcome"]]
+        if watch.wanted_s is not None and not completed:
+            trial, counts, completed = _until_its_end(trial, counts)
+        capture = None if "capture" not in event else CaptureWritten.model_validate(event["capture"])
         if event["trial"] != trial.trial or set(counts) != set(trial.streams()):
             raise ValueError("it is of another trial")
     except (KeyError, ValueError, ValidationError) as error:
@@ -449,7 +472,28 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
         if completed
         else None,
         ended_early_s=ended_s,
+        capture=capture,
     )
+
+
+def _with_names(counts: DirectionCounts, stream: Stream | None) -> DirectionCounts:
+    """The counts of each kind of frames with its name."""
+    if counts.kinds is None or stream is None:
+        return counts
+    kinds = zip(counts.kinds, stream.frames, strict=True)
+    return counts.model_copy(
+        update={"kinds": tuple(kind.model_copy(update={"name": frame.name}) for kind, frame in kinds)}
+    )
+
+
+def _until_its_end(
+    trial: Trial, counts: dict[Direction, DirectionCounts]
+) -> tuple[Trial, dict[Direction, DirectionCounts], bool]:
+    """A trial that the user ended, as one of the time in which it sent. Frames that were not due by then
+    are not missing; those that were late are seen as such."""
+    sent = {direction: one.model_copy(update={"intended": one.sent}) for direction, one in counts.items()}
+    lasted_s = max((one.send_time_s for one in counts.values()), default=0.0)
+    return trial.lasting(max(lasted_s, 1e-9)), sent, True
 
 
 def _ended_early(ended_by: tuple[Cause, ...], found: tuple[Cause, ...]) -> tuple[Verdict, tuple[Cause, ...]]:

@@ -10,6 +10,7 @@ tester's (:mod:`dutperf.tester.validity`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dutperf.model import (
+    AdditionalCounts,
     DelayChanges,
     Delays,
     DelaysWritten,
@@ -30,7 +32,7 @@ from dutperf.model import (
     Trial,
     TrialResult,
 )
-from dutperf.tester import Progress, ProgressCallback, truth, validity
+from dutperf.tester import EndTrial, Progress, ProgressCallback, truth, validity
 from dutperf.tester.truth import NO_LIMIT, Lost
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -128,7 +130,8 @@ class SimulatedTester:
         counts = {direction: self._count(trial, direction, stall_s, random) for direction in trial.streams()}
         self.trials.append(trial)
         if on_progress is not None:
-            _report(trial, counts, on_progress)
+            with suppress(EndTrial):  # its result comes all at once
+                _report(trial, counts, on_progress)
         verdict, causes = validity.judge(trial, counts)
         return TrialResult(
             trial=trial.trial,
@@ -195,7 +198,21 @@ class SimulatedTester:
             "delay_us": _delays(with_lost),
             "ipdv_us": _changes(delays_us) if neighbours else None,
         }
-        return counts.model_copy(update=update | stamps | {"delays_file": _write(trial, direction, numbers, delays_us)})
+        others = {"delay_parts_us": self._of_parts(trial, direction, stamped, random)}
+        files = {"delays_file": _write(trial, direction, numbers, delays_us)}
+        return counts.model_copy(update=update | stamps | others | files)
+
+    def _of_parts(
+        self, trial: Trial, direction: Direction, stamped: int, random: np.random.Generator
+    ) -> tuple[tuple[float, float, float] | None, ...] | None:
+        """Delays of each part of the sending time, with those of lost frames; None: not asked for."""
+        if trial.delay_parts is None:
+            return None
+        times, numbers = trial.times(direction), _stamped_numbers(trial, direction, stamped)
+        ends = [trial.duration_ns * part // trial.delay_parts for part in range(1, trial.delay_parts)]
+        parts = np.split(numbers, np.searchsorted(numbers, [times.frames_before(end_ns) for end_ns in ends]))
+        told = (_delays(self._delays_us(part, random)) if len(part) else None for part in parts)
+        return tuple(None if one is None else (one.p50, one.p99, one.max) for one in told)
 
     def _delays_us(self, numbers: Numbers, random: np.random.Generator) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Delays of the frames with these ``numbers``."""
@@ -263,10 +280,21 @@ def _counts(trial: Trial, direction: Direction, tally: _Tally, stall_s: float) -
         tester_drops={"nic_missed": tally.missed} if tally.missed else {},
         dut_input_drops=0,
         other_received={},
+        additional=_additional(trial, direction),
         late_bursts=truth.late_bursts(trial, direction, stall_s),
         losses=truth.losses_of(trial, direction, tally.losses),
         arrivals=truth.arrivals_of(trial.times(direction), sent, tally.losses, tally.delay_us / 1e6),
     )
+
+
+def _additional(trial: Trial, direction: Direction) -> tuple[AdditionalCounts, ...] | None:
+    """The DUT answers management queries, and forwards no additional frames."""
+    kinds = zip(trial.streams()[direction].additional, trial.additional(direction), strict=True)
+    counts = (
+        AdditionalCounts(intended=frames, sent=frames, received=0, replies=frames if kind.replies else 0)
+        for kind, frames in kinds
+    )
+    return tuple(counts) or None
 
 
 def _write(

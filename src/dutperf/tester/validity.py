@@ -229,6 +229,23 @@ def _unsent(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> st
     return f"only {counts.sent:,} of {counts.intended:,} frames were sent in {counts.send_time_s:.6f} s"
 
 
+def _unsent_additional(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and the additional frames of the modifiers."""
+    meant = trial.additional(direction)
+    sent = tuple(one.sent for one in counts.additional or ())
+    if sent == meant:
+        return None
+    names = [one.name for one in trial.streams()[direction].additional]
+    if len(sent) != len(meant):
+        return f"the engine counted {len(sent)} kinds of additional frames, but the trial has {len(meant)}"
+    missing = [
+        f"{is_sent:,} of {is_meant:,} frames of the modifier {name}"
+        for name, is_sent, is_meant in zip(names, sent, meant, strict=True)
+        if is_sent != is_meant
+    ]
+    return f"the tester sent {' and '.join(missing)}"
+
+
 def _sending_time(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... in the intended time. :func:`_unsent` reports frames that were not sent."""
     limit_s = sending_time_limit_s(trial.duration_s) + counts.tolerance_us / 1e6
@@ -415,7 +432,7 @@ LINK_DOWN = "link_down"
 BURSTS, LATE, DROPS, NIC_CLOCK = "sender_bursts", "sender_late", "tester_drops", "nic_clock"
 OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""
-OF_A_WHOLE_TRIAL = frozenset({"unsent", "sending_time"})
+OF_A_WHOLE_TRIAL = frozenset({"unsent", "unsent_additional", "sending_time"})
 """Codes of causes that do not apply to a trial which was ended early."""
 
 Rule = Callable[[Trial, Direction, DirectionCounts], str | None]
@@ -423,6 +440,7 @@ Rule = Callable[[Trial, Direction, DirectionCounts], str | None]
 RULES: tuple[tuple[str, Rule], ...] = (
     ("miscounted", _miscounted),
     ("unsent", _unsent),
+    ("unsent_additional", _unsent_additional),
     ("sending_time", _sending_time),
     ("received_too_many", _received_too_many),
     (DROPS, _tester_drops),

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from inspect import Parameter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from dutperf.cli.errors import reported, say
 from dutperf.cli.output import console, live
 from dutperf.exit_status import ABORTED, INVALID
 from dutperf.model import Trial, TrialResult, Verdict, to_json
-from dutperf.run.testbench import Bench, bench, check_one_size
+from dutperf.run.testbench import Bench, bench, check_one_rate, check_one_size
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import Conditions, SingleTrial
 from dutperf.setup.configuration import ConfigError
@@ -39,22 +38,24 @@ def trial(**given: Any) -> None:
 
 
 trial.__signature__ = signature(  # type: ignore[attr-defined]
-    {"rate": (options.RateText, Parameter.empty), **{name: (kind, None) for name, kind in SOURCE.items()}},
+    {"rate": (options.RateText, None), **{name: (kind, None) for name, kind in SOURCE.items()}},
     SingleTrial,
     RESULT,
 )
 
 
-def _trial(*, rate: str, out: Path | None, as_json: bool, **given: Any) -> None:
+def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -> None:
     source, chosen = split_source(given)
     [conditions] = options.chosen(SingleTrial, chosen)
     check_one_size(conditions)
-    intended = options.parse_rate("--rate", rate)
-    with bench(source, conditions) as ready:
+    intended = None if rate is None else options.parse_rate("--rate", rate)
+    check_one_rate(conditions, intended)
+    with bench(source, conditions) as on, on.modified(conditions) as ready:
         planned = ready.trial(conditions, intended, NUMBER)
         flows = sum(frame.flows for stream in planned.streams().values() for frame in stream.frames)
         if len(planned.streams()) * 32 < flows <= MOST_FLOWS_TOLD:
             planned = planned.model_copy(update={"by_flow": True})
+        planned = planned.model_copy(update={"capture": conditions.capture_wanted()})
         sized = ready.sized(conditions)
         count = losses_of(ready.setup.dut)
         result = run_one(planned, sized.frame_sizes[0], ready.tester, count)
@@ -68,8 +69,9 @@ def _trial(*, rate: str, out: Path | None, as_json: bool, **given: Any) -> None:
 def run_one(planned: Trial, frame_size: int, tester: Tester, count: CountLosses | None) -> TrialResult:
     """Run the trial and show its progress. ``count`` asks the DUT for its losses."""
     stream = next(iter(planned.streams().values()))
+    mean = f", up to {stream.highest_fps:,}," if stream.highest_fps > stream.rate_fps else ""
     say(
-        f"one trial with {frame_size} byte frames at {stream.rate_fps:,} frames/s per direction,"
+        f"one trial with {frame_size} byte frames at {stream.rate_fps:,} frames/s{mean} per direction,"
         f" {live.duration(planned.whole_s)}"
     )
     with live.trial_progress(planned) as on_progress:
@@ -87,7 +89,11 @@ def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: Tria
         "frame_timeout_ms": conditions.frame_timeout_ms,
         "frame_size": frame_size,
         "size_mix": conditions.size_mix,
-        "kinds": traffic.kind_names(ready.setup, conditions, planned),
+        "kinds": {
+            direction: [frame.name for frame in stream.frames]
+            for direction, stream in planned.streams().items()
+            if stream.frames
+        },
         "frame_size_ipv4": traffic.frame_size_ipv4(ready.setup, conditions, frame_size),
         "trial": to_json(planned),
         "dut": ready.setup.dut.identity(),

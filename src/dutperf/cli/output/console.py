@@ -11,8 +11,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dutperf.model import Direction, DirectionCounts, KindCounts, NicArrivals, NicDepartures, TrialResult, Verdict
-from dutperf.results import idle_offloads, loss, tables
+from dutperf.model import (
+    CaptureWritten,
+    Direction,
+    DirectionCounts,
+    KindCounts,
+    NicArrivals,
+    NicDepartures,
+    Trial,
+    TrialResult,
+    Verdict,
+    to_json,
+)
+from dutperf.results import idle_offloads, loss, modifier_frames, tables
 from dutperf.run.campaign import Summary
 from dutperf.run.suite import SuiteSummary
 
@@ -84,11 +95,7 @@ def output() -> Console:
 def trial(report: dict[str, Any], result: TrialResult) -> None:
     """One trial: counts of each direction, the verdict and its causes."""
     console = output()
-    title = f"{report['frame_size']} byte frames" + (
-        f" ({report['frame_size_ipv4']} IPv4)" if report["frame_size_ipv4"] != report["frame_size"] else ""
-    )
-    if report.get("size_mix") is not None:
-        title = f"frames of {report['size_mix']}, {report['frame_size']} bytes in the mean"
+    title = f"{_title(report)}: {_on_the_wire(Trial.model_validate(report['trial']))} in each direction"
     if result.directions():
         console.print(_counts(title, result))
         if any(counts.kinds for counts in result.directions().values()):
@@ -106,8 +113,24 @@ def trial(report: dict[str, Any], result: TrialResult) -> None:
         goal = f"loss ratio goal {report['loss_tolerance']:g}"
         without_loss = "no loss" if not report["loss_tolerance"] else goal
         console.print(f"passed ({without_loss}){late}" if report["passed"] else f"failed ({goal}){late}")
+    for text in modifier_frames.of_trial(Trial.model_validate(report["trial"]), result):
+        line(text)
     for text in _remarks(result):
         line(text)
+
+
+def _title(report: dict[str, Any]) -> str:
+    size, size_ipv4 = report["frame_size"], report["frame_size_ipv4"]
+    if report.get("size_mix") is not None:
+        return f"frames of {report['size_mix']}, {size} bytes in the mean"
+    return f"{size} byte frames" + (f" ({size_ipv4} IPv4)" if size_ipv4 != size else "")
+
+
+def _on_the_wire(trial: Trial) -> str:
+    """Rate and bit rate with preambles and gaps, of the direction with more of both."""
+    streams = trial.streams().values()
+    mbps = max(stream.rate_fps * stream.wire_bits / 1e6 for stream in streams)
+    return f"{max(stream.rate_fps for stream in streams):,} frames/s, {mbps:,.2f} Mbit/s on the wire"
 
 
 def _remarks(result: TrialResult) -> Iterator[str]:
@@ -117,8 +140,19 @@ def _remarks(result: TrialResult) -> Iterator[str]:
             yield f"the link of port {name} was down at the end of the trial"
         if not getattr(result.dut_answered, name):
             yield f"the DUT did not answer ARP or NDP on port {name} before the trial"
+    if result.capture is not None:
+        yield captured(result.capture)
     for direction, causes in (result.dut_losses or {}).items():
         yield f"the DUT's own counters, {direction}: {_by_kind(causes) or 'nothing'} lost"
+
+
+def captured(capture: CaptureWritten) -> str:
+    """What the capture file has, and what it has not."""
+    if capture.error is not None:
+        return f"the capture file could not be written: {capture.error}"
+    written = _by_kind({kind: count for kind, count in to_json(capture.written).items() if count})
+    left_out = _by_kind({kind: count for kind, count in to_json(capture.left_out).items() if count})
+    return f"captured: {written or 'no frame'}" + (f"; left out: {left_out}" if left_out else "")
 
 
 def _counts(title: str, result: TrialResult) -> Table:

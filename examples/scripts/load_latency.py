@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Latency over load: traffic at rising rates, until frames are lost.
+
+dutperf script examples/scripts/load_latency.py --lab kernel-ipv4 -- 2k 32k
+"""
+
+import sys
+
+
+def number(text: str) -> int:
+    return int(float(text.removesuffix("k")) * (1000 if text.endswith("k") else 1))
+
+
+def main(bench, lowest="2k", highest="32k"):
+    print("frames/s    median, us    p99, us    lost")
+    rate = number(lowest)
+    with bench.start(rate, directions="forward") as traffic:
+        while rate <= number(highest):
+            traffic.wait(0.5)
+            counts = traffic.change(rate=rate * 2).forward
+            delay = counts.delay_us
+            print(f"{rate:8,}    {delay.p50:10,.1f}    {delay.p99:7,.1f}    {counts.lost:4}")
+            if counts.lost:
+                break
+            rate *= 2
+    for result in traffic.results:
+        for cause in result.causes:
+            print(cause.text, file=sys.stderr)
+    return 0 if traffic.is_valid else 3

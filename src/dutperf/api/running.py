@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traffic that a program starts, watches, changes and stops. Each part between two changes is a trial
+with its own verdict: what the engine sends stays a function of the trial alone."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from dutperf.model import Direction, SoFar, Trial, TrialResult, Verdict
+from dutperf.tester import EndTrial, Progress, Tester
+
+Plan = Callable[..., Trial]
+"""Makes the next part from what the program changes: ``rate`` and conditions."""
+LONGEST_START_S = 60.0
+"""For the engine to send the first frame of a part: ARP and NDP, and the rest that was asked for."""
+
+
+class Traffic:
+    """Traffic that runs until :meth:`stop`. Made by :meth:`dutperf.Bench.start`; as a context manager it
+    stops at the end of the block."""
+
+    def __init__(self, tester: Tester, plan: Plan) -> None:
+        self._tester, self._plan = tester, plan
+        self._part: _Part | None = None
+        self._results: list[TrialResult] = []
+        self._pauses_s: list[float] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def begin(self, **changed: Any) -> None:
+        """Start the next part. Called by :meth:`dutperf.Bench.start` and :meth:`change`."""
+        self._part = _Part(self._tester, self._plan(**changed))
+        self._part.wait_until_sending()
+
+    def change(self, **changed: Any) -> TrialResult:
+        """End the present part and start the next one with another ``rate`` or other conditions; all else
+        stays. Returns the result of the part that ended. Traffic that has been stopped starts again.
+
+        Sending pauses meanwhile (:attr:`pauses_s`): frames on the way still arrive (``drain_s``), and ARP
+        and NDP ask again.
+
+        Raises:
+            ConfigError: see :meth:`dutperf.Bench.start`; the traffic is stopped then.
+        """
+        ended_s = time.monotonic()
+        self.end()
+        self.begin(**changed)
+        self._pauses_s.append(time.monotonic() - ended_s)
+        return self._results[-1]
+
+    def wait(self, seconds: float) -> SoFar:
+        """Let it run, then return the counts of the present part so far, over both directions."""
+        time.sleep(seconds)
+        return self.counters()
+
+    def counters(self, direction: Direction | str | None = None) -> SoFar:
+        """The counts of the present part so far: of a direction, or over both. They are at most
+        ``progress_ms`` old. ``sent - received`` includes frames on their way."""
+        part = self._part
+        if part is None or part.progress is None:
+            return SoFar(sent=0, received=0)
+        if direction is not None:
+            return part.progress.directions.get(Direction(direction), SoFar(sent=0, received=0))
+        return _together(part.progress)
+
+    def stop(self) -> TrialResult:
+        """Stop the traffic and return the result of its last part, with delays and losses by time, kind
+        and flow. Without effect on traffic that has been stopped."""
+        self.end()
+        return self._results[-1]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it still sends: it ends by itself after ``duration_s``, or if the engine dies."""
+        return self._part is not None and self._part.is_running
+
+    @property
+    def results(self) -> tuple[TrialResult, ...]:
+        """The results of all parts that have ended."""
+        return tuple(self._results)
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether all parts that have ended are valid."""
+        return all(result.verdict is Verdict.VALID for result in self._results)
+
+    @property
+    def pauses_s(self) -> tuple[float, ...]:
+        """How long sending paused at each change, at most, in seconds."""
+        return tuple(self._pauses_s)
+
+    def end(self) -> TrialResult | None:
+        """As :meth:`stop`; None if it had been stopped, or never sent."""
+        part, self._part = self._part, None
+        if part is None:
+            return None
+        self._results.append(part.end())
+        return self._results[-1]
+
+
+class _Part:
+    """A trial in a thread of its own."""
+
+    def __init__(self, tester: Tester, trial: Trial) -> None:
+        self._tester, self._trial = tester, trial
+        self._ending = threading.Event()
+        self._sending = threading.Event()
+        self._result: TrialResult | None = None
+        self._error: BaseException | None = None
+        self.progress: Progress | None = None
+        self._thread = threading.Thread(target=self._run, name="dutperf-traffic", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
+    def wait_until_sending(self) -> None:
+        self._sending.wait(LONGEST_START_S)
+        if self._error is not None:
+            raise self._error
+
+    def end(self) -> TrialResult:
+        self._ending.set()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        assert self._result is not None
+        return self._result
+
+    def _run(self) -> None:
+        try:
+            self._result = self._tester.run(self._trial, self._note)
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._sending.set()
+
+    def _note(self, progress: Progress) -> None:
+        self.progress = progress
+        self._sending.set()
+        if self._ending.is_set():
+            raise EndTrial
+
+
+def _together(progress: Progress) -> SoFar:
+    of = progress.directions.values()
+    if not of:
+        return SoFar(sent=progress.sent, received=progress.received)
+    return SoFar(
+        sent=progress.sent,
+        received=progress.received,
+        max_lateness_us=max(one.max_lateness_us for one in of),
+        tester_drops=sum(one.tester_drops for one in of),
+        nic_clock_us=max(one.nic_clock_us for one in of),
+    )

@@ -1,0 +1,528 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ramp: loss and delay over the offered load, while the rate of one trial rises evenly. No clause
+asks for it: it shows at a glance, without a search, where a DUT breaks and how.
+
+Every frame is stamped. A frame's number says when it was due, and with that the rate at which it was
+offered; so each loss has a rate, and each of the equal parts of the ramp its own loss and delays.
+
+The first loss is the rate at which the first lost frame was due. A part in which frames left late,
+or shortly after, blames nobody: the first loss is then that of the next part without, and its
+uncertainty grows. A DUT that buffers b frames loses its first one later than at its capacity: where
+the rate rises by s frames/s each second, sqrt(2 s b) frames/s above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Field
+
+from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.model import (
+    LOSS_BINS,
+    Case,
+    Direction,
+    DirectionCounts,
+    LimitedBy,
+    Load,
+    Profile,
+    Segment,
+    Stamping,
+    Trial,
+    Value,
+    Verdict,
+)
+from dutperf.procedures import evidence
+from dutperf.procedures.base import Prior, Procedure
+from dutperf.procedures.bench import Bench, Place, Plan, PlanError
+from dutperf.procedures.definition import Definition
+from dutperf.procedures.rates import given
+from dutperf.results import charts, deviations, points
+from dutperf.results.charts import Chart, Curve
+from dutperf.results.deviations import Facts
+from dutperf.results.deviations import Rule as Clause
+from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.statistics import Statistics
+from dutperf.setup.changing_rate import seconds
+from dutperf.setup.conditions import Conditions, Rate, Repetitions
+from dutperf.setup.option import FIXED, Option
+from dutperf.tester.own_loss import clear_parts
+
+PARTS = 50
+"""Equal parts of the ramp with losses and delays of their own."""
+FROM_SHARE = 100
+"""By default the ramp begins at one in so many parts of its highest rate."""
+
+
+class RampConditions(Conditions):
+    """Conditions of a ramp."""
+
+    from_rate: Annotated[
+        Rate | None,
+        Option(
+            "Rate at which the ramp begins: frames/s or % of the media's maximum. Default: 1 % of `to_rate`",
+            label="rate at the beginning of the ramp",
+            flag="--from",
+            metavar="RATE",
+        ),
+    ] = None
+    to_rate: Annotated[
+        Rate | None,
+        Option(
+            "Rate at which the ramp ends. Default: the media's maximum frame rate",
+            label="rate at the end of the ramp",
+            flag="--to",
+            metavar="RATE",
+        ),
+    ] = None
+    duration_s: Annotated[
+        float,
+        BeforeValidator(lambda text: seconds(text) if isinstance(text, str) else text),
+        Field(ge=0.001, le=86_400),
+        Option(
+            "How long the rate rises: 60, 60s or 500ms",
+            clause="RFC 2544 section 24: 60",
+            label="length of the ramp, s",
+            flag="--over",
+            alias="--duration",
+            text=True,
+        ),
+    ] = 60.0
+    repetitions: Repetitions = 1
+    pattern: Annotated[str, FIXED] = "constant"
+    burst_rate: Annotated[Rate | None, FIXED] = None
+    warm_up_s: Annotated[float, FIXED] = 0.0
+    loss_tolerance: Annotated[float, FIXED] = 0.0
+
+
+class Ends(Value):
+    """The rates between which the rate rises, in frames/s."""
+
+    from_fps: int
+    to_fps: int
+
+    def at(self, share: float) -> float:
+        """The rate after this share of the time."""
+        return self.from_fps + (self.to_fps - self.from_fps) * share
+
+    def profile(self, duration_ns: int) -> Profile:
+        """The same as the pattern of a stream."""
+        return Profile(segments=(Segment(duration_ns=duration_ns, from_fps=self.from_fps, to_fps=self.to_fps),))
+
+
+def ends_of(conditions: RampConditions, media_fps: int | None) -> Ends:
+    """The rates of the ramp; ``media_fps`` is the media's maximum frame rate (None: unknown).
+
+    Raises:
+        PlanError: no rate to end with, or rates that are not possible.
+    """
+    to_fps = given("to_rate", conditions.to_rate, media_fps) or media_fps
+    if to_fps is None:
+        text = "give the rate at which the ramp ends: the media's maximum is not known (virtual links have none)"
+        raise PlanError(text, option="to_rate")
+    if media_fps is not None and to_fps > media_fps:
+        raise PlanError(f"{to_fps:,} frames/s are above the media's maximum of {media_fps:,}", option="to_rate")
+    from_fps = given("from_rate", conditions.from_rate, media_fps) or max(1, to_fps // FROM_SHARE)
+    if from_fps >= to_fps:
+        text = f"a ramp rises, but not from {from_fps:,} to {to_fps:,} frames/s"
+        raise PlanError(text, option="to_rate" if conditions.from_rate is None else "from_rate")
+    return Ends(from_fps=from_fps, to_fps=to_fps)
+
+
+# --- one trial ------------------------------------------------------------------------------------
+
+
+class PartCounts(Value):
+    """Frames of a direction that were due in a part of the ramp."""
+
+    sent: int
+    lost: int
+    late: bool
+    """Whether frames left late in it, or shortly before: its losses may not be the DUT's."""
+    delay_us: tuple[float, float, float] | None
+    """Median, 99th percentile and maximum; None: no frame arrived."""
+
+
+class Reading(Value):
+    """What a direction of one trial shows; rates in frames/s."""
+
+    first_loss_fps: float | None
+    """None: the DUT lost nothing that could be blamed on it."""
+    lossless_fps: float
+    """Nothing was lost up to this rate: the beginning of the first 250th with a loss."""
+    steady_loss_fps: float | None
+    """From this rate on frames were lost in every 250th; None: not even in the last one."""
+    parts: tuple[PartCounts, ...]
+
+
+class RampFinding(RepetitionFinding):
+    """What a repetition's trial showed."""
+
+    event: Literal["ramp"] = "ramp"
+    readings: dict[Direction, Reading]
+
+    @property
+    def first_loss_fps(self) -> float | None:
+        """Of the direction that loses earlier."""
+        return min((one for each in self.readings.values() if (one := each.first_loss_fps) is not None), default=None)
+
+    @property
+    def lossless_fps(self) -> float | None:
+        """Of the direction that loses earlier."""
+        return min((each.lossless_fps for each in self.readings.values()), default=None)
+
+    @property
+    def steady_loss_fps(self) -> float | None:
+        """Of the direction that loses earlier."""
+        return min((one for each in self.readings.values() if (one := each.steady_loss_fps) is not None), default=None)
+
+
+def read(trial: Trial, direction: Direction, counts: DirectionCounts, ends: Ends) -> Reading:
+    """What a direction of a valid ``trial`` shows."""
+    lost = (0,) * LOSS_BINS if counts.losses is None else counts.losses.bins
+    late = () if counts.late_bursts is None else counts.late_bursts.bins
+    clear = frozenset(clear_parts(late, counts.lateness_us.max, trial.duration_s))
+    lossy = [bin_ for bin_, frames in enumerate(lost) if frames]
+    blamed = next((bin_ for bin_ in lossy if bin_ in clear), None)
+    steady = next((bin_ for bin_ in range(LOSS_BINS, 0, -1) if not lost[bin_ - 1]), 0)
+    first_loss_fps = None
+    if blamed is not None and counts.losses is not None:
+        is_first = blamed == lossy[0]
+        first_loss_fps = ends.at(counts.losses.first_s / trial.duration_s if is_first else (blamed + 1) / LOSS_BINS)
+    return Reading(
+        first_loss_fps=first_loss_fps,
+        lossless_fps=ends.at((lossy[0] if lossy else LOSS_BINS) / LOSS_BINS),
+        steady_loss_fps=ends.at(steady / LOSS_BINS) if steady < LOSS_BINS else None,
+        parts=tuple(_parts(trial, direction, counts, (lost, clear))),
+    )
+
+
+def _parts(
+    trial: Trial, direction: Direction, counts: DirectionCounts, bins: tuple[Sequence[int], frozenset[int]]
+) -> list[PartCounts]:
+    """``bins``: losses, and the bins in which no frame left late."""
+    lost, clear = bins
+    times, each = trial.times(direction), LOSS_BINS // PARTS
+    bounds = [times.frames_before(trial.duration_ns * part // PARTS) for part in range(PARTS + 1)]
+    delays = counts.delay_parts_us or (None,) * PARTS
+    return [
+        PartCounts(
+            sent=bounds[part + 1] - bounds[part],
+            lost=sum(lost[part * each : (part + 1) * each]),
+            late=not clear.issuperset(range(part * each, (part + 1) * each)),
+            delay_us=delays[part],
+        )
+        for part in range(PARTS)
+    ]
+
+
+class Ramp(Procedure[RampConditions]):
+    """The procedure (:class:`dutperf.procedures.base.Procedure`).
+
+    Raises:
+        PlanError: no rate to end with, or rates that are not possible.
+    """
+
+    def __init__(self, plan: Plan[RampConditions]) -> None:
+        super().__init__(plan)
+        self._ends = {case: ends_of(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
+
+    def first_load(self, case: Case) -> Load:
+        """See :class:`~dutperf.procedures.base.Procedure`: the mean rate of the ramp."""
+        return Load.fps(self._ends[case].profile(1).mean_fps)
+
+    def limits(self, case: Case) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return self._ends[case].model_dump()
+
+    def algorithm(self) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return {"algorithm": "ramp", "order": "ascending", "ends": "with the highest rate"}
+
+    def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        trial = super().trial(case, load, number, duration_s)
+        profile = self._ends[case].profile(trial.duration_ns)
+        changed = {"pattern": profile, "rate_fps": profile.mean_fps}
+        streams = {way.value: stream.model_copy(update=changed) for way, stream in trial.streams().items()}
+        return trial.model_copy(update={"stamping": Stamping.EVERY, "delay_parts": PARTS, **streams})
+
+    def repetition(self, bench: Bench, place: Place, prior: Prior) -> RampFinding:
+        """See :class:`~dutperf.procedures.base.Procedure`: one trial."""
+        del prior
+        load, ends = self.first_load(place.case), self._ends[place.case]
+        result, trial = self.measure(bench, load, place), self.trial(place.case, load, 0, place.duration_s)
+        valid = result.verdict is Verdict.VALID
+        dead = evidence.no_forwarding(result) if valid and evidence.dead_directions(result) else None
+        usable = result.directions() if valid and dead is None else {}
+        return RampFinding(
+            valid=valid,
+            not_forwarding=dead is not None,
+            message=dead or (evidence.losses(result) if valid else evidence.invalidity(result)),
+            readings={direction: read(trial, direction, counts, ends) for direction, counts in usable.items()},
+        )
+
+    def announce(self, bench: Bench, place: Place, done: Prior) -> None:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        bench.say(f"repetition {place.repetition}: {_first_loss(done[-1], self._ends[place.case])}", place)
+
+
+# --- over the repetitions -------------------------------------------------------------------------
+
+
+class PartDelays(Value):
+    """Delays in a part of the ramp, in µs."""
+
+    p50: float
+    """The median over the repetitions of their medians."""
+    p99: float
+    """The same of their 99th percentiles."""
+    max: float
+    """The largest of all."""
+
+
+class RampPart(Value):
+    """A part of the ramp, all repetitions together."""
+
+    load: Load
+    """The rate in its middle."""
+    sent: dict[Direction, int]
+    lost: dict[Direction, int]
+    loss_ratio: dict[Direction, float]
+    """Lost frames as a share of those sent."""
+    forwarded_fps: float
+    """Frames/s that arrived, by the times at which they were due, per direction."""
+    late: int
+    """Repetitions in which frames left late in it, so that its losses may not be the DUT's and its
+    delays may be longer."""
+    delay_us: dict[Direction, PartDelays]
+    """Without a direction of which no frame arrived."""
+
+    @property
+    def worst_loss_ratio(self) -> float:
+        """Of the worse direction."""
+        return max(self.loss_ratio.values())
+
+    def worst_us(self, name: str) -> float | None:
+        """A delay of the slower direction: ``p50``, ``p99`` or ``max``."""
+        return max((getattr(delays, name) for delays in self.delay_us.values()), default=None)
+
+
+class RampPoint(points.Point):
+    """A case, its first loss, and its loss and delays over the offered load."""
+
+    title: ClassVar[str] = "ramp: frames/s per direction, loss of the worse one, delay of the slower one in µs"
+    columns: ClassVar[Row] = ("rate", "forwarded", "lost", "median", "p99", "max", "late")
+
+    series: ClassVar[str | None] = "parts"
+
+    ends: Ends
+    first_loss_fps: Statistics
+    """The rate at which the first frame was lost, in the direction that loses earlier."""
+    uncertainty_fps: float | None
+    """Between nothing lost and the first loss, at most, and at least a 250th of the ramp; None: no
+    loss."""
+    steady_loss_fps: Statistics
+    """From this rate on every 250th of the ramp lost frames."""
+    parts: tuple[RampPart, ...]
+    limited_by: LimitedBy | None
+    """``tester`` where it could not measure."""
+    repetitions: int
+    """Finished ones."""
+    trials: Trials
+
+    @property
+    def has_number(self) -> bool:
+        """See :class:`dutperf.results.points.Point`. A ramp without a loss has a result too."""
+        return bool(self.parts)
+
+    def remarks(self) -> Iterator[str]:
+        """See :class:`dutperf.results.points.Point`."""
+        if self.has_number:
+            yield f": {self.message}"
+
+    def rows(self) -> list[Row]:
+        """See :class:`dutperf.results.points.Point`."""
+        return [_row(part) for part in self.parts]
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """Loss and delays over the offered load."""
+        del limits
+        return (_loss_chart(points), _delay_chart(points))
+
+
+def _row(part: RampPart) -> Row:
+    delays = (cell(part.worst_us(name), ",.0f") for name in ("p50", "p99", "max"))
+    late = f"{part.late}" if part.late else ""
+    return (f"{part.load.value:,}", f"{part.forwarded_fps:,.0f}", f"{part.worst_loss_ratio:.3%}", *delays, late)
+
+
+def _loss_chart(points: Sequence[RampPoint]) -> Chart:
+    curves: list[Curve] = []
+    for point in points:
+        for direction in point.parts[0].sent if point.parts else ():
+            loss = [(part.load.value, 100 * part.loss_ratio[direction]) for part in point.parts]
+            curves.append(_curve(_label(point, direction, several=len(points) > 1), loss))
+        highest = max((y for curve in curves for y in curve.y), default=0.0)
+        curves += _first_loss_line(point, (0.0, highest), several=len(points) > 1)
+    return Chart(
+        name="",
+        title="Frame loss over the offered load of a ramp",
+        x_label="offered load, frames/s per direction",
+        y_label="frames lost, %",
+        curves=tuple(curves),
+        caption=f"The rate rises evenly within a trial; each point is a part of it, one in {PARTS}.",
+        x_range=(0, None),
+        y_range=(0, None),
+    )
+
+
+def _delay_chart(points: Sequence[RampPoint]) -> Chart:
+    curves = [
+        _curve(_label(point, label, several=len(points) > 1), delays)
+        for point in points
+        for name, label in (("p50", "median"), ("p99", "99th percentile"), ("max", "maximum"))
+        if (delays := [(one.load.value, us) for one in point.parts if (us := one.worst_us(name)) is not None])
+    ]
+    ends = [end for curve in curves for end in (min(curve.y), max(curve.y))]
+    for point in points if ends else ():
+        curves += _first_loss_line(point, (min(ends), max(ends)), several=len(points) > 1)
+    return Chart(
+        name="delay",
+        title="Delay over the offered load of a ramp",
+        x_label="offered load, frames/s per direction",
+        y_label="delay of the slower direction, µs",
+        curves=tuple(curves),
+        caption="Of the frames that arrived. The tester's own sending and receiving is included.",
+        x_range=(0, None),
+        y_scale=charts.scale_of(y for curve in curves for y in curve.y),
+    )
+
+
+def _first_loss_line(point: RampPoint, ends: tuple[float, float], *, several: bool) -> list[Curve]:
+    """A vertical line."""
+    first_fps = point.first_loss_fps.median
+    label = _label(point, "first loss", several=several)
+    return [] if first_fps is None else [Curve(label, (first_fps, first_fps), ends, kind="reference")]
+
+
+def _curve(label: str, values: Sequence[tuple[int, float]]) -> Curve:
+    return Curve(label, tuple(float(x) for x, _ in values), tuple(y for _, y in values))
+
+
+def _label(point: RampPoint, label: str, *, several: bool) -> str:
+    return f"{point.case}, {label}" if several else str(label)
+
+
+def point(recorded: Recorded) -> RampPoint:
+    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
+    found, ends = recorded.of(RampFinding), Ends.model_validate({name: recorded.limits[name] for name in _ENDS})
+    usable = [one for one in found if one.readings]
+    beyond = any(not one.valid for one in found)
+    return RampPoint(
+        case=recorded.case,
+        ends=ends,
+        first_loss_fps=recorded.statistics(RampFinding, "first_loss_fps"),
+        uncertainty_fps=_uncertainty_fps(usable, ends),
+        steady_loss_fps=recorded.statistics(RampFinding, "steady_loss_fps"),
+        parts=()
+        if beyond or not usable
+        else tuple(_part(usable, ends, recorded.conditions.duration_s, part) for part in range(PARTS)),
+        limited_by=LimitedBy.TESTER if beyond else None,
+        repetitions=len(found),
+        trials=points.trials(recorded.of(ResultEvent)),
+        message=_message(found, ends) + recorded.shortfall(len(found)),
+    )
+
+
+_ENDS = ("from_fps", "to_fps")
+
+
+def _part(found: Sequence[RampFinding], ends: Ends, duration_s: float, part: int) -> RampPart:
+    by_direction = {
+        direction: [one.readings[direction].parts[part] for one in found] for direction in found[0].readings
+    }
+    late = sum(any(counts[number].late for counts in by_direction.values()) for number in range(len(found)))
+    delays = {
+        direction: told
+        for direction, counts in by_direction.items()
+        if (told := [one.delay_us for one in counts if one.delay_us is not None])
+    }
+    sent, lost = (
+        {direction: sum(getattr(one, name) for one in counts) for direction, counts in by_direction.items()}
+        for name in ("sent", "lost")
+    )
+    time_s = duration_s / PARTS * len(found) * len(by_direction)
+    return RampPart(
+        load=Load.fps(max(1, round(ends.at((part + 0.5) / PARTS)))),
+        sent=sent,
+        lost=lost,
+        loss_ratio={way: lost[way] / sent[way] if sent[way] else 0.0 for way in sent},
+        forwarded_fps=round((sum(sent.values()) - sum(lost.values())) / time_s, 3),
+        late=late,
+        delay_us={
+            direction: PartDelays(
+                p50=median(p50 for p50, _, _ in told),
+                p99=median(p99 for _, p99, _ in told),
+                max=max(largest for _, _, largest in told),
+            )
+            for direction, told in delays.items()
+        },
+    )
+
+
+def _uncertainty_fps(found: Sequence[RampFinding], ends: Ends) -> float | None:
+    """The widest of all repetitions."""
+    widths = [
+        one.first_loss_fps - one.lossless_fps
+        for one in found
+        if one.first_loss_fps is not None and one.lossless_fps is not None
+    ]
+    return max((ends.to_fps - ends.from_fps) / LOSS_BINS, *widths) if widths else None
+
+
+def _message(found: Sequence[RampFinding], ends: Ends) -> str:
+    """A repetition without a result; else the first loss, of several repetitions the lowest."""
+    without = [one.message for one in found if one.not_forwarding or not one.valid]
+    if without or not found:
+        return str(without[-1]) if without else "not measured"
+    lowest = min(found, key=lambda one: ends.to_fps if one.first_loss_fps is None else one.first_loss_fps)
+    return _first_loss(lowest, ends)
+
+
+def _first_loss(found: RampFinding, ends: Ends) -> str:
+    """The result of a repetition, in a few words."""
+    if not found.readings:
+        return str(found.message)
+    if found.first_loss_fps is None:
+        lossless = found.lossless_fps == ends.to_fps
+        text = "no frame was lost" if lossless else "frames were lost only where the tester sent some late"
+        return f"{text} from {ends.from_fps:,} to {ends.to_fps:,} frames/s"
+    width_fps = _uncertainty_fps([found], ends)
+    text = f"first loss at {found.first_loss_fps:,.0f} frames/s (uncertain by {width_fps:,.0f})"
+    if found.steady_loss_fps is None:
+        return f"{text}; frames were not lost throughout, up to {ends.to_fps:,} frames/s"
+    return f"{text}; lost throughout from {found.steady_loss_fps:,.0f} frames/s on"
+
+
+def _not_constant(facts: Facts) -> str | None:
+    del facts
+    return "the rate rises within a trial: each rate is offered for a moment, not for a trial of its own"
+
+
+RULES = deviations.rules(
+    Clause("RFC 2544 section 26.3", _not_constant), Clause("RFC 8219 section 12", deviations.single_iteration)
+)
+
+
+PROCEDURE = Definition(
+    name="ramp",
+    summary="Show loss and delay over the offered load while the rate rises: where the DUT begins to lose frames.",
+    conditions=RampConditions,
+    make=Ramp,
+    point=point,
+    rules=RULES,
+)

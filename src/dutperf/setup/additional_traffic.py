@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The frames that modifiers add to a stream (RFC 2544 11.1 to 11.3, RFC 5180 6.1): broadcasts, management
+queries, routing updates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Network
+
+from dutperf.frames import additional
+from dutperf.model import AdditionalFrames, BytesAt, Direction
+from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import ParameterError, Setup, Side
+
+TEST_FRAMES_PER_BROADCAST = 99
+"""One frame in a hundred is a broadcast (RFC 2544 11.1)."""
+QUERY_NS = 1_000_000_000
+UPDATE_NS = 30_000_000_000
+"""RFC 2544 C.2.3, IP-RIP."""
+UPDATED = 6
+"""Networks of an update (RFC 2544 C.2.6.2)."""
+METRICS = (7, 8)
+"""Of the states A and B, between which updates alternate (RFC 2544 11.3); 7 is that of C.2.6.2."""
+LINK_LOCAL = IPv6Address("fe80::2")
+"""Source of RIPng updates; the same on both links."""
+_NETWORKS4 = {Direction.FORWARD: "198.18.{}.0/24", Direction.REVERSE: "198.19.{}.0/24"}
+_NETWORKS6 = {Direction.FORWARD: "2001:2:0:40{:02x}::/64", Direction.REVERSE: "2001:2:0:c0{:02x}::/64"}
+_FIRST = 65
+"""The networks behind phantom routers begin here (RFC 2544 C.2.2.2)."""
+
+
+def frames_of(
+    setup: Setup, conditions: Conditions, direction: Direction, frame_size: int
+) -> tuple[AdditionalFrames, ...]:
+    """The additional frames of a direction. ``frame_size``: of the IPv4 test frames, in bytes.
+
+    Raises:
+        ParameterError: no side can send them.
+    """
+    return tuple(_frames_of(setup, conditions, direction, frame_size))
+
+
+def _frames_of(
+    setup: Setup, conditions: Conditions, direction: Direction, frame_size: int
+) -> Iterator[AdditionalFrames]:
+    chosen, sender = conditions.modified_by, _sender(setup, direction)
+    if chosen.broadcast:
+        if all(_sender(setup, one).version == 6 for one in conditions.active()):
+            raise ParameterError(
+                "broadcast is for IPv4: IPv6 has no broadcast frames (RFC 5180 section 6)", "modifiers"
+            )
+        if sender.version == 4:
+            yield _broadcast(sender, direction, frame_size)
+    if chosen.management and direction is conditions.active()[0]:
+        yield _management(sender)
+    if chosen.routing_updates:
+        yield _routing_updates(sender, direction)
+
+
+def _sender(setup: Setup, direction: Direction) -> Side:
+    return setup.left if direction is Direction.FORWARD else setup.right
+
+
+def _broadcast(sender: Side, direction: Direction, frame_size: int) -> AdditionalFrames:
+    assert sender.ipv4 is not None, "the configuration is checked"
+    number = list(Direction).index(direction)
+    return AdditionalFrames(
+        name="broadcast",
+        frames=(additional.broadcast(sender.ipv4.ip, number, frame_size).hex(),),
+        after_frames=TEST_FRAMES_PER_BROADCAST,
+        forwarded=(_at(*additional.broadcast_mark(number)),),
+    )
+
+
+def _management(sender: Side) -> AdditionalFrames:
+    own, router = sender.address(sender.version), sender.gateway(sender.version)
+    if own is None or router is None:
+        raise ParameterError(
+            f"management asks the DUT, whose address is missing in the configuration (gateway{sender.version})",
+            "modifiers",
+        )
+    return AdditionalFrames(
+        name="management",
+        frames=(additional.query(own.ip, router).hex(),),
+        destination_mac="next_hop4" if sender.version == 4 else "next_hop6",
+        every_ns=QUERY_NS,
+        replies=tuple(_at(*mark) for mark in additional.reply_marks(own.ip, router)),
+    )
+
+
+def _routing_updates(sender: Side, direction: Direction) -> AdditionalFrames:
+    numbers = range(_FIRST, _FIRST + UPDATED)
+    if isinstance(sender.address(sender.version), IPv4Interface):
+        networks = [IPv4Network(_NETWORKS4[direction].format(number)) for number in numbers]
+        frames = [additional.rip(_own4(sender), networks, metric) for metric in METRICS]
+    else:
+        networks6 = [IPv6Network(_NETWORKS6[direction].format(number)) for number in numbers]
+        frames = [additional.ripng(LINK_LOCAL, networks6, metric) for metric in METRICS]
+    return AdditionalFrames(
+        name="routing-updates",
+        frames=tuple(frame.hex() for frame in frames),
+        every_ns=UPDATE_NS,
+        forwarded=(_at(*additional.routing_mark(frames[0])),),
+    )
+
+
+def _own4(side: Side) -> IPv4Address:
+    assert side.ipv4 is not None, "the configuration is checked"
+    return side.ipv4.ip
+
+
+def _at(place: int, content: bytes) -> BytesAt:
+    return BytesAt(at=place, bytes=content.hex())

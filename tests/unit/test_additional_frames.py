@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames of the modifiers broadcast, management and routing-updates: their bytes are those that scapy makes,
+and trials count them beside the test frames."""
+
+from __future__ import annotations
+
+import json
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from scapy.asn1.asn1 import ASN1_OID, ASN1_TIME_TICKS
+from scapy.contrib.ripng import RIPng, RIPngEntry
+from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
+from scapy.layers.rip import RIP, RIPEntry
+from scapy.layers.snmp import SNMP, SNMPget, SNMPresponse, SNMPvarbind
+from scapy.packet import Packet, Raw
+from typer.testing import CliRunner
+
+import documents
+import dutperf
+from dutperf.cli import app
+from dutperf.frames import additional
+from dutperf.model import AdditionalCounts, AdditionalFrames, Direction, Stream, Trial
+from dutperf.procedures.recovery import RecoveryConditions, change_rate
+from dutperf.results.comparability import Weight, mismatches
+from dutperf.setup import traffic
+from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import ParameterError, Setup, parse
+from dutperf.tester import validity
+from dutperf.tester.simulated import SimulatedTester
+
+LEFT = {"port": "af_packet:tl", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"}
+RIGHT = {"port": "af_packet:tr", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"}
+LEFT6 = {"port": "af_packet:tl", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}
+RIGHT6 = {"port": "af_packet:tr", "version": 6, "ipv6": "2001:2:0:8000::2/64", "gateway6": "2001:2:0:8000::1"}
+IPV4 = parse({"left": LEFT, "right": RIGHT}, "test")
+IPV6 = parse({"left": LEFT6, "right": RIGHT6}, "test")
+SIIT = parse({"left": LEFT6 | {"seen_as": "198.18.0.2"}, "right": RIGHT | {"seen_as": "2001:2:0:1000::2"}}, "test")
+TESTER4, DUT4 = IPv4Address("198.18.0.2"), IPv4Address("198.18.0.1")
+TESTER6, DUT6 = IPv6Address("2001:2::2"), IPv6Address("2001:2::1")
+OBJECTS = ["1.3.6.1.2.1.1.3.0", *(f"1.3.6.1.2.1.2.2.1.{column}.1" for column in (10, 16, 11, 17))]
+REQUESTS = Draft202012Validator(json.loads((documents.ROOT / "protocol/request.schema.json").read_text("utf-8")))
+NO_MAC = "00:00:00:00:00:00"
+
+
+def planned(setup: Setup, *modifiers: str, rate_fps: int = 1000, **conditions: Any) -> Trial:
+    chosen = traffic.sized(setup, Conditions(modifiers=modifiers, **conditions))
+    trial = traffic.make_trial(setup, chosen, chosen.frame_sizes[0], rate_fps, 3)
+    request = {"id": 1, "method": "run", "params": trial.request()}
+    assert [error.message for error in REQUESTS.iter_errors(request)] == []
+    return trial
+
+
+def streams(setup: Setup, *modifiers: str, **conditions: Any) -> dict[Direction, Stream]:
+    return planned(setup, *modifiers, **conditions).streams()
+
+
+def over(source: Any, destination: Any, mac: str = NO_MAC, hops: int = 10) -> Packet:
+    """The headers before UDP."""
+    ethernet = Ether(dst=mac, src=NO_MAC)
+    if source.version == 6:
+        return ethernet / IPv6(src=str(source), dst=str(destination), hlim=hops)
+    return ethernet / IP(src=str(source), dst=str(destination), ttl=hops, flags="DF", id=0)
+
+
+# --- bytes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [64, 84, 300, 1518])
+def test_a_broadcast_is_what_scapy_makes_of_it(size: int) -> None:
+    payload = additional.BROADCAST_MARK + bytes([1])
+    payload += bytes(number % 256 for number in range(len(payload), size - 4 - 42))
+    headers = over(TESTER4, IPv4Address("255.255.255.255"), "ff:ff:ff:ff:ff:ff")
+    expected = headers / UDP(sport=0xC021, dport=9) / Raw(payload)
+    frame = additional.broadcast(TESTER4, 1, size)
+    assert frame == bytes(expected)
+    assert len(frame) == size - 4
+    place, mark = additional.broadcast_mark(1)
+    assert frame[place : place + len(mark)] == mark
+
+
+@pytest.mark.parametrize(("own", "router"), [(TESTER4, DUT4), (TESTER6, DUT6)])
+def test_a_management_query_is_what_scapy_makes_of_it(own: Any, router: Any) -> None:
+    request = SNMPget(id=additional.REQUEST_ID, varbindlist=[SNMPvarbind(oid=ASN1_OID(name)) for name in OBJECTS])
+    expected = over(own, router) / UDP(sport=0xC021, dport=161) / SNMP(version="v2c", community="public", PDU=request)
+    assert additional.query(own, router) == bytes(expected)
+
+
+def response(own: Any, router: Any, **members: Any) -> bytes:
+    values = [SNMPvarbind(oid=ASN1_OID(name), value=ASN1_TIME_TICKS(4711)) for name in members.pop("names", OBJECTS)]
+    pdu = SNMPresponse(**({"id": additional.REQUEST_ID, "varbindlist": values} | members))
+    ports = UDP(sport=161, dport=0xC021)
+    return bytes(over(router, own) / ports / SNMP(version="v2c", community="public", PDU=pdu))
+
+
+@pytest.mark.parametrize(("own", "router"), [(TESTER4, DUT4), (TESTER6, DUT6)])
+def test_a_reply_is_recognised_and_verified(own: Any, router: Any) -> None:
+    marks = additional.reply_marks(own, router)
+
+    def is_recognised(frame: bytes) -> bool:
+        return all(frame[place : place + len(mark)] == mark for place, mark in marks)
+
+    assert is_recognised(response(own, router))
+    assert not is_recognised(response(router, own))
+    assert not is_recognised(additional.query(own, router))
+    assert additional.reply_error(response(own, router)) is None
+    assert additional.reply_error(response(own, router).ljust(300, b"\0")) is None
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"error": 2, "error_index": 1}, "its error status is 2, at variable 1"),
+        ({"id": 5}, "it answers another request"),
+        ({"names": OBJECTS[:4]}, "it has other variables"),
+    ],
+)
+def test_a_reply_that_is_not_as_expected_is_told(members: dict[str, Any], words: str) -> None:
+    assert additional.reply_error(response(TESTER4, DUT4, **members)) == words
+
+
+def test_what_is_no_response_is_told() -> None:
+    assert additional.reply_error(additional.query(TESTER4, DUT4)) == "it is no SNMPv2c response"
+    assert additional.reply_error(additional.broadcast(TESTER4, 0, 64)) == "it is no SNMP message"
+    whole = response(TESTER4, DUT4)
+    for end in range(42, len(whole)):
+        assert additional.reply_error(whole[:end]) is not None
+
+
+def test_a_ripv2_update_is_what_scapy_makes_of_it() -> None:
+    networks = [IPv4Network(f"198.18.{number}.0/24") for number in (65, 66)]
+    expected = over(TESTER4, IPv4Address("224.0.0.9"), "01:00:5e:00:00:09", 1) / UDP(sport=520, dport=520)
+    expected /= RIP(cmd=2, version=2)
+    for one in networks:
+        expected /= RIPEntry(AF=2, addr=str(one.network_address), mask=str(one.netmask), metric=7)
+    assert additional.rip(TESTER4, networks, 7) == bytes(expected)
+
+
+def test_a_ripng_update_is_what_scapy_makes_of_it() -> None:
+    networks = [IPv6Network(f"2001:2:0:40{number}::/64") for number in (41, 42)]
+    source = IPv6Address("fe80::2")
+    expected = over(source, IPv6Address("ff02::9"), "33:33:00:00:00:09", 255) / UDP(sport=521, dport=521)
+    expected /= RIPng(cmd=2, ver=1)
+    for one in networks:
+        expected /= RIPngEntry(prefix_or_nh=str(one.network_address), prefixlen=64, metric=7)
+    assert additional.ripng(source, networks, 7) == bytes(expected)
+
+
+# --- trials ---------------------------------------------------------------------------------------
+
+
+def kinds(stream: Stream) -> dict[str, AdditionalFrames]:
+    return {one.name: one for one in stream.additional}
+
+
+def test_a_broadcast_takes_the_place_of_every_hundredth_frame() -> None:
+    trial = planned(IPV4, "broadcast", rate_fps=1000, duration_s=10, frame_sizes=(128,))
+    for direction, stream in trial.streams().items():
+        assert (stream.rate_fps, trial.intended(direction), trial.additional(direction)) == (990, 9900, (100,))
+        [frame] = kinds(stream)["broadcast"].frames
+        assert (frame[:12], len(frame) // 2) == ("ff" * 6, 124)
+    forward, reverse = (kinds(stream)["broadcast"].frames[0] for stream in trial.streams().values())
+    assert forward != reverse
+
+
+def test_the_rate_within_a_pattern_and_after_a_change_has_room_for_broadcasts() -> None:
+    poisson = streams(IPV4, "broadcast", pattern="poisson")[Direction.FORWARD]
+    assert (poisson.rate_fps, poisson.pattern is not None) == (990, True)
+    changed = change_rate(
+        planned(IPV4, "broadcast"), RecoveryConditions(), {"rate_fps": 1000, "reduced_fps": 500, "throughput_fps": 900}
+    )
+    assert changed.forward is not None
+    assert changed.forward.then is not None
+    assert changed.forward.then.rate_fps == 495
+
+
+def test_through_a_translator_only_the_ipv4_side_sends_broadcasts() -> None:
+    both = streams(SIIT, "broadcast")
+    assert not both[Direction.FORWARD].additional
+    assert (both[Direction.FORWARD].rate_fps, both[Direction.REVERSE].rate_fps) == (1000, 990)
+    with pytest.raises(ParameterError, match="IPv6 has no broadcast frames") as caught:
+        streams(IPV6, "broadcast")
+    assert caught.value.key == "modifiers"
+    with pytest.raises(ParameterError, match="no broadcast"):
+        streams(SIIT, "broadcast", directions="forward")
+
+
+@pytest.mark.parametrize(("setup", "next_hop"), [(IPV4, "next_hop4"), (IPV6, "next_hop6")])
+def test_one_query_a_second_goes_to_the_dut(setup: Setup, next_hop: str) -> None:
+    trial = planned(setup, "management", duration_s=60)
+    assert [trial.additional(direction) for direction in Direction] == [(60,), ()]
+    query = kinds(trial.streams()[Direction.FORWARD])["management"]
+    assert (query.destination_mac, len(query.frames)) == (next_hop, 1)
+    assert trial.streams()[Direction.FORWARD].rate_fps == 1000
+    assert planned(setup, "management", duration_s=0.5).additional(Direction.FORWARD) == (1,)
+    assert planned(setup, "management", directions="reverse").additional(Direction.REVERSE) == (60,)
+
+
+def test_the_dut_that_is_asked_needs_an_address() -> None:
+    sides = {
+        side: {key: value for key, value in one.items() if key != "gateway4"}
+        for side, one in (("left", LEFT), ("right", RIGHT))
+    }
+    bare = parse(sides, "test")
+    with pytest.raises(ParameterError, match=r"gateway4"):
+        streams(bare, "management")
+
+
+def test_updates_alternate_between_two_states() -> None:
+    trial = planned(IPV4, "routing-updates", duration_s=60)
+    assert [trial.additional(direction) for direction in Direction] == [(2,), (2,)]
+    for direction, network in ((Direction.FORWARD, 18), (Direction.REVERSE, 19)):
+        first, second = (bytes.fromhex(one) for one in kinds(trial.streams()[direction])["routing-updates"].frames)
+        read = [Ether(frame)[RIP].payload for frame in (first, second)]
+        assert [entry.metric for entry in read] == [7, 8]
+        entries = []
+        entry = read[0]
+        while isinstance(entry, RIPEntry):
+            entries.append((entry.addr, entry.mask))
+            entry = entry.payload
+        assert entries == [(f"198.{network}.{number}.0", "255.255.255.0") for number in range(65, 71)]
+    update = kinds(streams(IPV6, "routing-updates")[Direction.REVERSE])["routing-updates"]
+    assert Ether(bytes.fromhex(update.frames[0]))[RIPngEntry].prefix_or_nh == "2001:2:0:c041::"
+
+
+def test_unsent_frames_of_a_modifier_make_a_trial_invalid() -> None:
+    trial = planned(IPV4, "broadcast", "management", duration_s=2)
+    result = SimulatedTester().run(trial)
+    assert result.verdict == "valid"
+    counts = result.directions()
+    assert [one.sent for one in counts[Direction.FORWARD].additional or ()] == [20, 2]
+    unsent = AdditionalCounts(intended=20, sent=19, received=0, replies=0)
+    fewer = counts[Direction.FORWARD].model_copy(
+        update={"additional": (unsent, *(counts[Direction.FORWARD].additional or ())[1:])}
+    )
+    _, causes = validity.judge(trial, counts | {Direction.FORWARD: fewer})
+    assert [(cause.code, cause.text) for cause in causes] == [
+        ("unsent_additional", "forward: the tester sent 19 of 20 frames of the modifier broadcast")
+    ]
+    none = counts[Direction.FORWARD].model_copy(update={"additional": None})
+    _, causes = validity.judge(trial, counts | {Direction.FORWARD: none})
+    assert [cause.text for cause in causes] == [
+        "forward: the engine counted 0 kinds of additional frames, but the trial has 2"
+    ]
+
+
+# --- results --------------------------------------------------------------------------------------
+
+SHORT: dict[str, Any] = {"duration_s": 0.5, "drain_s": 0, "repetitions": 1, "settle_s": 0}
+
+
+@pytest.mark.usefixtures("labs")
+def test_a_result_says_what_the_modifiers_sent(tmp_path: Path) -> None:
+    chosen = {"modifiers": ["management", "broadcast"], "rates": "10k", **SHORT}
+    found = dutperf.measure("frame-loss", tmp_path / "one", lab="kernel-ipv4", **chosen)
+    written = json.loads((tmp_path / "one" / "summary.json").read_text())
+    assert written["conditions"]["modifiers"] == ["broadcast", "management"]
+    trials = found.summary.points[0].finished
+    several = f" in {trials} valid trials" if trials > 1 else ""
+    assert written["modifier_frames"] == [
+        f"forward, modifier broadcast: {50 * trials} frames sent{several}, 0 forwarded by the DUT",
+        f"forward, modifier management: {trials} frames sent{several}, {trials} answered",
+        f"reverse, modifier broadcast: {50 * trials} frames sent{several}, 0 forwarded by the DUT",
+    ]
+    results = [json.loads(line) for line in (tmp_path / "one" / "journal.jsonl").read_text().splitlines()]
+    counts = next(one["result"]["forward"] for one in results if one["event"] == "result")
+    assert (counts["intended"], counts["additional"][0]["sent"]) == (4950, 50)
+
+
+@pytest.mark.usefixtures("labs")
+def test_results_under_different_modifiers_are_not_alike(tmp_path: Path) -> None:
+    one, other = (
+        dutperf.measure("frame-loss", tmp_path / name, lab="kernel-ipv4", rates="10k", modifiers=modifiers, **SHORT)
+        for name, modifiers in (("plain", []), ("filters", ["filters:25"]))
+    )
+    [found] = [each for each in mismatches(one.measured[0], other.measured[0]) if each.name == "modifiers"]
+    assert (found.base, found.other, found.weight) == ("–", "filters:25", Weight.WARNED)
+    assert other.summary.dut["filters"] == ["permit all"]
+    assert "filters" not in one.summary.dut
+
+
+@pytest.mark.usefixtures("labs")
+def test_a_lab_without_filters_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="lab tayga-siit has no filters"):
+        dutperf.measure("frame-loss", tmp_path / "one", lab="tayga-siit", rates="10k", modifiers=["filters:1"], **SHORT)
+
+
+@pytest.mark.usefixtures("labs")
+def test_a_trial_says_what_the_modifiers_sent() -> None:
+    modifiers = ["--modifier", "broadcast", "--modifier", "management"]
+    shown = CliRunner().invoke(app, ["trial", "--lab", "kernel-ipv4", "--rate", "1k", "--duration", "2", *modifiers])
+    assert shown.exit_code == 0
+    assert "forward, modifier broadcast: 20 frames sent, 0 forwarded by the DUT\n" in shown.stdout
+    assert "forward, modifier management: 2 frames sent, 2 answered\n" in shown.stdout
+    assert "reverse, modifier management" not in shown.stdout

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ramps over simulated DUTs whose truth is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dutperf.cli import app
+from dutperf.model import (
+    LOSS_BINS,
+    Direction,
+    LateBursts,
+    LimitedBy,
+    Losses,
+    Quantiles,
+    Stamping,
+    Trial,
+)
+from dutperf.procedures.ramp import PARTS, Ends, RampConditions, ends_of, read
+from dutperf.results.summary import SUMMARY
+from dutperf.run.campaign import PlanError, Summary
+from dutperf.setup.conditions import Rate
+from dutperf.tester import Tester
+from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
+from plans import counts, measure, plan, stream, trial
+
+FROM_FPS, TO_FPS, OVER_S = 1_000, 11_000, 5
+ENDS = Ends(from_fps=FROM_FPS, to_fps=TO_FPS)
+BIN_FPS = (TO_FPS - FROM_FPS) / LOSS_BINS
+
+
+def ramp(tester: Tester, out: Path, **conditions: Any) -> Summary:
+    """A ramp from 1,000 to 11,000 frames/s in 5 s."""
+    chosen = {"from_rate": Rate.parse("1k"), "to_rate": Rate.parse("11k"), "repetitions": 1, **conditions}
+    return measure(tester, plan(**chosen), out, "ramp")
+
+
+@pytest.mark.parametrize("queue", [0, 100])
+def test_the_first_loss_of_a_known_capacity(tmp_path: Path, queue: int) -> None:
+    """Where the rate rises by 2,000 frames/s each second, a queue of b frames is full when the rate is
+    sqrt(2 * 2,000 b) above the capacity."""
+    tester = SimulatedTester(SimulatedDut(capacity_fps=6_000, queue_frames=queue))
+    [point] = ramp(tester, tmp_path).points
+    expected = 6_000 + (2 * 2_000 * queue) ** 0.5
+    assert point.first_loss_fps.median == pytest.approx(expected, abs=100)
+    assert point.uncertainty_fps == pytest.approx(BIN_FPS)
+    assert point.steady_loss_fps.median == pytest.approx(expected, abs=3 * BIN_FPS + 100)
+    assert point.message.startswith(f"first loss at {point.first_loss_fps.median:,.0f} frames/s (uncertain by 40)")
+    [one] = tester.trials
+    assert (one.stamping, one.delay_parts, one.duration_s) == (Stamping.EVERY, PARTS, OVER_S)
+    assert one.intended(Direction.FORWARD) == 30_000
+
+
+def test_each_part_has_its_loss_and_its_delays(tmp_path: Path) -> None:
+    tester = SimulatedTester(SimulatedDut(capacity_fps=6_000, queue_frames=10, delay_us=70.0))
+    summary = ramp(tester, tmp_path, repetitions=2)
+    [point] = summary.points
+    assert len(point.parts) == PARTS == len(point.rows())
+    for number, part in enumerate(point.parts):
+        assert part.load.value == FROM_FPS + (2 * number + 1) * 100
+        for direction in Direction:
+            assert part.sent[direction] == pytest.approx(2 * part.load.value * OVER_S / PARTS, abs=4)
+            expected = max(0.0, 1 - 6_000 / part.load.value)
+            if not 6_000 <= part.load.value <= 6_300:  # the queue fills
+                assert part.loss_ratio[direction] == pytest.approx(expected, abs=0.01)
+            delays = part.delay_us[direction]
+            assert (delays.p50, delays.p99, delays.max) == (70, 70, 70)
+        assert part.forwarded_fps == pytest.approx(min(part.load.value, 6_000), abs=120)
+    assert sum(sum(part.sent.values()) for part in point.parts) == 4 * 30_000
+    written = json.loads((tmp_path / SUMMARY).read_text())["points"][0]
+    assert written == point.model_dump(mode="json")
+    loss, delay = type(point).charts([point], [{}])
+    assert {curve.label for curve in loss.curves} == {"forward", "reverse", "first loss"}
+    assert {curve.label for curve in delay.curves} == {"median", "99th percentile", "maximum", "first loss"}
+    assert {"RFC 2544 section 26.3"} <= {one.clause for one in summary.deviations}
+
+
+def test_without_a_loss_there_is_a_result_too(tmp_path: Path) -> None:
+    [point] = ramp(SimulatedTester(), tmp_path).points
+    assert point.has_number
+    assert (point.first_loss_fps.median, point.uncertainty_fps) == (None, None)
+    assert point.message == "no frame was lost from 1,000 to 11,000 frames/s"
+
+
+def test_the_testers_limit_is_not_the_duts(tmp_path: Path) -> None:
+    [point] = ramp(SimulatedTester(limits=SimulatedLimits(receive_fps=2_000)), tmp_path).points
+    assert (point.has_number, point.limited_by, point.parts) == (False, LimitedBy.TESTER, ())
+
+
+def test_a_dut_that_forwards_nothing_ends_the_run(tmp_path: Path) -> None:
+    [point] = ramp(SimulatedTester(SimulatedDut(dies_after_trials=0)), tmp_path, repetitions=3).points
+    assert not point.has_number
+    assert "the DUT forwards nothing" in point.message
+
+
+# --- one trial ------------------------------------------------------------------------------------
+
+
+def in_bins(**frames: int) -> tuple[int, ...]:
+    """Frames by the number of their bin (``b120=3``)."""
+    return tuple(frames.get(f"b{number}", 0) for number in range(LOSS_BINS))
+
+
+def reading(lost: dict[str, int], late: dict[str, int] | None = None) -> Any:
+    """Of a direction with losses in these bins, the first one in the middle of its bin."""
+    profile = ENDS.profile(OVER_S * 10**9)
+    one: Trial = trial(
+        forward=stream(6, 84, profile.mean_fps, pattern=profile), reverse=None, duration_ns=OVER_S * 10**9
+    )
+    bins = in_bins(**lost)
+    first = next((number for number, frames in enumerate(bins) if frames), 0)
+    made = counts(
+        30_000,
+        30_000 - sum(bins),
+        lateness_us=Quantiles(p50=1, p99=2, p999=3, max=2_000 if late else 4),
+        losses=Losses(first_s=(first + 0.5) * OVER_S / LOSS_BINS, last_s=4.9, longest_run=1, bins=bins)
+        if lost
+        else None,
+        late_bursts=LateBursts(frames=sum(late.values()), bins=in_bins(**late)) if late else None,
+    )
+    return read(one, Direction.FORWARD, made, ENDS)
+
+
+def test_a_loss_where_frames_left_late_is_not_the_first() -> None:
+    told = reading({"b50": 3, "b150": 2, "b151": 5}, late={"b50": 8})
+    assert told.lossless_fps == FROM_FPS + 50 * BIN_FPS
+    assert told.first_loss_fps == FROM_FPS + 151 * BIN_FPS  # the end of its bin: the uncertainty grew
+    assert [number for number, part in enumerate(told.parts) if part.late] == [10]
+    assert [(number, part.lost) for number, part in enumerate(told.parts) if part.lost] == [(10, 3), (30, 7)]
+
+
+def test_losses_only_where_frames_left_late_are_nobodys() -> None:
+    told = reading({"b50": 3}, late={"b50": 8})
+    assert told.first_loss_fps is None
+    assert told.lossless_fps == FROM_FPS + 50 * BIN_FPS
+
+
+def test_a_single_loss_is_told_from_a_lasting_one() -> None:
+    told = reading({"b20": 1} | {f"b{number}": 2 for number in range(200, LOSS_BINS)})
+    assert told.first_loss_fps == pytest.approx(FROM_FPS + 20.5 * BIN_FPS)
+    assert told.steady_loss_fps == FROM_FPS + 200 * BIN_FPS
+    assert reading({"b20": 1}).steady_loss_fps is None
+
+
+# --- conditions -----------------------------------------------------------------------------------
+
+
+def test_the_rates_of_a_ramp() -> None:
+    assert ends_of(RampConditions(to_rate=Rate.parse("50k")), None) == Ends(from_fps=500, to_fps=50_000)
+    assert ends_of(RampConditions(), 1_000_000) == Ends(from_fps=10_000, to_fps=1_000_000)
+    assert ends_of(RampConditions(from_rate=Rate.parse("50%")), 1_000_000) == Ends(from_fps=500_000, to_fps=1_000_000)
+    assert RampConditions(duration_s="1.5s").duration_s == 1.5  # type: ignore[arg-type]
+    assert RampConditions(duration_s="500ms").duration_s == 0.5  # type: ignore[arg-type]
+
+
+def test_a_wrong_option_is_named_as_it_was_typed() -> None:
+    shown = CliRunner().invoke(app, ["ramp", "--lab", "kernel-ipv4", "--to", "20k", "--over", "8x"])
+    assert shown.exit_code == 2
+    assert "--over: '8x' is not a time" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("from_rate", "to_rate", "media_fps", "words"),
+    [
+        (None, None, None, "to_rate: give the rate at which the ramp ends"),
+        (None, "2M", 1_000_000, "to_rate: 2,000,000 frames/s are above the media's maximum"),
+        ("10k", "10k", None, "from_rate: a ramp rises, but not from 10,000 to 10,000"),
+        ("1%", "10k", None, "from_rate: a rate in % needs the media's speed"),
+    ],
+)
+def test_rates_that_are_not_possible(from_rate: Any, to_rate: Any, media_fps: int | None, words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        ends_of(RampConditions(from_rate=from_rate, to_rate=to_rate), media_fps)

@@ -13,7 +13,7 @@ the rate rises by s frames/s each second, sqrt(2 s b) frames/s above.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -338,11 +338,6 @@ class RampPoint(points.Point):
         """See :class:`dutperf.results.points.Point`. A ramp without a loss has a result too."""
         return bool(self.parts)
 
-    def remarks(self) -> Iterator[str]:
-        """See :class:`dutperf.results.points.Point`."""
-        if self.has_number:
-            yield f": {self.message}"
-
     def rows(self) -> list[Row]:
         """See :class:`dutperf.results.points.Point`."""
         return [_row(part) for part in self.parts]
@@ -357,7 +352,11 @@ class RampPoint(points.Point):
 def _row(part: RampPart) -> Row:
     delays = (cell(part.worst_us(name), ",.0f") for name in ("p50", "p99", "max"))
     late = f"{part.late}" if part.late else ""
-    return (f"{part.load.value:,}", f"{part.forwarded_fps:,.0f}", f"{part.worst_loss_ratio:.3%}", *delays, late)
+    return (f"{part.load.value:,}", f"{part.forwarded_fps:,.0f}", _percent(part.worst_loss_ratio), *delays, late)
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:.3g} %"
 
 
 def _loss_chart(points: Sequence[RampPoint]) -> Chart:

@@ -150,8 +150,8 @@ class LiveObserver(PlainObserver):
 
 def _estimate(status: Status) -> str:
     return (
-        f"{status.procedure}: about {status.trials_left} trials, {duration(status.remaining_s)}; Ctrl-C stops it and"
-        " keeps the finished trials"
+        f"{status.procedure}: about {_trials(status)}, {duration(status.remaining_s)}; Ctrl-C stops it and keeps the"
+        " finished trials"
     )
 
 
@@ -160,8 +160,8 @@ def _place(status: Status) -> str:
 
 
 def _ended(status: Status, result: TrialResult) -> str:
-    left = f"about {status.trials_left} left, {duration(status.remaining_s)}"
-    return f"{_place(status)}, trial {status.trials_done}: {status.trying}: {_outcome(result)}; {left}"
+    left = f"; about {status.trials_left} left, {duration(status.remaining_s)}" if status.trials_left else ""
+    return f"{_place(status)}, trial {status.trials_done}: {status.trying}: {_outcome(result)}{left}"
 
 
 def _running(status: Status) -> str:
@@ -174,7 +174,11 @@ def _running(status: Status) -> str:
 
 def _left(status: Status) -> str:
     progress = f" ({_progress_text(status.progress)})" if status.progress else ""
-    return f"about {status.trials_left} trials, {duration(status.remaining_s)} left{progress}"
+    return f"about {_trials(status)}, {duration(status.remaining_s)} left{progress}"
+
+
+def _trials(status: Status) -> str:
+    return f"{status.trials_left} trial{'' if status.trials_left == 1 else 's'}"
 
 
 def _progress_text(progress: Progress) -> str:

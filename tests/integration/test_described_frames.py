@@ -27,6 +27,7 @@ from dutperf.tester import Tester
 from dutperf.tester.factory import engine_on
 from undisturbed import LOSS_IS_CERTAIN, valid
 
+from . import vlan_programs
 from .measuring import bench
 from .test_by_hand import BY_HAND, DUT_CORE, SIDES
 
@@ -153,58 +154,58 @@ def test_a_translator_makes_other_headers(frame: str) -> None:
         assert all(all_arrived(counts) for counts in result.directions().values())
 
 
+WEB, VOICE, LOGIN = (10, 1024), (20, 3000), (10, 5000)
+"""VLAN and first source port of each stream, by which the DUT can tell its flows."""
+STREAMS = (WEB, VOICE, LOGIN)
 PROFILE = [
-    {
-        "name": "web",
-        "flows": 400,
-        "share": 2,
-        "frame": "ip/udp(source=increment(1024,count=400,by=flow))",
-    },
-    {"name": "voice", "flows": 300, "frame": "ip/udp(source=increment(3000,count=300,by=flow))"},
-    {"name": "login", "flows": 300, "frame": "ip/tcp(source=increment(5000,count=300,by=flow))"},
+    {"name": "web", "flows": 400, "share": 2, "frame": "vlan(id=10)/ip/udp(source=increment(1024,count=400,by=flow))"},
+    {"name": "voice", "flows": 300, "frame": "vlan(id=20,pcp=5)/ip/udp(source=increment(3000,count=300,by=flow))"},
+    {"name": "login", "flows": 300, "frame": "vlan(id=10)/ip/tcp(source=increment(5000,count=300,by=flow))"},
 ]
-"""Three streams, 1,000 flows, which the DUT can tell by their source ports."""
+"""Three streams, 1,000 flows, two VLANs."""
+LIMIT = f"limit rate over {LIMITED_FPS}/second burst {BUCKET} packets"
 RULES = f"""
 table inet truth {{
-  set dropped {{ type inet_service; flags dynamic; counter; size 65535; }}
-  set forwarded {{ type inet_service; flags dynamic; counter; size 65535; }}
+  set dropped {{ type mark . inet_service; flags dynamic; counter; size 65535; }}
+  set forwarded {{ type mark . inet_service; flags dynamic; counter; size 65535; }}
   chain forwarded {{
     type filter hook forward priority 0; policy accept;
     iifname != "west" accept
-    th sport 3000-3299 limit rate over {LIMITED_FPS}/second burst {BUCKET} packets add @dropped {{ th sport }} drop
-    add @forwarded {{ th sport }}
+    meta mark 20 {LIMIT} add @dropped {{ meta mark . th sport }} drop
+    add @forwarded {{ meta mark . th sport }}
   }}
 }}
 """
 
 
-def counters(namespace: str, name: str) -> dict[int, int]:
-    """Packets by source port, as the DUT counted them."""
+def counters(namespace: str, name: str) -> dict[tuple[int, int], int]:
+    """Packets by VLAN and source port, as the DUT counted them."""
     command = ["ip", "netns", "exec", namespace, "nft", "--json", "list", "set", "inet", "truth", name]
     listed = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=10).stdout)
     elements = next(one["set"].get("elem", []) for one in listed["nftables"] if "set" in one)
-    return {one["elem"]["val"]: one["elem"]["counter"]["packets"] for one in elements}
+    return {tuple(one["elem"]["val"]["concat"]): one["elem"]["counter"]["packets"] for one in elements}
 
 
-def by_port(counts: DirectionCounts, of_flow: Callable[[Any], tuple[int, ...]]) -> dict[int, int]:
-    """A count of each flow by its source port, of all sizes together; without zeros."""
+def by_flow(counts: DirectionCounts, of_flow: Callable[[Any], tuple[int, ...]]) -> dict[tuple[int, int], int]:
+    """A count of each flow by its VLAN and source port, of all sizes together; without zeros."""
     assert counts.kinds is not None
-    found: dict[int, int] = {}
-    firsts = [first for first in (1024, 3000, 5000) for _ in range(3)]
-    for first, kind in zip(firsts, counts.kinds, strict=True):
+    found: dict[tuple[int, int], int] = {}
+    streams = [stream for stream in STREAMS for _ in range(3)]
+    for (vlan, first), kind in zip(streams, counts.kinds, strict=True):
         for flow, count in enumerate(of_flow(kind.flows)):
             if count:
-                found[first + flow] = found.get(first + flow, 0) + count
+                found[vlan, first + flow] = found.get((vlan, first + flow), 0) + count
     return found
 
 
-def test_streams_and_flows_agree_with_the_duts_counters() -> None:
+def test_streams_and_flows_agree_with_the_duts_counters(tmp_path: Path) -> None:
     streams = [{"directions": "forward", "sizes": "imix"} | one for one in PROFILE]
-    streams.append({"name": "back", "directions": "reverse"})
-    counted: list[tuple[TrialResult, dict[int, int], dict[int, int]]] = []
+    streams.append({"name": "back", "directions": "reverse", "frame": "vlan(id=20)/ip/udp"})
+    counted: list[tuple[TrialResult, dict[tuple[int, int], int], dict[tuple[int, int], int]]] = []
     with by_hand("router") as name:
         config = {"engine": {"netns": name}, **SIDES["router"], "streams": streams}
         dut = f"{name}-dut"
+        vlan_programs.attach(dut, ("west", "east"), tmp_path)
         with engine_on(configuration.Setup.model_validate(config), 1518) as tester:
 
             def attempt() -> TrialResult:
@@ -220,6 +221,7 @@ def test_streams_and_flows_agree_with_the_duts_counters() -> None:
     assert counts.kinds is not None
     assert sum(kind.sent for kind in counts.kinds[:3]) == pytest.approx(counts.sent / 2, abs=12)
     assert counts.lost == sum(dropped.values()) > 0
-    assert by_port(counts, lambda flows: flows.lost()) == dropped
-    assert by_port(counts, lambda flows: flows.received) == forwarded
+    assert by_flow(counts, lambda flows: flows.lost()) == dropped
+    assert by_flow(counts, lambda flows: flows.received) == forwarded
+    assert {vlan for vlan, _ in forwarded} == {10, 20}
     assert all_arrived(result.directions()[Direction.REVERSE])

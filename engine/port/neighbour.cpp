@@ -2,13 +2,19 @@
 #include "port/neighbour.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
+#include <utility>
 
+#include "frame/dissect.hpp"
 #include "frame/layout.hpp"
 
 namespace dutperf {
 
 namespace {
+
+constexpr std::uint16_t kVlanMask = 0x0FFF;  // of a tag's control information
 
 namespace arp {
 constexpr std::size_t kAt = kEthernetPayloadAt, kOperation = 6, kSenderMac = 8, kSenderIp = 14, kTargetMac = 18,
@@ -101,17 +107,52 @@ bool is_ndp(const std::uint8_t* frame, std::size_t length, std::uint8_t type) {
            ip[ipv6::kNextHeader] == kProtocolIcmpv6 && ip[ipv6::kHopLimit] == ndp::kHopLimit && frame[ndp::kAt] == type;
 }
 
-std::optional<Mac> arp_sender(std::uint16_t operation, const Ipv4& sender, const std::uint8_t* frame,
-                              std::size_t length) {
-    if (!is_arp(frame, length, operation) || !stands_at(sender, frame + arp::kAt + arp::kSenderIp)) return std::nullopt;
-    return read<Mac>(frame + arp::kAt + arp::kSenderMac);
+// A message as it is without the VLAN tags in front of it. The room is for the longest that is read.
+class Untagged {
+public:
+    Untagged(const std::uint8_t* frame, std::size_t length) : data_(frame), size_(length) {
+        const std::size_t at = network_of(frame, length).at;
+        if (at <= ethernet::kSize) return;
+        tags_ = {frame + ethernet::kType, frame + at - kTypeSize};
+        std::copy_n(frame, ethernet::kType, copy_.begin());
+        const std::size_t rest = std::min(length - at + kTypeSize, copy_.size() - ethernet::kType);
+        std::copy_n(frame + at - kTypeSize, rest, copy_.begin() + ethernet::kType);
+        data_ = copy_.data();
+        size_ = ethernet::kType + rest;
+    }
+    Untagged(const Untagged&) = delete;
+    Untagged& operator=(const Untagged&) = delete;
+    ~Untagged() = default;
+
+    [[nodiscard]] const std::uint8_t* data() const { return data_; }
+    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] std::span<const std::uint8_t> tags() const { return tags_; }
+
+private:
+    static constexpr std::size_t kTypeSize = 2;
+    std::array<std::uint8_t, ndp::kAt + ndp::kSize> copy_{};
+    std::span<const std::uint8_t> tags_;
+    const std::uint8_t* data_;
+    std::size_t size_;
+};
+
+FrameBytes with_tags(FrameBytes frame, std::span<const std::uint8_t> tags) {
+    frame.insert(frame.begin() + ethernet::kType, tags.begin(), tags.end());
+    return frame;
+}
+
+std::optional<Mac> arp_sender(std::uint16_t operation, const Ipv4& sender, const Untagged& message) {
+    const std::uint8_t* arp = message.data() + arp::kAt;
+    if (!is_arp(message.data(), message.size(), operation) || !stands_at(sender, arp + arp::kSenderIp))
+        return std::nullopt;
+    return read<Mac>(arp + arp::kSenderMac);
 }
 
 // From the option of that type if the message has it, otherwise the frame's source address.
-Mac link_layer_address(std::uint8_t type, const std::uint8_t* frame, std::size_t length) {
-    const std::uint8_t* option = frame + ndp::kAt + ndp::kOptions;
-    const bool has_option = length >= ndp::kAt + ndp::kSize && option[0] == type && option[1] == 1;
-    return has_option ? read<Mac>(option + 2) : read<Mac>(frame + ethernet::kSource);
+Mac link_layer_address(std::uint8_t type, const Untagged& message) {
+    const std::uint8_t* option = message.data() + ndp::kAt + ndp::kOptions;
+    const bool has_option = message.size() >= ndp::kAt + ndp::kSize && option[0] == type && option[1] == 1;
+    return has_option ? read<Mac>(option + 2) : read<Mac>(message.data() + ethernet::kSource);
 }
 
 std::optional<FrameBytes> answer_arp(const Host& host, const std::uint8_t* frame) {
@@ -139,10 +180,29 @@ std::optional<FrameBytes> answer_ndp(const Host& host, const std::uint8_t* frame
 
 }  // namespace
 
-std::optional<FrameBytes> answer(const Host& host, const std::uint8_t* frame, std::size_t length) {
-    if (is_arp(frame, length, arp::kRequest)) return answer_arp(host, frame);
-    if (is_ndp(frame, length, ndp::kSolicitation)) return answer_ndp(host, frame);
-    return std::nullopt;
+std::uint16_t vlan_of(const std::uint8_t* frame, std::size_t length) {
+    const bool tagged = network_of(frame, length).at > ethernet::kSize && length >= ethernet::kSize;
+    return tagged ? load_be16(frame + ethernet::kSize) & kVlanMask : std::uint16_t{0};
+}
+
+FrameBytes in_vlan(FrameBytes frame, std::uint16_t vlan) {
+    if (vlan == 0) return frame;
+    std::array<std::uint8_t, ethernet::kVlanTagSize> tag{};
+    store_be16(tag.data(), ethernet::kTypeVlan);
+    store_be16(&tag[2], vlan);
+    return with_tags(std::move(frame), tag);
+}
+
+std::vector<FrameBytes> answers(const Host& host, const std::uint8_t* frame, std::size_t length) {
+    const Untagged message(frame, length);
+    std::optional<FrameBytes> reply;
+    if (is_arp(message.data(), message.size(), arp::kRequest)) reply = answer_arp(host, message.data());
+    if (is_ndp(message.data(), message.size(), ndp::kSolicitation)) reply = answer_ndp(host, message.data());
+    if (!reply) return {};
+    if (!message.tags().empty() || host.vlans.empty()) return {with_tags(*reply, message.tags())};
+    std::vector<FrameBytes> replies;
+    for (const std::uint16_t vlan : host.vlans) replies.push_back(in_vlan(*reply, vlan));
+    return replies;
 }
 
 FrameBytes arp_request(const Host& host, const Ipv4& target) {
@@ -156,23 +216,25 @@ FrameBytes neighbour_solicitation(const Host& host, const Ipv6& target) {
 }
 
 std::optional<Mac> arp_reply_mac(const Ipv4& target, const std::uint8_t* frame, std::size_t length) {
-    return arp_sender(arp::kReply, target, frame, length);
+    return arp_sender(arp::kReply, target, Untagged(frame, length));
 }
 
 std::optional<Mac> advertised_mac(const Ipv6& target, const std::uint8_t* frame, std::size_t length) {
-    if (!is_ndp(frame, length, ndp::kAdvertisement) || !stands_at(target, frame + ndp::kAt + ndp::kTarget))
-        return std::nullopt;
-    return link_layer_address(ndp::kTargetOption, frame, length);
+    const Untagged message(frame, length);
+    const bool advertised = is_ndp(message.data(), message.size(), ndp::kAdvertisement) &&
+                            stands_at(target, message.data() + ndp::kAt + ndp::kTarget);
+    return advertised ? std::optional(link_layer_address(ndp::kTargetOption, message)) : std::nullopt;
 }
 
 std::optional<Mac> arp_requester_mac(const Ipv4& requester, const std::uint8_t* frame, std::size_t length) {
-    return arp_sender(arp::kRequest, requester, frame, length);
+    return arp_sender(arp::kRequest, requester, Untagged(frame, length));
 }
 
 std::optional<Mac> solicitor_mac(const Ipv6& requester, const std::uint8_t* frame, std::size_t length) {
-    if (!is_ndp(frame, length, ndp::kSolicitation) || !stands_at(requester, frame + ndp::kIpAt + ipv6::kSource))
-        return std::nullopt;
-    return link_layer_address(ndp::kSourceOption, frame, length);
+    const Untagged message(frame, length);
+    const bool solicited = is_ndp(message.data(), message.size(), ndp::kSolicitation) &&
+                           stands_at(requester, message.data() + ndp::kIpAt + ipv6::kSource);
+    return solicited ? std::optional(link_layer_address(ndp::kSourceOption, message)) : std::nullopt;
 }
 
 }  // namespace dutperf

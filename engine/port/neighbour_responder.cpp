@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <thread>
+#include <utility>
 
 #include "port/burst.hpp"
 
@@ -29,25 +30,56 @@ rte_mbuf* make_frame(rte_mempool* pool, const FrameBytes& bytes) {
 bool NeighbourResponder::resolve(std::chrono::milliseconds timeout) {
     if (gateway_.mac) return true;
     using Clock = std::chrono::steady_clock;
-    resolved4_ = !gateway_.ipv4;
-    resolved6_ = !gateway_.ipv6;
+    wait_for_all();
     const auto deadline = Clock::now() + timeout;
-    for (auto next = Clock::now(); !(resolved4_ && resolved6_) && Clock::now() < deadline;
-         std::this_thread::sleep_for(kPause)) {
+    std::size_t left = waiting();
+    for (auto next = Clock::now(); left != 0 && Clock::now() < deadline; std::this_thread::sleep_for(kPause)) {
         if (Clock::now() >= next) {
             ask();
             next += kAskInterval;
         }
         serve();
+        if (std::exchange(left, waiting()) != left) next = Clock::now();  // on to the next VLAN
     }
-    return resolved4_ && resolved6_;
+    return left == 0;
 }
 
-Mac NeighbourResponder::dut_mac(bool ipv6, const Mac& direct) const {
+std::size_t NeighbourResponder::waiting() const { return found4_.waiting.size() + found6_.waiting.size(); }
+
+bool NeighbourResponder::Found::ask_next() {
+    if (!waiting.empty()) asked_in = *waiting.begin();
+    return !waiting.empty();
+}
+
+void NeighbourResponder::Found::take(std::uint16_t vlan, const Mac& mac) {
+    macs[vlan] = mac;
+    waiting.erase(vlan);
+}
+
+std::optional<Mac> NeighbourResponder::Found::in(std::uint16_t vlan) const {
+    const auto found = macs.contains(vlan) ? macs.find(vlan) : macs.begin();
+    return found != macs.end() ? std::optional(found->second) : std::nullopt;
+}
+
+void NeighbourResponder::wait_for_all() {
+    std::set<std::uint16_t> vlans(host_.vlans.begin(), host_.vlans.end());
+    if (vlans.empty()) vlans = {0};
+    if (gateway_.ipv4) found4_.waiting = vlans;
+    if (gateway_.ipv6) found6_.waiting = vlans;
+}
+
+// The VLAN in which the sender of a reply was asked. A host that asks without a tag takes every reply, and one whose
+// driver hides tags takes it for that of the VLAN in which it asks at present.
+std::uint16_t NeighbourResponder::asked_in(const Found& found, const std::uint8_t* frame, std::size_t length) const {
+    if (host_.vlans.empty()) return 0;
+    const std::uint16_t vlan = vlan_of(frame, length);
+    return vlan != 0 ? vlan : found.asked_in;
+}
+
+Mac NeighbourResponder::dut_mac(bool ipv6, const Mac& direct, std::uint16_t vlan) const {
     if (gateway_.mac) return *gateway_.mac;
-    const std::optional<Mac>& wanted = ipv6 ? mac6_ : mac4_;
-    const std::optional<Mac>& other = ipv6 ? mac4_ : mac6_;
-    return wanted.value_or(other.value_or(direct));
+    const Found &wanted = ipv6 ? found6_ : found4_, &other = ipv6 ? found4_ : found6_;
+    return wanted.in(vlan).value_or(other.in(vlan).value_or(direct));
 }
 
 void NeighbourResponder::serve() {
@@ -61,7 +93,7 @@ void NeighbourResponder::serve(PortQueue queue) {
         const auto* bytes = rte_pktmbuf_mtod(frames[i], const std::uint8_t*);
         const std::size_t length = rte_pktmbuf_data_len(frames[i]);
         learn(bytes, length);
-        if (const auto reply = answer(host_, bytes, length)) send(*reply);
+        for (const FrameBytes& reply : answers(host_, bytes, length)) send(reply);
     }
     rte_pktmbuf_free_bulk(frames.data(), count);
 }
@@ -69,17 +101,21 @@ void NeighbourResponder::serve(PortQueue queue) {
 void NeighbourResponder::handle(const std::uint8_t* frame, std::size_t length) {
     learn(frame, length);
     if (gateway_.ipv4) {
-        if (const auto mac = arp_requester_mac(*gateway_.ipv4, frame, length)) mac4_ = mac;
+        if (const auto mac = arp_requester_mac(*gateway_.ipv4, frame, length))
+            found4_.take(asked_in(found4_, frame, length), *mac);
     }
     if (gateway_.ipv6) {
-        if (const auto mac = solicitor_mac(*gateway_.ipv6, frame, length)) mac6_ = mac;
+        if (const auto mac = solicitor_mac(*gateway_.ipv6, frame, length))
+            found6_.take(asked_in(found6_, frame, length), *mac);
     }
-    if (const auto reply = answer(host_, frame, length)) send(*reply);
+    for (const FrameBytes& reply : answers(host_, frame, length)) send(reply);
 }
 
 void NeighbourResponder::ask() {
-    if (!resolved4_ && host_.ipv4 && gateway_.ipv4) send(arp_request(host_, *gateway_.ipv4));
-    if (!resolved6_ && host_.ipv6 && gateway_.ipv6) send(neighbour_solicitation(host_, *gateway_.ipv6));
+    if (host_.ipv4 && gateway_.ipv4 && found4_.ask_next())
+        send(in_vlan(arp_request(host_, *gateway_.ipv4), found4_.asked_in));
+    if (host_.ipv6 && gateway_.ipv6 && found6_.ask_next())
+        send(in_vlan(neighbour_solicitation(host_, *gateway_.ipv6), found6_.asked_in));
 }
 
 void NeighbourResponder::send(const FrameBytes& frame) {
@@ -94,16 +130,12 @@ void NeighbourResponder::send(const FrameBytes& frame) {
 
 void NeighbourResponder::learn(const std::uint8_t* frame, std::size_t length) {
     if (gateway_.ipv4) {
-        if (const auto mac = arp_reply_mac(*gateway_.ipv4, frame, length)) {
-            mac4_ = mac;
-            resolved4_ = true;
-        }
+        if (const auto mac = arp_reply_mac(*gateway_.ipv4, frame, length))
+            found4_.take(asked_in(found4_, frame, length), *mac);
     }
     if (gateway_.ipv6) {
-        if (const auto mac = advertised_mac(*gateway_.ipv6, frame, length)) {
-            mac6_ = mac;
-            resolved6_ = true;
-        }
+        if (const auto mac = advertised_mac(*gateway_.ipv6, frame, length))
+            found6_.take(asked_in(found6_, frame, length), *mac);
     }
 }
 

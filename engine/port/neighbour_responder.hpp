@@ -6,7 +6,9 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "port/burst.hpp"
 #include "port/neighbour.hpp"
@@ -29,7 +31,9 @@ rte_mbuf* make_frame(rte_mempool* pool, const FrameBytes& bytes);
 class NeighbourResponder {
 public:
     NeighbourResponder(Port& port, const Host& host, const Gateway& gateway, rte_mempool* pool)
-        : port_(port), host_(host), gateway_(gateway), pool_(pool) {}
+        : port_(port), host_(host), gateway_(gateway), pool_(pool) {
+        wait_for_all();
+    }
 
     [[nodiscard]] const Host& host() const { return host_; }
     [[nodiscard]] const Gateway& gateway() const { return gateway_; }
@@ -37,10 +41,10 @@ public:
     // Resolves the gateways' MAC addresses; from the requests the DUT learns ours. Returns whether all answered in
     // time.
     bool resolve(std::chrono::milliseconds timeout);
-    [[nodiscard]] bool has_mac4() const { return !gateway_.ipv4 || mac4_; }
+    [[nodiscard]] bool has_mac4() const { return found4_.waiting.empty(); }
 
-    // The destination MAC for frames of that IP version; `direct` if the other port is the gateway.
-    [[nodiscard]] Mac dut_mac(bool ipv6, const Mac& direct) const;
+    // The destination MAC for frames of that IP version and VLAN (0: none); `direct` if the other port is the gateway.
+    [[nodiscard]] Mac dut_mac(bool ipv6, const Mac& direct, std::uint16_t vlan = 0) const;
 
     // Answers the requests that have arrived and drops all other frames. Not while a trial runs.
     void serve();
@@ -55,6 +59,21 @@ public:
     void ask();
 
 private:
+    // A gateway's MAC addresses by the VLAN in which it was asked (0: none), from its last answers.
+    struct Found {
+        std::map<std::uint16_t, Mac> macs;
+        std::set<std::uint16_t> waiting;  // VLANs in which it has not answered yet
+        std::uint16_t asked_in = 0;       // the last one
+
+        bool ask_next();  // whether there is any left; they are asked one after the other
+        void take(std::uint16_t vlan, const Mac& mac);
+        // Of another VLAN if it was not asked in this one.
+        [[nodiscard]] std::optional<Mac> in(std::uint16_t vlan) const;
+    };
+
+    void wait_for_all();
+    [[nodiscard]] std::size_t waiting() const;
+    [[nodiscard]] std::uint16_t asked_in(const Found& found, const std::uint8_t* frame, std::size_t length) const;
     void serve(PortQueue queue);
     void send(const FrameBytes& frame);
     void learn(const std::uint8_t* frame, std::size_t length);
@@ -63,8 +82,7 @@ private:
     Host host_;
     Gateway gateway_;
     rte_mempool* pool_;
-    std::optional<Mac> mac4_, mac6_;  // from the DUT's last answer
-    bool resolved4_ = false, resolved6_ = false;
+    Found found4_, found6_;
     std::uint64_t sent_ = 0;
 };
 

@@ -16,6 +16,7 @@ constexpr std::uint64_t kLargestExact =
     (std::uint64_t{1} << 53U) - 1;  // largest integer that a JSON number holds exactly
 constexpr std::uint64_t kMillion = 1'000'000;
 constexpr std::uint64_t kHighestFps = 1000 * kMillion;
+constexpr std::uint64_t kMostVlan = 4094;  // IEEE 802.1Q table 9-2
 constexpr std::uint64_t kMostQueues =
     16;  // of the driver that joins ports in memory, which must be able to do what others do
 
@@ -256,6 +257,8 @@ SideRequest read_side(Reader side, const std::string& name) {
                     .receive_ring = static_cast<std::uint32_t>(side.integer("receive_ring", {8, 65536}, 4096)),
                     .max_frame_size = 0};
     request.host = {.mac = {}, .ipv4 = side.ipv4("ipv4"), .ipv6 = side.ipv6("ipv6")};
+    for (const std::uint64_t vlan : side.integers("vlans", {1, kMostVlan}))
+        request.host.vlans.push_back(static_cast<std::uint16_t>(vlan));
     request.gateway = {.ipv4 = side.ipv4("gateway4"), .ipv6 = side.ipv6("gateway6"), .mac = side.mac("gateway_mac")};
     if (request.gateway.ipv4 && !request.host.ipv4)
         side.fail("ipv4", "is missing: gateway4 is asked for its MAC address from there");

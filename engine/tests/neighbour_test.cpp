@@ -20,6 +20,13 @@ std::uint16_t icmpv6_checksum_fold(const FrameBytes& frame) {
                          checksum_add(ip + ipv6::kSize, length));
 }
 
+// The only reply of a host; nothing if it does not answer.
+std::optional<FrameBytes> answer(const Host& host, const std::uint8_t* frame, std::size_t length) {
+    const std::vector<FrameBytes> replies = answers(host, frame, length);
+    EXPECT_LE(replies.size(), 1U);
+    return replies.empty() ? std::nullopt : std::optional(replies.front());
+}
+
 TEST(Neighbour, ArpRequestsAreAnswered) {
     const FrameBytes question = arp_request(kDut, *kTester.ipv4);
     EXPECT_EQ(question.size(), 60U);
@@ -67,11 +74,62 @@ TEST(Neighbour, ForwardedSolicitationsAreIgnored) {  // RFC 4861 7.1.1
     EXPECT_FALSE(answer(kTester, question.data(), question.size()));
 }
 
+TEST(Neighbour, AnswersHaveTheTagsOfTheQuestion) {
+    const FrameBytes tags{0x88, 0xA8, 0x60, 0x64, 0x81, 0x00, 0x00, 0x05};
+    const auto tagged = [&](FrameBytes frame) {
+        frame.insert(frame.begin() + ethernet::kType, tags.begin(), tags.end());
+        return frame;
+    };
+    for (const FrameBytes& question : {arp_request(kDut, *kTester.ipv4), neighbour_solicitation(kDut, *kTester.ipv6)}) {
+        const FrameBytes asked = tagged(question);
+        const auto reply = answer(kTester, asked.data(), asked.size());
+        ASSERT_TRUE(reply);
+        EXPECT_EQ(*reply, tagged(*answer(kTester, question.data(), question.size())));
+        EXPECT_EQ(vlan_of(reply->data(), reply->size()), 100);
+    }
+}
+
+TEST(Neighbour, RepliesAndRequestsAreReadBehindATag) {
+    const FrameBytes arp = in_vlan(arp_request(kDut, *kTester.ipv4), 20),
+                     ndp = in_vlan(neighbour_solicitation(kDut, *kTester.ipv6), 20);
+    EXPECT_EQ(arp[ethernet::kSize + 1], 20);
+    EXPECT_EQ(arp_requester_mac(*kDut.ipv4, arp.data(), arp.size()), kDut.mac);
+    EXPECT_EQ(solicitor_mac(*kDut.ipv6, ndp.data(), ndp.size()), kDut.mac);
+    const auto arp_reply = answer(kTester, arp.data(), arp.size()),
+               advertised = answer(kTester, ndp.data(), ndp.size());
+    ASSERT_TRUE(arp_reply && advertised);
+    EXPECT_EQ(arp_reply_mac(*kTester.ipv4, arp_reply->data(), arp_reply->size()), kTester.mac);
+    EXPECT_EQ(advertised_mac(*kTester.ipv6, advertised->data(), advertised->size()), kTester.mac);
+}
+
+TEST(Neighbour, AHostOfSeveralVlansAnswersAnUntaggedRequestInEach) {
+    Host host = kTester;
+    host.vlans = {10, 20};
+    const FrameBytes question = arp_request(kDut, *kTester.ipv4);
+    const FrameBytes reply = *answer(kTester, question.data(), question.size());
+    EXPECT_EQ(answers(host, question.data(), question.size()),
+              (std::vector<FrameBytes>{in_vlan(reply, 10), in_vlan(reply, 20)}));
+    const FrameBytes tagged = in_vlan(question, 30);
+    EXPECT_EQ(answers(host, tagged.data(), tagged.size()), std::vector<FrameBytes>{in_vlan(reply, 30)});
+}
+
+TEST(Neighbour, TheVlanIsThatOfTheOutermostTag) {
+    const FrameBytes frame = arp_request(kDut, *kTester.ipv4);
+    EXPECT_EQ(vlan_of(frame.data(), frame.size()), 0);
+    EXPECT_EQ(in_vlan(frame, 0), frame);
+    const FrameBytes tagged = in_vlan(in_vlan(frame, 5), 4094);
+    EXPECT_EQ(vlan_of(tagged.data(), tagged.size()), 4094);
+    for (std::size_t length = 0; length < ethernet::kSize + 4; ++length) EXPECT_EQ(vlan_of(tagged.data(), length), 0);
+}
+
 TEST(Neighbour, CutFramesAreNotRead) {
     for (const FrameBytes& question : {arp_request(kDut, *kTester.ipv4), neighbour_solicitation(kDut, *kTester.ipv6)}) {
-        for (std::size_t length = 0; length < 42; ++length) {
-            const FrameBytes cut(question.begin(), question.begin() + static_cast<std::ptrdiff_t>(length));
-            EXPECT_FALSE(answer(kTester, cut.data(), cut.size()));
+        for (const std::uint16_t vlan : {std::uint16_t{0}, std::uint16_t{5}}) {
+            const FrameBytes whole = in_vlan(question, vlan);
+            for (std::size_t length = 0; length < 42 + whole.size() - question.size(); ++length) {
+                const FrameBytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+                EXPECT_FALSE(answer(kTester, cut.data(), cut.size()));
+            }
         }
     }
 }

@@ -30,10 +30,10 @@ bool Receiver::take_recognised(const std::uint8_t* frame, std::size_t length) {
 void Receiver::take_other(const std::uint8_t* frame, std::size_t length) {
     if (take_recognised(frame, length)) return;
     statistics_.take_other(kind_of(frame, length));
-    const auto reply = answer(host_, frame, length);
-    if (!reply) return;
-    rte_mbuf* buffer = make_frame(control_pool_, *reply);
-    if (buffer != nullptr && rte_ring_enqueue(control_, buffer) != 0) rte_pktmbuf_free(buffer);
+    for (const FrameBytes& reply : answers(host_, frame, length)) {
+        rte_mbuf* buffer = make_frame(control_pool_, reply);
+        if (buffer != nullptr && rte_ring_enqueue(control_, buffer) != 0) rte_pktmbuf_free(buffer);
+    }
 }
 
 }  // namespace dutperf

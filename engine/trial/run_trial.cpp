@@ -225,7 +225,8 @@ DescribedParts RunningTrial::described_parts(Direction direction) {
                                                            (spec_.stamping != Stamping::none ? kStreamStamped : 0) |
                                                            kinds.size() << kStreamKindShift);
         const Mac destination =
-            bed_.responders[side]->dut_mac(frame.destination == NextHop::ipv6, bed_.ports[1 - side]->mac());
+            bed_.responders[side]->dut_mac(frame.destination == NextHop::ipv6, bed_.ports[1 - side]->mac(),
+                                           vlan_of(frame.head.data(), frame.head.size()));
         kinds.emplace_back(DescribedTemplate(frame, {.source = bed_.ports[side]->mac(),
                                                      .destination = destination,
                                                      .trial = spec_.number,

@@ -23,7 +23,7 @@ from scapy.utils import wrpcap, wrpcapng
 from dutperf.model import Direction, DirectionCounts, TrialResult
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import SingleTrial
-from dutperf.tester import Tester
+from dutperf.tester import Tester, TesterError
 from dutperf.tester.factory import engine_on
 from undisturbed import LOSS_IS_CERTAIN, valid
 
@@ -196,6 +196,17 @@ def by_flow(counts: DirectionCounts, of_flow: Callable[[Any], tuple[int, ...]]) 
             if count:
                 found[vlan, first + flow] = found.get((vlan, first + flow), 0) + count
     return found
+
+
+def test_a_dut_that_has_its_addresses_in_a_vlan(tmp_path: Path) -> None:
+    frame = "vlan(id=10)/ip/udp"
+    with by_hand("router") as name:
+        vlan_programs.attach(f"{name}-dut", ("west", "east"), tmp_path, only=10)
+        sides = {side: members | {"vlans": [10]} for side, members in SIDES["router"].items()}
+        result = trial_of({"engine": {"netns": name}, **sides}, frame=frame)
+        assert all(all_arrived(counts) for counts in result.directions().values())
+        with pytest.raises(TesterError, match="did not answer ARP"):
+            trial_of({"engine": {"netns": name}, **SIDES["router"]}, frame=frame)
 
 
 def test_streams_and_flows_agree_with_the_duts_counters(tmp_path: Path) -> None:

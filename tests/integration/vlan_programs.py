@@ -26,26 +26,37 @@ def _instruction(code: int, to: int = 0, from_: int = 0, offset: int = 0, value:
 _KEEP_CONTEXT = _instruction(0xBF, 6, 1)
 _CONTEXT = _instruction(0xBF, 1, 6)
 _PASS = _instruction(0xB7, 0) + _instruction(0x95)
-_TAKE_TAG = (
-    _KEEP_CONTEXT
-    + _instruction(0x61, 2, 6, _VLAN_PRESENT)
-    + _instruction(0x15, 2, 0, 5)  # no tag: pass
-    + _instruction(0x61, 3, 6, _VLAN_TCI)
-    + _instruction(0x57, 3, value=0xFFF)
-    + _instruction(0x63, 6, 3, _MARK)
-    + _CONTEXT
-    + _instruction(0x85, value=_VLAN_POP)
-    + _PASS
-)
-_GIVE_TAG = (
-    _KEEP_CONTEXT
-    + _instruction(0x61, 3, 6, _MARK)
-    + _instruction(0x15, 3, 0, 3)  # no mark: pass
-    + _CONTEXT
-    + _instruction(0xB7, 2, value=_8021Q)
-    + _instruction(0x85, value=_VLAN_PUSH)
-    + _PASS
-)
+_DROP = _instruction(0xB7, 0, value=2) + _instruction(0x95)
+
+
+def _take_tag(*, only: bool) -> bytes:
+    """``only``: a frame without a tag is dropped, not passed."""
+    return (
+        _KEEP_CONTEXT
+        + _instruction(0x61, 2, 6, _VLAN_PRESENT)
+        + _instruction(0x15, 2, 0, 7)  # no tag: to the end
+        + _instruction(0x61, 3, 6, _VLAN_TCI)
+        + _instruction(0x57, 3, value=0xFFF)
+        + _instruction(0x63, 6, 3, _MARK)
+        + _CONTEXT
+        + _instruction(0x85, value=_VLAN_POP)
+        + _PASS
+        + (_DROP if only else _PASS)
+    )
+
+
+def _give_tag(own: int | None) -> bytes:
+    """``own``: VLAN of packets without a mark, such as the router's ARP; None: they get no tag."""
+    return (
+        _KEEP_CONTEXT
+        + _instruction(0x61, 3, 6, _MARK)
+        + _instruction(0x55, 3, 0, 1 if own is not None else 2)  # a mark
+        + (_instruction(0xB7, 3, value=own) if own is not None else _PASS)
+        + _CONTEXT
+        + _instruction(0xB7, 2, value=_8021Q)
+        + _instruction(0x85, value=_VLAN_PUSH)
+        + _PASS
+    )
 
 
 def _bpf(command: int, attributes: bytes) -> int:
@@ -69,15 +80,16 @@ def _load(program: bytes, pinned: Path) -> None:
     os.close(descriptor)
 
 
-def attach(namespace: str, ports: tuple[str, ...], folder: Path) -> None:
-    """Gives the ports of a namespace VLANs; ``folder``: empty, a file system is mounted there for a moment.
+def attach(namespace: str, ports: tuple[str, ...], folder: Path, only: int | None = None) -> None:
+    """Gives the ports of a namespace VLANs; ``only``: the one in which its addresses are, otherwise they are in
+    those without a tag too. ``folder``: empty, a file system is mounted there for a moment.
 
     Raises:
         OSError: the kernel has no such programs.
         subprocess.CalledProcessError: ``tc`` does not attach them."""
     subprocess.run(["mount", "-t", "bpf", "bpf", folder], check=True, timeout=10)
     try:
-        for name, program in (("ingress", _TAKE_TAG), ("egress", _GIVE_TAG)):
+        for name, program in (("ingress", _take_tag(only=only is not None)), ("egress", _give_tag(only))):
             _load(program, folder / name)
         for port in ports:
             tc = ["tc", "-n", namespace]

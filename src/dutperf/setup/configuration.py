@@ -163,6 +163,9 @@ class Side(Value):
     """The DUT's address on this cable; its MAC address is resolved by ARP."""
     gateway6: IPv6Address | None = None
     gateway_mac: Mac | None = None
+    vlans: Annotated[tuple[Annotated[int, Field(ge=1, le=4094)], ...], Field(min_length=1, max_length=64)] | None = None
+    """VLANs in which the DUT has its addresses on this cable: ARP and Neighbour Discovery ask for its MAC
+    address in each of them (IEEE 802.1Q). None: without a tag."""
     mac: Mac | None = None
     seen_as: Annotated[Address, BeforeValidator(lambda text: ip_address(text))] | None = None
     """How the other side addresses this one through the translator."""
@@ -482,6 +485,9 @@ def _check_gateways(name: str, side: Side) -> None:
             (name, f"gateway{side.version}"),
             f"is missing: the foreground of {name} is IPv{side.version}; give it, or gateway_mac",
         )
+    if side.vlans is not None and (side.gateway_mac is not None or not side.has_gateway):
+        text = "has no effect: nobody is asked for a MAC address"
+        raise _Invalid((name, "vlans"), f"{text} {'beside gateway_mac' if side.gateway_mac else 'without a gateway'}")
 
 
 def _check_gateway(location: Location, gateway: Address, own: Interface | None) -> None:

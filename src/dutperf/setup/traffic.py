@@ -233,6 +233,7 @@ def _port(side: Side) -> dict[str, Any]:
         "gateway4": side.gateway4 and str(side.gateway4),
         "gateway6": side.gateway6 and str(side.gateway6),
         "gateway_mac": side.gateway_mac,
+        "vlans": side.vlans and list(side.vlans),
         "receive_ring": side.receive_ring,
     }
     return {name: value for name, value in members.items() if value is not None}

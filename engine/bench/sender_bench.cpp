@@ -81,8 +81,7 @@ struct Parts {
                next_generation()),
           parts{.foreground = &pool,
                 .background = nullptr,
-                .ports = random_ports(),
-                .addresses = {{}, {.mode = FieldMode::random, .min = 0, .max = 255}, 2},
+                .fields = {random_ports(), {{}, {.mode = FieldMode::random, .min = 0, .max = 255}, 2}},
                 .n = 2,
                 .m = 2,
                 .stamps = StampChoice::every()} {}

@@ -23,6 +23,8 @@ struct FieldSpec {
     std::uint16_t min = 0;  // inclusive range; a fixed field holds `min`
     std::uint16_t max = 0;
 
+    bool operator==(const FieldSpec&) const = default;
+
     [[nodiscard]] bool counts() const { return mode == FieldMode::increasing || mode == FieldMode::decreasing; }
     [[nodiscard]] std::uint32_t range() const { return std::uint32_t{max} - min + 1; }
 };

@@ -53,6 +53,7 @@ template <Layout L>
 class BatchMatch {
 public:
     static constexpr std::size_t kMaxFrames = 64;  // frames of a burst
+    static constexpr Layout kLayout = L;
 
     // Later frames are compared with this one, which find_tag() and is_intact() must have accepted. Not to be called
     // between read() and tag().

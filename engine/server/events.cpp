@@ -296,6 +296,8 @@ json result_event(const TrialResult& result, std::uint64_t clock_hz) {
             out[name_of(direction)] = direction_json(*counted, clock_hz);
     }
     if (result.capture) out["capture"] = capture_json(*result.capture);
+    if (const auto& counts = result.connections)
+        out["connections"] = {{"learned", counts->learned}, {"remapped", counts->remapped}, {"lost", counts->lost}};
     return out;
 }
 

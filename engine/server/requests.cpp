@@ -226,6 +226,64 @@ void read_by_flow(Reader& params, TrialSpec& spec) {
     }
 }
 
+template <class Value>
+Value read_choice(Reader& from, const char* name, const std::vector<std::pair<std::string, Value>>& choices) {
+    std::vector<std::string> names;
+    for (const auto& [choice, value] : choices) names.push_back(choice);
+    const std::string chosen = from.text(name, names, names.front());
+    return std::ranges::find(choices, chosen, &std::pair<std::string, Value>::first)->second;
+}
+
+void check_connections(const Reader& connections, const TrialSpec& spec) {
+    const ConnectionSpec& wanted = *spec.connections;
+    const std::string initiator = name_of(wanted.initiator);
+    const auto &stream = spec.streams[index_of(wanted.initiator)],
+               &replies = spec.streams[1 - index_of(wanted.initiator)];
+    const bool opens = wanted.use == ConnectionUse::open, sends = opens || wanted.use == ConnectionUse::traffic;
+    if (stream && !sends) connections.fail("use", "has replies only: leave out " + initiator);
+    if (opens && !stream) connections.fail("use", "needs frames of the initiator, " + initiator);
+    if (opens && replies) connections.fail("use", "opens connections: the Responder sends nothing");
+    if (!sends && !replies) connections.fail("use", "needs frames of the Responder");
+    for (const auto& one : spec.streams) {
+        if (one && (one->described || one->is_mixed() || one->networks > 1))
+            connections.fail("initiator", "goes with one kind of frames, neither described nor with a background");
+    }
+    if (stream && wanted.space(*stream).size() < wanted.count) {
+        connections.fail("count", "is " + std::to_string(wanted.count) + ", but the ranges have " +
+                                      std::to_string(wanted.space(*stream).size()) + " combinations");
+    }
+    if (stream && wanted.space(*stream).size() > kLargestPermutation)
+        connections.fail("count",
+                         "is of ranges with more than " + std::to_string(kLargestPermutation) + " combinations");
+    if (opens && spec.intended(wanted.initiator) > wanted.count)
+        connections.fail("count", "is less than the frames of the trial");
+}
+
+void read_connections(Reader& params, TrialSpec& spec) {
+    auto connections = params.optional_object("connections");
+    if (!connections) return;
+    ConnectionSpec& read = spec.connections.emplace();
+    read.use = read_choice<ConnectionUse>(*connections, "use",
+                                          {{"open", ConnectionUse::open},
+                                           {"traffic", ConnectionUse::traffic},
+                                           {"each", ConnectionUse::each},
+                                           {"lost", ConnectionUse::lost}});
+    read.initiator = read_choice<Direction>(*connections, "initiator",
+                                            {{"forward", Direction::forward}, {"reverse", Direction::reverse}});
+    read.count = static_cast<std::uint32_t>(connections->integer("count", {1, kLargestPermutation}));
+    read.order = read_choice<ConnectionOrder>(*connections, "order",
+                                              {{"random", ConnectionOrder::random},
+                                               {"increasing", ConnectionOrder::increasing},
+                                               {"decreasing", ConnectionOrder::decreasing}});
+    read.seed = connections->integer("seed", {0, kLargestExact}, 0);
+    read.responder = read_choice<ResponderOrder>(
+        *connections, "responder",
+        {{"random", ResponderOrder::random}, {"in_order", ResponderOrder::in_order}, {"first", ResponderOrder::first}});
+    read.ipv6 = connections->integer("version", {4, 6}, 4) == 6;
+    check_connections(*connections, spec);
+    connections->finish();
+}
+
 // Every direction must have enough frames to tag.
 void check_tagging(const Reader& params, const TrialSpec& spec) {
     if (spec.stamping != Stamping::tagged) return;
@@ -345,6 +403,7 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size) {
     read_delays_files(params, spec);
     read_capture(params, spec);
     read_delay_parts(params, spec);
+    read_connections(params, spec);
     if (!spec.streams[0] && !spec.streams[1] && !spec.capture)
         params.fail("forward", "is missing, and so is reverse: a trial needs a direction, or a capture");
     params.finish();

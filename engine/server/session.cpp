@@ -220,6 +220,7 @@ TestBed Session::bed() const {
     bed.cores = cores_;
     bed.other_cores = other_cores_;
     bed.clock_hz = clock_hz_;
+    bed.state = &state_;
     return bed;
 }
 

@@ -64,6 +64,7 @@ private:
     std::array<std::unique_ptr<FollowedClock>, 2> clocks_;  // of the ports, if needed
     std::array<std::unique_ptr<rte_ring, RingDeleter>, 2> control_rings_;
     std::array<std::unique_ptr<NeighbourResponder>, 2> responders_;
+    mutable std::unique_ptr<StateTable> state_;  // written by trials
     std::optional<double> skew_ticks_;
     std::uint64_t clock_hz_ = 0;
     std::vector<std::string> warnings_;

@@ -12,7 +12,10 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
+#include <variant>
 
+#include "flow/connections.hpp"
 #include "flow/flow_source.hpp"
 #include "frame/frame_template.hpp"
 #include "frame/lanes.hpp"
@@ -221,10 +224,35 @@ private:
     std::uint64_t stamped_ = 0;
 };
 
+// The ports and addresses of the frames: by their numbers, or by their connections.
+class FrameFields {
+public:
+    struct Independent {
+        FieldPair ports, addresses;
+    };
+    FrameFields(const FieldPair& ports, const FieldPair& addresses) : fields_(Independent{ports, addresses}) {}
+    explicit FrameFields(ConnectionFields connections) : fields_(std::move(connections)) {}
+
+    // See FieldPair::fill.
+    void fill_ports(std::uint64_t k, std::size_t count, DoubleColumn& both) const {
+        if (const auto* independent = std::get_if<Independent>(&fields_)) [[likely]]
+            return independent->ports.fill(k, count, both);
+        std::get<ConnectionFields>(fields_).fill_ports(k, count, both);
+    }
+    void fill_addresses(std::uint64_t k, std::size_t count, Column& source, Column& destination) const {
+        if (const auto* independent = std::get_if<Independent>(&fields_)) [[likely]]
+            return independent->addresses.fill(k, count, source, destination);
+        std::get<ConnectionFields>(fields_).fill_addresses(k, count, source, destination);
+    }
+
+private:
+    std::variant<Independent, ConnectionFields> fields_;
+};
+
 struct FrameSourceParts {
     FramePool* foreground;
     FramePool* background;  // nullptr unless mixed
-    FieldPair ports, addresses;
+    FrameFields fields;
     std::uint32_t n, m;
     StampChoice stamps;
     NicSending nic = {};
@@ -246,8 +274,8 @@ public:
               const Ticks* stamps = nullptr) {
         const std::uint64_t k = parts_.share.number(j);
         if (!take(k, count, frames)) return false;
-        if constexpr (V::ports) parts_.ports.fill(k, count, ports_);
-        if constexpr (V::addresses) parts_.addresses.fill(k, count, source_address_, destination_address_);
+        if constexpr (V::ports) parts_.fields.fill_ports(k, count, ports_);
+        if constexpr (V::addresses) parts_.fields.fill_addresses(k, count, source_address_, destination_address_);
         if constexpr (V::stamps) stamps_.fill(k, parts_.share.stride, count, stamp, stamps);
         compute(parts_.foreground->frame(), k, count, of_foreground_);
         if constexpr (V::mixed) compute(parts_.background->frame(), k, count, of_background_);

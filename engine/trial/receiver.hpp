@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "frame/batch_match.hpp"
@@ -18,6 +20,7 @@
 #include "port/neighbour.hpp"
 #include "trial/additional.hpp"
 #include "trial/capture.hpp"
+#include "trial/connection_learner.hpp"
 #include "trial/nic_stamps.hpp"
 #include "trial/rx_statistics.hpp"
 
@@ -36,6 +39,9 @@ public:
 
     // Keeps frames for a capture. To be called before the trial.
     void capture_to(CaptureBuffer& capture) { capture_ = &capture; }
+
+    // Learns the connections of the frames. To be called before the trial.
+    void learn(ConnectionLearner learner) { learner_.emplace(std::move(learner)); }
 
     // The queue holds `frames`, and nobody on this side counts its overruns: each turn empties it. To be called before
     // the trial.
@@ -162,6 +168,8 @@ private:
             const std::span<const std::uint64_t> run = batch.run_from(i, count);
             if (!run.empty()) [[likely]] {
                 statistics_.take(batch.tag(i), run, taken);
+                if (learner_) [[unlikely]]
+                    learn_run<Batch>(frames + i, batch.tag(i), run);
                 i += run.size();
                 continue;
             }
@@ -175,7 +183,7 @@ private:
         if (mismatch != nullptr) [[unlikely]]
             set_reference(plain, *mismatch);
         mismatches_ = mismatches != 0 ? mismatches_ + mismatches : 0;
-        mixed_ |= mismatches_ > kManyMismatches;
+        mixed_ |= mismatches_ > kManyMismatches && !learner_;
     }
 
     // Takes frames one by one, each at the arrival time from the NIC.
@@ -206,6 +214,8 @@ private:
             statistics_.take_corrupted();
         } else {
             const Tag tag = read_tag(payload);
+            if (learner_) [[unlikely]]
+                learner_->take_any(frame, length, payload);
             if (arrivals != nullptr) [[unlikely]] {
                 take_arrived(one, tag, taken, *arrivals);
             } else {
@@ -236,6 +246,12 @@ private:
         if (taken.stamped != before) stamp_counts_.add(arrivals.last());
     }
 
+    // Frames of a mixed batch have no common layout: a receiver that learns uses none.
+    template <class Batch>
+    void learn_run(rte_mbuf* const* frames, const Tag& first, std::span<const std::uint64_t> run) {
+        if constexpr (!std::is_same_v<Batch, MixedMatch>) learner_->take(frames, first, run, Batch::kLayout);
+    }
+
     // Makes a mismatch the reference for the next batches. `plain`: the last plain one, or nullptr.
     void set_reference(const rte_mbuf* plain, const rte_mbuf& frame) {
         if (mixed_)
@@ -264,6 +280,7 @@ private:
     NicStamps nic_;
     StampCounts stamp_counts_;
     CaptureBuffer* capture_ = nullptr;
+    std::optional<ConnectionLearner> learner_;
     std::vector<Marks> marks_;
     std::vector<Recognised> recognised_;
     std::uint32_t room_ = 0, ring_ = 0, most_waiting_ = 0;

@@ -196,6 +196,7 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
                     "params.frame_timeout_ns");
     }
     for (std::size_t side = 0; side < 2; ++side) answered_[side] = bed_.responders[side]->resolve(kAnswerTimeout);
+    prepare_connections();
     for (const Direction direction : kDirections) {
         make_senders(direction);
         make_receivers(direction);
@@ -242,34 +243,106 @@ DescribedParts RunningTrial::described_parts(Direction direction) {
             .nic = nic_sending(direction)};
 }
 
-FrameSourceParts RunningTrial::frame_parts(Direction direction) {
+FramePool* RunningTrial::make_pool_of(Direction direction, const FrameSpec& frame, bool foreground,
+                                      bool ports_of_stream) {
     const std::size_t side = sending_port(direction);
     const StreamSpec& stream = *spec_.streams[index_of(direction)];
-    const auto direction_bit = direction == Direction::reverse ? kStreamReverse : std::uint8_t{0};
-    const auto make_frames = [&](const FrameSpec& frame, bool foreground) {
-        const auto stream_byte = static_cast<std::uint8_t>(direction_bit | (foreground ? 0 : kStreamBackground) |
-                                                           (spec_.stamping != Stamping::none ? kStreamStamped : 0));
-        const FrameIdentity identity{spec_.number, stream_byte, stream.source_port.min, stream.destination_port.min};
-        const Mac destination = bed_.responders[side]->dut_mac(frame.is_ipv6(), bed_.ports[1 - side]->mac());
-        FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity,
-                           variations(stream, frame.is_ipv6(), foreground));
-        if (bed_.offloads.contains(Offload::checksums)) made.leave_checksums_to_hardware();
-        rte_mempool* pool = bed_.frame_pools[2 * index_of(direction) + (foreground ? 0 : 1)];
-        frame_pools_.push_back(std::make_unique<FramePool>(pool, made, next_generation()));
-        return frame_pools_.back().get();
+    const auto stream_byte = static_cast<std::uint8_t>((direction == Direction::reverse ? kStreamReverse : 0) |
+                                                       (foreground ? 0 : kStreamBackground) |
+                                                       (spec_.stamping != Stamping::none ? kStreamStamped : 0));
+    const FrameIdentity identity{spec_.number, stream_byte, ports_of_stream ? stream.source_port.min : std::uint16_t{0},
+                                 ports_of_stream ? stream.destination_port.min : std::uint16_t{0}};
+    const Mac destination = bed_.responders[side]->dut_mac(frame.is_ipv6(), bed_.ports[1 - side]->mac());
+    FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity,
+                       variations(stream, frame.is_ipv6(), foreground && ports_of_stream));
+    if (bed_.offloads.contains(Offload::checksums)) made.leave_checksums_to_hardware();
+    rte_mempool* pool = bed_.frame_pools[2 * index_of(direction) + (foreground ? 0 : 1)];
+    frame_pools_.push_back(std::make_unique<FramePool>(pool, made, next_generation()));
+    return frame_pools_.back().get();
+}
+
+FrameSourceParts RunningTrial::frame_parts(Direction direction) {
+    const StreamSpec& stream = *spec_.streams[index_of(direction)];
+    const auto seed = [&](Generator generator) { return generator_seed(spec_.seed, direction, generator); };
+    const auto fields = [&]() -> FrameFields {
+        if (spec_.connections)
+            return FrameFields({spec_.connections->space(stream), connection_choice(direction), bed_.queues});
+        return {{stream.source_port, stream.destination_port, seed(Generator::ports), bed_.queues},
+                address_fields(stream, seed(Generator::addresses), bed_.queues)};
     };
-    FramePool* foreground = make_frames(stream.foreground, true);
-    FramePool* background = stream.is_mixed() ? make_frames(*stream.background, false) : nullptr;
-    return {
-        .foreground = foreground,
-        .background = background,
-        .ports = {stream.source_port, stream.destination_port, generator_seed(spec_.seed, direction, Generator::ports),
-                  bed_.queues},
-        .addresses = address_fields(stream, generator_seed(spec_.seed, direction, Generator::addresses), bed_.queues),
-        .n = stream.n,
-        .m = stream.m,
-        .stamps = StampChoice::of(spec_, direction),
-        .nic = nic_sending(direction)};
+    FramePool* foreground = make_pool_of(direction, stream.foreground, true, true);
+    FramePool* background = stream.is_mixed() ? make_pool_of(direction, *stream.background, false, true) : nullptr;
+    return {.foreground = foreground,
+            .background = background,
+            .fields = fields(),
+            .n = stream.n,
+            .m = stream.m,
+            .stamps = StampChoice::of(spec_, direction),
+            .nic = nic_sending(direction)};
+}
+
+// The state table is made new for connections that are opened; every other use needs all of them in it.
+void RunningTrial::prepare_connections() {
+    if (!spec_.connections) return;
+    if (bed_.offloads.contains(Offload::checksums))
+        throw Error("bad_request", "the offload checksums does not go with connections", "params.connections");
+    const ConnectionSpec& wanted = *spec_.connections;
+    const auto& initiator = spec_.streams[index_of(wanted.initiator)];
+    std::unique_ptr<StateTable>& table = *bed_.state;
+    if (wanted.use == ConnectionUse::open) {
+        table = std::make_unique<StateTable>(wanted.space(*initiator), wanted.count, wanted.ipv6);
+        return;
+    }
+    const auto differs = [&] { return initiator && wanted.space(*initiator) != table->space(); };
+    if (!table || table->connections() != wanted.count || differs())
+        throw Error("connections", "these connections were not opened before", "params.connections");
+    if (const std::uint32_t learned = table->learned(); learned < wanted.count) {
+        throw Error("connections",
+                    "the Responder learned " + std::to_string(learned) + " of " + std::to_string(wanted.count) +
+                        " connections: the others have no addresses to reply to",
+                    "params.connections");
+    }
+    lost_connections_ = table->take_lost();
+    if (wanted.use == ConnectionUse::lost && lost_connections_.empty())
+        throw Error("connections", "no connection lost a frame in the trial before", "params.connections.use");
+}
+
+bool RunningTrial::replies(Direction direction) const {
+    return spec_.connections && !spec_.connections->is_initiator(direction);
+}
+
+ConnectionChoice RunningTrial::connection_choice(Direction direction) const {
+    const ConnectionSpec& spec = *spec_.connections;
+    const std::uint64_t seed = generator_seed(spec_.seed, direction, Generator::connections);
+    switch (spec.use) {
+        case ConnectionUse::open: return ConnectionChoice::in_order(spec.count);
+        case ConnectionUse::each: return ConnectionChoice::each(spec.count, seed);
+        case ConnectionUse::lost: return ConnectionChoice::listed(lost_connections_);
+        case ConnectionUse::traffic: break;
+    }
+    if (spec.is_initiator(direction) || spec.responder == ResponderOrder::random)
+        return ConnectionChoice::random(spec.count, seed);
+    return spec.responder == ResponderOrder::first ? ConnectionChoice::first() : ConnectionChoice::in_order(spec.count);
+}
+
+ResponderParts RunningTrial::responder_parts(Direction direction) {
+    FrameSpec frame = spec_.streams[index_of(direction)]->foreground;
+    std::visit([](auto& address) { address = {}; }, frame.addresses.destination);
+    return {.pool = make_pool_of(direction, frame, true, false),
+            .table = bed_.state->get(),
+            .choice = connection_choice(direction),
+            .stamps = StampChoice::of(spec_, direction),
+            .nic = nic_sending(direction)};
+}
+
+// Lost frames are noted by their connections, which a later trial may ask for.
+void RunningTrial::watch_connections(Direction direction, Expected& expected) const {
+    if (!spec_.connections || spec_.connections->use == ConnectionUse::open || !spec_.streams[index_of(direction)])
+        return;
+    expected.on_missing = [table = bed_.state->get(), choice = connection_choice(direction)](std::uint64_t number,
+                                                                                             std::uint64_t count) {
+        for (; count > 0; --count) table->lose(choice.of(number++));
+    };
 }
 
 // With limits, a sender catches up after a stall a little above the rate, not in a burst.
@@ -300,14 +373,16 @@ void RunningTrial::make_senders(Direction direction) {
         return;
     }
     const bool stamps = spec_.stamping != Stamping::none;
-    using AnyParts = std::variant<FrameSourceParts, DescribedParts>;
-    AnyParts parts = stream->described ? AnyParts(described_parts(direction)) : AnyParts(frame_parts(direction));
+    using AnyParts = std::variant<FrameSourceParts, DescribedParts, ResponderParts>;
+    AnyParts parts = stream->described    ? AnyParts(described_parts(direction))
+                     : replies(direction) ? AnyParts(responder_parts(direction))
+                                          : AnyParts(frame_parts(direction));
     for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
         const Share share{queue, bed_.queues};
         const AnySchedule schedule = schedule_of(spec_, {direction, share}, bed_.clock_hz);
         const auto make = [&]<class Parts>(Parts& one) {
             one.share = share;
-            if constexpr (std::is_same_v<Parts, DescribedParts>)
+            if constexpr (!std::is_same_v<Parts, FrameSourceParts>)
                 return make_transmitter(stamps, port.queue(queue), schedule, bed_.control_rings[side], one);
             else
                 return make_transmitter(*stream, stamps, port.queue(queue), schedule, bed_.control_rings[side], one);
@@ -392,12 +467,16 @@ void RunningTrial::make_receivers(Direction direction) {
         }
         expected.tags_from_end = tags_from_end(spec_);
         if (lost_[index_of(direction)]) expected.lost = &*lost_[index_of(direction)];
+        watch_connections(direction, expected);
         parts_.receivers[index_of(direction)].push_back(std::make_unique<Receiver>(
             bed_.ports[side]->queue(queue), host, expected, bed_.control_pool, bed_.control_rings[side]));
         parts_.receivers[index_of(direction)].back()->watch_room(bed_.ports[side]->peer_queue_size());
         parts_.receivers[index_of(direction)].back()->watch_ring(bed_.ports[side]->kernel_queue_size());
         watch_for_capture(*parts_.receivers[index_of(direction)].back());
         parts_.receivers[index_of(direction)].back()->recognise(marks(direction));
+        if (spec_.connections && spec_.connections->is_initiator(direction) && spec_.streams[index_of(direction)])
+            parts_.receivers[index_of(direction)].back()->learn(
+                {**bed_.state, connection_choice(direction), spec_.number, direction, spec_.intended(direction)});
         if (stamped_by_nic)
             parts_.receivers[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
     }
@@ -666,6 +745,10 @@ TrialResult RunningTrial::finish() {
             result.directions[index_of(direction)] = collect(bed_, spec_, parts_, direction);
     }
     if (spec_.capture) result.capture = write_captured();
+    if (spec_.connections) {
+        const StateTable& table = **bed_.state;
+        result.connections = {.learned = table.learned(), .remapped = table.remapped(), .lost = table.lost()};
+    }
     return result;
 }
 

@@ -64,7 +64,13 @@ private:
     void make_receivers(Direction direction);
     [[nodiscard]] std::unique_ptr<AdditionalSender> make_additional(Direction direction, const Share& share) const;
     [[nodiscard]] std::vector<Marks> marks(Direction direction) const;
+    void prepare_connections();
+    [[nodiscard]] ConnectionChoice connection_choice(Direction direction) const;
+    [[nodiscard]] bool replies(Direction direction) const;
+    void watch_connections(Direction direction, Expected& expected) const;
+    FramePool* make_pool_of(Direction direction, const FrameSpec& frame, bool foreground, bool ports_of_stream);
     FrameSourceParts frame_parts(Direction direction);
+    ResponderParts responder_parts(Direction direction);
     DescribedParts described_parts(Direction direction);
     void make_loops();
     void start();
@@ -92,6 +98,7 @@ private:
     std::array<std::uint64_t, 2> sent_at_reading_{};  // frames that a port had sent at the last reading of its counters
     std::vector<std::unique_ptr<CaptureBuffer>> captures_;  // of each receiver, forward ones first
     PerDirection<std::optional<LostNumbers>> lost_;
+    std::vector<std::uint32_t> lost_connections_;       // that lost frames in the trial before
     std::uint64_t began_ns_ = 0;                        // when the first frame is due, since 1970
     double began_s_ = 0;                                // when the first frame is due, by CLOCK_MONOTONIC
     TrialEnd end_;                                      // of the loops

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -69,6 +70,8 @@ struct Expected {
     std::vector<std::uint16_t> tags_from_end = {};
     // Where the numbers of frames that never came are kept; nullptr: nowhere.
     LostNumbers* lost = nullptr;
+    // Called with the first number and the count of frames that never came.
+    std::function<void(std::uint64_t, std::uint64_t)> on_missing = {};
 };
 
 class RxStatistics {
@@ -84,7 +87,8 @@ public:
         // not if shared: another receiver may have taken the frame before
         if (expected.stamping == Stamping::every && !expected.shared) delay_change_.emplace();
         if (expected.groups != nullptr) count_groups();
-        if (expected.lost != nullptr) window_.on_missing([this](auto number, auto count) { miss(number, count); });
+        if (expected.lost != nullptr || expected.on_missing)
+            window_.on_missing([this](auto number, auto count) { miss(number, count); });
         if (delay_ && !expected.ends_of_parts.empty()) part_delays_.emplace(expected.ends_of_parts);
     }
 
@@ -163,7 +167,8 @@ private:
         for (; count > 0; --count) ++group_losses_[expected_.groups->of(number++)];
     }
     void miss(std::uint64_t number, std::uint64_t count) {
-        expected_.lost->add(number, count);
+        if (expected_.lost != nullptr) expected_.lost->add(number, count);
+        if (expected_.on_missing) expected_.on_missing(number, count);
         if (expected_.groups != nullptr && !in_time_) lose(number, count);
     }
 

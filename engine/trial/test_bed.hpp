@@ -7,7 +7,9 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
+#include "flow/state_table.hpp"
 #include "port/neighbour_responder.hpp"
 #include "port/offloads.hpp"
 #include "trial/nic_clock.hpp"
@@ -32,6 +34,7 @@ struct TestBed {
     std::uint64_t clock_hz;
     Offloads offloads;                     // in use on the ports
     std::array<FollowedClock*, 2> clocks;  // of the ports; nullptr where no offload needs one
+    std::unique_ptr<StateTable>* state;    // the Responder's, of the last connections that were opened
 };
 
 }  // namespace dutperf

@@ -71,10 +71,9 @@ void Sender::finish() {
 std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, PortQueue queue,
                                          const AnySchedule& schedule, rte_ring* control,
                                          const FrameSourceParts& parts) {
-    const bool ports = stream.source_port.mode != FieldMode::fixed || stream.destination_port.mode != FieldMode::fixed;
     const auto with = [&]<Schedule S>(const S& chosen) {
-        return choose<>(Making<S>{queue, chosen, control, parts}, ports, stream.varies_addresses(), stamps,
-                        stream.is_mixed());
+        return choose<>(Making<S>{queue, chosen, control, parts}, stream.varies_ports(), stream.varies_addresses(),
+                        stamps, stream.is_mixed());
     };
     return std::visit(with, schedule);
 }
@@ -86,6 +85,18 @@ std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const Any
         return std::make_unique<Transmitter<S, DescribedSource<false>>>(queue, chosen, control, parts);
     };
     return std::visit(with, schedule);
+}
+
+std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
+                                         const ResponderParts& parts) {
+    const auto with = [&]<Schedule S, bool Ipv6, bool Stamps>(const S& chosen, std::bool_constant<Ipv6>,
+                                                              std::bool_constant<Stamps>) -> std::unique_ptr<Sender> {
+        return std::make_unique<Transmitter<S, ResponderSource<Ipv6, Stamps>>>(queue, chosen, control, parts);
+    };
+    const auto flag = [](bool value) {
+        return value ? std::variant<std::false_type, std::true_type>(std::true_type{}) : std::false_type{};
+    };
+    return std::visit(with, schedule, flag(parts.table->ipv6()), flag(stamps));
 }
 
 std::unique_ptr<Sender> make_idle_sender(PortQueue queue, rte_ring* control) {

@@ -56,6 +56,18 @@ double StreamSpec::mean_frame_size() const {
     return share * foreground.size + (1 - share) * (background ? background->size : 0);
 }
 
+ConnectionSpace ConnectionSpec::space(const StreamSpec& stream) const {
+    const auto field = [](const std::optional<AddressField>& address) {
+        return address ? address->field : FieldSpec{};
+    };
+    return {.source_port = stream.source_port,
+            .destination_port = stream.destination_port,
+            .source_address = field(stream.source_address),
+            .destination_address = field(stream.destination_address),
+            .order = order,
+            .seed = seed};
+}
+
 std::uint64_t TrialSpec::intended(Direction direction) const {
     const auto& stream = streams[index_of(direction)];
     if (!stream) return 0;

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "flow/connections.hpp"
 #include "flow/described_frame.hpp"
 #include "flow/flow_source.hpp"
 #include "flow/frame_groups.hpp"
@@ -94,14 +95,45 @@ struct StreamSpec {
     // Sizes in bytes incl. FCS.
     [[nodiscard]] std::uint16_t longest_frame() const;
     [[nodiscard]] double mean_frame_size() const;
+    [[nodiscard]] bool varies_ports() const {
+        return source_port.mode != FieldMode::fixed || destination_port.mode != FieldMode::fixed;
+    }
     [[nodiscard]] bool varies_addresses() const { return networks > 1 || source_address || destination_address; }
 };
 
 // Everything random in a direction has its own generator.
-enum class Generator : std::uint8_t { ports, addresses, tags, due_times, kinds, fields };
+enum class Generator : std::uint8_t { ports, addresses, tags, due_times, kinds, fields, connections };
 inline std::uint64_t generator_seed(std::uint64_t seed, Direction direction, Generator generator) {
     return random_bits(seed, 4 * static_cast<std::uint64_t>(generator) + index_of(direction));
 }
+
+// What a trial does with connections (RFC 9693 sections 4.2, 4.4 to 4.7).
+enum class ConnectionUse : std::uint8_t {
+    open,     // the Initiator's frame k opens connection k; the Responder learns
+    traffic,  // the Initiator's frames belong to random connections, the Responder's as its order says
+    each,     // one reply in each connection
+    lost,     // one reply in each connection that lost frames in the trial before
+};
+enum class ResponderOrder : std::uint8_t { random, in_order, first };
+
+struct ConnectionSpec {
+    ConnectionUse use = ConnectionUse::open;
+    Direction initiator = Direction::forward;
+    std::uint32_t count = 1;
+    ConnectionOrder order = ConnectionOrder::random;
+    std::uint64_t seed = 0;  // of the order
+    ResponderOrder responder = ResponderOrder::random;
+    bool ipv6 = false;  // the IP version at the Responder
+
+    [[nodiscard]] bool is_initiator(Direction direction) const { return direction == initiator; }
+    // The connections of the Initiator's stream.
+    [[nodiscard]] ConnectionSpace space(const StreamSpec& stream) const;
+};
+
+// The connections after a trial.
+struct ConnectionCounts {
+    std::uint32_t learned = 0, remapped = 0, lost = 0;
+};
 
 // Which frames carry their send time.
 enum class Stamping : std::uint8_t { none, tagged, every };
@@ -126,6 +158,7 @@ struct TrialSpec {
     std::uint64_t delay_parts = 0;                  // equal parts of the sending time with delays of their own; 0: none
     PerDirection<std::string> delays_files;         // files for all delays; empty: none
     std::optional<CaptureSpec> capture;             // frames for a file
+    std::optional<ConnectionSpec> connections;
     PerDirection<std::optional<StreamSpec>> streams;
 
     // Frames due before the end of the sending time.
@@ -253,6 +286,7 @@ struct TrialResult {
     double began_s = 0;  // when the first frame was due, by CLOCK_MONOTONIC
     PerDirection<std::optional<DirectionResult>> directions;
     std::optional<CaptureWritten> capture;
+    std::optional<ConnectionCounts> connections;
     std::array<std::uint64_t, 2> link_changes{};  // left, right
     std::array<bool, 2> link_up{}, link_down{},
         dut_answered{};  // at the end; at any time, if the link is the port's own; before the trial

@@ -10,6 +10,7 @@ namespace {
 constexpr std::uint64_t kLargestExact = (std::uint64_t{1} << 53U) - 1;  // as a JSON number
 constexpr std::uint64_t kBillion = 1'000'000'000;
 constexpr std::uint64_t kLongestNs = 3600 * kBillion;
+constexpr std::uint64_t kMostConnections = 100'000'000;  // 7.4 GB
 
 template <class Address>
 Prefix<Address> checked(const std::optional<Prefix<Address>>& prefix, const std::string& text, const Reader& reader,
@@ -37,19 +38,70 @@ ExplicitMapping read_mapping(Reader mapping) {
     return read;
 }
 
+// RFC 6052: addresses of IPv4 hosts as the inside of a NAT64 sees them.
+Prefix<Ipv6> read_translation_prefix(Reader& reader) {
+    const std::string text = reader.text("prefix");
+    const auto prefix = checked(parse_prefix6(text), text, reader, "prefix");
+    if (!is_translation_prefix(prefix)) reader.fail("prefix", "must be 32, 40, 48, 56, 64 or 96 bits long");
+    return prefix;
+}
+
 Translator read_translator(Reader reader) {
     std::vector<ExplicitMapping> mappings;
     for (const Reader& mapping : reader.objects("mappings")) mappings.push_back(read_mapping(mapping));
     std::optional<Prefix<Ipv6>> prefix;
-    if (reader.has("prefix")) {
-        const std::string text = reader.text("prefix");
-        prefix = checked(parse_prefix6(text), text, reader, "prefix");
-        if (!is_translation_prefix(*prefix)) reader.fail("prefix", "must be 32, 40, 48, 56, 64 or 96 bits long");
-    }
+    if (reader.has("prefix")) prefix = read_translation_prefix(reader);
     static const std::map<std::string, ZeroChecksum> choices{{"compute", ZeroChecksum::compute},
                                                              {"drop", ZeroChecksum::drop}};
     const ZeroChecksum zero = choices.at(reader.text("udp_zero_checksum", {"compute", "drop"}, "compute"));
     return {AddressMap(mappings, prefix), zero};
+}
+
+NatRequest read_nat(Reader reader, Routes& routes) {
+    NatRequest request;
+    for (const std::string& text : reader.texts("pool")) {
+        const auto address = parse_ipv4(text);
+        if (!address) reader.fail("pool", "must have IPv4 addresses, not '" + text + "'");
+        request.pool.addresses.push_back(*address);
+        routes.ipv4.add({.address = *address, .length = kBits<Ipv4>}, kNatExit);
+    }
+    if (request.pool.addresses.empty()) reader.fail("pool", "has no address");
+    request.pool.first_port = static_cast<std::uint16_t>(reader.integer("first_port", {1, 65535}, 1024));
+    request.pool.last_port =
+        static_cast<std::uint16_t>(reader.integer("last_port", {request.pool.first_port, 65535}, 65535));
+    if (reader.has("prefix")) {
+        const Prefix<Ipv6> prefix = read_translation_prefix(reader);
+        routes.ipv6.add(prefix, kNatExit);
+        request.translator.emplace(AddressMap({}, prefix), ZeroChecksum::compute);
+    }
+    reader.finish();
+    return request;
+}
+
+ConnectionProperties read_connections(Reader reader) {
+    static const std::map<std::string, WhenFull> policies{{"refuse", WhenFull::refuse},
+                                                          {"evict", WhenFull::evict},
+                                                          {"evict_unanswered", WhenFull::evict_unanswered},
+                                                          {"pass", WhenFull::pass}};
+    static const std::map<std::string, PortChoice> choices{{"next", PortChoice::next},
+                                                           {"preserve", PortChoice::preserve}};
+    const auto number = [&](const std::string& name, std::uint64_t most, std::uint32_t otherwise) {
+        return static_cast<std::uint32_t>(reader.integer(name, {0, most}, otherwise));
+    };
+    ConnectionProperties properties;
+    properties.capacity = static_cast<std::uint32_t>(reader.integer("capacity", {1, kMostConnections}, 262'144));
+    properties.when_full =
+        policies.at(reader.text("when_full", {"refuse", "evict", "evict_unanswered", "pass"}, "refuse"));
+    properties.evict_count = static_cast<std::uint32_t>(reader.integer("evict_count", {1, kMostConnections}, 1));
+    properties.timeout_ns = reader.integer("timeout_ns", {0, 24 * kLongestNs}, 0);
+    properties.establishment_cps = reader.integer("establishment_cps", {0, kBillion}, 0);
+    properties.establishment_queue = number("establishment_queue", 1'000'000, 1000);
+    properties.deletion_cps = reader.integer("deletion_cps", {0, kBillion}, 0);
+    properties.ports = choices.at(reader.text("ports", {"next", "preserve"}, "next"));
+    properties.remap_every = number("remap_every", kBillion, 0);
+    properties.remap_after_ms = number("remap_after_ms", 3'600'000, 0);
+    reader.finish();
+    return properties;
 }
 
 Choice read_choice(Reader& choice) {
@@ -82,13 +134,14 @@ DutRequest read_dut(Reader params) {
         read_routes(*translator, kTranslatorExit, request.routes);
         request.translator.emplace(read_translator(*translator));
     }
+    if (auto nat = params.optional_object("nat")) request.nat.emplace(read_nat(*nat, request.routes));
     request.memory = read_memory(params);
     request.buffers = static_cast<unsigned>(params.integer("buffers", {1023, 1'048'575}, 16383));
     params.finish();
     return request;
 }
 
-Properties read_properties(Reader params) {
+Properties read_properties(Reader params, bool has_nat) {
     Properties properties{
         .seed = params.integer("seed", {0, kLargestExact}, 0),
         .capacity_fps = params.integer("capacity_fps", {0, kBillion}, 0),
@@ -111,6 +164,10 @@ Properties read_properties(Reader params) {
     properties.duplicate = read_choice(params, "duplicate");
     properties.reorder = read_choice(params, "reorder");
     properties.bit_error = read_choice(params, "bit_error");
+    if (auto nat = params.optional_object("nat")) {
+        if (!has_nat) params.fail("nat", "has no effect: the DUT was opened without a NAT");
+        properties.nat.emplace(read_connections(*nat));
+    }
     params.finish();
     return properties;
 }

@@ -9,7 +9,8 @@
 namespace dutperf {
 
 DutRequest read_dut(Reader params);
-Properties read_properties(Reader params);
+// `has_nat`: whether properties of a NAT have an effect.
+Properties read_properties(Reader params, bool has_nat);
 Disturbance read_disturbance(Reader params);
 
 }  // namespace dutperf

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -45,6 +46,12 @@ json direction_json(const DutCounts& counts, const DutTimes& times, std::uint64_
             {"corrupted", counts.pipeline.corrupted},
             {"delay_us", quantiles_us(times.delay, clock_hz)},
             {"lateness_us", quantiles_us(times.lateness, clock_hz)}};
+}
+
+json connections_json(const ConnectionCounts& counts) {
+    return {{"created", counts.created},   {"refused", counts.refused}, {"untracked", counts.untracked},
+            {"evicted", counts.evicted},   {"expired", counts.expired}, {"deleted", counts.deleted},
+            {"remapped", counts.remapped}, {"current", counts.current}, {"highest", counts.highest}};
 }
 
 json opened_json(const ReferenceDut& dut) {
@@ -111,9 +118,12 @@ int DutServer::forward_until_poll() {
 }
 
 void DutServer::dispatch(const RequestStream& client, const json& id, const std::string& method, Reader& request) {
-    if (method != "open" && method != "configure" && method != "counters" && method != "clear" && method != "stall" &&
-        method != "reset") {
-        request.fail("method", "must be one of open, configure, counters, clear, stall, reset, not '" + method + "'");
+    static const std::vector<std::string> methods{"open",  "configure", "counters",         "clear",
+                                                  "stall", "reset",     "clear_connections"};
+    if (std::ranges::find(methods, method) == methods.end()) {
+        std::string names;
+        for (const std::string& one : methods) names += (names.empty() ? "" : ", ") + one;
+        request.fail("method", "must be one of " + names + ", not '" + method + "'");
     }
     client.write(method == "open" ? open(request) : act(method, request), id);
 }
@@ -128,10 +138,14 @@ json DutServer::open(Reader& request) {
 
 json DutServer::act(const std::string& method, Reader& request) {
     if (!dut_) throw Error("not_open", "no ports are open yet");
-    if (method == "configure") dut_->configure(read_properties(request.object("params")));
+    if (method == "configure") dut_->configure(read_properties(request.object("params"), dut_->has_nat()));
     if (method == "stall") dut_->stall(read_disturbance(request.object("params")));
     if (method == "reset") dut_->reset(read_disturbance(request.object("params")));
     request.finish();
+    if (method == "clear_connections") {
+        if (!dut_->has_nat()) throw Error("no_nat", "the DUT has no connections: it was opened without a NAT");
+        dut_->delete_connections();
+    }
     if (method == "counters") return counters();
     if (method == "clear") dut_->clear_counts();
     return {{"event", "done"}};
@@ -144,6 +158,7 @@ json DutServer::counters() {
         const DutPortLosses losses = dut_->port_losses(i);
         event[kSideNames[i]] = {{"lost_before", losses.before}, {"lost_after", losses.after}};
     }
+    if (dut_->has_nat()) event["connections"] = connections_json(dut_->connections());
     return event;
 }
 

@@ -53,24 +53,50 @@ void decrement_hop_limit(const Packet& packet) {
 
 }  // namespace
 
-std::variant<Forwarded, Loss> Forwarder::forward(Packet& packet, std::size_t from) {
+void Forwarder::set_nat(const NatRequest& request, const ConnectionProperties& properties, std::uint64_t clock_hz) {
+    nat_.reset();  // its memory first
+    nat_.emplace(request, properties, clock_hz);
+}
+
+std::variant<Forwarded, Loss> Forwarder::forward(Packet& packet, std::size_t from, Ticks now) {
+    const auto routed = route(packet, from);
+    if (const Loss* loss = std::get_if<Loss>(&routed)) return *loss;
+    return change(packet, from, std::get<Routed>(routed), now);
+}
+
+std::variant<Routed, Loss> Forwarder::route(Packet& packet, std::size_t from) const {
     const auto length = packet_length(packet);
     if (!length) return Loss::malformed;
     packet.length = kEthernetPayloadAt + *length;
-    const std::uint64_t flow = flow_of(packet);
-    auto exit = exit_of(packet);
+    const auto exit = exit_of(packet);
     if (!exit) return Loss::not_routable;
     if (hop_limit(packet) <= 1) return Loss::hop_limit;
-    const bool translate = *exit == kTranslatorExit;
-    if (translate) {
-        if (const auto loss = translator_->translate(packet)) return *loss;
-        exit = exit_of(packet);
-    } else {
-        decrement_hop_limit(packet);
+    if (*exit == from) return Loss::not_routable;
+    return Routed{.flow = flow_of(packet), .exit = *exit};
+}
+
+std::variant<Forwarded, Loss> Forwarder::change(Packet& packet, std::size_t from, const Routed& routed, Ticks now) {
+    const bool is_translated = routed.exit == kTranslatorExit || concerns_nat(packet, routed.exit);
+    const bool was_ipv6 = packet.is_ipv6();
+    if (is_translated) {
+        if (const auto loss = translate(packet, from, routed.exit, now)) return *loss;
+        if (exit_of(packet) != 1 - from) return Loss::not_routable;
     }
-    if (exit != 1 - from) return Loss::not_routable;
+    if (packet.is_ipv6() == was_ipv6) decrement_hop_limit(packet);
     if (packet.length > kEthernetPayloadAt + mtu_) return Loss::too_long;
-    return Forwarded{.flow = flow, .ipv6 = packet.is_ipv6(), .translated = translate};
+    return Forwarded{.flow = routed.flow, .ipv6 = packet.is_ipv6(), .translated = is_translated};
+}
+
+bool Forwarder::concerns_nat(const Packet& packet, std::size_t exit) const {
+    return nat_ && (exit == kNatExit || (nat_->is_nat44() && !packet.is_ipv6()));
+}
+
+std::optional<Loss> Forwarder::translate(Packet& packet, std::size_t from, std::size_t exit, Ticks now) {
+    constexpr std::size_t kInside = 0;
+    if (exit == kTranslatorExit) return translator_->translate(packet);
+    if (from != kInside) return nat_->inward(packet, now);
+    const bool to_own_pool = exit == kNatExit && !packet.is_ipv6();
+    return to_own_pool ? std::optional(Loss::not_routable) : nat_->outward(packet, now);
 }
 
 std::optional<std::size_t> Forwarder::exit_of(const Packet& packet) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forwards one frame as a router and translator (RFC 1812 5.2, RFC 8200, RFC 7915): checks it, looks up the longest
-// prefix, decrements the hop limit, and translates it if the route leads through the translator. No ports, no clock.
+// prefix, decrements the hop limit, and translates it if the route leads through the translator or a NAT. No ports, no
+// clock.
 #pragma once
 
 #include <array>
@@ -9,16 +10,23 @@
 #include <vector>
 
 #include "refdut/loss.hpp"
+#include "refdut/nat.hpp"
 #include "refdut/packet.hpp"
 #include "refdut/translator.hpp"
 
 namespace dutperf {
 
-inline constexpr std::size_t kTranslatorExit = 2;  // 0: left, 1: right
+// Exits of routes besides 0 (left) and 1 (right). What a NAT44 translates has a route to a side.
+inline constexpr std::size_t kTranslatorExit = 2, kNatExit = 3;
 
 struct Routes {
-    PrefixTable<Ipv4, std::size_t> ipv4;  // to a side or to kTranslatorExit
+    PrefixTable<Ipv4, std::size_t> ipv4;  // to an exit
     PrefixTable<Ipv6, std::size_t> ipv6;
+};
+
+struct Routed {
+    std::uint64_t flow;  // hash of the received addresses and ports
+    std::size_t exit;
 };
 
 struct Forwarded {
@@ -33,18 +41,30 @@ public:
     Forwarder(Routes routes, std::optional<Translator> translator, std::size_t mtu)
         : routes_(std::move(routes)), translator_(std::move(translator)), mtu_(mtu) {}
 
-    // Forwards an IP frame from one side to the other and removes its padding. The caller sets the MAC addresses.
-    std::variant<Forwarded, Loss> forward(Packet& packet, std::size_t from);
+    // Makes it a NAT, with an empty table.
+    void set_nat(const NatRequest& request, const ConnectionProperties& properties, std::uint64_t clock_hz);
+    // nullptr: it is none.
+    [[nodiscard]] Nat* nat() { return nat_ ? &*nat_ : nullptr; }
+
+    // Checks an IP frame and removes its padding.
+    [[nodiscard]] std::variant<Routed, Loss> route(Packet& packet, std::size_t from) const;
+    // Changes a routed frame for the other side. The caller sets the MAC addresses.
+    std::variant<Forwarded, Loss> change(Packet& packet, std::size_t from, const Routed& routed, Ticks now);
+    // Both.
+    std::variant<Forwarded, Loss> forward(Packet& packet, std::size_t from, Ticks now = 0);
 
     [[nodiscard]] std::uint64_t checksums_computed() const {
-        return translator_ ? translator_->checksums_computed() : 0;
+        return (translator_ ? translator_->checksums_computed() : 0) + (nat_ ? nat_->checksums_computed() : 0);
     }
 
 private:
     [[nodiscard]] std::optional<std::size_t> exit_of(const Packet& packet) const;
+    [[nodiscard]] bool concerns_nat(const Packet& packet, std::size_t exit) const;
+    std::optional<Loss> translate(Packet& packet, std::size_t from, std::size_t exit, Ticks now);
 
     Routes routes_;
     std::optional<Translator> translator_;
+    std::optional<Nat> nat_;
     std::size_t mtu_;
 };
 

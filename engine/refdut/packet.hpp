@@ -27,4 +27,14 @@ Address address_at(const std::uint8_t* at) {
     return address;
 }
 
+// An IPv4 packet without options that is no fragment.
+inline bool is_whole_ipv4(const std::uint8_t* ip) {
+    return ip[0] == ipv4::kFirstByte && (load_be16(ip + ipv4::kFragment) & ipv4::kFragmentMask) == 0;
+}
+
+// A UDP header and payload that fill `size` bytes.
+inline bool is_whole_udp(const std::uint8_t* udp, std::size_t size) {
+    return size >= udp::kSize && load_be16(udp + udp::kLength) == size;
+}
+
 }  // namespace dutperf

@@ -49,12 +49,23 @@ public:
 
     // Takes a frame to forward. `now` must not decrease.
     void arrive(Ticks now, Frame frame, std::size_t direction, std::uint64_t flow) {
+        if (const auto loss = loss_on_arrival(now, flow)) return lose(frame, directions_[direction], *loss);
+        accept(now, frame, direction, flow);
+    }
+
+    // Why a frame that arrives now would be lost: asked before anything is done for it that stays, such as a
+    // connection.
+    [[nodiscard]] std::optional<Loss> loss_on_arrival(Ticks now, std::uint64_t flow) {
         for (Event& event : events_) event.start_clock(now, clock_hz_);
-        Direction& way = directions_[direction];
-        if (is_resetting(now)) return lose(frame, way, Loss::reset);
+        if (is_resetting(now)) return Loss::reset;
         serve(now);
-        ServiceQueue<Arrived>& core = cores_[random_bits(properties_.seed, flow) % cores_.size()];
-        if (!core.push(now, {frame, direction, way.arrived++, now})) return lose(frame, way, Loss::queue);
+        return core_of(flow).has_room() ? std::nullopt : std::optional(Loss::queue);
+    }
+
+    // Takes a frame that is not lost on arrival.
+    void accept(Ticks now, Frame frame, std::size_t direction, std::uint64_t flow) {
+        Direction& way = directions_[direction];
+        core_of(flow).push(now, {frame, direction, way.arrived++, now});
         ++way.held;
     }
 
@@ -67,6 +78,7 @@ public:
                 for (auto& core : cores_) core.pause(next->begin, next->end);
             } else {
                 discard_all(Loss::reset);
+                ++resets_;
             }
         }
         work(now, out);
@@ -78,6 +90,8 @@ public:
     // Injects a reset: held frames and arriving frames are lost.
     void reset_for(const Disturbance& disturbance) { reset().schedule(disturbance); }
     [[nodiscard]] bool is_resetting(Ticks now) const { return events_[1].covers(now); }
+    // Resets that have begun.
+    [[nodiscard]] std::uint64_t resets() const { return resets_; }
 
     [[nodiscard]] const PipelineCounts& counts(std::size_t direction) const { return directions_[direction].counts; }
     void clear_counts() {
@@ -142,6 +156,10 @@ private:
 
     Event& stall() { return events_[0]; }
     Event& reset() { return events_[1]; }
+
+    ServiceQueue<Arrived>& core_of(std::uint64_t flow) {
+        return cores_[random_bits(properties_.seed, flow) % cores_.size()];
+    }
 
     Event* next_event(Ticks now) {
         Event* earliest = nullptr;
@@ -283,7 +301,7 @@ private:
     std::vector<ServiceQueue<Arrived>> cores_;
     std::vector<Direction> directions_;
     std::vector<Delayed> delayed_;  // a heap, the earliest first
-    std::uint64_t order_ = 0;
+    std::uint64_t order_ = 0, resets_ = 0;
     std::array<Event, 2> events_;  // stall, reset
 };
 

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+
+#include "refdut/connection_table.hpp"
 
 namespace dutperf {
 
@@ -26,6 +29,7 @@ struct Properties {
     Choice extra_delay{};
     std::uint64_t extra_delay_ns = 0;
     Choice loss{}, duplicate{}, reorder{}, bit_error{};
+    std::optional<ConnectionProperties> nat{};
 
     [[nodiscard]] bool has_delay() const { return delay_ns != 0 || jitter != Jitter::none || extra_delay_ns != 0; }
 };

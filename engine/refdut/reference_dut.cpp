@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "platform/clock.hpp"
 #include "port/burst.hpp"
@@ -19,6 +20,7 @@ constexpr std::uint64_t kSlowFps = 200'000;  // of a DUT that may nap: few frame
 constexpr std::uint16_t kBurst = 32;
 constexpr unsigned kCopies = 4095;
 constexpr std::uint64_t kAskIntervalNs = 200'000'000;
+constexpr std::uint32_t kExpiriesPerTurn = 64;
 // at the end of the packet, where only the transport checksum detects an error
 constexpr std::size_t kCorruptedBytes = 8;
 
@@ -55,7 +57,7 @@ void ReferenceDut::Buffers::corrupt(Frame frame, std::uint64_t bits) const {
 }
 
 ReferenceDut::ReferenceDut(const DutRequest& request)
-    : forwarder_(request.routes, request.translator, kIpv4Layout.mtu_of(request.max_frame_size)) {
+    : forwarder_(request.routes, request.translator, kIpv4Layout.mtu_of(request.max_frame_size)), nat_(request.nat) {
     const ClockCalibration calibration;
     open(request);
     clock_hz_ = calibration.hertz();
@@ -80,6 +82,8 @@ void ReferenceDut::open(const DutRequest& request) {
 
 void ReferenceDut::configure(const Properties& properties) {
     pipeline_ = std::make_unique<FramePipeline>(buffers_, properties, clock_hz_);
+    resets_ = 0;
+    if (nat_) forwarder_.set_nat(*nat_, properties.nat.value_or(ConnectionProperties{}), clock_hz_);
     for (auto& leaving : leaving_) {
         for (const auto& one : leaving) buffers_.release(one.frame);
         leaving.clear();
@@ -91,6 +95,7 @@ void ReferenceDut::configure(const Properties& properties) {
 
 void ReferenceDut::clear_counts() {
     pipeline_->clear_counts();
+    if (nat_) forwarder_.nat()->table().clear_counts();
     counts_ = {};
     times_ = {};
     for (std::size_t side = 0; side < 2; ++side) port_counters_[side] = ports_[side]->counters();
@@ -109,6 +114,18 @@ DutCounts ReferenceDut::counts(std::size_t direction) const {
     return counts;
 }
 
+void ReferenceDut::delete_connections() {
+    ConnectionTable& table = forwarder_.nat()->table();
+    table.begin_deletion(now_ticks());
+    while (table.continue_deletion(now_ticks())) turn();
+}
+
+ConnectionCounts ReferenceDut::connections() {
+    ConnectionTable& table = forwarder_.nat()->table();
+    table.expire(now_ticks(), UINT32_MAX);
+    return table.counts();
+}
+
 DutPortLosses ReferenceDut::port_losses(std::size_t side) {
     const PortCounters now = ports_[side]->counters();
     const PortCounters& then = port_counters_[side];
@@ -123,10 +140,19 @@ bool ReferenceDut::turn() {
     bool busy = false;
     for (std::size_t side = 0; side < 2; ++side) busy |= receive(side);
     due_.clear();
-    pipeline_->advance(now_ticks(), due_);
+    const Ticks now = now_ticks();
+    pipeline_->advance(now, due_);
+    if (nat_) tend_connections(now);
     for (const auto& departure : due_) leaving_[1 - departure.direction].push_back(departure);
     for (std::size_t side = 0; side < 2; ++side) hand_over(side);
     return busy || !due_.empty();
+}
+
+// A few that have expired in each turn, so that no frame waits for many.
+void ReferenceDut::tend_connections(Ticks now) {
+    ConnectionTable& table = forwarder_.nat()->table();
+    if (std::exchange(resets_, pipeline_->resets()) != resets_) table.clear();
+    table.expire(now, kExpiriesPerTurn);
 }
 
 bool ReferenceDut::receive(std::size_t side) {
@@ -164,7 +190,11 @@ void ReferenceDut::forward(rte_mbuf* frame, std::size_t side, Ticks now) {
     auto* bytes = rte_pktmbuf_mtod(frame, std::uint8_t*);
     Packet packet{bytes, rte_pktmbuf_data_len(frame)};
     ++counts_[side].received;
-    const auto way = forwarder_.forward(packet, side);
+    const auto routed = forwarder_.route(packet, side);
+    if (const Loss* loss = std::get_if<Loss>(&routed)) return lose(frame, side, *loss);
+    const std::uint64_t flow = std::get<Routed>(routed).flow;
+    if (const auto loss = pipeline_->loss_on_arrival(now, flow)) return lose(frame, side, *loss);
+    const auto way = forwarder_.change(packet, side, std::get<Routed>(routed), now);
     if (const Loss* loss = std::get_if<Loss>(&way)) return lose(frame, side, *loss);
     // translation may have moved the start of the packet, and its padding was removed
     frame->data_off = static_cast<std::uint16_t>(frame->data_off + (packet.at - bytes));
@@ -173,7 +203,7 @@ void ReferenceDut::forward(rte_mbuf* frame, std::size_t side, Ticks now) {
     const auto& forwarded = std::get<Forwarded>(way);
     if (!address(frame, 1 - side, forwarded.ipv6, now)) return lose(frame, side, Loss::unresolved);
     if (forwarded.translated) ++counts_[side].translated;
-    pipeline_->arrive(now, frame, side, forwarded.flow);
+    pipeline_->accept(now, frame, side, flow);
 }
 
 // Writes the MAC addresses. If the next hop's is unknown, sends a request and returns false.

@@ -20,6 +20,7 @@ struct DutRequest {
     std::array<SideRequest, 2> sides;  // left, right; their gateways are the next hops on that side
     Routes routes;
     std::optional<Translator> translator;
+    std::optional<NatRequest> nat;
     MemoryChoice memory = MemoryChoice::automatic;
     std::uint16_t max_frame_size = 1522;
     unsigned buffers = 16383;  // of each port: limits the frames inside at once
@@ -50,7 +51,7 @@ public:
     // Starts DPDK and opens both ports. Throws Error.
     explicit ReferenceDut(const DutRequest& request);
 
-    // Sets new properties: discards all frames inside and clears the counts.
+    // Sets new properties: discards all frames inside, deletes all connections and clears the counts.
     void configure(const Properties& properties);
     // Returns whether there was something to do.
     bool turn();
@@ -59,7 +60,14 @@ public:
     [[nodiscard]] bool may_nap() const { return may_nap_; }
     void clear_counts();
     void stall(const Disturbance& disturbance) { pipeline_->stall_for(disturbance); }
+    // Deletes all connections too.
     void reset(const Disturbance& disturbance) { pipeline_->reset_for(disturbance); }
+
+    [[nodiscard]] bool has_nat() const { return nat_.has_value(); }
+    // Deletes the connections, and forwards frames meanwhile. Requires a NAT.
+    void delete_connections();
+    // Of a NAT; connections that have expired do not count.
+    [[nodiscard]] ConnectionCounts connections();
 
     // Direction 0: from the left.
     [[nodiscard]] DutCounts counts(std::size_t direction) const;
@@ -84,6 +92,7 @@ private:
     void take(rte_mbuf* frame, std::size_t side, Ticks now);
     [[nodiscard]] bool is_local(const std::uint8_t* frame, std::size_t length, std::size_t side) const;
     void forward(rte_mbuf* frame, std::size_t side, Ticks now);
+    void tend_connections(Ticks now);
     [[nodiscard]] bool address(rte_mbuf* frame, std::size_t side, bool ipv6, Ticks now);
     void lose(rte_mbuf* frame, std::size_t direction, Loss loss);
     void hand_over(std::size_t side);
@@ -91,6 +100,8 @@ private:
 
     std::uint64_t clock_hz_ = 0;
     Forwarder forwarder_;
+    std::optional<NatRequest> nat_;
+    std::uint64_t resets_ = 0;  // after which the connections were deleted
     Pool control_pool_, copy_pool_;
     std::array<std::unique_ptr<Port>, 2> ports_;
     std::array<std::unique_ptr<NeighbourResponder>, 2> responders_;

@@ -28,9 +28,11 @@ public:
 
     [[nodiscard]] std::size_t size() const { return items_.size(); }
 
+    [[nodiscard]] bool has_room() const { return items_.size() <= room_; }
+
     // Returns false if there is no room. Frames due by `now` must be popped first.
     bool push(Ticks now, Item item) {
-        if (items_.size() > room_) return false;
+        if (!has_room()) return false;
         if (items_.empty()) {
             busy_since_ = std::max(now, paused_until_);
             served_ = 0;

@@ -67,15 +67,8 @@ std::optional<Loss> update(const Transport& transport, std::uint8_t protocol) {
     }
 }
 
-bool is_whole_udp(const std::uint8_t* udp, std::size_t size) {
-    return size >= udp::kSize && load_be16(udp + udp::kLength) == size;
-}
-
 template <class Address>
-using Pair = std::array<Address, 2>;  // source, destination
-
-template <class Address>
-const std::uint8_t* bytes_of(const Pair<Address>& pair) {
+const std::uint8_t* bytes_of(const AddressPair<Address>& pair) {
     return pair[0].data();
 }
 
@@ -83,14 +76,23 @@ void write_type(Packet& packet, std::uint16_t type) { store_be16(packet.at + eth
 
 }  // namespace
 
-std::optional<Loss> Translator::to_ipv6(Packet& packet) {
+std::optional<Loss> Translator::translate(Packet& packet) {
+    const std::uint8_t* ip = packet.ip();
+    if (packet.is_ipv6()) {
+        const auto source = map_.to_ipv4(address_at<Ipv6>(ip + ipv6::kSource)),
+                   destination = map_.to_ipv4(address_at<Ipv6>(ip + ipv6::kDestination));
+        return source && destination ? to_ipv4(packet, {*source, *destination}) : std::optional(Loss::not_routable);
+    }
+    if (!is_whole_ipv4(ip)) return Loss::unsupported;
+    const auto source = map_.to_ipv6(address_at<Ipv4>(ip + ipv4::kSource)),
+               destination = map_.to_ipv6(address_at<Ipv4>(ip + ipv4::kDestination));
+    return source && destination ? to_ipv6(packet, {*source, *destination}) : std::optional(Loss::not_routable);
+}
+
+std::optional<Loss> Translator::to_ipv6(Packet& packet, const AddressPair<Ipv6>& addresses) {
     std::uint8_t* ip = packet.ip();
-    const bool fragment = (load_be16(ip + ipv4::kFragment) & ipv4::kFragmentMask) != 0;
-    if (ip[0] != 0x45 || fragment) return Loss::unsupported;
-    const Pair<Ipv4> old{address_at<Ipv4>(ip + ipv4::kSource), address_at<Ipv4>(ip + ipv4::kDestination)};
-    const auto source = map_.to_ipv6(old[0]), destination = map_.to_ipv6(old[1]);
-    if (!source || !destination) return Loss::not_routable;
-    const Pair<Ipv6> addresses{*source, *destination};
+    if (!is_whole_ipv4(ip)) return Loss::unsupported;
+    const AddressPair<Ipv4> old{address_at<Ipv4>(ip + ipv4::kSource), address_at<Ipv4>(ip + ipv4::kDestination)};
     const Transport transport{ip + ipv4::kSize, load_be16(ip + ipv4::kLength) - ipv4::kSize, bytes_of(old),
                               bytes_of(addresses), true};
     const std::uint8_t protocol = ip[ipv4::kProtocol], tos = ip[ipv4::kTos], hop_limit = ip[ipv4::kTtl];
@@ -118,12 +120,9 @@ std::optional<Loss> Translator::to_ipv6(Packet& packet) {
     return std::nullopt;
 }
 
-std::optional<Loss> Translator::to_ipv4(Packet& packet) {
+std::optional<Loss> Translator::to_ipv4(Packet& packet, const AddressPair<Ipv4>& addresses) {
     std::uint8_t* ip = packet.ip();
-    const Pair<Ipv6> old{address_at<Ipv6>(ip + ipv6::kSource), address_at<Ipv6>(ip + ipv6::kDestination)};
-    const auto source = map_.to_ipv4(old[0]), destination = map_.to_ipv4(old[1]);
-    if (!source || !destination) return Loss::not_routable;
-    const Pair<Ipv4> addresses{*source, *destination};
+    const AddressPair<Ipv6> old{address_at<Ipv6>(ip + ipv6::kSource), address_at<Ipv6>(ip + ipv6::kDestination)};
     const Transport transport{ip + ipv6::kSize, load_be16(ip + ipv6::kPayloadLength), bytes_of(addresses),
                               bytes_of(old), false};
     const std::uint8_t protocol = ip[ipv6::kNextHeader], hop_limit = ip[ipv6::kHopLimit];

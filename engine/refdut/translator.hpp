@@ -4,6 +4,7 @@
 // errors; counters show what was rejected.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -16,20 +17,24 @@ namespace dutperf {
 // RFC 7915 4.5: the handling of UDP over IPv4 without a checksum, which IPv6 requires.
 enum class ZeroChecksum : std::uint8_t { compute, drop };
 
+template <class Address>
+using AddressPair = std::array<Address, 2>;  // source, destination
+
 class Translator {
 public:
     Translator(AddressMap map, ZeroChecksum zero_checksum) : map_(std::move(map)), zero_checksum_(zero_checksum) {}
 
     // Requires valid lengths and a hop limit above 1. Decrements the hop limit. After a loss the packet may be partly
     // changed.
-    std::optional<Loss> translate(Packet& packet) { return packet.is_ipv6() ? to_ipv4(packet) : to_ipv6(packet); }
+    std::optional<Loss> translate(Packet& packet);
+    // The same with addresses that the caller has chosen.
+    std::optional<Loss> to_ipv6(Packet& packet, const AddressPair<Ipv6>& addresses);
+    std::optional<Loss> to_ipv4(Packet& packet, const AddressPair<Ipv4>& addresses);
 
+    [[nodiscard]] const AddressMap& map() const { return map_; }
     [[nodiscard]] std::uint64_t checksums_computed() const { return checksums_computed_; }
 
 private:
-    std::optional<Loss> to_ipv6(Packet& packet);
-    std::optional<Loss> to_ipv4(Packet& packet);
-
     AddressMap map_;
     ZeroChecksum zero_checksum_;
     std::uint16_t identification_ = 0;

@@ -72,7 +72,8 @@ std::variant<Routed, Loss> Forwarder::route(Packet& packet, std::size_t from) co
     if (!exit) return Loss::not_routable;
     if (hop_limit(packet) <= 1) return Loss::hop_limit;
     if (*exit == from) return Loss::not_routable;
-    return Routed{.flow = flow_of(packet), .exit = *exit};
+    const bool changes_version = *exit == kTranslatorExit || (*exit == kNatExit && !nat_->is_nat44());
+    return Routed{.flow = flow_of(packet), .exit = *exit, .ipv6 = packet.is_ipv6() != changes_version};
 }
 
 std::variant<Forwarded, Loss> Forwarder::change(Packet& packet, std::size_t from, const Routed& routed, Ticks now) {
@@ -92,17 +93,23 @@ bool Forwarder::concerns_nat(const Packet& packet, std::size_t exit) const {
 }
 
 std::optional<Loss> Forwarder::translate(Packet& packet, std::size_t from, std::size_t exit, Ticks now) {
-    constexpr std::size_t kInside = 0;
+    constexpr std::size_t kInside = 0, kOutside = 1;
     if (exit == kTranslatorExit) return translator_->translate(packet);
     if (from != kInside) return nat_->inward(packet, now);
-    const bool to_own_pool = exit == kNatExit && !packet.is_ipv6();
-    return to_own_pool ? std::optional(Loss::not_routable) : nat_->outward(packet, now);
+    // before there is a connection; no hairpinning
+    const auto remote = nat_->remote_of(packet);
+    return remote && exit_to(*remote) == kOutside ? nat_->outward(packet, now) : std::optional(Loss::not_routable);
 }
 
 std::optional<std::size_t> Forwarder::exit_of(const Packet& packet) const {
     const std::uint8_t* ip = packet.ip();
-    const std::size_t* exit = packet.is_ipv6() ? routes_.ipv6.find(address_at<Ipv6>(ip + ipv6::kDestination))
-                                               : routes_.ipv4.find(address_at<Ipv4>(ip + ipv4::kDestination));
+    if (!packet.is_ipv6()) return exit_to(address_at<Ipv4>(ip + ipv4::kDestination));
+    const std::size_t* exit = routes_.ipv6.find(address_at<Ipv6>(ip + ipv6::kDestination));
+    return exit != nullptr ? std::optional(*exit) : std::nullopt;
+}
+
+std::optional<std::size_t> Forwarder::exit_to(const Ipv4& address) const {
+    const std::size_t* exit = routes_.ipv4.find(address);
     return exit != nullptr ? std::optional(*exit) : std::nullopt;
 }
 

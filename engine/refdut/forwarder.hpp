@@ -27,6 +27,7 @@ struct Routes {
 struct Routed {
     std::uint64_t flow;  // hash of the received addresses and ports
     std::size_t exit;
+    bool ipv6;  // after forwarding
 };
 
 struct Forwarded {
@@ -59,6 +60,7 @@ public:
 
 private:
     [[nodiscard]] std::optional<std::size_t> exit_of(const Packet& packet) const;
+    [[nodiscard]] std::optional<std::size_t> exit_to(const Ipv4& address) const;
     [[nodiscard]] bool concerns_nat(const Packet& packet, std::size_t exit) const;
     std::optional<Loss> translate(Packet& packet, std::size_t from, std::size_t exit, Ticks now);
 

@@ -65,20 +65,19 @@ void replace_endpoint(const Packet& packet, std::size_t address_at_offset, std::
 
 }  // namespace
 
+std::optional<Ipv4> Nat::remote_of(const Packet& packet) const {
+    if (!packet.is_ipv6()) return address_at<Ipv4>(packet.ip() + ipv4::kDestination);
+    return translator_ ? translator_->map().to_ipv4(address_at<Ipv6>(packet.ip() + ipv6::kDestination)) : std::nullopt;
+}
+
 std::optional<Loss> Nat::outward(Packet& packet, Ticks now) {
     if (const auto loss = loss_of(packet)) return loss;
-    InsideEndpoint inside;
-    Endpoint remote;
-    if (translator_) {
-        const auto address = translator_->map().to_ipv4(address_at<Ipv6>(packet.ip() + ipv6::kDestination));
-        if (!address) return Loss::not_routable;
-        const std::uint8_t* udp = udp_of(packet);
-        inside = {address_at<Ipv6>(packet.ip() + ipv6::kSource), load_be16(udp + udp::kSourcePort)};
-        remote = {*address, load_be16(udp + udp::kDestinationPort)};
-    } else {
-        inside = inside_of(endpoint_at(packet, ipv4::kSource, udp::kSourcePort));
-        remote = endpoint_at(packet, ipv4::kDestination, udp::kDestinationPort);
-    }
+    const auto remote_address = remote_of(packet);
+    if (!remote_address) return Loss::not_routable;
+    const Endpoint remote{*remote_address, load_be16(udp_of(packet) + udp::kDestinationPort)};
+    const std::uint16_t port = load_be16(udp_of(packet) + udp::kSourcePort);
+    const InsideEndpoint inside = translator_ ? InsideEndpoint{address_at<Ipv6>(packet.ip() + ipv6::kSource), port}
+                                              : inside_of({address_at<Ipv4>(packet.ip() + ipv4::kSource), port});
     const auto found = table_.outward(inside, remote, now);
     if (const Loss* loss = std::get_if<Loss>(&found)) return *loss;
     const Endpoint& outside = std::get<Endpoint>(found);

@@ -25,6 +25,9 @@ public:
 
     [[nodiscard]] bool is_nat44() const { return !translator_; }
 
+    // The IPv4 address to which a packet from the inside will go; nothing if it has none.
+    [[nodiscard]] std::optional<Ipv4> remote_of(const Packet& packet) const;
+
     // Translates a packet from the inside or to the outside pool, as Translator::translate does. NAT44 leaves the TTL
     // to the caller. A packet that is lost creates no connection.
     std::optional<Loss> outward(Packet& packet, Ticks now);

@@ -190,37 +190,34 @@ void ReferenceDut::forward(rte_mbuf* frame, std::size_t side, Ticks now) {
     auto* bytes = rte_pktmbuf_mtod(frame, std::uint8_t*);
     Packet packet{bytes, rte_pktmbuf_data_len(frame)};
     ++counts_[side].received;
-    const auto routed = forwarder_.route(packet, side);
-    if (const Loss* loss = std::get_if<Loss>(&routed)) return lose(frame, side, *loss);
-    const std::uint64_t flow = std::get<Routed>(routed).flow;
-    if (const auto loss = pipeline_->loss_on_arrival(now, flow)) return lose(frame, side, *loss);
-    const auto way = forwarder_.change(packet, side, std::get<Routed>(routed), now);
+    const auto checked = forwarder_.route(packet, side);
+    if (const Loss* loss = std::get_if<Loss>(&checked)) return lose(frame, side, *loss);
+    const Routed& routed = std::get<Routed>(checked);
+    if (const auto loss = pipeline_->loss_on_arrival(now, routed.flow)) return lose(frame, side, *loss);
+    const auto next_hop = resolve(1 - side, routed.ipv6, now);
+    if (!next_hop) return lose(frame, side, Loss::unresolved);
+    const auto way = forwarder_.change(packet, side, routed, now);
     if (const Loss* loss = std::get_if<Loss>(&way)) return lose(frame, side, *loss);
     // translation may have moved the start of the packet, and its padding was removed
     frame->data_off = static_cast<std::uint16_t>(frame->data_off + (packet.at - bytes));
     frame->data_len = static_cast<std::uint16_t>(packet.length);
     frame->pkt_len = static_cast<std::uint32_t>(packet.length);
-    const auto& forwarded = std::get<Forwarded>(way);
-    if (!address(frame, 1 - side, forwarded.ipv6, now)) return lose(frame, side, Loss::unresolved);
-    if (forwarded.translated) ++counts_[side].translated;
-    pipeline_->accept(now, frame, side, flow);
+    std::ranges::copy(*next_hop, packet.at + ethernet::kDestination);
+    std::ranges::copy(ports_[1 - side]->mac(), packet.at + ethernet::kSource);
+    if (std::get<Forwarded>(way).translated) ++counts_[side].translated;
+    pipeline_->accept(now, frame, side, routed.flow);
 }
 
-// Writes the MAC addresses. If the next hop's is unknown, sends a request and returns false.
-bool ReferenceDut::address(rte_mbuf* frame, std::size_t side, bool ipv6, Ticks now) {
+// The next hop's MAC address. If it is unknown, sends a request.
+std::optional<Mac> ReferenceDut::resolve(std::size_t side, bool ipv6, Ticks now) {
     NeighbourResponder& responder = *responders_[side];
-    const Mac destination = responder.dut_mac(ipv6, Mac{});
-    if (destination == Mac{}) {
-        if (now >= next_ask_[side]) responder.ask();
-        next_ask_[side] =
-            std::max(next_ask_[side],
-                     now >= next_ask_[side] ? now + due_after(kAskIntervalNs, clock_hz_, 1'000'000'000) : Ticks{0});
-        return false;
+    const Mac found = responder.dut_mac(ipv6, Mac{});
+    if (found != Mac{}) return found;
+    if (now >= next_ask_[side]) {
+        responder.ask();
+        next_ask_[side] = now + due_after(kAskIntervalNs, clock_hz_, 1'000'000'000);
     }
-    auto* bytes = rte_pktmbuf_mtod(frame, std::uint8_t*);
-    std::ranges::copy(destination, bytes + ethernet::kDestination);
-    std::ranges::copy(ports_[side]->mac(), bytes + ethernet::kSource);
-    return true;
+    return std::nullopt;
 }
 
 void ReferenceDut::lose(rte_mbuf* frame, std::size_t direction, Loss loss) {

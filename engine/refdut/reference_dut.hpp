@@ -93,7 +93,7 @@ private:
     [[nodiscard]] bool is_local(const std::uint8_t* frame, std::size_t length, std::size_t side) const;
     void forward(rte_mbuf* frame, std::size_t side, Ticks now);
     void tend_connections(Ticks now);
-    [[nodiscard]] bool address(rte_mbuf* frame, std::size_t side, bool ipv6, Ticks now);
+    [[nodiscard]] std::optional<Mac> resolve(std::size_t side, bool ipv6, Ticks now);
     void lose(rte_mbuf* frame, std::size_t direction, Loss loss);
     void hand_over(std::size_t side);
     void record_departures(std::size_t side, std::size_t count);

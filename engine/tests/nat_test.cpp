@@ -175,6 +175,18 @@ TEST(Nat, LossesByTheTable) {
     }
 }
 
+TEST(Nat, NoConnectionIsMadeForAnAddressWithoutARoute) {
+    for (const std::string& remote : {std::string("c0000201"), std::string("c613fe81")}) {  // nowhere, and its own pool
+        Forwarder dut = nat(true);
+        Framed framed = packet("60000000 00081140 20010002000000000000000000000002 20010002000064640000 0000" + remote +
+                               " c0200007 00080000");
+        const auto result = dut.forward(framed.packet, kLeft, 1);
+        ASSERT_TRUE(std::holds_alternative<Loss>(result));
+        EXPECT_EQ(std::get<Loss>(result), Loss::not_routable);
+        EXPECT_EQ(dut.nat()->table().counts().created, 0U);
+    }
+}
+
 TEST(Nat, OtherIpv6OfANat44IsRouted) {
     Forwarder dut = nat(false);
     Framed framed(

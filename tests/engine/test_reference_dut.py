@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference DUT between two capture files, judged by scapy, which knows nothing of our code:
-what it translates (RFC 7915), byte by byte. And when it comes before other threads, which needs root."""
+what it translates (RFC 7915, and as a NAT), byte by byte. And when it comes before other threads, which
+needs root."""
 
 from __future__ import annotations
 
@@ -68,15 +69,17 @@ def started(
 ) -> Iterator[EngineProcess]:
     """A DUT into which ``packets`` come, started by ``prefix``."""
     for side, arriving in packets.items():
-        wrpcap(
-            str(tmp_path / f"{side}-in.pcap"),
-            [Ether(dst=MACS[side], src=TESTERS[side]) / packet for packet in arriving],
-            linktype=1,
-        )
+        write(tmp_path, side, arriving)
     with running(prefix) as process:
         process.send({"id": 1, "method": "open", "params": open_request(tmp_path, options, **translator)})
         assert process.receive(20)["event"] == "opened"
         yield process
+
+
+def write(tmp_path: Path, side: str, arriving: list[Packet]) -> None:
+    """What comes in by that side."""
+    frames = [Ether(dst=MACS[side], src=TESTERS[side]) / packet for packet in arriving]
+    wrpcap(str(tmp_path / f"{side}-in.pcap"), frames, linktype=1)
 
 
 @contextmanager
@@ -217,6 +220,96 @@ def test_what_is_refused_is_counted_by_cause(tmp_path: Path) -> None:
     assert {cause: count for cause, count in counters["reverse"]["lost"].items() if count} == {
         cause: causes.count(cause) for cause in causes
     }
+
+
+POOL, FIRST_PORT = "198.19.254.129", 3000
+
+
+@contextmanager
+def nat(tmp_path: Path, packets: dict[str, list[Packet]], version: int) -> Iterator[EngineProcess]:
+    """A NAT44 or a stateful NAT64 into which ``packets`` come."""
+    prefix = {"prefix": f"{EMBEDDED}/96"} if version == 6 else {}
+    request = open_request(tmp_path) | {
+        "to_left": {"routes4": ["198.18.0.0/16"] if version == 4 else [], "routes6": ["2001:2::/56"]},
+        "to_right": {"routes4": ["198.19.0.0/16"], "routes6": []},
+        "nat": {"pool": [POOL], "first_port": FIRST_PORT, **prefix},
+    }
+    del request["translator"]
+    for side, arriving in packets.items():
+        write(tmp_path, side, arriving)
+    with running() as process:
+        process.send({"id": 1, "method": "open", "params": request})
+        assert process.receive(20)["event"] == "opened"
+        yield process
+
+
+def ask(process: EngineProcess, method: str, **params: Any) -> dict[str, Any]:
+    """The answer to a request."""
+    process.send({"id": 3, "method": method} | ({"params": params} if params else {}))
+    return process.receive(20)
+
+
+def inside(version: int, source: str, destination: str, **fields: Any) -> Packet:
+    """The header of a packet on the left, between a left and a right host by their IPv4 addresses."""
+    if version == 4:
+        return IP(src=source, dst=destination, ttl=fields["hops"], flags="DF")
+    return IPv6(src=six(source), dst=EMBEDDED + destination, hlim=fields["hops"])
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_a_nat_does_to_udp_what_scapy_builds_in_both_directions(tmp_path: Path, version: int) -> None:
+    """Each connection has one frame from the inside, and one back, which comes after it."""
+    rng = random.Random(version)
+    flows = rng.sample(range(1, 65536), COUNT)
+    packets: dict[str, list[Packet]] = {"left": [], "right": []}
+    expected: dict[str, list[bytes]] = {"left": [], "right": []}
+    for number, port in enumerate(flows):
+        host, remote = rng.choice(["198.18.0.2", "198.18.7.2"]), rng.choice(["198.19.0.2", "198.19.200.9"])
+        remote_port, hops, outside = rng.randrange(1, 65536), rng.randrange(2, 256), FIRST_PORT + number
+        data = Raw(rng.randbytes(rng.choice([1, 2, 17, 18, 100, 1200])))
+        flags = "DF" if version == 4 else 0
+        out, back = UDP(sport=port, dport=remote_port) / data, UDP(sport=remote_port, dport=outside) / data
+        packets["left"].append(inside(version, host, remote, hops=hops) / out)
+        packets["right"].append(IP(src=remote, dst=POOL, ttl=hops, id=number) / back)
+        identification = 1 if version == 4 else number
+        expected["right"].append(
+            bytes(
+                IP(src=POOL, dst=remote, ttl=hops - 1, flags=flags, id=identification)
+                / UDP(sport=outside, dport=remote_port)
+                / data
+            )
+        )
+        header = (
+            IP(src=remote, dst=host, ttl=hops - 1, id=number)
+            if version == 4
+            else IPv6(src=EMBEDDED + remote, dst=six(host), hlim=hops - 1)
+        )
+        expected["left"].append(bytes(header / UDP(sport=remote_port, dport=port) / data))
+    with nat(tmp_path, packets, version) as process:
+        counters = until_all_were_received(process, {"forward": COUNT, "reverse": COUNT})
+    for side in MACS:
+        assert [ip_bytes(frame) for frame in rdpcap(str(tmp_path / f"{side}-out.pcap"))] == expected[side]
+    assert counters["connections"] == {
+        **dict.fromkeys(("refused", "untracked", "evicted", "expired", "deleted", "remapped"), 0),
+        **dict.fromkeys(("created", "current", "highest"), COUNT),
+    }
+
+
+def test_connections_are_cleared_on_request(tmp_path: Path) -> None:
+    frames = [inside(4, "198.18.0.2", "198.19.0.2", hops=9) / UDP(sport=port, dport=7) for port in range(1, 201)]
+    with nat(tmp_path, {"left": frames, "right": []}, 4) as process:
+        assert until_all_were_received(process, {"forward": 200})["connections"]["current"] == 200
+        assert ask(process, "clear_connections")["event"] == "done"
+        connections = ask(process, "counters")["connections"]
+        assert (connections["current"], connections["deleted"], connections["highest"]) == (0, 200, 200)
+
+
+def test_what_has_no_nat_has_no_connections(tmp_path: Path) -> None:
+    with started(tmp_path, {"left": [], "right": []}) as process:
+        assert ask(process, "clear_connections")["code"] == "no_nat"
+        assert "connections" not in ask(process, "counters")
+        refused = ask(process, "configure", nat={"capacity": 7})
+        assert (refused["code"], refused["field"]) == ("bad_request", "params.nat")
 
 
 BAD_REQUESTS = [

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dutperf.model import Direction, TrialResult, Verdict
 from dutperf.setup import configuration, dut
@@ -253,3 +255,60 @@ def test_without_the_modifier_or_the_command_no_filters_are_installed() -> None:
         assert "filters" not in device.identity()
     with dut.filtered(with_commands(state="true"), 25) as device:
         assert "filters" not in device.identity()
+
+
+COUNTS: list[tuple[str, int]] = [
+    ("echo 12", 12),
+    ("echo connections 12; echo early_drop 3", 12),
+    ("echo 'conntrack v1.4.7 (conntrack-tools): 12 flow entries have been shown.'", 12),
+    ("echo 'table-2 of fw1.3: 7/100'", 7),
+    ("echo There are 0.", 0),
+]
+
+
+@pytest.mark.parametrize(("command", "count"), COUNTS)
+def test_the_first_whole_number_is_the_count_of_connections(command: str, count: int) -> None:
+    assert dut.Connections(with_commands(count_connections=command)).count_connections() == count
+
+
+@given(st.integers(0, 2**64), st.dictionaries(st.from_regex(r"[a-z_]{1,12}", fullmatch=True), st.integers(0, 2**64)))
+def test_any_count_and_statistics_are_read_as_they_were_printed(count: int, statistics: dict[str, int]) -> None:
+    statistics.pop(dut.COUNTED, None)
+    lines = [f"{dut.COUNTED} {count}", *(f"{name} {number}" for name, number in statistics.items())]
+    assert dut.count_in("\n".join(lines)) == count
+    assert dut.statistics_in("\n".join(lines)) == statistics
+
+
+def test_what_prints_no_number_of_connections_is_named() -> None:
+    connections = dut.Connections(with_commands(count_connections="echo many, v1.5 of them"))
+    with pytest.raises(ConfigError, match=r"^dut\.commands\.count_connections: printed no number .* many, v1\.5"):
+        connections.count_connections()
+
+
+def test_a_dut_that_cannot_tell_has_no_count_and_one_that_cannot_clear_says_so() -> None:
+    for bare in (configuration.parse(SIDES, "test").dut, with_commands(state="ls")):
+        connections = dut.Connections(bare)
+        assert connections.count_connections() is None
+        assert connections.connection_statistics() == {}
+        with pytest.raises(ConfigError, match=r"^dut\.commands\.clear_connections: is missing"):
+            connections.clear_connections()
+
+
+def test_connections_are_cleared_by_the_command_and_timed() -> None:
+    cleared_s = dut.Connections(with_commands(clear_connections="sleep 0.3")).clear_connections()
+    assert 0.3 <= cleared_s < 20
+    told = dut.Connections(with_commands(clear_connections="echo deletion_s 0.012500")).clear_connections()
+    assert told == 0.0125
+
+
+def test_a_command_that_cannot_clear_is_named() -> None:
+    connections = dut.Connections(with_commands(clear_connections="echo 5 are left; exit 1"))
+    with pytest.raises(ConfigError, match=r"^dut\.commands\.clear_connections: ended with status 1.*5 are left"):
+        connections.clear_connections()
+
+
+def test_a_reference_dut_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
+    gone = configuration.parse({**SIDES, "dut": {"control": str(tmp_path / "no socket")}}, "test").dut
+    for ask in (dut.Connections(gone).count_connections, dut.Connections(gone).clear_connections):
+        with pytest.raises(ConfigError, match=r"^dut\.control: the reference DUT does not answer"):
+            ask()

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from dutperf import lab
-from dutperf.lab import LabError, definition, site
+from dutperf.lab import LabError, conntrack, definition, nft_nat44, site
 from dutperf.lab.kernel_router import RouterOptions, ruleset
 from dutperf.lab.netns import Namespace, core_mask, run
 from dutperf.lab.signals import defer_signals, exit_on_signals
@@ -41,11 +41,15 @@ def test_every_lab_is_listed_with_its_options() -> None:
     infos = {info.name: info for info in lab.list_labs()}
     assert set(infos) == {
         "tayga-siit",
+        "tayga-nat64",
         "kernel-ipv4",
         "kernel-ipv6",
+        "nft-nat44",
         "refdut-siit",
         "refdut-ipv4",
         "refdut-ipv6",
+        "refdut-nat44",
+        "refdut-nat64",
         "loopback",
     }
     assert all(info.summary and all(info.options.values()) for info in infos.values())
@@ -55,8 +59,8 @@ def test_every_lab_is_listed_with_its_options() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("tayga", {}, ["tayga", "did you mean tayga-siit?"]),
-        ("zzz", {}, ["zzz", "tayga-siit, kernel-ipv4, kernel-ipv6, refdut-siit, refdut-ipv4, refdut-ipv6, loopback"]),
+        ("tayga-sit", {}, ["tayga-sit", "did you mean tayga-siit?"]),
+        ("zzz", {}, ["zzz", *(info.name for info in lab.list_labs())]),
         ("tayga-siit", {"mtu": "9000"}, ["unknown option mtu", "max_frame_size"]),
         ("tayga-siit", {"limit_fps": "9000"}, ["unknown option limit_fps"]),
         ("tayga-siit", {"max_frame_size": "9217"}, ["max_frame_size=9217", "9216"]),
@@ -72,6 +76,15 @@ def test_every_lab_is_listed_with_its_options() -> None:
         ("refdut-siit", {"jitter": "uniform"}, ["jitter=uniform", "exponential"]),
         ("refdut-siit", {"stall_at_s": "1"}, ["stall_at_s needs stall_ms"]),
         ("refdut-ipv6", {"extra_delay_ms": "1"}, ["extra_delay_ms needs extra_delay_every"]),
+        ("refdut-nat44", {"connections": "0"}, ["connections=0"]),
+        ("refdut-nat44", {"when_full": "drop"}, ["when_full=drop", "evict_unanswered"]),
+        ("refdut-nat44", {"evict_count": "5"}, ["evict_count needs when_full=evict"]),
+        ("refdut-nat64", {"establishment_queue": "5"}, ["establishment_queue needs establishment_cps"]),
+        ("refdut-nat64", {"first_port": "2000", "last_port": "1999"}, ["first_port is above last_port, 1999"]),
+        ("refdut-ipv4", {"connections": "10"}, ["unknown option connections"]),
+        ("nft-nat44", {"udp_timeout_s": "0"}, ["udp_timeout_s=0"]),
+        ("nft-nat44", {"pool_addresses": "65"}, ["pool_addresses=65", "64"]),
+        ("tayga-nat64", {"cores": "2"}, ["unknown option cores"]),
         ("loopback", {"version": "5"}, ["version=5", "4 or 6"]),
     ],
 )
@@ -111,10 +124,72 @@ def test_a_missing_program_is_named_with_its_package(
 
 
 @pytest.mark.parametrize(
-    ("core", "mask"), [(0, "1"), (1, "2"), (5, "20"), (31, "80000000"), (32, "1,00000000"), (65, "2,00000000,00000000")]
+    ("cores", "mask"),
+    [
+        ([0], "1"),
+        ([1], "2"),
+        ([5], "20"),
+        ([31], "80000000"),
+        ([32], "1,00000000"),
+        ([65], "2,00000000,00000000"),
+        ([0, 1, 3], "b"),
+        ([2, 33, 32], "3,00000004"),
+    ],
 )
-def test_core_mask(core: int, mask: str) -> None:
-    assert core_mask(core) == mask
+def test_core_mask(cores: list[int], mask: str) -> None:
+    assert core_mask(cores) == mask
+
+
+def test_the_tester_keeps_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site.os, "sched_getaffinity", lambda _pid: {7, 2, 3, 5})
+    here = site.Site.draft("nft-nat44")
+    assert here.dut_cores(1) == (7,)
+    assert here.dut_cores(3) == (3, 5, 7)
+    with pytest.raises(LabError, match=r"^lab nft-nat44: option cores=4: .* may use 4 cores, .* needs one of them$"):
+        here.dut_cores(4)
+    monkeypatch.setattr(site.os, "sched_getaffinity", lambda _pid: {0})
+    assert here.dut_cores(1) == (0,)
+
+
+STATISTICS = """entries  clashres found insert_failed drop early_drop
+00000005  00000000 00000001 0000000a 00000002 000000ff
+00000005  00000001 00000000 00000000 00000001 00000001
+"""
+
+
+def test_statistics_of_connection_tracking_are_sums_over_the_cores() -> None:
+    summed = {"clashres": 1, "found": 1, "insert_failed": 10, "drop": 3, "early_drop": 256}
+    assert conntrack.statistics(STATISTICS) == summed
+
+
+def test_a_table_larger_than_the_kernels_is_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "max").write_text("262144\n")
+    monkeypatch.setattr(conntrack, "MAXIMUM", tmp_path / "max")
+    assert nft_nat44.table_size("nft-nat44", 262_144) == 262_144
+    with pytest.raises(LabError, match=r"table=262145: .* 262144 .*sysctl net\.netfilter\.nf_conntrack_max=262145$"):
+        nft_nat44.table_size("nft-nat44", 262_145)
+
+
+@pytest.mark.parametrize(
+    ("options", "statement", "outside"),
+    [
+        ({}, "masquerade", ["198.19.0.1"]),
+        ({"ports": "random"}, "masquerade fully-random", ["198.19.0.1"]),
+        ({"pool_addresses": "1"}, "snat to 198.19.254.129", ["198.19.254.129"]),
+        (
+            {"pool_addresses": "2", "ports": "random"},
+            "snat to 198.19.254.129-198.19.254.130 fully-random",
+            ["198.19.254.129", "198.19.254.130"],
+        ),
+    ],
+)
+def test_rules_of_a_nat(options: dict[str, str], statement: str, outside: list[str]) -> None:
+    parsed = nft_nat44.NatOptions.model_validate(options)
+    assert parsed.statement() == statement
+    assert parsed.outside() == outside
+    assert f'oifname "dr" {statement}\n' in nft_nat44.ruleset(statement)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from dutperf.lab.refdut import Properties, RefDut, RefDutError
-from dutperf.lab.reference import Ports, ReferenceOptions, open_request, sides_of_tester
-from dutperf.setup import configuration
+from dutperf.lab.refdut import NatProperties, Properties, RefDut, RefDutError
+from dutperf.lab.reference import NatOptions, Ports, ReferenceOptions, open_request, sides_of_tester
+from dutperf.setup import configuration, dut
 
 QUANTILES = {"p50": 1.0, "p99": 2.0, "p999": 3.0, "max": 4.0}
 DIRECTION = {
@@ -75,6 +75,95 @@ def test_counters_are_values(serve: Serve) -> None:
     assert truth.forward.received == truth.forward.forwarded + truth.forward.lost_total + truth.forward.held
 
 
+CONNECTIONS = {
+    **dict.fromkeys(("refused", "untracked", "evicted", "expired", "deleted", "remapped"), 0),
+    **dict.fromkeys(("created", "current", "highest"), 12),
+}
+
+
+def by_control(answering: RefDut) -> dut.Connections:
+    """The connections of a DUT that a configuration names by its control socket."""
+    sides = {
+        side: {"port": "null", "version": 4, "ipv4": address}
+        for side, address in (("left", "198.18.0.2/24"), ("right", "198.19.0.2/24"))
+    }
+    return dut.Connections(configuration.parse({**sides, "dut": {"control": str(answering.socket)}}, "test").dut)
+
+
+def test_connections_of_a_nat_are_counted_by_its_socket(serve: Serve) -> None:
+    answering, _ = serve(COUNTERS | {"connections": CONNECTIONS})
+    assert by_control(answering).count_connections() == 12
+
+
+def test_statistics_of_a_nat_are_its_other_counters(serve: Serve) -> None:
+    answering, _ = serve(COUNTERS | {"connections": CONNECTIONS})
+    assert by_control(answering).connection_statistics() == {
+        name: number for name, number in CONNECTIONS.items() if name != "current"
+    }
+
+
+def test_a_reference_dut_without_a_nat_has_no_count(serve: Serve) -> None:
+    answering, _ = serve(COUNTERS)
+    assert by_control(answering).count_connections() is None
+
+
+def test_connections_of_a_nat_are_cleared_by_its_socket(serve: Serve) -> None:
+    answering, asked = serve({"event": "done", "id": 1})
+    assert by_control(answering).clear_connections() >= 0
+    assert asked == [{"id": 1, "method": "clear_connections"}]
+
+
+def test_a_reference_dut_without_a_nat_cannot_clear(serve: Serve) -> None:
+    answering, _ = serve({"event": "error", "id": 1, "code": "no_nat", "message": "the DUT has no connections"})
+    with pytest.raises(configuration.ConfigError, match=r"^dut\.control: .* rejects .*: the DUT has no connections$"):
+        by_control(answering).clear_connections()
+
+
+def test_options_of_a_nat_become_a_request() -> None:
+    texts = {
+        "connections": "1000",
+        "when_full": "evict",
+        "evict_count": "10",
+        "timeout_s": "0.5",
+        "establishment_cps": "5000",
+        "establishment_queue": "0",
+        "deletion_cps": "100",
+        "ports": "preserve",
+        "remap_every": "7",
+        "remap_after_ms": "20",
+        "pool_addresses": "2",
+        "last_port": "2000",
+        "loss_every": "9",
+    }
+    options = NatOptions.model_validate(texts)
+    request = options.properties().request()
+    assert request["nat"] == {
+        "capacity": 1000,
+        "when_full": "evict",
+        "evict_count": 10,
+        "timeout_ns": 500_000_000,
+        "establishment_cps": 5000,
+        "establishment_queue": 0,
+        "deletion_cps": 100,
+        "ports": "preserve",
+        "remap_every": 7,
+        "remap_after_ms": 20,
+    }
+    assert request["loss"]["every"] == 9
+    opened = open_request("nat64", Ports("null", "null"), options)["nat"]
+    assert opened == {
+        "pool": ["198.19.254.129", "198.19.254.130"],
+        "first_port": 1024,
+        "last_port": 2000,
+        "prefix": "2001:2:0:6464::/96",
+    }
+    assert "prefix" not in open_request("nat44", Ports("null", "null"), options)["nat"]
+
+
+def test_a_nat_has_all_properties_of_the_reference_dut() -> None:
+    assert NatProperties().request().keys() - Properties().request().keys() == {"nat"}
+
+
 @pytest.mark.parametrize("method", ["stall", "reset"])
 def test_a_disturbance_is_asked_for_in_nanoseconds(serve: Serve, method: str) -> None:
     dut, asked = serve({"event": "done", "id": 1})
@@ -127,13 +216,14 @@ def test_what_it_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
         Properties(**wrong)
 
 
-@pytest.mark.parametrize("kind", ["siit", "ipv4", "ipv6"])
+@pytest.mark.parametrize("kind", ["siit", "ipv4", "ipv6", "nat44", "nat64"])
 def test_both_ends_of_the_cables_know_each_other(kind: Any) -> None:
     left, right = sides_of_tester(kind)
     setup = configuration.parse(
         {"left": {"port": "af_packet:tl", **left}, "right": {"port": "af_packet:tr", **right}}, origin="test"
     )
-    request = open_request(kind, Ports("null", "null"), ReferenceOptions())
+    options = NatOptions() if kind.startswith("nat") else ReferenceOptions()
+    request = open_request(kind, Ports("null", "null"), options)
     for side, name in ((setup.left, "left"), (setup.right, "right")):
         for version in (4, 6):
             own = side.address(version)
@@ -141,3 +231,4 @@ def test_both_ends_of_the_cables_know_each_other(kind: Any) -> None:
             gateway = side.gateway(version)
             assert (gateway and str(gateway)) == request[name].get(f"ipv{version}")
     assert ("translator" in request) == (kind == "siit")
+    assert ("nat" in request) == kind.startswith("nat")

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from dutperf.lab import kernel_router, loopback, reference, tayga_siit
+from dutperf.lab import kernel_router, loopback, nft_nat44, reference, tayga_nat64, tayga_siit
 from dutperf.lab.definition import Lab, LabOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.signals import defer_signals, exit_on_signals
@@ -25,7 +25,14 @@ from dutperf.lab.site import Site, exclusively, records, remove_leftovers
 
 __all__ = ["LabError", "LabInfo", "bring_up", "describe", "down", "list_labs", "up"]
 
-_ALL: tuple[Lab[Any], ...] = (tayga_siit.LAB, *kernel_router.LABS, *reference.LABS, loopback.LAB)
+_ALL: tuple[Lab[Any], ...] = (
+    tayga_siit.LAB,
+    tayga_nat64.LAB,
+    *kernel_router.LABS,
+    nft_nat44.LAB,
+    *reference.LABS,
+    loopback.LAB,
+)
 _LABS = {lab.name: lab for lab in _ALL}
 
 

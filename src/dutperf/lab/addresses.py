@@ -53,6 +53,21 @@ RIGHT_SEEN_FROM_LEFT = "2001:2:0:1000::2"
 RIGHT_SEEN_FROM_LEFT_NET = "2001:2:0:1000::/56"
 
 
+NAT64_PREFIX = "2001:2:0:6464::/96"
+"""Prefix of stateful NAT64 (RFC 6052): how the left addresses IPv4 hosts on the right."""
+RIGHT_BEHIND_NAT64 = "2001:2:0:6464::c613:2"
+"""The tester's right side, 198.19.0.2, as the left addresses it through a NAT64."""
+POOL_SIZE = 64
+
+
+def outside_pool(size: int) -> list[str]:
+    """Outside addresses of a NAT that are not the DUT's own: 198.19.254.129 and the following, on the right.
+
+    The tester sends frames to them to the DUT, as all frames.
+    """
+    return [f"198.19.254.{129 + number}" for number in range(size)]
+
+
 def siit_mappings() -> list[tuple[str, str]]:
     """IPv4 and IPv6 address of each host in labs with a translator, for each destination network R
     (0-255, RR in hexadecimal)::
@@ -63,3 +78,12 @@ def siit_mappings() -> list[tuple[str, str]]:
     left = [(f"198.18.{network}.2", f"2001:2:0:{network:x}::2") for network in range(NETWORKS)]
     right = [(f"198.19.{network}.2", f"2001:2:0:10{network:02x}::2") for network in range(NETWORKS)]
     return left + right
+
+
+def translated_sides(left_seen_as: str, right_seen_as: str) -> tuple[dict[str, object], dict[str, object]]:
+    """The tester's configuration of its sides, without the ports, beside a translator: IPv6 on the left,
+    IPv4 on the right, and IPv6 on both for the background."""
+    return (
+        {"version": 6, **LEFT.ipv6, "seen_as": left_seen_as},
+        {"version": 4, **RIGHT.ipv4, **RIGHT.ipv6, "seen_as": right_seen_as},
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -193,17 +193,20 @@ def start_router(dut: Namespace) -> None:
     dut.ip(*(f"link set {port} up" for port in ("lo", *DUT_PORTS)))
 
 
-def confine(dut: Namespace, core: int) -> None:
-    """Run the DUT kernel's receive processing on ``core`` (receive packet steering), off the tester's
-    cores.
+def confine(dut: Namespace, cores: Collection[int]) -> None:
+    """Run the DUT kernel's receive processing on ``cores`` (receive packet steering), off the tester's
+    cores. Of several, a hash of addresses and ports selects one.
 
     This has no effect on a machine with one core.
     """
     if (os.cpu_count() or 1) > 1:
-        dut.write({f"/sys/class/net/{port}/queues/rx-*/rps_cpus": core_mask(core) for port in DUT_PORTS})
+        mask = core_mask(cores)
+        dut.write({f"/sys/class/net/{port}/queues/rx-*/rps_cpus": mask for port in DUT_PORTS})
 
 
-def core_mask(core: int) -> str:
-    """A core as a bitmap of the kernel: hexadecimal, commas between words of 32 bits."""
-    words, bit = divmod(core, 32)
-    return ",".join([f"{1 << bit:x}", *["00000000"] * words])
+def core_mask(cores: Collection[int]) -> str:
+    """Cores as a bitmap of the kernel: hexadecimal, commas between words of 32 bits."""
+    bits = sum(1 << core for core in set(cores))
+    words = range(max(cores) // 32, -1, -1)
+    first, *others = ((bits >> 32 * word) & 0xFFFFFFFF for word in words)
+    return ",".join([f"{first:x}", *(f"{word:08x}" for word in others)])

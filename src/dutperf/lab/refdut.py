@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -101,6 +101,57 @@ class Properties(BaseModel):
         }
 
 
+class NatProperties(Properties):
+    """Configured behaviour of the reference DUT as a NAT, besides that of all its frames."""
+
+    connections: Annotated[
+        int, Field(ge=1, le=100_000_000, description="capacity of the connection table; 74 to 80 bytes of memory each")
+    ] = 262_144
+    when_full: Annotated[
+        Literal["refuse", "evict", "evict_unanswered", "pass"],
+        Field(
+            description="what happens to a new connection in a full table: refuse (its frame is lost), evict (those"
+            " unused for longest), evict_unanswered (the oldest without a reverse frame, as Linux), pass (its frame is"
+            " forwarded, without a connection)"
+        ),
+    ] = "refuse"
+    evict_count: Annotated[
+        int, Field(ge=1, le=100_000_000, description="connections evicted at once; needs when_full=evict")
+    ] = 1
+    timeout_s: Annotated[
+        float, Field(ge=0, le=86_400, description="life of a connection without a frame, in s; 0: for ever")
+    ] = 0
+    establishment_cps: Annotated[
+        int,
+        Field(ge=0, le=1_000_000_000, description="new connections/s; frames of further ones are lost; 0: no limit"),
+    ] = 0
+    establishment_queue: Annotated[
+        int, Field(ge=0, le=1_000_000, description="new connections that may exceed establishment_cps in a burst")
+    ] = 1000
+    deletion_cps: Annotated[
+        int, Field(ge=0, le=1_000_000_000, description="connections/s deleted on request; 0: all at once")
+    ] = 0
+    ports: Annotated[
+        Literal["next", "preserve"],
+        Field(
+            description="outside port of a connection: the next one of the pool, or the inside port while it is free"
+        ),
+    ] = "next"
+    remap_every: Annotated[Every, Field(description="every Nth frame of a connection changes its outside port")] = 0
+    remap_after_ms: Annotated[
+        int, Field(ge=0, le=3_600_000, description="a connection changes its outside port after so long, in ms")
+    ] = 0
+
+    def request(self) -> dict[str, Any]:
+        """Parameters of the request ``configure``."""
+        same = ("when_full", "evict_count", "establishment_cps", "establishment_queue", "deletion_cps", "ports")
+        nat = {name: getattr(self, name) for name in (*same, "remap_every", "remap_after_ms")}
+        return {
+            **super().request(),
+            "nat": {"capacity": self.connections, "timeout_ns": nanoseconds(self.timeout_s), **nat},
+        }
+
+
 def nanoseconds(seconds: float) -> int:
     """Whole nanoseconds."""
     return round(seconds * 1e9)
@@ -152,6 +203,24 @@ class PortLosses(BaseModel):
     lost_after: int
 
 
+class ConnectionsTruth(BaseModel):
+    """Counters of the connections of a NAT. ``created`` = ``evicted`` + ``expired`` + ``deleted`` +
+    ``current``, unless they were cleared while there were connections."""
+
+    created: int
+    refused: int
+    """Frames of new connections that were lost: in ``lost`` by cause."""
+    untracked: int
+    """Frames of new connections that passed without one."""
+    evicted: int
+    expired: int
+    deleted: int
+    """On request, or by a reset."""
+    remapped: int
+    current: int
+    highest: int
+
+
 class Truth(BaseModel):
     """Counters of the reference DUT since it was configured or cleared."""
 
@@ -161,6 +230,8 @@ class Truth(BaseModel):
     right: PortLosses
     checksums_computed: int
     """UDP checksums added to IPv4 packets without one (RFC 7915 section 4.5)."""
+    connections: ConnectionsTruth | None = None
+    """None: it is not a NAT."""
 
 
 @dataclass(frozen=True)
@@ -171,13 +242,15 @@ class RefDut:
     socket: Path
     timeout_s: float = 30.0
     """Time limit for an answer."""
+    deletion_timeout_s: float = 3600.0
+    """Time limit for the deletion of all connections."""
 
     def open(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Open its ports; possible once."""
         return self._ask("open", parameters)
 
     def configure(self, properties: Properties) -> None:
-        """Set its properties. Frames inside are dropped; the counters restart at 0."""
+        """Set its properties. Frames inside are dropped, connections deleted; the counters restart at 0."""
         self._ask("configure", properties.request())
 
     def counters(self) -> Truth:
@@ -189,6 +262,10 @@ class RefDut:
     def clear(self) -> None:
         """Reset the counters. Frames that are inside will be missing in the balance."""
         self._ask("clear")
+
+    def clear_connections(self) -> None:
+        """Delete all connections of a NAT; returns when they are deleted."""
+        replace(self, timeout_s=self.deletion_timeout_s)._ask("clear_connections")
 
     def stall(self, duration_s: float, after_s: float = 0.0) -> None:
         """Serve nothing for ``duration_s`` seconds, from ``after_s`` seconds after the next frame that

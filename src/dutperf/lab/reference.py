@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labs with the reference DUT: a router and translator with configured behaviour, whose counters are the
+"""Labs with the reference DUT: a router, translator and NAT with configured behaviour, whose counters are the
 ground truth for the tester.
 
 Addresses and mappings are those of the other labs, so that results can be compared. Limits of its
@@ -13,21 +13,42 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
 from dutperf import __version__
-from dutperf.lab.addresses import LEFT, RIGHT, RIGHT_SEEN_FROM_LEFT, RIGHT_SEEN_FROM_LEFT_NET, Side, siit_mappings
+from dutperf.lab.addresses import (
+    LEFT,
+    NAT64_PREFIX,
+    POOL_SIZE,
+    RIGHT,
+    RIGHT_BEHIND_NAT64,
+    RIGHT_SEEN_FROM_LEFT,
+    RIGHT_SEEN_FROM_LEFT_NET,
+    Side,
+    outside_pool,
+    siit_mappings,
+    translated_sides,
+)
 from dutperf.lab.definition import Lab, LabOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.netns import DUT_PORTS, TESTER_PORTS
-from dutperf.lab.refdut import PROGRAM, VARIABLE, Milliseconds, Properties, RefDut, RefDutError
+from dutperf.lab.refdut import PROGRAM, VARIABLE, Milliseconds, NatProperties, Properties, RefDut, RefDutError
 from dutperf.lab.site import Site, await_start
 from dutperf.machine.programs import INSTALL, find_program
 
-Kind = Literal["siit", "ipv4", "ipv6"]
+Kind = Literal["siit", "ipv4", "ipv6", "nat44", "nat64"]
 Seconds = Annotated[float, Field(ge=0, le=3600)]
+DUTS: dict[Kind, str] = {
+    "siit": "SIIT gateway",
+    "ipv4": "IPv4 router",
+    "ipv6": "IPv6 router",
+    "nat44": "NAT44",
+    "nat64": "stateful NAT64",
+}
+"""What each kind is."""
+PropertiesT = TypeVar("PropertiesT", bound=Properties)
 
 
 class ReferenceOptions(LabOptions, Properties):
@@ -65,7 +86,42 @@ class ReferenceOptions(LabOptions, Properties):
 
     def properties(self) -> Properties:
         """The permanent properties."""
-        return Properties(**{name: getattr(self, name) for name in Properties.model_fields})
+        return self._of(Properties)
+
+    def _of(self, kind: type[PropertiesT]) -> PropertiesT:
+        return kind(**{name: getattr(self, name) for name in kind.model_fields})
+
+
+class NatOptions(ReferenceOptions, NatProperties):
+    """Properties of a NAT too, and its outside addresses."""
+
+    pool_addresses: Annotated[
+        int, Field(ge=1, le=POOL_SIZE, description="outside addresses of the NAT, from 198.19.254.129 on")
+    ] = 1
+    first_port: Annotated[int, Field(ge=1, le=65_535, description="lowest outside port")] = 1024
+    last_port: Annotated[int, Field(ge=1, le=65_535, description="highest outside port")] = 65_535
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.first_port > self.last_port:
+            raise ValueError(f"option first_port is above last_port, {self.last_port}")
+        if "evict_count" in self.model_fields_set and self.when_full != "evict":
+            raise ValueError("option evict_count needs when_full=evict")
+        if "establishment_queue" in self.model_fields_set and not self.establishment_cps:
+            raise ValueError("option establishment_queue needs establishment_cps")
+        return self
+
+    def properties(self) -> Properties:
+        """The permanent properties."""
+        return self._of(NatProperties)
+
+    def outside(self) -> dict[str, Any]:
+        """The outside endpoints, as parameters of the request ``open``."""
+        return {
+            "pool": outside_pool(self.pool_addresses),
+            "first_port": self.first_port,
+            "last_port": self.last_port,
+        }
 
 
 @dataclass(frozen=True)
@@ -134,10 +190,18 @@ def control_socket(site: Site) -> Path:
 
 def open_request(kind: Kind, ports: Ports, options: ReferenceOptions) -> dict[str, Any]:
     """Parameters of the request ``open``."""
-    routes = {"to_left": routes_to(LEFT, ipv4=kind != "siit"), "to_right": routes_to(RIGHT)}
-    translator = {"translator": translation()} if kind == "siit" else {}
-    sides = {"left": dut_side(ports.left, LEFT, ipv4=kind != "siit"), "right": dut_side(ports.right, RIGHT)}
-    return {**sides, **routes, **translator, "max_frame_size": options.max_frame_size, "buffers": options.buffers}
+    ipv4 = kind not in ("siit", "nat64")
+    routes = {"to_left": routes_to(LEFT, ipv4=ipv4), "to_right": routes_to(RIGHT)}
+    sides = {"left": dut_side(ports.left, LEFT, ipv4=ipv4), "right": dut_side(ports.right, RIGHT)}
+    size = {"max_frame_size": options.max_frame_size, "buffers": options.buffers}
+    return {**sides, **routes, **translators(kind, options), **size}
+
+
+def translators(kind: Kind, options: ReferenceOptions) -> dict[str, Any]:
+    """The part of the request ``open`` that makes it a translator or a NAT."""
+    if isinstance(options, NatOptions):
+        return {"nat": options.outside() | ({"prefix": NAT64_PREFIX} if kind == "nat64" else {})}
+    return {"translator": translation()} if kind == "siit" else {}
 
 
 def dut_side(port: str, side: Side, *, ipv4: bool = True) -> dict[str, Any]:
@@ -159,14 +223,11 @@ def translation() -> dict[str, Any]:
 
 def sides_of_tester(kind: Kind) -> tuple[dict[str, Any], dict[str, Any]]:
     """The tester's configuration of its left and right side, without the ports."""
-    if kind == "siit":
-        return {"version": 6, **LEFT.ipv6, "seen_as": LEFT.tester4}, {
-            "version": 4,
-            **RIGHT.ipv4,
-            **RIGHT.ipv6,
-            "seen_as": RIGHT_SEEN_FROM_LEFT,
-        }
-    version = int(kind.removeprefix("ipv"))
+    seen_as = {"siit": (LEFT.tester4, RIGHT_SEEN_FROM_LEFT), "nat64": (outside_pool(1)[0], RIGHT_BEHIND_NAT64)}
+    if kind in seen_as:
+        left, right = seen_as[kind]
+        return translated_sides(left, right)
+    version = 6 if kind == "ipv6" else 4
     return {"version": version, **LEFT.ipv4, **LEFT.ipv6}, {"version": version, **RIGHT.ipv4, **RIGHT.ipv6}
 
 
@@ -174,15 +235,15 @@ def identity(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any
     """What the results say about this DUT; ``control``, the socket for its counters, is not part of the
     results."""
     chosen = options.model_dump(exclude_defaults=True)
-    name = {"siit": "reference SIIT gateway", "ipv4": "reference IPv4 router", "ipv6": "reference IPv6 router"}[kind]
     about = {
-        "name": name,
+        "name": f"reference {DUTS[kind]}",
         "version": __version__,
         "kernel": platform.release(),
         "cores": [site.dut_core],
         "control": str(control_socket(site)),
     }
-    return about | ({"properties": chosen} if chosen else {})
+    outside = {"outside": outside_pool(options.pool_addresses)} if isinstance(options, NatOptions) else {}
+    return about | outside | ({"properties": chosen} if chosen else {})
 
 
 def build_kind(kind: Kind) -> Callable[[Site, ReferenceOptions], dict[str, Any]]:
@@ -190,9 +251,9 @@ def build_kind(kind: Kind) -> Callable[[Site, ReferenceOptions], dict[str, Any]]
     return lambda site, options: build(kind, site, options)
 
 
-def _lab(kind: Kind, what: str) -> Lab[ReferenceOptions]:
-    summary = f"the reference DUT as {what}: its properties are set by options, its counters are the truth"
-    return Lab(name=f"refdut-{kind}", summary=summary, options=ReferenceOptions, programs={}, build=build_kind(kind))
+def _lab(kind: Kind, options: type[ReferenceOptions] = ReferenceOptions) -> Lab[ReferenceOptions]:
+    summary = f"the reference {DUTS[kind]}: its properties are set by options, its counters are the truth"
+    return Lab(name=f"refdut-{kind}", summary=summary, options=options, programs={}, build=build_kind(kind))
 
 
-LABS = (_lab("siit", "a stateless NAT64 gateway"), _lab("ipv4", "an IPv4 router"), _lab("ipv6", "an IPv6 router"))
+LABS = (_lab("siit"), _lab("ipv4"), _lab("ipv6"), _lab("nat44", NatOptions), _lab("nat64", NatOptions))

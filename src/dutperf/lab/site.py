@@ -18,7 +18,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -221,15 +221,29 @@ class Site:
         self.record.write()
         self.directory.mkdir()
 
-    def add_router(self, mtu: int) -> None:
-        """Create both namespaces and the cables between them; the DUT forwards, but has no addresses
-        yet."""
+    def dut_cores(self, count: int) -> tuple[int, ...]:
+        """So many cores for the DUT: the last ones that this process may use.
+
+        Raises:
+            LabError: none would be left for the tester.
+        """
+        usable = sorted(os.sched_getaffinity(0))
+        if count > max(1, len(usable) - 1):
+            raise LabError(
+                f"lab {self.record.lab}: option cores={count}: this process may use {len(usable)} cores, and the tester"
+                " needs one of them"
+            )
+        return tuple(usable[-count:])
+
+    def add_router(self, mtu: int, cores: Collection[int] = ()) -> None:
+        """Create both namespaces and the cables between them; the DUT forwards on ``cores`` (none: on
+        :attr:`dut_core`), but has no addresses yet."""
         prepare_quiet(self.tester)
         prepare_router(self.dut)
         connect(self.tester, self.dut, mtu)
         finish_tester(self.tester)
         start_router(self.dut)
-        confine(self.dut, self.dut_core)
+        confine(self.dut, cores or [self.dut_core])
 
     def add_program_dut(self, mtu: int) -> None:
         """Create both namespaces and the cables between them, for a DUT that is a program with packet
@@ -240,7 +254,7 @@ class Site:
         finish_tester(self.tester)
         send_whole_frames(self.dut)
         hand_to_program(self.dut, DUT_PORTS)
-        confine(self.dut, self.dut_core)
+        confine(self.dut, [self.dut_core])
 
     def add_memory_dut(self) -> None:
         """Create both namespaces without cables, for a DUT and a tester that share memory."""

@@ -14,7 +14,14 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from dutperf.lab.addresses import LEFT, RIGHT, RIGHT_SEEN_FROM_LEFT, RIGHT_SEEN_FROM_LEFT_NET, siit_mappings
+from dutperf.lab.addresses import (
+    LEFT,
+    RIGHT,
+    RIGHT_SEEN_FROM_LEFT,
+    RIGHT_SEEN_FROM_LEFT_NET,
+    siit_mappings,
+    translated_sides,
+)
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.netns import run
@@ -29,8 +36,12 @@ STARTED = "TAYGA's IPv6 address"
 
 def configuration(data_dir: Path) -> str:
     """The contents of tayga.conf."""
-    head = [f"tun-device {TUN}", f"ipv4-addr {OWN_IPV4}", f"ipv6-addr {OWN_IPV6}", f"data-dir {data_dir}"]
-    return "\n".join([*head, *(f"map {ipv4} {ipv6}" for ipv4, ipv6 in siit_mappings()), ""])
+    return "\n".join([*head(data_dir), *(f"map {ipv4} {ipv6}" for ipv4, ipv6 in siit_mappings()), ""])
+
+
+def head(data_dir: Path) -> list[str]:
+    """The directives that TAYGA needs in any case."""
+    return [f"tun-device {TUN}", f"ipv4-addr {OWN_IPV4}", f"ipv6-addr {OWN_IPV6}", f"data-dir {data_dir}"]
 
 
 def build(site: Site, options: ResetOptions) -> dict[str, Any]:
@@ -43,18 +54,23 @@ def build(site: Site, options: ResetOptions) -> dict[str, Any]:
         f"route add {RIGHT_SEEN_FROM_LEFT_NET} dev {TUN}",
         f"route add {OWN_IPV6}/128 dev {TUN}",
     )
+    left, right = translated_sides(LEFT.tester4, RIGHT_SEEN_FROM_LEFT)
     return {
         "engine": {"dut_cores": [site.dut_core]},
-        "left": {"port": "tl", "version": 6, **LEFT.ipv6, "seen_as": LEFT.tester4},
-        "right": {"port": "tr", "version": 4, **RIGHT.ipv4, **RIGHT.ipv6, "seen_as": RIGHT_SEEN_FROM_LEFT},
-        "dut": {
-            "name": "TAYGA",
-            "version": version,
-            "kernel": platform.release(),
-            "package": package_version(),
-            "cores": [site.dut_core],
-            "commands": {"reset": reset(site, options.reset_s)},
-        },
+        "left": {"port": "tl", **left},
+        "right": {"port": "tr", **right},
+        "dut": {**identity(site, version), "commands": {"reset": reset(site, options.reset_s)}},
+    }
+
+
+def identity(site: Site, version: str) -> dict[str, Any]:
+    """What the results say of TAYGA."""
+    return {
+        "name": "TAYGA",
+        "version": version,
+        "kernel": platform.release(),
+        "package": package_version(),
+        "cores": [site.dut_core],
     }
 
 
@@ -87,21 +103,21 @@ def log(site: Site) -> Path:
     return site.directory / "tayga.log"
 
 
-def start_tayga(site: Site, mtu: int) -> str:
+def start_tayga(site: Site, mtu: int, text: str | None = None) -> str:
     """Start TAYGA on a TUN interface with ``mtu``, which it reads once at its start; returns its version
-    when it translates.
+    when it translates. ``text`` is its configuration; None: that of :func:`configuration`.
 
     Raises:
         LabError: it did not start.
     """
     file = configuration_file(site)
-    file.write_text(configuration(site.directory))
+    file.write_text(configuration(site.directory) if text is None else text)
     run(site.dut.command(["tayga", "--config", str(file), "--mktun"]))
     site.dut.ip(f"link set {TUN} mtu {mtu} up")
     await_start(
         site.start_daemon(command_line(site), log(site)),
         log(site),
-        "lab tayga-siit: TAYGA",
+        f"lab {site.record.lab}: TAYGA",
         lambda: STARTED in output(site),
     )
     return output(site).split("starting TAYGA ", 1)[-1].split()[0]

@@ -231,7 +231,22 @@ class DutCommands(Value):
     filters: Command | None = None
     """Before and after a measurement under the modifier ``filters``: installs as many filters as the
     environment variable DUTPERF_FILTERS says, 0 afterwards; its output goes to the results."""
+    clear_connections: Command | None = None
+    """Before a stateful trial (RFC 9693): deletes all connections of the DUT, and ends when they are deleted.
+    Its duration is the tear-down time, unless it prints a line with that time in seconds
+    (``deletion_s 0.25``)."""
+    count_connections: Command | None = None
+    """Prints the number of connections; the first whole number of its output counts. Further lines of a
+    name and a number (``early_drop 12``) are statistics of the DUT."""
     time_limit_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
+
+    def names(self) -> list[str]:
+        """The commands that are configured."""
+        return [name for name in COMMANDS if getattr(self, name) is not None]
+
+
+COMMANDS = tuple(name for name in DutCommands.model_fields if name != "time_limit_s")
+"""All commands that a DUT may have."""
 
 
 class Dut(BaseModel):
@@ -380,7 +395,7 @@ def as_json(setup: Setup) -> dict[str, Any]:
 
 def commands_of(setup: Setup) -> list[str]:
     """Names of the DUT's commands in the configuration."""
-    return [] if setup.dut.commands is None else sorted(to_json(setup.dut.commands).keys() - {"time_limit_s"})
+    return [] if setup.dut.commands is None else sorted(setup.dut.commands.names())
 
 
 class _Invalid(Exception):
@@ -446,11 +461,9 @@ def _check(setup: Setup) -> None:
     for name, other in (("left", setup.right), ("right", setup.left)):
         _check_seen_as(name, setup.sides()[name], other)
     commands = setup.dut.commands
-    if commands is not None and not (
-        commands.set_up or commands.tear_down or commands.state or commands.reset or commands.losses or commands.filters
-    ):
+    if commands is not None and not commands.names():
         raise _Invalid(
-            ("dut", "commands"), "names no command; there are set_up, tear_down, state, reset, losses and filters"
+            ("dut", "commands"), f"names no command; there are {', '.join(COMMANDS[:-1])} and {COMMANDS[-1]}"
         )
 
 

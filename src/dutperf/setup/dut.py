@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The DUT's commands (``dut.commands`` of the configuration): set it up, tear it down, read its state
-and its loss counters, reset it, give it filters.
+and its loss counters, reset it, give it filters, count and clear its connections.
 
 They run on this machine, each in a session of its own; ``ssh router show version`` is an ordinary
 command. They do not concern the test traffic.
@@ -9,23 +9,34 @@ command. They do not concern the test traffic.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from dutperf.lab.signals import defer_signals
 from dutperf.model import Direction, TrialResult
-from dutperf.setup.configuration import Command, ConfigError, Dut
+from dutperf.setup.configuration import Command, ConfigError, Dut, DutCommands
+
+if TYPE_CHECKING:
+    from dutperf.lab.refdut import RefDut
 
 KEPT_CHARACTERS = 1_000_000
 """Of a command's output, from its beginning."""
 
 ByCause = dict[Direction, dict[str, int]]
 """Frames that a DUT has counted as lost, by direction and cause."""
+COUNTED = "connections"
+"""Name that a line of the command ``count_connections`` may give the count itself."""
+_WHOLE_NUMBER = re.compile(r"(?<![\w.-])\d+(?!\w|\.\d)")
+_DELETION = re.compile(r"^deletion_s (\d+(?:\.\d+)?)$", re.MULTILINE)
+Answer = TypeVar("Answer")
 CountLosses = Callable[[], ByCause | None]
 """None: the DUT does not answer now."""
 
@@ -92,6 +103,90 @@ def reset_of(dut: Dut) -> Callable[[], RunningCommand] | None:
         return None
     command, time_limit_s = dut.commands.reset, dut.commands.time_limit_s
     return lambda: RunningCommand(command, "reset", time_limit_s)
+
+
+@dataclass(frozen=True)
+class Connections:
+    """The connections of a stateful DUT (RFC 9693), by its commands, or of a reference DUT by its
+    control socket.
+
+    All methods raise ConfigError, one sentence, if the DUT does not do what was asked.
+    """
+
+    dut: Dut
+
+    def clear_connections(self) -> float:
+        """Delete all connections; returns how long that took, in seconds: by the output of the command,
+        where it tells (``deletion_s 0.25``), else from its start to its end. Raises ConfigError where
+        the DUT cannot."""
+        began_s = time.monotonic()
+        if self.dut.control is not None:
+            self._reference(lambda dut: dut.clear_connections())
+            return time.monotonic() - began_s
+        command = self._command("clear_connections")
+        if command is None:
+            raise ConfigError(
+                "is missing: without it the connections of the DUT cannot be deleted before a trial",
+                "dut.commands.clear_connections",
+            )
+        told = _DELETION.search(run(command, "clear_connections", self._time_limit_s))
+        return time.monotonic() - began_s if told is None else float(told[1])
+
+    def count_connections(self) -> int | None:
+        """How many there are; None: the DUT cannot tell."""
+        if self.dut.control is not None:
+            counted = self._reference_counters()
+            return None if counted is None else counted["current"]
+        output = self._output_of_count()
+        return None if output is None else count_in(output)
+
+    def connection_statistics(self) -> dict[str, int]:
+        """What the DUT counts of its connections besides their number, by its own names; empty where it
+        counts nothing."""
+        if self.dut.control is not None:
+            return {name: number for name, number in (self._reference_counters() or {}).items() if name != "current"}
+        return statistics_in(self._output_of_count() or "")
+
+    def _output_of_count(self) -> str | None:
+        command = self._command("count_connections")
+        return None if command is None else run(command, "count_connections", self._time_limit_s)
+
+    def _command(self, name: str) -> Command | None:
+        return None if self.dut.commands is None else getattr(self.dut.commands, name)
+
+    @property
+    def _time_limit_s(self) -> float:
+        return DutCommands().time_limit_s if self.dut.commands is None else self.dut.commands.time_limit_s
+
+    def _reference_counters(self) -> dict[str, int] | None:
+        truth = self._reference(lambda dut: dut.counters())
+        return None if truth.connections is None else truth.connections.model_dump()
+
+    def _reference(self, ask: Callable[[RefDut], Answer]) -> Answer:
+        from dutperf.lab.refdut import RefDut, RefDutError  # imported late: commands start fast
+
+        try:
+            return ask(RefDut(Path(str(self.dut.control))))
+        except RefDutError as error:
+            raise ConfigError(str(error), "dut.control") from None
+
+
+def count_in(output: str) -> int:
+    """The number of connections in the output of the command ``count_connections``.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    found = _WHOLE_NUMBER.search(output)
+    if found is None:
+        raise ConfigError(f"printed no number of connections; {_last_line(output)}", "dut.commands.count_connections")
+    return int(found.group())
+
+
+def statistics_in(output: str) -> dict[str, int]:
+    """What that output tells besides, in lines of a name and a number."""
+    lines = [line.split() for line in output.splitlines()]
+    return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdecimal() and line[0] != COUNTED}
 
 
 def losses_of(dut: Dut) -> CountLosses | None:

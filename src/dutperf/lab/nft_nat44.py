@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Linux kernel as a NAT44 (RFC 3022, RFC 4787): nftables with connection tracking, IPv4 from the left
+behind outside addresses on the right.
+
+The size of its table, ``nf_conntrack_max``, and of its hash table are those of the whole machine: in a
+namespace they can only be read. The lab tells them, and refuses a larger table than there is. In a full
+table the kernel evicts connections without a reverse frame, so a capacity shows only in frames back.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from dutperf.lab import conntrack, kernel_router
+from dutperf.lab.addresses import LEFT, POOL_SIZE, RIGHT, outside_pool
+from dutperf.lab.definition import Lab, ResetOptions
+from dutperf.lab.errors import LabError
+from dutperf.lab.netns import DUT_PORTS, Namespace
+from dutperf.lab.site import Site
+
+
+class ConntrackOptions(ResetOptions):
+    """Options of the kernel's connection tracking, by default the kernel's own."""
+
+    udp_timeout_s: Annotated[
+        int | None,
+        Field(ge=1, le=86_400, description="life of a UDP connection without a reverse frame, in s (kernel: 30)"),
+    ] = None
+    udp_stream_timeout_s: Annotated[
+        int | None, Field(ge=1, le=86_400, description="life of an answered UDP connection, in s (kernel: 120)")
+    ] = None
+    table: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=1_000_000_000,
+            description="connections that the table must have room for; its size, nf_conntrack_max, can be set for the"
+            " whole machine only",
+        ),
+    ] = None
+    ports: Annotated[
+        Literal["preserve", "random"],
+        Field(description="outside port of a connection: the inside port while it is free, or a random one"),
+    ] = "preserve"
+    pool_addresses: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=POOL_SIZE,
+            description="outside addresses, from 198.19.254.129 on; without the option the DUT's own, 198.19.0.1",
+        ),
+    ] = None
+
+    def outside(self) -> list[str]:
+        """The outside addresses."""
+        return [RIGHT.dut4] if self.pool_addresses is None else outside_pool(self.pool_addresses)
+
+    def statement(self) -> str:
+        """The nftables statement that translates."""
+        flags = " fully-random" if self.ports == "random" else ""
+        if self.pool_addresses is None:
+            return f"masquerade{flags}"
+        first, last = self.outside()[0], self.outside()[-1]
+        return f"snat to {first if first == last else f'{first}-{last}'}{flags}"
+
+
+class NatOptions(ConntrackOptions):
+    """Also the cores."""
+
+    cores: Annotated[
+        int, Field(ge=1, le=64, description="cores of the DUT; a hash of addresses and ports selects one for a flow")
+    ] = 1
+
+
+def build(site: Site, options: NatOptions) -> dict[str, Any]:
+    """The DUT as a NAT44, and the tester's configuration with IPv4 in the foreground."""
+    cores = site.dut_cores(options.cores)
+    maximum = table_size(site.record.lab, options.table)
+    site.add_router(options.mtu, cores)
+    for side, port in ((LEFT, "dl"), (RIGHT, "dr")):
+        site.dut.ip(*side.ip4(port), *side.ip6(port))
+    start_nat(site.dut, options)
+    release = platform.release()
+    return {
+        "engine": {"dut_cores": list(cores)},
+        "left": {"port": "tl", "version": 4, **LEFT.ipv4, **LEFT.ipv6},
+        "right": {"port": "tr", "version": 4, **RIGHT.ipv4, **RIGHT.ipv6},
+        "dut": {
+            "name": "Linux NAT44",
+            "version": release,
+            "kernel": release,
+            "cores": list(cores),
+            **about(options, maximum),
+            "commands": {"reset": kernel_router.reset(site, options.reset_s), **connection_commands(site.dut)},
+        },
+    }
+
+
+def table_size(lab: str, wanted: int | None) -> int:
+    """The kernel's maximum of connections.
+
+    Raises:
+        LabError: it is below ``wanted``.
+    """
+    maximum = int(conntrack.MAXIMUM.read_text())
+    if wanted is not None and wanted > maximum:
+        raise LabError(
+            f"lab {lab}: option table={wanted}: this machine's kernel tracks {maximum} connections at most, and a"
+            f" namespace cannot change that; outside of it: sysctl net.netfilter.nf_conntrack_max={wanted}"
+        )
+    return maximum
+
+
+def start_nat(dut: Namespace, options: ConntrackOptions) -> None:
+    """Load the rules, and set the timeouts."""
+    dut.nft(ruleset(options.statement()))
+    timeouts = {"udp_timeout": options.udp_timeout_s, "udp_timeout_stream": options.udp_stream_timeout_s}
+    chosen = {name: seconds for name, seconds in timeouts.items() if seconds is not None}
+    if chosen:
+        dut.sysctl({f"netfilter/nf_conntrack_{name}": seconds for name, seconds in chosen.items()})
+
+
+def ruleset(statement: str) -> str:
+    """nftables ruleset that translates what leaves on the right by ``statement``. Frames from there without a
+    connection are dropped and counted: they must neither be routed inside, nor back, nor answered."""
+    dropped = (
+        f'iifname "{DUT_PORTS[1]}" ct state {{ new, invalid }} meta l4proto udp counter name "reverse_no_connection"'
+    )
+    return f"""table ip nat {{
+  counter reverse_no_connection {{ }}
+  chain outward {{
+    type nat hook postrouting priority srcnat; policy accept;
+    oifname "{DUT_PORTS[1]}" {statement}
+  }}
+  chain inward {{
+    type filter hook forward priority filter; policy accept;
+    {dropped} drop
+  }}
+  chain local {{
+    type filter hook input priority filter; policy accept;
+    {dropped} drop
+  }}
+}}
+"""
+
+
+def about(options: ConntrackOptions, maximum: int) -> dict[str, Any]:
+    """What the results say of the connection tracking."""
+    properties = options.model_dump(
+        exclude_none=True, include={"udp_timeout_s", "udp_stream_timeout_s", "ports", "pool_addresses"}
+    )
+    return {"outside": options.outside(), "conntrack_max": maximum, "rules": [options.statement()], **properties}
+
+
+def connection_commands(dut: Namespace) -> dict[str, list[str]]:
+    """The DUT's commands for its connections and its losses."""
+
+    def ask(task: str) -> list[str]:
+        return [sys.executable, "-I", "-S", str(Path(conntrack.__file__)), task]
+
+    lost = (
+        'nft list counter ip nat reverse_no_connection | awk \'$1 == "packets" { print "reverse no_connection", $2 }\''
+    )
+    return {
+        "clear_connections": dut.command(ask("clear")),
+        "count_connections": dut.command(ask("count")),
+        "losses": dut.command(["sh", "-ec", f'{lost}; "$@"', "sh", *ask("losses")]),
+    }
+
+
+LAB = Lab(
+    name="nft-nat44",
+    summary="the Linux kernel as a NAT44, by nftables and its connection tracking",
+    options=NatOptions,
+    programs={},
+    build=build,
+)

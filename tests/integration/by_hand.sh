@@ -3,6 +3,7 @@
 # Namespaces as a person makes them: a DUT between two veth pairs, with none of the labs' code and none of its care for the cables.
 #
 #   by_hand.sh router NAME [CORE]     the kernel routes IPv4; CORE: receive packet steering puts its work there, else it is done wherever frames are sent
+#   by_hand.sh nat NAME [CORE]        the kernel is a NAT44, its outside address is on the right
 #   by_hand.sh bridge NAME [CORE]     the kernel bridges, whatever the frames are
 #   by_hand.sh tayga NAME [CORE]      TAYGA between IPv6 (left) and IPv4 (right), on CORE, else wherever the scheduler puts it
 #   by_hand.sh limit NAME FPS BUCKET  the DUT forwards so many packets a second, and a bucket of packets beyond them
@@ -33,6 +34,18 @@ router() {
     ip -n "$dut" address add 198.18.0.1/24 dev west
     ip -n "$dut" address add 198.19.0.1/24 dev east
     [ -z "$1" ] || steer "$1"
+}
+
+nat() {
+    router "$1"
+    in_dut nft -f - <<RULES
+table ip masquerading {
+  chain leaving {
+    type nat hook postrouting priority srcnat; policy accept;
+    oifname "east" masquerade
+  }
+}
+RULES
 }
 
 bridge() {
@@ -92,8 +105,8 @@ down() {
 
 shift 2
 case $what in
-    router | bridge | tayga) "$what" "${1:-}" ;;
+    router | nat | bridge | tayga) "$what" "${1:-}" ;;
     limit) limit "$1" "$2" ;;
     down) down ;;
-    *) sed -n '3,9s/^# *//p' "$0" >&2; exit 2 ;;
+    *) sed -n '3,10s/^# *//p' "$0" >&2; exit 2 ;;
 esac

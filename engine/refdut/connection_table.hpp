@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "frame/address.hpp"
+#include "refdut/huge_page_allocator.hpp"
 #include "refdut/loss.hpp"
 #include "refdut/service_queue.hpp"
 
@@ -169,9 +170,9 @@ private:
     ConnectionProperties properties_;
     std::uint64_t clock_hz_;
     Ticks timeout_;
-    std::vector<Entry> entries_;
-    std::vector<Index> by_inside_, by_outside_;  // heads of the chains
-    std::array<UseOrder, 2> by_use_;             // unanswered, answered
+    std::vector<Entry, HugePageAllocator<Entry>> entries_;
+    std::vector<Index, HugePageAllocator<Index>> by_inside_, by_outside_;  // heads of the chains
+    std::array<UseOrder, 2> by_use_;                                       // unanswered, answered
     Index first_free_ = kNone, never_used_ = 0;
     ServiceQueue<std::monostate> establishments_;
     std::uint64_t next_outside_ = 0;  // in the pool

@@ -105,7 +105,7 @@ class NatProperties(Properties):
     """Configured behaviour of the reference DUT as a NAT, besides that of all its frames."""
 
     connections: Annotated[
-        int, Field(ge=1, le=100_000_000, description="capacity of the connection table; 74 to 80 bytes of memory each")
+        int, Field(ge=1, le=100_000_000, description="capacity of the connection table; 72 to 80 bytes of memory each")
     ] = 262_144
     when_full: Annotated[
         Literal["refuse", "evict", "evict_unanswered", "pass"],

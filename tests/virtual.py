@@ -52,11 +52,12 @@ class Labs:
         lab._lab(name).parse(options)
         self.asked.append((name, dict(options)))
         self.up += 1
+        stateful = {"clear_connections": "true"} if "nat" in name else {}
         filters = {"filters": "echo permit all"} if name.startswith("kernel") else {}
         try:
             yield {
-                **SIDES.get(name.rpartition("-")[2], SIDES["siit"]),
-                "dut": {"name": name, "commands": {"reset": "true", **filters}},
+                **SIDES.get(name.rpartition("-")[2].replace("nat44", "ipv4"), SIDES["siit"]),
+                "dut": {"name": name, "commands": {"reset": "true", **filters, **stateful}},
             }
         finally:
             self.up -= 1

@@ -63,7 +63,8 @@ private:
 
     void compute(std::uint64_t k, std::uint32_t count) {
         const FrameTemplate& frame = parts_.pool->frame();
-        const std::uint64_t fixed = std::uint64_t{frame.udp_sum()} + frame.slots_sum(), ip_sum = frame.ip_sum();
+        const std::uint64_t fixed = std::uint64_t{frame.udp_sum()} + frame.slots_sum(),
+                            ip_sum = std::uint64_t{frame.ip_sum()} + frame.slots_sum();
         for (std::uint32_t i = 0; i < count; i += kLanes) {
             const Lanes stamp = Stamps ? stamps_.lanes(i) : Lanes{};
             const Lanes high = tag_high(stride_.lanes(k, i), stamp);

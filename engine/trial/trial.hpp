@@ -131,7 +131,7 @@ struct ConnectionSpec {
 };
 
 // The connections after a trial.
-struct ConnectionCounts {
+struct StateCounts {
     std::uint32_t learned = 0, remapped = 0, lost = 0;
 };
 
@@ -286,7 +286,7 @@ struct TrialResult {
     double began_s = 0;  // when the first frame was due, by CLOCK_MONOTONIC
     PerDirection<std::optional<DirectionResult>> directions;
     std::optional<CaptureWritten> capture;
-    std::optional<ConnectionCounts> connections;
+    std::optional<StateCounts> connections;
     std::array<std::uint64_t, 2> link_changes{};  // left, right
     std::array<bool, 2> link_up{}, link_down{},
         dut_answered{};  // at the end; at any time, if the link is the port's own; before the trial

@@ -133,6 +133,30 @@ class Bench:
         progress: Callback | None = None,
         **conditions: Unpack[parameters.RampConditions],
     ) -> Results: ...
+    @overload
+    def measure(
+        self,
+        procedure: Literal["establishment-rate"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.EstablishmentRateConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
+        procedure: Literal["table-capacity"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.TableCapacityConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
+        procedure: Literal["teardown-rate"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.TeardownRateConditions],
+    ) -> Results: ...
     def measure(
         self, procedure: str, out: StrPath | None = None, progress: Callback | None = None, **conditions: Any
     ) -> Results:
@@ -155,9 +179,11 @@ class Bench:
         """Run one trial; see :func:`trial`."""
         sized = self._sized(_conditions_of_trial(conditions))
         planned = self._ready.trial(sized, _rate(rate), next(self._numbers) % TRIAL_NUMBERS)
+        for _ in range(planned.numbers - 1):
+            next(self._numbers)
         count = losses_of(self._ready.setup.dut)
         with self._ready.modified(sized) as ready:
-            return phases.run(ready.tester, planned, around=partial(losses_during, count))
+            return phases.run(ready.tester, planned, around=partial(losses_during, count), dut=ready.dut_connections())
 
     def start(
         self,
@@ -322,6 +348,27 @@ def measure(
     out: StrPath | None = None,
     progress: Callback | None = None,
     **given: Unpack[parameters.OfRamp],
+) -> Results: ...
+@overload
+def measure(
+    procedure: Literal["establishment-rate"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfEstablishmentRate],
+) -> Results: ...
+@overload
+def measure(
+    procedure: Literal["table-capacity"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfTableCapacity],
+) -> Results: ...
+@overload
+def measure(
+    procedure: Literal["teardown-rate"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfTeardownRate],
 ) -> Results: ...
 def measure(procedure: str, out: StrPath | None = None, progress: Callback | None = None, **given: Any) -> Results:
     """Measure by a procedure, as ``dutperf PROCEDURE`` does: every trial goes to a journal, and only

@@ -79,6 +79,14 @@ class TrialConditions(TypedDict, total=False):
     frame_timeout_ms: float | None
     """Frames with a longer delay count as lost; not part of any RFC. Every frame is then
     time-stamped."""
+    connections: int | None
+    """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
+    trial all frames belong to them, in both directions. Default: a stateless DUT."""
+    preliminary_rate: AnyRate
+    """Rate of the preliminary phase, which opens the connections: safely below the DUT's
+    maximum connection establishment rate (RFC 9693 section 4.2)."""
+    phase_gap_s: float
+    """Wait between the preliminary phase and the trial, in s."""
     capture: str | None
     """Write frames to a capture file: any of lost, damaged, unexpected (no test frames) and
     first (of all that arrive), each up to 1000 or :FRAMES. Receiving then takes two to three
@@ -100,15 +108,6 @@ class MeasurementConditions(TypedDict, total=False):
     rfc8219 end at 1518 bytes, rfc5180-jumbo and rfc8219-jumbo have longer frames too. Or a
     mix of sizes: imix, imix:64=7,594=4,1518=1, imix:aaag (RFC 6985). Default: the smallest
     size."""
-    frame: str | None
-    """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
-    version says. Default: UDP directly over IP."""
-    frame_from: str | None
-    """The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20
-    bytes, or those from tag= on. Default: frames that the tester makes."""
-    flows: int
-    """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
-    ports of its own."""
     drain_s: float
     """Time to receive residual frames after sending (RFC 2544 section 23: 2)."""
     learning_rest_s: float
@@ -118,20 +117,6 @@ class MeasurementConditions(TypedDict, total=False):
     dut_patience_s: float
     """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
     forwarding."""
-    directions: Literal["both", "forward", "reverse"]
-    """Directions that send (RFC 2544 section 14: both)."""
-    foreground: Foreground | str
-    """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each
-    value of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1."""
-    ports: Literal["fixed", "increasing", "decreasing", "random"]
-    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
-    networks: int
-    """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of
-    a list is measured."""
-    modifiers: tuple[str, ...]
-    """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
-    routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
-    routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
     seed: int
     """Random seed; the same seed sends the same frames."""
     tx_burst: int
@@ -146,11 +131,34 @@ class MeasurementConditions(TypedDict, total=False):
 class ThroughputConditions(MeasurementConditions, total=False):
     """Conditions of ``throughput``."""
 
+    frame: str | None
+    """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
+    version says. Default: UDP directly over IP."""
+    frame_from: str | None
+    """The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20
+    bytes, or those from tag= on. Default: frames that the tester makes."""
+    flows: int
+    """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
+    ports of its own."""
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     warm_up_s: float
     """Send a trial's traffic for so long before it and count none of it, so that the DUT's
     caches and tables are filled (a preliminary phase)."""
+    directions: Literal["both", "forward", "reverse"]
+    """Directions that send (RFC 2544 section 14: both)."""
+    foreground: Foreground | str
+    """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each
+    value of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1."""
+    ports: Literal["fixed", "increasing", "decreasing", "random"]
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
+    networks: int
+    """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of
+    a list is measured."""
+    modifiers: tuple[str, ...]
+    """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
+    routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
+    routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
     pattern: str
     """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
     gaps; or bursts (RFC 2544 section 21)."""
@@ -164,6 +172,14 @@ class ThroughputConditions(MeasurementConditions, total=False):
     goals: Sequence[float]
     """With `search` mlr: share of a direction's frames that may be lost; repeatable: 0 and
     0.005 in one search."""
+    connections: int | None
+    """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
+    trial all frames belong to them, in both directions. Default: a stateless DUT."""
+    preliminary_rate: AnyRate
+    """Rate of the preliminary phase, which opens the connections: safely below the DUT's
+    maximum connection establishment rate (RFC 9693 section 4.2)."""
+    phase_gap_s: float
+    """Wait between the preliminary phase and the trial, in s."""
     max_rate: AnyRate | None
     """Highest rate. Default: the media's maximum frame rate; if that is unknown, a search
     doubles its rate, and series and bursts need this option."""
@@ -184,11 +200,34 @@ class OfThroughput(ThroughputConditions, OfSetup, total=False):
 class FrameLossConditions(MeasurementConditions, total=False):
     """Conditions of ``frame-loss``."""
 
+    frame: str | None
+    """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
+    version says. Default: UDP directly over IP."""
+    frame_from: str | None
+    """The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20
+    bytes, or those from tag= on. Default: frames that the tester makes."""
+    flows: int
+    """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
+    ports of its own."""
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     warm_up_s: float
     """Send a trial's traffic for so long before it and count none of it, so that the DUT's
     caches and tables are filled (a preliminary phase)."""
+    directions: Literal["both", "forward", "reverse"]
+    """Directions that send (RFC 2544 section 14: both)."""
+    foreground: Foreground | str
+    """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each
+    value of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1."""
+    ports: Literal["fixed", "increasing", "decreasing", "random"]
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
+    networks: int
+    """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of
+    a list is measured."""
+    modifiers: tuple[str, ...]
+    """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
+    routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
+    routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
     pattern: str
     """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
     gaps; or bursts (RFC 2544 section 21)."""
@@ -199,6 +238,14 @@ class FrameLossConditions(MeasurementConditions, total=False):
     frame_timeout_ms: float | None
     """Frames with a longer delay count as lost; not part of any RFC. Every frame is then
     time-stamped."""
+    connections: int | None
+    """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
+    trial all frames belong to them, in both directions. Default: a stateless DUT."""
+    preliminary_rate: AnyRate
+    """Rate of the preliminary phase, which opens the connections: safely below the DUT's
+    maximum connection establishment rate (RFC 9693 section 4.2)."""
+    phase_gap_s: float
+    """Wait between the preliminary phase and the trial, in s."""
     max_rate: AnyRate | None
     """Highest rate. Default: the media's maximum frame rate; if that is unknown, a search
     doubles its rate, and series and bursts need this option."""
@@ -216,6 +263,29 @@ class OfFrameLoss(FrameLossConditions, OfSetup, total=False):
 class BackToBackConditions(MeasurementConditions, total=False):
     """Conditions of ``back-to-back``."""
 
+    frame: str | None
+    """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
+    version says. Default: UDP directly over IP."""
+    frame_from: str | None
+    """The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20
+    bytes, or those from tag= on. Default: frames that the tester makes."""
+    flows: int
+    """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
+    ports of its own."""
+    directions: Literal["both", "forward", "reverse"]
+    """Directions that send (RFC 2544 section 14: both)."""
+    foreground: Foreground | str
+    """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each
+    value of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1."""
+    ports: Literal["fixed", "increasing", "decreasing", "random"]
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
+    networks: int
+    """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of
+    a list is measured."""
+    modifiers: tuple[str, ...]
+    """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
+    routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
+    routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     rate: AnyRate | None
@@ -242,11 +312,34 @@ class OfBackToBack(BackToBackConditions, OfSetup, total=False):
 class LatencyConditions(MeasurementConditions, total=False):
     """Conditions of ``latency``."""
 
+    frame: str | None
+    """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
+    version says. Default: UDP directly over IP."""
+    frame_from: str | None
+    """The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20
+    bytes, or those from tag= on. Default: frames that the tester makes."""
+    flows: int
+    """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
+    ports of its own."""
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     warm_up_s: float
     """Send a trial's traffic for so long before it and count none of it, so that the DUT's
     caches and tables are filled (a preliminary phase)."""
+    directions: Literal["both", "forward", "reverse"]
+    """Directions that send (RFC 2544 section 14: both)."""
+    foreground: Foreground | str
+    """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each
+    value of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1."""
+    ports: Literal["fixed", "increasing", "decreasing", "random"]
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
+    networks: int
+    """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of
+    a list is measured."""
+    modifiers: tuple[str, ...]
+    """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
+    routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
+    routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
     pattern: str
     """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
     gaps; or bursts (RFC 2544 section 21)."""
@@ -254,6 +347,14 @@ class LatencyConditions(MeasurementConditions, total=False):
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    connections: int | None
+    """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
+    trial all frames belong to them, in both directions. Default: a stateless DUT."""
+    preliminary_rate: AnyRate
+    """Rate of the preliminary phase, which opens the connections: safely below the DUT's
+    maximum connection establishment rate (RFC 9693 section 4.2)."""
+    phase_gap_s: float
+    """Wait between the preliminary phase and the trial, in s."""
     subtract_calibration: bool
     """Subtract the tester's own typical delay (dutperf selftest) from latencies; the results
     say so. Differences of delays do not change."""
@@ -283,11 +384,34 @@ class OfLatency(LatencyConditions, OfSetup, total=False):
 class PdvConditions(MeasurementConditions, total=False):
     """Conditions of ``pdv``."""
 
+    frame: str | None
+    """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
+    version says. Default: UDP directly over IP."""
+    frame_from: str | None
+    """The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20
+    bytes, or those from tag= on. Default: frames that the tester makes."""
+    flows: int
+    """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
+    ports of its own."""
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     warm_up_s: float
     """Send a trial's traffic for so long before it and count none of it, so that the DUT's
     caches and tables are filled (a preliminary phase)."""
+    directions: Literal["both", "forward", "reverse"]
+    """Directions that send (RFC 2544 section 14: both)."""
+    foreground: Foreground | str
+    """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each
+    value of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1."""
+    ports: Literal["fixed", "increasing", "decreasing", "random"]
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
+    networks: int
+    """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of
+    a list is measured."""
+    modifiers: tuple[str, ...]
+    """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
+    routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
+    routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
     pattern: str
     """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
     gaps; or bursts (RFC 2544 section 21)."""
@@ -295,6 +419,14 @@ class PdvConditions(MeasurementConditions, total=False):
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    connections: int | None
+    """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
+    trial all frames belong to them, in both directions. Default: a stateless DUT."""
+    preliminary_rate: AnyRate
+    """Rate of the preliminary phase, which opens the connections: safely below the DUT's
+    maximum connection establishment rate (RFC 9693 section 4.2)."""
+    phase_gap_s: float
+    """Wait between the preliminary phase and the trial, in s."""
     subtract_calibration: bool
     """Subtract the tester's own typical delay (dutperf selftest) from latencies; the results
     say so. Differences of delays do not change."""
@@ -316,11 +448,34 @@ class OfPdv(PdvConditions, OfSetup, total=False):
 class IpdvConditions(MeasurementConditions, total=False):
     """Conditions of ``ipdv``."""
 
+    frame: str | None
+    """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
+    version says. Default: UDP directly over IP."""
+    frame_from: str | None
+    """The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20
+    bytes, or those from tag= on. Default: frames that the tester makes."""
+    flows: int
+    """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
+    ports of its own."""
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
     warm_up_s: float
     """Send a trial's traffic for so long before it and count none of it, so that the DUT's
     caches and tables are filled (a preliminary phase)."""
+    directions: Literal["both", "forward", "reverse"]
+    """Directions that send (RFC 2544 section 14: both)."""
+    foreground: Foreground | str
+    """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each
+    value of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1."""
+    ports: Literal["fixed", "increasing", "decreasing", "random"]
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
+    networks: int
+    """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of
+    a list is measured."""
+    modifiers: tuple[str, ...]
+    """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
+    routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
+    routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
     pattern: str
     """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
     gaps; or bursts (RFC 2544 section 21)."""
@@ -328,6 +483,14 @@ class IpdvConditions(MeasurementConditions, total=False):
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    connections: int | None
+    """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
+    trial all frames belong to them, in both directions. Default: a stateless DUT."""
+    preliminary_rate: AnyRate
+    """Rate of the preliminary phase, which opens the connections: safely below the DUT's
+    maximum connection establishment rate (RFC 9693 section 4.2)."""
+    phase_gap_s: float
+    """Wait between the preliminary phase and the trial, in s."""
     delays_to: Path | None
     """Write every delay of each trial to .npy files in this directory (numpy.load;
     protocol/README.md). It is on the engine's machine, also if engine.command starts the
@@ -346,8 +509,31 @@ class OfIpdv(IpdvConditions, OfSetup, total=False):
 class RecoveryConditions(MeasurementConditions, total=False):
     """Conditions of ``recovery``."""
 
+    frame: str | None
+    """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
+    version says. Default: UDP directly over IP."""
+    frame_from: str | None
+    """The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20
+    bytes, or those from tag= on. Default: frames that the tester makes."""
+    flows: int
+    """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
+    ports of its own."""
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
+    directions: Literal["both", "forward", "reverse"]
+    """Directions that send (RFC 2544 section 14: both)."""
+    foreground: Foreground | str
+    """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each
+    value of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1."""
+    ports: Literal["fixed", "increasing", "decreasing", "random"]
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
+    networks: int
+    """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of
+    a list is measured."""
+    modifiers: tuple[str, ...]
+    """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
+    routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
+    routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     rate: AnyRate | None
@@ -367,8 +553,31 @@ class OfRecovery(RecoveryConditions, OfSetup, total=False):
 class ResetConditions(MeasurementConditions, total=False):
     """Conditions of ``reset``."""
 
+    frame: str | None
+    """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
+    version says. Default: UDP directly over IP."""
+    frame_from: str | None
+    """The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20
+    bytes, or those from tag= on. Default: frames that the tester makes."""
+    flows: int
+    """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
+    ports of its own."""
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
+    directions: Literal["both", "forward", "reverse"]
+    """Directions that send (RFC 2544 section 14: both)."""
+    foreground: Foreground | str
+    """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each
+    value of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1."""
+    ports: Literal["fixed", "increasing", "decreasing", "random"]
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
+    networks: int
+    """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of
+    a list is measured."""
+    modifiers: tuple[str, ...]
+    """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
+    routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
+    routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     rate: AnyRate | None
@@ -388,8 +597,31 @@ class OfReset(ResetConditions, OfSetup, total=False):
 class RampConditions(MeasurementConditions, total=False):
     """Conditions of ``ramp``."""
 
+    frame: str | None
+    """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
+    version says. Default: UDP directly over IP."""
+    frame_from: str | None
+    """The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20
+    bytes, or those from tag= on. Default: frames that the tester makes."""
+    flows: int
+    """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
+    ports of its own."""
     duration_s: float
     """How long the rate rises: 60, 60s or 500ms (RFC 2544 section 24: 60)."""
+    directions: Literal["both", "forward", "reverse"]
+    """Directions that send (RFC 2544 section 14: both)."""
+    foreground: Foreground | str
+    """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each
+    value of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1."""
+    ports: Literal["fixed", "increasing", "decreasing", "random"]
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
+    networks: int
+    """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of
+    a list is measured."""
+    modifiers: tuple[str, ...]
+    """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
+    routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
+    routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
     from_rate: AnyRate | None
     """Rate at which the ramp begins: frames/s or % of the media's maximum. Default: 1 % of
     `to_rate`."""
@@ -399,3 +631,82 @@ class RampConditions(MeasurementConditions, total=False):
 
 class OfRamp(RampConditions, OfSetup, total=False):
     """:class:`RampConditions`, and the setup."""
+
+
+class EstablishmentRateConditions(MeasurementConditions, total=False):
+    """Conditions of ``establishment-rate``."""
+
+    connections: int | None
+    """Connections that each trial opens."""
+    phase_gap_s: float
+    """Wait between opening and validation, in s."""
+    max_rate: AnyRate | None
+    """Highest rate. Default: the media's maximum frame rate; if that is unknown, a search
+    doubles its rate, and series and bursts need this option."""
+    min_rate: AnyRate | None
+    """Lowest rate of the search."""
+    initial_rate: AnyRate | None
+    """Rate to try first."""
+    resolution: AnyRate
+    """Resolution at which the search ends: frames/s, or a share of the maximum rate."""
+    reply_share: float
+    """Validate the connections: each must pass one reply, at this share of the establishment
+    rate (RFC 9693 section 4.6: alpha). 0: no validation, frames that pass count as
+    connections."""
+
+
+class OfEstablishmentRate(EstablishmentRateConditions, OfSetup, total=False):
+    """:class:`EstablishmentRateConditions`, and the setup."""
+
+
+class TableCapacityConditions(MeasurementConditions, total=False):
+    """Conditions of ``table-capacity``."""
+
+    phase_gap_s: float
+    """Wait between opening and validation, in s."""
+    max_rate: AnyRate | None
+    """Highest rate. Default: the media's maximum frame rate; if that is unknown, a search
+    doubles its rate, and series and bursts need this option."""
+    min_rate: AnyRate | None
+    """Lowest rate of the search."""
+    initial_rate: AnyRate | None
+    """Rate to try first."""
+    resolution: AnyRate
+    """Resolution at which the search ends: frames/s, or a share of the maximum rate."""
+    first_connections: int
+    """Connections that surely fit into the DUT's table (RFC 9693 section 4.9: C0)."""
+    most_connections: int
+    """Connections up to which the search goes."""
+    capacity_error: int
+    """Distance between bounds at which the search ends, in connections (RFC 9693 section 4.9:
+    E)."""
+    beta: float
+    """The exponential search ends below this share of the last rate (RFC 9693 section 4.9)."""
+    gamma: float
+    """In the binary search a count fails below this share of the last rate (RFC 9693 section
+    4.9)."""
+    reply_share: float
+    """Validate the connections: each must pass one reply, at this share of the establishment
+    rate (RFC 9693 section 4.6: alpha). 0: no validation, frames that pass count as
+    connections."""
+
+
+class OfTableCapacity(TableCapacityConditions, OfSetup, total=False):
+    """:class:`TableCapacityConditions`, and the setup."""
+
+
+class TeardownRateConditions(MeasurementConditions, total=False):
+    """Conditions of ``teardown-rate``."""
+
+    ports: Literal["fixed", "increasing", "decreasing", "random"]
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
+    connections: int | None
+    """Connections that are opened and deleted; each value of a list is measured (RFC 9693
+    section 4.8: several)."""
+    preliminary_rate: AnyRate
+    """Rate of the preliminary phase, which opens the connections: safely below the DUT's
+    maximum connection establishment rate (RFC 9693 section 4.2)."""
+
+
+class OfTeardownRate(TeardownRateConditions, OfSetup, total=False):
+    """:class:`TeardownRateConditions`, and the setup."""

@@ -22,6 +22,14 @@ from dutperf.model.case import (
     axes_of,
     axes_of_json,
 )
+from dutperf.model.connections import (
+    MOST_CONNECTIONS,
+    ConnectionCounts,
+    ConnectionOrder,
+    Connections,
+    ConnectionUse,
+    ResponderOrder,
+)
 from dutperf.model.described_frame import Checksum, DescribedField, DescribedFrame, FlowOrder
 from dutperf.model.frame_size import (
     IPV6_HEADER_EXCESS,
@@ -74,10 +82,11 @@ from dutperf.model.stream import (
     VaryingAddress,
     VaryingField,
 )
-from dutperf.model.trial import TRIAL_NUMBERS, DelaysFiles, Phase, Question, Stamping, Tagged, Trial
+from dutperf.model.trial import ANY_LOSS, TRIAL_NUMBERS, DelaysFiles, Phase, Question, Stamping, Tagged, Trial
 from dutperf.model.value import Count, Direction, Fps, Port16, Value, to_json
 
 __all__ = [
+    "ANY_LOSS",
     "FRAME_SIZE",
     "FRAME_SIZE_IPV4",
     "IPV6_HEADER_EXCESS",
@@ -86,6 +95,7 @@ __all__ = [
     "MIN_FRAME_SIZE",
     "MIN_FRAME_SIZE_IPV6",
     "MOST_CAPTURED",
+    "MOST_CONNECTIONS",
     "PREAMBLE_AND_GAP",
     "PUNCTUAL_US",
     "SIZE_MIX",
@@ -103,6 +113,10 @@ __all__ = [
     "Case",
     "Cause",
     "Checksum",
+    "ConnectionCounts",
+    "ConnectionOrder",
+    "ConnectionUse",
+    "Connections",
     "Count",
     "DelayChanges",
     "Delays",
@@ -138,6 +152,7 @@ __all__ = [
     "Question",
     "RateChange",
     "ReceiveBacklog",
+    "ResponderOrder",
     "Segment",
     "SoFar",
     "Stamping",

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, computed_field, model_serializer, model_validator
 
 from dutperf.model.capture import CaptureWritten
+from dutperf.model.connections import ConnectionCounts
 from dutperf.model.value import Count, Direction, Value, without_empty
 
 
@@ -400,6 +401,8 @@ class PhaseResult(Value):
     """Time after which the tester ended the phase because it could no longer become valid; None: the
     phase ran to its end."""
     capture: CaptureWritten | None = None
+    connections: ConnectionCounts | None = None
+    """None: no stateful test."""
 
     def directions(self) -> dict[Direction, DirectionCounts]:
         """The counted directions, forward first."""
@@ -419,6 +422,21 @@ class TrialResult(PhaseResult):
 
     preliminary: tuple[PhaseResult, ...] = ()
     """Results of the preliminary phases that were run."""
+    connections_probed: Count | None = None
+    """Connections that lost a frame and were asked afterwards, by one more reply each, whether they are left;
+    None: none was asked."""
+    connections_gone: Count | None = None
+    """Connections among these whose reply was lost again: the DUT had deleted them. In the others frames were
+    lost."""
+    dut_connections: Count | None = None
+    """Connections that the DUT itself counted after the preliminary phase; None: it does not count them."""
+    ended_in: Count | None = None
+    """The number of the preliminary phase with which the trial ended: the counts are that phase's; None: all phases
+    were run."""
+    deletion_s: Annotated[float, Field(ge=0)] | None = None
+    """How long the DUT took to delete its connections after the trial; None: it was not measured."""
+    deletion_empty_s: Annotated[float, Field(ge=0)] | None = None
+    """The same with an empty table."""
     dut_losses: dict[Direction, dict[str, Count]] | None = None
     """Frames that the DUT itself counted as lost during the measuring phase, by cause; None: it does not
     count them."""

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from dutperf.model.capture import Capture
+from dutperf.model.connections import Connections, ConnectionUse
 from dutperf.model.pattern import Times, random_bits
 from dutperf.model.result import LOSS_BINS
 from dutperf.model.stream import Stream
@@ -22,6 +23,10 @@ _DUE_TIMES = 4 * 3
 TRIAL_NUMBERS = 65536
 """A test frame carries 16 bits of the trial's number. No frames of a trial are left this many trials
 later."""
+
+
+ANY_LOSS = 0.999999
+"""Tolerated loss of a phase whose losses say nothing about its validity."""
 
 
 class Stamping(StrEnum):
@@ -56,6 +61,11 @@ class Question(Value):
     """Share of a direction's frames that may be lost."""
     links_may_fall: bool = False
     """The DUT is reset during the trial, and the tester's links may go down with it."""
+    opening_counts: bool = False
+    """The preliminary phase that opens connections is measured too: if the DUT loses its frames, the trial ends
+    with it, and its counts are the trial's."""
+    delete_connections: bool = False
+    """How long the DUT takes to delete its connections is measured after the trial (RFC 9693 section 4.8)."""
     may_end_early: bool = False
     """A trial that can no longer become valid may end early: it is repeated, and its result is not
     used."""
@@ -96,6 +106,8 @@ class Phase(Value):
     """Time between two reports of the counts; None: a second."""
     capture: Capture | None = None
     """Frames for a file."""
+    connections: Connections | None = None
+    """None: no stateful test."""
     forward: Stream | None = None
     reverse: Stream | None = None
 
@@ -127,6 +139,22 @@ class Phase(Value):
             raise ValueError(f"delay_parts needs stamped frames, and must divide {LOSS_BINS}")
         if self.delays_files is not None and self.stamping is Stamping.NONE:
             raise ValueError("delays_files needs stamped frames")
+        return self
+
+    @model_validator(mode="after")
+    def _connections_have_frames(self) -> Self:
+        if self.connections is None:
+            return self
+        streams, initiator = self.streams(), self.connections.initiator
+        opens = self.connections.use is ConnectionUse.OPEN
+        if opens and set(streams) != {initiator}:
+            raise ValueError(f"only the Initiator opens connections: {initiator} alone")
+        if opens and self.intended(initiator) > self.connections.count:
+            raise ValueError(
+                f"{self.intended(initiator)} frames open {self.connections.count} connections: each opens one"
+            )
+        if self.connections.use in (ConnectionUse.EACH, ConnectionUse.LOST) and initiator in streams:
+            raise ValueError(f"only the Responder sends: not {initiator}")
         return self
 
     @property
@@ -204,6 +232,12 @@ class Trial(Phase):
     def preliminary_trials(self) -> Iterator[Trial]:
         """Each preliminary phase as a trial of its own."""
         return (Trial(**dict(phase)) for phase in self.preliminary)
+
+    @property
+    def numbers(self) -> int:
+        """How many trial numbers it takes: one for each phase, and with connections one more, for the phase that asks
+        which connections are left."""
+        return 1 + len(self.preliminary) + (self.connections is not None)
 
     def alone(self) -> Trial:
         """The measuring phase without preliminary ones."""

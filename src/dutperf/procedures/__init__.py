@@ -8,7 +8,20 @@ in ``ALL``.
 
 from __future__ import annotations
 
-from dutperf.procedures import back_to_back, frame_loss, ipdv, latency, pdv, ramp, recovery, reset, throughput
+from dutperf.procedures import (
+    back_to_back,
+    establishment_rate,
+    frame_loss,
+    ipdv,
+    latency,
+    pdv,
+    ramp,
+    recovery,
+    reset,
+    table_capacity,
+    teardown_rate,
+    throughput,
+)
 from dutperf.procedures.definition import Definition
 
 ALL: tuple[Definition, ...] = (
@@ -21,6 +34,9 @@ ALL: tuple[Definition, ...] = (
     recovery.PROCEDURE,
     reset.PROCEDURE,
     ramp.PROCEDURE,
+    establishment_rate.PROCEDURE,
+    table_capacity.PROCEDURE,
+    teardown_rate.PROCEDURE,
 )
 _BY_NAME = {definition.name: definition for definition in ALL}
 

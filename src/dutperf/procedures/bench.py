@@ -17,12 +17,26 @@ from typing_extensions import TypeVar
 
 from dutperf.errors import DutperfError
 from dutperf.journal import Finding
-from dutperf.model import Case, Load, Trial, TrialResult
+from dutperf.model import Case, Load, Phase, Trial, TrialResult
 from dutperf.procedures.trial_action import Running, TrialAction
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.dut import CountLosses
 from dutperf.tester import Progress
 from dutperf.tester.calibration import Calibration
+from dutperf.tester.phases import DutConnections
+
+
+class Stateful(Protocol):
+    """Makes phases of stateful measurements (:mod:`dutperf.setup.traffic`)."""
+
+    def opening(self, conditions: Conditions, case: Case, rate_fps: int, number: int) -> Phase:
+        """The phase that opens the connections of ``conditions``."""
+        ...
+
+    def replies(self, conditions: Conditions, case: Case, rate_fps: int, number: int) -> Phase:
+        """The phase with one reply in each connection."""
+        ...
+
 
 TrialFactory = Callable[[Case, Load, int], Trial]
 """Makes the trial of a case, a load (frames/s) and a trial number."""
@@ -68,6 +82,10 @@ class Plan(Generic[ConditionsT]):
     """Starts the command that resets the DUT, where the setup has one."""
     dut_losses: CountLosses | None = None
     """Reads the DUT's own loss counters, where it has them."""
+    dut_connections: DutConnections | None = None
+    """The DUT's connections; None: there is no DUT, but a cable between the ports."""
+    stateful: Stateful | None = None
+    """Makes the phases of stateful measurements."""
 
 
 @dataclass(frozen=True)

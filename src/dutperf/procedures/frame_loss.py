@@ -41,7 +41,7 @@ from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import percentiles
 from dutperf.search import Outcome
 from dutperf.search.series import PASSES_IN_A_ROW, Series
-from dutperf.setup.conditions import Rate, Repetitions, WithMaximum, WithTimeout
+from dutperf.setup.conditions import Rate, Repetitions, WithConnections, WithMaximum, WithTimeout
 from dutperf.setup.option import Option
 
 WIDEST_STEP = Rate(value=10, unit="percent")
@@ -71,7 +71,7 @@ class SeriesFinding(RepetitionFinding):
 AtRate = TypeVar("AtRate", RateFinding, ResultEvent)
 
 
-class FrameLossConditions(WithTimeout, WithMaximum):
+class FrameLossConditions(WithTimeout, WithConnections, WithMaximum):
     """Conditions of a frame loss measurement."""
 
     repetitions: Repetitions = 1

@@ -17,7 +17,7 @@ from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.delays import AT_THROUGHPUT, Delays, DelaysPoint, Kind, point_builder
 from dutperf.results import deviations
-from dutperf.setup.conditions import AtThroughput, Conditions, DelayFiles
+from dutperf.setup.conditions import AtThroughput, Conditions, DelayFiles, WithConnections
 
 
 def figures(counts: DirectionCounts) -> dict[str, float] | None:
@@ -55,7 +55,7 @@ class IpdvPoint(DelaysPoint):
 IPDV = Kind(name="ipdv", headline="median", figures=figures, stamp=stamp)
 
 
-class IpdvConditions(AtThroughput, DelayFiles):
+class IpdvConditions(WithConnections, AtThroughput, DelayFiles):
     """Conditions of an inter-packet delay variation measurement."""
 
 

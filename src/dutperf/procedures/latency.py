@@ -27,7 +27,7 @@ from dutperf.results.charts import Mark
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row
-from dutperf.setup.conditions import AtThroughput, Calibrated, DelayFiles, Duration, within_the_trial
+from dutperf.setup.conditions import AtThroughput, Calibrated, DelayFiles, Duration, WithConnections, within_the_trial
 from dutperf.setup.option import Option
 
 STAMPS = (
@@ -46,7 +46,7 @@ TAG_AFTER_S = 60.0
 LatencyDefinition = Literal["rfc8219", "rfc2544"]
 
 
-class LatencyConditions(AtThroughput, DelayFiles, Calibrated):
+class LatencyConditions(WithConnections, AtThroughput, DelayFiles, Calibrated):
     """Conditions of a latency measurement."""
 
     duration_s: Duration = 120.0

@@ -17,7 +17,7 @@ from dutperf.model import DirectionCounts, Stamping, Trial
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.delays import AT_THROUGHPUT, SUBTRACTED, Delays, DelaysPoint, Kind, point_builder
 from dutperf.results import deviations
-from dutperf.setup.conditions import AtThroughput, Calibrated, Conditions, DelayFiles
+from dutperf.setup.conditions import AtThroughput, Calibrated, Conditions, DelayFiles, WithConnections
 
 
 def figures(counts: DirectionCounts) -> dict[str, float] | None:
@@ -50,7 +50,7 @@ PDV = Kind(
 )
 
 
-class PdvConditions(AtThroughput, DelayFiles, Calibrated):
+class PdvConditions(WithConnections, AtThroughput, DelayFiles, Calibrated):
     """Conditions of a packet delay variation measurement."""
 
 

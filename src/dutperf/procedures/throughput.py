@@ -40,11 +40,11 @@ from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
 from dutperf.search.restart import PriorResults
-from dutperf.setup.conditions import WithTimeout
+from dutperf.setup.conditions import WithConnections, WithTimeout
 from dutperf.statistics.stopping import Rule
 
 
-class ThroughputConditions(WithTimeout, Searched):
+class ThroughputConditions(WithTimeout, WithConnections, Searched):
     """Conditions of a throughput measurement."""
 
 

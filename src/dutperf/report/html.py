@@ -90,7 +90,7 @@ def _setup(plan: PlanEvent | None) -> dict[str, Any] | None:
     return {
         "left": _box("left", config),
         "right": _box("right", config),
-        "arrow": _ARROWS[plan.conditions["directions"]],
+        "arrow": _ARROWS[plan.conditions.get("directions", "both")],
         "dut": _dut(plan, config),
     }
 

@@ -163,6 +163,8 @@ def _pattern(facts: Facts) -> str | None:
 
 
 def _ports(facts: Facts) -> str | None:
+    if Trial.model_validate(facts.frames[0]["first_trial"]).connections is not None:
+        return None  # RFC 9693 section 4.1 chooses the ports
     recommended = {
         RFC4814_SOURCE_PORTS: [one.source_port for one in facts.streams() if one.source_port is not None],
         RFC4814_DESTINATION_PORTS: [

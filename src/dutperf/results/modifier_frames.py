@@ -64,5 +64,6 @@ def of_run(events: Iterable[Event]) -> tuple[str, ...]:
 def _counted(trial: Trial, result: TrialResult) -> Iterator[tuple[Direction, AdditionalFrames, AdditionalCounts]]:
     streams = trial.streams()
     for direction, counts in result.directions().items():
-        for kind, one in zip(streams[direction].additional, counts.additional or (), strict=False):
+        additional = streams[direction].additional if direction in streams else ()  # else of a preliminary phase
+        for kind, one in zip(additional, counts.additional or (), strict=False):
             yield direction, kind, one

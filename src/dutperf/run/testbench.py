@@ -13,7 +13,7 @@ from typing import Any
 
 from dutperf import lab
 from dutperf.journal import JournalError
-from dutperf.model import FRAME_SIZE, Case, Load, Trial
+from dutperf.model import FRAME_SIZE, Case, Load, Phase, Trial
 from dutperf.run.campaign import Plan, PlanError
 from dutperf.setup import configuration, dut, traffic
 from dutperf.setup.changing_rate import is_changing
@@ -145,6 +145,21 @@ def _with_commands(recorded: Setup, names: list[str], path: Path, current: Path 
 
 
 @dataclass(frozen=True)
+class StatefulPhases:
+    """See :class:`dutperf.procedures.bench.Stateful`."""
+
+    setup: Setup
+
+    def opening(self, conditions: Conditions, case: Case, rate_fps: int, number: int) -> Phase:
+        """See the protocol."""
+        return traffic.opening(self.setup, conditions, case[FRAME_SIZE], rate_fps, number)
+
+    def replies(self, conditions: Conditions, case: Case, rate_fps: int, number: int) -> Phase:
+        """See the protocol."""
+        return traffic.replies(self.setup, conditions, case[FRAME_SIZE], rate_fps, number)
+
+
+@dataclass(frozen=True)
 class Bench:
     """A bench that is ready to measure: the DUT is set up and has answered, the engine runs, its
     ports are open."""
@@ -176,7 +191,14 @@ class Bench:
             dut_state=dut.state_of(self.setup.dut),
             dut_reset=dut.reset_of(self.setup.dut),
             dut_losses=dut.losses_of(self.setup.dut),
+            dut_connections=self.dut_connections(),
+            stateful=StatefulPhases(self.setup),
         )
+
+    def dut_connections(self) -> dut.Connections | None:
+        """The DUT's connections; None: a cable joins the ports."""
+        has_dut = any(side.has_gateway for side in self.setup.sides().values())
+        return dut.Connections(self.setup.dut) if has_dut else None
 
     @contextmanager
     def modified(self, conditions: Conditions) -> Iterator[Bench]:

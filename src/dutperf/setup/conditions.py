@@ -19,7 +19,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_serializer, model_validator
 
 from dutperf import errors
-from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Capture, Direction, FieldMode, Value, to_json
+from dutperf.model import (
+    MAX_FRAME_SIZE,
+    MIN_FRAME_SIZE,
+    MOST_CONNECTIONS,
+    Capture,
+    Direction,
+    FieldMode,
+    Value,
+    to_json,
+)
 from dutperf.setup import frame_file, modifiers
 from dutperf.setup.changing_rate import FORMS, ChangingRate, is_changing
 from dutperf.setup.configuration import ParameterError
@@ -56,6 +65,10 @@ RFC2544_DESTINATION_PORT = 7
 LONGEST_BURST = 1_000_000
 """Frames."""
 MOST_FLOWS = 1_000_000
+
+
+PRELIMINARY_RATE = Rate(value=10_000, unit="fps")
+"""Connections/s, low enough for small DUTs."""
 
 
 def burst_of(pattern: str) -> int | None:
@@ -318,6 +331,10 @@ class Conditions(Value):
     """See :class:`WithTimeout`."""
     goals: Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], FIXED] = ()
     """Loss ratio goals of one search; empty: the loss tolerance alone."""
+    connections: Annotated[int | None, FIXED] = None
+    """See :class:`WithConnections`."""
+    preliminary_rate: Annotated[Rate, FIXED] = PRELIMINARY_RATE
+    phase_gap_s: Annotated[float, FIXED] = 0.0
 
     @classmethod
     def recorded(cls, members: Mapping[str, Any]) -> Self:
@@ -437,12 +454,14 @@ class Conditions(Value):
         direction = "" if self.directions == "both" else f"-{self.directions}"
         percent = self.foreground.native_percent
         native = f"-native{percent:g}" if percent else ""
+        connections = "" if self.connections is None else f"-connections{self.connections}"
         frames = ("" if self.size_mix is None else "-imix") + ("" if self.frame is None else "-frame")
         flows = "" if self.flows == 1 else f"-flows{self.flows}"
         networks = f"-networks{self.networks}" if self.networks > 1 else ""
         pattern = "" if self.pattern == "constant" else "-" + self.pattern.replace(":", "")
         within = "" if self.burst_rate is None else "-at" + self.burst_rate.text().replace("%", "pc")
-        return direction + frames + native + flows + networks + pattern + within + modifiers.suffix(self.modifiers)
+        traffic = direction + connections + frames + native + flows + networks
+        return traffic + pattern + within + modifiers.suffix(self.modifiers)
 
     def loss_goals(self) -> tuple[float, ...]:
         """The loss ratios up to which a trial passes, strictest first: the goals, or the one loss
@@ -484,6 +503,40 @@ class WithTimeout(Value):
     :class:`Conditions`."""
 
     frame_timeout_ms: TimeoutMs = None
+
+
+ConnectionCount = Annotated[int, Field(ge=1, le=MOST_CONNECTIONS)]
+PreliminaryRate = Annotated[
+    Rate,
+    Option(
+        "Rate of the preliminary phase, which opens the connections: safely below the DUT's maximum connection"
+        " establishment rate (RFC 9693 section 4.2)",
+        label="rate of the preliminary phase, connections/s",
+        metavar="RATE",
+    ),
+]
+PhaseGap = Annotated[
+    float,
+    Field(ge=0, le=3_600),
+    Option("Wait between the preliminary phase and the trial, in s", label="wait after the preliminary phase, s"),
+]
+
+
+class WithConnections(Value):
+    """Stateful traffic (RFC 9693): a preliminary phase opens the connections, and all frames of the trial belong
+    to them. Comes first among the base classes: it overrides fixed members of :class:`Conditions`."""
+
+    connections: Annotated[
+        ConnectionCount | None,
+        Option(
+            "Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the trial all frames"
+            " belong to them, in both directions. Default: a stateless DUT",
+            label="connections",
+            metavar="COUNT",
+        ),
+    ] = None
+    preliminary_rate: PreliminaryRate = PRELIMINARY_RATE
+    phase_gap_s: PhaseGap = 0.0
 
 
 class WithMaximum(Conditions):
@@ -552,7 +605,7 @@ class Calibrated(Conditions):
     ] = False
 
 
-class SingleTrial(WithTimeout, Conditions):
+class SingleTrial(WithTimeout, WithConnections, Conditions):
     """Conditions of a single trial."""
 
     capture: Annotated[

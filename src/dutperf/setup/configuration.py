@@ -32,7 +32,18 @@ from pydantic_core import ErrorDetails
 
 from dutperf import errors
 from dutperf.errors import DutperfError
-from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Value, VaryingAddress, VaryingField, to_json
+from dutperf.model import (
+    MAX_FRAME_SIZE,
+    MIN_FRAME_SIZE,
+    ConnectionOrder,
+    Direction,
+    ResponderOrder,
+    Value,
+    VaryingAddress,
+    VaryingField,
+    to_json,
+)
+from dutperf.model.value import Port16
 from dutperf.setup import frame_file, yaml_text
 from dutperf.setup.size_mix import SizeMix
 from dutperf.setup.yaml_text import Location, YamlError, path_of
@@ -297,6 +308,46 @@ class PlannedStream(Value):
         return SizeMix.parse(self.sizes) if isinstance(self.sizes, str) else SizeMix.single(self.sizes)
 
 
+def _range(given: object) -> object:
+    """A range of ports: a list of two, or one port."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        return (given, given)
+    if not isinstance(given, list | tuple) or len(given) != 2:
+        raise ValueError("is not a range of ports, such as [1024, 65535]")
+    return given
+
+
+def _ascending(ports: tuple[int, int]) -> tuple[int, int]:
+    if ports[0] > ports[1]:
+        raise ValueError("has its first port above its last")
+    return ports
+
+
+PortRange = Annotated[tuple[Port16, Port16], BeforeValidator(_range), AfterValidator(_ascending)]
+
+
+class Stateful(Value):
+    """The connections through a stateful DUT (RFC 9693 sections 4.1, 4.4)."""
+
+    initiator: Literal["left", "right"] = "left"
+    """The side that opens connections; the other one is the Responder."""
+    source_ports: PortRange | None = None
+    """Of the Initiator's frames. Connections are the combinations of source and destination ports, and of the
+    ``varying_address`` of the sides. None: from the number of connections."""
+    destination_ports: PortRange | None = None
+    order: ConnectionOrder = ConnectionOrder.RANDOM
+    """In which order the combinations become connections."""
+    responder: ResponderOrder = ResponderOrder.RANDOM
+    """To which connections the Responder's frames belong."""
+    timeout_s: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    """After so long without a frame the DUT deletes a connection; None: unknown."""
+
+    @property
+    def direction(self) -> Direction:
+        """The direction of the Initiator's frames."""
+        return Direction.FORWARD if self.initiator == "left" else Direction.REVERSE
+
+
 class Setup(Value):
     """A checked configuration."""
 
@@ -307,6 +358,8 @@ class Setup(Value):
     right: Side
     streams: Annotated[tuple[PlannedStream, ...], Field(max_length=32)] = ()
     """Streams that share each direction's rate; empty: one, from the conditions."""
+    stateful: Stateful = Stateful()
+    """For measurements with connections."""
     dut: Dut = Dut()
     media_mbps: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     """Speed of the links in Mbit/s, for the maximum frame rates of RFC 8219 appendix A."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from dutperf.frames import Endpoints, FrameError, Stack, Template
 from dutperf.model import (
+    ANY_LOSS,
     FRAME_SIZE,
     FRAME_SIZE_IPV4,
     IPV6_HEADER_EXCESS,
@@ -26,6 +27,7 @@ from dutperf.model import (
     TRIAL_NUMBERS,
     Bursts,
     Case,
+    ConnectionUse,
     Direction,
     FieldMode,
     FrameSpec,
@@ -40,7 +42,7 @@ from dutperf.model import (
     VaryingField,
     of_test_frames,
 )
-from dutperf.setup import additional_traffic, described_traffic
+from dutperf.setup import additional_traffic, described_traffic, stateful_traffic
 from dutperf.setup.changing_rate import ChangingRate, is_changing
 from dutperf.setup.conditions import (
     FRAME_SIZE_SERIES,
@@ -54,8 +56,6 @@ from dutperf.setup.conditions import (
 from dutperf.setup.configuration import LINK_TIMEOUT_S, ConfigError, ParameterError, Setup, Side, missing_seen_as
 from dutperf.setup.size_mix import SizeMix
 
-ANY_LOSS = 0.999999
-"""Tolerated loss of a phase whose losses say nothing."""
 MAX_FRAMES = 2**40
 """Per direction of a trial: sequence numbers have 40 bits."""
 
@@ -76,22 +76,68 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
     _check_described(setup, conditions)
     _check_modifiers(setup, conditions)
     _check_numbers(conditions, rate_fps)
+    stateful_traffic.check(setup, conditions)
     streams = {
         direction.value: _stream(setup, conditions, direction, frame_size, rate_fps)
         for direction in conditions.active()
     }
     traffic = {"seed": conditions.seed, "burst": conditions.tx_burst, **streams}
     rest_ns = round(conditions.learning_rest_s * 1e9) or None
-    preliminary = _warm_up(conditions, traffic, number, rest_ns)
-    return Trial(
+    if conditions.connections is None:
+        preliminary = _warm_up(conditions, traffic, number, rest_ns)
+        traffic["rest_ns"] = None if preliminary else rest_ns
+    else:
+        preliminary = (opening(setup, conditions, frame_size, _preliminary_fps(setup, conditions, frame_size), number),)
+        traffic["rest_ns"] = round(conditions.phase_gap_s * 1e9) or None
+        traffic["connections"] = stateful_traffic.of_phase(setup, conditions, ConnectionUse.TRAFFIC)
+    trial = Trial(
         trial=(number + len(preliminary)) % TRIAL_NUMBERS,
-        rest_ns=None if preliminary else rest_ns,
         duration_ns=round(conditions.duration_s * 1e9),
         drain_ns=round(conditions.drain_s * 1e9),
         preliminary=preliminary,
         **stamps(conditions),
         **traffic,
     )
+    if conditions.connections is not None:
+        stateful_traffic.check_timeout(setup, (*preliminary, trial.alone()))
+    return trial
+
+
+def opening(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int, number: int) -> Phase:
+    """The phase with the given number that opens the connections of ``conditions``, ``rate_fps`` in a
+    second (RFC 9693 section 4.2).
+
+    Raises:
+        ConfigError: see :func:`make_trial`.
+    """
+    stateful_traffic.check(setup, conditions)
+    stream = _stream(setup, conditions, setup.stateful.direction, frame_size, rate_fps)
+    rest_ns = round(conditions.learning_rest_s * 1e9) or None
+    return stateful_traffic.opening(setup, conditions, stream, rate_fps, number, rest_ns)
+
+
+def replies(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int, number: int) -> Phase:
+    """A phase in which the Responder sends one frame in each connection, ``rate_fps`` in a second (RFC 9693 section
+    4.6)."""
+    assert conditions.connections is not None
+    direction = next(one for one in Direction if stateful_traffic.replies(one, setup))
+    return Phase(
+        trial=number % TRIAL_NUMBERS,
+        seed=conditions.seed,
+        rest_ns=round(conditions.phase_gap_s * 1e9) or None,
+        duration_ns=stateful_traffic.duration_ns(conditions.connections, rate_fps),
+        drain_ns=round(conditions.drain_s * 1e9),
+        burst=conditions.tx_burst,
+        connections=stateful_traffic.of_phase(setup, conditions, ConnectionUse.EACH),
+        **{str(direction): _stream(setup, conditions, direction, frame_size, rate_fps)},
+    )
+
+
+def _preliminary_fps(setup: Setup, conditions: Conditions, frame_size: int) -> int:
+    try:
+        return conditions.preliminary_rate.fps(maximum_fps(setup, frame_size))
+    except ValueError as error:
+        raise ParameterError(str(error), "preliminary_rate") from None
 
 
 def _warm_up(conditions: Conditions, traffic: dict[str, Any], number: int, rest_ns: int | None) -> tuple[Phase, ...]:
@@ -318,6 +364,8 @@ def _stream(setup: Setup, conditions: Conditions, direction: Direction, frame_si
     if described_traffic.is_described(conditions, setup):
         return _described_stream(setup, conditions, direction, frame_size, rate_fps)
     sender, receiver = _ends(setup, direction)
+    if conditions.connections is not None:
+        return _stateful_stream(setup, conditions, direction, frame_size, rate_fps)
     return Stream(
         **_rhythm(setup, conditions, direction, frame_size, rate_fps),
         foreground=_foreground(sender, receiver, frame_size, frame_size_ipv4(setup, conditions, frame_size)),
@@ -329,6 +377,29 @@ def _stream(setup: Setup, conditions: Conditions, direction: Direction, frame_si
         networks=_networks(receiver, conditions),
         source_address=sender.varying_address,
         destination_address=receiver.varying_address,
+    )
+
+
+def _stateful_stream(
+    setup: Setup, conditions: Conditions, direction: Direction, frame_size: int, rate_fps: int
+) -> Stream:
+    """The Initiator's frames, or the Responder's, whose destinations the tester learns."""
+    assert conditions.connections is not None
+    sender, receiver = _ends(setup, direction)
+    size_ipv4 = frame_size_ipv4(setup, conditions, frame_size)
+    if stateful_traffic.replies(direction, setup):
+        own = _own(sender, sender.version)
+        size = frame_size if sender.version == 6 else size_ipv4
+        foreground = FrameSpec(version=sender.version, size=size, source=own, destination=own)
+        source_address = None
+    else:
+        foreground = _foreground(sender, receiver, frame_size, size_ipv4)
+        source_address = sender.varying_address
+    return Stream(
+        **_rhythm(setup, conditions, direction, frame_size, rate_fps),
+        foreground=foreground,
+        source_address=source_address,
+        **stateful_traffic.fields(setup, conditions.connections),
     )
 
 
@@ -436,9 +507,11 @@ def _check_numbers(conditions: Conditions, rate_fps: int) -> None:
 
 
 def _check_translated(setup: Setup, conditions: Conditions) -> None:
-    """Each direction through a translator needs a destination address."""
+    """Each direction through a translator needs a destination address; the Responder learns its own."""
     for direction in conditions.active():
         sender, receiver = _ends(setup, direction)
+        if conditions.connections is not None and stateful_traffic.replies(direction, setup):
+            continue
         if setup.translates and receiver.seen_as is None:
             raise ConfigError(missing_seen_as(sender), f"{_name_of(setup, receiver)}.seen_as")
 

@@ -26,6 +26,7 @@ from dutperf.machine.programs import INSTALL, find_program
 from dutperf.model import (
     CaptureWritten,
     Cause,
+    ConnectionCounts,
     Direction,
     DirectionCounts,
     LinkState,
@@ -448,6 +449,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
         if watch.wanted_s is not None and not completed:
             trial, counts, completed = _until_its_end(trial, counts)
         capture = None if "capture" not in event else CaptureWritten.model_validate(event["capture"])
+        connections = None if "connections" not in event else ConnectionCounts.model_validate(event["connections"])
         if event["trial"] != trial.trial or set(counts) != set(trial.streams()):
             raise ValueError("it is of another trial")
     except (KeyError, ValueError, ValidationError) as error:
@@ -473,6 +475,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
         else None,
         ended_early_s=ended_s,
         capture=capture,
+        connections=connections,
     )
 
 

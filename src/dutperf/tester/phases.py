@@ -9,11 +9,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any, Protocol
 
-from dutperf.model import Cause, PhaseResult, Trial, TrialResult, Verdict
-from dutperf.tester import ProgressCallback, Tester
+from dutperf.model import (
+    ANY_LOSS,
+    TRIAL_NUMBERS,
+    Cause,
+    ConnectionUse,
+    PhaseResult,
+    Question,
+    Trial,
+    TrialResult,
+    Verdict,
+)
+from dutperf.tester import ProgressCallback, Tester, TesterError
 
+NOT_OPENED = "not_opened"
+"""Code of the cause of a trial whose connections could not all be opened."""
 _WORST_FIRST = (Verdict.ABORTED, Verdict.INVALID, Verdict.VALID)
+
+
+PROBED = 10_000
+"""Connections that are asked at most, by one frame each, whether they are left."""
+PROBE_SHARE = 0.25
+"""Share of the replies' rate at which they are asked: their frames must not be lost by the rate."""
+
+
+class DutConnections(Protocol):
+    """The connections of the DUT (:class:`dutperf.setup.dut.Connections`)."""
+
+    def clear_connections(self) -> float: ...
+
+    def count_connections(self) -> int | None: ...
 
 
 def run(
@@ -23,6 +50,7 @@ def run(
     *,
     on_preliminary: ProgressCallback | None = None,
     around: Callable[[Callable[[], TrialResult]], TrialResult] | None = None,
+    dut: DutConnections | None = None,
 ) -> TrialResult:
     """Run ``trial``; its result includes those of its preliminary phases.
 
@@ -32,16 +60,93 @@ def run(
     (:class:`dutperf.model.Question`) ends with the first phase that is not valid. Any trial ends when
     the tester aborts a phase.
 
+    Before a trial with connections those of ``dut`` are deleted. The trial ends if the Responder does not learn
+    all of them. Connections that lost replies are asked afterwards whether they are left.
+
     Raises:
-        TesterError: see :meth:`Tester.run`.
+        TesterError: see :meth:`Tester.run`; or the DUT has connections left.
+        ConfigError: the connections of ``dut`` cannot be deleted.
     """
+    if trial.connections is not None and dut is not None:
+        _clear(dut)
     done: list[TrialResult] = []
+    dut_connections: int | None = None
     for phase in trial.preliminary_trials():
         done.append(tester.run(phase, on_preliminary or on_progress))
         if done[-1].verdict is Verdict.ABORTED or (_is_bad(done[-1]) and trial.question.may_end_early):
             return _with_preliminary(TrialResult(trial=trial.trial, verdict=Verdict.VALID, ended_early_s=0.0), done)
+        if phase.connections is not None and dut is not None:
+            dut_connections = dut.count_connections()
+        if (missing := _not_opened(phase, done[-1])) is not None:
+            return _without_measuring(trial, done, missing).model_copy(update={"dut_connections": dut_connections})
     measure = partial(tester.run, trial.alone(), on_progress)
-    return _with_preliminary(measure() if around is None else around(measure), done)
+    measured = measure() if around is None else around(measure)
+    if dut_connections is None and trial.connections is not None and dut is not None:
+        dut_connections = dut.count_connections()
+    added: dict[str, Any] = {"dut_connections": dut_connections, **_probe(tester, trial, measured)}
+    if trial.question.delete_connections and dut is not None:
+        added |= {"deletion_s": dut.clear_connections(), "deletion_empty_s": dut.clear_connections()}
+    return _with_preliminary(measured.model_copy(update=added), done)
+
+
+def _clear(dut: DutConnections) -> None:
+    dut.clear_connections()
+    if left := dut.count_connections():
+        raise TesterError(
+            f"the DUT has {left:,} connections after all were deleted: it must have none before a trial (RFC 9693"
+            " section 4.4)"
+        )
+
+
+def _not_opened(phase: Trial, result: TrialResult) -> str | None:
+    """Why the connections of a later phase are not there; None: they are."""
+    if phase.connections is None or phase.connections.use is not ConnectionUse.OPEN or result.connections is None:
+        return None
+    wanted, learned = phase.connections.count, result.connections.learned
+    if learned == wanted:
+        return None
+    return (
+        f"the Responder learned {learned:,} of {wanted:,} connections: the frames of {wanted - learned:,} did not pass"
+        " the DUT"
+    )
+
+
+def _without_measuring(trial: Trial, done: list[TrialResult], missing: str) -> TrialResult:
+    """The result of a trial that ended with the phase that should have opened the connections."""
+    opened = done[-1]
+    if trial.question.opening_counts:
+        return _with_preliminary(opened.model_copy(update={"trial": trial.trial, "ended_in": opened.trial}), done[:-1])
+    cause = () if _is_bad(opened) else (Cause(code=NOT_OPENED, text=missing),)
+    verdict = Verdict.INVALID if cause else Verdict.VALID
+    return _with_preliminary(TrialResult(trial=trial.trial, verdict=verdict, causes=cause, ended_in=opened.trial), done)
+
+
+def _probe(tester: Tester, trial: Trial, measured: TrialResult) -> dict[str, int]:
+    """Asks the connections that lost frames in a valid trial whether they are left: members of the result."""
+    connections, counts = trial.connections, measured.connections
+    if connections is None or counts is None or not counts.lost or _is_bad(measured):
+        return {}
+    replies = {
+        direction: stream for direction, stream in trial.streams().items() if direction is not connections.initiator
+    }
+    if not replies or connections.use is ConnectionUse.OPEN:
+        return {}
+    [(direction, stream)] = replies.items()
+    rate_fps, frames = max(1, round(stream.rate_fps * PROBE_SHARE)), min(counts.lost, PROBED)
+    probe = Trial(
+        trial=(trial.trial + 1) % TRIAL_NUMBERS,
+        seed=trial.seed,
+        duration_ns=max(1, frames * 1_000_000_000 // rate_fps),
+        drain_ns=trial.drain_ns,
+        burst=trial.burst,
+        question=Question(tolerated_loss=ANY_LOSS),
+        connections=connections.model_copy(update={"use": ConnectionUse.LOST}),
+        **{str(direction): stream.model_copy(update={"rate_fps": rate_fps, "pattern": None})},
+    )
+    result = tester.run(probe)
+    if _is_bad(result) or result.connections is None:
+        return {}
+    return {"connections_probed": frames, "connections_gone": result.connections.lost}
 
 
 def _is_bad(result: PhaseResult) -> bool:

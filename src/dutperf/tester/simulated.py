@@ -20,6 +20,8 @@ import numpy as np
 
 from dutperf.model import (
     AdditionalCounts,
+    ConnectionCounts,
+    ConnectionUse,
     DelayChanges,
     Delays,
     DelaysWritten,
@@ -140,6 +142,7 @@ class SimulatedTester:
             proven_failed=validity.proven_failed(trial, counts, causes),
             forward=counts.get(Direction.FORWARD),
             reverse=counts.get(Direction.REVERSE),
+            connections=_connections(trial, counts),
         )
 
     def wait_until_quiet(self, limit_s: float) -> float:
@@ -243,6 +246,16 @@ class SimulatedTester:
         """How many of ``passing`` frames are lost for reasons other than capacity."""
         lapsed = min(passing, self.dut.lapses(offered_fps, sent, random))
         return lapsed + int(random.binomial(passing - lapsed, self.dut.loss_ratio))
+
+
+def _connections(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> ConnectionCounts | None:
+    """Of a DUT that keeps every connection whose frame it forwards."""
+    if trial.connections is None:
+        return None
+    opens = trial.connections.use is ConnectionUse.OPEN
+    learned = counts[trial.connections.initiator].received if opens else trial.connections.count
+    lost = 0 if opens else min(trial.connections.count, sum(one.lost for one in counts.values()))
+    return ConnectionCounts(learned=learned, remapped=0, lost=lost)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from dutperf.run.testbench import Bench, bench, check_one_rate, check_one_size
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import Conditions, SingleTrial
 from dutperf.setup.configuration import ConfigError
-from dutperf.setup.dut import CountLosses, losses_during, losses_of
+from dutperf.setup.dut import Connections, CountLosses, losses_during, losses_of
 from dutperf.tester import Tester, phases
 
 TRIAL_FILE = "trial.json"
@@ -58,7 +58,7 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
         planned = planned.model_copy(update={"capture": conditions.capture_wanted()})
         sized = ready.sized(conditions)
         count = losses_of(ready.setup.dut)
-        result = run_one(planned, sized.frame_sizes[0], ready.tester, count)
+        result = run_one(planned, sized.frame_sizes[0], ready.tester, count, ready.dut_connections())
         report = as_report(ready, sized, planned, result)
     if out is not None:
         _write(out, report)
@@ -66,8 +66,10 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
     raise typer.Exit(STATUS[result.verdict])
 
 
-def run_one(planned: Trial, frame_size: int, tester: Tester, count: CountLosses | None) -> TrialResult:
-    """Run the trial and show its progress. ``count`` asks the DUT for its losses."""
+def run_one(
+    planned: Trial, frame_size: int, tester: Tester, count: CountLosses | None, dut: Connections | None = None
+) -> TrialResult:
+    """Run the trial and show its progress. ``count`` asks the DUT for its losses, ``dut`` for its connections."""
     stream = next(iter(planned.streams().values()))
     mean = f", up to {stream.highest_fps:,}," if stream.highest_fps > stream.rate_fps else ""
     say(
@@ -75,7 +77,7 @@ def run_one(planned: Trial, frame_size: int, tester: Tester, count: CountLosses 
         f" {live.duration(planned.whole_s)}"
     )
     with live.trial_progress(planned) as on_progress:
-        return phases.run(tester, planned, on_progress, around=partial(losses_during, count))
+        return phases.run(tester, planned, on_progress, around=partial(losses_during, count), dut=dut)
 
 
 def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: TrialResult) -> dict[str, Any]:

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maximum connection establishment rate: the highest rate at which a stateful DUT opens all connections
+(RFC 9693 sections 4.5, 4.6).
+
+Each trial begins with an empty connection tracking table. The Initiator sends one frame in each of the
+connections at the rate R, each with a four tuple of its own; they last for N / R. That all of them arrive proves
+nothing yet: a DUT with a full table may pass frames without an entry, or evict other entries for them. So the
+Responder then sends one reply in each connection, at the rate alpha * R. The trial passes if all frames and all
+replies arrive. ``reply_share`` 0 leaves out this validation.
+
+The connections whose replies were lost are asked once more, at a quarter of the rate of the replies: those whose
+reply is lost again are gone, in the others a frame was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+from dutperf.journal import ResultEvent, WaitEvent
+from dutperf.model import Case, LimitedBy, Load, Trial, TrialResult, Unit, Verdict
+from dutperf.procedures import repeated_searches, searches, stateful
+from dutperf.procedures.base import Prior
+from dutperf.procedures.bench import Place, Plan
+from dutperf.procedures.definition import Definition
+from dutperf.procedures.repeated_searches import RepeatedSearches, SearchFinding, UpperBound
+from dutperf.procedures.stateful import Validated
+from dutperf.results import charts, deviations, points
+from dutperf.results.charts import Chart
+from dutperf.results.deviations import Facts
+from dutperf.results.deviations import Rule as Clause
+from dutperf.results.points import Recorded, Row, Trials
+from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
+from dutperf.search.binary import TYPICAL_TRIALS, Search
+from dutperf.search.restart import PriorResults
+
+
+class EstablishmentRate(RepeatedSearches[Validated]):
+    """The procedure (:class:`dutperf.procedures.base.Procedure`).
+
+    Raises:
+        PlanError: rates that contradict each other.
+    """
+
+    unit = Unit.CONNECTIONS_PER_SECOND
+    nothing_passed = "nothing passed, down to the minimum rate"
+
+    def __init__(self, plan: Plan[Validated]) -> None:
+        super().__init__(plan)
+        self._bounds = stateful.bounds(plan.conditions)
+
+    def first_load(self, case: Case) -> Load:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del case
+        return Load(self._bounds.first, self.unit)
+
+    def algorithm(self) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return searches.description(self.conditions)
+
+    def limits(self, case: Case) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del case
+        limits = self._bounds
+        return {
+            "minimum_cps": limits.lowest,
+            "maximum_cps": limits.maximum,
+            "initial_cps": limits.initial,
+            "resolution_cps": limits.resolution.step or None,
+            "resolution_percent": limits.resolution.share * 100 or None,
+        }
+
+    def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
+        """See :class:`~dutperf.procedures.base.Procedure`; the connections and the rate set the duration."""
+        del duration_s
+        return stateful.trial(
+            self.plan, self.conditions, case, load.value, number, reply_share=self.conditions.reply_share
+        )
+
+    def trials_of(self, *, first: bool) -> float:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return TYPICAL_TRIALS if first else searches.typical_later_trials(self.conditions)
+
+    def new_search(self, place: Place, prior: Prior) -> Search:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        expected = next((one.lower_bound or one.upper_bound for one in prior[-1:]), None)
+        earlier = None if expected is None else PriorResults(expected, self.series(prior)[0])
+        seed = f"{self.conditions.seed} {place.case.slug} {place.repetition}"
+        return searches.make(self.conditions, self._bounds, earlier, seed)
+
+    def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        del case, limited_by
+        return f"the maximum rate of the search, {Load(self._bounds.highest, self.unit)}, passed"
+
+
+class EstablishmentPoint(points.Point):
+    """A case and its maximum connection establishment rate."""
+
+    title: ClassVar[str] = "maximum connection establishment rate, connections/s"
+    columns: ClassVar[Row] = ("connections", "validated", "median", "p1", "p99", "dispersion", "limited by")
+
+    connections: int
+    """That each trial opened."""
+    validated: bool
+    """Whether each connection had to pass a reply (RFC 9693 section 4.6)."""
+    establishment_cps: Statistics
+    limited_by: LimitedBy | None
+    """None where no repetition was finished."""
+    upper_bound: UpperBound | None
+    after_loss: str
+    """At the upper bound: whether connections were gone, or only frames lost; empty where neither is known."""
+    dut_connections: int | None
+    """Connections that the DUT counted itself in the trial at the highest rate that passed, after they were opened;
+    None: it does not count them, or nothing passed."""
+    repetitions: Repetitions
+    trials: Trials
+
+    def rows(self) -> list[Row]:
+        """See :class:`dutperf.results.points.Point`."""
+        figures = self.establishment_cps
+        dispersion = "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %"
+        validated = "yes" if self.validated else "no"
+        return [(f"{self.connections:,}", validated, *figures.cells(",.0f"), dispersion, self.limited_by or "-")]
+
+    def remarks(self) -> Iterator[str]:
+        """See :class:`dutperf.results.points.Point`."""
+        if self.upper_bound is not None and self.upper_bound.sentence():
+            yield f": {self.upper_bound.sentence()}"
+        if self.after_loss:
+            yield f": {self.after_loss}"
+        if self.dut_connections is not None:
+            yield f": the DUT itself counted {self.dut_connections:,} connections at the highest rate that passed"
+        if certainty := self.repetitions.certainty(self.establishment_cps):
+            yield f": {certainty}"
+
+    def resolution(self, conditions: Mapping[str, Any]) -> float:
+        """See :class:`dutperf.results.points.Point`."""
+        limits = points.limits_of(self, conditions)
+        upper = (self.establishment_cps.p99 or 0.0) if self.upper_bound is None else self.upper_bound.load.value
+        return max(1.0, float(limits.get("resolution_cps") or (limits["resolution_percent"] or 0) / 100 * upper))
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """The rate over the cases, and each repetition's value."""
+        del limits
+        label = f"establishment rate, {Unit.CONNECTIONS_PER_SECOND.label}"
+        figures = [
+            ("measured", point.case, (of.median, of.p1, of.p99))
+            for point in points
+            for of in (point.establishment_cps,)
+        ]
+        values = [(point.case, point.establishment_cps.values) for point in points]
+        return (
+            *charts.over_cases("Connection establishment rate", label, figures, caption=charts.bars()),
+            charts.repetitions("Connection establishment rate", label, values),
+        )
+
+
+def point(recorded: Recorded) -> EstablishmentPoint:
+    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
+    found, rule = recorded.of(SearchFinding), recorded.conditions.repetitions
+    decisive = repeated_searches.decisive(found)
+    values = [search.lower_bound for search in found]
+    stopped = repeated_searches.stopped(found, rule, values)
+    results = recorded.of(ResultEvent)
+    upper = repeated_searches.upper_bound(found, repeated_searches.without_waits(results, recorded.of(WaitEvent)))
+    nothing = not values or any(search.not_forwarding for search in found)
+    return EstablishmentPoint(
+        case=recorded.case,
+        connections=recorded.conditions.connections,
+        validated=recorded.conditions.reply_share > 0,
+        establishment_cps=without_number(values) if nothing else statistics(values, rule),
+        limited_by=None if decisive is None else decisive.limited_by,
+        upper_bound=upper,
+        after_loss=_after_loss(results, upper),
+        dut_connections=_counted_by_dut(results),
+        message=repeated_searches.message(found) + recorded.shortfall(len(found), stopped),
+        repetitions=Repetitions(finished=len(found), stopped=stopped),
+        trials=points.trials(results),
+    )
+
+
+def _after_loss(results: Sequence[ResultEvent], upper: UpperBound | None) -> str:
+    at_bound: list[TrialResult] = [
+        event.result
+        for event in results
+        if upper is not None and event.load == upper.load and event.result.connections_probed
+    ]
+    return stateful.left_after(at_bound[-1]) if at_bound else ""
+
+
+def _counted_by_dut(results: Sequence[ResultEvent]) -> int | None:
+    """Of the trial at the highest load that passed."""
+    passed = [
+        event
+        for event in results
+        if event.result.verdict is Verdict.VALID and not event.result.worst_loss_ratio and event.result.ended_in is None
+    ]
+    return max(passed, key=lambda event: event.load.value).result.dut_connections if passed else None
+
+
+def _not_validated(facts: Facts) -> str | None:
+    return "the connections were not validated" if not facts.conditions.reply_share else None
+
+
+RULES = deviations.rules(
+    Clause("RFC 9693 section 4.6", _not_validated),
+    Clause("RFC 9693 section 6", deviations.few_repetitions),
+    any_size=True,
+)
+
+
+PROCEDURE = Definition(
+    name="establishment-rate",
+    summary=(
+        "Search for the highest rate at which a stateful DUT opens connections, and validate each (RFC 9693 4.5, 4.6)."
+    ),
+    conditions=Validated,
+    make=EstablishmentRate,
+    point=point,
+    rules=RULES,
+)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Common to the procedures that count connections (RFC 9693): their conditions, and the trial that
+opens connections at a rate and validates them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from dutperf.model import Case, FieldMode, Question, Trial, TrialResult, Unit
+from dutperf.procedures import searches
+from dutperf.procedures.bench import Plan, PlanError, Stateful
+from dutperf.procedures.searches import Searched
+from dutperf.search.binary import Bounds
+from dutperf.setup.conditions import (
+    ConnectionCount,
+    Directions,
+    Foreground,
+    Rate,
+)
+from dutperf.setup.option import FIXED, Option
+
+CONNECTIONS = 10_000
+"""By default: any DUT has room for so many."""
+
+REPLY_SHARE_HELP = (
+    "Validate the connections: each must pass one reply, at this share of the establishment rate (RFC 9693 section 4.6:"
+    " alpha). 0: no validation, frames that pass count as connections"
+)
+ReplyShare = Annotated[
+    float,
+    Field(ge=0, le=1),
+    Option(REPLY_SHARE_HELP, label="rate of the validation, share of the establishment rate", metavar="ALPHA"),
+]
+
+
+class OfConnections(Searched):
+    """Conditions of a search for connections/s."""
+
+    search: Annotated[Literal["binary", "mlr"], FIXED] = "binary"
+    goals: Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], FIXED] = ()
+    duration_s: Annotated[float, FIXED] = 60.0
+    directions: Annotated[Directions, FIXED] = "both"
+    foreground: Annotated[Foreground, FIXED] = Foreground()
+    networks: Annotated[int, FIXED] = 1
+    ports: Annotated[FieldMode, FIXED] = FieldMode.RANDOM
+    frame: Annotated[str | None, FIXED] = None
+    frame_from: Annotated[str | None, FIXED] = None
+    flows: Annotated[int, FIXED] = 1
+    modifiers: Annotated[tuple[str, ...], FIXED] = ()
+    pattern: Annotated[str, FIXED] = "constant"
+    burst_rate: Annotated[Rate | None, FIXED] = None
+    warm_up_s: Annotated[float, FIXED] = 0.0
+    loss_tolerance: Annotated[float, FIXED] = 0.0
+    phase_gap_s: Annotated[
+        float,
+        Field(ge=0, le=3_600),
+        Option("Wait between opening and validation, in s", label="wait between opening and validation, s"),
+    ] = 0.0
+
+
+class Validated(OfConnections):
+    """Conditions of a search whose connections are validated."""
+
+    connections: Annotated[
+        ConnectionCount,
+        Option("Connections that each trial opens", label="connections", metavar="COUNT"),
+    ] = CONNECTIONS
+    reply_share: ReplyShare = 0.8
+
+
+def phases_of(plan: Plan[Any]) -> Stateful:
+    """What makes the phases.
+
+    Raises:
+        PlanError: the plan has nothing that does.
+    """
+    if plan.stateful is None:
+        raise PlanError("nothing makes phases with connections here", option="connections")
+    return plan.stateful
+
+
+def bounds(conditions: Searched, minimum: int | None = None, maximum: int | None = None) -> Bounds:
+    """The range of connections/s of a search; ``minimum`` and ``maximum`` narrow that of the conditions.
+
+    Raises:
+        PlanError: rates that contradict each other, or percentages of a link's speed.
+    """
+    for name in ("max_rate", "min_rate", "initial_rate"):
+        rate: Rate | None = getattr(conditions, name)
+        if rate is not None and rate.unit == "percent":
+            raise PlanError("connections/s have no share of a link's speed: give a number", option=name)
+    limits = replace(searches.bounds(conditions, None), unit=Unit.CONNECTIONS_PER_SECOND)
+    if maximum is None:
+        return limits
+    lowest = limits.lowest if minimum is None else minimum
+    return replace(limits, minimum=lowest, maximum=maximum, initial=maximum)
+
+
+def trial(
+    plan: Plan[Any], conditions: OfConnections, case: Case, rate_cps: int, number: int, reply_share: float
+) -> Trial:
+    """Opens the connections of ``conditions`` at ``rate_cps`` and, unless ``reply_share`` is 0, has each pass
+    one reply at that share of the rate (RFC 9693 sections 4.5, 4.6)."""
+    phases = phases_of(plan)
+    question = searches.question(conditions, bounds(conditions), rate_cps)
+    opening = phases.opening(conditions, case, rate_cps, number).model_copy(update={"question": question})
+    if not reply_share:
+        return Trial(**dict(opening))
+    rate_of_replies = max(1, round(rate_cps * reply_share))
+    measured = Question(**{**dict(question), "opening_counts": True})
+    replies = phases.replies(conditions, case, rate_of_replies, number + 1)
+    return Trial(**{**dict(replies), "question": measured, "preliminary": (opening,)})
+
+
+def left_after(result: TrialResult) -> str:
+    """What is known about the connections that lost replies; empty where none did, or none was asked."""
+    if result.connections_probed is None or result.connections_gone is None:
+        return ""
+    asked, gone = result.connections_probed, result.connections_gone
+    left = asked - gone
+    which = [f"{gone:,} are gone" if gone else "", f"in {left:,} only a frame was lost" if left else ""]
+    return f"of {asked:,} connections without a reply " + " and ".join(text for text in which if text)

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connection tracking table capacity of a stateful DUT (RFC 9693 section 4.9).
+
+C0 connections surely fit; R0 is the validated establishment rate with them. The exponential search
+doubles the connections, CT = 2 CS, and searches for their validated establishment rate RT from 0 to RS; it
+ends if the DUT collapses, or if RT is below beta * RS. Otherwise CS = CT and RS = RT. The binary search
+then narrows the range between CS and CT to the capacity error E: if the DUT collapses or the rate is below
+gamma * RS, the capacity is lower, else it is not.
+
+Whether a rate of at least beta * RS (or gamma * RS) passes decides each step, so the inner searches go no lower.
+A connection counts only if its reply passes. Whether the DUT evicts old connections for new ones or refuses new
+ones, replies are missing beyond its capacity. A load that the tester cannot measure ends the repetition without a
+result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.model import Case, LimitedBy, Load, Trial, Unit, Value
+from dutperf.procedures import evidence, searches, stateful
+from dutperf.procedures.base import Prior, Procedure
+from dutperf.procedures.bench import Bench, Place, Plan, PlanError
+from dutperf.procedures.definition import Definition
+from dutperf.procedures.stateful import OfConnections, ReplyShare
+from dutperf.results import charts, deviations, points
+from dutperf.results.charts import Chart
+from dutperf.results.deviations import Rule as Clause
+from dutperf.results.points import Recorded, Row, Trials
+from dutperf.results.statistics import Statistics
+from dutperf.search import Outcome
+from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch
+from dutperf.setup.conditions import ConnectionCount
+from dutperf.setup.option import Option
+
+
+class CapacityConditions(OfConnections):
+    """Conditions of a table capacity measurement."""
+
+    first_connections: Annotated[
+        ConnectionCount,
+        Option(
+            "Connections that surely fit into the DUT's table (RFC 9693 section 4.9: C0)",
+            label="connections to begin with (C0)",
+            metavar="COUNT",
+        ),
+    ] = 1_000
+    most_connections: Annotated[
+        ConnectionCount,
+        Option("Connections up to which the search goes", label="connections at most", metavar="COUNT"),
+    ] = 100_000_000
+    capacity_error: Annotated[
+        int,
+        Field(ge=1),
+        Option(
+            "Distance between bounds at which the search ends, in connections (RFC 9693 section 4.9: E)",
+            label="capacity error (E), connections",
+            metavar="COUNT",
+        ),
+    ] = 1
+    beta: Annotated[
+        float,
+        Field(gt=0, lt=1),
+        Option(
+            "The exponential search ends below this share of the last rate (RFC 9693 section 4.9)",
+            label="beta of the exponential search",
+            metavar="RATIO",
+        ),
+    ] = 0.1
+    gamma: Annotated[
+        float,
+        Field(gt=0, lt=1),
+        Option(
+            "In the binary search a count fails below this share of the last rate (RFC 9693 section 4.9)",
+            label="gamma of the binary search",
+            metavar="RATIO",
+        ),
+    ] = 0.5
+    reply_share: ReplyShare = 0.8
+
+
+class Step(Value):
+    """A number of connections that was tried."""
+
+    connections: int
+    rate_cps: int | None
+    """Highest validated establishment rate found; None: none down to the lowest rate of interest passed."""
+    search: Literal["initial", "exponential", "binary"]
+    fits: bool
+    collapsed: bool = False
+    """The DUT forwarded nothing."""
+
+
+class CapacityFinding(RepetitionFinding):
+    """The result of a repetition."""
+
+    event: Literal["table_capacity"] = "table_capacity"
+    capacity: int | None
+    """The most connections that fit; None: not even the first ones did, or the tester could not measure."""
+    upper_bound: int | None
+    """The fewest that did not fit; None: all that were tried fit."""
+    limited_by: LimitedBy
+    steps: tuple[Step, ...]
+
+
+class _Unmeasurable(Exception):
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class TableCapacity(Procedure[CapacityConditions]):
+    """The procedure (:class:`dutperf.procedures.base.Procedure`).
+
+    Raises:
+        PlanError: rates or counts that contradict each other; connections without validation.
+    """
+
+    has_single_figure = False
+
+    def __init__(self, plan: Plan[CapacityConditions]) -> None:
+        super().__init__(plan)
+        conditions = plan.conditions
+        self._bounds = stateful.bounds(conditions)
+        if not conditions.reply_share:
+            text = "the capacity shows only in connections that are validated: give a share above 0"
+            raise PlanError(text, option="reply_share")
+        if conditions.first_connections >= conditions.most_connections:
+            raise PlanError("leaves no room for a search: give more", option="most_connections")
+
+    def first_load(self, case: Case) -> Load:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del case
+        return Load(self._bounds.first, Unit.CONNECTIONS_PER_SECOND)
+
+    def algorithm(self) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return {"algorithm": "exponential, then binary (RFC 9693 section 4.9)"}
+
+    def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
+        """See :class:`~dutperf.procedures.base.Procedure`: with the first connections."""
+        del duration_s
+        return self._trial(case, load.value, self.conditions.first_connections, number)
+
+    def trials_of(self, *, first: bool) -> float:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del first
+        return 4 * TYPICAL_TRIALS
+
+    def repetition(self, bench: Bench, place: Place, prior: Prior) -> CapacityFinding:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del prior
+        return _Capacity(self, bench, place).finding()
+
+    def _trial(self, case: Case, rate_cps: int, connections: int, number: int) -> Trial:
+        conditions = self.conditions.model_copy(update={"connections": connections})
+        return stateful.trial(self.plan, conditions, case, rate_cps, number, conditions.reply_share)
+
+    def rate(
+        self, bench: Bench, place: Place, connections: int, lowest: int | None, highest: int | None
+    ) -> tuple[int | None, bool]:
+        """The highest validated establishment rate of so many connections between two rates, and whether the DUT
+        collapsed."""
+        limits = self._bounds if highest is None else stateful.bounds(self.conditions, lowest, highest)
+        search, collapsed = BinarySearch(limits, None), False
+        while (rate_cps := search.next_load()) is not None:
+            load = Load(rate_cps, Unit.CONNECTIONS_PER_SECOND)
+            result = bench.measure(load, place, partial(self._trial, place.case, rate_cps, connections))
+            outcome = evidence.outcome_of(result, self.conditions)
+            if outcome is Outcome.NOT_FORWARDING:
+                collapsed, outcome = True, Outcome.FAILED
+            search.record_outcome(outcome, searches.loss_of(result))
+        found = search.result()
+        if found.lower_bound is None and found.limited_by is LimitedBy.TESTER:
+            raise _Unmeasurable(f"{connections:,} connections could not be measured: {evidence.invalidity(result)}")
+        return found.lower_bound, collapsed
+
+
+class _Capacity:
+    """One search for the capacity."""
+
+    def __init__(self, procedure: TableCapacity, bench: Bench, place: Place) -> None:
+        self._procedure, self._bench, self._place = procedure, bench, place
+        self._conditions = procedure.conditions
+        self._steps: list[Step] = []
+
+    def finding(self) -> CapacityFinding:
+        """Search."""
+        try:
+            return self._searched()
+        except _Unmeasurable as unmeasurable:
+            return CapacityFinding(
+                valid=False,
+                capacity=None,
+                upper_bound=None,
+                limited_by=LimitedBy.TESTER,
+                steps=tuple(self._steps),
+                message=unmeasurable.reason,
+            )
+
+    def _searched(self) -> CapacityFinding:
+        conditions = self._conditions
+        lower = conditions.first_connections
+        rate_cps = self._step(lower, "initial", None, None)
+        if rate_cps is None:
+            return self._found(None, lower, f"not even the first {lower:,} connections fit")
+        upper: int | None = None
+        while upper is None:
+            if lower >= conditions.most_connections:
+                return self._found(lower, None, f"all {lower:,} connections of the search fit: allow more")
+            tried = min(2 * lower, conditions.most_connections)
+            found = self._step(tried, "exponential", max(1, round(conditions.beta * rate_cps)), rate_cps)
+            if found is None:
+                upper = tried
+            else:
+                lower, rate_cps = tried, found
+        while upper - lower > conditions.capacity_error:
+            tried = (lower + upper) // 2
+            found = self._step(tried, "binary", max(1, round(conditions.gamma * rate_cps)), rate_cps)
+            if found is None:
+                upper = tried
+            else:
+                lower, rate_cps = tried, found
+        return self._found(lower, upper, f"{lower:,} connections fit, {upper:,} do not")
+
+    def _step(
+        self,
+        connections: int,
+        search: Literal["initial", "exponential", "binary"],
+        lowest: int | None,
+        highest: int | None,
+    ) -> int | None:
+        """The rate of so many connections; None: they do not fit."""
+        rate_cps, collapsed = self._procedure.rate(self._bench, self._place, connections, lowest, highest)
+        step = Step(
+            connections=connections,
+            rate_cps=rate_cps,
+            search=search,
+            fits=rate_cps is not None and not collapsed,
+            collapsed=collapsed,
+        )
+        self._steps.append(step)
+        rate = "no rate passed" if rate_cps is None else f"{rate_cps:,} connections/s"
+        self._bench.say(f"{connections:,} connections: {rate}{', the DUT collapsed' if collapsed else ''}", self._place)
+        return rate_cps if step.fits else None
+
+    def _found(self, capacity: int | None, upper: int | None, message: str) -> CapacityFinding:
+        return CapacityFinding(
+            capacity=capacity,
+            upper_bound=upper,
+            limited_by=LimitedBy.DUT if upper is not None else LimitedBy.RANGE,
+            steps=tuple(self._steps),
+            message=message,
+        )
+
+
+class CapacityPoint(points.RepeatedPoint):
+    """A case and its table capacity."""
+
+    title: ClassVar[str] = "connection tracking table capacity, connections"
+    columns: ClassVar[Row] = ("median", "p1", "p99", "limited by")
+
+    capacity: Statistics
+    steps: tuple[Step, ...]
+    """Of the last repetition."""
+    trials: Trials
+
+    def rows(self) -> list[Row]:
+        """See :class:`dutperf.results.points.Point`."""
+        return [(*self.capacity.cells(",.0f"), self.limited_by or "-")]
+
+    def remarks(self) -> Iterator[str]:
+        """The search path of the last repetition."""
+        for step in self.steps:
+            rate = "no rate passed" if step.rate_cps is None else f"{step.rate_cps:,} connections/s"
+            verdict = "fit" if step.fits else "do not fit"
+            collapsed = ", the DUT collapsed" if step.collapsed else ""
+            yield f", {step.search} search: {step.connections:,} connections {verdict} ({rate}{collapsed})"
+
+    def resolution(self, conditions: Mapping[str, Any]) -> float:
+        """See :class:`dutperf.results.points.Point`."""
+        return float(conditions["capacity_error"])
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """Each repetition's value."""
+        del limits
+        values = [(point.case, point.capacity.values) for point in points]
+        return (charts.repetitions("Table capacity", "capacity, connections", values),)
+
+
+def point(recorded: Recorded) -> CapacityPoint:
+    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
+    found = recorded.of(CapacityFinding)
+    members = recorded.repeated(CapacityFinding)
+    if found:
+        members["message"] = (found[-1].message or "") + recorded.shortfall(len(found))
+        members["limited_by"] = members["limited_by"] or found[-1].limited_by
+    return CapacityPoint(
+        **members,
+        capacity=recorded.statistics(CapacityFinding, "capacity"),
+        steps=found[-1].steps if found else (),
+        trials=points.trials(recorded.of(ResultEvent)),
+    )
+
+
+RULES = deviations.rules(Clause("RFC 9693 section 6", deviations.single_iteration), any_size=False)
+
+
+PROCEDURE = Definition(
+    name="table-capacity",
+    summary="Search for the number of connections that a stateful DUT can hold (RFC 9693 4.9).",
+    conditions=CapacityConditions,
+    make=TableCapacity,
+    point=point,
+    rules=RULES,
+)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connection tear-down rate of a stateful DUT (RFC 9693 section 4.8).
+
+N connections are opened, then the DUT deletes all of them at once, by ``dut.commands.clear_connections`` of the
+configuration or by the lab. The tear-down rate is N divided by the time of the deletion. That is the time that
+the command prints, else the time that it takes; then the time of the same command with an empty table is
+reported beside it, because some of the time is the command's own. Entries that a DUT deletes one by one may
+take another time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.model import Case, Load, Trial, Unit, Verdict
+from dutperf.procedures import evidence, stateful
+from dutperf.procedures.base import Prior, Procedure
+from dutperf.procedures.bench import Bench, Place, Plan, PlanError
+from dutperf.procedures.definition import Definition
+from dutperf.procedures.stateful import CONNECTIONS
+from dutperf.results import charts, deviations, points
+from dutperf.results.charts import Chart
+from dutperf.results.deviations import Rule as Clause
+from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.statistics import Statistics
+from dutperf.setup.conditions import (
+    PRELIMINARY_RATE,
+    Conditions,
+    ConnectionCount,
+    Directions,
+    Foreground,
+    PreliminaryRate,
+    Rate,
+)
+from dutperf.setup.option import FIXED, Option
+
+
+class TeardownConditions(Conditions):
+    """Conditions of a tear-down measurement."""
+
+    duration_s: Annotated[float, FIXED] = 60.0
+    directions: Annotated[Directions, FIXED] = "both"
+    foreground: Annotated[Foreground, FIXED] = Foreground()
+    networks: Annotated[int, FIXED] = 1
+    frame: Annotated[str | None, FIXED] = None
+    frame_from: Annotated[str | None, FIXED] = None
+    flows: Annotated[int, FIXED] = 1
+    modifiers: Annotated[tuple[str, ...], FIXED] = ()
+    pattern: Annotated[str, FIXED] = "constant"
+    burst_rate: Annotated[Rate | None, FIXED] = None
+    warm_up_s: Annotated[float, FIXED] = 0.0
+    loss_tolerance: Annotated[float, FIXED] = 0.0
+    connections: Annotated[
+        ConnectionCount,
+        Option(
+            "Connections that are opened and deleted; each value of a list is measured (RFC 9693 section 4.8: several)",
+            label="connections",
+            metavar="COUNT,…",
+            several=True,
+        ),
+    ] = CONNECTIONS
+    preliminary_rate: PreliminaryRate = PRELIMINARY_RATE
+
+
+class TeardownFinding(RepetitionFinding):
+    """The result of a repetition."""
+
+    event: Literal["teardown"] = "teardown"
+    deletion_s: float | None
+    empty_s: float | None
+    """The same command's time with an empty table."""
+    rate_cps: float | None
+
+
+class Teardown(Procedure[TeardownConditions]):
+    """The procedure (:class:`dutperf.procedures.base.Procedure`).
+
+    Raises:
+        PlanError: there is no DUT whose connections could be deleted.
+    """
+
+    def __init__(self, plan: Plan[TeardownConditions]) -> None:
+        super().__init__(plan)
+        if plan.dut_connections is None:
+            raise PlanError("a cable has no connections to delete", option="connections")
+
+    def first_load(self, case: Case) -> Load:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del case
+        return Load(max(1, round(self.conditions.preliminary_rate.value)), Unit.CONNECTIONS_PER_SECOND)
+
+    def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del duration_s
+        opening = stateful.phases_of(self.plan).opening(self.conditions, case, load.value, number)
+        question = opening.question.model_copy(update={"delete_connections": True})
+        return Trial(**{**dict(opening), "question": question})
+
+    def repetition(self, bench: Bench, place: Place, prior: Prior) -> TeardownFinding:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del prior
+        result = self.measure(bench, self.first_load(place.case), place)
+        counts, wanted = result.connections, self.conditions.connections
+        if result.verdict is not Verdict.VALID:
+            return self._without(evidence.invalidity(result), valid=False)
+        if counts is None or counts.learned < wanted or result.deletion_s is None:
+            learned = 0 if counts is None else counts.learned
+            return self._without(f"the DUT opened {learned:,} of {wanted:,} connections: a lower rate may open all")
+        return TeardownFinding(
+            deletion_s=result.deletion_s,
+            empty_s=result.deletion_empty_s,
+            rate_cps=None if not result.deletion_s else wanted / result.deletion_s,
+        )
+
+    def _without(self, message: str, *, valid: bool = True) -> TeardownFinding:
+        return TeardownFinding(valid=valid, message=message, deletion_s=None, empty_s=None, rate_cps=None)
+
+
+class TeardownPoint(points.RepeatedPoint):
+    """A case and its tear-down rate."""
+
+    title: ClassVar[str] = "connection tear-down rate, connections/s"
+    columns: ClassVar[Row] = ("connections", "median", "p1", "p99", "deletion s", "empty table s", "limited by")
+
+    connections: int
+    teardown_cps: Statistics
+    deletion_s: Statistics
+    empty_s: Statistics
+    trials: Trials
+
+    def rows(self) -> list[Row]:
+        """See :class:`dutperf.results.points.Point`."""
+        times = (cell(self.deletion_s.median, ".4f"), cell(self.empty_s.median, ".4f"))
+        return [(f"{self.connections:,}", *self.teardown_cps.cells(",.0f"), *times, self.limited_by or "-")]
+
+    def remarks(self) -> Iterator[str]:
+        """See :class:`dutperf.results.points.Point`."""
+        if self.message not in ("measured", "not measured"):
+            yield f": {self.message}"
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """Each repetition's value."""
+        del limits
+        values = [(point.case, point.teardown_cps.values) for point in points]
+        return (charts.repetitions("Tear-down rate", f"tear-down rate, {Unit.CONNECTIONS_PER_SECOND.label}", values),)
+
+
+def point(recorded: Recorded) -> TeardownPoint:
+    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
+    members = recorded.repeated(TeardownFinding)
+    reasons = [event.message for event in recorded.of(TeardownFinding) if event.message]
+    if reasons:
+        members["message"] = reasons[-1] + recorded.shortfall(members["repetitions"])
+    return TeardownPoint(
+        **members,
+        connections=recorded.conditions.connections,
+        teardown_cps=recorded.statistics(TeardownFinding, "rate_cps"),
+        deletion_s=recorded.statistics(TeardownFinding, "deletion_s"),
+        empty_s=recorded.statistics(TeardownFinding, "empty_s"),
+        trials=points.trials(recorded.of(ResultEvent)),
+    )
+
+
+RULES = deviations.rules(Clause("RFC 9693 section 6", deviations.single_iteration), any_size=False)
+
+
+PROCEDURE = Definition(
+    name="teardown-rate",
+    summary="Measure how fast a stateful DUT deletes all its connections (RFC 9693 4.8).",
+    conditions=TeardownConditions,
+    make=Teardown,
+    point=point,
+    rules=RULES,
+)

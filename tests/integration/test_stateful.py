@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stateful measurements through the kernel's NAT and the reference DUT: the counts agree with the DUT's own,
+a table that is too small is found by validation, and a reference DUT is read as it is set. Root only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dutperf
+from dutperf.model import TrialResult, Verdict
+from undisturbed import LOSS_IS_CERTAIN, until, valid
+
+pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
+
+TIMES = {"duration_s": 0.5, "drain_s": 0.3}
+NATS = ["nft-nat44", "refdut-nat44", "refdut-nat64", "tayga-nat64"]
+
+
+def traffic(name: str, connections: int, **members: Any) -> TrialResult:
+    """Stateful traffic through a lab."""
+    options = members.pop("lab_options", {})
+    with dutperf.bench(lab=name, lab_options=options) as bench:
+        return valid(
+            lambda: bench.trial("4k", connections=connections, preliminary_rate="10k", **{**TIMES, **members}),
+            LOSS_IS_CERTAIN,
+        )
+
+
+@pytest.mark.parametrize("name", NATS)
+def test_every_connection_of_a_nat_carries_frames_in_both_directions(name: str) -> None:
+    result = traffic(name, 2_000)
+    assert result.verdict is Verdict.VALID
+    assert result.connections is not None
+    assert (result.connections.learned, result.connections.remapped, result.connections.lost) == (2_000, 0, 0)
+    assert result.dut_connections == 2_000
+    for counts in result.directions().values():
+        assert (counts.sent, counts.received, counts.corrupted, counts.other_received) == (2_000, 2_000, 0, {})
+
+
+def test_a_dut_that_maps_connections_anew_is_found_out() -> None:
+    result = traffic("refdut-nat44", 200, lab_options={"remap_every": "5"})
+    assert result.connections is not None
+    assert 100 < result.connections.remapped <= 200
+
+
+def test_a_table_that_is_too_small_is_no_loss() -> None:
+    with dutperf.bench(lab="refdut-nat44", lab_options={"connections": "1500"}) as bench:
+        result = until(
+            lambda: bench.trial("4k", connections=2_000, preliminary_rate="10k", **TIMES),
+            lambda result: {cause.code for cause in result.causes} == {"not_opened"},
+            lambda result: str(result.causes),
+        )
+    assert result.dut_connections == 1_500
+    assert "learned 1,500 of 2,000" in result.causes[0].text
+
+
+def test_evicted_connections_are_told_apart_from_lost_frames() -> None:
+    with dutperf.bench(lab="refdut-nat44", lab_options={"connections": "1500", "when_full": "evict"}) as bench:
+        result = until(
+            lambda: bench.trial("4k", connections=2_000, preliminary_rate="10k", **TIMES, directions="reverse"),
+            lambda result: result.verdict is Verdict.VALID,
+            lambda result: str([cause.text for cause in result.causes]),
+        )
+    assert result.reverse is not None
+    assert result.connections is not None
+    assert result.reverse.lost > 0
+    assert result.connections_probed is not None
+    assert result.connections_gone is not None
+    assert 0 < result.connections_gone == result.connections_probed == result.connections.lost <= 500
+
+
+@pytest.mark.parametrize("capacity", [700, 1_234])
+@pytest.mark.parametrize("when_full", ["refuse", "evict"])
+def test_the_capacity_of_the_reference_dut_is_read_exactly(tmp_path: Path, capacity: int, when_full: str) -> None:
+    def measured() -> Any:
+        options = {"connections": str(capacity), "when_full": when_full}
+        with dutperf.bench(lab="refdut-nat44", lab_options=options) as bench:
+            out = tmp_path / str(len(list(tmp_path.iterdir())))
+            results = bench.measure(
+                "table-capacity",
+                out,
+                first_connections=500,
+                capacity_error=1,
+                max_rate="20k",
+                resolution="50%",
+                repetitions=1,
+                drain_s=0.1,
+            )
+            return results["table-capacity"].points[0]
+
+    point = until(measured, lambda point: point.limited_by == "dut", lambda point: point.message, fewest=2)
+    assert point.capacity.median == capacity

@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stateful measurements (RFC 9693): which connections a trial has, how its phases follow each other, and that
+simulated NATs are measured as what they are."""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from dutperf import procedures
+from dutperf.model import (
+    FRAME_SIZE,
+    Case,
+    ConnectionCounts,
+    Connections,
+    ConnectionUse,
+    Direction,
+    Load,
+    Trial,
+    TrialResult,
+    Verdict,
+)
+from dutperf.procedures.bench import PlanError
+from dutperf.run import campaign
+from dutperf.run.campaign import Plan
+from dutperf.run.testbench import StatefulPhases
+from dutperf.setup import configuration, stateful_traffic, traffic
+from dutperf.setup.conditions import SingleTrial
+from dutperf.setup.configuration import ConfigError, Setup
+from dutperf.tester import ProgressCallback, TesterError, phases
+from dutperf.tester.simulated import SimulatedTester
+from plans import Log, counts, journal_lines
+
+NAT44 = {
+    "left": {"port": "eth1", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"},
+    "right": {"port": "eth2", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"},
+}
+NAT64 = {
+    "left": {"port": "eth1", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"},
+    "right": {**NAT44["right"], "seen_as": "64:ff9b::198.19.0.2"},
+}
+
+
+def setup_of(mapping: dict[str, Any] | None = None, **stateful: Any) -> Setup:
+    return configuration.parse({**(mapping or NAT44), **({"stateful": stateful} if stateful else {})}, "test")
+
+
+def trial_of(connections: int, setup: Setup | None = None, rate_fps: int = 1000, **conditions: Any) -> Trial:
+    chosen = SingleTrial(duration_s=1, drain_s=0.1, connections=connections, **conditions)
+    return traffic.make_trial(setup or setup_of(), traffic.sized(setup or setup_of(), chosen), 84, rate_fps, 5)
+
+
+# --- the connections of a trial -------------------------------------------------------------------
+
+
+def test_a_trial_opens_all_connections_and_then_uses_them() -> None:
+    trial = trial_of(5000, preliminary_rate="20k")
+    [opening] = trial.preliminary
+    assert opening.connections == Connections(use=ConnectionUse.OPEN, initiator=Direction.FORWARD, count=5000)
+    assert opening.intended(Direction.FORWARD) == 5000
+    assert opening.duration_s == 0.25
+    assert opening.reverse is None
+    assert (opening.trial, trial.trial, trial.numbers) == (5, 6, 3)
+    assert trial.connections == Connections(use=ConnectionUse.TRAFFIC, initiator=Direction.FORWARD, count=5000)
+    assert set(trial.streams()) == set(Direction)
+
+
+LARGEST = 64_512
+"""Ports from 1024 on."""
+
+
+@given(connections=st.integers(1, 10**7), rate_fps=st.integers(1, 10**9))
+def test_every_connection_is_opened_by_one_frame_at_any_rate(connections: int, rate_fps: int) -> None:
+    setup = setup_of()
+    assume(connections <= 86_400 * rate_fps)
+    chosen = traffic.sized(setup, SingleTrial(connections=connections))
+    opening = traffic.opening(setup, chosen, 84, rate_fps, 0)
+    assert opening.intended(Direction.FORWARD) == connections
+    replies = traffic.replies(setup, chosen, 84, rate_fps, 1)
+    assert replies.intended(Direction.REVERSE) == connections
+
+
+@given(
+    connections=st.integers(1, 10**6),
+    source=st.none() | st.tuples(st.integers(1, 2000), st.integers(0, 60_000)),
+    destination=st.none() | st.tuples(st.integers(1, 2000), st.integers(0, 60_000)),
+)
+def test_the_ranges_have_room_for_the_connections_or_are_refused(
+    connections: int, source: tuple[int, int] | None, destination: tuple[int, int] | None
+) -> None:
+    ranges = {
+        name: [one[0], min(65_535, one[0] + one[1])]
+        for name, one in (("source_ports", source), ("destination_ports", destination))
+        if one is not None
+    }
+    setup = setup_of(**ranges)
+    most = [
+        LARGEST if one is None else one[1] - one[0] + 1
+        for one in map(ranges.get, ("source_ports", "destination_ports"))
+    ]
+    if most[0] * most[1] < connections:
+        with pytest.raises(ConfigError, match=f"{connections:,} connections are more than the ranges have"):
+            stateful_traffic.ports(setup, connections)
+        return
+    chosen = stateful_traffic.ports(setup, connections)
+    sizes = [last - first + 1 for first, last in chosen]
+    assert sizes[0] * sizes[1] >= connections
+    assert all(0 <= first <= last <= 65_535 for first, last in chosen)
+    for given_range, own in zip((ranges.get("source_ports"), ranges.get("destination_ports")), chosen, strict=True):
+        assert given_range is None or tuple(given_range) == own
+
+
+def test_the_responder_of_a_nat64_needs_no_address_of_the_initiator() -> None:
+    trial = trial_of(100, setup_of(NAT64))
+    assert trial.forward is not None
+    assert trial.reverse is not None
+    assert trial.forward.foreground is not None
+    assert trial.reverse.foreground is not None
+    assert (trial.forward.foreground.version, trial.reverse.foreground.version) == (6, 4)
+    assert str(trial.forward.foreground.destination) == "64:ff9b::c613:2"
+    assert trial.connections is not None
+    assert trial.connections.version == 4
+
+
+def test_the_initiator_may_be_on_the_right() -> None:
+    trial = trial_of(100, setup_of(initiator="right"))
+    [opening] = trial.preliminary
+    assert set(opening.streams()) == {Direction.REVERSE}
+    assert trial.connections is not None
+    assert trial.connections.initiator is Direction.REVERSE
+
+
+@pytest.mark.parametrize(
+    ("stateful", "conditions", "message"),
+    [
+        ({"source_ports": [1024, 1033]}, {"connections": 700_000}, "700,000 connections are more than the ranges"),
+        ({"timeout_s": 30}, {"connections": 400_000}, "deletes a connection after 30 s .* take 41.2 s"),
+        ({}, {"connections": 10, "networks": 2}, "several networks do not go with connections"),
+        ({}, {"connections": 10, "flows": 2}, "UDP directly over IP"),
+        ({}, {"connections": 10, "foreground": "2:1"}, "native IPv6"),
+        ({}, {"connections": 10, "warm_up_s": 1}, "preliminary phase already"),
+        ({}, {"connections": 10, "ports": "fixed"}, "their ports are combined"),
+        ({}, {"connections": 10, "modifiers": ["broadcast"]}, "modifiers do not go"),
+        ({}, {"connections": 100_000, "preliminary_rate": 1}, "100,000 s at 1 in a second: more than a day"),
+        ({}, {"connections": 10, "preliminary_rate": "10%"}, "needs the media's speed"),
+    ],
+)
+def test_what_is_not_possible_is_one_sentence(
+    stateful: dict[str, Any], conditions: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        trial_of(setup=setup_of(**stateful), **conditions)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("source_ports", [2000, 1024], "first port above its last"),
+        ("source_ports", [1024], "not a range of ports"),
+        ("destination_ports", "7-9", "not a range of ports"),
+        ("destination_ports", [1, 70_000], "65535"),
+        ("initiator", "top", "left"),
+        ("timeout_s", 0, "greater than 0"),
+        ("timeouts", 5, "did you mean timeout_s"),
+    ],
+)
+def test_invalid_keys_of_the_configuration(key: str, value: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as raised:
+        setup_of(**{key: value})
+    assert raised.value.key.startswith(f"stateful.{key}")
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_keys_of_stateless_traffic_are_refused(side: str) -> None:
+    mapping = {**NAT44, side: {**NAT44[side], "source_port": {"mode": "random", "min": 1, "max": 9}}}
+    with pytest.raises(ConfigError, match="does not go with connections"):
+        trial_of(10, setup_of(mapping))
+
+
+def test_phases_that_contradict_their_connections_are_no_trials() -> None:
+    trial = trial_of(100)
+    [opening] = trial.preliminary
+    for contradiction in ({"reverse": trial.reverse}, {"duration_ns": 2 * opening.duration_ns}):
+        with pytest.raises(ValidationError):
+            type(opening).model_validate({**dict(opening), **contradiction})
+    assert trial.connections is not None
+    each = trial.connections.model_copy(update={"use": ConnectionUse.EACH})
+    with pytest.raises(ValidationError):
+        Trial.model_validate({**dict(trial), "connections": each})
+
+
+# --- a simulated NAT ------------------------------------------------------------------------------
+
+
+@dataclass
+class Nat:
+    """A NAT44 with a table of ``capacity`` connections that opens at most ``rate_cps`` in a second."""
+
+    capacity: int = 10**9
+    rate_cps: float = 1e12
+    evicts: bool = False
+    """Whether a full table evicts its oldest connection; else it refuses the new one."""
+    lost_replies: frozenset[int] = frozenset()
+    """Connections whose first reply is lost, although they are in the table."""
+    table: OrderedDict[int, None] = field(default_factory=OrderedDict)
+    cannot_clear: bool = False
+    cleared: int = 0
+
+    def clear_connections(self) -> float:
+        """Delete all."""
+        self.cleared += 1
+        if not self.cannot_clear:
+            self.table.clear()
+        return 0.25 if self.cleared % 2 else 0.05
+
+    def count_connections(self) -> int:
+        """Those in the table."""
+        return len(self.table)
+
+
+class NatTester(SimulatedTester):
+    """Of a :class:`Nat`, in no time."""
+
+    def __init__(self, nat: Nat) -> None:
+        super().__init__()
+        self.nat = nat
+        self.learned: set[int] = set()
+        self.lost: list[int] = []
+        self.uses: list[ConnectionUse] = []
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        del on_progress
+        assert trial.connections is not None
+        self.trials.append(trial)
+        self.uses.append(trial.connections.use)
+        opens = trial.connections.use is ConnectionUse.OPEN
+        passed = self._open(trial) if opens else self._reply(trial)
+        return TrialResult(
+            trial=trial.trial,
+            verdict=Verdict.VALID,
+            **{str(direction): counts(trial.intended(direction), passed) for direction in trial.streams()},
+            connections=ConnectionCounts(learned=len(self.learned), remapped=0, lost=len(self.lost)),
+        )
+
+    def _open(self, trial: Trial) -> int:
+        [stream] = trial.streams().values()
+        assert trial.connections is not None
+        wanted = trial.connections.count
+        opened = min(wanted, int(wanted * self.nat.rate_cps / stream.rate_fps))
+        self.learned = set()
+        for connection in range(opened):
+            if len(self.nat.table) >= self.nat.capacity:
+                if not self.nat.evicts:
+                    continue
+                self.nat.table.popitem(last=False)
+            self.nat.table[connection] = None
+            self.learned.add(connection)
+        return len(self.learned)
+
+    def _reply(self, trial: Trial) -> int:
+        assert trial.connections is not None
+        probes = trial.connections.use is ConnectionUse.LOST
+        asked = self.lost[: trial.intended(Direction.REVERSE)] if probes else sorted(self.learned)
+        broken = frozenset() if probes else self.nat.lost_replies
+        self.lost = [one for one in asked if one not in self.nat.table or one in broken]
+        return len(asked) - len(self.lost)
+
+
+def plan_of(name: str, nat: Nat, **conditions: Any) -> Plan[Any]:
+    definition, setup = procedures.find(name), setup_of()
+    chosen = traffic.sized(setup, definition.conditions(drain_s=0.1, **conditions))
+    return Plan(
+        conditions=chosen,
+        cases=traffic.cases(setup, chosen),
+        make_trial=lambda case, load, number: traffic.make_trial(setup, chosen, case[FRAME_SIZE], load.value, number),
+        maximum_fps=lambda _case: None,
+        dut_connections=nat,
+        stateful=StatefulPhases(setup),
+    )
+
+
+def measured(name: str, nat: Nat, out: Path, **conditions: Any) -> Any:
+    tester = NatTester(nat)
+    summary = campaign.measure(procedures.find(name), tester, plan_of(name, nat, **conditions), out, Log())
+    [point] = summary.points
+    return point
+
+
+def test_twenty_capacities_are_read_exactly(tmp_path: Path) -> None:
+    generator = random.Random(9693)
+    for number in range(20):
+        nat = Nat(capacity=generator.randrange(1_000, 20_000), evicts=bool(number % 2))
+        point = measured("table-capacity", nat, tmp_path / str(number), repetitions=1, max_rate="50k", resolution="50%")
+        assert point.capacity.median == nat.capacity, (number, nat.evicts)
+        assert point.limited_by == "dut"
+
+
+def test_twenty_establishment_rates_are_read_within_a_percent(tmp_path: Path) -> None:
+    generator = random.Random(4)
+    for number in range(20):
+        nat = Nat(rate_cps=generator.uniform(500, 200_000))
+        point = measured("establishment-rate", nat, tmp_path / str(number), repetitions=1, resolution="0.5%")
+        assert point.establishment_cps.median == pytest.approx(nat.rate_cps, rel=0.01)
+        assert point.limited_by == "dut"
+
+
+def test_only_validation_finds_that_connections_were_evicted(tmp_path: Path) -> None:
+    evicting = {"capacity": 4_000, "evicts": True}
+    blind = measured(
+        "establishment-rate", Nat(**evicting), tmp_path / "blind", repetitions=1, max_rate="50k", reply_share=0
+    )
+    assert blind.establishment_cps.median == 50_000
+    assert not blind.validated
+    seeing = measured("establishment-rate", Nat(**evicting), tmp_path / "seeing", repetitions=1, max_rate="50k")
+    assert seeing.establishment_cps.median is None
+    assert "of 6,000 connections without a reply 6,000 are gone" in seeing.after_loss
+
+
+def test_a_lost_frame_is_told_apart_from_a_lost_connection(tmp_path: Path) -> None:
+    nat = Nat(lost_replies=frozenset(range(30)))
+    point = measured("establishment-rate", nat, tmp_path, repetitions=1, max_rate="50k")
+    assert "of 30 connections without a reply in 30 only a frame was lost" in point.after_loss
+
+
+def test_a_tear_down_is_timed_with_and_without_connections(tmp_path: Path) -> None:
+    nat = Nat()
+    point = measured("teardown-rate", nat, tmp_path, connections=5_000, repetitions=3)
+    [first, *_] = point.deletion_s.values
+    assert (point.connections, point.repetitions) == (5_000, 3)
+    assert point.teardown_cps.values[0] == 5_000 / first
+    assert set(point.deletion_s.values) | set(point.empty_s.values) == {0.25, 0.05}
+
+
+def test_a_cable_has_no_tear_down_rate() -> None:
+    with pytest.raises(PlanError, match="no connections to delete"):
+        procedures.find("teardown-rate").make(replace(plan_of("teardown-rate", Nat()), dut_connections=None))
+
+
+def test_a_capacity_needs_validation() -> None:
+    with pytest.raises(PlanError, match="validated"):
+        procedures.find("table-capacity").make(plan_of("table-capacity", Nat(), reply_share=0))
+
+
+# --- phases ---------------------------------------------------------------------------------------
+
+
+def test_the_duts_connections_are_deleted_before_each_trial() -> None:
+    nat = Nat()
+    nat.table[5] = None
+    result = phases.run(NatTester(nat), trial_of(100), dut=nat)
+    assert (nat.cleared, result.dut_connections) == (1, 100)
+
+
+def test_a_table_that_is_not_empty_is_no_beginning() -> None:
+    nat = Nat(cannot_clear=True)
+    nat.table[5] = None
+    with pytest.raises(TesterError, match="has 1 connections after all were deleted"):
+        phases.run(NatTester(nat), trial_of(100), dut=nat)
+
+
+def test_connections_that_were_not_opened_are_a_finding_and_no_loss() -> None:
+    tester = NatTester(Nat(capacity=60))
+    result = phases.run(tester, trial_of(100), dut=tester.nat)
+    assert tester.uses == [ConnectionUse.OPEN]
+    assert result.verdict is Verdict.INVALID
+    [cause] = result.causes
+    assert cause.code == "not_opened"
+    assert "learned 60 of 100 connections: the frames of 40 did not pass" in cause.text
+    assert not result.directions()
+
+
+def test_after_lost_replies_their_connections_are_asked_once_more() -> None:
+    tester = NatTester(Nat(capacity=60, evicts=True, lost_replies=frozenset({99})))
+    result = phases.run(tester, trial_of(100), dut=tester.nat)
+    assert tester.uses == [ConnectionUse.OPEN, ConnectionUse.TRAFFIC, ConnectionUse.LOST]
+    assert (result.connections_probed, result.connections_gone) == (41, 40)
+    assert tester.trials[-1].intended(Direction.REVERSE) == 41
+    numbers = [one.trial for one in tester.trials]
+    assert numbers == [5, 6, 7]
+
+
+def test_a_journal_of_phases_can_be_resumed(tmp_path: Path) -> None:
+    measured("establishment-rate", Nat(rate_cps=7_000), tmp_path, repetitions=2, resolution="5%")
+    results = [line for line in journal_lines(tmp_path) if line["event"] == "result"]
+    assert any(line["result"].get("ended_in") is not None for line in results)
+    whole = [line["result"] for line in results if line["result"].get("ended_in") is None]
+    assert all(line["dut_connections"] == 10_000 for line in whole)
+
+
+def test_the_load_counts_connections() -> None:
+    procedure = procedures.find("establishment-rate").make(plan_of("establishment-rate", Nat()))
+    [case] = procedure.cases
+    assert isinstance(case, Case)
+    assert str(procedure.first_load(case)) == "1,000 connections/s"
+    trial = procedure.trial(case, Load(2_000, procedure.first_load(case).unit), 0)
+    [opening] = trial.preliminary
+    assert (opening.intended(Direction.FORWARD), opening.duration_s) == (10_000, 5.0)
+    assert trial.reverse is not None
+    assert trial.reverse.rate_fps == 1_600

@@ -3,7 +3,7 @@
 // not add up in long trials. A late frame does not shift later ones (Lencse, IJATES2 9(3), 2020): due frames are sent
 // at once, up to a burst a turn. A sender is composed with its schedule at compile time: a new schedule is one more
 // class that satisfies Schedule and costs the others nothing. Patterns other than a constant rate are lists of due
-// times (patterns.hpp, profile.hpp).
+// times (patterns.hpp, profile.hpp, recorded.hpp).
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 
 #include "pace/patterns.hpp"
 #include "pace/profile.hpp"
+#include "pace/recorded.hpp"
 #include "pace/share.hpp"
 
 namespace dutperf {
@@ -155,7 +156,7 @@ private:
 // one.
 class Listed {
 public:
-    using Source = std::variant<PoissonTimes, BurstTimes, ProfileTimes>;
+    using Source = std::variant<PoissonTimes, BurstTimes, ProfileTimes, RecordedTimes>;
 
     // A share of a stream of `frames` frames. `source` gives the times of the whole stream; due() returns at most
     // `burst`.

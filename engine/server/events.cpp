@@ -73,6 +73,16 @@ json additional_json(const std::vector<AdditionalResult>& kinds) {
     return out;
 }
 
+json matched_json(const MatchedByLength& matched) {
+    json out{{"sent", matched.sent},
+             {"in_order", matched.in_order},
+             {"reordered", matched.reordered},
+             {"extra", matched.extra}};
+    if (matched.not_noted != 0) out["not_noted"] = matched.not_noted;
+    if (matched.fitting_change != 0) out["fitting_change"] = matched.fitting_change;
+    return out;
+}
+
 // Null for a part without delays.
 json delay_parts_json(const std::vector<Histogram>& parts, std::uint64_t clock_hz) {
     json out = json::array();
@@ -141,6 +151,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     if (!result.delay_parts.empty()) out["delay_parts_us"] = delay_parts_json(result.delay_parts, clock_hz);
     if (!result.kinds.empty()) out["kinds"] = kinds_json(result.kinds, clock_hz);
     if (!result.additional.empty()) out["additional"] = additional_json(result.additional);
+    if (result.matched) out["matched"] = matched_json(*result.matched);
     if (result.nic_arrivals) {
         const NicArrivals& arrivals = *result.nic_arrivals;
         out["receive_timestamps"] = {{"by_nic", arrivals.by_nic},
@@ -264,6 +275,10 @@ json opened_event(const Session& session) {
                                                       *bed.responders[side], bed.ports[1 - side]->mac());
     }
     return out;
+}
+
+json loaded_event(const FrameList& list) {
+    return {{"event", "loaded"}, {"frames", list.size()}, {"bytes", list.bytes()}, {"tagged", list.tagged()}};
 }
 
 json progress_event(RunningTrial& trial, std::uint64_t clock_hz) {

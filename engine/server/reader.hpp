@@ -27,6 +27,8 @@ public:
 
     std::uint64_t integer(const std::string& name, Range range);
     std::uint64_t integer(const std::string& name, Range range, std::uint64_t otherwise);
+    // From -most to most; 0 if it is missing.
+    std::int64_t signed_integer(const std::string& name, std::int64_t most);
     std::string text(const std::string& name);
     std::string text(const std::string& name, const std::vector<std::string>& choices, const std::string& otherwise);
     bool flag(const std::string& name);  // false if it is missing

@@ -7,6 +7,7 @@
 #include "frame/tag.hpp"
 #include "server/additional_requests.hpp"
 #include "server/described_requests.hpp"
+#include "server/replay_requests.hpp"
 
 namespace dutperf {
 
@@ -112,7 +113,7 @@ Profile read_profile(Reader& pattern) {
     return profile;
 }
 
-Pattern read_pattern(Reader& stream, std::uint64_t rate_fps) {
+Pattern read_pattern(Reader& stream, std::uint64_t rate_fps, const std::optional<ReplayedStream>& replayed) {
     auto pattern = stream.optional_object("pattern");
     if (!pattern) return {};
     if (stream.has("then")) stream.fail("pattern", "goes with one rate only, not with then");
@@ -122,22 +123,26 @@ Pattern read_pattern(Reader& stream, std::uint64_t rate_fps) {
         made = read_bursts(*pattern, rate_fps);
     } else if (kind == "profile") {
         made = read_profile(*pattern);
+    } else if (kind == "recorded") {
+        made = read_recorded(*pattern, replayed);
     } else if (kind != "poisson") {
-        pattern->fail("kind", "must be one of poisson, bursts, profile, not '" + kind + "'");
+        pattern->fail("kind", "must be one of poisson, bursts, profile, recorded, not '" + kind + "'");
     }
     pattern->finish();
     return made;
 }
 
-StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_t duration_ns) {
+StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_t duration_ns,
+                       const std::shared_ptr<const FrameList>& loaded) {
     constexpr std::uint16_t kSourcePort = 0xC020, kDestinationPort = 7;  // RFC 2544 C.2.6.4
     StreamSpec spec;
     spec.rate_fps = stream.integer("rate_fps", {1, kHighestFps});
     spec.then = read_change(stream, duration_ns);
-    spec.pattern = read_pattern(stream, spec.rate_fps);
+    spec.replayed = read_replay(stream, max_frame_size, loaded);
+    spec.pattern = read_pattern(stream, spec.rate_fps, spec.replayed);
     spec.additional = read_additional(stream, max_frame_size);
-    spec.described = read_described(stream, max_frame_size);
-    if (spec.described) {
+    if (!spec.replayed) spec.described = read_described(stream, max_frame_size);
+    if (spec.described || spec.replayed) {
         stream.finish();
         return spec;
     }
@@ -384,7 +389,7 @@ OpenRequest read_open(Reader params) {
     return request;
 }
 
-TrialSpec read_trial(Reader params, std::uint16_t max_frame_size) {
+TrialSpec read_trial(Reader params, std::uint16_t max_frame_size, const std::shared_ptr<const FrameList>& loaded) {
     TrialSpec spec;
     spec.number = static_cast<std::uint16_t>(params.integer("trial", {0, 65535}));
     spec.seed = params.integer("seed", {0, kLargestExact}, 0);
@@ -397,7 +402,10 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size) {
     for (const Direction direction : kDirections) {
         const std::string name = name_of(direction);
         if (auto stream = params.optional_object(name))
-            spec.streams[index_of(direction)] = read_stream(*stream, max_frame_size, spec.duration_ns);
+            spec.streams[index_of(direction)] = read_stream(*stream, max_frame_size, spec.duration_ns, loaded);
+        if (spec.streams[index_of(direction)] && spec.streams[index_of(direction)]->replayed &&
+            spec.stamping != Stamping::none)
+            params.fail("stamping", "goes without replay: its frames have no time stamps");
     }
     read_by_flow(params, spec);
     read_delays_files(params, spec);

@@ -39,6 +39,8 @@ SideRequest read_side(Reader side,
                       const std::string& name);  // leaves the members of `port` unset that both ports share
 MemoryChoice read_memory(Reader& params);
 OpenRequest read_open(Reader params);
-TrialSpec read_trial(Reader params, std::uint16_t max_frame_size);
+// `loaded`: the list of frames for replays; nullptr: there is none.
+TrialSpec read_trial(Reader params, std::uint16_t max_frame_size,
+                     const std::shared_ptr<const FrameList>& loaded = nullptr);
 
 }  // namespace dutperf

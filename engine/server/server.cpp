@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/events.hpp"
+#include "server/replay_requests.hpp"
 #include "server/requests.hpp"
 
 namespace dutperf {
@@ -48,11 +49,13 @@ void Server::dispatch(const json& id, const std::string& method, Reader& request
         request.finish();
         return stop(id, drains);
     }
-    if (method != "open" && method != "run")
-        request.fail("method", "must be one of hello, open, run, stop, not '" + method + "'");
+    if (method != "open" && method != "load" && method != "run")
+        request.fail("method", "must be one of hello, open, load, run, stop, not '" + method + "'");
     if (trial_ || waiting_) throw Error("busy", "a trial is running");
     if (method == "open") {
         open(id, request);
+    } else if (method == "load") {
+        load(id, request);
     } else {
         run(id, request);
     }
@@ -66,9 +69,18 @@ void Server::open(const json& id, Reader& request) {
     stream_.write(opened_event(*session_), id);
 }
 
+// A list that is refused is gone: it may have some of its frames.
+void Server::load(const json& id, Reader& request) {
+    const std::shared_ptr<FrameList> before = std::exchange(frames_, nullptr);
+    const std::shared_ptr<FrameList> list = read_load(request.object("params"), before);
+    request.finish();
+    frames_ = list;
+    stream_.write(loaded_event(*frames_), id);
+}
+
 void Server::run(const json& id, Reader& request) {
     if (!session_) throw Error("not_open", "no ports are open yet");
-    const TrialSpec spec = read_trial(request.object("params"), session_->request().max_frame_size);
+    const TrialSpec spec = read_trial(request.object("params"), session_->request().max_frame_size, frames_);
     request.finish();
     session_->require_ports();
     waiting_ = Waiting{.spec = spec, .id = id, .until = Clock::now() + session_->request().link_timeout};

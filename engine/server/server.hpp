@@ -25,6 +25,7 @@ private:
     [[nodiscard]] int patience_ms() const;
     void dispatch(const nlohmann::json& id, const std::string& method, Reader& request);
     void open(const nlohmann::json& id, Reader& request);
+    void load(const nlohmann::json& id, Reader& request);
     void run(const nlohmann::json& id, Reader& request);
     void stop(const nlohmann::json& id, bool drains);
     void start_waiting();
@@ -40,6 +41,7 @@ private:
 
     RequestStream stream_;
     std::unique_ptr<Session> session_;
+    std::shared_ptr<FrameList> frames_;    // for replays
     std::optional<Waiting> waiting_;       // a trial that has not started
     std::unique_ptr<RunningTrial> trial_;  // the running trial
     nlohmann::json trial_id_;

@@ -18,7 +18,9 @@ std::uint64_t foreground_among(std::uint64_t frames, const StreamSpec& stream) {
 
 std::optional<Losses> losses_of(const MissingFrames& missing, const TrialSpec& spec, Direction direction) {
     if (missing.total() == 0) return std::nullopt;
-    const auto due_s = [&](std::uint64_t k) { return static_cast<double>(spec.due_ns(direction, k)) / 1e9; };
+    const auto due_s = [&](std::uint64_t number) {
+        return static_cast<double>(spec.due_ns(direction, spec.frame_numbered(direction, number))) / 1e9;
+    };
     return Losses{.first_s = due_s(missing.first()),
                   .last_s = due_s(missing.last()),
                   .longest_run = missing.longest_run(),
@@ -76,6 +78,8 @@ private:
     void collect_backlog(Direction direction, DirectionResult& into) const;
     [[nodiscard]] std::uint64_t given_up(Direction direction) const;
     [[nodiscard]] SentFrames sent_frames(Direction direction) const;
+    [[nodiscard]] SentFrames numbered_frames(Direction direction) const;
+    void match_lengths_of(Direction direction, DirectionResult& into) const;
 
     const TestBed& bed_;
     const TrialSpec& spec_;
@@ -105,6 +109,13 @@ SentFrames Collection::sent_frames(Direction direction) const {
     std::vector<std::uint64_t> of_senders;
     for (const auto& sender : parts_.senders[index_of(direction)]) of_senders.push_back(sender->counts().sent);
     return SentFrames(std::move(of_senders));
+}
+
+// Those that carry a number: of a list not every frame has a tag.
+SentFrames Collection::numbered_frames(Direction direction) const {
+    const SentFrames frames = sent_frames(direction);
+    if (!spec_.streams[index_of(direction)]->replayed) return frames;
+    return SentFrames({spec_.numbered_among(direction, frames.count())});
 }
 
 void Collection::collect_sent(Direction direction, DirectionResult& into) const {
@@ -144,7 +155,11 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     into.delay_parts = merged_part_delays(statistics);
     if (statistics.size() == 1) into.delay_change = statistics.front()->delay_change();
     if (parts_.delay_files[index_of(direction)]) into.delays_file = parts_.delay_files[index_of(direction)]->finish();
-    into.losses = losses_of(missing_of(statistics.front()->window(), sent_frames(direction)), spec_, direction);
+    if (parts_.lengths[index_of(direction)]) {
+        match_lengths_of(direction, into);
+    } else {
+        into.losses = losses_of(missing_of(statistics.front()->window(), numbered_frames(direction)), spec_, direction);
+    }
     if (const auto arrivals = merged_arrivals(statistics))
         into.arrivals = arrivals_since(parts_.start, *arrivals, bed_.clock_hz);
     collect_kinds(direction, statistics, into);
@@ -156,6 +171,27 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
             other[kind] += spec_.streams[opposite] ? 0 : back->counts().other[kind];
         add(into.other_received, kOtherKindNames[kind], other[kind]);
     }
+}
+
+// Arrivals without a tag counted as received so far. Which frames of the same length were lost is not known, so there
+// are no losses by time.
+void Collection::match_lengths_of(Direction direction, DirectionResult& into) const {
+    const ReplayedStream& stream = *spec_.streams[index_of(direction)]->replayed;
+    LengthLog& log = *parts_.lengths[index_of(direction)];
+    log.count_untagged_only([&](std::uint64_t frames) { return stream.untagged_among(frames); });
+    const LengthCycle cycle(stream.list->untagged_lengths(stream.length_changes));
+    const std::uint64_t sent = stream.untagged_among(into.sent);
+    const LengthMatch match = match_lengths(cycle, sent, log.arrivals());
+    const std::uint64_t received = match.in_order + match.reordered;
+    into.matched = MatchedByLength{.sent = sent,
+                                   .in_order = match.in_order,
+                                   .reordered = match.reordered,
+                                   .extra = match.extra,
+                                   .not_noted = log.not_noted(),
+                                   .fitting_change = fitting_change(cycle, sent, log.arrivals().lengths, received)};
+    into.received -= log.count() - received;
+    into.foreground_received -= log.count() - received;
+    into.out_of_order += match.reordered;
 }
 
 // Counts by kind and flow: what was sent follows from the plan, what was lost from the numbers that are missing.

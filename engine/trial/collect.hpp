@@ -26,8 +26,9 @@ struct TrialParts {
     PerDirection<std::vector<std::unique_ptr<Sender>>> senders;  // in the order of their queues
     PerDirection<std::vector<std::unique_ptr<Receiver>>> receivers;
     PerDirection<std::unique_ptr<DelayFile>> delay_files;
-    PerDirection<std::optional<FrameGroups>> groups;  // of directions with described frames
-    PerDirection<std::uint32_t> rate_limits{};        // Mbit/s of each queue; 0: none
+    PerDirection<std::optional<FrameGroups>> groups;   // of directions with described frames
+    PerDirection<std::unique_ptr<LengthLog>> lengths;  // of directions with frames without a tag
+    PerDirection<std::uint32_t> rate_limits{};         // Mbit/s of each queue; 0: none
     std::array<PortCounters, 2> before{}, after{};
     std::array<std::uint64_t, 2> answered_before{}, answered_after{};  // frames that the neighbour responders sent
     std::array<std::uint32_t, 2> media_mbps{};                         // of the ports' links; 0: unknown, or not a card

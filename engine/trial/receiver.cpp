@@ -27,10 +27,13 @@ bool Receiver::take_recognised(const std::uint8_t* frame, std::size_t length) {
     return false;
 }
 
-void Receiver::take_other(const std::uint8_t* frame, std::size_t length) {
+void Receiver::take_other(const std::uint8_t* frame, std::size_t length, RxStatistics::Burst& taken) {
     if (take_recognised(frame, length)) return;
+    const std::vector<FrameBytes> replies = answers(host_, frame, length);
+    if (replies.empty() && statistics_.may_be_untagged(frame, length))
+        return statistics_.take_untagged(frame, length, taken);
     statistics_.take_other(kind_of(frame, length));
-    for (const FrameBytes& reply : answers(host_, frame, length)) {
+    for (const FrameBytes& reply : replies) {
         rte_mbuf* buffer = make_frame(control_pool_, reply);
         if (buffer != nullptr && rte_ring_enqueue(control_, buffer) != 0) rte_pktmbuf_free(buffer);
     }

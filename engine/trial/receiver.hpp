@@ -78,6 +78,9 @@ public:
             take_stamped(frames, count, taken);
         } else if (capture_ != nullptr) [[unlikely]] {
             for (std::uint16_t i = 0; i < count; ++i) take_one(*frames[i], taken);
+        } else if (statistics_.has_only_untagged()) [[unlikely]] {
+            for (std::uint16_t i = 0; i < count; ++i)
+                take_other(begin_of(*frames[i]), rte_pktmbuf_data_len(frames[i]), taken);
         } else if (count < kMinBatch) {
             for (std::uint16_t i = 0; i < count; ++i) take_one(*frames[i], taken);
         } else {
@@ -201,15 +204,16 @@ private:
         const std::uint8_t* frame = begin_of(one);
         const std::size_t length = rte_pktmbuf_data_len(&one);
         const bool captured = capture_ != nullptr && capture_->take_first(frame, length, taken.arrival);
-        const std::uint8_t* payload = find_tag(frame, length);
+        const bool untagged = statistics_.has_only_untagged();
+        const std::uint8_t* payload = untagged ? nullptr : find_tag(frame, length);
         const bool plain = payload != nullptr && is_intact(frame, length);
         bool intact = plain;
-        if (!plain) [[unlikely]]
+        if (!plain && !untagged) [[unlikely]]
             payload = look_closer(frame, length, intact);
         if (capture_ != nullptr && !captured) [[unlikely]]
             capture_unless_expected(frame, length, payload, intact, taken.arrival);
         if (payload == nullptr) [[unlikely]] {
-            take_other(frame, length);
+            take_other(frame, length, taken);
         } else if (!intact) [[unlikely]] {
             statistics_.take_corrupted();
         } else {
@@ -233,7 +237,8 @@ private:
                                  bool intact, Ticks arrival) {
         if (payload != nullptr && !intact) {
             capture_->take(CapturedAs::damaged, frame, length, arrival);
-        } else if (payload == nullptr || !statistics_.is_expected(read_tag(payload))) {
+        } else if (payload == nullptr ? !statistics_.may_be_untagged(frame, length)
+                                      : !statistics_.is_expected(read_tag(payload))) {
             capture_->take(CapturedAs::unexpected, frame, length, arrival);
         }
     }
@@ -264,7 +269,7 @@ private:
                        : match4_.set_reference(begin_of(frame), rte_pktmbuf_data_len(&frame));
     }
 
-    void take_other(const std::uint8_t* frame, std::size_t length);
+    void take_other(const std::uint8_t* frame, std::size_t length, RxStatistics::Burst& taken);
     bool take_recognised(const std::uint8_t* frame, std::size_t length);
 
     PortQueue queue_;

@@ -87,6 +87,9 @@ AnySchedule schedule_of(const TrialSpec& spec, const Shared& of, std::uint64_t c
     if (const auto* profile = std::get_if<Profile>(&stream.pattern)) {
         return Listed(ProfileTimes(*profile, clock_hz), frames, spec.burst, of.share);
     }
+    if (const auto* recorded = std::get_if<Recorded>(&stream.pattern)) {
+        return Listed(RecordedTimes(*recorded, clock_hz), frames, spec.burst, of.share);
+    }
     if (std::holds_alternative<Poisson>(stream.pattern)) {
         return Listed(PoissonTimes(spec.uniform_times(of.direction), ticks_of(spec.duration_ns, clock_hz)), frames,
                       spec.burst, of.share);
@@ -102,10 +105,18 @@ std::uint32_t unchecked(const std::vector<DescribedFrame>& kinds) {
     return unchecked;
 }
 
+void add_tags_from_end(const FrameList& list, std::set<std::uint16_t>& from_end) {
+    for (std::uint64_t i = 0; i < list.tagged(); ++i) {
+        const FrameList::Frame& frame = list.frame(list.number_of_tagged(i));
+        from_end.insert(static_cast<std::uint16_t>(frame.length - frame.tag_at));
+    }
+}
+
 // Of both directions: a DUT may send a frame back.
 std::vector<std::uint16_t> tags_from_end(const TrialSpec& spec) {
     std::set<std::uint16_t> from_end;
     for (const auto& stream : spec.streams) {
+        if (stream && stream->replayed) add_tags_from_end(*stream->replayed->list, from_end);
         if (!stream || !stream->described) continue;
         for (const DescribedFrame& kind : stream->described->kinds)
             from_end.insert(static_cast<std::uint16_t>(kind.length() - kind.tag_at));
@@ -116,7 +127,10 @@ std::vector<std::uint16_t> tags_from_end(const TrialSpec& spec) {
 // The parts of the sending time over which losses are counted, in frame numbers.
 MissingFrames::Bounds loss_bounds(const TrialSpec& spec, Direction direction) {
     MissingFrames::Bounds bounds{};
-    std::ranges::copy(spec.ends_of_parts(direction, bounds.size()), bounds.begin());
+    const auto numbered = [&](std::uint64_t frames) {
+        return spec.streams[index_of(direction)] ? spec.numbered_among(direction, frames) : frames;
+    };
+    std::ranges::transform(spec.ends_of_parts(direction, bounds.size()), bounds.begin(), numbered);
     return bounds;
 }
 
@@ -240,6 +254,30 @@ DescribedParts RunningTrial::described_parts(Direction direction) {
                                           stream.kind_order(generator_seed(spec_.seed, direction, Generator::kinds)));
     return {.frames = described_[index_of(direction)].get(),
             .stamps = StampChoice::of(spec_, direction),
+            .nic = nic_sending(direction)};
+}
+
+ReplayParts RunningTrial::replay_parts(Direction direction) {
+    const std::string field = "params." + std::string(name_of(direction)) + ".replay";
+    const std::size_t side = sending_port(direction);
+    const ReplayedStream& stream = *spec_.streams[index_of(direction)]->replayed;
+    if (bed_.queues > 1) throw Error("bad_request", "needs ports with one queue: several have no common order", field);
+    if (bed_.offloads.contains(Offload::checksums))
+        throw Error("bad_request", "goes without the offload checksums: the frames have theirs", field);
+    if (stream.untagged_among(spec_.intended(direction)) > LengthLog::kMostFrames) {
+        throw Error("no_memory",
+                    "has more than " + std::to_string(LengthLog::kMostFrames) +
+                        " frames without a tag: every arrival is noted until the end of the trial",
+                    field);
+    }
+    const auto dut_mac = [&](bool ipv6) { return bed_.responders[side]->dut_mac(ipv6, bed_.ports[1 - side]->mac()); };
+    return {.pool = bed_.frame_pools[2 * index_of(direction)],
+            .list = stream.list,
+            .source = bed_.ports[side]->mac(),
+            .destination = {Mac{}, dut_mac(false), dut_mac(true)},
+            .trial = spec_.number,
+            .stream = direction == Direction::reverse ? kStreamReverse : std::uint8_t{0},
+            .generation = next_generation(),
             .nic = nic_sending(direction)};
 }
 
@@ -373,8 +411,9 @@ void RunningTrial::make_senders(Direction direction) {
         return;
     }
     const bool stamps = spec_.stamping != Stamping::none;
-    using AnyParts = std::variant<FrameSourceParts, DescribedParts, ResponderParts>;
+    using AnyParts = std::variant<FrameSourceParts, DescribedParts, ReplayParts, ResponderParts>;
     AnyParts parts = stream->described    ? AnyParts(described_parts(direction))
+                     : stream->replayed   ? AnyParts(replay_parts(direction))
                      : replies(direction) ? AnyParts(responder_parts(direction))
                                           : AnyParts(frame_parts(direction));
     for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
@@ -451,13 +490,15 @@ void RunningTrial::make_receivers(Direction direction) {
     }
     if (const auto& stream = spec_.streams[index_of(direction)]; stream && stream->described)
         parts_.groups[index_of(direction)].emplace(spec_.groups(direction));
-    if (spec_.capture && spec_.capture->of(CapturedAs::lost) != 0 && spec_.streams[index_of(direction)])
+    note_lengths(direction);
+    const std::uint64_t numbered =
+        spec_.streams[index_of(direction)] ? spec_.numbered_among(direction, spec_.intended(direction)) : 0;
+    if (spec_.capture && spec_.capture->of(CapturedAs::lost) != 0 && numbered != 0)
         lost_[index_of(direction)].emplace(LostNumbers{.most = spec_.capture->of(CapturedAs::lost)});
     for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
         DelayRing* const ring = delays ? &delays->ring(queue) : nullptr;
-        Expected expected{
-            spec_.number, direction, spec_.intended(direction), loss_bounds(spec_, direction), spec_.stamping, timeout,
-            ring,         shared};
+        Expected expected{spec_.number,   direction, numbered, loss_bounds(spec_, direction),
+                          spec_.stamping, timeout,   ring,     shared};
         if (!bed_.offloads.contains(Offload::send_at)) expected.max_tsc_skew = ticks_of(kMaxTscSkewNs, bed_.clock_hz);
         if (spec_.streams[index_of(direction)])
             expected.ends_of_parts = spec_.ends_of_parts(direction, spec_.delay_parts);
@@ -468,6 +509,7 @@ void RunningTrial::make_receivers(Direction direction) {
         expected.tags_from_end = tags_from_end(spec_);
         if (lost_[index_of(direction)]) expected.lost = &*lost_[index_of(direction)];
         watch_connections(direction, expected);
+        expected.untagged = parts_.lengths[index_of(direction)].get();
         parts_.receivers[index_of(direction)].push_back(std::make_unique<Receiver>(
             bed_.ports[side]->queue(queue), host, expected, bed_.control_pool, bed_.control_rings[side]));
         parts_.receivers[index_of(direction)].back()->watch_room(bed_.ports[side]->peer_queue_size());
@@ -480,6 +522,22 @@ void RunningTrial::make_receivers(Direction direction) {
         if (stamped_by_nic)
             parts_.receivers[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
     }
+}
+
+// Arrivals without a tag are noted if the list has frames without one.
+void RunningTrial::note_lengths(Direction direction) {
+    const auto& stream = spec_.streams[index_of(direction)];
+    if (!stream || !stream->replayed) return;
+    const FrameList& list = *stream->replayed->list;
+    const std::uint64_t untagged = stream->replayed->untagged_among(spec_.intended(direction));
+    if (untagged == 0) return;
+    const SenderCounts& counts = parts_.senders[index_of(direction)].front()->counts();
+    parts_.lengths[index_of(direction)] =
+        std::make_unique<LengthLog>(LengthLog::Watched{.sent = &counts.sent,
+                                                       .in_hand = spec_.burst,
+                                                       .frames_for_neighbours = list.has_frames_for_neighbours(),
+                                                       .only_untagged = list.tagged() == 0},
+                                    untagged);
 }
 
 void RunningTrial::watch_for_capture(Receiver& receiver) {
@@ -521,7 +579,8 @@ CaptureWritten RunningTrial::write_captured() {
 // Lost frames are made a second time by their senders.
 void RunningTrial::add_lost(Direction direction, std::vector<std::vector<std::uint8_t>>& made,
                             std::vector<CapturedFrame>& frames) {
-    for (const std::uint64_t number : lost_[index_of(direction)]->numbers) {
+    for (const std::uint64_t lost : lost_[index_of(direction)]->numbers) {
+        const std::uint64_t number = spec_.frame_numbered(direction, lost);
         rte_mbuf* frame = parts_.senders[index_of(direction)][number % bed_.queues]->make_again(number / bed_.queues);
         if (frame == nullptr) {
             ++lost_[index_of(direction)]->left_out;

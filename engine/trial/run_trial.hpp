@@ -72,6 +72,8 @@ private:
     FrameSourceParts frame_parts(Direction direction);
     ResponderParts responder_parts(Direction direction);
     DescribedParts described_parts(Direction direction);
+    ReplayParts replay_parts(Direction direction);
+    void note_lengths(Direction direction);
     void make_loops();
     void start();
     void begin();

@@ -21,6 +21,7 @@
 #include "measure/part_delays.hpp"
 #include "measure/sequence_window.hpp"
 #include "trial/delay_file.hpp"
+#include "trial/length_log.hpp"
 #include "trial/trial.hpp"
 
 namespace dutperf {
@@ -72,6 +73,8 @@ struct Expected {
     LostNumbers* lost = nullptr;
     // Called with the first number and the count of frames that never came.
     std::function<void(std::uint64_t, std::uint64_t)> on_missing = {};
+    // Where arrivals without a tag are noted that may be frames of the trial; nullptr: there are no such frames.
+    LengthLog* untagged = nullptr;
 };
 
 class RxStatistics {
@@ -132,6 +135,19 @@ public:
     [[nodiscard]] bool is_expected(const Tag& tag) const {
         return tag.trial == expected_.trial &&
                ((tag.stream & kStreamReverse) != 0) == (expected_.direction == Direction::reverse);
+    }
+    // Whether no frame of this trial has a tag.
+    [[nodiscard]] bool has_only_untagged() const {
+        return expected_.untagged != nullptr && expected_.untagged->only_untagged();
+    }
+    // Whether a frame without a tag may be one of this trial.
+    [[nodiscard]] bool may_be_untagged(const std::uint8_t* frame, std::size_t length) const {
+        return expected_.untagged != nullptr && expected_.untagged->may_be(frame, length);
+    }
+    // Takes such a frame. It counts as received until the lengths are matched.
+    void take_untagged(const std::uint8_t* frame, std::size_t length, Burst& taken) {
+        expected_.untagged->note(frame, length);
+        ++taken.received;
     }
     void take_corrupted() { ++counts_.corrupted; }
     void take_other(OtherKind kind) { ++counts_.other[static_cast<std::size_t>(kind)]; }

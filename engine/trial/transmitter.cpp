@@ -99,6 +99,14 @@ std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const Any
     return std::visit(with, schedule, flag(parts.table->ipv6()), flag(stamps));
 }
 
+std::unique_ptr<Sender> make_transmitter(bool /*stamps*/, PortQueue queue, const AnySchedule& schedule,
+                                         rte_ring* control, const ReplayParts& parts) {
+    const auto with = [&]<Schedule S>(const S& chosen) -> std::unique_ptr<Sender> {
+        return std::make_unique<Transmitter<S, ReplaySource>>(queue, chosen, control, parts);
+    };
+    return std::visit(with, schedule);
+}
+
 std::unique_ptr<Sender> make_idle_sender(PortQueue queue, rte_ring* control) {
     return std::make_unique<IdleSender>(queue, control);
 }

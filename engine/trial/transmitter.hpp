@@ -19,6 +19,7 @@
 #include "trial/additional.hpp"
 #include "trial/described_source.hpp"
 #include "trial/frame_source.hpp"
+#include "trial/replay_source.hpp"
 #include "trial/responder_source.hpp"
 
 namespace dutperf {
@@ -106,7 +107,7 @@ protected:
     std::array<rte_mbuf*, kMaxBurst> burst_{};
 };
 
-// `Source` makes the frames: a FrameSource, a DescribedSource or a ResponderSource.
+// `Source` makes the frames: a FrameSource, a DescribedSource, a ReplaySource or a ResponderSource.
 template <Schedule S, class Source>
 class Transmitter final : public Sender {
 public:
@@ -174,6 +175,8 @@ std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const Any
 
 std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
                                          const ResponderParts& parts);
+std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
+                                         const ReplayParts& parts);
 
 // For a port without a stream, which must still answer ARP and NDP.
 std::unique_ptr<Sender> make_idle_sender(PortQueue queue, rte_ring* control);

@@ -40,11 +40,13 @@ std::uint64_t before(const Bursts& bursts, std::uint64_t rate_fps, std::uint64_t
 }  // namespace
 
 std::uint16_t StreamSpec::longest_frame() const {
+    if (replayed) return static_cast<std::uint16_t>(replayed->list->longest() + kFcsSize);
     if (!described) return std::max(foreground.size, background ? background->size : std::uint16_t{0});
     return std::ranges::max_element(described->kinds, {}, &DescribedFrame::size)->size;
 }
 
 double StreamSpec::mean_frame_size() const {
+    if (replayed) return replayed->list->mean_length() + kFcsSize;
     double size = 0;
     if (described) {
         const KindOrder order = described->kind_order(0);
@@ -72,6 +74,7 @@ std::uint64_t TrialSpec::intended(Direction direction) const {
     const auto& stream = streams[index_of(direction)];
     if (!stream) return 0;
     if (const auto* profile = std::get_if<Profile>(&stream->pattern)) return profile->frames_before(duration_ns);
+    if (const auto* recorded = std::get_if<Recorded>(&stream->pattern)) return recorded->frames_before(duration_ns);
     return steady_before(*stream, duration_ns);
 }
 
@@ -89,6 +92,7 @@ std::uint64_t TrialSpec::due_before(Direction direction, std::uint64_t after_ns)
     if (const auto* bursts = std::get_if<Bursts>(&stream.pattern))
         return std::min(before(*bursts, stream.rate_fps, after_ns), intended(direction));
     if (const auto* profile = std::get_if<Profile>(&stream.pattern)) return profile->frames_before(after_ns);
+    if (const auto* recorded = std::get_if<Recorded>(&stream.pattern)) return recorded->frames_before(after_ns);
     if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_before(stream, after_ns);
     // scaled(time, duration) < after if time < after * 2^64 / duration, rounded up
     return uniform_times(direction).before(
@@ -116,6 +120,7 @@ std::uint64_t TrialSpec::due_ns(Direction direction, std::uint64_t k) const {
     const StreamSpec& stream = *streams[index_of(direction)];
     if (const auto* bursts = std::get_if<Bursts>(&stream.pattern)) return bursts->due_of(k, kNsPerS, stream.rate_fps);
     if (const auto* profile = std::get_if<Profile>(&stream.pattern)) return profile->due_ns(k);
+    if (const auto* recorded = std::get_if<Recorded>(&stream.pattern)) return recorded->due_ns(k);
     if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_due_ns(stream, k);
     return PoissonTimes::scaled(uniform_times(direction).at(k), duration_ns);
 }

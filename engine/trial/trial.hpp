@@ -16,6 +16,7 @@
 #include "flow/described_frame.hpp"
 #include "flow/flow_source.hpp"
 #include "flow/frame_groups.hpp"
+#include "flow/frame_list.hpp"
 #include "flow/kind_order.hpp"
 #include "frame/frame_template.hpp"
 #include "measure/group_delays.hpp"
@@ -53,8 +54,8 @@ struct RateChange {
 struct Poisson {};
 
 // When the frames of a stream are due. A trial has the same number of frames with every pattern but a profile, which
-// has rates of its own.
-using Pattern = std::variant<std::monostate, Poisson, Bursts, Profile>;  // std::monostate: constant rate
+// has rates of its own, and the times of a list.
+using Pattern = std::variant<std::monostate, Poisson, Bursts, Profile, Recorded>;  // std::monostate: constant rate
 
 // Several kinds of described frames, in turn (`order`) or drawn at random (`shares`).
 struct DescribedStream {
@@ -68,12 +69,23 @@ struct DescribedStream {
     }
 };
 
-// Frames are described, or foreground and background.
+// The frames of a list, one after the other, and again from its beginning.
+struct ReplayedStream {
+    std::shared_ptr<const FrameList> list;
+    std::array<std::int32_t, kLengthsOf> length_changes{};  // bytes by which the DUT changes packet lengths
+
+    [[nodiscard]] std::uint64_t untagged_among(std::uint64_t frames) const {
+        return frames - list->tagged_among(frames);
+    }
+};
+
+// Frames are replayed, described, or foreground and background.
 struct StreamSpec {
     std::uint64_t rate_fps = 1;
     std::optional<RateChange> then;  // of a constant rate
     Pattern pattern;
     std::optional<DescribedStream> described;
+    std::optional<ReplayedStream> replayed;
     FrameSpec foreground;
     std::optional<FrameSpec> background;
     std::uint32_t n = 2, m = 2;  // frame k is foreground when k mod n < m
@@ -86,6 +98,7 @@ struct StreamSpec {
     [[nodiscard]] bool is_foreground(std::uint64_t k) const { return k % n < m; }
     [[nodiscard]] std::uint64_t highest_rate_fps() const {
         if (const auto* profile = std::get_if<Profile>(&pattern)) return profile->highest_fps();
+        if (const auto* recorded = std::get_if<Recorded>(&pattern)) return recorded->highest_fps();
         return then ? std::max(rate_fps, then->rate_fps) : rate_fps;
     }
     // Whether the frames leave one by one, at rates that are at most the highest one.
@@ -167,6 +180,17 @@ struct TrialSpec {
     // Frames due before `after_ns` from the start.
     [[nodiscard]] std::uint64_t due_before(Direction direction, std::uint64_t after_ns) const;
 
+    // How many of the first `frames` frames carry a number.
+    [[nodiscard]] std::uint64_t numbered_among(Direction direction, std::uint64_t frames) const {
+        const auto& replayed = streams[index_of(direction)]->replayed;
+        return replayed ? replayed->list->tagged_among(frames) : frames;
+    }
+    // Which frame carries the number i.
+    [[nodiscard]] std::uint64_t frame_numbered(Direction direction, std::uint64_t i) const {
+        const auto& replayed = streams[index_of(direction)]->replayed;
+        return replayed ? replayed->list->number_of_tagged(i) : i;
+    }
+
     // For each of `parts` equal parts of the sending time, the first number of a frame that is due after it.
     [[nodiscard]] std::vector<std::uint64_t> ends_of_parts(Direction direction, std::uint64_t parts) const;
 
@@ -242,6 +266,13 @@ struct TransmitWait {
     bool full = false;  // this many did wait: the driver did not accept more
 };
 
+// Frames without a tag, matched with arrivals by order and length.
+struct MatchedByLength {
+    std::uint64_t sent = 0, in_order = 0, reordered = 0, extra = 0;
+    std::uint64_t not_noted = 0;  // arrivals beyond those that could be noted
+    int fitting_change = 0;       // bytes by which arrivals would match better; 0: none
+};
+
 // The frames of one kind; with statistics by flow also those of each of its flows.
 struct KindResult {
     std::uint64_t sent = 0, received = 0;
@@ -277,6 +308,7 @@ struct DirectionResult {
     std::optional<Arrivals> arrivals;               // if any arrived
     std::vector<KindResult> kinds;                  // if frames are described
     std::vector<AdditionalResult> additional;       // of each kind of additional frames
+    std::optional<MatchedByLength> matched;         // if frames have no tag
     std::map<std::string, std::uint64_t> tester_drops, other_received;
 };
 

@@ -25,6 +25,7 @@ from dutperf.cli.commands import (
     measure,
     plot,
     ports,
+    replay,
     report,
     resume,
     run,
@@ -73,6 +74,7 @@ app.command("trial", epilog=epilog("trial"))(trial.trial)
 for definition in procedures.ALL:
     app.command(definition.name, epilog=epilog(definition.name))(measure.command(definition))
 app.command("capture", epilog=epilog("capture"))(capture.capture)
+app.command("replay", epilog=epilog("replay"))(replay.replay)
 app.command("script", epilog=epilog("script"))(script.script)
 app.command("run", epilog=epilog("run"))(run.run)
 app.command("resume", epilog=epilog("resume"))(resume.resume)

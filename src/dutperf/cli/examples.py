@@ -16,6 +16,7 @@ EXAMPLES = {
     ),
     "reset": "--lab tayga-siit --rate 5k --duration 10 --reset-after 3",
     "capture": "--lab kernel-ipv4 --seconds 5 --to arrived.pcapng",
+    "replay": "traffic.pcap --lab kernel-ipv4 --speed 2 --loop 10",
     "script": "examples/scripts/load_latency.py --lab kernel-ipv4",
     "ramp": "--lab kernel-ipv4 --lab-option limit_fps=10000 --from 1k --to 20k --over 20 --directions forward",
     "establishment-rate": "--lab nft-nat44 --connections 20000 --initial-rate 20k --resolution 5%",

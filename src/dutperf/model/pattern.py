@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Due times of a direction's frames: at a constant rate or one that changes once, as Poisson
-arrivals, in bursts (RFC 2544 section 21), or at the rates of a profile.
+arrivals, in bursts (RFC 2544 section 21), at the rates of a profile, or at listed times.
 
 The integer arithmetic is the engine's (``engine/pace``, ``engine/trial/trial.cpp``), so both give
 each frame the same due time. A trial has the same number of frames with every pattern but a profile.
@@ -10,6 +10,7 @@ Times are ns from the start, rounded down; rates are frames/s.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -140,6 +141,24 @@ class ProfileTimes:
     def mean_fps(self) -> int:
         """Mean rate of all segments, rounded, at least 1."""
         return max(1, (self._begins[-1] + self._begins_ns[-1]) // (2 * self._begins_ns[-1]))
+
+
+@dataclass(frozen=True)
+class RecordedTimes:
+    """Times that are listed one by one; after ``period_ns`` the list begins again."""
+
+    times_ns: Sequence[int]
+    period_ns: int
+
+    def frames_before(self, after_ns: int) -> int:
+        """See :class:`Times`."""
+        rounds, rest_ns = divmod(after_ns, self.period_ns)
+        return rounds * len(self.times_ns) + bisect_left(self.times_ns, rest_ns)
+
+    def due_ns(self, frame: int) -> int:
+        """See :class:`Times`."""
+        rounds, place = divmod(frame, len(self.times_ns))
+        return rounds * self.period_ns + self.times_ns[place]
 
 
 def _last_ns(segment: tuple[int, int, int], limit: int) -> int:

@@ -239,6 +239,27 @@ class AdditionalCounts(Value):
     """The first bytes of the last reply, in hexadecimal."""
 
 
+class MatchedByLength(Value):
+    """Frames without a tag, which arrivals were matched with by their order and length."""
+
+    sent: Count
+    in_order: Count
+    """Arrivals that fit in the order of the frames, as many as possible."""
+    reordered: Count
+    """Others with the length of a frame that is missing nearby."""
+    extra: Count
+    """Others: of the DUT itself, duplicates, or frames whose length changed."""
+    not_noted: Count = 0
+    """Arrivals beyond those that the engine could note."""
+    fitting_change: int = 0
+    """Bytes by which lengths would have to differ so that most arrivals were frames; 0: no such number."""
+
+    @property
+    def lost(self) -> int:
+        """Frames without an arrival."""
+        return self.sent - self.in_order - self.reordered
+
+
 class DirectionCounts(Value):
     """What the tester counted in one direction, and how well it kept its schedule
     (event.schema.json, ``direction``)."""
@@ -301,6 +322,8 @@ class DirectionCounts(Value):
     """Of each kind of described frames, in their order; None: the frames are not described."""
     additional: tuple[AdditionalCounts, ...] | None = None
     """Of each kind of additional frames, in their order; None: there are none."""
+    matched: MatchedByLength | None = None
+    """If frames had no tag; the other counts include them. None: all were counted by their tags."""
 
     @model_validator(mode="before")
     @classmethod

@@ -13,7 +13,8 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from dutperf.model.additional import AdditionalFrames, of_test_frames
 from dutperf.model.described_frame import DescribedFrame
 from dutperf.model.frame_size import MAX_FRAME_SIZE, MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, PREAMBLE_AND_GAP
-from dutperf.model.pattern import BurstTimes, PoissonTimes, ProfileTimes, SteadyTimes, Times
+from dutperf.model.pattern import BurstTimes, PoissonTimes, ProfileTimes, RecordedTimes, SteadyTimes, Times
+from dutperf.model.replay import Replay
 from dutperf.model.value import Fps, Port16, Value
 
 
@@ -126,7 +127,14 @@ class Profile(Value):
         return ProfileTimes(tuple((one.duration_ns, one.from_fps, one.to_fps) for one in self.segments))
 
 
-Pattern = Poisson | Bursts | Profile
+class Recorded(Value):
+    """The times of the frames of a replay; after ``period_ns`` they begin again."""
+
+    kind: Literal["recorded"] = "recorded"
+    period_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
+
+
+Pattern = Poisson | Bursts | Profile | Recorded
 
 _ONLY_UDP = frozenset(
     ("background", "n", "m", "source_port", "destination_port", "networks", "source_address", "destination_address")
@@ -135,8 +143,8 @@ _ONLY_DESCRIBED = frozenset(("frames", "order", "shares"))
 
 
 class Stream(Value):
-    """The frames of one direction: foreground and background, and how their fields vary; or described
-    frames of several kinds.
+    """The frames of one direction: foreground and background, and how their fields vary; described
+    frames of several kinds; or those of a replay.
 
     Frame ``k`` is foreground if ``k mod n < m``. The background is the native traffic of RFC 8219
     5.3. Of described frames, frame ``k`` has the kind ``order[k mod n]``, or a random one
@@ -155,6 +163,8 @@ class Stream(Value):
     """Kinds of successive frames; empty: each kind in turn, or as ``shares`` say."""
     shares: tuple[Annotated[int, Field(ge=1, le=65536)], ...] = ()
     """Weights by which kinds are drawn at random; empty: not at random."""
+    replay: Replay | None = None
+    """Frames of a list, instead of any others."""
     foreground: FrameSpec | None = None
     background: FrameSpec | None = None
     n: Annotated[int, Field(ge=1, le=1_000_000)] = 2
@@ -179,12 +189,15 @@ class Stream(Value):
 
     @model_validator(mode="after")
     def _one_kind_of_description(self) -> Self:
-        if bool(self.frames) == (self.foreground is not None):
-            raise ValueError("a stream has either described frames or a foreground")
-        others = self.model_fields_set & (_ONLY_UDP if self.frames else _ONLY_DESCRIBED)
+        if bool(self.frames) + (self.foreground is not None) + (self.replay is not None) != 1:
+            raise ValueError("a stream has either described frames, a foreground, or a replay")
+        others = self.model_fields_set & self._of_other_kinds
         if unfit := sorted(name for name in others if getattr(self, name) not in (None, ())):
-            raise ValueError(f"{unfit[0]} does not go with {'described frames' if self.frames else 'a foreground'}")
-        if not self.frames and (self.source_port is None or self.destination_port is None):
+            kind = "described frames" if self.frames else "a foreground" if self.foreground else "a replay"
+            raise ValueError(f"{unfit[0]} does not go with {kind}")
+        if isinstance(self.pattern, Recorded) and self.replay is None:
+            raise ValueError("the times of a recording go with a replay only")
+        if self.foreground is not None and (self.source_port is None or self.destination_port is None):
             raise ValueError("a foreground needs source_port and destination_port")
         return self
 
@@ -201,12 +214,19 @@ class Stream(Value):
 
     @model_serializer(mode="wrap")
     def _without_the_other_kind(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        absent = _ONLY_DESCRIBED
+        absent = self._of_other_kinds
         if self.frames:
-            absent = _ONLY_UDP | {name for name in ("order", "shares") if not getattr(self, name)}
+            absent |= {name for name in ("order", "shares") if not getattr(self, name)}
         if not self.additional:
             absent |= {"additional"}
         return {name: value for name, value in members(self).items() if name not in absent}
+
+    @property
+    def _of_other_kinds(self) -> frozenset[str]:
+        """Members of other kinds of streams than this one."""
+        if self.frames:
+            return _ONLY_UDP
+        return _ONLY_DESCRIBED if self.replay is None else _ONLY_UDP | _ONLY_DESCRIBED
 
     def of_test_frames(self, fps: int) -> int:
         """How many of ``fps`` frames/s are test frames, beside the additional ones."""
@@ -214,9 +234,10 @@ class Stream(Value):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Size of each kind of frame, in bytes with FCS."""
+        """Size of each kind of frame, in bytes with FCS; of a replay that of its longest frame."""
         udp = [frame.size for frame in (self.foreground, self.background) if frame is not None]
-        return (*(frame.size for frame in self.frames), *udp)
+        replayed = () if self.replay is None else (self.replay.longest,)
+        return (*(frame.size for frame in self.frames), *udp, *replayed)
 
     @property
     def mean_size(self) -> float:
@@ -224,6 +245,8 @@ class Stream(Value):
         if self.frames:
             weights = self.shares or [self.order.count(kind) if self.order else 1 for kind in range(len(self.frames))]
             return float(sum(map(mul, weights, self.sizes))) / sum(weights)
+        if self.replay is not None:
+            return self.replay.mean_size
         kinds = ((self.foreground, self.m), (self.background, self.n - self.m))
         return sum(frame.size * share for frame, share in kinds if frame is not None) / self.n
 
@@ -260,6 +283,11 @@ class Stream(Value):
         """Due times of the frames of ``duration_ns``; ``seed``: for random patterns."""
         if isinstance(self.pattern, Profile):
             return self.pattern.times()
+        if isinstance(self.pattern, Recorded):
+            assert self.replay is not None, "checked"
+            if self.replay.recording is None:
+                raise ValueError("the frames of the replay are not here: read its capture again")
+            return RecordedTimes(self.replay.recording.times_ns, self.pattern.period_ns)
         steady = SteadyTimes(self.rate_fps, None if self.then is None else (self.then.rate_fps, self.then.after_ns))
         frames = steady.frames_before(duration_ns)
         match self.pattern:

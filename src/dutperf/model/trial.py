@@ -177,6 +177,9 @@ class Phase(Value):
         for direction in self.streams():
             for frame in members[direction].get("frames", ()):
                 frame.pop("name", None)
+        for direction, stream in self.streams().items():
+            if stream.replay is not None:
+                members[direction]["replay"] = stream.replay.request()
         return {name: value for name, value in members.items() if name not in ("question", "preliminary")}
 
     def streams(self) -> dict[Direction, Stream]:

@@ -215,6 +215,8 @@ class EngineTester:
         self._process: EngineProcess | None = None
         self._environment: dict[str, Any] = {}
         self._last_id = 0
+        self._loaded: str | None = None
+        """Digest of the list of frames that the engine has."""
 
     def __enter__(self) -> Self:
         return self
@@ -237,6 +239,7 @@ class EngineTester:
         try:
             if self._dut_watch is not None:
                 self._dut_watch.begin(trial.duration_s)
+            self._give_frames(process, trial)
             around = self._load()
             watch.ask()
             request = self._send(process, "run", params=trial.request())
@@ -258,6 +261,18 @@ class EngineTester:
             if around is None or result.verdict is Verdict.VALID
             else _with_others(result, neighbours.sentence(around, self._read_load(), LOOPS))
         )
+
+    def _give_frames(self, process: EngineProcess, trial: Trial) -> None:
+        """Give the engine the list of frames that the trial replays, unless it has it."""
+        for stream in trial.streams().values():
+            if stream.replay is None or stream.replay.sha256 == self._loaded:
+                continue
+            if stream.replay.recording is None:
+                raise TesterError("the frames of the replay are not here: read its capture again", code="bad_request")
+            self._loaded = None
+            for params in stream.replay.recording.loads():
+                self._answer(process, self._send(process, "load", params=params), self._patience.answer_s)
+            self._loaded = stream.replay.sha256
 
     def wait_until_quiet(self, limit_s: float) -> float:
         """See :meth:`dutperf.tester.Tester.wait_until_quiet`."""
@@ -299,7 +314,7 @@ class EngineTester:
     def _running(self) -> EngineProcess:
         """The engine with its ports open; starts it if necessary."""
         if self._process is None:
-            self._process = self._start()
+            self._process, self._loaded = self._start(), None
             try:
                 self._environment = self._open(self._process)
                 if self._choice is not None:

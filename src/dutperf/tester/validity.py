@@ -50,6 +50,9 @@ DUT_CORE_TAKEN_LIMIT = 0.05
 """Share of the core of a DUT on this machine that others may take while frames are lost."""
 KNOWN_CORE_TAKEN_LIMIT = 0.2
 """The same for a proof from the times between, where it is known when others took it."""
+UNEXPLAINED_SHARE = 0.1
+"""Of frames that are counted by order and length, so many arrivals may fit no frame, as a share of the
+lost ones."""
 NO_LINK_DOWN = LinkState(left=False, right=False)
 
 
@@ -425,6 +428,26 @@ def _received_too_many(_trial: Trial, _direction: Direction, counts: DirectionCo
     return f"{counts.received:,} frames arrived, but only {counts.sent:,} were sent" if counts.lost < 0 else None
 
 
+def _matched(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """Of frames without a tag: what arrived cannot be the frames that are missing, with other lengths."""
+    matched = counts.matched
+    if matched is None:
+        return None
+    if matched.not_noted:
+        return f"{matched.not_noted:,} more frames without a tag arrived than could be noted"
+    if not _loss_matters(trial, counts) or matched.extra <= UNEXPLAINED_SHARE * matched.lost:
+        return None
+    fits = (
+        f", all {matched.fitting_change:+} bytes (--length-change {matched.fitting_change:+})"
+        if matched.fitting_change
+        else ""
+    )
+    return (
+        f"{matched.lost:,} frames without a tag are missing, but {matched.extra:,} arrivals fit no frame by order and"
+        f" length: they may be the same, changed by the DUT{fits}"
+    )
+
+
 DUT_DISTURBED = "dut_disturbed"
 """Code of a cause without a direction: other processes slowed the DUT down."""
 LINK_DOWN = "link_down"
@@ -453,6 +476,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     (NIC_CLOCK, _nic_clock),
     ("nic_stamps", _nic_stamps),
     ("core_clocks", _core_clocks),
+    ("matched", _matched),
 )
 """Codes of causes, each with its rule: it returns a sentence if the trial breaks it, else None.
 Aborted trials have the codes ``stopped`` and ``engine_died``."""

@@ -61,7 +61,7 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
         result = run_one(planned, sized.frame_sizes[0], ready.tester, count, ready.dut_connections())
         report = as_report(ready, sized, planned, result)
     if out is not None:
-        _write(out, report)
+        write_trial(out, report)
     typer.echo(json.dumps(report)) if as_json else console.trial(report, result)
     raise typer.Exit(STATUS[result.verdict])
 
@@ -104,7 +104,8 @@ def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: Tria
     }
 
 
-def _write(out: Path, report: dict[str, Any]) -> None:
+def write_trial(out: Path, report: dict[str, Any]) -> None:
+    """Write the result of one trial into a directory."""
     path = out / TRIAL_FILE
     try:
         out.mkdir(parents=True, exist_ok=True)

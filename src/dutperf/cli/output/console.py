@@ -16,6 +16,8 @@ from dutperf.model import (
     Direction,
     DirectionCounts,
     KindCounts,
+    LengthChanges,
+    MatchedByLength,
     NicArrivals,
     NicDepartures,
     Trial,
@@ -55,6 +57,7 @@ _WHERE_ANY: tuple[Row, ...] = (
     ("background received", lambda counts: _number(counts.background_received)),
     ("duplicates", lambda counts: _number(counts.duplicates)),
     ("reordered", lambda counts: _number(counts.out_of_order)),
+    ("extra: of no frame's length and place", lambda counts: _number(counts.matched.extra if counts.matched else 0)),
     ("of another trial", lambda counts: _number(counts.stale)),
     ("corrupted", lambda counts: _number(counts.corrupted)),
     ("not accepted at first (TX full)", lambda counts: _number(counts.not_accepted)),
@@ -100,10 +103,7 @@ def trial(report: dict[str, Any], result: TrialResult) -> None:
         console.print(_counts(title, result))
         if any(counts.kinds for counts in result.directions().values()):
             _by_frames(report.get("kinds", {}), result)
-    style = _STYLE[result.verdict]
-    console.print(f"[{style}]{result.verdict}[/]: {_MEANING[result.verdict]}")
-    for cause in result.causes:
-        console.print(f"  {cause.text}", markup=False, highlight=False)
+    _verdict(result)
     if report["passed"] is not None:
         late = (
             ""
@@ -117,6 +117,49 @@ def trial(report: dict[str, Any], result: TrialResult) -> None:
         line(text)
     for text in _remarks(result):
         line(text)
+
+
+def replay(report: dict[str, Any], result: TrialResult) -> None:
+    """One trial with the frames of a capture: as :func:`trial`, and how they were counted."""
+    planned = Trial.model_validate(report["trial"])
+    [stream] = planned.streams().values()
+    assert stream.replay is not None, "a replay"
+    title = f"{stream.replay.frames:,} frames of {report['replay']['file']}, {_on_the_wire(planned)} in the mean"
+    if result.directions():
+        output().print(_counts(title, result))
+    _verdict(result)
+    if report["passed"] is not None:
+        goal = f"loss ratio goal {report['loss_tolerance']:g}" if report["loss_tolerance"] else "no loss"
+        line(f"{'passed' if report['passed'] else 'failed'} ({goal})")
+    line(f"counted {report['replay']['counted']}")
+    for counts in result.directions().values():
+        if counts.matched is not None:
+            line(matched_in_words(counts.matched, stream.replay.length_changes))
+    for text in _remarks(result):
+        line(text)
+
+
+def matched_in_words(matched: MatchedByLength, changes: LengthChanges) -> str:
+    """How frames without a tag were counted, and how far that can be trusted."""
+    changed = {name: change for name, change in changes.model_dump().items() if change}
+    by = "the bytes behind the IP header" + (
+        f", changed by {', '.join(f'{change:+} ({name})' for name, change in changed.items())}" if changed else ""
+    )
+    return (
+        f"{matched.sent:,} frames without a tag were matched with what arrived by order and length ({by}):"
+        f" {matched.in_order:,} in order, {matched.reordered:,} reordered, {matched.lost:,} lost, {matched.extra:,}"
+        " extra. This is weaker evidence than tags: a frame of another source may stand for a lost one of its length,"
+        " and damage is not seen"
+    )
+
+
+def _verdict(result: TrialResult) -> None:
+    """The verdict and its causes."""
+    console = output()
+    style = _STYLE[result.verdict]
+    console.print(f"[{style}]{result.verdict}[/]: {_MEANING[result.verdict]}")
+    for cause in result.causes:
+        console.print(f"  {cause.text}", markup=False, highlight=False)
 
 
 def _title(report: dict[str, Any]) -> str:

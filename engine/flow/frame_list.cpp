@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flow/frame_list.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "frame/dissect.hpp"
+
+namespace dutperf {
+
+namespace {
+
+// The receiver must find the tag where it is, or every frame would count as lost.
+bool finds_tag(const std::vector<std::uint8_t>& bytes, std::uint16_t tag_at) {
+    std::vector<std::uint8_t> tagged = bytes;
+    write_tag(&tagged[tag_at], 0, 0);
+    const auto from_end = static_cast<std::uint16_t>(tagged.size() - tag_at);
+    return dissect(tagged.data(), tagged.size(), {&from_end, 1}).tag == &tagged[tag_at];
+}
+
+}  // namespace
+
+std::string FrameList::add(const Given& given) {
+    const bool has_tag = given.tag_at != kNoTag;
+    if (given.bytes.size() < kMinEthernetLength || given.bytes.size() > kMaxFrameSize - kFcsSize)
+        return "bytes must be " + std::to_string(kMinEthernetLength) + " to " +
+               std::to_string(kMaxFrameSize - kFcsSize) + " bytes without FCS";
+    if (size() == kMostFrames || bytes() + given.bytes.size() > kMostBytes)
+        return "bytes make the list longer than " + std::to_string(kMostFrames) + " frames or " +
+               std::to_string(kMostBytes >> 20U) + " MiB";
+    if (!times_ns_->empty() && given.at_ns < times_ns_->back()) return "at_ns is earlier than that of the frame before";
+    if (has_tag && (given.tag_at % 2 != 0 || given.tag_at + kTagSize + kBalanceSize > given.bytes.size()))
+        return "tag_at must be an even place with " + std::to_string(kTagSize + kBalanceSize) + " bytes behind it";
+    if (has_tag && !finds_tag(given.bytes, given.tag_at))
+        return "tag_at is where no receiver would find the tag: in a fragment, an ICMP error, or behind another tag";
+    const std::uint64_t replaced = has_tag ? checksum_add(&given.bytes[given.tag_at], kTagSize + kBalanceSize) : 0;
+    frames_.push_back({.offset = bytes(),
+                       .tag_number = static_cast<std::uint32_t>(tagged()),
+                       .length = static_cast<std::uint16_t>(given.bytes.size()),
+                       .tag_at = given.tag_at,
+                       .balance = checksum_fold(replaced),
+                       .source_mac_of_port = given.source_mac_of_port,
+                       .destination = given.destination});
+    if (has_tag) tagged_places_.push_back(static_cast<std::uint32_t>(size() - 1));
+    bytes_.insert(bytes_.end(), given.bytes.begin(), given.bytes.end());
+    times_ns_->push_back(given.at_ns);
+    longest_ = std::max(longest_, frames_.back().length);
+    for_neighbours_ |= is_for_neighbours(given.bytes.data(), given.bytes.size());
+    return "";
+}
+
+std::vector<std::uint16_t> FrameList::untagged_lengths(std::span<const std::int32_t, kLengthsOf> changes) const {
+    std::vector<std::uint16_t> lengths;
+    lengths.reserve(size() - tagged());
+    for (const Frame& frame : frames_) {
+        if (frame.tag_at != kNoTag) continue;
+        const PacketLength packet = packet_length(data(frame), frame.length);
+        const std::int32_t changed = packet.bytes + changes[static_cast<std::size_t>(packet.of)];
+        lengths.push_back(static_cast<std::uint16_t>(std::clamp(changed, 0, 0xFFFF)));
+    }
+    return lengths;
+}
+
+}  // namespace dutperf

@@ -160,16 +160,29 @@ def _is_ipv6(data: bytes) -> bool:
     return data[at : at + 2] == b"\x86\xdd"
 
 
+def check(recording: Recording, *, loop: int, duration_s: float | None, own_times: bool) -> None:
+    """Check that a replay has an end. ``own_times``: whether the frames are due as in the capture.
+
+    Raises:
+        ParameterError: it has none, or nothing says when to repeat the capture.
+    """
+    if not loop and duration_s is None:
+        raise ParameterError("0 repeats the capture again and again: give a duration as well", "loop")
+    if own_times and loop != 1 and not recording.times_ns[-1]:
+        raise ParameterError(
+            "all frames of the capture have the same time, so nothing says when to repeat them: give a rate", "loop"
+        )
+
+
 def trial_of(recording: Recording, plan: Plan, number: int) -> Trial:
     """The trial that sends ``recording``.
 
     Raises:
         ParameterError: it would have no end, or is too long.
     """
-    if not plan.loop and plan.duration_s is None:
-        raise ParameterError("0 repeats the capture again and again: give a duration as well", "loop")
+    check(recording, loop=plan.loop, duration_s=plan.duration_s, own_times=plan.rate_fps is None)
     if plan.rate_fps is None:
-        pattern = Recorded(period_ns=_period_ns(recording, repeats=plan.loop != 1))
+        pattern = Recorded(period_ns=_period_ns(recording))
         frame_ns = Fraction(pattern.period_ns, len(recording))
     else:
         pattern, frame_ns = None, Fraction(_NS_PER_S, plan.rate_fps)
@@ -201,13 +214,9 @@ def _duration_ns(plan: Plan, whole_ns: int) -> int:
     return min(limit_ns, max(1, whole_ns)) if plan.loop else limit_ns
 
 
-def _period_ns(recording: Recording, *, repeats: bool) -> int:
+def _period_ns(recording: Recording) -> int:
     """From the first frame to its repetition: the mean gap follows the last frame."""
     span_ns = recording.times_ns[-1]
-    if not span_ns and repeats:
-        raise ParameterError(
-            "all frames of the capture have the same time, so nothing says when to repeat them: give a rate", "loop"
-        )
     return span_ns + max(1, span_ns // max(1, len(recording) - 1))
 
 

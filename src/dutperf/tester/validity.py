@@ -437,14 +437,12 @@ def _matched(trial: Trial, _direction: Direction, counts: DirectionCounts) -> st
         return f"{matched.not_noted:,} more frames without a tag arrived than could be noted"
     if not _loss_matters(trial, counts) or matched.extra <= UNEXPLAINED_SHARE * matched.lost:
         return None
-    fits = (
-        f", all {matched.fitting_change:+} bytes (--length-change {matched.fitting_change:+})"
-        if matched.fitting_change
-        else ""
+    differ = (
+        f"; most lengths differ by {matched.fitting_change:+} bytes (--length-change)" if matched.fitting_change else ""
     )
     return (
         f"{matched.lost:,} frames without a tag are missing, but {matched.extra:,} arrivals fit no frame by order and"
-        f" length: they may be the same, changed by the DUT{fits}"
+        f" length: they may be the same, changed by the DUT{differ}"
     )
 
 

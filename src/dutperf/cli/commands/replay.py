@@ -137,6 +137,7 @@ def replay(
             tags=tag,
         )
         recording = _read(wanted)
+        replaying.check(recording, loop=loop, duration_s=duration, own_times=given_rate is None)
         plan = replaying.Plan(
             direction=Direction(directions),
             loop=loop,

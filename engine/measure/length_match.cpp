@@ -97,7 +97,7 @@ private:
     void add(Hypothesis one, std::uint32_t arrival) {
         if (made_count_ != 0) {
             Hypothesis& last = made_[made_count_ - 1];
-            if (last.next <= one.next || one.left_out - made_[0].left_out >= kHypotheses) return;
+            if (last.next <= one.next || (has_no_room(one) && !drop_first_far_ahead())) return;
             if (last.left_out == one.left_out) {
                 lists_.drop(last.list);
                 --made_count_;
@@ -109,6 +109,22 @@ private:
             one.list = lists_.with(one.list, arrival);
         made_[made_count_++] = one;
     }
+
+    [[nodiscard]] bool has_no_room(const Hypothesis& one) const {
+        return one.left_out - made_[0].left_out >= kHypotheses;
+    }
+    // Drops the first hypothesis if its next frame is so far ahead that it rather took one frame for another.
+    bool drop_first_far_ahead() {
+        if (made_count_ < 2) return false;
+        const std::uint64_t ahead = made_[0].next - made_[1].next, more = made_[1].left_out - made_[0].left_out;
+        if (ahead <= kFarAhead * more) return false;
+        lists_.drop(made_[0].list);
+        std::copy_n(made_.begin() + 1, --made_count_, made_.begin());
+        return true;
+    }
+
+    // Frames that a hypothesis may lose more than another for each arrival that it leaves out less.
+    static constexpr std::uint64_t kFarAhead = std::uint64_t{1} << 14U;
 
     const LengthCycle& cycle_;
     std::uint64_t sent_;

@@ -38,13 +38,22 @@ TEST(FrameList, RefusesWhatCannotBeSent) {
     ASSERT_EQ(list.add({.at_ns = 5, .bytes = plain_frame(64)}), "");
     Bytes fragment = plain_frame(200);
     fragment[kIpv4Layout.ip_at() + ipv4::kFragment] = 0x20;
-    const std::vector<BadFrame> rows{{{.at_ns = 5, .bytes = Bytes(59)}, "bytes"},
-                                     {{.at_ns = 5, .bytes = Bytes(kMaxFrameSize - kFcsSize + 1)}, "bytes"},
-                                     {{.at_ns = 4, .bytes = plain_frame(64)}, "at_ns"},
-                                     {{.at_ns = 5, .bytes = plain_frame(200), .tag_at = 101}, "tag_at"},
-                                     {{.at_ns = 5, .bytes = plain_frame(200), .tag_at = 178}, "tag_at"},
-                                     {{.at_ns = 5, .bytes = fragment, .tag_at = 176}, "tag_at"},
-                                     {{.at_ns = 5, .bytes = udp_frame(200), .tag_at = 176}, "tag_at"}};
+    std::vector<BadFrame> rows;
+    const auto bad = [&](const char* member, const Bytes& bytes, std::uint16_t tag_at = FrameList::kNoTag,
+                         std::uint64_t at_ns = 5) {
+        BadFrame& row = rows.emplace_back();
+        row.given.at_ns = at_ns;
+        row.given.bytes = bytes;
+        row.given.tag_at = tag_at;
+        row.member = member;
+    };
+    bad("bytes", Bytes(59));
+    bad("bytes", Bytes(kMaxFrameSize - kFcsSize + 1));
+    bad("at_ns", plain_frame(64), FrameList::kNoTag, 4);
+    bad("tag_at", plain_frame(200), 101);
+    bad("tag_at", plain_frame(200), 178);
+    bad("tag_at", fragment, 176);
+    bad("tag_at", udp_frame(200), 176);
     for (const BadFrame& row : rows)
         EXPECT_EQ(list.add(row.given).substr(0, row.member.size()), row.member) << row.given.bytes.size();
     EXPECT_EQ(list.size(), 1U);
@@ -170,7 +179,7 @@ TEST(Recorded, KnowsItsHighestRate) {
 rte_mempool* pool() {
     static const Pool one = [] {
         start_eal({.memory = MemoryChoice::no_huge_pages, .megabytes = 64, .pci_devices = {}});
-        return make_pool({.name = "replay", .count = 255, .frame_size = 1518});
+        return make_pool({.name = "replay", .count = 1023, .frame_size = 1518});
     }();
     return one.get();
 }
@@ -231,9 +240,10 @@ TEST(ReplaySource, MakesNothingWithoutBuffers) {
     ReplaySource source(
         {.pool = pool(), .list = list, .source = {}, .destination = {}, .trial = 0, .stream = 0, .generation = 1});
     std::array<rte_mbuf*, 512> frames{};
-    EXPECT_FALSE(source.make(0, 512, 0, frames.data()));
-    ASSERT_TRUE(source.make(0, 32, 0, frames.data()));
-    rte_pktmbuf_free_bulk(frames.data(), 32);
+    ASSERT_TRUE(source.make(0, 512, 0, frames.data()));
+    std::array<rte_mbuf*, 512> more{};
+    EXPECT_FALSE(source.make(0, 512, 0, more.data()));
+    rte_pktmbuf_free_bulk(frames.data(), 512);
 }
 
 LengthMatch matched(const std::vector<std::uint16_t>& cycle, std::uint64_t sent,

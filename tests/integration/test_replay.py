@@ -232,13 +232,14 @@ def test_a_vlan_changes_no_length_that_counts(tmp_path: Path) -> None:
     path = capture(tmp_path / "a.pcap", mixed(500))
     with made("router") as name:
         dut = f"{name}-dut"
-        vlan_programs.attach(dut, ("east",), tmp_path)
-        rules = "table ip marks { chain forwarded { type filter hook forward priority 0; meta mark set 5; } }"
-        told(dut, "nft", rules)
+        (tmp_path / "programs").mkdir()
+        vlan_programs.attach(dut, ("east",), tmp_path / "programs")
+        told(dut, "nft", "add table ip m; add chain ip m c { type filter hook forward priority 0 ; }")
+        told(dut, "nft", "add rule ip m c meta mark set 5")
         arrived = tmp_path / "arrived.pcapng"
         setup = configuration.parse(mapping("router", name), "by hand")
         plan = Plan(rate_fps=1000, drain_s=0.3, capture=Capture(path=str(arrived), first=1000))
-        with engine_on(setup, 1522) as tester:
+        with engine_on(setup, 1518) as tester:
             result = valid(lambda: tester.run(trial_of(recording_of(Source(path, None)), plan, 1)))
     assert result.forward is not None
     assert result.forward.received == result.forward.sent == 500

@@ -128,6 +128,7 @@ def completed(command: str) -> str:
         "plot": "DIR",
         "export": "DIR",
         "compare": "BASE OTHER",
+        "replay": "FILE",
         "run": "PLAN.yaml",
     }
     words = arguments(command)

@@ -19,7 +19,17 @@ from dutperf.cli.commands.measure import split_source
 from dutperf.cli.commands.trial import NUMBER, STATUS, write_trial
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import console, live
-from dutperf.model import PREAMBLE_AND_GAP, Capture, Direction, Recording, Trial, TrialResult, Verdict, to_json
+from dutperf.model import (
+    PREAMBLE_AND_GAP,
+    Capture,
+    Direction,
+    DirectionCounts,
+    Recording,
+    Trial,
+    TrialResult,
+    Verdict,
+    to_json,
+)
 from dutperf.run.testbench import USUAL_FRAME_SIZE, Bench, bench
 from dutperf.setup import configuration
 from dutperf.setup import replay as replaying
@@ -225,12 +235,32 @@ def _report(ready: Bench, planned: Trial, result: TrialResult, wanted: replaying
             "speed": None if wanted.speed is None else str(wanted.speed),
             "macs": "keep" if wanted.keeps_macs else "rewrite",
             "counted": _counted(planned),
+            "rates_fps": {
+                str(direction): _rates(planned, direction, one) for direction, one in result.directions().items()
+            },
         },
         "trial": to_json(planned),
         "dut": ready.setup.dut.identity(),
         "config": configuration.as_json(ready.setup),
         "environment": ready.tester.environment(),
     }
+
+
+def _rates(planned: Trial, direction: Direction, counts: DirectionCounts) -> dict[str, float | None]:
+    """Mean rates: of the frames that were due, over the sending time, and over the time of the arrivals."""
+    times = planned.times(direction)
+    last_ns = times.due_ns(counts.intended - 1) if counts.intended else 0
+    arrivals = counts.arrivals
+    return {
+        "intended": _mean(counts.intended, last_ns / 1e9),
+        "sent": _mean(counts.sent, counts.send_time_s),
+        "received": None if arrivals is None else _mean(counts.received, arrivals.last_s - arrivals.first_s),
+    }
+
+
+def _mean(frames: int, seconds: float) -> float | None:
+    """Frames/s of frames whose first and last are so many seconds apart."""
+    return (frames - 1) / seconds if frames > 1 and seconds > 0 else None
 
 
 def _counted(planned: Trial) -> str:

@@ -131,6 +131,9 @@ def replay(report: dict[str, Any], result: TrialResult) -> None:
     if report["passed"] is not None:
         goal = f"loss ratio goal {report['loss_tolerance']:g}" if report["loss_tolerance"] else "no loss"
         line(f"{'passed' if report['passed'] else 'failed'} ({goal})")
+    for direction, rates in report["replay"]["rates_fps"].items():
+        shown = ", ".join(f"{name} {rate:,.1f}" for name, rate in rates.items() if rate is not None)
+        line(f"{direction}, frames/s: {shown}")
     line(f"counted {report['replay']['counted']}")
     for counts in result.directions().values():
         if counts.matched is not None:

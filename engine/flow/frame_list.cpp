@@ -46,6 +46,7 @@ std::string FrameList::add(const Given& given) {
     times_ns_->push_back(given.at_ns);
     longest_ = std::max(longest_, frames_.back().length);
     for_neighbours_ |= is_for_neighbours(given.bytes.data(), given.bytes.size());
+    foreign_tags_ |= !has_tag && dissect(given.bytes.data(), given.bytes.size()).tag != nullptr;
     return "";
 }
 

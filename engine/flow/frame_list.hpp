@@ -49,6 +49,8 @@ public:
         return frames_.empty() ? 0 : static_cast<double>(bytes_.size()) / static_cast<double>(frames_.size());
     }
     [[nodiscard]] bool has_frames_for_neighbours() const { return for_neighbours_; }
+    // Whether a receiver that looks for tags would find one in a frame that was not to have one.
+    [[nodiscard]] bool has_foreign_tags() const { return foreign_tags_; }
 
     // Of the list sent again and again: frames with a tag among the first `frames`, and which one has tag number i.
     [[nodiscard]] std::uint64_t tagged() const { return tagged_places_.size(); }
@@ -70,7 +72,7 @@ private:
     std::vector<std::uint32_t> tagged_places_;
     std::shared_ptr<std::vector<std::uint64_t>> times_ns_ = std::make_shared<std::vector<std::uint64_t>>();
     std::uint16_t longest_ = 0;
-    bool for_neighbours_ = false;
+    bool for_neighbours_ = false, foreign_tags_ = false;
 };
 
 }  // namespace dutperf

@@ -52,6 +52,8 @@ std::optional<ReplayedStream> read_replay(Reader& stream, std::uint16_t max_fram
     if (loaded->longest() + kFcsSize > max_frame_size)
         replay->fail("frames",
                      "have up to " + std::to_string(loaded->longest() + kFcsSize) + " bytes, more than max_frame_size");
+    if (loaded->tagged() != 0 && loaded->has_foreign_tags())
+        replay->fail("frames", "without tag_at must have no tag of an earlier trial where others have tag_at");
     ReplayedStream replayed{.list = loaded};
     if (auto changes = replay->optional_object("length_changes")) {
         static constexpr std::array<const char*, kLengthsOf> kNames{"ipv4", "ipv6", "other"};

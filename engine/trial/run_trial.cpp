@@ -716,8 +716,9 @@ bool RunningTrial::done() {
 // updated its driver's counters. Other ports count at once. On those, and if the NIC may keep frames, a frame without a
 // count has not left in time.
 bool RunningTrial::is_counted(Direction direction) const {
-    if (!spec_.streams[index_of(direction)] || received(direction) >= sent(direction) || may_keep_frames(bed_.offloads))
-        return true;
+    // of arrivals without a tag it is not known yet whether they are frames of the trial
+    const bool all_came = received(direction) >= sent(direction) && !parts_.lengths[index_of(direction)];
+    if (!spec_.streams[index_of(direction)] || all_came || may_keep_frames(bed_.offloads)) return true;
     return std::ranges::none_of(bed_.ports, &Port::is_card);
 }
 

@@ -191,7 +191,7 @@ def test_several_queues_have_no_order(open_engine: OpenEngine, tmp_path: Path) -
         open_engine("ring", "ring", queues=2).run(planned(tmp_path, packets(5), quick()))
 
 
-def test_frames_by_the_million_are_loaded_once(command: EngineCommand) -> None:
+def test_a_hundred_thousand_frames_are_loaded_once(command: EngineCommand) -> None:
     """Two trials, of which the second needs no loading."""
     long = Recording()
     for number in range(100_000):

@@ -76,6 +76,14 @@ def test_frames_with_room_get_a_tag(tmp_path: Path) -> None:
     assert sent.tagged == 2
 
 
+def test_a_frame_of_an_earlier_trial_gets_no_second_tag(tmp_path: Path) -> None:
+    packet = udp(0) / Raw(bytes.fromhex("d754504600010001") + bytes(60))
+    path = capture(tmp_path / "a.pcap", [udp(), packet])
+    assert recording_of(Source(path)).tagged == 0
+    with pytest.raises(ReplayError, match="frame 2 is a test frame"):
+        recording_of(Source(path, tags=True))
+
+
 @pytest.mark.parametrize(
     ("speed", "times_ns"),
     [

@@ -36,6 +36,8 @@ FCS_SIZE = 4
 _ETHERNET_SIZE = 14
 _LEAST = MIN_FRAME_SIZE - FCS_SIZE
 _NS_PER_S = 1_000_000_000
+_TAG = re.compile(rb"\xd7TPF...\x01", re.DOTALL)
+"""How tags begin (protocol/README.md)."""
 LONGEST_NS = 86_400 * _NS_PER_S
 """Of a trial."""
 
@@ -134,6 +136,8 @@ def _sent(source: Source, number: int, frame: CapturedFrame, at_ns: int) -> Reco
         raise _wrong(
             source.path, number, f"has {len(data)} bytes; frames have at most {MAX_FRAME_SIZE - FCS_SIZE} without FCS"
         )
+    if source.tags and _TAG.search(data):
+        raise _wrong(source.path, number, "is a test frame, which has a tag already: replay this capture without tags")
     data = data.ljust(_LEAST, b"\0")
     is_group = bool(data[0] & 1)
     return RecordedFrame(

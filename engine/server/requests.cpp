@@ -250,8 +250,9 @@ void check_connections(const Reader& connections, const TrialSpec& spec) {
     if (opens && replies) connections.fail("use", "opens connections: the Responder sends nothing");
     if (!sends && !replies) connections.fail("use", "needs frames of the Responder");
     for (const auto& one : spec.streams) {
-        if (one && (one->described || one->is_mixed() || one->networks > 1))
-            connections.fail("initiator", "goes with one kind of frames, neither described nor with a background");
+        if (one && (one->described || one->replayed || one->is_mixed() || one->networks > 1))
+            connections.fail("initiator",
+                             "goes with one kind of frames, neither described nor replayed nor with a background");
     }
     if (stream && wanted.space(*stream).size() < wanted.count) {
         connections.fail("count", "is " + std::to_string(wanted.count) + ", but the ranges have " +

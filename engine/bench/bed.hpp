@@ -33,6 +33,14 @@ inline Session& session() {
     return one;
 }
 
+// The cheapest port: it takes every frame and gives none.
+inline Port& null_port() {
+    session();
+    static Port one(
+        {.side = "bench", .spec = {.kind = PortSpec::Kind::null, .argument = "", .devargs = ""}, .mac = std::nullopt});
+    return one;
+}
+
 inline FrameTemplate frame_of(const TestBed& bed, std::uint8_t stream, const AddressVariations& vary) {
     const FrameSpec spec{.size = 64, .addresses = {*parse_ipv4("198.18.0.2"), *parse_ipv4("198.19.0.2")}};
     return {spec, bed.ports[0]->mac(), bed.ports[1]->mac(), {0, stream, 1024, 1}, vary};

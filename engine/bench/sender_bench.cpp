@@ -12,13 +12,6 @@ constexpr std::uint64_t kClockHz = 1'000'000'000, kFrames = std::uint64_t{1} << 
 
 using Frames = std::array<rte_mbuf*, kBurst>;
 
-Port& null_port() {
-    session();
-    static Port one(
-        {.side = "bench", .spec = {.kind = PortSpec::Kind::null, .argument = "", .devargs = ""}, .mac = std::nullopt});
-    return one;
-}
-
 void send_all(std::uint16_t port, Frames& frames) {
     benchmark::DoNotOptimize(transmit_burst({port}, frames.data(), kBurst));
 }

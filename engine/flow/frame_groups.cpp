@@ -5,9 +5,13 @@
 
 namespace dutperf {
 
-FrameGroups::FrameGroups(KindOrder order, std::vector<FlowChoice> flows)
-    : order_(std::move(order)), flows_(std::move(flows)) {
+FrameGroups::FrameGroups(KindOrder order, std::vector<FlowChoice> flows, std::vector<std::uint8_t> streams)
+    : order_(std::move(order)), flows_(std::move(flows)), streams_(std::move(streams)) {
     for (const FlowChoice& choice : flows_) first_.push_back(first_.back() + choice.flows);
+}
+
+std::size_t FrameGroups::streams() const {
+    return streams_.empty() ? 0 : std::size_t{*std::ranges::max_element(streams_)} + 1;
 }
 
 bool FrameGroups::is_random() const {

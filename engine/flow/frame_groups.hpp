@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups of the frames of a direction, for statistics of their own: each flow of each kind. The group of a frame
-// follows from its number alone, so counting sent and lost frames by group costs the hot loops nothing.
+// follows from its number alone, so counting sent and lost frames by group costs the hot loops nothing. Kinds may also
+// belong to streams, which have distributions of delays.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +13,25 @@ namespace dutperf {
 
 class FrameGroups {
 public:
-    // `flows`: of each kind.
-    FrameGroups(KindOrder order, std::vector<FlowChoice> flows);
+    // `flows`: of each kind. `streams`: the number of each kind's stream; empty: no statistics by stream.
+    FrameGroups(KindOrder order, std::vector<FlowChoice> flows, std::vector<std::uint8_t> streams = {});
 
     [[nodiscard]] std::size_t count() const { return first_.back(); }
-    [[nodiscard]] std::size_t of(std::uint64_t k) const {
+    struct Place {
+        std::size_t group;
+        std::uint8_t kind;
+    };
+    [[nodiscard]] Place place(std::uint64_t k) const {
         const auto [kind, number] = order_.of(k);
-        return first_[kind] + (flows_[kind].flows == 1 ? 0 : flows_[kind].of(number));
+        return {first_[kind] + (flows_[kind].flows == 1 ? 0 : flows_[kind].of(number)), kind};
     }
+    [[nodiscard]] std::size_t of(std::uint64_t k) const { return place(k).group; }
     // The groups of a kind are first(kind) to first(kind + 1) - 1, in the order of its flows.
     [[nodiscard]] std::size_t first(std::size_t kind) const { return first_[kind]; }
     [[nodiscard]] std::size_t kinds() const { return flows_.size(); }
+    // The stream of a kind. Streams are numbered from 0; without statistics by stream there are none.
+    [[nodiscard]] std::uint8_t stream(std::uint8_t kind) const { return streams_[kind]; }
+    [[nodiscard]] std::size_t streams() const;
 
     // Frames of each group among the first `frames`. Random orders are drawn again, one by one.
     [[nodiscard]] std::vector<std::uint64_t> among(std::uint64_t frames) const;
@@ -32,6 +41,7 @@ private:
 
     KindOrder order_;
     std::vector<FlowChoice> flows_;
+    std::vector<std::uint8_t> streams_;
     std::vector<std::size_t> first_{0};
 };
 

@@ -141,6 +141,13 @@ void read_order(Reader& stream, DescribedStream& described) {
     }
 }
 
+void read_streams(Reader& stream, DescribedStream& described) {
+    for (const std::uint64_t number : stream.integers("streams", {0, kMostKinds - 1}))
+        described.streams.push_back(static_cast<std::uint8_t>(number));
+    if (!described.streams.empty() && described.streams.size() != described.kinds.size())
+        stream.fail("streams", "must have as many entries as frames");
+}
+
 }  // namespace
 
 std::vector<std::uint8_t> bytes_of(const Reader& reader, const std::string& name, const std::string& text) {
@@ -161,6 +168,7 @@ std::optional<DescribedStream> read_described(Reader& stream, std::uint16_t max_
     if (described.kinds.empty() || described.kinds.size() > kMostKinds)
         stream.fail("frames", "must be 1 to " + std::to_string(kMostKinds) + " kinds of frames");
     read_order(stream, described);
+    read_streams(stream, described);
     return described;
 }
 

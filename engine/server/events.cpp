@@ -94,6 +94,20 @@ json delay_parts_json(const std::vector<Histogram>& parts, std::uint64_t clock_h
     return out;
 }
 
+// Null for a stream without delays.
+json stream_delays_json(const std::vector<Histogram>& streams, std::uint64_t clock_hz) {
+    json out = json::array();
+    for (const Histogram& stream : streams) {
+        json one = nullptr;
+        if (stream.total() != 0) {
+            one = quantiles_us(stream, clock_hz);
+            one["min"] = us(stream.min(), clock_hz);
+        }
+        out.push_back(std::move(one));
+    }
+    return out;
+}
+
 json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     json out{{"intended", result.intended},
              {"sent", result.sent},
@@ -149,6 +163,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         if (result.early != 0) out["early"] = result.early;
     }
     if (!result.delay_parts.empty()) out["delay_parts_us"] = delay_parts_json(result.delay_parts, clock_hz);
+    if (!result.stream_delays.empty()) out["stream_delay_us"] = stream_delays_json(result.stream_delays, clock_hz);
     if (!result.kinds.empty()) out["kinds"] = kinds_json(result.kinds, clock_hz);
     if (!result.additional.empty()) out["additional"] = additional_json(result.additional);
     if (result.matched) out["matched"] = matched_json(*result.matched);

@@ -149,6 +149,19 @@ TEST_P(ShareOf, TheSameFramesAreTagged) {
     EXPECT_EQ(tags, kTags);
 }
 
+TEST(StampChoice, VisitsTheFramesThatItChooses) {
+    for (const std::uint64_t end : {0U, 99U, 100U, 101U, 500U, 999U, 1000U}) {
+        for (const StampChoice& choice : {StampChoice::tagged(37, 100, 900, 5), StampChoice::every()}) {
+            std::vector<std::uint64_t> chosen, visited;
+            for (std::uint64_t k = 0; k < end; ++k) {
+                if (choice.chooses(k)) chosen.push_back(k);
+            }
+            choice.for_each(end, [&](std::uint64_t k) { visited.push_back(k); });
+            EXPECT_EQ(visited, chosen) << end;
+        }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Senders, ShareOf, testing::Values(1, 2, 3, 5, 16));
 
 }  // namespace

@@ -68,6 +68,7 @@ private:
     void collect_sent(Direction direction, DirectionResult& into) const;
     void collect_received(Direction direction, DirectionResult& into) const;
     void collect_kinds(Direction direction, const std::vector<RxStatistics*>& statistics, DirectionResult& into) const;
+    void count_lost_delays(Direction direction, std::vector<Histogram>& delays) const;
     void collect_additional(Direction direction, DirectionResult& into) const;
     void collect_departures(Direction direction, DirectionResult& into) const;
     void collect_stamps(Direction direction, DirectionResult& into) const;
@@ -95,6 +96,7 @@ DirectionResult Collection::all(Direction direction) const {
         result.delay->record(ticks_of(*spec_.lost_delay_ns, bed_.clock_hz),
                              result.stamped_sent - result.stamped_received);
     }
+    if (!result.stream_delays.empty() && spec_.lost_delay_ns) count_lost_delays(direction, result.stream_delays);
     if (bed_.offloads.contains(Offload::rate_limit)) result.rate_limit_mbps = parts_.rate_limits[index_of(direction)];
     collect_additional(direction, result);
     collect_departures(direction, result);
@@ -153,6 +155,7 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     if (!bed_.offloads.contains(Offload::send_at)) into.early = counts.early;
     into.delay = merged_delay(statistics);
     into.delay_parts = merged_part_delays(statistics);
+    into.stream_delays = merged_stream_delays(statistics);
     if (statistics.size() == 1) into.delay_change = statistics.front()->delay_change();
     if (parts_.delay_files[index_of(direction)]) into.delays_file = parts_.delay_files[index_of(direction)]->finish();
     if (parts_.lengths[index_of(direction)]) {
@@ -219,6 +222,31 @@ void Collection::collect_kinds(Direction direction, const std::vector<RxStatisti
             result.flows_received.push_back(sent[group] - lost[group]);
             result.flows_delay.push_back(delay);
         }
+    }
+}
+
+// A lost stamped frame counts with the delay that the trial gives it, in its stream.
+void Collection::count_lost_delays(Direction direction, std::vector<Histogram>& delays) const {
+    const FrameGroups& groups = *parts_.groups[index_of(direction)];
+    const SentFrames frames = sent_frames(direction);
+    std::vector<std::uint64_t> stamped(delays.size());
+    const StampChoice choice = StampChoice::of(spec_, direction);
+    if (spec_.stamping == Stamping::every) {
+        const std::vector<std::uint64_t> sent = groups.among(frames.end());
+        for (std::uint8_t kind = 0; kind < groups.kinds(); ++kind) {
+            for (std::size_t group = groups.first(kind); group < groups.first(kind + 1U); ++group)
+                stamped[groups.stream(kind)] += sent[group];
+        }
+    } else {
+        choice.for_each(frames.end(), [&](std::uint64_t k) { ++stamped[groups.stream(groups.place(k).kind)]; });
+    }
+    frames.for_each_unsent([&](std::uint64_t k) {
+        if (choice.chooses(k)) --stamped[groups.stream(groups.place(k).kind)];
+    });
+    const Ticks lost_delay = ticks_of(*spec_.lost_delay_ns, bed_.clock_hz);
+    for (std::size_t stream = 0; stream < delays.size(); ++stream) {
+        const std::uint64_t came = std::min(delays[stream].total(), stamped[stream]);
+        if (stamped[stream] != came) delays[stream].record(lost_delay, stamped[stream] - came);
     }
 }
 

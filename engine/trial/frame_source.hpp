@@ -173,6 +173,17 @@ public:
         return k == place(part);
     }
 
+    // Visits the frames below `end` that carry a stamp, in order.
+    template <class Visit>
+    void for_each(std::uint64_t end, const Visit& visit) const {
+        if (every_) {
+            for (std::uint64_t k = 0; k < end; ++k) visit(k);
+            return;
+        }
+        for (std::uint64_t part = 0, k = first_; part < count_ && k < end; k = ++part < count_ ? place(part) : kNever)
+            visit(k);
+    }
+
 private:
     static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 

@@ -8,6 +8,10 @@ namespace dutperf {
 
 namespace {
 
+void add_each(std::vector<Histogram>& to, const std::vector<Histogram>& all) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i].add(all[i]);
+}
+
 void add(const ReceiverCounts& counts, MergedCounts& into) {
     into.received += counts.received;
     into.background += counts.background;
@@ -74,10 +78,13 @@ std::optional<Histogram> merged_delay(const std::vector<RxStatistics*>& receiver
 std::vector<Histogram> merged_part_delays(const std::vector<RxStatistics*>& receivers) {
     if (!receivers.front()->part_delays()) return {};
     std::vector<Histogram> all = receivers.front()->part_delays()->delays();
-    for (std::size_t i = 1; i < receivers.size(); ++i) {
-        for (std::size_t part = 0; part < all.size(); ++part)
-            all[part].add(receivers[i]->part_delays()->delays()[part]);
-    }
+    for (std::size_t i = 1; i < receivers.size(); ++i) add_each(all, receivers[i]->part_delays()->delays());
+    return all;
+}
+
+std::vector<Histogram> merged_stream_delays(const std::vector<RxStatistics*>& receivers) {
+    std::vector<Histogram> all = receivers.front()->stream_delays();
+    for (std::size_t i = 1; i < receivers.size(); ++i) add_each(all, receivers[i]->stream_delays());
     return all;
 }
 

@@ -51,6 +51,9 @@ std::optional<Histogram> merged_delay(const std::vector<RxStatistics*>& receiver
 // The same for each part of the sending time with delays of its own.
 std::vector<Histogram> merged_part_delays(const std::vector<RxStatistics*>& receivers);
 
+// The same for each stream of described frames.
+std::vector<Histogram> merged_stream_delays(const std::vector<RxStatistics*>& receivers);
+
 // Nothing if no frame was received. A duplicate at another receiver is an arrival too.
 std::optional<MergedArrivals> merged_arrivals(const std::vector<RxStatistics*>& receivers);
 

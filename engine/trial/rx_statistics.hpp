@@ -160,6 +160,8 @@ public:
     [[nodiscard]] const std::optional<SignedHistogram>& delay_change() const { return delay_change_; }
     [[nodiscard]] const GroupDelays& group_delays() const { return group_delays_; }
     [[nodiscard]] const std::optional<PartDelays>& part_delays() const { return part_delays_; }
+    // Of each stream of described frames, if there are statistics by stream.
+    [[nodiscard]] const std::vector<Histogram>& stream_delays() const { return stream_delays_; }
     // Frames of each group that are missing, or late, in the windows so far.
     [[nodiscard]] const std::vector<std::uint64_t>& group_losses() const { return group_losses_; }
     [[nodiscard]] SequenceWindow& window() { return window_; }
@@ -174,6 +176,7 @@ private:
 
     void count_groups() {
         if (delay_) group_delays_.resize(expected_.groups->count());
+        if (delay_) stream_delays_.resize(expected_.groups->streams());
         group_losses_.resize(expected_.groups->count());
         (in_time_ ? *in_time_ : window_).on_missing([this](auto number, auto count) { lose(number, count); });
     }
@@ -238,14 +241,21 @@ private:
         if (expected_.delays != nullptr) [[unlikely]] {
             for (const std::uint64_t number : run) expected_.delays->record(number, delay);
         }
-        if (!group_delays_.empty()) [[unlikely]] {
-            for (const std::uint64_t number : run) group_delays_[expected_.groups->of(number)].record(delay);
-        }
+        if (!group_delays_.empty()) [[unlikely]]
+            record_by_group(run, delay);
         if (part_delays_) [[unlikely]] {
             for (const std::uint64_t number : run) part_delays_->record(number, delay);
         }
         if (delay_change_) record_changes(run, delay);
         return expected_.frame_timeout == 0 || are_in_time(run, delay);
+    }
+
+    void record_by_group(Numbers run, Ticks delay) {
+        for (const std::uint64_t number : run) {
+            const auto [group, kind] = expected_.groups->place(number);
+            group_delays_[group].record(delay);
+            if (!stream_delays_.empty()) stream_delays_[expected_.groups->stream(kind)].record(delay);
+        }
     }
 
     // Records delay changes between consecutive frames; a lost frame interrupts them.
@@ -276,6 +286,7 @@ private:
     std::optional<Histogram> delay_;
     std::optional<SignedHistogram> delay_change_;
     GroupDelays group_delays_;
+    std::vector<Histogram> stream_delays_;
     std::optional<PartDelays> part_delays_;
     std::vector<std::uint64_t> group_losses_;
     std::uint64_t last_number_ = ~std::uint64_t{1},

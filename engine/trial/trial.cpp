@@ -83,7 +83,7 @@ FrameGroups TrialSpec::groups(Direction direction) const {
     std::vector<FlowChoice> flows;
     for (const DescribedFrame& kind : stream.kinds)
         flows.push_back(by_flow ? kind.flow_choice(kind_seed(direction, flows.size())) : FlowChoice{});
-    return {stream.kind_order(generator_seed(seed, direction, Generator::kinds)), std::move(flows)};
+    return {stream.kind_order(generator_seed(seed, direction, Generator::kinds)), std::move(flows), stream.streams};
 }
 
 std::uint64_t TrialSpec::due_before(Direction direction, std::uint64_t after_ns) const {

@@ -62,6 +62,7 @@ struct DescribedStream {
     std::vector<DescribedFrame> kinds;
     std::vector<std::uint8_t> order;
     std::vector<std::uint32_t> shares;  // empty: in turn
+    std::vector<std::uint8_t> streams;  // of each kind the number of its stream; empty: no delays by stream
 
     // `seed`: of the generator of kinds.
     [[nodiscard]] KindOrder kind_order(std::uint64_t seed) const {
@@ -291,8 +292,9 @@ struct DirectionResult {
     double send_time_s = 0, sender_stall_us = 0, receiver_stall_us = 0;
     Histogram lateness;  // ticks
     LateBursts late_bursts;
-    std::optional<Histogram> delay;      // ticks; if frames are stamped
-    std::vector<Histogram> delay_parts;  // ticks; of each part of the sending time, if asked for
+    std::optional<Histogram> delay;        // ticks; if frames are stamped
+    std::vector<Histogram> delay_parts;    // ticks; of each part of the sending time, if asked for
+    std::vector<Histogram> stream_delays;  // ticks; of each stream of described frames, if asked for
     std::optional<SignedHistogram>
         delay_change;  // ticks, from one frame to the next (RFC 8219 7.3.2); if every frame is stamped
     std::optional<DelaysWritten> delays_file;

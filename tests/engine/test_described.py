@@ -17,7 +17,7 @@ from scapy.utils import RawPcapReader
 
 import frame_bytes
 from dutperf.frames import Stack, Template, build
-from dutperf.model import DescribedFrame, KindCounts, Stamping, Stream
+from dutperf.model import Delays, DescribedFrame, KindCounts, Stamping, Stream, Tagged
 from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
 from frame_rows import ENDPOINTS, ROWS, Row
@@ -175,3 +175,58 @@ def test_each_flow_is_counted(ring: EngineTester) -> None:
     assert smallest <= mean <= largest
     assert alone.flows is not None
     assert alone.flows.sent == (500,)
+
+
+VOICE_AND_WEB = (described("ipv4/udp", 64), described("ipv6/udp", 128), described("ipv4/udp", 594))
+
+
+def of_streams(engine: EngineTester, numbers: tuple[int, ...], **members: object) -> list[Delays | None]:
+    """The delays of each stream; ``numbers``: the streams of the three kinds, which come in turn."""
+    names = tuple(
+        frame.model_copy(update={"stream": f"stream {number}"})
+        for frame, number in zip(VOICE_AND_WEB, numbers, strict=True)
+    )
+    result = engine.run(trial(Stream(rate_fps=30_000, frames=names), **members))
+    assert result.forward is not None
+    assert [kind.stream for kind in result.forward.kinds or ()] == [frame.stream for frame in names]
+    delays = list(result.forward.stream_delay_us or ())
+    by_stream = [one.delay_us for one in result.forward.by_stream().values()]
+    assert by_stream == (delays or [None] * len(by_stream))
+    whole = result.forward.delay_us
+    if whole is not None and delays and None not in delays:
+        told = [one for one in delays if one is not None]
+        assert whole.min == min(one.min for one in told)
+        assert whole.max == max(one.max for one in told)
+        assert min(one.p50 for one in told) <= whole.p50 <= max(one.p50 for one in told)
+    return delays
+
+
+def test_delays_of_each_stream(ring: EngineTester) -> None:
+    assert len(of_streams(ring, (0, 1, 1), stamping=Stamping.EVERY)) == 2
+    tagged = of_streams(ring, (0, 1, 2), stamping=Stamping.TAGGED, tagged=Tagged(count=600, after_ns=0))
+    assert len(tagged) == 3
+    assert None not in tagged
+    [one] = [one for one in of_streams(ring, (1, 0, 0), stamping="tagged", tagged=Tagged(count=1, after_ns=0)) if one]
+    assert one.min == one.max
+    assert of_streams(ring, (0, 1, 1)) == []
+    assert of_streams(ring, (0, 0, 0), stamping=Stamping.EVERY) == []
+
+
+def test_several_queues_tell_the_same_streams(command: EngineCommand) -> None:
+    ports = {name: {"port": "ring"} for name in ("left", "right")}
+    with EngineTester(command, {**ports, "memory": "no_huge_pages", "queues": 2}) as engine:
+        assert len(of_streams(engine, (0, 1, 1), stamping=Stamping.EVERY)) == 2
+
+
+def test_a_lost_frame_counts_in_its_stream(command: EngineCommand) -> None:
+    """Nothing arrives: every stamped frame has the delay of a lost one."""
+    ports = {"left": {"port": "null"}, "right": {"port": "null"}}
+    lost = {"lost_delay_ns": 5_000_000}
+    with EngineTester(command, {**ports, "memory": "no_huge_pages"}) as engine:
+        assert of_streams(engine, (0, 1, 1), stamping=Stamping.EVERY) == [None, None]
+        for one in of_streams(engine, (0, 1, 1), stamping=Stamping.EVERY, **lost):
+            assert one is not None
+            assert one.min == one.p50 == one.max
+            assert one.max == pytest.approx(5000, rel=0.001)
+        first = of_streams(engine, (0, 1, 1), stamping=Stamping.TAGGED, tagged=Tagged(count=1, after_ns=0), **lost)
+        assert [one is None for one in first] == [False, True]  # the first frame is the tagged one

@@ -78,6 +78,8 @@ def example(expected: Any) -> Any:
     """An event as an engine would write it: each kind replaced by a value of it."""
     if isinstance(expected, dict):
         return {name: example(value) for name, value in expected.items() if value != OPTIONAL}
+    if isinstance(expected, list):
+        return [example(value) for value in expected]
     return KINDS[expected].example if isinstance(expected, str) and expected in KINDS else expected
 
 
@@ -89,6 +91,9 @@ def differences(expected: Any, actual: Any, path: str = "") -> Iterator[str]:
     elif isinstance(expected, dict) and isinstance(actual, dict):
         for name in expected.keys() | actual.keys():
             yield from _difference_at(name, expected, actual, f"{path}.{name}".lstrip("."))
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for number, (wanted, value) in enumerate(zip(expected, actual, strict=True)):
+            yield from differences(wanted, value, f"{path}.{number}")
     elif expected != actual or type(expected) is not type(actual):
         yield f"{path}: {actual!r} instead of {expected!r}"
 

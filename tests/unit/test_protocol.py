@@ -91,9 +91,26 @@ def test_the_client_says_what_the_transcript_says(name: str) -> None:
     with EngineTester(command, request_of(exchanges, "open")["params"], Patience(answer_s=20)) as tester:
         for exchange in exchanges:
             if exchange.request is not None and exchange.request["method"] == "run":
-                result = tester.run(Trial.model_validate(exchange.request["params"]))
+                planned = trial_of(exchange.request["params"])
+                asked = {one: stream.get("streams") for one, stream in streams_of(exchange.request["params"]).items()}
+                assert asked == {one: stream.get("streams") for one, stream in streams_of(planned.request()).items()}
+                result = tester.run(planned)
                 assert result.verdict is Verdict.VALID, result.causes
                 assert to_counts(result.directions()) == to_counts(exchange.events[-1])
+
+
+def trial_of(request: dict[str, Any]) -> Trial:
+    """The trial of a request. The client knows streams by their names, the engine by numbers."""
+    params = json.loads(json.dumps(request))
+    for stream in streams_of(params).values():
+        for frame, number in zip(stream.get("frames", ()), stream.pop("streams", ()), strict=False):
+            frame["stream"] = f"stream {number}"
+    return Trial.model_validate(params)
+
+
+def streams_of(params: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The active directions of a request."""
+    return {direction.value: params[direction] for direction in Direction if direction in params}
 
 
 def to_counts(result: Any) -> dict[str, Any]:

@@ -107,6 +107,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         "points",
         "idle_offloads",
         "modifier_frames",
+        "streams",
         "environment_changes",
     }
     assert (written["procedure"], written["dut"]) == ("throughput", {"name": "simulated"})

@@ -87,6 +87,8 @@ class DescribedFrame(Value):
 
     name: str | None = None
     """Of its stream and size, for a person; the engine does not get it."""
+    stream: str | None = None
+    """Name of its stream, if the direction has several; the engine gets their numbers."""
     size: Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)]
     bytes: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2})+$")]
     tag_at: Offset

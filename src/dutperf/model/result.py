@@ -212,12 +212,28 @@ class KindCounts(Value):
 
     name: str | None = None
     """Of its stream and size."""
+    stream: str | None = None
+    """Name of its stream, if the direction has several."""
     sent: Count
     received: Count
     delay_us: GroupDelay | None = None
     """If frames were stamped and any of them arrived."""
     flows: FlowCounts | None = None
     """With statistics by flow."""
+
+    @property
+    def lost(self) -> int:
+        """Sent frames that did not arrive intact and in time."""
+        return self.sent - self.received
+
+
+class StreamCounts(Value):
+    """Frames of one of several streams of a direction: of all its kinds."""
+
+    sent: Count
+    received: Count
+    delay_us: Delays | None = None
+    """If frames were stamped; a lost frame counts as the trial's ``lost_delay_ns``."""
 
     @property
     def lost(self) -> int:
@@ -320,6 +336,8 @@ class DirectionCounts(Value):
     """None if no frame arrived."""
     kinds: tuple[KindCounts, ...] | None = None
     """Of each kind of described frames, in their order; None: the frames are not described."""
+    stream_delay_us: tuple[Delays | None, ...] | None = None
+    """Of each stream, if there are several and frames were stamped; None for one without delays."""
     additional: tuple[AdditionalCounts, ...] | None = None
     """Of each kind of additional frames, in their order; None: there are none."""
     matched: MatchedByLength | None = None
@@ -346,6 +364,22 @@ class DirectionCounts(Value):
     def waited_us(self) -> float | None:
         """Longest wait of frames in a card's full transmit rings; 0: they were not full; None: unknown."""
         return 0.0 if self.transmit_wait is None or not self.transmit_wait.full else self.transmit_wait.us
+
+    def by_stream(self) -> dict[str, StreamCounts]:
+        """The counts of each stream; empty: there are not several."""
+        kinds = self.kinds or ()
+        names = tuple(dict.fromkeys(kind.stream for kind in kinds if kind.stream is not None))
+        if len(names) < 2:
+            return {}
+        delays = self.stream_delay_us or (None,) * len(names)
+        return {
+            name: StreamCounts(
+                sent=sum(kind.sent for kind in kinds if kind.stream == name),
+                received=sum(kind.received for kind in kinds if kind.stream == name),
+                delay_us=delay,
+            )
+            for name, delay in zip(names, delays, strict=True)
+        }
 
     @property
     def loss_ratio(self) -> float:

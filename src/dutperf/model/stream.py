@@ -202,6 +202,12 @@ class Stream(Value):
         return self
 
     @model_validator(mode="after")
+    def _all_or_none_in_a_stream(self) -> Self:
+        if len({frame.stream is None for frame in self.frames}) > 1:
+            raise ValueError("either all kinds of frames belong to a stream or none does")
+        return self
+
+    @model_validator(mode="after")
     def _kinds_in_order(self) -> Self:
         kinds = len(self.frames)
         if self.order and self.shares:
@@ -231,6 +237,12 @@ class Stream(Value):
     def of_test_frames(self, fps: int) -> int:
         """How many of ``fps`` frames/s are test frames, beside the additional ones."""
         return of_test_frames(self.additional, fps)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Names of the streams that its described frames belong to; empty: there are not several."""
+        names = tuple(dict.fromkeys(frame.stream for frame in self.frames if frame.stream is not None))
+        return names if len(names) > 1 else ()
 
     @property
     def sizes(self) -> tuple[int, ...]:

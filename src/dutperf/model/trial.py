@@ -174,10 +174,13 @@ class Phase(Value):
     def request(self) -> dict[str, Any]:
         """The ``params`` of the engine's ``run`` (protocol/request.schema.json)."""
         members = to_json(self)
-        for direction in self.streams():
+        for direction, stream in self.streams().items():
             for frame in members[direction].get("frames", ()):
                 frame.pop("name", None)
-        for direction, stream in self.streams().items():
+                frame.pop("stream", None)
+            if stream.streams and self.stamping is not Stamping.NONE:
+                numbers = {name: number for number, name in enumerate(stream.streams)}
+                members[direction]["streams"] = [numbers[frame.stream or ""] for frame in stream.frames]
             if stream.replay is not None:
                 members[direction]["replay"] = stream.replay.request()
         return {name: value for name, value in members.items() if name not in ("question", "preliminary")}

@@ -297,6 +297,10 @@ class BackToBackPoint(points.Point):
         )
         return [(*figures, cell(buffer_ms, ".4f"), self.limited_by or "-")]
 
+    def loads_by_stream(self) -> set[Load]:
+        """See :class:`dutperf.results.points.Point`: those of the lower bounds and the upper bound."""
+        return repeated_searches.bounds(self.burst_frames, self.upper_bound, Unit.FRAMES)
+
     def remarks(self) -> Iterator[str]:
         """How the buffer is computed, and how certain the figures are."""
         if self.implied_buffer_s is not None and self.corrected_buffer_s is not None:
@@ -343,7 +347,7 @@ def point(recorded: Recorded) -> BackToBackPoint:
     stopped = repeated_searches.stopped(found, rule, [search.lower_bound for search in found])
     results = recorded.of(ResultEvent)
     unneeded = LimitedBy.MEDIA if limits["rate_is_media"] else LimitedBy.RANGE
-    steady = repeated_searches.without_waits(results, recorded.of(WaitEvent))
+    steady = points.without_waits(results, recorded.of(WaitEvent))
     return BackToBackPoint(
         case=recorded.case,
         **{name: limits[name] for name in ("rate_fps", "throughput_fps", "measured", "longest_frames")},

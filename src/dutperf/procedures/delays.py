@@ -358,14 +358,28 @@ def _subtracted(recorded: Recorded) -> Subtracted | None:
 def _subtract(event: DelaysFinding, subtracted: Subtracted | None, kind: Kind) -> DelaysFinding:
     """The event with the tester's delay subtracted from its latencies. The journal keeps them as
     measured."""
-    if subtracted is None:
-        return event
-    own_ms = dict.fromkeys(kind.latencies, subtracted.delay_ms)
     figures_ms = {
-        direction: figures and {name: value - own_ms.get(name, 0.0) for name, value in figures.items()}
+        direction: figures and _without_own(figures, subtracted, kind)
         for direction, figures in event.figures_ms.items()
     }
     return event.model_copy(update={"figures_ms": figures_ms})
+
+
+def _without_own(figures: dict[str, float], subtracted: Subtracted | None, kind: Kind) -> dict[str, float]:
+    if subtracted is None:
+        return figures
+    own_ms = dict.fromkeys(kind.latencies, subtracted.delay_ms)
+    return {name: value - own_ms.get(name, 0.0) for name, value in figures.items()}
+
+
+def of_stream(kind: Kind) -> Callable[[Recorded, DirectionCounts], dict[str, float] | None]:
+    """Returns how this evaluates the delays of a stream (:data:`dutperf.results.streams.Delays`)."""
+
+    def figures(recorded: Recorded, counts: DirectionCounts) -> dict[str, float] | None:
+        of_trial = kind.figures(counts)
+        return of_trial and _without_own(of_trial, _subtracted(recorded), kind)
+
+    return figures
 
 
 def _nic_arrivals(recorded: Recorded) -> NicArrivals | None:

@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 from dutperf.model import DirectionCounts, Stamping, Tagged, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.delays import AT_THROUGHPUT, SUBTRACTED, Delays, DelaysPoint, Kind, point_builder
+from dutperf.procedures.delays import AT_THROUGHPUT, SUBTRACTED, Delays, DelaysPoint, Kind, of_stream, point_builder
 from dutperf.results import deviations
 from dutperf.results.charts import Mark
 from dutperf.results.deviations import Facts
@@ -179,6 +179,11 @@ def point(recorded: Recorded) -> DelaysPoint:
     return point_builder(*DEFINITIONS[recorded.conditions.definition])(recorded)
 
 
+def delays_of_stream(recorded: Recorded, counts: DirectionCounts) -> dict[str, float] | None:
+    """The latency of a stream, by the chosen definition (:data:`dutperf.results.streams.Delays`)."""
+    return of_stream(DEFINITIONS[recorded.conditions.definition][0])(recorded, counts)
+
+
 def _latency(facts: Facts) -> str | None:
     """Deviations from RFC 8219."""
     if facts.conditions.definition != "rfc8219":
@@ -223,5 +228,6 @@ PROCEDURE = Definition(
     conditions=LatencyConditions,
     make=latency,
     point=point,
+    delays=delays_of_stream,
     rules=RULES,
 )

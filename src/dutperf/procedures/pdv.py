@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from dutperf.model import DirectionCounts, Stamping, Trial
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.delays import AT_THROUGHPUT, SUBTRACTED, Delays, DelaysPoint, Kind, point_builder
+from dutperf.procedures.delays import AT_THROUGHPUT, SUBTRACTED, Delays, DelaysPoint, Kind, of_stream, point_builder
 from dutperf.results import deviations
 from dutperf.setup.conditions import AtThroughput, Calibrated, Conditions, DelayFiles, WithConnections
 
@@ -63,5 +63,6 @@ PROCEDURE = Definition(
     conditions=PdvConditions,
     make=partial(Delays, PDV),
     point=point_builder(PDV, PdvPoint),
+    delays=of_stream(PDV),
     rules=RULES,
 )

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
-from dutperf.journal import RepetitionFinding, ResultEvent, WaitEvent
+from dutperf.journal import RepetitionFinding, ResultEvent
 from dutperf.model import Case, LimitedBy, Load, TrialResult, Unit, Value, Verdict
 from dutperf.procedures import evidence, searches
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan
 from dutperf.results import points
 from dutperf.results.points import Loss
+from dutperf.results.statistics import Statistics
 from dutperf.search import Outcome
 from dutperf.search.binary import Search, SearchResult
 from dutperf.statistics import stopping
@@ -220,6 +221,12 @@ def stopped(searches: Sequence[SearchFinding], rule: stopping.Rule, *series: Seq
     return None if any(search.not_forwarding for search in searches) else stopping.stopped(rule, *series)
 
 
+def bounds(figures: Statistics, upper: UpperBound | None, unit: Unit) -> set[Load]:
+    """The loads of the repetitions' lower bounds, and that of the upper bound."""
+    lower = {Load(int(value), unit) for value in figures.values if value is not None}
+    return lower if upper is None else lower | {upper.load}
+
+
 def upper_bound(searches: Sequence[SearchFinding], results: Sequence[ResultEvent]) -> UpperBound | None:
     """The lowest upper bound of the repetitions that is a failed trial; of several trials at that
     load, the one that lost most."""
@@ -235,13 +242,6 @@ def upper_bound(searches: Sequence[SearchFinding], results: Sequence[ResultEvent
         return None
     load, result = min(failed, key=lambda trial: (trial[0], -trial[1].worst_loss_ratio))
     return UpperBound(load=load, **points.losses(result))
-
-
-def without_waits(results: Sequence[ResultEvent], waits: Sequence[WaitEvent]) -> list[ResultEvent]:
-    """The ``result`` events without those of trials during which the DUT was down and after which
-    it recovered. Those trials were repeated and show nothing about a load."""
-    repeated = {(wait.repetition, wait.trial) for wait in waits if wait.answered}
-    return [event for event in results if (event.repetition, event.trial) not in repeated]
 
 
 def _not_passed(value: int, offered: Sequence[Offered]) -> TrialResult:

@@ -217,6 +217,18 @@ class ThroughputPoint(points.Point):
             if goal.inconsistent:
                 yield of + inconsistency.sentence(goal.inconsistent)
 
+    def loads_by_stream(self) -> set[Load]:
+        """See :class:`dutperf.results.points.Point`: those of the lower bounds and the upper bound."""
+        bounds = (
+            (self.throughput_fps, self.upper_bound),
+            *((one.throughput_fps, one.upper_bound) for one in self.goals),
+        )
+        return {
+            load
+            for figures, upper in bounds
+            for load in repeated_searches.bounds(figures, upper, Unit.FRAMES_PER_SECOND)
+        }
+
     def resolution(self, conditions: Mapping[str, Any]) -> float:
         """See :class:`dutperf.results.points.Point`."""
         limits = points.limits_of(self, conditions)
@@ -264,7 +276,7 @@ def point(recorded: Recorded) -> ThroughputPoint:
     series = [[one.lower_bound for one in each] for each in bounds]
     stopped = repeated_searches.stopped(found, rule, *series)
     results = recorded.of(ResultEvent)
-    steady = repeated_searches.without_waits(results, recorded.of(WaitEvent))
+    steady = points.without_waits(results, recorded.of(WaitEvent))
     throughput_fps = _statistics(found, [search.lower_bound for search in found], rule)
     return ThroughputPoint(
         case=recorded.case,

@@ -130,6 +130,7 @@ def _part(one: Measured) -> dict[str, Any]:
         "note": one.note,
         "state": one.state(),
         "table": tables.results(one.summary) if one.summary else None,
+        "streams": tables.by_stream(one.summary) if one.summary else None,
         "messages": tables.messages(one.summary) if one.summary else [],
         "results": _drawn(one, one.result_charts()),
         "progress": _drawn(one, one.progress_charts()),

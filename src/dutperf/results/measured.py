@@ -59,6 +59,12 @@ class Measured:
         records = [trial.record() for trial in self.trials()] if of_trials else tables.records(self.summary)
         return tables.uniform([{"measurement": self.name, **record} for record in records])
 
+    def stream_records(self) -> list[Record]:
+        """The results by stream, as records; none where no direction has several streams."""
+        if self.summary is None:
+            return []
+        return [{"measurement": self.name, **record} for record in tables.stream_records(self.summary)]
+
     def result_charts(self) -> list[Chart]:
         """The plots of the results: those of the summary's points, and the delays of each trial from
         the journal."""

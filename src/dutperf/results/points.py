@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import Field
 
-from dutperf.journal import Event, Finding, RepetitionFinding, ResultEvent, end_of, of_kind
+from dutperf.journal import Event, Finding, RepetitionFinding, ResultEvent, WaitEvent, end_of, of_kind
 from dutperf.journal.events import LocatedT
-from dutperf.model import Case, Direction, DirectionCounts, LimitedBy, TrialResult, Value, Verdict
+from dutperf.model import Case, Direction, DirectionCounts, LimitedBy, Load, TrialResult, Value, Verdict
 from dutperf.results import loss
 from dutperf.results.charts import Chart, Mark
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
@@ -117,6 +117,11 @@ class Point(Value, ABC):
         """Further sentences for a person, each in a line of its own that begins with the case; none
         by default."""
         return ()
+
+    def loads_by_stream(self) -> Collection[Load] | None:
+        """The loads at which streams have results of their own (:mod:`dutperf.results.streams`); None:
+        all that were offered."""
+        return None
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
         """Largest difference of two equal results because a search ends on a grid, in the unit of
@@ -263,6 +268,13 @@ def losses(result: TrialResult) -> dict[str, Loss]:
         direction.value: _loss(counts, (result.dut_losses or {}).get(direction))
         for direction, counts in result.directions().items()
     }
+
+
+def without_waits(results: Sequence[ResultEvent], waits: Sequence[WaitEvent]) -> list[ResultEvent]:
+    """The ``result`` events without those of trials during which the DUT was down and after which
+    it recovered. Those trials were repeated and show nothing about a load."""
+    repeated = {(wait.repetition, wait.trial) for wait in waits if wait.answered}
+    return [event for event in results if (event.repetition, event.trial) not in repeated]
 
 
 def trials(results: Iterable[ResultEvent]) -> Trials:

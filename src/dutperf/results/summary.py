@@ -14,13 +14,14 @@ from pydantic import SerializeAsAny
 from dutperf import journal
 from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, PlanEvent, ResultEvent, of_kind
 from dutperf.model import Case, Value, axes_of_json
-from dutperf.results import deviations, environments
+from dutperf.results import deviations, environments, streams
 from dutperf.results import idle_offloads as offloads
 from dutperf.results import modifier_frames as additional
 from dutperf.results.deviations import Deviation, Rule
 from dutperf.results.deviations import rules as general_rules
 from dutperf.results.environments import EnvironmentChange
 from dutperf.results.points import Point, PointBuilder, Recorded
+from dutperf.results.streams import StreamResult
 from dutperf.setup.conditions import Conditions, Rate
 
 SUMMARY = "summary.json"
@@ -37,6 +38,8 @@ class Summary(Value):
     points: tuple[SerializeAsAny[Point], ...]
     idle_offloads: tuple[str, ...] = ()
     """Hardware offloads that were enabled and had no effect."""
+    streams: tuple[StreamResult, ...] = ()
+    """Results by stream, where a direction has several."""
     modifier_frames: tuple[str, ...] = ()
     """What the modifiers sent beside the test frames, and what came back of it."""
     environment_changes: tuple[EnvironmentChange, ...] = ()
@@ -56,6 +59,8 @@ class Reader:
     conditions: type[Conditions]
     """The procedure's own model."""
     point: PointBuilder
+    delays: streams.Delays = streams.delays
+    """The delays of a stream in a trial."""
     rules: tuple[Rule, ...] = general_rules()
     """The clauses that it may deviate from; those of every procedure if it has none of its own."""
 
@@ -81,9 +86,8 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
     """
     plan = journal.plan_of(events)
     conditions, axes = reader.conditions.recorded(plan.conditions), axes_of_json(plan.axes)
-    points = tuple(
-        reader.point(Recorded(Case.of_json(limits["case"], axes), limits, events, conditions)) for limits in plan.cases
-    )
+    cases = [Recorded(Case.of_json(limits["case"], axes), limits, events, conditions) for limits in plan.cases]
+    points = tuple(reader.point(recorded) for recorded in cases)
     finished = min(point.finished for point in points)
     return Summary(
         procedure=plan.procedure,
@@ -98,6 +102,11 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
         ),
         points=points,
         idle_offloads=_idle_offloads(events),
+        streams=tuple(
+            one
+            for recorded, point in zip(cases, points, strict=True)
+            for one in streams.of_case(recorded, point, reader.delays)
+        ),
         modifier_frames=additional.of_run(events),
         environment_changes=environments.changes(events),
     )

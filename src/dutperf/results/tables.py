@@ -10,7 +10,8 @@ from typing import Any
 
 from dutperf.model import Axis, Case, axes_of
 from dutperf.results.environments import flat
-from dutperf.results.points import Point, Row
+from dutperf.results.points import Point, Row, measured
+from dutperf.results.streams import StreamResult
 from dutperf.results.summary import Summary
 
 Record = dict[str, Any]
@@ -41,6 +42,53 @@ def results(summary: Summary) -> Table:
     rows = tuple((*case_cells(point.case, axes), *row) for point in summary.points for row in point.rows())
     criterion = f" ({summary.points[0].pass_criterion})" if summary.points[0].pass_criterion else ""
     return Table(kind.title + criterion, (*(axis.heading for axis in axes), *kind.columns), rows, len(axes))
+
+
+def by_stream(summary: Summary) -> Table | None:
+    """A row for each stream at each load; None where no direction has several."""
+    if not summary.streams:
+        return None
+    axes = axes_of(one.case for one in summary.streams)
+    units = " or ".join(dict.fromkeys(one.load.unit.value for one in summary.streams))
+    delays = dict.fromkeys(name for one in summary.streams for name in one.delay_ms)
+    heads = ("trials", "sent", "received", "lost", "loss ratio", *(f"{name}, ms" for name in delays))
+    rows = tuple(
+        (
+            *case_cells(one.case, axes),
+            f"{one.load.value:,}",
+            one.direction.value,
+            one.stream,
+            *(f"{count:,}" for count in (one.trials, one.sent, one.received, one.lost)),
+            f"{one.loss_ratio:.4%}",
+            *(measured(one.delay_ms[name].median) if name in one.delay_ms else "-" for name in delays),
+        )
+        for one in summary.streams
+    )
+    return Table(
+        f"by stream, valid trials{'; delays: median over the trials' if delays else ''}",
+        (*(axis.heading for axis in axes), units, "direction", "stream", *heads),
+        rows,
+        len(axes),
+    )
+
+
+def stream_records(summary: Summary) -> list[Record]:
+    """The results by stream, a record for each stream at each load; all have the same names."""
+    return uniform(
+        [
+            {"procedure": summary.procedure, "dut": dut_name(summary.dut), **dict(flat(with_case(_of_stream(one))))}
+            for one in summary.streams
+        ]
+    )
+
+
+def _of_stream(one: StreamResult) -> dict[str, Any]:
+    members = one.model_dump(mode="json")
+    return {
+        "case": members.pop("case"),
+        one.load.unit.column: one.load.value,
+        **{name: value for name, value in members.items() if name != "load"},
+    }
 
 
 def case_cells(case: Case, axes: Sequence[Axis[Any]]) -> Row:

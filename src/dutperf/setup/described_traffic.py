@@ -23,6 +23,8 @@ from dutperf.setup.size_mix import LONGEST_ORDER, MOST_SIZES, SizeMix, spread
 
 PLAIN = "ip/udp"
 """The headers of plain traffic; ``ip`` is the IP version of the sending side."""
+WITHOUT_NAME = "without extension headers"
+"""Name of the stream beside the frames with a modifier's headers, where the configuration has no streams."""
 Ports = tuple[VaryingField, VaryingField]
 """Source and destination port."""
 
@@ -174,7 +176,7 @@ def members(
         ConfigError: more kinds of frames than can be told apart.
     """
     frames = tuple(
-        _named(build(stack, size, endpoints, direction=direction, flows=part.flows), part)
+        _named(build(stack, size, endpoints, direction=direction, flows=part.flows), part, alone=len(parts) == 1)
         for part, stack in zip(parts, stacks, strict=True)
         for size in (one - shorter.get(stack.ip_version or 0, 0) for one in part.sizes.sizes)
     )
@@ -197,10 +199,10 @@ def members(
     return {"frames": frames} | ({"shares": weights} if random else {"order": spread(weights)})
 
 
-def _named(frame: DescribedFrame, part: Part) -> DescribedFrame:
-    """The frame with a name for a person."""
+def _named(frame: DescribedFrame, part: Part, *, alone: bool) -> DescribedFrame:
+    """The frame with a name for a person, and with that of its stream unless it is ``alone``."""
     name = f"{part.name}, {frame.size} bytes" if part.name else f"{frame.size} bytes"
-    return frame.model_copy(update={"name": name})
+    return frame.model_copy(update={"name": name, "stream": None if alone else part.name or WITHOUT_NAME})
 
 
 def _whole(weights: Sequence[Fraction]) -> tuple[int, ...]:

@@ -495,13 +495,14 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
 
 
 def _with_names(counts: DirectionCounts, stream: Stream | None) -> DirectionCounts:
-    """The counts of each kind of frames with its name."""
+    """The counts of each kind of frames with its name and that of its stream."""
     if counts.kinds is None or stream is None:
         return counts
-    kinds = zip(counts.kinds, stream.frames, strict=True)
-    return counts.model_copy(
-        update={"kinds": tuple(kind.model_copy(update={"name": frame.name}) for kind, frame in kinds)}
+    kinds = tuple(
+        kind.model_copy(update={"name": frame.name, "stream": frame.stream})
+        for kind, frame in zip(counts.kinds, stream.frames, strict=True)
     )
+    return counts.model_copy(update={"kinds": kinds})
 
 
 def _until_its_end(

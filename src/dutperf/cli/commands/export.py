@@ -34,20 +34,33 @@ Form = Annotated[
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Directory for the files. Default: DIR/export.")]
 Trials = Annotated[bool, typer.Option("--trials", help="Export every trial instead of the results; csv or parquet.")]
 
+Streams = Annotated[
+    bool, typer.Option("--streams", help="Export the results by stream, if a direction has several; any format.")
+]
 
-def export(directory: Directory, form: Form = "csv", trials: Trials = False, out: Out = None) -> None:
+
+def export(
+    directory: Directory, form: Form = "csv", trials: Trials = False, streams: Streams = False, out: Out = None
+) -> None:
     """Export the tables of a run or a suite, one file for each measurement: DIR/export/NAME.csv,
     .parquet, .tex or .md."""
     with reported():
         chosen = FORMATS[form]
         if trials and chosen in files.TABLES:
             raise ConfigError(f"trials are exported as csv or parquet, not as {form}", "--format")
+        if trials and streams:
+            raise ConfigError("export either the trials or the results by stream", "--streams")
         measured = [one for one in results.read(directory).measured if one.summary is not None]
         if not measured:
             raise ConfigError("there is nothing to export: nothing has been measured yet", "")
+        if streams:
+            measured = [one for one in measured if one.summary is not None and one.summary.streams]
+            if not measured:
+                raise ConfigError("there are no results by stream: no direction has several streams", "--streams")
+        of = "-trials" if trials else "-streams" if streams else ""
         for one in measured:
-            path = (out or directory / EXPORT) / f"{one.name}{'-trials' if trials else ''}.{chosen}"
-            files.write(path, _content(one, chosen, trials))
+            path = (out or directory / EXPORT) / f"{one.name}{of}.{chosen}"
+            files.write(path, _streams(one, chosen) if streams else _content(one, chosen, trials))
             typer.echo(str(path))
 
 
@@ -56,3 +69,10 @@ def _content(one: Measured, form: files.Format, trials: bool) -> bytes:
     if form in files.TABLES:
         return files.TABLES[form](tables.results(one.summary))
     return files.RECORDS[form](one.records(of_trials=trials))
+
+
+def _streams(one: Measured, form: files.Format) -> bytes:
+    assert one.summary is not None, "only measurements with a summary are exported"
+    table = tables.by_stream(one.summary)
+    assert table is not None, "only measurements with several streams are exported so"
+    return files.TABLES[form](table) if form in files.TABLES else files.RECORDS[form](one.stream_records())

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from dutperf.model import (
     CaptureWritten,
+    Delays,
     Direction,
     DirectionCounts,
     KindCounts,
@@ -20,6 +21,7 @@ from dutperf.model import (
     MatchedByLength,
     NicArrivals,
     NicDepartures,
+    StreamCounts,
     Trial,
     TrialResult,
     Verdict,
@@ -225,6 +227,9 @@ def _by_frames(names: Mapping[Direction, Sequence[str]], result: TrialResult) ->
     """Of several kinds of frames each by itself, and what flows lost."""
     for direction, counts in result.directions().items():
         kinds = counts.kinds or ()
+        streams = counts.by_stream()
+        for name, stream in streams.items() if len(streams) < len(kinds) else ():
+            line(f"{direction}, {name}: {_lost_of(stream)}{_delay_of(stream.delay_us)}")
         for name, kind in zip(names[direction], kinds, strict=True):
             if len(kinds) > 1:
                 line(f"{direction}, {name}: {_sent_and_lost(kind)}")
@@ -238,9 +243,16 @@ def _by_frames(names: Mapping[Direction, Sequence[str]], result: TrialResult) ->
 
 
 def _sent_and_lost(kind: KindCounts) -> str:
-    lost = f"{kind.lost:,} lost of" if kind.lost else "nothing lost of"
     delay = "" if kind.delay_us is None else f"; delay {kind.delay_us[1]:,.1f} µs, at most {kind.delay_us[2]:,.1f} µs"
-    return f"{lost} {kind.sent:,} frames{delay}"
+    return f"{_lost_of(kind)}{delay}"
+
+
+def _lost_of(counts: KindCounts | StreamCounts) -> str:
+    return f"{f'{counts.lost:,}' if counts.lost else 'nothing'} lost of {counts.sent:,} frames"
+
+
+def _delay_of(delay: Delays | None) -> str:
+    return "" if delay is None else f"; median delay {delay.p50:,.1f} µs, at most {delay.max:,.1f} µs"
 
 
 def _nic_count(counts: NicArrivals | NicDepartures | None, member: str) -> str:
@@ -284,6 +296,8 @@ def _summary(of: Summary) -> None:
     of_dut = f", of {name}" if (name := tables.dut_name(of.dut)) else ""
     shown = tables.results(of)
     console.print(table(replace(shown, title=shown.title + of_dut)))
+    if (streams := tables.by_stream(of)) is not None:
+        console.print(table(streams))
     for text, warns in tables.messages(of):
         console.print(text, style="bold red" if warns else None, markup=False, highlight=False)
     for deviation in of.deviations:

@@ -11,7 +11,7 @@ PYTEST := scripts/own_session $(VENV)/python -m pytest
 # Tests that compare values and bytes, not times: they may run beside each other.
 BESIDE := tests/unit $(addprefix tests/engine/test_,frames.py queues.py reference_dut.py siitperf.py)
 
-.PHONY: fuzz deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example test cards test-report truth faults accuracy bench bench-memory check format clean
+.PHONY: fuzz deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example test cards test-report truth faults accuracy spacing bench bench-memory check format clean
 .NOTPARALLEL:
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make fuzz          frames of any shape for the receiver, under sanitizers; SECONDS=3600 for an hour"
 	@echo "make test-report   test reports in Chromium, at three widths, light and dark"
 	@echo "make accuracy      compare results with the known truth of a reference DUT, as a table, into results/accuracy.md"
+	@echo "make spacing       measure the gaps between frames with both kinds of pacing, on the fake card of the tests, into results/spacing"
 	@echo "make example       show why throughput needs a frame timeout and a loss ratio goal, with downloads through the same router, about two minutes"
 	@echo "make bench         measure how fast one core sends and receives, against dpdk-testpmd, and the cost of each step, into bench.json"
 	@echo "make bench-memory  measure the engine's memory in PDV trials of one million and of sixty million frames"
@@ -120,6 +121,9 @@ bench: setup
 	$(VENV)/python benchmarks/speed.py
 	build/engine/engine-bench
 	$(VENV)/python benchmarks/instructions.py
+
+spacing: build setup-dev
+	$(VENV)/python benchmarks/spacing.py --out results/spacing
 
 bench-memory: build
 	$(VENV)/python benchmarks/pdv_memory.py

@@ -83,6 +83,17 @@ json matched_json(const MatchedByLength& matched) {
     return out;
 }
 
+json line_json(const LineResult& line, std::uint64_t clock_hz) {
+    return {{"mbps", line.mbps},
+            {"fillers", line.fillers},
+            {"shortest_filler", kMinEthernetSize},
+            {"forwarded", line.forwarded},
+            {"returned", line.back},
+            {"idle", {{"times", line.times_idle}, {"longest_us", us(line.longest_idle, clock_hz)}}},
+            {"early_us", us(line.early, clock_hz)},
+            {"error_us", quantiles_us(line.errors, line_hz(line.mbps))}};
+}
+
 // Null for a part without delays.
 json delay_parts_json(const std::vector<Histogram>& parts, std::uint64_t clock_hz) {
     json out = json::array();
@@ -167,6 +178,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     if (!result.kinds.empty()) out["kinds"] = kinds_json(result.kinds, clock_hz);
     if (!result.additional.empty()) out["additional"] = additional_json(result.additional);
     if (result.matched) out["matched"] = matched_json(*result.matched);
+    if (result.line) out["line"] = line_json(*result.line, clock_hz);
     if (result.nic_arrivals) {
         const NicArrivals& arrivals = *result.nic_arrivals;
         out["receive_timestamps"] = {{"by_nic", arrivals.by_nic},

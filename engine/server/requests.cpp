@@ -195,6 +195,20 @@ void read_capture(Reader& params, TrialSpec& spec) {
     capture->finish();
 }
 
+void read_pacing(Reader& params, TrialSpec& spec) {
+    constexpr std::uint8_t kGroup = 1;
+    auto pacing = params.optional_object("pacing");
+    if (!pacing) return;
+    const std::string kind = pacing->text("kind");
+    if (kind != "fill") pacing->fail("kind", "must be fill, not '" + kind + "'");
+    const auto destination = pacing->mac("destination");
+    if (!destination) pacing->fail("destination", "is missing");
+    if (((*destination)[0] & kGroup) != 0)
+        pacing->fail("destination", "must be the address of one station, not of a group: every NIC takes those in");
+    pacing->finish();
+    spec.fill = FillSpec{.destination = *destination};
+}
+
 // The parts are unions of those over which losses are counted.
 void read_delay_parts(Reader& params, TrialSpec& spec) {
     constexpr std::uint64_t kMostParts = 50;
@@ -411,6 +425,7 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size, const std::sha
     read_by_flow(params, spec);
     read_delays_files(params, spec);
     read_capture(params, spec);
+    read_pacing(params, spec);
     read_delay_parts(params, spec);
     read_connections(params, spec);
     if (!spec.streams[0] && !spec.streams[1] && !spec.capture)

@@ -26,7 +26,10 @@ std::uint64_t megabytes_needed(const OpenRequest& request, std::uint64_t page_by
     const std::uint64_t received = buffer_bytes(receive_buffer_size(request.max_frame_size), reach, page_bytes);
     const std::uint64_t frames = kFramePools * frames_per_pool(request.max_frame_size) * sent +
                                  kReceivePools * receive_pool_frames(request.sides[0].port) * received;
-    return request.queues * frames / (1024 * 1024) + kOtherMb;
+    const auto cards = static_cast<std::uint64_t>(
+        std::ranges::count_if(request.sides, [](const SideRequest& side) { return side.port.spec.does_dma(); }));
+    return (request.queues * frames + cards * frames_per_pool(request.max_frame_size) * sent) / (1024 * 1024) +
+           kOtherMb;
 }
 
 EalOptions eal_options(const OpenRequest& request) {
@@ -96,6 +99,11 @@ void Session::make_buffers() {
     for (std::size_t i = 0; i < frame_pools_.size(); ++i)
         frame_pools_[i] = make_pool({"frames_" + std::to_string(i), count, request_.max_frame_size,
                                      reach_of(request_.sides), ports_[i / 2]->numa_node()});
+    for (std::size_t side = 0; side < 2; ++side) {
+        if (!ports_[side]->is_card()) continue;
+        filler_pools_[side] = make_pool({"fillers_" + std::to_string(side), frames_per_pool(request_.max_frame_size),
+                                         request_.max_frame_size, reach_of(request_.sides), ports_[side]->numa_node()});
+    }
     control_pool_ =
         make_pool({"control", kControlFrames, request_.max_frame_size, reach_of(request_.sides), SOCKET_ID_ANY});
     for (std::size_t side = 0; side < 2; ++side) {
@@ -212,6 +220,7 @@ TestBed Session::bed() const {
         bed.responders[side] = responders_[side].get();
         bed.control_rings[side] = control_rings_[side].get();
         bed.clocks[side] = clocks_[side].get();
+        bed.filler_pools[side] = filler_pools_[side].get();
     }
     for (std::size_t i = 0; i < frame_pools_.size(); ++i) bed.frame_pools[i] = frame_pools_[i].get();
     bed.control_pool = control_pool_.get();

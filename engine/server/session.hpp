@@ -58,7 +58,8 @@ private:
     RoleCores cores_;
     OtherCores other_cores_;
     Memory memory_;
-    std::array<Pool, 4> frame_pools_;  // outlive the ports: transmit rings still hold their frames
+    std::array<Pool, 4> frame_pools_;   // outlive the ports: transmit rings still hold their frames
+    std::array<Pool, 2> filler_pools_;  // of ports that are cards
     Pool control_pool_;
     std::array<std::unique_ptr<Port>, 2> ports_;
     std::array<std::unique_ptr<FollowedClock>, 2> clocks_;  // of the ports, if needed

@@ -3,16 +3,18 @@
 // --wrap). Every port, whatever its driver, then offers all offloads of engine/port/offloads.hpp. Ports that are
 // connected in memory have a cable: frames leave when they are handed over, or at the time given with them. They arrive
 // kCable later by the NIC's clock and can be polled kModeration after that. $DUTPERF_FAKE_NIC names faults to inject
-// (see struct Faults).
+// (see struct Faults). If $DUTPERF_FAKE_NIC_LEAVES names a file, the times at which frames leave go there (see Leaves).
 #define ALLOW_EXPERIMENTAL_API
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
+#include <rte_ether.h>
 #include <rte_ip.h>
 #include <rte_mbuf_dyn.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -51,6 +53,7 @@ struct Faults {
     bool flaps = has("flaps");              // no link for kFlapS, from kFlapAfterS after the first frame
     bool pause = has("pause");              // flow control is on, and stays on
     bool pauses = has("pauses");            // flow control is on, and can be set
+    bool filters = has("filters");          // drops what it receives for other stations than itself
     bool agrees = has("agrees");            // but the link negotiation overrides what was set before
     double media_mbps = number("media=");   // Mbit/s of the ports' links
     double slow_ppm = number("slow=");      // the card's clock is slower than the tester's by this
@@ -81,7 +84,7 @@ struct FakePort {
     rte_eth_fc_mode flow_control = RTE_ETH_FC_FULL;
     unsigned flow_control_set = 0;                       // how often it was set
     std::array<std::uint32_t, 16> limit_mbps{};          // of each transmit queue; 0: none
-    std::array<std::uint64_t, 16> idle_from{};           // when the queue has sent all its frames
+    std::array<double, 16> idle_from{};                  // when the queue has sent all its frames, since `start`
     std::array<std::deque<std::uint64_t>, 16> to_leave;  // when each frame of a queue leaves, or is counted
     std::uint64_t handed_over = 0, kept = 0, sent = 0;   // `sent` as reported
 };
@@ -172,14 +175,43 @@ void complete_checksums(const FakePort& port, rte_mbuf* frame) {
     if (complete(udp + 6, rte_raw_cksum(udp, length)) == 0) std::memset(udp + 6, 0xFF, 2);
 }
 
-// The time at which a frame leaves: after the frames before it, at the rate of the queue.
-std::uint64_t through_queue(FakePort& port, std::uint16_t queue, const rte_mbuf* frame) {
-    const std::uint64_t leaves = std::max(departure(port, frame), port.idle_from[queue]);
+// When frames leave a port, in a file: for each 16 bytes in the machine's order, which are the time in ns (a double),
+// the port, and the length. The length of a frame of IEEE 802's EtherType for local experiments, a filler, is negative.
+class Leaves {
+public:
+    void record(std::uint16_t port, const rte_mbuf* frame, double ticks) {
+        if (file_ == nullptr) return;
+        const auto* bytes = rte_pktmbuf_mtod(frame, const std::uint8_t*);
+        const auto length = static_cast<std::int32_t>(frame->pkt_len);
+        const struct {
+            double ns;
+            std::int32_t port, length;
+        } one{ticks * 1e9 / static_cast<double>(rte_get_tsc_hz()), port,
+              bytes[12] == 0x88 && bytes[13] == 0xB5 ? -length : length};
+        std::fwrite(&one, sizeof one, 1, file_);
+    }
+
+private:
+    static std::FILE* open() {
+        const char* path = std::getenv("DUTPERF_FAKE_NIC_LEAVES");
+        return path == nullptr ? nullptr : std::fopen(path, "wb");
+    }
+    std::FILE* file_ = open();  // closed at the exit
+};
+Leaves recorded;
+
+// The time at which a frame leaves: after the frames before it, at the rate of the queue. The line keeps parts of a
+// tick.
+std::uint64_t through_queue(std::uint16_t id, std::uint16_t queue, const rte_mbuf* frame) {
+    FakePort& port = ports[id];
+    const double leaves = std::max(static_cast<double>(departure(port, frame) - start), port.idle_from[queue]);
     const double mbps =
         port.limit_mbps[queue] != 0 ? port.limit_mbps[queue] : faults.media_mbps * (1 - faults.slow_ppm / 1e6);
-    port.idle_from[queue] = leaves + (mbps != 0 ? ticks_of((frame->pkt_len + 24.0) * 8 / mbps / 1e6) : 0);
-    port.to_leave[queue].push_back(leaves);
-    return leaves;
+    const double bytes = std::max(frame->pkt_len, 60U) + 24.0;  // a card pads short frames
+    port.idle_from[queue] = leaves + (mbps != 0 ? bytes * 8 / mbps / 1e6 * static_cast<double>(rte_get_tsc_hz()) : 0);
+    recorded.record(id, frame, leaves);
+    port.to_leave[queue].push_back(start + static_cast<std::uint64_t>(leaves));
+    return port.to_leave[queue].back();
 }
 
 std::uint64_t counted_at(std::uint64_t leaves) { return leaves + (faults.counts_late ? ticks_of(1) : 0); }
@@ -205,7 +237,7 @@ std::uint16_t leave(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames, 
     for (std::uint16_t i = 0; i < count; ++i) {
         if (++handed_over == kFramesBeforeStep && faults.steps_back) stepped_back = ticks_of(kStepBackS);
         complete_checksums(ports[port], frames[i]);
-        std::uint64_t left = through_queue(ports[port], queue, frames[i]);
+        std::uint64_t left = through_queue(port, queue, frames[i]);
         if (++ports[port].handed_over % 10 == 0 && (faults.keeps || faults.loses)) {
             left = kNever;
             ports[port].kept += faults.keeps ? 1 : 0;
@@ -213,6 +245,14 @@ std::uint16_t leave(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames, 
         *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*) = left;
     }
     return count;
+}
+
+// Whether a NIC takes a frame in: it is for its address, or for a group.
+bool is_for(std::uint16_t port, const rte_mbuf* frame) {
+    const auto* bytes = rte_pktmbuf_mtod(frame, const std::uint8_t*);
+    rte_ether_addr own{};
+    rte_eth_macaddr_get(port, &own);
+    return (bytes[0] & 1) != 0 || std::memcmp(bytes, own.addr_bytes, sizeof own.addr_bytes) == 0;
 }
 
 void stamp(FakePort& port, const Held& held) {
@@ -228,7 +268,8 @@ std::uint16_t arrive(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames,
     auto& cable = ports[port].cable[queue];
     for (std::uint16_t i = 0; i < count; ++i) {
         const std::uint64_t left = *RTE_MBUF_DYNFIELD(frames[i], fields().left, std::uint64_t*);
-        left == kNever ? rte_pktmbuf_free(frames[i]) : cable.push_back({frames[i], left + ticks_of(kCableS)});
+        const bool gone = left == kNever || (faults.filters && !is_for(port, frames[i]));
+        gone ? rte_pktmbuf_free(frames[i]) : cable.push_back({frames[i], left + ticks_of(kCableS)});
     }
     const std::uint64_t now = rte_rdtsc();
     std::uint16_t there = 0;

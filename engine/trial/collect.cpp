@@ -74,6 +74,7 @@ private:
     void collect_stamps(Direction direction, DirectionResult& into) const;
     void collect_stalls(Direction direction, DirectionResult& into) const;
     void collect_media(Direction direction, DirectionResult& into) const;
+    void collect_line(Direction direction, DirectionResult& into) const;
     void collect_port_counters(Direction direction, DirectionResult& into) const;
     [[nodiscard]] TransmitEvidence transmit_evidence(Direction direction, const DirectionResult& result) const;
     void collect_backlog(Direction direction, DirectionResult& into) const;
@@ -103,6 +104,7 @@ DirectionResult Collection::all(Direction direction) const {
     collect_stamps(direction, result);
     collect_stalls(direction, result);
     collect_media(direction, result);
+    collect_line(direction, result);
     collect_port_counters(direction, result);
     return result;
 }
@@ -306,9 +308,9 @@ void Collection::collect_media(Direction direction, DirectionResult& into) const
     const Port &out = *bed_.ports[sending_port(direction)], &in = *bed_.ports[receiving_port(direction)];
     const std::uint32_t mbps = parts_.media_mbps[sending_port(direction)];
     into.media = media_limit(spec_, direction, mbps);
-    const bool told_when =
-        bed_.offloads.contains(Offload::send_at);  // stamps hold the send time, not the time of handing over
-    if (out.is_card() && !told_when) {
+    // with send_at stamps hold the send time, not the time of handing over; a line that is filled has its frames early
+    const bool planned = bed_.offloads.contains(Offload::send_at) || spec_.fill;
+    if (out.is_card() && !planned) {
         const std::uint64_t of_queue = out.transmit_ring() + spec_.burst;
         const std::uint32_t limit =
             obeys_pauses(out) ? 0 : parts_.rate_limits[index_of(direction)];  // of a queue by itself
@@ -318,6 +320,34 @@ void Collection::collect_media(Direction direction, DirectionResult& into) const
     }
     // of one queue: it is unknown how evenly a card spreads the frames
     if (in.is_card()) into.receive_ring_us = 1e6 * in.receive_ring() / static_cast<double>(stream.highest_rate_fps());
+}
+
+// See RunningTrial::marks for what the receivers of both directions recognise.
+void Collection::collect_line(Direction direction, DirectionResult& into) const {
+    const auto& senders = parts_.senders[index_of(direction)];
+    if (!spec_.fill || senders.front()->line() == nullptr) return;
+    const LineFiller& line = *senders.front()->line();
+    const auto recognised = [&](Direction receiving) {
+        const auto kinds = [&](Direction one) {
+            return spec_.streams[index_of(one)] ? spec_.streams[index_of(one)]->additional.size() : 0;
+        };
+        const std::size_t marks = filler_marks(false).size();
+        const std::size_t first =
+            kinds(Direction::forward) + kinds(Direction::reverse) + (receiving == direction ? 0 : marks);
+        std::uint64_t frames = 0;
+        for (const auto& receiver : parts_.receivers[index_of(receiving)]) {
+            for (std::size_t mark = first; mark < first + marks; ++mark) frames += receiver->recognised(mark).frames;
+        }
+        return frames;
+    };
+    into.line = LineResult{.mbps = parts_.media_mbps[sending_port(direction)],
+                           .fillers = line.fillers(),
+                           .forwarded = recognised(direction),
+                           .back = recognised(opposite_of(direction)),
+                           .times_idle = line.watch().times_idle(),
+                           .longest_idle = line.watch().longest_idle(),
+                           .early = line.early(),
+                           .errors = line.errors()};
 }
 
 // Frames that the tester itself lost: sent but never on the wire, or on the wire but never at the receiving loop.
@@ -365,16 +395,18 @@ std::uint64_t Collection::given_up(Direction direction) const {
 
 TransmitEvidence Collection::transmit_evidence(Direction direction, const DirectionResult& result) const {
     const std::size_t side = sending_port(direction);
+    // of all but test frames
     std::uint64_t answers = parts_.answered_after[side] - parts_.answered_before[side];
     for (const auto& sender : parts_.senders[index_of(direction)]) answers += sender->counts().control_sent;
     for (const AdditionalResult& additional : result.additional) answers += additional.sent;
+    answers += result.line ? result.line->fillers : 0;
     return {.before = parts_.before[side],
             .after = parts_.after[side],
             .handed_over = result.sent - given_up(direction) + answers,
             .came = result.received + result.late,
             .lost = never_came(result),
             .may_keep = may_keep_frames(bed_.offloads),
-            .tx_was_full = result.not_accepted != 0};
+            .tx_was_full = result.not_accepted != 0 || result.line};
 }
 
 }  // namespace

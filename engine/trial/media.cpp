@@ -12,6 +12,11 @@ constexpr double kBitsPerByte = 8;
 
 double frame_s(double size, std::uint32_t mbps) { return (size + kPreambleAndGap) * kBitsPerByte / (mbps * 1e6); }
 
+// Of a trial whose frames follow the card's clock for a share of its time.
+std::uint64_t tolerance_ns(std::uint64_t duration_ns, double share) {
+    return static_cast<std::uint64_t>(static_cast<double>(duration_ns) * share * kMaxClockDifference);
+}
+
 }  // namespace
 
 double line_rate_fps(const StreamSpec& stream, std::uint32_t mbps) {
@@ -26,16 +31,16 @@ double line_rate_fps(const StreamSpec& stream, std::uint32_t mbps) {
 
 std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction, std::uint32_t mbps) {
     const StreamSpec& stream = *spec.streams[index_of(direction)];
+    const double line_rate = mbps == 0 ? 0 : line_rate_fps(stream, mbps);
+    if (spec.fill && mbps != 0)
+        return MediaLimit{.line_rate_fps = line_rate, .tolerance_ns = tolerance_ns(spec.duration_ns, 1)};
     if (mbps == 0 || !stream.is_paced()) return std::nullopt;
-    const double line_rate = line_rate_fps(stream, mbps);
     if (std::abs(static_cast<double>(stream.highest_rate_fps()) / line_rate - 1) > kMaxClockDifference)
         return std::nullopt;
     // the clocks drift apart while the rate is the media's
     const auto* profile = std::get_if<Profile>(&stream.pattern);
     const double share = profile == nullptr ? 1 : profile->share_from(line_rate * (1 - kMaxClockDifference));
-    return MediaLimit{.line_rate_fps = line_rate,
-                      .tolerance_ns = static_cast<std::uint64_t>(static_cast<double>(spec.duration_ns) * share *
-                                                                 kMaxClockDifference)};
+    return MediaLimit{.line_rate_fps = line_rate, .tolerance_ns = tolerance_ns(spec.duration_ns, share)};
 }
 
 TransmitWait transmit_wait(const StreamSpec& stream, std::uint64_t frames, std::uint32_t mbps) {

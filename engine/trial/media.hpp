@@ -19,7 +19,7 @@ inline constexpr double kMaxClockDifference = 200e-6;
 double line_rate_fps(const StreamSpec& stream, std::uint32_t mbps);
 
 // Nothing if the media's speed is unknown (`mbps` 0), or if the stream's rate differs from the line rate by more than
-// the clocks may differ. Patterns have no rate to compare.
+// the clocks may differ. Patterns have no rate to compare. A line that is filled is always at its rate.
 std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction, std::uint32_t mbps);
 
 // The frames that may wait unseen before a card that sends at `mbps`. `frames`: the size of its rings plus one burst

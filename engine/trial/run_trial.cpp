@@ -209,6 +209,7 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
                     "DUT's: leave out one of the two",
                     "params.frame_timeout_ns");
     }
+    if (spec_.fill) require_fill_possible();
     for (std::size_t side = 0; side < 2; ++side) answered_[side] = bed_.responders[side]->resolve(kAnswerTimeout);
     prepare_connections();
     for (const Direction direction : kDirections) {
@@ -418,7 +419,8 @@ void RunningTrial::make_senders(Direction direction) {
                                           : AnyParts(frame_parts(direction));
     for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
         const Share share{queue, bed_.queues};
-        const AnySchedule schedule = schedule_of(spec_, {direction, share}, bed_.clock_hz);
+        const std::uint64_t hz = spec_.fill ? line_hz(port.link().mbps) : bed_.clock_hz;
+        const AnySchedule schedule = schedule_of(spec_, {direction, share}, hz);
         const auto make = [&]<class Parts>(Parts& one) {
             one.share = share;
             if constexpr (!std::is_same_v<Parts, FrameSourceParts>)
@@ -430,8 +432,69 @@ void RunningTrial::make_senders(Direction direction) {
         if (queue == 0 && !stream->additional.empty())
             senders.back()->send_additional(make_additional(direction, share));
         if (port.sends_into_dut()) senders.back()->send_into_dut(bed_.clock_hz);
+        if (spec_.fill) senders.back()->fill_line(make_line_filler(direction));
         sending_ += 1;
     }
+}
+
+// What filling the line excludes, because the place of a frame on it would not be known or not be its time.
+void RunningTrial::require_fill_possible() const {
+    const auto refuse = [](const std::string& why) { throw Error("bad_request", why, "params.pacing"); };
+    if (bed_.queues > 1)
+        refuse("fill needs a single queue: the card decides in which order the frames of several ones leave");
+    if (bed_.offloads.contains(Offload::send_at) || bed_.offloads.contains(Offload::rate_limit))
+        refuse("fill does not go with the offloads send_at and rate_limit, with which the card paces the frames");
+    if (spec_.stamping != Stamping::none)
+        refuse(
+            "fill does not go with delays or a frame timeout: frames wait in the tester's own transmit ring, and "
+            "their delays would include that");
+    for (const Direction direction : kDirections) {
+        const auto& stream = spec_.streams[index_of(direction)];
+        if (!stream) continue;
+        if (!stream->additional.empty())
+            refuse("fill does not go with modifiers that send frames beside the test frames");
+        const Port& port = *bed_.ports[sending_port(direction)];
+        if (!port.is_card() || bed_.filler_pools[sending_port(direction)] == nullptr)
+            refuse("fill needs a card: the " + port.side() +
+                   " port is a software device, which takes frames at any time, so there is no line to fill");
+        if (port.link().mbps == 0)
+            refuse("fill needs the rate of the media, and the card of the " + port.side() + " port reports none");
+        const auto mode = port.flow_control();
+        if (mode == FlowControl::receive || mode == FlowControl::full)
+            refuse("fill needs a line that only the sender controls, and flow control lets the other end of the " +
+                   port.side() + " port's cable stop it: leave engine.flow_control off");
+        require_nobody(sending_port(direction));
+    }
+}
+
+// Nobody may have the fillers' address: neither a port of the tester nor the DUT.
+void RunningTrial::require_nobody(std::size_t side) const {
+    const Mac& nobody = spec_.fill->destination;
+    const NeighbourResponder& responder = *bed_.responders[side];
+    const Mac &own = bed_.ports[side]->mac(), &opposite = bed_.ports[1 - side]->mac();
+    for (const Mac& one : {own, opposite, responder.dut_mac(false, opposite), responder.dut_mac(true, opposite)}) {
+        if (one == nobody)
+            throw Error("bad_request",
+                        "the fillers' address " + to_string(nobody) +
+                            " is that of a port or of the DUT: choose one that nobody has",
+                        "params.pacing");
+    }
+}
+
+std::unique_ptr<LineFiller> RunningTrial::make_line_filler(Direction direction) const {
+    const std::size_t side = sending_port(direction);
+    const Port& port = *bed_.ports[side];
+    return std::make_unique<LineFiller>(LineFillerParts{.pool = bed_.filler_pools[side],
+                                                        .source = port.mac(),
+                                                        .destination = spec_.fill->destination,
+                                                        .reverse = direction == Direction::reverse,
+                                                        .longest_length = longest_filler(bed_.filler_pools[side]),
+                                                        .generation = next_generation(),
+                                                        .ring = port.transmit_ring(),
+                                                        .line_hz = line_hz(port.link().mbps),
+                                                        .clock_hz = bed_.clock_hz,
+                                                        .clock_difference = kMaxClockDifference,
+                                                        .burst = spec_.burst});
 }
 
 std::unique_ptr<AdditionalSender> RunningTrial::make_additional(Direction direction, const Share& share) const {
@@ -457,7 +520,8 @@ std::unique_ptr<AdditionalSender> RunningTrial::make_additional(Direction direct
 }
 
 // What the receivers of a direction recognise: additional frames of their own direction that the DUT forwards, then
-// replies to those of the other direction, which that one's sending port receives.
+// replies to those of the other direction, which that one's sending port receives; then fillers of their own direction,
+// and of the other one.
 std::vector<Marks> RunningTrial::marks(Direction direction) const {
     std::vector<Marks> marks;
     if (const auto& stream = spec_.streams[index_of(direction)]) {
@@ -465,6 +529,10 @@ std::vector<Marks> RunningTrial::marks(Direction direction) const {
     }
     if (const auto& opposite = spec_.streams[1 - index_of(direction)]) {
         for (const AdditionalFrames& one : opposite->additional) marks.push_back(one.replies);
+    }
+    if (spec_.fill) {
+        for (const Direction sent : {direction, opposite_of(direction)})
+            std::ranges::copy(filler_marks(sent == Direction::reverse), std::back_inserter(marks));
     }
     return marks;
 }

@@ -89,6 +89,9 @@ private:
     void add_lost(Direction direction, std::vector<std::vector<std::uint8_t>>& made,
                   std::vector<CapturedFrame>& frames);
     [[nodiscard]] NicSending nic_sending(Direction direction) const;
+    void require_fill_possible() const;
+    void require_nobody(std::size_t side) const;
+    [[nodiscard]] std::unique_ptr<LineFiller> make_line_filler(Direction direction) const;
 
     TestBed bed_;
     TrialSpec spec_;

@@ -25,7 +25,8 @@ inline std::size_t receiving_port(Direction direction) { return 1 - sending_port
 struct TestBed {
     std::array<Port*, 2> ports;
     std::array<NeighbourResponder*, 2> responders;
-    std::array<rte_mempool*, 4> frame_pools;  // forward foreground and background, reverse foreground and background
+    std::array<rte_mempool*, 4> frame_pools;   // forward foreground and background, reverse foreground and background
+    std::array<rte_mempool*, 2> filler_pools;  // of the ports; nullptr for one that is no card
     rte_mempool* control_pool;
     std::array<rte_ring*, 2> control_rings;  // ARP and NDP replies for the port's senders
     std::uint16_t queues;  // of each port, each way; also the number of senders and receivers of a direction

@@ -22,7 +22,7 @@ inline const char* name_of(CountedBy by) {
 // The counts of a sending port at the end of a trial.
 struct TransmitEvidence {
     const PortCounters &before, &after;
-    std::uint64_t handed_over = 0;  // frames of the trial, and ARP and NDP replies
+    std::uint64_t handed_over = 0;  // frames of the trial, fillers, and ARP and NDP replies
     std::uint64_t came = 0;         // frames of the trial that arrived at the other port, in time or late
     std::uint64_t lost = 0;         // frames of the trial that never arrived
     bool may_keep = false;          // the NIC controls the time or rate of sending and may hold frames

@@ -62,7 +62,28 @@ Ticks Sender::retry(Ticks oldest) {
     return gone != 0 ? record(gone, oldest) : 0;
 }
 
+Ticks Sender::hand_over_line() {
+    const Ticks began = now_ticks();
+    const std::uint32_t accepted = transmit_burst(queue_, &burst_[pending_from_], static_cast<std::uint16_t>(pending_));
+    const Ticks end = now_ticks();
+    const auto record_frame = [&](Ticks due, Ticks late) {
+        counts_.lateness.record(late);
+        if (late > counts_.max_lateness.load(std::memory_order_relaxed)) [[unlikely]]
+            counts_.max_lateness.store(late, std::memory_order_relaxed);
+        counts_.late_bursts.record(due, due + late, 1);
+    };
+    const LineFiller::Taken taken =
+        line_->taken(pending_from_, accepted, accepted != pending_, began, end, record_frame);
+    pending_ -= accepted;
+    pending_from_ += accepted;
+    counts_.control_sent += taken.replies;
+    if (taken.frames != 0) counts_.last_call_end = end;
+    counts_.sent.store(counts_.sent.load(std::memory_order_relaxed) + taken.frames, std::memory_order_relaxed);
+    return end;
+}
+
 void Sender::finish() {
+    if (line_) line_->drop_waiting();
     rte_pktmbuf_free_bulk(&burst_[pending_from_], pending_);
     pending_ = 0;
     done_.store(true, std::memory_order_release);

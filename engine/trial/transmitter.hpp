@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body of the sending hot loop. Each turn sends the frames that are due, at most a burst, in one call: a slow loop
-// catches up in bursts, a fast one sends frame by frame.
+// catches up in bursts, a fast one sends frame by frame. With a LineFiller each turn hands over what comes next on the
+// line instead, ahead of its time.
 #pragma once
 
 #include <rte_ring.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <limits>
 #include <memory>
 
 #include "measure/histogram.hpp"
@@ -19,6 +21,7 @@
 #include "trial/additional.hpp"
 #include "trial/described_source.hpp"
 #include "trial/frame_source.hpp"
+#include "trial/line_filler.hpp"
 #include "trial/replay_source.hpp"
 #include "trial/responder_source.hpp"
 
@@ -66,6 +69,9 @@ public:
     // This sender also sends the direction's additional frames. To be called before the trial.
     void send_additional(std::unique_ptr<AdditionalSender> additional) { additional_ = std::move(additional); }
     [[nodiscard]] const AdditionalSender* additional() const { return additional_.get(); }
+    // This sender fills the line; its schedule's clock is then the line's. To be called before the trial.
+    void fill_line(std::unique_ptr<LineFiller> line) { line_ = std::move(line); }
+    [[nodiscard]] const LineFiller* line() const { return line_.get(); }
     void stop() { stopped_.store(true, std::memory_order_relaxed); }
     [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
     [[nodiscard]] const SenderCounts& counts() const { return counts_; }
@@ -95,6 +101,8 @@ protected:
     // frame was accepted or dropped.
     Ticks hand_over(std::uint32_t count, Ticks oldest);
     Ticks retry(Ticks oldest);
+    // Hands over the rest of a burst that was laid out for the line. Returns the time at the end.
+    Ticks hand_over_line();
     void finish();
 
     PortQueue queue_;
@@ -103,6 +111,7 @@ protected:
     SenderCounts counts_;
     FullQueue full_queue_;
     std::unique_ptr<AdditionalSender> additional_;
+    std::unique_ptr<LineFiller> line_;
     std::uint32_t pending_ = 0, pending_from_ = 0;  // frames in burst_ that the driver did not accept
     std::array<rte_mbuf*, kMaxBurst> burst_{};
 };
@@ -116,23 +125,17 @@ public:
 
     void start(const SendingTime& time) override {
         Sender::start(time);
-        schedule_.start(time.start);
+        schedule_.start(line_ ? line_->start(time.start) : time.start);
         deadline_ = time.deadline;
     }
 
     Ticks turn(Ticks now) override {
-        if (rte_ring_empty(control_) == 0) [[unlikely]]
+        const bool done = done_.load(std::memory_order_relaxed);
+        if (rte_ring_empty(control_) == 0 && (done || !line_)) [[unlikely]]
             send_control();
-        if (done_.load(std::memory_order_relaxed)) return 0;
-        full_queue_.turn(now);
-        if (additional_ && pending_ == 0) [[unlikely]]
-            additional_->turn(queue_, now, schedule_.number());
-        Ticks end = 0;
-        if (pending_ != 0) [[unlikely]]
-            end = retry(std::min(schedule_.due_of(schedule_.number() - pending_), now));
-        const std::uint32_t count = pending_ != 0 ? 0 : schedule_.due(now + departures_.lead());
-        if (count != 0) end = send(count, now);
-        if ((schedule_.finished() && pending_ == 0 && (!additional_ || additional_->finished())) || now > deadline_ ||
+        if (done) return 0;
+        const Ticks end = line_ ? send_next(now) : send_due(now);
+        if ((schedule_.finished() && pending_ == 0 && is_last_sent()) || now > deadline_ ||
             stopped_.load(std::memory_order_relaxed)) [[unlikely]]
             finish();
         return end;
@@ -146,6 +149,59 @@ public:
     }
 
 private:
+    [[nodiscard]] bool is_last_sent() const {
+        return (!additional_ || additional_->finished()) && (!line_ || line_->waiting() == 0);
+    }
+
+    // Sends the frames that are due.
+    Ticks send_due(Ticks now) {
+        full_queue_.turn(now);
+        if (additional_ && pending_ == 0) [[unlikely]]
+            additional_->turn(queue_, now, schedule_.number());
+        Ticks end = 0;
+        if (pending_ != 0) [[unlikely]]
+            end = retry(std::min(schedule_.due_of(schedule_.number() - pending_), now));
+        const std::uint32_t count = pending_ != 0 ? 0 : schedule_.due(now + departures_.lead());
+        if (count != 0) end = send(count, now);
+        return end;
+    }
+
+    // Sends what comes next on the line.
+    Ticks send_next(Ticks now) {
+        if (now < line_->begins()) return 0;
+        if (pending_ == 0) lay_out();
+        return pending_ != 0 ? hand_over_line() : 0;
+    }
+
+    void lay_out() {
+        line_->begin();
+        while (!line_->is_full()) {
+            if (line_->place_reply(control_, burst_.data())) [[unlikely]]
+                continue;
+            if (line_->waiting() == 0 && !make_next()) break;
+            if (!line_->place_next(burst_.data())) {
+                ++counts_.not_accepted;  // the driver holds all buffers
+                break;
+            }
+        }
+        pending_ = line_->count();
+        pending_from_ = 0;
+    }
+
+    // Makes test frames before they have a place: their lengths decide on the places.
+    bool make_next() {
+        const std::uint32_t count = schedule_.due(std::numeric_limits<Ticks>::max());
+        if (count == 0) return false;
+        if (!source_.make(schedule_.number(), count, 0, line_->made())) {
+            ++counts_.not_accepted;
+            return false;
+        }
+        for (std::uint32_t i = 0; i < count; ++i) line_->set_due(i, schedule_.due_of(schedule_.number() + i));
+        schedule_.advance(count);
+        line_->set_made(count);
+        return true;
+    }
+
     Ticks send(std::uint32_t count, Ticks now) {
         const Ticks oldest = std::min(schedule_.next_due(), now);  // a frame handed over ahead of time is not late
         const Ticks stamp = Source::kStamps ? now_ticks() : 0;

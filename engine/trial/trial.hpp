@@ -36,6 +36,9 @@ enum class Direction : std::uint8_t { forward, reverse };  // forward: from the 
 inline constexpr std::array<Direction, 2> kDirections{Direction::forward, Direction::reverse};
 
 inline const char* name_of(Direction direction) { return direction == Direction::forward ? "forward" : "reverse"; }
+inline Direction opposite_of(Direction direction) {
+    return direction == Direction::forward ? Direction::reverse : Direction::forward;
+}
 inline std::size_t index_of(Direction direction) { return static_cast<std::size_t>(direction); }
 template <class T>
 using PerDirection = std::array<T, 2>;
@@ -157,6 +160,11 @@ struct Tagging {
     std::uint64_t count = 0, after_ns = 0;
 };
 
+// Pacing by the wire: the gaps between the test frames are filled with frames to this address.
+struct FillSpec {
+    Mac destination{};
+};
+
 struct TrialSpec {
     std::uint16_t number = 0;
     std::uint64_t seed = 0;
@@ -173,6 +181,7 @@ struct TrialSpec {
     PerDirection<std::string> delays_files;         // files for all delays; empty: none
     std::optional<CaptureSpec> capture;             // frames for a file
     std::optional<ConnectionSpec> connections;
+    std::optional<FillSpec> fill;                   // absent: each frame is handed over when it is due
     PerDirection<std::optional<StreamSpec>> streams;
 
     // Frames due before the end of the sending time.
@@ -274,6 +283,17 @@ struct MatchedByLength {
     int fitting_change = 0;       // bytes by which arrivals would match better; 0: none
 };
 
+// How a line was filled.
+struct LineResult {
+    std::uint32_t mbps = 0;
+    std::uint64_t fillers = 0;              // that the driver took
+    std::uint64_t forwarded = 0, back = 0;  // ... that came out of the DUT at the receiving port, at the sending port
+    std::uint64_t times_idle = 0;           // the line may have been idle between test frames
+    double longest_idle = 0;                // in ticks
+    double early = 0;                       // of a test frame at least, in ticks: the line is faster than the card says
+    Histogram errors;                       // of the test frames' places, in byte times
+};
+
 // The frames of one kind; with statistics by flow also those of each of its flows.
 struct KindResult {
     std::uint64_t sent = 0, received = 0;
@@ -311,6 +331,7 @@ struct DirectionResult {
     std::vector<KindResult> kinds;                  // if frames are described
     std::vector<AdditionalResult> additional;       // of each kind of additional frames
     std::optional<MatchedByLength> matched;         // if frames have no tag
+    std::optional<LineResult> line;                 // if the line was filled
     std::map<std::string, std::uint64_t> tester_drops, other_received;
 };
 

@@ -63,6 +63,28 @@ def test_an_engine_opens_its_cards_again_after_it_could_not(guest: Guest) -> Non
         assert result[direction]["received"] == result[direction]["sent"] == SLOW_FPS, result
 
 
+def test_fillers_leave_and_are_counted(guest: Guest) -> None:
+    """No more can be shown: the line of an emulated card does not keep time. Behind a cable all fillers come back."""
+    with bench(guest) as ready:
+        opened = ready.tester.environment()
+        if not all(opened[side]["link_mbps"] for side in ("left", "right")):
+            with pytest.raises(TesterError, match="fill needs the rate of the media"):
+                ready.run(pacing="fill")
+            return
+        result = ready.run(100, pacing="fill")
+    assert "fillers_forwarded" in causes(result)
+    for counts in result.directions().values():
+        line, transmitted = counts.line, counts.transmitted
+        assert line is not None
+        assert transmitted is not None
+        assert line.mbps >= 1000
+        assert 0 < line.forwarded + line.returned <= line.fillers
+        assert "transmit_unaccounted" not in counts.tester_drops
+        assert transmitted.handed_over == counts.sent + line.fillers
+        assert transmitted.counted >= counts.received + line.forwarded
+        assert set(counts.other_received) <= {"arp_request", "arp_reply"}
+
+
 def test_two_queues(guest: Guest) -> None:
     if guest.machine.model == "virtio":  # whose number is that of its cable: test_networks.py
         assert "offers 1 receive and 1 transmit queue(s), not 2 of each" in str(refusal(guest, queues=2))

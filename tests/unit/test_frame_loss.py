@@ -376,6 +376,7 @@ def test_the_summary_has_its_form_and_comes_from_the_journal_alone(tmp_path: Pat
         "idle_offloads",
         "modifier_frames",
         "streams",
+        "filled_lines",
         "environment_changes",
     }
     assert (before["procedure"], before["conditions"]["search"]["algorithm"]) == ("frame-loss", "series")

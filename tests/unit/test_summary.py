@@ -108,6 +108,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         "idle_offloads",
         "modifier_frames",
         "streams",
+        "filled_lines",
         "environment_changes",
     }
     assert (written["procedure"], written["dut"]) == ("throughput", {"name": "simulated"})

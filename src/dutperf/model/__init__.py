@@ -51,9 +51,11 @@ from dutperf.model.result import (
     DelaysWritten,
     DirectionCounts,
     FlowCounts,
+    IdleTimes,
     KindCounts,
     LateBursts,
     LimitedBy,
+    LineCounts,
     LinkState,
     LoopStall,
     Losses,
@@ -86,7 +88,7 @@ from dutperf.model.stream import (
     VaryingAddress,
     VaryingField,
 )
-from dutperf.model.trial import ANY_LOSS, TRIAL_NUMBERS, DelaysFiles, Phase, Question, Stamping, Tagged, Trial
+from dutperf.model.trial import ANY_LOSS, TRIAL_NUMBERS, DelaysFiles, Fill, Phase, Question, Stamping, Tagged, Trial
 from dutperf.model.value import Count, Direction, Fps, Port16, Value, to_json
 
 __all__ = [
@@ -133,14 +135,17 @@ __all__ = [
     "Direction",
     "DirectionCounts",
     "FieldMode",
+    "Fill",
     "FlowCounts",
     "FlowOrder",
     "Fps",
     "FrameSpec",
+    "IdleTimes",
     "KindCounts",
     "LateBursts",
     "LengthChanges",
     "LimitedBy",
+    "LineCounts",
     "LinkState",
     "Load",
     "LoopStall",

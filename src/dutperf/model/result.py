@@ -276,6 +276,40 @@ class MatchedByLength(Value):
         return self.sent - self.in_order - self.reordered
 
 
+class IdleTimes(Value):
+    """Times in which a line may have been idle."""
+
+    times: Count
+    longest_us: float
+
+
+class LineCounts(Value):
+    """How a line was filled."""
+
+    mbps: Count
+    """Its rate."""
+    fillers: Count
+    """Fillers that the driver took."""
+    shortest_filler: Count
+    """In bytes with FCS."""
+    forwarded: Count
+    """Fillers that came out of the DUT at the direction's receiving port."""
+    returned: Count
+    """... and at its sending port."""
+    idle: IdleTimes
+    """Between the first and the last test frame."""
+    early_us: float
+    """By how much a test frame left early at least, by the tester's clock: the line is faster than the
+    card says, or its clock is."""
+    error_us: Quantiles
+    """By how much test frames left after their place on the line; none left before."""
+
+    @property
+    def byte_ns(self) -> float:
+        """The time of a byte: the granularity of the places."""
+        return 8000 / self.mbps
+
+
 class DirectionCounts(Value):
     """What the tester counted in one direction, and how well it kept its schedule
     (event.schema.json, ``direction``)."""
@@ -342,6 +376,8 @@ class DirectionCounts(Value):
     """Of each kind of additional frames, in their order; None: there are none."""
     matched: MatchedByLength | None = None
     """If frames had no tag; the other counts include them. None: all were counted by their tags."""
+    line: LineCounts | None = None
+    """If the line was filled."""
 
     @model_validator(mode="before")
     @classmethod

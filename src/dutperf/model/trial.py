@@ -53,6 +53,15 @@ class DelaysFiles(Value):
     reverse: Annotated[str, Field(min_length=1)] | None = None
 
 
+class Fill(Value):
+    """The line is filled without a gap: between the test frames come fillers, frames that the DUT's NIC
+    drops."""
+
+    kind: Literal["fill"] = "fill"
+    destination: Annotated[str, Field(pattern=r"^[0-9a-f]([02468ace])(:[0-9a-f]{2}){5}$")]
+    """A unicast MAC address that nobody has."""
+
+
 class Question(Value):
     """What the procedure wants to learn from a trial, and how exactly
     (:mod:`dutperf.tester.validity`)."""
@@ -108,6 +117,8 @@ class Phase(Value):
     """Frames for a file."""
     connections: Connections | None = None
     """None: no stateful test."""
+    pacing: Fill | None = None
+    """None: each frame is handed over when it is due."""
     forward: Stream | None = None
     reverse: Stream | None = None
 
@@ -139,6 +150,8 @@ class Phase(Value):
             raise ValueError(f"delay_parts needs stamped frames, and must divide {LOSS_BINS}")
         if self.delays_files is not None and self.stamping is Stamping.NONE:
             raise ValueError("delays_files needs stamped frames")
+        if self.pacing is not None and self.stamping is not Stamping.NONE:
+            raise ValueError("a filled line goes without stamped frames")
         return self
 
     @model_validator(mode="after")

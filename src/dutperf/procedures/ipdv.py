@@ -10,7 +10,7 @@ and it is repeated 20 times or more.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from dutperf.model import DirectionCounts, Stamping, Trial
 from dutperf.procedures.bench import Plan, PlanError
@@ -18,6 +18,8 @@ from dutperf.procedures.definition import Definition
 from dutperf.procedures.delays import AT_THROUGHPUT, Delays, DelaysPoint, Kind, point_builder
 from dutperf.results import deviations
 from dutperf.setup.conditions import AtThroughput, Conditions, DelayFiles, WithConnections
+from dutperf.setup.option import FIXED
+from dutperf.setup.pacing import SOFTWARE
 
 
 def figures(counts: DirectionCounts) -> dict[str, float] | None:
@@ -57,6 +59,8 @@ IPDV = Kind(name="ipdv", headline="median", figures=figures, stamp=stamp)
 
 class IpdvConditions(WithConnections, AtThroughput, DelayFiles):
     """Conditions of an inter-packet delay variation measurement."""
+
+    pacing: Annotated[str, FIXED] = SOFTWARE
 
 
 RULES = deviations.rules(*AT_THROUGHPUT)

@@ -28,7 +28,8 @@ from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row
 from dutperf.setup.conditions import AtThroughput, Calibrated, DelayFiles, Duration, WithConnections, within_the_trial
-from dutperf.setup.option import Option
+from dutperf.setup.option import FIXED, Option
+from dutperf.setup.pacing import SOFTWARE
 
 STAMPS = (
     "from before a frame is handed to the sending driver until the receiving core has it: longer than either definition"
@@ -49,6 +50,7 @@ LatencyDefinition = Literal["rfc8219", "rfc2544"]
 class LatencyConditions(WithConnections, AtThroughput, DelayFiles, Calibrated):
     """Conditions of a latency measurement."""
 
+    pacing: Annotated[str, FIXED] = SOFTWARE
     duration_s: Duration = 120.0
     definition: Annotated[
         LatencyDefinition,

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from dutperf.model import DirectionCounts, Stamping, Trial
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.delays import AT_THROUGHPUT, SUBTRACTED, Delays, DelaysPoint, Kind, of_stream, point_builder
 from dutperf.results import deviations
 from dutperf.setup.conditions import AtThroughput, Calibrated, Conditions, DelayFiles, WithConnections
+from dutperf.setup.option import FIXED
+from dutperf.setup.pacing import SOFTWARE
 
 
 def figures(counts: DirectionCounts) -> dict[str, float] | None:
@@ -52,6 +54,8 @@ PDV = Kind(
 
 class PdvConditions(WithConnections, AtThroughput, DelayFiles, Calibrated):
     """Conditions of a packet delay variation measurement."""
+
+    pacing: Annotated[str, FIXED] = SOFTWARE
 
 
 RULES = deviations.rules(*AT_THROUGHPUT, SUBTRACTED)

@@ -48,6 +48,7 @@ from dutperf.results.statistics import Statistics
 from dutperf.setup.changing_rate import seconds
 from dutperf.setup.conditions import Conditions, Rate, Repetitions
 from dutperf.setup.option import FIXED, Option
+from dutperf.setup.pacing import SOFTWARE
 from dutperf.tester.own_loss import clear_parts
 
 PARTS = 50
@@ -94,6 +95,7 @@ class RampConditions(Conditions):
     pattern: Annotated[str, FIXED] = "constant"
     burst_rate: Annotated[Rate | None, FIXED] = None
     warm_up_s: Annotated[float, FIXED] = 0.0
+    pacing: Annotated[str, FIXED] = SOFTWARE
     loss_tolerance: Annotated[float, FIXED] = 0.0
 
 

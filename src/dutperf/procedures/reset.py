@@ -35,6 +35,7 @@ from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.setup.conditions import AtThroughput, Rate, within_the_trial
 from dutperf.setup.option import FIXED, Option
+from dutperf.setup.pacing import SOFTWARE
 
 LEAST_OUTAGE_S = 0.01
 """Longest permitted stall of a receiving loop while frames are lost
@@ -55,6 +56,7 @@ class ResetConditions(AtThroughput):
     pattern: Annotated[str, FIXED] = "constant"
     burst_rate: Annotated[Rate | None, FIXED] = None
     warm_up_s: Annotated[float, FIXED] = 0.0
+    pacing: Annotated[str, FIXED] = SOFTWARE
     reset_after_s: Annotated[
         float,
         Field(gt=0, le=86_400),

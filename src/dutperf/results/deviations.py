@@ -20,6 +20,7 @@ from dutperf.setup.conditions import (
     Conditions,
     burst_of,
 )
+from dutperf.setup.pacing import SOFTWARE
 
 TRIAL_S = 60.0
 DRAIN_S = 2.0
@@ -162,6 +163,16 @@ def _pattern(facts: Facts) -> str | None:
     return f"traffic in bursts of {burst:,} frames, {gap} within a burst, not also at a constant rate"
 
 
+def _pacing(facts: Facts) -> str | None:
+    """Section 21 has gaps between frames, not other frames in them."""
+    if facts.conditions.pacing == SOFTWARE:
+        return None
+    return (
+        "the line into the DUT is always full: between the test frames come frames to an address that nobody has, which"
+        " its NIC drops; no clause has this"
+    )
+
+
 def _ports(facts: Facts) -> str | None:
     if Trial.model_validate(facts.frames[0]["first_trial"]).connections is not None:
         return None  # RFC 9693 section 4.1 chooses the ports
@@ -234,6 +245,7 @@ GENERAL = (
     Rule("RFC 2544 section 23 (e)", _rest),
     Rule("RFC 8219 section 5.3, RFC 2544 section 14", _direction),
     Rule("RFC 2544 section 21", _pattern),
+    Rule("RFC 2544 section 21", _pacing),
     Rule("RFC 4814 section 4.5", _ports),
     FRAME_SIZES_RULE,
     Rule("RFC 2544 appendix C.2.6.4", _headers),

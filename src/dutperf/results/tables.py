@@ -102,7 +102,7 @@ def messages(summary: Summary) -> list[tuple[str, bool]]:
     of_points = [message for point in summary.points for message in _messages(point)]
     return (
         of_points
-        + [(text, False) for text in (*summary.idle_offloads, *summary.modifier_frames)]
+        + [(text, False) for text in (*summary.idle_offloads, *summary.modifier_frames, *summary.filled_lines)]
         + [(change.sentence(), True) for change in summary.environment_changes]
     )
 

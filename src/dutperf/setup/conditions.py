@@ -34,6 +34,7 @@ from dutperf.setup.changing_rate import FORMS, ChangingRate, is_changing
 from dutperf.setup.configuration import ParameterError
 from dutperf.setup.modifiers import Modifiers
 from dutperf.setup.option import FIXED, Option, all_offered, is_fixed, offered
+from dutperf.setup.pacing import SOFTWARE, fill_of
 from dutperf.setup.rate import Rate as Rate
 from dutperf.setup.size_mix import SizeMix, is_mix
 from dutperf.statistics import stopping
@@ -316,6 +317,16 @@ class Conditions(Value):
             metavar="RATE",
         ),
     ] = None
+    pacing: Annotated[
+        str,
+        Option(
+            "How frames are spaced. software: each is handed over when it is due. fill: on cards whose link has a known"
+            " rate the line is filled without a gap, and between the test frames come frames to an address that nobody"
+            " has (02:00:00:00:88:b5, or the given one), which the DUT's NIC drops",
+            label="spacing of the frames",
+            metavar="software|fill[:MAC]",
+        ),
+    ] = SOFTWARE
     loss_tolerance: Annotated[
         float,
         Field(ge=0, lt=1),
@@ -421,6 +432,24 @@ class Conditions(Value):
             raise ValueError("has no effect without bursts (bursts:32)")
         return burst_rate
 
+    @field_validator("pacing")
+    @classmethod
+    def _is_pacing(cls, pacing: str) -> str:
+        fill_of(pacing)
+        return pacing
+
+    @model_validator(mode="after")
+    def _places_are_known(self) -> Self:
+        """What does not go with a filled line."""
+        if self.pacing != SOFTWARE and self.frame_timeout_ms is not None:
+            raise ValueError(
+                "pacing fill does not go with a frame timeout: frames wait in the tester's own transmit ring, which"
+                " must not count as lateness of the DUT's"
+            )
+        if self.pacing != SOFTWARE and self.modified_by.sends_frames:
+            raise ValueError("pacing fill does not go with modifiers that send frames beside the test frames")
+        return self
+
     @field_validator("repetitions", mode="before")
     @classmethod
     def _of_text(cls, given: Any) -> Any:
@@ -459,9 +488,10 @@ class Conditions(Value):
         flows = "" if self.flows == 1 else f"-flows{self.flows}"
         networks = f"-networks{self.networks}" if self.networks > 1 else ""
         pattern = "" if self.pattern == "constant" else "-" + self.pattern.replace(":", "")
+        fill = "" if self.pacing == SOFTWARE else "-fill"
         within = "" if self.burst_rate is None else "-at" + self.burst_rate.text().replace("%", "pc")
         traffic = direction + connections + frames + native + flows + networks
-        return traffic + pattern + within + modifiers.suffix(self.modifiers)
+        return traffic + pattern + within + fill + modifiers.suffix(self.modifiers)
 
     def loss_goals(self) -> tuple[float, ...]:
         """The loss ratios up to which a trial passes, strictest first: the goals, or the one loss

@@ -92,7 +92,12 @@ def _port_spec(text: object) -> object:
     return text
 
 
-def _mac(text: object) -> object:
+def unicast_mac(text: object) -> str:
+    """``text``, checked, in lower case.
+
+    Raises:
+        ValueError: it is no address of one station.
+    """
     if not isinstance(text, str) or not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", text):
         raise ValueError("is not a MAC address (aa:bb:cc:dd:ee:ff)")
     if int(text[:2], 16) & 1 or text == "00:00:00:00:00:00":
@@ -126,7 +131,7 @@ def _each_once(names: tuple[Offload, ...]) -> tuple[Offload, ...]:
 
 Offloads = Annotated[tuple[Offload, ...], AfterValidator(_each_once)]
 PortSpec = Annotated[str, BeforeValidator(_port_spec)]
-Mac = Annotated[str, BeforeValidator(_mac)]
+Mac = Annotated[str, BeforeValidator(unicast_mac)]
 Core = Annotated[int, Field(ge=0)]
 Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value)]
 

@@ -54,6 +54,7 @@ from dutperf.setup.conditions import (
     burst_of,
 )
 from dutperf.setup.configuration import LINK_TIMEOUT_S, ConfigError, ParameterError, Setup, Side, missing_seen_as
+from dutperf.setup.pacing import fill_of
 from dutperf.setup.size_mix import SizeMix
 
 MAX_FRAMES = 2**40
@@ -75,13 +76,15 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
     _check_background(setup, conditions)
     _check_described(setup, conditions)
     _check_modifiers(setup, conditions)
+    _check_pacing(setup, conditions)
     _check_numbers(conditions, rate_fps)
     stateful_traffic.check(setup, conditions)
     streams = {
         direction.value: _stream(setup, conditions, direction, frame_size, rate_fps)
         for direction in conditions.active()
     }
-    traffic = {"seed": conditions.seed, "burst": conditions.tx_burst, **streams}
+    pacing = {"pacing": fill_of(conditions.pacing)}
+    traffic = {"seed": conditions.seed, "burst": conditions.tx_burst, **pacing, **streams}
     rest_ns = round(conditions.learning_rest_s * 1e9) or None
     if conditions.connections is None:
         preliminary = _warm_up(conditions, traffic, number, rest_ns)
@@ -567,6 +570,20 @@ def _check_modifiers(setup: Setup, conditions: Conditions) -> None:
     senders = [_ends(setup, direction)[0] for direction in conditions.active()]
     if conditions.modified_by.extension_headers is not None and all(sender.version == 4 for sender in senders):
         raise ParameterError("extension-header is for IPv6 frames, but no side sends any", "modifiers")
+
+
+def _check_pacing(setup: Setup, conditions: Conditions) -> None:
+    """With a filled line only the sender decides on places. The engine checks the ports."""
+    if fill_of(conditions.pacing) is None:
+        return
+    if setup.engine.queues > 1:
+        raise ParameterError(
+            "fill needs a single queue (engine.queues): the card decides in which order the frames of several leave",
+            "pacing",
+        )
+    for offload in ("send_at", "rate_limit"):
+        if offload in setup.engine.offloads:
+            raise ParameterError(f"fill does not go with the offload {offload}, with which the card paces", "pacing")
 
 
 def _check_networks(setup: Setup, conditions: Conditions) -> None:

@@ -27,6 +27,8 @@ from dutperf.model import (
     DelaysWritten,
     Direction,
     DirectionCounts,
+    IdleTimes,
+    LineCounts,
     LoopStall,
     Quantiles,
     Stamping,
@@ -43,6 +45,17 @@ SMALLEST_US = 1e-3
 """Smaller delays count as this in the buckets."""
 DISTURBANCE_S = (0.06, 0.2)
 """Range of a disturbed tester's stall: long enough to be detected."""
+FILLED = LineCounts(
+    mbps=10_000,
+    fillers=0,
+    shortest_filler=64,
+    forwarded=0,
+    returned=0,
+    idle=IdleTimes(times=0, longest_us=0.0),
+    early_us=0.0,
+    error_us=Quantiles(p50=0.0, p99=0.0, p999=0.0, max=0.0),
+)
+"""A filled line without error: nothing is on it in virtual time."""
 
 
 @dataclass(frozen=True)
@@ -294,6 +307,7 @@ def _counts(trial: Trial, direction: Direction, tally: _Tally, stall_s: float) -
         dut_input_drops=0,
         other_received={},
         additional=_additional(trial, direction),
+        line=None if trial.pacing is None else FILLED,
         late_bursts=truth.late_bursts(trial, direction, stall_s),
         losses=truth.losses_of(trial, direction, tally.losses),
         arrivals=truth.arrivals_of(trial.times(direction), sent, tally.losses, tally.delay_us / 1e6),

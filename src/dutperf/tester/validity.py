@@ -44,6 +44,9 @@ take two places, and a driver frees them with a delay."""
 TRANSMIT_WAIT_LIMIT_US = 2_000.0
 """Delays may include this much waiting in a full transmit ring: the time of the smallest ring that
 any driver accepts, with frames of 1,518 bytes at 1 Gbit/s."""
+LINE_RATE_SLACK_US = 5_000.0
+"""A line is faster than it is said to be if a frame left this much earlier than clocks may differ by. A
+card's own memory may hold frames in addition to the ring: 625 kB at 1 Gbit/s in this time."""
 MAX_TOLERANCE_SHARE = 200e-6
 """Largest lateness that a card's clock excuses, as a share of the sending time."""
 DUT_CORE_TAKEN_LIMIT = 0.05
@@ -247,6 +250,46 @@ def _unsent_additional(trial: Trial, direction: Direction, counts: DirectionCoun
         if is_sent != is_meant
     ]
     return f"the tester sent {' and '.join(missing)}"
+
+
+def _line_idle(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """With a filled line, places are times only if the line was never idle."""
+    if trial.pacing is None:
+        return None
+    if counts.line is None:
+        return "the engine did not fill the line"
+    idle = counts.line.idle
+    if not idle.times:
+        return None
+    return (
+        f"the line may have been idle {_times(idle.times)}, for up to {idle.longest_us:,.1f} us, so that later frames"
+        " left late by that: the sender stalled for longer than its transmit ring lasted"
+    )
+
+
+def _line_rate(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and if it has the rate that the card says. Frames on a slower one are late."""
+    if counts.line is None or counts.line.early_us <= counts.tolerance_us + LINE_RATE_SLACK_US:
+        return None
+    return (
+        f"a frame left {counts.line.early_us / 1000:.3f} ms early, more than clocks may differ: the line is faster than"
+        f" the {counts.line.mbps:,} Mbit/s that the card reports"
+    )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _fillers_forwarded(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and if the DUT drops the fillers: those that it forwards are load that no figure states."""
+    if counts.line is None or not counts.line.forwarded + counts.line.returned:
+        return None
+    back = counts.line.forwarded + counts.line.returned
+    return (
+        f"{back:,} of {counts.line.fillers:,} fillers came back: the DUT forwards frames to an address that nobody has,"
+        " as a bridge does, or the ports are joined by a cable; take pacing software"
+    )
 
 
 def _sending_time(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
@@ -464,6 +507,9 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("unsent_additional", _unsent_additional),
     ("sending_time", _sending_time),
     ("received_too_many", _received_too_many),
+    ("line_idle", _line_idle),
+    ("line_rate", _line_rate),
+    ("fillers_forwarded", _fillers_forwarded),
     (DROPS, _tester_drops),
     (LATE, _sender_late),
     (BURSTS, _bursts),

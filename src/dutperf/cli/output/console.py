@@ -27,7 +27,7 @@ from dutperf.model import (
     Verdict,
     to_json,
 )
-from dutperf.results import idle_offloads, loss, modifier_frames, tables
+from dutperf.results import filled_lines, idle_offloads, loss, modifier_frames, tables
 from dutperf.run.campaign import Summary
 from dutperf.run.suite import SuiteSummary
 
@@ -183,6 +183,7 @@ def _on_the_wire(trial: Trial) -> str:
 
 def _remarks(result: TrialResult) -> Iterator[str]:
     yield from idle_offloads.of_trial(result)
+    yield from filled_lines.of_trial(result)
     for name in ("left", "right"):
         if not getattr(result.link_up, name):
             yield f"the link of port {name} was down at the end of the trial"

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/line_filler.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+namespace dutperf {
+
+namespace {
+
+// Fillers before the first test frame; less than the time between RunningTrial::begin() and its start.
+constexpr double kLeadS = 0.0015;
+// IEEE 802's EtherType for local experiments, then a text, then the direction.
+constexpr std::array<std::uint8_t, 2> kEtherType{0x88, 0xB5};
+constexpr std::string_view kText = "dutperf filler ";
+constexpr std::size_t kTypeAt = 12, kVlanTag = 4;
+
+std::vector<std::uint8_t> mark(bool reverse) {
+    std::vector<std::uint8_t> bytes(kEtherType.size() + kText.size() + 1);
+    const auto text = std::ranges::copy(kEtherType, bytes.begin()).out;
+    *std::ranges::copy(kText, text).out = reverse ? 'r' : 'f';
+    return bytes;
+}
+
+FrameImage image_of(std::array<std::uint8_t, kLongestFiller>& bytes, const LineFillerParts& parts) {
+    bytes.fill(0);
+    std::ranges::copy(parts.destination, bytes.begin());
+    std::ranges::copy(parts.source, bytes.begin() + parts.destination.size());
+    std::ranges::copy(mark(parts.reverse), bytes.begin() + kTypeAt);
+    return {.data = bytes.data(),
+            .length = static_cast<std::uint16_t>(parts.longest_length),
+            .generation = parts.generation,
+            .any_length = true};
+}
+
+}  // namespace
+
+std::array<Marks, 2> filler_marks(bool reverse) {
+    const auto at = [&](std::size_t place) {
+        return Marks{BytesAt{.at = static_cast<std::uint16_t>(place), .bytes = mark(reverse)}};
+    };
+    return {at(kTypeAt), at(kTypeAt + kVlanTag)};
+}
+
+LineFiller::LineFiller(const LineFillerParts& parts)
+    : pool_(parts.pool, image_of(bytes_, parts)),
+      plan_(on_line(parts.longest_length)),
+      watch_(parts.ring, static_cast<double>(parts.clock_hz) / static_cast<double>(parts.line_hz),
+             parts.clock_difference),
+      line_hz_(parts.line_hz),
+      clock_hz_(parts.clock_hz),
+      burst_(parts.burst) {}
+
+std::uint64_t LineFiller::start(Ticks start) {
+    start_ = start;
+    begins_ = start - static_cast<Ticks>(kLeadS * static_cast<double>(clock_hz_));
+    lead_ = static_cast<std::uint64_t>(kLeadS * static_cast<double>(line_hz_));
+    return lead_;
+}
+
+bool LineFiller::place_reply(rte_ring* control, rte_mbuf** burst) {
+    void* reply = nullptr;
+    if (rte_ring_empty(control) != 0 || rte_ring_dequeue(control, &reply) != 0) [[likely]]
+        return false;
+    place(burst, static_cast<rte_mbuf*>(reply), Kind::reply, 0);
+    return true;
+}
+
+bool LineFiller::place_next(rte_mbuf** burst) {
+    const std::uint64_t due = dues_[made_from_];
+    const std::uint32_t length = plan_.filler_before(due);
+    if (length == 0) {
+        place(burst, made_[made_from_++], Kind::frame, due);
+        return true;
+    }
+    rte_mbuf* filler = make_filler(length);
+    if (filler == nullptr) return false;
+    place(burst, filler, Kind::filler, 0);
+    return true;
+}
+
+void LineFiller::place(rte_mbuf** burst, rte_mbuf* frame, Kind kind, std::uint64_t due) {
+    // a card or its driver pads shorter frames
+    const std::uint32_t length = on_line(std::max<std::uint32_t>(frame->pkt_len, kMinEthernetLength));
+    burst[count_] = frame;
+    items_[count_++] = {.kind = kind, .length = length, .place = plan_.place(), .due = due};
+    plan_.add(length);
+}
+
+rte_mbuf* LineFiller::make_filler(std::uint32_t length) {
+    rte_mbuf* filler = nullptr;
+    if (!pool_.take(&filler, 1)) return nullptr;
+    const std::uint32_t bytes = length - on_line(0);
+    filler->data_len = static_cast<std::uint16_t>(bytes);
+    filler->pkt_len = bytes;
+    return filler;
+}
+
+void LineFiller::drop_waiting() {
+    rte_pktmbuf_free_bulk(&made_[made_from_], waiting());
+    made_from_ = made_count_ = 0;
+}
+
+}  // namespace dutperf

@@ -91,9 +91,13 @@ def test_the_request_has_it_also_of_the_warm_up() -> None:
     assert "pacing" not in traffic.make_trial(setup, Conditions(), 64, 1000, 1).request()
 
 
-def test_where_delays_count_or_links_fall_there_is_no_choice() -> None:
+def test_where_delays_links_or_connections_count_there_is_no_choice() -> None:
     fixed = {one.name for one in procedures.ALL if is_fixed(one.conditions.model_fields["pacing"])}
-    assert fixed == {"latency", "pdv", "ipdv", "ramp", "reset"}
+    assert fixed == {
+        *("latency", "pdv", "ipdv", "ramp"),
+        "reset",
+        *("establishment-rate", "table-capacity", "teardown-rate"),
+    }
 
 
 @pytest.mark.parametrize(

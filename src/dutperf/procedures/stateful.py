@@ -21,6 +21,7 @@ from dutperf.setup.conditions import (
     Rate,
 )
 from dutperf.setup.option import FIXED, Option
+from dutperf.setup.pacing import SOFTWARE
 
 CONNECTIONS = 10_000
 """By default: any DUT has room for so many."""
@@ -53,6 +54,7 @@ class OfConnections(Searched):
     pattern: Annotated[str, FIXED] = "constant"
     burst_rate: Annotated[Rate | None, FIXED] = None
     warm_up_s: Annotated[float, FIXED] = 0.0
+    pacing: Annotated[str, FIXED] = SOFTWARE
     loss_tolerance: Annotated[float, FIXED] = 0.0
     phase_gap_s: Annotated[
         float,

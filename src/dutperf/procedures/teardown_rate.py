@@ -35,6 +35,7 @@ from dutperf.setup.conditions import (
     Rate,
 )
 from dutperf.setup.option import FIXED, Option
+from dutperf.setup.pacing import SOFTWARE
 
 
 class TeardownConditions(Conditions):
@@ -51,6 +52,7 @@ class TeardownConditions(Conditions):
     pattern: Annotated[str, FIXED] = "constant"
     burst_rate: Annotated[Rate | None, FIXED] = None
     warm_up_s: Annotated[float, FIXED] = 0.0
+    pacing: Annotated[str, FIXED] = SOFTWARE
     loss_tolerance: Annotated[float, FIXED] = 0.0
     connections: Annotated[
         ConnectionCount,

@@ -83,8 +83,8 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
         direction.value: _stream(setup, conditions, direction, frame_size, rate_fps)
         for direction in conditions.active()
     }
-    pacing = {"pacing": fill_of(conditions.pacing)}
-    traffic = {"seed": conditions.seed, "burst": conditions.tx_burst, **pacing, **streams}
+    pacing = fill_of(conditions.pacing)
+    traffic: dict[str, Any] = {"seed": conditions.seed, "burst": conditions.tx_burst, "pacing": pacing, **streams}
     rest_ns = round(conditions.learning_rest_s * 1e9) or None
     if conditions.connections is None:
         preliminary = _warm_up(conditions, traffic, number, rest_ns)

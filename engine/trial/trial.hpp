@@ -181,7 +181,7 @@ struct TrialSpec {
     PerDirection<std::string> delays_files;         // files for all delays; empty: none
     std::optional<CaptureSpec> capture;             // frames for a file
     std::optional<ConnectionSpec> connections;
-    std::optional<FillSpec> fill;                   // absent: each frame is handed over when it is due
+    std::optional<FillSpec> fill;  // absent: each frame is handed over when it is due
     PerDirection<std::optional<StreamSpec>> streams;
 
     // Frames due before the end of the sending time.

@@ -74,6 +74,11 @@ class TrialConditions(TypedDict, total=False):
     (of steps: each for 2 s)."""
     burst_rate: AnyRate | None
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
+    pacing: str
+    """How frames are spaced. software: each is handed over when it is due. fill: on cards whose
+    link has a known rate the line is filled without a gap, and between the test frames come
+    frames to an address that nobody has (02:00:00:00:88:b5, or the given one), which the
+    DUT's NIC drops."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     frame_timeout_ms: float | None
@@ -164,6 +169,11 @@ class ThroughputConditions(MeasurementConditions, total=False):
     gaps; or bursts (RFC 2544 section 21)."""
     burst_rate: AnyRate | None
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
+    pacing: str
+    """How frames are spaced. software: each is handed over when it is due. fill: on cards whose
+    link has a known rate the line is filled without a gap, and between the test frames come
+    frames to an address that nobody has (02:00:00:00:88:b5, or the given one), which the
+    DUT's NIC drops."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     frame_timeout_ms: float | None
@@ -233,6 +243,11 @@ class FrameLossConditions(MeasurementConditions, total=False):
     gaps; or bursts (RFC 2544 section 21)."""
     burst_rate: AnyRate | None
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
+    pacing: str
+    """How frames are spaced. software: each is handed over when it is due. fill: on cards whose
+    link has a known rate the line is filled without a gap, and between the test frames come
+    frames to an address that nobody has (02:00:00:00:88:b5, or the given one), which the
+    DUT's NIC drops."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     frame_timeout_ms: float | None
@@ -286,6 +301,11 @@ class BackToBackConditions(MeasurementConditions, total=False):
     """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
     routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
     routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
+    pacing: str
+    """How frames are spaced. software: each is handed over when it is due. fill: on cards whose
+    link has a known rate the line is filled without a gap, and between the test frames come
+    frames to an address that nobody has (02:00:00:00:88:b5, or the given one), which the
+    DUT's NIC drops."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     rate: AnyRate | None
@@ -534,6 +554,11 @@ class RecoveryConditions(MeasurementConditions, total=False):
     """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
     routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
     routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
+    pacing: str
+    """How frames are spaced. software: each is handed over when it is due. fill: on cards whose
+    link has a known rate the line is filled without a gap, and between the test frames come
+    frames to an address that nobody has (02:00:00:00:88:b5, or the given one), which the
+    DUT's NIC drops."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
     rate: AnyRate | None

@@ -164,7 +164,7 @@ def point(recorded: Recorded) -> EstablishmentPoint:
     values = [search.lower_bound for search in found]
     stopped = repeated_searches.stopped(found, rule, values)
     results = recorded.of(ResultEvent)
-    upper = repeated_searches.upper_bound(found, repeated_searches.without_waits(results, recorded.of(WaitEvent)))
+    upper = repeated_searches.upper_bound(found, points.without_waits(results, recorded.of(WaitEvent)))
     nothing = not values or any(search.not_forwarding for search in found)
     return EstablishmentPoint(
         case=recorded.case,

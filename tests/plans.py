@@ -27,10 +27,22 @@ from dutperf.model import (
     TrialResult,
     VaryingField,
 )
-from dutperf.procedures import back_to_back, frame_loss, latency, ramp, recovery, reset, throughput
+from dutperf.procedures import (
+    back_to_back,
+    frame_loss,
+    latency,
+    ramp,
+    recovery,
+    reset,
+    stateful,
+    table_capacity,
+    teardown_rate,
+    throughput,
+)
 from dutperf.run import campaign
 from dutperf.run.campaign import Observer, Plan, Status, Summary
-from dutperf.setup import traffic
+from dutperf.run.testbench import StatefulPhases
+from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import Duration, Rate, Repetitions
 from dutperf.setup.dut import ByCause
 from dutperf.tester import ProgressCallback, Tester
@@ -88,6 +100,12 @@ def counts(sent: int = 1000, received: int | None = None, **members: Any) -> Dir
     return DirectionCounts(**{**calm, **members})
 
 
+NAT44 = {
+    "left": {"port": "eth1", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"},
+    "right": {"port": "eth2", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"},
+}
+
+
 class Everything(
     throughput.ThroughputConditions,
     frame_loss.FrameLossConditions,
@@ -96,6 +114,9 @@ class Everything(
     reset.ResetConditions,
     back_to_back.BackToBackConditions,
     ramp.RampConditions,
+    stateful.Validated,
+    table_capacity.CapacityConditions,
+    teardown_rate.TeardownConditions,
 ):
     """What any procedure may be measured for, to be narrowed to one of them."""
 
@@ -124,7 +145,19 @@ def plan(media_fps: int | None = None, **conditions: Any) -> Plan[Everything]:
         maximum_fps=lambda _: media_fps,
         dut={"name": "simulated"},
         dut_reset=Resets(),
+        dut_connections=Clears(),
+        stateful=StatefulPhases(configuration.parse(NAT44, "test")),
     )
+
+
+class Clears:
+    """Has no connections left."""
+
+    def clear_connections(self) -> float:
+        return 0.25
+
+    def count_connections(self) -> int | None:
+        return None
 
 
 class Resets:
@@ -195,4 +228,5 @@ def plan_event(**members: Any) -> PlanEvent:
 
 def narrowed(what: Plan[Any], name: str) -> Plan[Any]:
     """With the conditions that the procedure of that name has."""
-    return replace(what, conditions=procedures.find(name).conditions.recorded(dict(what.conditions)))
+    chosen = {member: value for member, value in dict(what.conditions).items() if value is not None}
+    return replace(what, conditions=procedures.find(name).conditions.recorded(chosen))

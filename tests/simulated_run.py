@@ -34,6 +34,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "recovery": {**_AT_THROUGHPUT, "overload_s": 0.25},
     "reset": {**_AT_THROUGHPUT, "duration_s": 3, "reset_after_s": 1},
     "ramp": {"to_rate": Rate.parse("70k")},
+    "establishment-rate": {"max_rate": Rate.parse("70k"), "resolution": Rate.parse("5%")},
+    "table-capacity": {"max_rate": Rate.parse("70k"), "first_connections": 1_000, "most_connections": 4_000},
+    "teardown-rate": {},
 }
 """What each procedure needs."""
 
@@ -43,9 +46,15 @@ def a_plan(name: str = "throughput") -> Plan:
     return plan(**{"frame_sizes": (84, 128), "repetitions": 5, "duration_s": 0.5, "seed": 3} | OPTIONS[name])
 
 
-def a_tester(events: list[journal.Event]) -> SimulatedTester:
+STATEFUL = ("establishment-rate", "table-capacity", "teardown-rate")
+
+
+def a_tester(events: list[journal.Event], name: str = "throughput") -> SimulatedTester:
     """A DUT that loses at random and a tester that is disturbed at times, as they are after the
-    trials of ``events`` that have a result."""
+    trials of ``events`` that have a result. Trials in phases have no chance in them: how many phases
+    were run does not follow from the journal."""
+    if name in STATEFUL:
+        return SimulatedTester(SimulatedDut(capacity_fps=54_321))
     trials = [
         event.trial
         for event, following in itertools.pairwise(events)
@@ -58,13 +67,15 @@ def a_tester(events: list[journal.Event]) -> SimulatedTester:
 
 def start(directory: Path, name: str = "throughput") -> Summary:
     """The whole run."""
-    return measure(a_tester([]), a_plan(name), directory, name)
+    return measure(a_tester([], name), a_plan(name), directory, name)
 
 
 def go_on(directory: Path) -> Summary:
     """What is left of it, under the conditions that its journal holds."""
     with ResumedJournal.open(directory) as recorded:
-        return resume(a_tester(recorded.events), plan(**recorded.plan.conditions), recorded, Log())
+        return resume(
+            a_tester(recorded.events, recorded.plan.procedure), plan(**recorded.plan.conditions), recorded, Log()
+        )
 
 
 def advance(directory: Path, name: str = "throughput") -> None:

@@ -276,7 +276,11 @@ YAML_REFUSED = [
     ("the nearest line is told", SIIT.replace("  version: 6\n", ""), "f.yaml, line 2: left.version: is missing"),
     ("a key twice", SIIT + "  port: ring\n", "f.yaml, line 16: right.port: is given twice"),
     ("no YAML", "left: [", "f.yaml, line 1: is not valid YAML"),
-    ("empty", "", "f.yaml: a configuration is a mapping with the keys engine, left, right, streams, stateful, dut, media_mbps"),
+    (
+        "empty",
+        "",
+        "f.yaml: a configuration is a mapping with the keys engine, left, right, streams, stateful, dut, media_mbps",
+    ),
     ("a list", "- 1\n", "f.yaml: a configuration is a mapping"),
     ("a text", "hello", "f.yaml: a configuration is a mapping"),
     ("an unknown tag", "left: !!python/object:os.system {}", "is not valid YAML"),

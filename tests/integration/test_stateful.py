@@ -61,7 +61,7 @@ def test_evicted_connections_are_told_apart_from_lost_frames() -> None:
     with dutperf.bench(lab="refdut-nat44", lab_options={"connections": "1500", "when_full": "evict"}) as bench:
         result = until(
             lambda: bench.trial("4k", connections=2_000, preliminary_rate="10k", **TIMES, directions="reverse"),
-            lambda result: result.verdict is Verdict.VALID,
+            lambda result: result.verdict is Verdict.VALID and result.connections_probed is not None,
             lambda result: str([cause.text for cause in result.causes]),
         )
     assert result.reverse is not None
@@ -89,7 +89,7 @@ def test_the_capacity_of_the_reference_dut_is_read_exactly(tmp_path: Path, capac
                 repetitions=1,
                 drain_s=0.1,
             )
-            return results["table-capacity"].points[0]
+            return results["table-capacity"].summary.points[0]
 
     point = until(measured, lambda point: point.limited_by == "dut", lambda point: point.message, fewest=2)
     assert point.capacity.median == capacity

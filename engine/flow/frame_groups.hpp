@@ -30,7 +30,7 @@ public:
     [[nodiscard]] std::size_t first(std::size_t kind) const { return first_[kind]; }
     [[nodiscard]] std::size_t kinds() const { return flows_.size(); }
     // The stream of a kind. Streams are numbered from 0; without statistics by stream there are none.
-    [[nodiscard]] std::uint8_t stream(std::uint8_t kind) const { return streams_[kind]; }
+    [[nodiscard]] std::uint8_t stream(std::size_t kind) const { return streams_[kind]; }
     [[nodiscard]] std::size_t streams() const;
 
     // Frames of each group among the first `frames`. Random orders are drawn again, one by one.

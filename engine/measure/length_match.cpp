@@ -263,8 +263,9 @@ int fitting_change(const LengthCycle& cycle, std::uint64_t sent, std::span<const
     for (int change = -kLargest; change <= kLargest; ++change) {
         std::uint64_t common = 0;
         for (int length = std::max(0, -change); length < static_cast<int>(kLengths) - std::max(0, change); ++length) {
-            common += std::min(of_sent[static_cast<std::size_t>(length)],
-                               of_arrived[static_cast<std::size_t>(length + change)]);
+            const int changed = length + change;
+            common +=
+                std::min(of_sent[static_cast<std::size_t>(length)], of_arrived[static_cast<std::size_t>(changed)]);
         }
         if (change == 0 || common <= most) continue;
         most = common;

@@ -30,7 +30,7 @@ FrameList::Given read_given(Reader& frame) {
 std::shared_ptr<FrameList> read_load(Reader params, const std::shared_ptr<FrameList>& loaded) {
     const bool append = params.flag("append");
     if (append && !loaded) params.fail("append", "needs a list");
-    const auto list = append ? loaded : std::make_shared<FrameList>();
+    std::shared_ptr<FrameList> list = append ? loaded : std::make_shared<FrameList>();
     for (Reader& frame : params.objects("frames")) {
         const std::string wrong = list->add(read_given(frame));
         if (wrong.empty()) continue;

@@ -248,6 +248,7 @@ void read_by_flow(Reader& params, TrialSpec& spec) {
 template <class Value>
 Value read_choice(Reader& from, const char* name, const std::vector<std::pair<std::string, Value>>& choices) {
     std::vector<std::string> names;
+    names.reserve(choices.size());
     for (const auto& [choice, value] : choices) names.push_back(choice);
     const std::string chosen = from.text(name, names, names.front());
     return std::ranges::find(choices, chosen, &std::pair<std::string, Value>::first)->second;

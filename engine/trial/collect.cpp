@@ -117,7 +117,7 @@ SentFrames Collection::sent_frames(Direction direction) const {
 
 // Those that carry a number: of a list not every frame has a tag.
 SentFrames Collection::numbered_frames(Direction direction) const {
-    const SentFrames frames = sent_frames(direction);
+    SentFrames frames = sent_frames(direction);
     if (!spec_.streams[index_of(direction)]->replayed) return frames;
     return SentFrames({spec_.numbered_among(direction, frames.count())});
 }
@@ -235,8 +235,8 @@ void Collection::count_lost_delays(Direction direction, std::vector<Histogram>& 
     const StampChoice choice = StampChoice::of(spec_, direction);
     if (spec_.stamping == Stamping::every) {
         const std::vector<std::uint64_t> sent = groups.among(frames.end());
-        for (std::uint8_t kind = 0; kind < groups.kinds(); ++kind) {
-            for (std::size_t group = groups.first(kind); group < groups.first(kind + 1U); ++group)
+        for (std::size_t kind = 0; kind < groups.kinds(); ++kind) {
+            for (std::size_t group = groups.first(kind); group < groups.first(kind + 1); ++group)
                 stamped[groups.stream(kind)] += sent[group];
         }
     } else {

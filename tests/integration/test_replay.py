@@ -20,7 +20,7 @@ import pytest
 import yaml
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
-from scapy.layers.l2 import Dot1Q, Ether
+from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
 from scapy.utils import PcapNgReader
 
@@ -31,7 +31,6 @@ from dutperf.tester.factory import engine_on
 from recordings import MACS, capture, udp
 from undisturbed import LOSS_IS_CERTAIN, until, valid
 
-from . import vlan_programs
 from .test_by_hand import made, mapping
 from .test_commands import dutperf
 from .test_described_frames import mac
@@ -225,26 +224,6 @@ def test_a_translator_changes_no_length_that_counts(tmp_path: Path) -> None:
     assert counts.received == counts.sent == 500
     assert counts.matched is not None
     assert (counts.matched.in_order, counts.matched.extra) == (500, 0)
-
-
-def test_a_vlan_changes_no_length_that_counts(tmp_path: Path) -> None:
-    """The router sends with a VLAN tag what came without one."""
-    path = capture(tmp_path / "a.pcap", mixed(500))
-    with made("router") as name:
-        dut = f"{name}-dut"
-        (tmp_path / "programs").mkdir()
-        vlan_programs.attach(dut, ("east",), tmp_path / "programs")
-        told(dut, "nft", "add table ip m; add chain ip m c { type filter hook forward priority 0 ; }")
-        told(dut, "nft", "add rule ip m c meta mark set 5")
-        arrived = tmp_path / "arrived.pcapng"
-        setup = configuration.parse(mapping("router", name), "by hand")
-        plan = Plan(rate_fps=1000, drain_s=0.3, capture=Capture(path=str(arrived), first=1000))
-        with engine_on(setup, 1518) as tester:
-            result = valid(lambda: tester.run(trial_of(recording_of(Source(path, None)), plan, 1)))
-    assert result.forward is not None
-    assert result.forward.received == result.forward.sent == 500
-    with PcapNgReader(str(arrived)) as reader:
-        assert sum(Dot1Q in packet and packet[Dot1Q].vlan == 5 for packet in reader) == 500
 
 
 ENCAPSULATE = """

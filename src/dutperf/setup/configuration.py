@@ -348,6 +348,11 @@ class Stateful(Value):
     """After so long without a frame the DUT deletes a connection; None: unknown."""
 
     @property
+    def responder_side(self) -> str:
+        """The side of the Responder."""
+        return "right" if self.initiator == "left" else "left"
+
+    @property
     def direction(self) -> Direction:
         """The direction of the Initiator's frames."""
         return Direction.FORWARD if self.initiator == "left" else Direction.REVERSE

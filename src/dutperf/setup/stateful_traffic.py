@@ -56,7 +56,7 @@ def fields(setup: Setup, connections: int) -> dict[str, VaryingField]:
 def of_phase(setup: Setup, conditions: Conditions, use: ConnectionUse) -> Connections:
     """What a phase does with the connections of ``conditions``."""
     assert conditions.connections is not None
-    responder = setup.right if setup.stateful.initiator == "left" else setup.left
+    responder = setup.sides()[setup.stateful.responder_side]
     return Connections(
         use=use,
         initiator=setup.stateful.direction,
@@ -141,7 +141,7 @@ def _check_sides(setup: Setup) -> None:
         for member in ("source_port", "destination_port", "networks", "frame"):
             if getattr(side, member) is not None:
                 raise ConfigError("does not go with connections: see stateful", f"{name}.{member}")
-    responder = "right" if setup.stateful.initiator == "left" else "left"
+    responder = setup.stateful.responder_side
     if setup.sides()[responder].varying_address is not None:
         text = "does not go with connections: the Responder has one address"
         raise ConfigError(text, f"{responder}.varying_address")

@@ -15,6 +15,7 @@ from dutperf.procedures.bench import Plan, PlanError, Stateful
 from dutperf.procedures.searches import Searched
 from dutperf.search.binary import Bounds
 from dutperf.setup.conditions import (
+    Conditions,
     ConnectionCount,
     Directions,
     Foreground,
@@ -37,16 +38,13 @@ ReplyShare = Annotated[
 ]
 
 
-class OfConnections(Searched):
-    """Conditions of a search for connections/s."""
+class OneFrameEach(Conditions):
+    """Conditions of trials whose frames follow from the connections: one frame in each."""
 
-    search: Annotated[Literal["binary", "mlr"], FIXED] = "binary"
-    goals: Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], FIXED] = ()
     duration_s: Annotated[float, FIXED] = 60.0
     directions: Annotated[Directions, FIXED] = "both"
     foreground: Annotated[Foreground, FIXED] = Foreground()
     networks: Annotated[int, FIXED] = 1
-    ports: Annotated[FieldMode, FIXED] = FieldMode.RANDOM
     frame: Annotated[str | None, FIXED] = None
     frame_from: Annotated[str | None, FIXED] = None
     flows: Annotated[int, FIXED] = 1
@@ -56,6 +54,14 @@ class OfConnections(Searched):
     warm_up_s: Annotated[float, FIXED] = 0.0
     pacing: Annotated[str, FIXED] = SOFTWARE
     loss_tolerance: Annotated[float, FIXED] = 0.0
+
+
+class OfConnections(OneFrameEach, Searched):
+    """Conditions of a search for connections/s."""
+
+    search: Annotated[Literal["binary", "mlr"], FIXED] = "binary"
+    goals: Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], FIXED] = ()
+    ports: Annotated[FieldMode, FIXED] = FieldMode.RANDOM
     phase_gap_s: Annotated[
         float,
         Field(ge=0, le=3_600),

@@ -19,7 +19,7 @@ from dutperf.procedures import evidence, stateful
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.stateful import CONNECTIONS
+from dutperf.procedures.stateful import CONNECTIONS, OneFrameEach
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Rule as Clause
@@ -27,33 +27,15 @@ from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics
 from dutperf.setup.conditions import (
     PRELIMINARY_RATE,
-    Conditions,
     ConnectionCount,
-    Directions,
-    Foreground,
     PreliminaryRate,
-    Rate,
 )
-from dutperf.setup.option import FIXED, Option
-from dutperf.setup.pacing import SOFTWARE
+from dutperf.setup.option import Option
 
 
-class TeardownConditions(Conditions):
+class TeardownConditions(OneFrameEach):
     """Conditions of a tear-down measurement."""
 
-    duration_s: Annotated[float, FIXED] = 60.0
-    directions: Annotated[Directions, FIXED] = "both"
-    foreground: Annotated[Foreground, FIXED] = Foreground()
-    networks: Annotated[int, FIXED] = 1
-    frame: Annotated[str | None, FIXED] = None
-    frame_from: Annotated[str | None, FIXED] = None
-    flows: Annotated[int, FIXED] = 1
-    modifiers: Annotated[tuple[str, ...], FIXED] = ()
-    pattern: Annotated[str, FIXED] = "constant"
-    burst_rate: Annotated[Rate | None, FIXED] = None
-    warm_up_s: Annotated[float, FIXED] = 0.0
-    pacing: Annotated[str, FIXED] = SOFTWARE
-    loss_tolerance: Annotated[float, FIXED] = 0.0
     connections: Annotated[
         ConnectionCount,
         Option(

@@ -78,7 +78,7 @@ DescribedTemplate::DescribedTemplate(const DescribedFrame& frame, const Addressi
         bytes_[i] = static_cast<std::uint8_t>(i - frame.head.size());  // RFC 2544 C.2.6.4
     if (frame.destination != NextHop::given) std::ranges::copy(of.destination, bytes_.begin() + ethernet::kDestination);
     if (frame.source_mac_of_port) std::ranges::copy(of.source, bytes_.begin() + ethernet::kSource);
-    write_tag(&bytes_[frame.tag_at], of.trial, of.stream);
+    write_tag(&bytes_[frame.tag_at], of.trial, of.stream, of.pair);
     for (const DescribedChecksum& sum : frame.checksums) store<std::uint16_t>(&bytes_[sum.at], 0);
     cut_fields();
     prepare_sums();

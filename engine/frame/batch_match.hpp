@@ -98,7 +98,11 @@ public:
 
     // The tag of the i-th frame, which must match.
     [[nodiscard]] Tag tag(std::size_t i) const {
-        return {.trial = identity_.trial, .stream = identity_.stream, .sequence = sequence_[i], .stamp = stamp_[i]};
+        return {.trial = identity_.trial,
+                .stream = identity_.stream,
+                .pair = identity_.pair,
+                .sequence = sequence_[i],
+                .stamp = stamp_[i]};
     }
 
 private:
@@ -130,7 +134,7 @@ private:
                 tail_ = 0;  // bytes of the reference (at first a length that no frame has), and after its tag
     std::uint64_t pseudo_header_ = 0;
     typename W::Words same_{};
-    Tag identity_{};  // of the reference: trial and stream
+    Tag identity_{};  // of the reference: trial, stream and path
     alignas(kLanesAlignment) std::array<Column, W::kCount> words_{};
     alignas(kLanesAlignment) Column tails_{}, sequence_{}, stamp_{};
 };

@@ -63,7 +63,7 @@ void FrameTemplate::write_udp(const FrameIdentity& identity) {
 void FrameTemplate::write_payload(const FrameIdentity& identity) {
     for (std::size_t i = layout_.tag_at(); i < bytes_.size(); ++i)
         bytes_[i] = static_cast<std::uint8_t>(i - layout_.tag_at());  // RFC 2544 C.2.6.4
-    write_tag(&bytes_[layout_.tag_at()], identity.trial, identity.stream);
+    write_tag(&bytes_[layout_.tag_at()], identity.trial, identity.stream, identity.pair);
 }
 
 AddressSlot FrameTemplate::slot(AddressVariation vary, std::size_t address_at, std::uint8_t offset) const {

@@ -101,9 +101,19 @@ bool MixedMatch::prepare(Reference& made, const std::uint8_t* frame, std::size_t
         made.same[word] = load<std::uint64_t>(frame + made.begin + kWord * word) & made.same_mask[word];
     made.identity = load<std::uint64_t>(dissected.tag);
     const Tag tag = read_tag(dissected.tag);
-    made.rest = std::uint64_t{tag.trial} << kTrialShift |
-                std::uint64_t{static_cast<std::uint8_t>(tag.stream & ~kKindBits)} << kStreamShift;
+    made.rest = identity_of(tag) << kIdentityShift;
     return true;
+}
+
+std::uint64_t MixedMatch::identity_of(const Tag& tag) {
+    const auto stream = static_cast<std::uint8_t>(tag.stream & ~kKindBits);
+    const auto same = std::ranges::find_if(identities_, [&](const Tag& one) {
+        return one.trial == tag.trial && one.stream == stream && one.pair == tag.pair;
+    });
+    const auto place = static_cast<std::uint64_t>(same - identities_.begin());
+    if (same == identities_.end())
+        identities_.push_back({.trial = tag.trial, .stream = stream, .pair = tag.pair, .sequence = 0, .stamp = 0});
+    return place;
 }
 
 void MixedMatch::set_reference(const std::uint8_t* frame, std::size_t length,

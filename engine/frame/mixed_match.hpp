@@ -54,8 +54,10 @@ public:
 
     // The tag of the i-th frame, which must match, without its kind.
     [[nodiscard]] Tag tag(std::size_t i) const {
-        return {.trial = static_cast<std::uint16_t>(rest_[i] >> kTrialShift),
-                .stream = static_cast<std::uint8_t>(rest_[i] >> kStreamShift),
+        const Tag& of = identities_[rest_[i] >> kIdentityShift];
+        return {.trial = of.trial,
+                .stream = of.stream,
+                .pair = of.pair,
                 .sequence = sequence_[i],
                 .stamp = rest_[i] & kMask40};
     }
@@ -63,7 +65,7 @@ public:
 private:
     static constexpr std::uint64_t kMismatch = std::uint64_t{1} << 63U;
     static constexpr std::size_t kMostWords = 24, kMostSums = 6, kLengths = 16384;
-    static constexpr unsigned kStreamShift = 40, kTrialShift = 48;
+    static constexpr unsigned kIdentityShift = 40;
     using Column = std::array<std::uint64_t, kMaxFrames>;
     using Words = std::array<std::uint64_t, kMostWords>;
 
@@ -83,7 +85,7 @@ private:
     struct Reference {
         std::size_t length = 0, tag_at = 0, begin = 0, count = 0, tail = 0;
         std::uint64_t identity = 0;  // the constant part of the tag
-        std::uint64_t rest = 0;      // trial and stream, where they are in rest_
+        std::uint64_t rest = 0;      // the place of its tag in identities_, where it is in rest_
         Words same{}, same_mask{};
         std::vector<Sum> sums;
         std::uint8_t next = 0;  // the next reference of the same length
@@ -101,8 +103,8 @@ private:
     };
     static constexpr std::size_t kNone = 0;  // the reference that matches no frame
 
-    static bool prepare(Reference& made, const std::uint8_t* frame, std::size_t length,
-                        std::span<const std::uint16_t> tags_from_end);
+    bool prepare(Reference& made, const std::uint8_t* frame, std::size_t length,
+                 std::span<const std::uint16_t> tags_from_end);
     using Members = std::span<const std::uint8_t>;  // places in the burst
     void match_group(const Reference& reference, Members members, bool whole_burst);
     template <std::size_t Count>
@@ -110,7 +112,10 @@ private:
     void read_any(const Reference& reference, Members members);
     void match_lanes(const Reference& reference, std::size_t count, Column& sequence, Column& rest) const;
 
+    std::uint64_t identity_of(const Tag& tag);
+
     std::vector<Reference> references_{1};
+    std::vector<Tag> identities_;  // trial, stream and path of the references, without the kind
     std::size_t settings_ = 0;
     std::array<std::uint8_t, kLengths> first_of_length_{};
     std::array<std::uint8_t, kMostReferences> sizes_{};  // frames of the burst with each reference

@@ -14,17 +14,19 @@ namespace dutperf {
 
 inline constexpr std::size_t kTagSize = 18;
 inline constexpr std::uint32_t kSignature = 0xD7545046;
+inline constexpr std::size_t kMostPaths = 240;  // a mesh of 16 ports
+// Byte 7 of the first two paths; it grows by one with every two paths.
 inline constexpr std::uint8_t kTagVersion = 1;
 inline constexpr std::uint64_t kMask40 = (std::uint64_t{1} << 40U) - 1;
 // A difference of two 40-bit stamps above this is negative: half the range each way, 110 s at 5 GHz.
 inline constexpr std::uint64_t kLongestDelay = kMask40 >> 1U;
 
-// Bits of the tag's stream byte.
+// Bits of the tag's stream byte. kStreamReverse: the lowest bit of the path's number.
 inline constexpr std::uint8_t kStreamReverse = 1, kStreamBackground = 2, kStreamStamped = 4;
 inline constexpr unsigned kStreamKindShift = 3;  // the bits above: the number of the kind, if frames are described
 
 namespace tag {
-inline constexpr std::size_t kSignatureAt = 0, kTrialAt = 4, kStreamAt = 6, kVersionAt = 7, kHighAt = 8, kLowAt = 16;
+inline constexpr std::size_t kSignatureAt = 0, kTrialAt = 4, kStreamAt = 6, kPairAt = 7, kHighAt = 8, kLowAt = 16;
 }
 
 // Sequence number and time stamp, 40 bits each, as the 8 + 2 bytes written into each frame, in memory order. For one
@@ -49,20 +51,37 @@ inline Number tag_stamp(Number high, Number low) {
 struct Tag {
     std::uint16_t trial;
     std::uint8_t stream;
+    std::uint8_t pair = kTagVersion;
     std::uint64_t sequence;
     std::uint64_t stamp;
+
+    // The number of its path among those of the ports.
+    [[nodiscard]] std::size_t path() const {
+        return 2U * static_cast<std::size_t>(pair - kTagVersion) + (stream & kStreamReverse);
+    }
 };
 
+// The bytes of a tag that say which path it is of.
+struct PathMark {
+    std::uint8_t stream = 0, pair = kTagVersion;
+};
+inline PathMark mark_of_path(std::size_t path) {
+    return {.stream = static_cast<std::uint8_t>(path % 2 != 0 ? kStreamReverse : 0),
+            .pair = static_cast<std::uint8_t>(kTagVersion + path / 2)};
+}
+
 inline bool has_signature(const std::uint8_t* payload) {
-    return load_be32(payload + tag::kSignatureAt) == kSignature && payload[tag::kVersionAt] == kTagVersion;
+    return load_be32(payload + tag::kSignatureAt) == kSignature &&
+           static_cast<std::uint8_t>(payload[tag::kPairAt] - kTagVersion) < kMostPaths / 2;
 }
 
 // Writes the part of a tag that is the same in all frames of a stream; the rest becomes 0.
-inline void write_tag(std::uint8_t* payload, std::uint16_t trial, std::uint8_t stream) {
+inline void write_tag(std::uint8_t* payload, std::uint16_t trial, std::uint8_t stream,
+                      std::uint8_t pair = kTagVersion) {
     store_be32(payload + tag::kSignatureAt, kSignature);
     store_be16(payload + tag::kTrialAt, trial);
     payload[tag::kStreamAt] = stream;
-    payload[tag::kVersionAt] = kTagVersion;
+    payload[tag::kPairAt] = pair;
     std::memset(payload + tag::kHighAt, 0, kTagSize - tag::kHighAt);
 }
 
@@ -73,6 +92,7 @@ inline Tag read_tag(const std::uint8_t* payload) {
     const std::uint32_t identity = load_be32(payload + tag::kTrialAt);
     return {.trial = static_cast<std::uint16_t>(identity >> 16U),
             .stream = static_cast<std::uint8_t>(identity >> 8U),
+            .pair = static_cast<std::uint8_t>(identity),
             .sequence = tag_sequence(high),
             .stamp = tag_stamp(high, std::uint64_t{load_be16(payload + tag::kLowAt)})};
 }

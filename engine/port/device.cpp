@@ -75,22 +75,21 @@ rte_ring* shared_ring(const std::string& name, std::uint32_t size) {
     return ring;
 }
 
-// Two ports connected in memory: each receives on a queue what the other sends on that queue. The port that is opened
-// first creates the rings of both.
+// Ports connected in memory, one behind the other: each receives on a queue what the port before it sends on that
+// queue, and the first one what the last one sends. Whichever port is opened first creates a ring.
 int make_ring_port(const PortOptions& options) {
-    std::vector<rte_ring*> to_right, to_left;
+    std::vector<rte_ring*> receive, transmit;
     const std::uint16_t apart = queues_apart(options);
     for (unsigned queue = 0; queue < options.queues; ++queue) {
-        to_right.insert(to_right.end(), apart,
-                        shared_ring("dutperf_to_right_" + std::to_string(queue), options.receive_ring));
-        to_left.insert(to_left.end(), apart,
-                       shared_ring("dutperf_to_left_" + std::to_string(queue), options.receive_ring));
+        const auto ring_from = [&](const std::string& port) {
+            return shared_ring("ring_from_" + port + "_" + std::to_string(queue), options.receive_ring);
+        };
+        receive.insert(receive.end(), apart, ring_from(options.ring_before));
+        transmit.insert(transmit.end(), apart, ring_from(options.side));
     }
-    const bool left = options.side == "left";
-    rte_ring** receive = (left ? to_left : to_right).data();
-    rte_ring** transmit = (left ? to_right : to_left).data();
-    const auto queues = static_cast<unsigned>(to_left.size());
-    return rte_eth_from_rings(("dutperf_" + options.side).c_str(), receive, queues, transmit, queues, SOCKET_ID_ANY);
+    const auto queues = static_cast<unsigned>(receive.size());
+    return rte_eth_from_rings(("dutperf_" + options.side).c_str(), receive.data(), queues, transmit.data(), queues,
+                              SOCKET_ID_ANY);
 }
 
 // DPDK attached the cards when it started. A card that was detached since, or was not usable then, is attached now.

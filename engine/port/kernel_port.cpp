@@ -30,22 +30,29 @@ bool has_program(const PortOptions& options) {
     return interface && interface->xdp_program != 0;
 }
 
-std::array<std::unique_ptr<Port>, 2> open(std::array<PortOptions, 2> asked, PortSpec::Kind kind) {
-    std::array<std::unique_ptr<Port>, 2> ports;
-    for (std::size_t side = 0; side < 2; ++side) {
-        if (is_automatic(asked[side])) asked[side].spec.kind = kind;
-        ports[side] = std::make_unique<Port>(asked[side]);
+std::vector<std::unique_ptr<Port>> open(std::vector<PortOptions> asked, PortSpec::Kind kind) {
+    std::vector<std::unique_ptr<Port>> ports;
+    for (PortOptions& one : asked) {
+        if (is_automatic(one)) one.spec.kind = kind;
+        ports.push_back(std::make_unique<Port>(one));
     }
     return ports;
 }
 
+// Of the first port that has a reason.
+std::string why_not_xdp(const std::vector<PortOptions>& asked) {
+    for (const PortOptions& one : asked) {
+        if (std::string reason = why_not_xdp(one); !reason.empty()) return reason;
+    }
+    return {};
+}
+
 }  // namespace
 
-OpenedPorts open_ports(std::array<PortOptions, 2> asked) {
+OpenedPorts open_ports(const std::vector<PortOptions>& asked) {
     using Kind = PortSpec::Kind;
     const bool may_choose = std::ranges::any_of(asked, is_automatic) && std::ranges::none_of(asked, has_program);
-    std::string reason = may_choose ? why_not_xdp(asked[0]) : "";
-    if (may_choose && reason.empty()) reason = why_not_xdp(asked[1]);
+    std::string reason = may_choose ? why_not_xdp(asked) : "";
     if (reason.empty()) {
         try {
             return {.ports = open(asked, Kind::af_xdp), .why_not_xdp = {}};

@@ -76,6 +76,14 @@ std::uint16_t NeighbourResponder::asked_in(const Found& found, const std::uint8_
     return vlan != 0 ? vlan : found.asked_in;
 }
 
+void NeighbourResponder::announce() {
+    if (host_.ipv4) {
+        send(arp_request(host_, *host_.ipv4));
+    } else if (host_.ipv6) {
+        send(neighbour_solicitation(host_, *host_.ipv6));
+    }
+}
+
 Mac NeighbourResponder::dut_mac(bool ipv6, const Mac& direct, std::uint16_t vlan) const {
     if (gateway_.mac) return *gateway_.mac;
     const Found &wanted = ipv6 ? found6_ : found4_, &other = ipv6 ? found4_ : found6_;

@@ -46,6 +46,9 @@ public:
     // The destination MAC for frames of that IP version and VLAN (0: none); `direct` if the other port is the gateway.
     [[nodiscard]] Mac dut_mac(bool ipv6, const Mac& direct, std::uint16_t vlan = 0) const;
 
+    // Sends a frame to all, from which a switch learns where the port is; its own addresses are asked for.
+    void announce();
+
     // Answers the requests that have arrived and drops all other frames. Not while a trial runs.
     void serve();
     // Frames handed over to the port so far.

@@ -16,7 +16,8 @@
 namespace dutperf {
 
 struct PortOptions {
-    std::string side;  // "left" or "right": the name in messages
+    std::string side;              // the port's name: "left", "right" or the user's
+    std::string ring_before = {};  // the port whose frames a ring port receives
     PortSpec spec;
     std::optional<Mac> mac;             // replaces the device's own
     std::uint32_t receive_ring = 4096;  // frames

@@ -69,7 +69,7 @@ void ReferenceDut::open(const DutRequest& request) {
     control_pool_ = make_pool({"control", 1023, kMinEthernetLength, reach_of(request.sides), SOCKET_ID_ANY});
     copy_pool_ = make_pool({"copies", kCopies, request.max_frame_size, reach_of(request.sides), SOCKET_ID_ANY});
     buffers_.pool = copy_pool_.get();
-    std::array<PortOptions, 2> options{request.sides[0].port, request.sides[1].port};
+    std::vector<PortOptions> options{request.sides[0].port, request.sides[1].port};
     for (PortOptions& one : options) one.buffers = request.buffers;
     ports_ = open_ports(options).ports;
     for (std::size_t side = 0; side < 2; ++side) {

@@ -103,7 +103,7 @@ private:
     std::optional<NatRequest> nat_;
     std::uint64_t resets_ = 0;  // after which the connections were deleted
     Pool control_pool_, copy_pool_;
-    std::array<std::unique_ptr<Port>, 2> ports_;
+    std::vector<std::unique_ptr<Port>> ports_;
     std::array<std::unique_ptr<NeighbourResponder>, 2> responders_;
     std::array<PortCounters, 2> port_counters_;  // when the counts were cleared
     Buffers buffers_;

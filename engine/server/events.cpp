@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/events.hpp"
 
+#include <algorithm>
+
 #include "trial/role_cores.hpp"
 
 namespace dutperf {
@@ -38,6 +40,27 @@ void add_media(const DirectionResult& result, json& out) {
         if (result.transmit_wait->us) out["transmit_wait"]["us"] = *result.transmit_wait->us;
     }
     if (result.receive_ring_us) out["receive_ring_us"] = *result.receive_ring_us;
+}
+
+json delays_json(const Histogram& delays, std::uint64_t clock_hz) {
+    json out = quantiles_us(delays, clock_hz);
+    out["min"] = us(delays.min(), clock_hz);
+    out["buckets"] = buckets_us(delays, clock_hz);
+    return out;
+}
+
+// Over the delays of all paths together; nothing without stamped frames.
+std::optional<Histogram> delays_in_sum(const TrialResult& result) {
+    std::optional<Histogram> all;
+    for (const auto& counted : result.directions) {
+        if (!counted || !counted->delay) continue;
+        if (all) {
+            all->add(*counted->delay);
+        } else {
+            all = counted->delay;
+        }
+    }
+    return all;
 }
 
 json group_delay_us(const GroupDelay& delay, std::uint64_t clock_hz) {
@@ -165,9 +188,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
                            {"longest_gap_to_s", arrivals.longest_gap_to_s}};
     }
     if (result.delay) {
-        out["delay_us"] = quantiles_us(*result.delay, clock_hz);
-        out["delay_us"]["min"] = us(result.delay->min(), clock_hz);
-        out["delay_us"]["buckets"] = buckets_us(*result.delay, clock_hz);
+        out["delay_us"] = delays_json(*result.delay, clock_hz);
         out["stamped_sent"] = result.stamped_sent;
         out["stamped_received"] = result.stamped_received;
         out["late"] = result.late;
@@ -250,26 +271,38 @@ json port_json(const Port& port, const SideRequest& side, const NeighbourRespond
 }
 
 // The core of each role. Names of queues after the first end with the queue's number.
-json roles_json(const RoleCores& cores) {
+json roles_json(const TestBed& bed) {
     json out = json::object();
-    for (const Direction direction : kDirections) {
-        const auto& send = cores.send[index_of(direction)];
-        for (std::size_t queue = 0; queue < send.size(); ++queue) {
-            const auto named = [&](const char* role) {
-                std::string name = name_of(direction);
-                name.append("_").append(role);
-                return queue == 0 ? name : name.append("_").append(std::to_string(queue));
-            };
-            out[named("send")] = send[queue];
-            out[named("receive")] = cores.receive[index_of(direction)][queue];
+    const bool is_short = is_short_form(bed.paths);
+    const auto add = [&](const std::string& name, const char* role, const std::vector<unsigned>& cores) {
+        for (std::size_t queue = 0; queue < cores.size(); ++queue) {
+            std::string full = name;
+            full.append("_").append(role);
+            if (queue != 0) full.append("_").append(std::to_string(queue));
+            out[full] = cores[queue];
         }
+    };
+    for (std::size_t port = 0; port < bed.ports.size(); ++port) {
+        // of two ports, the roles have the names of the directions
+        const std::string& name = bed.ports[port]->side();
+        add(is_short ? bed.paths[port].name : name, "send", bed.cores.send[port]);
+        add(is_short ? bed.paths[1 - port].name : name, "receive", bed.cores.receive[port]);
     }
     return out;
 }
 
-template <class T>
-json sides_json(const std::array<T, 2>& values) {
-    return {{"left", values[0]}, {"right", values[1]}};
+// A value of each port, by its name.
+template <class Values>
+json sides_json(const TestBed& bed, const Values& values) {
+    json out = json::object();
+    for (std::size_t port = 0; port < bed.ports.size(); ++port) out[bed.ports[port]->side()] = values(port);
+    return out;
+}
+
+// Where a path's member is: in the event itself if the ports are left and right, otherwise in `paths`.
+json& of_path(json& out, const TestBed& bed, Direction direction) {
+    const std::string& name = bed.name_of(direction);
+    return is_short_form(bed.paths) ? out[name] : out["paths"][name];
 }
 
 }  // namespace
@@ -289,7 +322,7 @@ json opened_event(const Session& session) {
     json out{{"event", "opened"},
              {"queues", bed.queues},
              {"offloads", names_of(bed.offloads)},
-             {"roles", roles_json(bed.cores)},
+             {"roles", roles_json(bed)},
              {"memory",
               {{"mode", session.memory().huge_pages ? "huge_pages" : "no_huge_pages"},
                {"page_kb", session.memory().page_kb}}},
@@ -297,9 +330,12 @@ json opened_event(const Session& session) {
              {"tsc_skew_ns", nullptr},
              {"warnings", session.warnings()}};
     if (session.skew_ticks()) out["tsc_skew_ns"] = *session.skew_ticks() / static_cast<double>(bed.clock_hz) * 1e9;
-    for (std::size_t side = 0; side < 2; ++side) {
-        out[side == 0 ? "left" : "right"] = port_json(*bed.ports[side], session.request().sides[side],
-                                                      *bed.responders[side], bed.ports[1 - side]->mac());
+    for (std::size_t side = 0; side < bed.ports.size(); ++side) {
+        const std::string& name = bed.ports[side]->side();
+        const auto path = std::ranges::find(bed.paths, side, &Path::from);
+        const Port& direct = *bed.ports[path == bed.paths.end() ? side : path->to];
+        (is_short_form(bed.paths) ? out[name] : out["ports"][name]) =
+            port_json(*bed.ports[side], session.request().sides[side], *bed.responders[side], direct.mac());
     }
     return out;
 }
@@ -310,33 +346,44 @@ json loaded_event(const FrameList& list) {
 
 json progress_event(RunningTrial& trial, std::uint64_t clock_hz) {
     json out{{"event", "progress"}, {"elapsed_s", trial.elapsed_s()}};
-    const std::array<PortCounters, 2> counters = trial.read_counters();
-    for (const Direction direction : kDirections) {
-        if (!trial.spec().streams[index_of(direction)]) continue;
+    const TestBed& bed = trial.bed();
+    const std::vector<PortCounters> counters = trial.read_counters();
+    for (const Direction direction : trial.spec().active()) {
         const SoFar so_far = trial.so_far(direction, counters);
-        out[name_of(direction)] = {{"sent", so_far.sent},
-                                   {"received", so_far.received},
-                                   {"max_lateness_us", us(so_far.max_lateness, clock_hz)},
-                                   {"tester_drops", so_far.tester_drops},
-                                   {"nic_clock_us", us(so_far.nic_clock_uncertainty, clock_hz)}};
+        of_path(out, bed, direction) = {{"sent", so_far.sent},
+                                        {"received", so_far.received},
+                                        {"max_lateness_us", us(so_far.max_lateness, clock_hz)},
+                                        {"tester_drops", so_far.tester_drops},
+                                        {"nic_clock_us", us(so_far.nic_clock_uncertainty, clock_hz)}};
     }
-    out["link_down"] = sides_json(trial.links_down(counters));
+    const std::vector<bool> down = trial.links_down(counters);
+    out["link_down"] = sides_json(bed, [&](std::size_t port) { return bool{down[port]}; });
     return out;
 }
 
-json result_event(const TrialResult& result, std::uint64_t clock_hz) {
+json result_event(const TrialResult& result, const TestBed& bed) {
     json out{{"event", "result"},
              {"trial", result.number},
              {"outcome", result.stopped ? "stopped" : "completed"},
-             {"began_s", result.began_s},
-             {"link_changes", sides_json(result.link_changes)},
-             {"link_up", sides_json(result.link_up)},
-             {"link_down", sides_json(result.link_down)},
-             {"dut_answered", sides_json(result.dut_answered)}};
-    for (const Direction direction : kDirections) {
-        if (const auto& counted = result.directions[index_of(direction)])
-            out[name_of(direction)] = direction_json(*counted, clock_hz);
+             {"began_s", result.began_s}};
+    const auto of_ports = [&](auto member) {
+        return sides_json(bed, [&](std::size_t port) { return result.ports[port].*member; });
+    };
+    out["link_changes"] = of_ports(&PortResult::link_changes);
+    out["link_up"] = of_ports(&PortResult::link_up);
+    out["link_down"] = of_ports(&PortResult::link_down);
+    out["dut_answered"] = of_ports(&PortResult::dut_answered);
+    for (std::size_t path = 0; path < bed.paths.size(); ++path) {
+        const auto& counted = result.directions[path];
+        if (!counted) continue;
+        json& of = of_path(out, bed, direction_at(path));
+        of = direction_json(*counted, bed.clock_hz);
+        if (is_short_form(bed.paths)) continue;
+        of["other_received"].erase(kOtherKindNames[static_cast<std::size_t>(OtherKind::wrong_direction)]);
+        if (!counted->misdelivered.empty()) of["misdelivered"] = counted->misdelivered;
     }
+    if (const auto delays = delays_in_sum(result); delays && !is_short_form(bed.paths))
+        out["in_sum"] = {{"delay_us", delays_json(*delays, bed.clock_hz)}};
     if (result.capture) out["capture"] = capture_json(*result.capture);
     if (const auto& counts = result.connections)
         out["connections"] = {{"learned", counts->learned}, {"remapped", counts->remapped}, {"lost", counts->lost}};

@@ -20,7 +20,7 @@ nlohmann::json hello_event();
 nlohmann::json opened_event(const Session& session);
 nlohmann::json loaded_event(const FrameList& list);
 nlohmann::json progress_event(RunningTrial& trial, std::uint64_t clock_hz);
-nlohmann::json result_event(const TrialResult& result, std::uint64_t clock_hz);
+nlohmann::json result_event(const TrialResult& result, const TestBed& bed);
 nlohmann::json stopped_event();
 nlohmann::json error_event(const Error& error);
 

@@ -220,17 +220,17 @@ void read_delay_parts(Reader& params, TrialSpec& spec) {
 }
 
 // Only for directions that send, with stamped frames.
-void read_delays_files(Reader& params, TrialSpec& spec) {
+void read_delays_files(Reader& params, const std::vector<Path>& paths, TrialSpec& spec) {
     auto files = params.optional_object("delays_files");
     if (!files) return;
     if (spec.stamping == Stamping::none) params.fail("delays_files", "needs stamped frames");
-    for (const Direction direction : kDirections) {
-        const std::string name = name_of(direction);
+    for (std::size_t path = 0; path < paths.size(); ++path) {
+        const std::string& name = paths[path].name;
         if (!files->has(name)) continue;
-        std::string& path = spec.delays_files[index_of(direction)];
-        path = files->text(name);
-        if (path.empty()) files->fail(name, "must not be empty");
-        if (!spec.streams[index_of(direction)]) files->fail(name, "is of a direction that does not send");
+        std::string& file = spec.delays_files[path];
+        file = files->text(name);
+        if (file.empty()) files->fail(name, "must not be empty");
+        if (!spec.streams[path]) files->fail(name, "is of a direction that does not send");
     }
     files->finish();
 }
@@ -238,9 +238,9 @@ void read_delays_files(Reader& params, TrialSpec& spec) {
 void read_by_flow(Reader& params, TrialSpec& spec) {
     constexpr std::size_t kMostGroups = 100'000;
     spec.by_flow = params.flag("by_flow");
-    for (const Direction direction : kDirections) {
-        const auto& stream = spec.streams[index_of(direction)];
-        if (spec.by_flow && stream && stream->described && spec.groups(direction).count() > kMostGroups)
+    for (const Direction direction : spec.active()) {
+        if (spec.by_flow && spec.streams[index_of(direction)]->described &&
+            spec.groups(direction).count() > kMostGroups)
             params.fail("by_flow", "is for at most " + std::to_string(kMostGroups) + " flows in all kinds");
     }
 }
@@ -256,7 +256,7 @@ Value read_choice(Reader& from, const char* name, const std::vector<std::pair<st
 
 void check_connections(const Reader& connections, const TrialSpec& spec) {
     const ConnectionSpec& wanted = *spec.connections;
-    const std::string initiator = name_of(wanted.initiator);
+    const std::string initiator = left_and_right()[index_of(wanted.initiator)].name;
     const auto &stream = spec.streams[index_of(wanted.initiator)],
                &replies = spec.streams[1 - index_of(wanted.initiator)];
     const bool opens = wanted.use == ConnectionUse::open, sends = opens || wanted.use == ConnectionUse::traffic;
@@ -280,9 +280,10 @@ void check_connections(const Reader& connections, const TrialSpec& spec) {
         connections.fail("count", "is less than the frames of the trial");
 }
 
-void read_connections(Reader& params, TrialSpec& spec) {
+void read_connections(Reader& params, const std::vector<Path>& paths, TrialSpec& spec) {
     auto connections = params.optional_object("connections");
     if (!connections) return;
+    if (!is_short_form(paths)) params.fail("connections", "go with the ports left and right only");
     ConnectionSpec& read = spec.connections.emplace();
     read.use = read_choice<ConnectionUse>(*connections, "use",
                                           {{"open", ConnectionUse::open},
@@ -305,22 +306,21 @@ void read_connections(Reader& params, TrialSpec& spec) {
     connections->finish();
 }
 
-// Every direction must have enough frames to tag.
+// Every path must have enough frames to tag.
 void check_tagging(const Reader& params, const TrialSpec& spec) {
     if (spec.stamping != Stamping::tagged) return;
-    for (const Direction direction : kDirections) {
+    for (const Direction direction : spec.active()) {
         const std::uint64_t frames = spec.intended(direction) - spec.due_before(direction, spec.tagging.after_ns);
-        if (spec.streams[index_of(direction)] && frames < spec.tagging.count)
-            params.fail("tagged", "wants more frames than are sent after after_ns");
+        if (frames < spec.tagging.count) params.fail("tagged", "wants more frames than are sent after after_ns");
     }
 }
 
 // A frame's number has 40 bits in its tag: 20 hours at 14.88 million frames/s.
-void check_numbers(const Reader& params, const TrialSpec& spec) {
-    for (const Direction direction : kDirections) {
+void check_numbers(const Reader& params, const std::vector<Path>& paths, const TrialSpec& spec) {
+    for (const Direction direction : spec.active()) {
         if (spec.intended(direction) <= kMask40 + 1) continue;
         params.fail("duration_ns",
-                    "gives " + std::string(name_of(direction)) + " " + std::to_string(spec.intended(direction)) +
+                    "gives " + paths[index_of(direction)].name + " " + std::to_string(spec.intended(direction)) +
                         " frames, more than the 2^40 that can be numbered: take a shorter trial or a lower rate");
     }
 }
@@ -371,13 +371,72 @@ FlowControl read_flow_control(Reader& params) {
     return *std::ranges::find_if(kFlowControls, [&](FlowControl mode) { return name_of(mode) == wanted; });
 }
 
-Reach reach_of(const std::array<SideRequest, 2>& sides) {
-    return sides[0].port.spec.does_dma() || sides[1].port.spec.does_dma() ? Reach::device : Reach::processor;
+Reach reach_of(std::span<const SideRequest> sides) {
+    const auto does_dma = [](const SideRequest& side) { return side.port.spec.does_dma(); };
+    return std::ranges::any_of(sides, does_dma) ? Reach::device : Reach::processor;
+}
+
+bool is_short_form(const std::vector<Path>& paths) { return paths.front().name == left_and_right().front().name; }
+
+std::string read_port_name(Reader& port, const std::vector<SideRequest>& before) {
+    constexpr std::size_t kLongest = 12;  // with which names of rings and pools fit
+    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+    const auto is_allowed = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; };
+    std::string name = port.text("name");
+    if (name.empty() || name.size() > kLongest || !is_letter(name.front()) || !std::ranges::all_of(name, is_allowed))
+        port.fail("name", "must be a letter and at most 11 letters, digits or _, not '" + name + "'");
+    if (std::ranges::any_of(before, [&](const SideRequest& one) { return one.port.side == name; }))
+        port.fail("name", "is the name of two ports: " + name);
+    return name;
+}
+
+std::size_t read_end(Reader& path, const std::string& end, const std::vector<SideRequest>& ports) {
+    const std::string name = path.text(end);
+    const auto port = std::ranges::find_if(ports, [&](const SideRequest& one) { return one.port.side == name; });
+    if (port == ports.end()) path.fail(end, "names no port: " + name);
+    return static_cast<std::size_t>(port - ports.begin());
+}
+
+Path read_path(Reader path, const OpenRequest& request) {
+    Path made;
+    made.from = read_end(path, "from", request.sides);
+    made.to = read_end(path, "to", request.sides);
+    path.finish();
+    if (made.from == made.to) path.fail("to", "must be another port than from");
+    made.name = request.sides[made.from].port.side + "->" + request.sides[made.to].port.side;
+    if (std::ranges::any_of(request.paths, [&](const Path& one) { return one.name == made.name; }))
+        path.fail("to", "makes the path " + made.name + " a second time");
+    return made;
+}
+
+void read_ports(Reader& params, OpenRequest& request) {
+    constexpr std::size_t kMostPorts = 16;
+    for (Reader& port : params.objects("ports")) {
+        const std::string name = read_port_name(port, request.sides);
+        request.sides.push_back(read_side(port, name));
+    }
+    if (request.sides.size() < 2 || request.sides.size() > kMostPorts)
+        params.fail("ports", "must be 2 to " + std::to_string(kMostPorts) + " ports");
+    for (Reader& path : params.objects("paths")) request.paths.push_back(read_path(path, request));
+    if (request.paths.empty()) params.fail("paths", "must name a path");
+}
+
+void check_rings(const Reader& params, const std::vector<SideRequest>& sides) {
+    const auto is_ring = [](const SideRequest& side) { return side.port.spec.kind == PortSpec::Kind::ring; };
+    if (std::ranges::none_of(sides, is_ring)) return;
+    for (const SideRequest& side : sides) {
+        if (!is_ring(side)) params.fail(side.port.side + ".port", "must be ring as well: ring joins all ports");
+    }
 }
 
 OpenRequest read_open(Reader params) {
     OpenRequest request;
-    request.sides = {read_side(params.object("left"), "left"), read_side(params.object("right"), "right")};
+    if (params.has("ports")) {
+        read_ports(params, request);
+    } else {
+        request.sides = {read_side(params.object("left"), "left"), read_side(params.object("right"), "right")};
+        request.paths = left_and_right();
+    }
     request.cores = params.cores("cores");
     if (request.cores && request.cores->empty()) params.fail("cores", "must name a core");
     request.dut_cores = params.cores("dut_cores").value_or(std::vector<unsigned>{});
@@ -390,9 +449,7 @@ OpenRequest read_open(Reader params) {
     request.link_timeout = std::chrono::milliseconds(params.integer("link_timeout_ms", {0, 600'000}, 10'000));
     request.resolve_timeout = std::chrono::milliseconds(params.integer("resolve_timeout_ms", {1, 60000}, 3000));
     params.finish();
-    const auto is_ring = [&](std::size_t side) { return request.sides[side].port.spec.kind == PortSpec::Kind::ring; };
-    if (is_ring(0) != is_ring(1))
-        params.fail(is_ring(0) ? "right.port" : "left.port", "must be ring as well: ring joins both ports");
+    check_rings(params, request.sides);
     const Reach reach = reach_of(request.sides);
     for (SideRequest& side : request.sides) {
         side.port.reach = reach;
@@ -402,11 +459,28 @@ OpenRequest read_open(Reader params) {
         side.port.flow_control = flow_control;
         side.port.link_timeout = request.link_timeout;
     }
+    for (std::size_t port = 0; port < request.sides.size(); ++port)
+        request.sides[(port + 1) % request.sides.size()].port.ring_before = request.sides[port].port.side;
     return request;
 }
 
-TrialSpec read_trial(Reader params, std::uint16_t max_frame_size, const std::shared_ptr<const FrameList>& loaded) {
+// Streams by their paths: members of the trial itself in the short form, of `paths` otherwise.
+void read_streams(Reader& of, std::uint16_t max_frame_size, const std::vector<Path>& paths,
+                  const std::shared_ptr<const FrameList>& loaded, TrialSpec& spec) {
+    for (std::size_t path = 0; path < paths.size(); ++path) {
+        auto stream = of.optional_object(paths[path].name);
+        if (!stream) continue;
+        spec.streams[path] = read_stream(*stream, max_frame_size, spec.duration_ns, loaded);
+        if (spec.streams[path]->replayed && spec.stamping != Stamping::none)
+            throw Error("bad_request", "goes without replay: its frames have no time stamps", "params.stamping");
+    }
+}
+
+TrialSpec read_trial(Reader params, std::uint16_t max_frame_size, const std::vector<Path>& paths,
+                     const std::shared_ptr<const FrameList>& loaded) {
     TrialSpec spec;
+    spec.streams = PerDirection<std::optional<StreamSpec>>(paths.size());
+    spec.delays_files = PerDirection<std::string>(paths.size());
     spec.number = static_cast<std::uint16_t>(params.integer("trial", {0, 65535}));
     spec.seed = params.integer("seed", {0, kLargestExact}, 0);
     spec.rest_ns = params.integer("rest_ns", {0, 60'000 * kMillion}, 0);
@@ -415,24 +489,25 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size, const std::sha
     spec.burst = static_cast<std::uint32_t>(params.integer("burst", {1, kMaxBurst}, 32));
     spec.progress_ms = static_cast<std::uint32_t>(params.integer("progress_ms", {20, 1000}, 1000));
     read_stamping(params, spec);
-    for (const Direction direction : kDirections) {
-        const std::string name = name_of(direction);
-        if (auto stream = params.optional_object(name))
-            spec.streams[index_of(direction)] = read_stream(*stream, max_frame_size, spec.duration_ns, loaded);
-        if (spec.streams[index_of(direction)] && spec.streams[index_of(direction)]->replayed &&
-            spec.stamping != Stamping::none)
-            params.fail("stamping", "goes without replay: its frames have no time stamps");
+    const bool is_short = is_short_form(paths);
+    if (is_short) {
+        read_streams(params, max_frame_size, paths, loaded, spec);
+    } else if (auto streams = params.optional_object("paths")) {
+        read_streams(*streams, max_frame_size, paths, loaded, spec);
+        streams->finish();
     }
     read_by_flow(params, spec);
-    read_delays_files(params, spec);
+    read_delays_files(params, paths, spec);
     read_capture(params, spec);
     read_pacing(params, spec);
     read_delay_parts(params, spec);
-    read_connections(params, spec);
-    if (!spec.streams[0] && !spec.streams[1] && !spec.capture)
+    read_connections(params, paths, spec);
+    if (spec.active().empty() && !spec.capture) {
+        if (!is_short) params.fail("paths", "must name a path that sends, or a trial needs a capture");
         params.fail("forward", "is missing, and so is reverse: a trial needs a direction, or a capture");
+    }
     params.finish();
-    check_numbers(params, spec);
+    check_numbers(params, paths, spec);
     check_tagging(params, spec);
     return spec;
 }

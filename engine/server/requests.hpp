@@ -5,6 +5,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "platform/eal.hpp"
@@ -22,7 +23,8 @@ struct SideRequest {
 };
 
 struct OpenRequest {
-    std::array<SideRequest, 2> sides;  // left, right
+    std::vector<SideRequest> sides;  // the ports
+    std::vector<Path> paths;
     std::optional<std::vector<unsigned>> cores;
     std::vector<unsigned> dut_cores;
     MemoryChoice memory = MemoryChoice::automatic;
@@ -31,16 +33,19 @@ struct OpenRequest {
     std::chrono::milliseconds link_timeout{10'000}, resolve_timeout{3000};
 };
 
-// Whether a device or only the processor reads the frames of both ports.
-Reach reach_of(const std::array<SideRequest, 2>& sides);
+// Whether the ports are left and right, and the paths forward and reverse, without names of their own.
+bool is_short_form(const std::vector<Path>& paths);
+
+// Whether a device or only the processor reads the frames of the ports.
+Reach reach_of(std::span<const SideRequest> sides);
 
 // All throw Error "bad_request".
 SideRequest read_side(Reader side,
-                      const std::string& name);  // leaves the members of `port` unset that both ports share
+                      const std::string& name);  // leaves the members of `port` unset that the ports share
 MemoryChoice read_memory(Reader& params);
 OpenRequest read_open(Reader params);
 // `loaded`: the list of frames for replays; nullptr: there is none.
-TrialSpec read_trial(Reader params, std::uint16_t max_frame_size,
+TrialSpec read_trial(Reader params, std::uint16_t max_frame_size, const std::vector<Path>& paths = left_and_right(),
                      const std::shared_ptr<const FrameList>& loaded = nullptr);
 
 }  // namespace dutperf

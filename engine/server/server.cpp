@@ -80,7 +80,8 @@ void Server::load(const json& id, Reader& request) {
 
 void Server::run(const json& id, Reader& request) {
     if (!session_) throw Error("not_open", "no ports are open yet");
-    const TrialSpec spec = read_trial(request.object("params"), session_->request().max_frame_size, frames_);
+    const TrialSpec spec =
+        read_trial(request.object("params"), session_->request().max_frame_size, session_->request().paths, frames_);
     request.finish();
     session_->require_ports();
     waiting_ = Waiting{.spec = spec, .id = id, .until = Clock::now() + session_->request().link_timeout};
@@ -110,7 +111,7 @@ void Server::stop(const json& id, bool drains) {
 void Server::look_after_trial() {
     trial_->look_after();
     if (trial_->done()) {
-        const json event = result_event(trial_->finish(), session_->bed().clock_hz);
+        const json event = result_event(trial_->finish(), session_->bed());
         trial_.reset();
         stream_.write(event, trial_id_);
     } else if (trial_->elapsed_s() >= next_progress_s_) {

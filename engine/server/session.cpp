@@ -4,6 +4,7 @@
 #include <rte_ring.h>
 
 #include <algorithm>
+#include <bit>
 #include <thread>
 
 #include "port/pci_device.hpp"
@@ -13,23 +14,34 @@ namespace dutperf {
 
 namespace {
 
-// For each queue: enough for the driver's transmit ring, the pools' caches and a burst in transit.
-unsigned frames_per_pool(std::uint16_t max_frame_size) { return max_frame_size > 2048 ? 4095 : 8191; }
+// The most paths that begin at one port.
+std::size_t most_paths_from_a_port(const OpenRequest& request) {
+    std::vector<std::size_t> from(request.sides.size());
+    for (const Path& path : request.paths) ++from[path.from];
+    return std::ranges::max(from);
+}
+
+// For each queue: enough for the driver's transmit ring, the pools' caches and a burst in transit. The paths from a
+// port share its ring.
+unsigned frames_per_pool(const OpenRequest& request) {
+    constexpr std::size_t kFewest = 1024;
+    const std::size_t of_port = request.max_frame_size > 2048 ? 4096 : 8192;
+    return static_cast<unsigned>(std::max(std::bit_floor(of_port / most_paths_from_a_port(request)), kFewest) - 1);
+}
 
 // Answers to ARP and NDP, and the additional frames of streams: about one in a hundred of those in a transmit ring.
 constexpr unsigned kControlFrames = 2047;
 
 std::uint64_t megabytes_needed(const OpenRequest& request, std::uint64_t page_bytes) {
-    constexpr std::uint64_t kFramePools = 4, kReceivePools = 2, kOtherMb = 128;
+    constexpr std::uint64_t kOtherMb = 128;
     const Reach reach = reach_of(request.sides);
     const std::uint64_t sent = buffer_bytes(request.max_frame_size, reach, page_bytes);
     const std::uint64_t received = buffer_bytes(receive_buffer_size(request.max_frame_size), reach, page_bytes);
-    const std::uint64_t frames = kFramePools * frames_per_pool(request.max_frame_size) * sent +
-                                 kReceivePools * receive_pool_frames(request.sides[0].port) * received;
+    const std::uint64_t frames = 2 * request.paths.size() * frames_per_pool(request) * sent +
+                                 request.sides.size() * receive_pool_frames(request.sides[0].port) * received;
     const auto cards = static_cast<std::uint64_t>(
         std::ranges::count_if(request.sides, [](const SideRequest& side) { return side.port.spec.does_dma(); }));
-    return (request.queues * frames + cards * frames_per_pool(request.max_frame_size) * sent) / (1024 * 1024) +
-           kOtherMb;
+    return (request.queues * frames + cards * frames_per_pool(request) * sent) / (1024 * 1024) + kOtherMb;
 }
 
 EalOptions eal_options(const OpenRequest& request) {
@@ -52,7 +64,8 @@ std::optional<int> card_node(const SideRequest& side) {
 
 // Moves the cores on the cards' NUMA nodes to the front.
 std::vector<unsigned> near_cards_first(std::vector<unsigned> cores, const OpenRequest& request) {
-    const std::array nodes{card_node(request.sides[0]), card_node(request.sides[1])};
+    std::vector<std::optional<int>> nodes;
+    for (const SideRequest& side : request.sides) nodes.push_back(card_node(side));
     std::stable_partition(cores.begin(), cores.end(), [&](unsigned core) {
         const auto node = numa_node_of_core(core);
         return node && std::ranges::find(nodes, node) != nodes.end();
@@ -63,8 +76,11 @@ std::vector<unsigned> near_cards_first(std::vector<unsigned> cores, const OpenRe
 CoreWishes wishes(const OpenRequest& request) {
     const bool kernel_ports = std::ranges::any_of(
         request.sides, [](const SideRequest& side) { return side.port.spec.uses_kernel_interface(); });
-    return {
-        .cores = request.cores, .dut_cores = request.dut_cores, .queues = request.queues, .kernel_ports = kernel_ports};
+    return {.cores = request.cores,
+            .dut_cores = request.dut_cores,
+            .queues = request.queues,
+            .kernel_ports = kernel_ports,
+            .ports = request.sides.size()};
 }
 
 }  // namespace
@@ -88,32 +104,38 @@ Session::Session(const OpenRequest& request)
 }
 
 void Session::open_ports() {
-    auto [ports, without_xdp] = dutperf::open_ports({request_.sides[0].port, request_.sides[1].port});
+    std::vector<PortOptions> options;
+    for (const SideRequest& side : request_.sides) options.push_back(side.port);
+    auto [ports, without_xdp] = dutperf::open_ports(options);
     ports_ = std::move(ports);
     if (!without_xdp.empty())
         warnings_.push_back("ports named by their interfaces alone are opened by AF_PACKET: " + without_xdp);
 }
 
 void Session::make_buffers() {
-    const unsigned count = frames_per_pool(request_.max_frame_size) * request_.queues;
-    for (std::size_t i = 0; i < frame_pools_.size(); ++i)
-        frame_pools_[i] = make_pool({"frames_" + std::to_string(i), count, request_.max_frame_size,
-                                     reach_of(request_.sides), ports_[i / 2]->numa_node()});
-    for (std::size_t side = 0; side < 2; ++side) {
-        if (!ports_[side]->is_card()) continue;
-        filler_pools_[side] = make_pool({"fillers_" + std::to_string(side), frames_per_pool(request_.max_frame_size),
-                                         request_.max_frame_size, reach_of(request_.sides), ports_[side]->numa_node()});
+    const unsigned count = frames_per_pool(request_) * request_.queues;
+    for (const Path& path : request_.paths) {
+        for (int kind = 0; kind < 2; ++kind)
+            frame_pools_.push_back(
+                make_pool({"frames_" + std::to_string(frame_pools_.size()), count, request_.max_frame_size,
+                           reach_of(request_.sides), ports_[path.from]->numa_node()}));
+    }
+    for (const auto& port : ports_) {
+        Pool& fillers = filler_pools_.emplace_back();
+        if (!port->is_card()) continue;
+        fillers = make_pool({"fillers_" + std::to_string(filler_pools_.size() - 1), frames_per_pool(request_),
+                             request_.max_frame_size, reach_of(request_.sides), port->numa_node()});
     }
     control_pool_ =
         make_pool({"control", kControlFrames, request_.max_frame_size, reach_of(request_.sides), SOCKET_ID_ANY});
-    for (std::size_t side = 0; side < 2; ++side) {
-        control_rings_[side].reset(rte_ring_create(("control_" + ports_[side]->side()).c_str(), 256, SOCKET_ID_ANY,
-                                                   0));  // for all loops of the port
+    for (std::size_t side = 0; side < ports_.size(); ++side) {
+        control_rings_.emplace_back(rte_ring_create(("control_" + ports_[side]->side()).c_str(), 256, SOCKET_ID_ANY,
+                                                    0));  // for all loops of the port
         if (!control_rings_[side]) throw Error("no_memory", "no memory for the ring of control frames");
         Host host = request_.sides[side].host;
         host.mac = ports_[side]->mac();
-        responders_[side] = std::make_unique<NeighbourResponder>(*ports_[side], host, request_.sides[side].gateway,
-                                                                 control_pool_.get());
+        responders_.push_back(std::make_unique<NeighbourResponder>(*ports_[side], host, request_.sides[side].gateway,
+                                                                   control_pool_.get()));
     }
 }
 
@@ -123,14 +145,15 @@ void Session::place() {
 }
 
 void Session::follow_clocks() {
+    clocks_.resize(ports_.size());
     if (!need_clock(request_.offloads)) return;
-    for (std::size_t side = 0; side < 2; ++side) {
+    for (std::size_t side = 0; side < ports_.size(); ++side) {
         clocks_[side] = std::make_unique<FollowedClock>(clock_of(ports_[side]->id()), clock_hz_);
     }
 }
 
 void Session::find_dut() {
-    for (std::size_t side = 0; side < 2; ++side) {
+    for (std::size_t side = 0; side < ports_.size(); ++side) {
         if (responders_[side]->resolve(request_.resolve_timeout)) continue;
         const bool arp = !responders_[side]->has_mac4();
         const std::string what = arp ? "ARP for gateway4" : "Neighbour Discovery for gateway6";
@@ -147,7 +170,7 @@ void Session::warn() {
             "no huge pages: buffers lie in 4 kB pages, which costs translation misses at high rates and rules out "
             "cards without an IOMMU");
     }
-    for (std::size_t side = 0; side < 2; ++side) warn_of_other_node(side);
+    for (std::size_t side = 0; side < ports_.size(); ++side) warn_of_other_node(side);
     for (const auto& port : ports_) {
         warnings_.insert(warnings_.end(), port->warnings().begin(), port->warnings().end());
         if (port->queues() > 1 && !port->spreads_by_hash()) {
@@ -156,7 +179,7 @@ void Session::warn() {
                                 std::to_string(port->queues()) + " receive queues in its own way");
         }
     }
-    const std::size_t roles = 4 * std::size_t{request_.queues}, cores = cores_.distinct().size();
+    const std::size_t roles = 2 * ports_.size() * request_.queues, cores = cores_.distinct().size();
     if (cores < roles)
         warnings_.push_back("the " + std::to_string(roles) + " roles share " + std::to_string(cores) + " core(s)");
 }
@@ -215,14 +238,15 @@ void Session::serve() {
 
 TestBed Session::bed() const {
     TestBed bed{};
-    for (std::size_t side = 0; side < 2; ++side) {
-        bed.ports[side] = ports_[side].get();
-        bed.responders[side] = responders_[side].get();
-        bed.control_rings[side] = control_rings_[side].get();
-        bed.clocks[side] = clocks_[side].get();
-        bed.filler_pools[side] = filler_pools_[side].get();
+    bed.paths = request_.paths;
+    for (std::size_t side = 0; side < ports_.size(); ++side) {
+        bed.ports.push_back(ports_[side].get());
+        bed.responders.push_back(responders_[side].get());
+        bed.control_rings.push_back(control_rings_[side].get());
+        bed.clocks.push_back(clocks_[side].get());
+        bed.filler_pools.push_back(filler_pools_[side].get());
     }
-    for (std::size_t i = 0; i < frame_pools_.size(); ++i) bed.frame_pools[i] = frame_pools_[i].get();
+    for (const Pool& pool : frame_pools_) bed.frame_pools.push_back(pool.get());
     bed.control_pool = control_pool_.get();
     bed.queues = request_.queues;
     bed.offloads = request_.offloads;

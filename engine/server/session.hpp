@@ -25,7 +25,7 @@ struct RingDeleter {
 
 class Session {
 public:
-    // Starts DPDK, opens both ports and finds the DUT's MAC addresses. Throws Error.
+    // Starts DPDK, opens the ports and finds the DUT's MAC addresses. Throws Error.
     explicit Session(const OpenRequest& request);
 
     [[nodiscard]] TestBed bed() const;
@@ -58,13 +58,13 @@ private:
     RoleCores cores_;
     OtherCores other_cores_;
     Memory memory_;
-    std::array<Pool, 4> frame_pools_;   // outlive the ports: transmit rings still hold their frames
-    std::array<Pool, 2> filler_pools_;  // of ports that are cards
+    std::vector<Pool> frame_pools_;   // of each path two; outlive the ports: transmit rings still hold their frames
+    std::vector<Pool> filler_pools_;  // of each port; nullptr for one that is no card
     Pool control_pool_;
-    std::array<std::unique_ptr<Port>, 2> ports_;
-    std::array<std::unique_ptr<FollowedClock>, 2> clocks_;  // of the ports, if needed
-    std::array<std::unique_ptr<rte_ring, RingDeleter>, 2> control_rings_;
-    std::array<std::unique_ptr<NeighbourResponder>, 2> responders_;
+    std::vector<std::unique_ptr<Port>> ports_;
+    std::vector<std::unique_ptr<FollowedClock>> clocks_;  // of the ports, if needed
+    std::vector<std::unique_ptr<rte_ring, RingDeleter>> control_rings_;
+    std::vector<std::unique_ptr<NeighbourResponder>> responders_;
     mutable std::unique_ptr<StateTable> state_;  // written by trials
     std::optional<double> skew_ticks_;
     std::uint64_t clock_hz_ = 0;

@@ -39,7 +39,7 @@ TEST(CaptureBuffer, CountsWhatHasNoRoom) {
     EXPECT_EQ(buffer.left_out(), (CaptureCounts{0, 1, 0, 0}));
 }
 
-TEST(WriteCapture, SaysWhyItCannot) { EXPECT_NE(write_capture("/proc/nowhere/a.pcapng", {}), ""); }
+TEST(WriteCapture, SaysWhyItCannot) { EXPECT_NE(write_capture("/proc/nowhere/a.pcapng", {"left", "right"}, {}), ""); }
 
 }  // namespace
 }  // namespace dutperf

@@ -37,7 +37,7 @@ protected:
         return std::make_unique<LineFiller>(LineFillerParts{.pool = pool_.get(),
                                                             .source = kSource,
                                                             .destination = kNobody,
-                                                            .reverse = reverse,
+                                                            .path = reverse ? 1U : 0U,
                                                             .longest_length = longest_filler(pool_.get()),
                                                             .generation = 77,
                                                             .ring = 128,
@@ -164,11 +164,11 @@ TEST_F(LineFillerTest, FillersAreRecognisedByDirectionAndBehindATag) {
     lay_out(*line, {0}, 60);
     const auto* bytes = rte_pktmbuf_mtod(burst_[0], const std::uint8_t*);
     std::vector<std::uint8_t> tagged(bytes, bytes + 60);
-    EXPECT_TRUE(has_marks(filler_marks(true)[0], tagged.data(), tagged.size()));
-    EXPECT_FALSE(has_marks(filler_marks(false)[0], tagged.data(), tagged.size()));
+    EXPECT_TRUE(has_marks(filler_marks(1)[0], tagged.data(), tagged.size()));
+    EXPECT_FALSE(has_marks(filler_marks(0)[0], tagged.data(), tagged.size()));
     const std::array<std::uint8_t, 4> tag{0x81, 0, 0, 5};
     tagged.insert(tagged.begin() + 12, tag.begin(), tag.end());
-    EXPECT_TRUE(has_marks(filler_marks(true)[1], tagged.data(), tagged.size()));
+    EXPECT_TRUE(has_marks(filler_marks(1)[1], tagged.data(), tagged.size()));
 }
 
 }  // namespace

@@ -195,12 +195,83 @@ TEST(Receiving, WithNicStampsCountsTheSame) {
         expect_same_counts(some.counts(), expected.counts());
         expect_same_distribution(some.delay(), expected.delay());
         expect_same_delays(by_nic.delays(), plain.delays());
-        const StampCounts& stamps = by_nic.receiver().stamp_counts();
+        const StampCounts& stamps = by_nic.receiver().stamp_counts(Direction::forward);
         EXPECT_GT(expected.counts().duplicates + expected.counts().stale, 0);
         EXPECT_EQ(stamps.by_nic + stamps.by_poll, expected.counts().stamped);
         EXPECT_EQ(stamps.impossible, stamps.by_nic);
         EXPECT_GT(stamps.by_poll, expected.counts().stamped / 5);
         EXPECT_GT(stamps.by_nic, expected.counts().stamped / 3);
+    }
+}
+
+// A port at which several paths end, and one receiver for each of them: both count the same of each path.
+TEST(Receiving, TellsPathsApart) {
+    constexpr std::array<std::size_t, 4> kPaths{0, 3, 200, 239};
+    constexpr std::size_t kElsewhere = 2;
+    const auto expected_of = [](std::size_t path) {
+        return Expected{kTrial, direction_at(path), kFrames, {}, Stamping::every, 0, nullptr};
+    };
+    const auto make = [&](std::size_t path) {
+        return std::make_unique<Receiver>(PortQueue{0}, Host{}, expected_of(path), nullptr, nullptr);
+    };
+    for (const bool mixed : {false, true}) {
+        const auto all = make(kPaths[0]);
+        std::vector<std::unique_ptr<Receiver>> each;
+        for (const std::size_t path : kPaths) {
+            if (path != kPaths[0]) all->expect(expected_of(path));
+            each.push_back(make(path));
+        }
+        std::mt19937_64 random(7);
+        std::array<std::uint64_t, kPaths.size()> next{};
+        std::uint64_t elsewhere = 0, stale = 0, corrupted = 0;
+        for (Ticks now = 1'000'000; now < 1'300'000; now += 100) {
+            std::vector<Buffer> frames;
+            std::vector<std::size_t> of;
+            for (std::uint64_t wanted = 1 + random() % 64; frames.size() < wanted;) {
+                const std::size_t i = random() % (kPaths.size() + 1);
+                const bool is_elsewhere = i == kPaths.size(), is_stale = !is_elsewhere && random() % 50 == 0;
+                const bool is_corrupted = !is_elsewhere && !is_stale && random() % 50 == 0;
+                const PathMark mark = mark_of_path(is_elsewhere ? kElsewhere : kPaths[i]);
+                if (random() % 30 == 0 && !is_elsewhere) ++next[i];  // a loss
+                Bytes bytes = test_frame({.ipv6 = mixed && i % 2 == 0,
+                                          .size = static_cast<std::uint16_t>(mixed ? 84 + 40 * i : 64),
+                                          .trial = static_cast<std::uint16_t>(is_stale ? kTrial - 1 : kTrial),
+                                          .stream = static_cast<std::uint8_t>(mark.stream | kStreamStamped),
+                                          .sequence = is_elsewhere ? elsewhere : next[i]++,
+                                          .stamp = now - random() % 3,
+                                          .pair = mark.pair});
+                if (is_corrupted) bytes.back() ^= 1U;
+                frames.emplace_back(std::move(bytes));
+                of.push_back(i);
+                elsewhere += is_elsewhere ? 1 : 0;
+                stale += is_stale ? 1 : 0;
+                corrupted += is_corrupted ? 1 : 0;
+            }
+            std::vector<rte_mbuf*> burst;
+            for (const Buffer& frame : frames) burst.push_back(frame.mbuf());
+            all->take(burst.data(), static_cast<std::uint16_t>(burst.size()), now);
+            for (std::size_t i = 0; i < burst.size(); ++i) {
+                if (of[i] < kPaths.size()) each[of[i]]->take(&burst[i], 1, now);
+            }
+        }
+        EXPECT_EQ(all->misdelivered(direction_at(kElsewhere)), elsewhere);
+        EXPECT_EQ(all->counts().other[static_cast<std::size_t>(OtherKind::wrong_direction)], elsewhere);
+        std::uint64_t all_stale = 0, all_corrupted = 0;
+        for (std::size_t i = 0; i < kPaths.size(); ++i) {
+            RxStatistics &some = all->statistics(direction_at(kPaths[i])), &expected = each[i]->statistics();
+            EXPECT_GT(expected.counts().received, 1000U);
+            EXPECT_EQ(some.counts().received, expected.counts().received) << kPaths[i];
+            EXPECT_EQ(some.counts().stamped, expected.counts().stamped) << kPaths[i];
+            EXPECT_EQ(some.counts().out_of_order, 0U);
+            EXPECT_EQ(some.counts().stale, expected.counts().stale) << kPaths[i];
+            EXPECT_EQ(some.counts().corrupted, expected.counts().corrupted) << kPaths[i];
+            expect_same_distribution(some.delay(), expected.delay());
+            expect_same_missing(some.window(), expected.window());
+            all_stale += some.counts().stale;
+            all_corrupted += some.counts().corrupted;
+        }
+        EXPECT_EQ(all_stale, stale);
+        EXPECT_EQ(all_corrupted, corrupted);
     }
 }
 

@@ -204,7 +204,7 @@ TEST(ReplaySource, SendsFramesAsTheyAre) {
                          .source = kSource,
                          .destination = {Mac{}, kNextHop4, kNextHop6},
                          .trial = 9,
-                         .stream = kStreamReverse,
+                         .path = mark_of_path(1),
                          .generation = 1});
     std::array<rte_mbuf*, 32> frames{};
     std::uint64_t tags = 0;
@@ -238,7 +238,7 @@ TEST(ReplaySource, MakesNothingWithoutBuffers) {
     const auto list = std::make_shared<FrameList>();
     ASSERT_EQ(list->add({.bytes = plain_frame(64)}), "");
     ReplaySource source(
-        {.pool = pool(), .list = list, .source = {}, .destination = {}, .trial = 0, .stream = 0, .generation = 1});
+        {.pool = pool(), .list = list, .source = {}, .destination = {}, .trial = 0, .path = {}, .generation = 1});
     std::array<rte_mbuf*, 512> frames{};
     ASSERT_TRUE(source.make(0, 512, 0, frames.data()));
     std::array<rte_mbuf*, 512> more{};

@@ -253,6 +253,75 @@ TEST(Requests, BothPortsOrNoneAreRings) {
     EXPECT_THROW(read_open(Reader(request, "params")), Error);
 }
 
+// Four ports, and what is changed.
+json four_ports(const json& changed = json::object()) {
+    json open{{"ports", json::array()}, {"paths", {{{"from", "a"}, {"to", "b"}}, {{"from", "d"}, {"to", "a"}}}}};
+    for (const char* name : {"a", "b", "c", "d"}) open["ports"].push_back({{"name", name}, {"port", "ring"}});
+    open.merge_patch(changed);
+    return open;
+}
+
+std::string rejected_open(const json& request) {
+    try {
+        read_open(Reader(request, "params"));
+        return "";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), "bad_request");
+        return error.field();
+    }
+}
+
+TEST(Requests, PortsHaveNamesAndPaths) {
+    const OpenRequest open = read_open(Reader(four_ports(), "params"));
+    ASSERT_EQ(open.sides.size(), 4U);
+    EXPECT_EQ(open.sides[3].port.side, "d");
+    EXPECT_EQ(open.sides[0].port.ring_before, "d");
+    ASSERT_EQ(open.paths.size(), 2U);
+    EXPECT_EQ(open.paths[1].name, "d->a");
+    EXPECT_EQ(open.paths[1].from, 3U);
+    EXPECT_EQ(open.paths[1].to, 0U);
+    EXPECT_FALSE(is_short_form(open.paths));
+    EXPECT_TRUE(is_short_form(left_and_right()));
+}
+
+TEST(Requests, PortsAndPathsAreCheckedByTheTable) {
+    const auto port = [](const char* name) { return json{{"name", name}, {"port", "ring"}}; };
+    const auto path = [](const char* from, const char* to) { return json{{"from", from}, {"to", to}}; };
+    json seventeen = json::array();
+    for (int i = 0; i < 17; ++i) seventeen.push_back(port(("p" + std::to_string(i)).c_str()));
+    EXPECT_EQ(rejected_open(four_ports({{"ports", seventeen}})), "params.ports");
+    EXPECT_EQ(rejected_open(four_ports({{"ports", {port("a")}}})), "params.ports");
+    EXPECT_EQ(rejected_open(four_ports({{"ports", {port("a"), port("a")}}})), "params.ports.1.name");
+    EXPECT_EQ(rejected_open(four_ports({{"ports", {port("a"), port("twelve_chars1")}}})), "params.ports.1.name");
+    EXPECT_EQ(rejected_open(four_ports({{"ports", {port("a"), port("0")}}})), "params.ports.1.name");
+    EXPECT_EQ(rejected_open(four_ports({{"paths", json::array()}})), "params.paths");
+    EXPECT_EQ(rejected_open(four_ports({{"paths", {path("a", "x")}}})), "params.paths.0.to");
+    EXPECT_EQ(rejected_open(four_ports({{"paths", {path("a", "a")}}})), "params.paths.0.to");
+    EXPECT_EQ(rejected_open(four_ports({{"paths", {path("a", "b"), path("a", "b")}}})), "params.paths.1.to");
+    EXPECT_EQ(rejected_open(four_ports({{"left", {{"port", "ring"}}}})), "params.left");
+}
+
+TEST(Requests, StreamsAreOfPaths) {
+    const std::vector<Path> paths{{"a->b", 0, 1}, {"b->c", 1, 2}, {"c->a", 2, 0}};
+    json request = trial();
+    request.erase("forward");
+    request["paths"] = {{"c->a", stream()}};
+    const TrialSpec spec = read_trial(Reader(request, "params"), 1518, paths);
+    EXPECT_EQ(spec.active(), std::vector<Direction>{direction_at(2)});
+    for (const char* wrong : {"a->c", "forward"}) {
+        json other = request;
+        other["paths"][wrong] = stream();
+        try {
+            read_trial(Reader(other, "params"), 1518, paths);
+            FAIL() << wrong;
+        } catch (const Error& error) {
+            EXPECT_EQ(error.field(), std::string("params.paths.") + wrong);
+        }
+    }
+    request["paths"].clear();
+    EXPECT_THROW(read_trial(Reader(request, "params"), 1518, paths), Error);
+}
+
 TEST(Requests, AGatewayNeedsAnAddressToAskFrom) {
     const json request{{"left", {{"port", "null"}, {"gateway6", "2001:2::1"}}}, {"right", {{"port", "null"}}}};
     try {

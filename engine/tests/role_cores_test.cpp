@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <thread>
 
 #include "platform/cores.hpp"
@@ -63,10 +64,26 @@ TEST(Cores, PlacesByTheTable) {
         for (std::size_t queue = 0; queue < row.queues; ++queue) {
             for (std::size_t direction = 0; direction < 2; ++direction) {
                 placed.push_back(cores.send[direction].at(queue));
-                placed.push_back(cores.receive[direction].at(queue));
+                placed.push_back(cores.receive[1 - direction].at(queue));
             }
         }
         EXPECT_EQ(placed, row.expected) << row.name;
+    }
+}
+
+// Two senders of a port must not run on two cores: they share its queue.
+TEST(Cores, SeveralPortsArePlacedByPort) {
+    Cores many(40);
+    std::iota(many.begin(), many.end(), 0U);
+    for (const std::size_t ports : {3U, 4U, 16U}) {
+        const CoreWishes wishes{.cores = many, .dut_cores = {}, .queues = 1, .ports = ports};
+        const RoleCores placed = place_roles(many, wishes);
+        ASSERT_EQ(placed.send.size(), ports);
+        ASSERT_EQ(placed.receive.size(), ports);
+        EXPECT_EQ(placed.distinct().size(), 2 * ports);
+        const RoleCores few = place_roles({0, 1, 2}, {.cores = {}, .dut_cores = {}, .queues = 1, .ports = ports});
+        EXPECT_EQ(few.distinct(), (Cores{1, 2}));
+        EXPECT_EQ(few.send, few.receive);
     }
 }
 

@@ -18,14 +18,16 @@ struct TestFrame {
     std::uint8_t stream = 0;
     std::uint64_t sequence = 0x123456789AU, stamp = 0xFEDCBA9876U;
     std::uint32_t ports = 0x02000100;  // as they stand in the frame
+    std::uint8_t pair = kTagVersion;
 };
 
 inline Bytes test_frame(const TestFrame& wanted) {
     const IpPair v4{*parse_ipv4("198.18.0.2"), *parse_ipv4("198.19.0.2")},
         v6{*parse_ipv6("2001:2::2"), *parse_ipv6("2001:2:0:1000::2")};
-    const FrameTemplate frame({.size = wanted.size, .addresses = wanted.ipv6 ? v6 : v4}, Mac{}, Mac{},
-                              {.trial = wanted.trial, .stream = wanted.stream, .source_port = 1, .destination_port = 2},
-                              {});
+    const FrameTemplate frame(
+        {.size = wanted.size, .addresses = wanted.ipv6 ? v6 : v4}, Mac{}, Mac{},
+        {.trial = wanted.trial, .stream = wanted.stream, .source_port = 1, .destination_port = 2, .pair = wanted.pair},
+        {});
     Bytes bytes(frame.data(), frame.data() + frame.length());
     std::uint8_t* const udp_at = &bytes[wanted.ipv6 ? 54 : 34];
     std::uint8_t* const tag_at = udp_at + 8;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 #include <vector>
 
 namespace dutperf {
@@ -57,6 +58,15 @@ TEST(Trial, CountsFramesBeforeATimeByDueTime) {
             ASSERT_EQ(spec.due_before(Direction::forward, time), expected) << time << " pattern " << pattern.index();
         }
     }
+}
+
+TEST(Trial, EveryPathHasGeneratorsOfItsOwn) {
+    std::set<std::uint64_t> seeds;
+    for (std::size_t path = 0; path < kMostPaths; ++path) {
+        for (int generator = 0; generator < 6; ++generator)
+            seeds.insert(generator_seed(1, direction_at(path), static_cast<Generator>(generator)));
+    }
+    EXPECT_EQ(seeds.size(), 6 * kMostPaths);
 }
 
 TEST(Trial, DirectionsHaveArrivalsOfTheirOwn) {

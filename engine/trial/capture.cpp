@@ -48,10 +48,10 @@ private:
     std::string bytes_;
 };
 
-void write_head(std::ostream& file) {
+void write_head(std::ostream& file, const std::vector<std::string>& ports) {
     constexpr std::uint64_t kUnknownSize = ~std::uint64_t{0};
     Block(kSectionHeader).add(kByteOrder).add(kMajor).add(std::uint16_t{0}).add(kUnknownSize).write(file);
-    for (const char* name : {"left", "right"}) {
+    for (const std::string& name : ports) {
         Block(kInterface)
             .add(kEthernet)
             .add(std::uint16_t{0})
@@ -89,14 +89,15 @@ CaptureBuffer::CaptureBuffer(const CaptureSpec& spec, std::size_t longest) : mos
     bytes_.resize(std::min<std::uint64_t>(frames * longest, kMostBytes));  // writes every page before the trial
 }
 
-std::string write_capture(const std::string& path, std::vector<CapturedFrame> frames) {
+std::string write_capture(const std::string& path, const std::vector<std::string>& ports,
+                          std::vector<CapturedFrame> frames) {
     std::ranges::stable_sort(frames, {}, &CapturedFrame::time_ns);
     std::error_code error;
     const std::filesystem::path parent = std::filesystem::path(path).parent_path();
     if (!parent.empty()) std::filesystem::create_directories(parent, error);
     errno = 0;
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    write_head(file);
+    write_head(file, ports);
     for (const CapturedFrame& frame : frames) write_frame(file, frame);
     file.flush();
     return file ? "" : std::string(std::strerror(errno != 0 ? errno : EIO));

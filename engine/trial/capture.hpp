@@ -32,7 +32,7 @@ struct CaptureWritten {
     std::string error;  // of the operating system; empty: none
 };
 
-// A frame as it is written, without FCS. Side 0 is the left port, 1 the right one.
+// A frame as it is written, without FCS. Side: the place of its port.
 struct CapturedFrame {
     std::uint64_t time_ns = 0;  // since 1970
     CapturedAs kind = CapturedAs::first;
@@ -89,8 +89,9 @@ private:
     std::vector<Kept> kept_;
 };
 
-// Writes the frames in the order of their times. Creates the directory if needed. Returns the operating system's error;
-// empty: none.
-std::string write_capture(const std::string& path, std::vector<CapturedFrame> frames);
+// Writes the frames in the order of their times. `ports`: their names, in order. Creates the directory if needed.
+// Returns the operating system's error; empty: none.
+std::string write_capture(const std::string& path, const std::vector<std::string>& ports,
+                          std::vector<CapturedFrame> frames);
 
 }  // namespace dutperf

@@ -2,6 +2,8 @@
 #include "trial/collect.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 
@@ -62,9 +64,10 @@ public:
     Collection(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts)
         : bed_(bed), spec_(spec), parts_(parts) {}
 
-    [[nodiscard]] DirectionResult all(Direction direction) const;
+    [[nodiscard]] PerDirection<std::optional<DirectionResult>> all() const;
 
 private:
+    [[nodiscard]] DirectionResult of(Direction direction) const;
     void collect_sent(Direction direction, DirectionResult& into) const;
     void collect_received(Direction direction, DirectionResult& into) const;
     void collect_kinds(Direction direction, const std::vector<RxStatistics*>& statistics, DirectionResult& into) const;
@@ -75,8 +78,14 @@ private:
     void collect_stalls(Direction direction, DirectionResult& into) const;
     void collect_media(Direction direction, DirectionResult& into) const;
     void collect_line(Direction direction, DirectionResult& into) const;
+    [[nodiscard]] std::vector<const Receiver::Recognised*> recognised(std::size_t port, const PortMark& mark) const;
     void collect_port_counters(Direction direction, DirectionResult& into) const;
-    [[nodiscard]] TransmitEvidence transmit_evidence(Direction direction, const DirectionResult& result) const;
+    void collect_transmitted(std::size_t port, PerDirection<std::optional<DirectionResult>>& results) const;
+    void collect_other(Direction direction, ArrivalCounts counts, DirectionResult& into) const;
+    void collect_misdelivered(Direction direction, DirectionResult& into) const;
+    [[nodiscard]] const std::vector<std::unique_ptr<Receiver>>& receivers(Direction direction) const {
+        return parts_.receivers[bed_.receiving_port(direction)];
+    }
     void collect_backlog(Direction direction, DirectionResult& into) const;
     [[nodiscard]] std::uint64_t given_up(Direction direction) const;
     [[nodiscard]] SentFrames sent_frames(Direction direction) const;
@@ -88,7 +97,14 @@ private:
     const TrialParts& parts_;
 };
 
-DirectionResult Collection::all(Direction direction) const {
+PerDirection<std::optional<DirectionResult>> Collection::all() const {
+    PerDirection<std::optional<DirectionResult>> results(bed_.paths.size());
+    for (const Direction direction : spec_.active()) results[index_of(direction)] = of(direction);
+    for (std::size_t port = 0; port < bed_.ports.size(); ++port) collect_transmitted(port, results);
+    return results;
+}
+
+DirectionResult Collection::of(Direction direction) const {
     DirectionResult result;
     result.intended = spec_.intended(direction);
     collect_sent(direction, result);
@@ -98,7 +114,8 @@ DirectionResult Collection::all(Direction direction) const {
                              result.stamped_sent - result.stamped_received);
     }
     if (!result.stream_delays.empty() && spec_.lost_delay_ns) count_lost_delays(direction, result.stream_delays);
-    if (bed_.offloads.contains(Offload::rate_limit)) result.rate_limit_mbps = parts_.rate_limits[index_of(direction)];
+    if (bed_.offloads.contains(Offload::rate_limit))
+        result.rate_limit_mbps = parts_.rate_limits[bed_.sending_port(direction)];
     collect_additional(direction, result);
     collect_departures(direction, result);
     collect_stamps(direction, result);
@@ -143,7 +160,7 @@ void Collection::collect_sent(Direction direction, DirectionResult& into) const 
 
 void Collection::collect_received(Direction direction, DirectionResult& into) const {
     std::vector<RxStatistics*> statistics;
-    for (const auto& receiver : parts_.receivers[index_of(direction)]) statistics.push_back(&receiver->statistics());
+    for (const auto& receiver : receivers(direction)) statistics.push_back(&receiver->statistics(direction));
     const MergedCounts counts = merge(statistics, kinds_of(spec_, direction));
     into.received = counts.received;
     into.background_received = counts.background;
@@ -168,13 +185,27 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     if (const auto arrivals = merged_arrivals(statistics))
         into.arrivals = arrivals_since(parts_.start, *arrivals, bed_.clock_hz);
     collect_kinds(direction, statistics, into);
-    // if the other direction sends nothing, errors that came back to the sending port belong to this direction
-    const std::size_t opposite = 1 - index_of(direction);
-    auto other = counts.other;
+    collect_other(direction, counts, into);
+    collect_misdelivered(direction, into);
+}
+
+// Frames of no path are counted with the first path into their port; if there is none, errors that came back to a
+// sending port belong to the first path from there. `counts` has only those of the path itself.
+void Collection::collect_other(Direction direction, ArrivalCounts counts, DirectionResult& into) const {
+    const std::size_t from = bed_.sending_port(direction);
+    const bool takes_back = paths_into(bed_, spec_, from).empty() && paths_from(bed_, spec_, from).front() == direction;
     for (std::size_t kind = 0; kind < kOtherKinds; ++kind) {
-        for (const auto& back : parts_.receivers[opposite])
-            other[kind] += spec_.streams[opposite] ? 0 : back->counts().other[kind];
-        add(into.other_received, kOtherKindNames[kind], other[kind]);
+        for (const auto& back : parts_.receivers[from])
+            counts.other[kind] += takes_back ? back->counts().other[kind] : 0;
+        add(into.other_received, kOtherKindNames[kind], counts.other[kind]);
+    }
+}
+
+void Collection::collect_misdelivered(Direction direction, DirectionResult& into) const {
+    for (std::size_t port = 0; port < bed_.ports.size(); ++port) {
+        std::uint64_t frames = 0;
+        for (const auto& receiver : parts_.receivers[port]) frames += receiver->misdelivered(direction);
+        add(into.misdelivered, bed_.ports[port]->side().c_str(), frames);
     }
 }
 
@@ -252,24 +283,30 @@ void Collection::count_lost_delays(Direction direction, std::vector<Histogram>& 
     }
 }
 
-// See RunningTrial::marks for what the receivers of both directions recognise.
+// What each receiver of a port recognised by a mark.
+std::vector<const Receiver::Recognised*> Collection::recognised(std::size_t port, const PortMark& mark) const {
+    const std::vector<PortMark> marks = marks_at(bed_, spec_, port);
+    const auto number = static_cast<std::size_t>(std::ranges::find(marks, mark) - marks.begin());
+    std::vector<const Receiver::Recognised*> found;
+    for (const auto& receiver : parts_.receivers[port]) found.push_back(&receiver->recognised(number));
+    return found;
+}
+
 void Collection::collect_additional(Direction direction, DirectionResult& into) const {
     const auto& kinds = spec_.streams[index_of(direction)]->additional;
-    const auto& opposite = spec_.streams[1 - index_of(direction)];
-    const std::size_t first_reply = opposite ? opposite->additional.size() : 0;
     const AdditionalSender* sender = parts_.senders[index_of(direction)].front()->additional();
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
         AdditionalResult& result = into.additional.emplace_back();
         result.intended = kinds[kind].among(spec_.intended(direction), spec_.duration_ns);
         result.sent = sender->sent(kind);
-        for (const auto& receiver : parts_.receivers[index_of(direction)])
-            result.received += receiver->recognised(kind).frames;
-        for (const auto& receiver : parts_.receivers[1 - index_of(direction)]) {
-            const Receiver::Recognised& replies = receiver->recognised(first_reply + kind);
-            result.replies += replies.frames;
-            if (replies.frames != 0)
-                result.last_reply.assign(replies.last.begin(),
-                                         replies.last.begin() + static_cast<std::ptrdiff_t>(replies.length));
+        for (const auto* forwarded :
+             recognised(bed_.receiving_port(direction), {PortMark::Of::forwarded, direction, kind}))
+            result.received += forwarded->frames;
+        for (const auto* replies : recognised(bed_.sending_port(direction), {PortMark::Of::reply, direction, kind})) {
+            result.replies += replies->frames;
+            if (replies->frames != 0)
+                result.last_reply.assign(replies->last.begin(),
+                                         replies->last.begin() + static_cast<std::ptrdiff_t>(replies->length));
         }
     }
 }
@@ -278,22 +315,22 @@ void Collection::collect_departures(Direction direction, DirectionResult& into) 
     if (!bed_.offloads.contains(Offload::send_at)) return;
     NicDepartures& departures = into.nic_departures.emplace();
     for (const auto& sender : parts_.senders[index_of(direction)]) departures.add(sender->departures());
-    for (const auto& receiver : parts_.receivers[index_of(direction)])
-        departures.impossible += receiver->counts().early;
-    departures.uncertainty = bed_.clocks[sending_port(direction)]->uncertainty();
+    for (const auto& receiver : receivers(direction))
+        departures.impossible += receiver->statistics(direction).counts().early;
+    departures.uncertainty = bed_.clocks[bed_.sending_port(direction)]->uncertainty();
 }
 
 void Collection::collect_stamps(Direction direction, DirectionResult& into) const {
     if (!bed_.offloads.contains(Offload::receive_timestamps) || spec_.stamping == Stamping::none) return;
     NicArrivals& arrivals = into.nic_arrivals.emplace();
-    for (const auto& receiver : parts_.receivers[index_of(direction)]) arrivals.add(receiver->stamp_counts());
-    arrivals.uncertainty = bed_.clocks[receiving_port(direction)]->uncertainty();
+    for (const auto& receiver : receivers(direction)) arrivals.add(receiver->stamp_counts(direction));
+    arrivals.uncertainty = bed_.clocks[bed_.receiving_port(direction)]->uncertainty();
 }
 
 // The longest stalls of all loops that serve the direction.
 void Collection::collect_stalls(Direction direction, DirectionResult& into) const {
-    const auto& send = bed_.cores.send[index_of(direction)];
-    const auto& receive = bed_.cores.receive[index_of(direction)];
+    const auto& send = bed_.cores.send[bed_.sending_port(direction)];
+    const auto& receive = bed_.cores.receive[bed_.receiving_port(direction)];
     const double us = 1e6 / static_cast<double>(bed_.clock_hz);
     for (const LoopStall& stall : parts_.stalls) {
         if (std::ranges::find(send, stall.core) != send.end())
@@ -305,45 +342,44 @@ void Collection::collect_stalls(Direction direction, DirectionResult& into) cons
 
 void Collection::collect_media(Direction direction, DirectionResult& into) const {
     const StreamSpec& stream = *spec_.streams[index_of(direction)];
-    const Port &out = *bed_.ports[sending_port(direction)], &in = *bed_.ports[receiving_port(direction)];
-    const std::uint32_t mbps = parts_.media_mbps[sending_port(direction)];
-    into.media = media_limit(spec_, direction, mbps);
+    const std::size_t from = bed_.sending_port(direction), to = bed_.receiving_port(direction);
+    const Port &out = *bed_.ports[from], &in = *bed_.ports[to];
+    const std::uint32_t mbps = parts_.media_mbps[from];
+    into.media = media_limit(spec_, direction, mbps, share_of_others(bed_, spec_, direction, mbps));
     // with send_at stamps hold the send time, not the time of handing over; a line that is filled has its frames early
     const bool planned = bed_.offloads.contains(Offload::send_at) || spec_.fill;
     if (out.is_card() && !planned) {
         const std::uint64_t of_queue = out.transmit_ring() + spec_.burst;
-        const std::uint32_t limit =
-            obeys_pauses(out) ? 0 : parts_.rate_limits[index_of(direction)];  // of a queue by itself
+        const std::uint32_t limit = obeys_pauses(out) ? 0 : parts_.rate_limits[from];  // of a queue by itself
         into.transmit_wait = limit != 0 ? transmit_wait(stream, of_queue, limit)
                                         : transmit_wait(stream, bed_.queues * of_queue, obeys_pauses(out) ? 0 : mbps);
         into.transmit_wait->full = into.not_accepted != 0;
     }
     // of one queue: it is unknown how evenly a card spreads the frames
-    if (in.is_card()) into.receive_ring_us = 1e6 * in.receive_ring() / static_cast<double>(stream.highest_rate_fps());
+    if (in.is_card()) {
+        double rate_fps = 0;
+        for (const Direction path : paths_into(bed_, spec_, to))
+            rate_fps += static_cast<double>(spec_.streams[index_of(path)]->highest_rate_fps());
+        into.receive_ring_us = 1e6 * in.receive_ring() / rate_fps;
+    }
 }
 
-// See RunningTrial::marks for what the receivers of both directions recognise.
 void Collection::collect_line(Direction direction, DirectionResult& into) const {
     const auto& senders = parts_.senders[index_of(direction)];
     if (!spec_.fill || senders.front()->line() == nullptr) return;
     const LineFiller& line = *senders.front()->line();
-    const auto recognised = [&](Direction receiving) {
-        const auto kinds = [&](Direction one) {
-            return spec_.streams[index_of(one)] ? spec_.streams[index_of(one)]->additional.size() : 0;
-        };
-        const std::size_t marks = filler_marks(false).size();
-        const std::size_t first =
-            kinds(Direction::forward) + kinds(Direction::reverse) + (receiving == direction ? 0 : marks);
+    const auto fillers_at = [&](std::size_t port) {
         std::uint64_t frames = 0;
-        for (const auto& receiver : parts_.receivers[index_of(receiving)]) {
-            for (std::size_t mark = first; mark < first + marks; ++mark) frames += receiver->recognised(mark).frames;
+        for (std::size_t kind = 0; kind < filler_marks(0).size(); ++kind) {
+            for (const auto* fillers : recognised(port, {PortMark::Of::filler, direction, kind}))
+                frames += fillers->frames;
         }
         return frames;
     };
-    into.line = LineResult{.mbps = parts_.media_mbps[sending_port(direction)],
+    into.line = LineResult{.mbps = parts_.media_mbps[bed_.sending_port(direction)],
                            .fillers = line.fillers(),
-                           .forwarded = recognised(direction),
-                           .back = recognised(opposite_of(direction)),
+                           .forwarded = fillers_at(bed_.receiving_port(direction)),
+                           .back = fillers_at(bed_.sending_port(direction)),
                            .times_idle = line.watch().times_idle(),
                            .longest_idle = line.watch().longest_idle(),
                            .early = line.early(),
@@ -352,7 +388,7 @@ void Collection::collect_line(Direction direction, DirectionResult& into) const 
 
 // Frames that the tester itself lost: sent but never on the wire, or on the wire but never at the receiving loop.
 void Collection::collect_port_counters(Direction direction, DirectionResult& into) const {
-    const std::size_t out = sending_port(direction), in = receiving_port(direction);
+    const std::size_t out = bed_.sending_port(direction), in = bed_.receiving_port(direction);
     const PortCounters &out0 = parts_.before[out], &out1 = parts_.after[out], &in0 = parts_.before[in],
                        &in1 = parts_.after[in];
     into.dut_input_drops = out1.link_input_drops - out0.link_input_drops + given_up(direction);
@@ -366,15 +402,11 @@ void Collection::collect_port_counters(Direction direction, DirectionResult& int
     const bool went_down = out1.taken_down != out0.taken_down || in1.taken_down != in0.taken_down;
     // any lost frame may have been lost at the port that was down
     if (went_down) add(into.tester_drops, "port_down", never_came(into));
-    const TransmitCount& transmitted = into.transmitted.emplace(
-        count_transmitted(transmit_evidence(direction, into), bed_.ports[out]->transmit_ledger()));
-    add(into.tester_drops, "transmit_errors", transmitted.errors);
-    add(into.tester_drops, "transmit_unaccounted", transmitted.unaccounted);
 }
 
 // The queue that came nearest to being full; nothing if a queue may have filled further after the loop's last poll.
 void Collection::collect_backlog(Direction direction, DirectionResult& into) const {
-    const auto& receivers = parts_.receivers[index_of(direction)];
+    const auto& receivers = this->receivers(direction);
     if (std::ranges::any_of(receivers, [](const auto& one) { return one->counts_overruns() && !one->saw_all(); }))
         return;
     for (const auto& receiver : receivers) {
@@ -393,26 +425,70 @@ std::uint64_t Collection::given_up(Direction direction) const {
     return frames;
 }
 
-TransmitEvidence Collection::transmit_evidence(Direction direction, const DirectionResult& result) const {
-    const std::size_t side = sending_port(direction);
-    // of all but test frames
-    std::uint64_t answers = parts_.answered_after[side] - parts_.answered_before[side];
-    for (const auto& sender : parts_.senders[index_of(direction)]) answers += sender->counts().control_sent;
-    for (const AdditionalResult& additional : result.additional) answers += additional.sent;
-    answers += result.line ? result.line->fillers : 0;
-    return {.before = parts_.before[side],
-            .after = parts_.after[side],
-            .handed_over = result.sent - given_up(direction) + answers,
-            .came = result.received + result.late,
-            .lost = never_came(result),
-            .may_keep = may_keep_frames(bed_.offloads),
-            .tx_was_full = result.not_accepted != 0 || result.line};
+// A port sends the frames of all paths from it: each of them may have lost those that never left.
+void Collection::collect_transmitted(std::size_t port, PerDirection<std::optional<DirectionResult>>& results) const {
+    const std::vector<Direction> paths = paths_from(bed_, spec_, port);
+    if (paths.empty()) return;
+    TransmitEvidence evidence{
+        .before = parts_.before[port], .after = parts_.after[port], .may_keep = may_keep_frames(bed_.offloads)};
+    evidence.handed_over = parts_.answered_after[port] - parts_.answered_before[port];
+    for (const Direction path : paths) {
+        const DirectionResult& result = *results[index_of(path)];
+        evidence.handed_over += result.sent - given_up(path);
+        for (const auto& sender : parts_.senders[index_of(path)]) evidence.handed_over += sender->counts().control_sent;
+        for (const AdditionalResult& additional : result.additional) evidence.handed_over += additional.sent;
+        evidence.handed_over += result.line ? result.line->fillers : 0;
+        evidence.came += result.received + result.late;
+        evidence.lost += never_came(result);
+        evidence.tx_was_full |= result.not_accepted != 0 || result.line;
+    }
+    const TransmitCount transmitted = count_transmitted(evidence, bed_.ports[port]->transmit_ledger());
+    for (const Direction path : paths) {
+        DirectionResult& result = *results[index_of(path)];
+        result.transmitted = transmitted;
+        add(result.tester_drops, "transmit_errors", transmitted.errors);
+        add(result.tester_drops, "transmit_unaccounted", transmitted.unaccounted);
+    }
+}
+
+std::vector<Direction> active_paths(const TrialSpec& spec, const std::function<bool(Direction)>& wanted) {
+    std::vector<Direction> paths;
+    std::ranges::copy_if(spec.active(), std::back_inserter(paths), wanted);
+    return paths;
 }
 
 }  // namespace
 
-DirectionResult collect(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts, Direction direction) {
-    return Collection(bed, spec, parts).all(direction);
+std::vector<Direction> paths_into(const TestBed& bed, const TrialSpec& spec, std::size_t port) {
+    return active_paths(spec, [&](Direction path) { return bed.receiving_port(path) == port; });
+}
+
+std::vector<Direction> paths_from(const TestBed& bed, const TrialSpec& spec, std::size_t port) {
+    return active_paths(spec, [&](Direction path) { return bed.sending_port(path) == port; });
+}
+
+std::vector<PortMark> marks_at(const TestBed& bed, const TrialSpec& spec, std::size_t port) {
+    std::vector<PortMark> marks;
+    for (const bool reply : {false, true}) {
+        for (const Direction path : reply ? paths_from(bed, spec, port) : paths_into(bed, spec, port)) {
+            const std::size_t kinds = spec.streams[index_of(path)]->additional.size();
+            for (std::size_t kind = 0; kind < kinds; ++kind)
+                marks.push_back({reply ? PortMark::Of::reply : PortMark::Of::forwarded, path, kind});
+        }
+    }
+    if (!spec.fill) return marks;
+    for (const auto& paths : {paths_into(bed, spec, port), paths_from(bed, spec, port)}) {
+        for (const Direction path : paths) {
+            for (std::size_t kind = 0; kind < filler_marks(index_of(path)).size(); ++kind)
+                marks.push_back({PortMark::Of::filler, path, kind});
+        }
+    }
+    return marks;
+}
+
+PerDirection<std::optional<DirectionResult>> collect(const TestBed& bed, const TrialSpec& spec,
+                                                     const TrialParts& parts) {
+    return Collection(bed, spec, parts).all();
 }
 
 }  // namespace dutperf

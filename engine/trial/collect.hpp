@@ -2,7 +2,6 @@
 // Collects the counts of a finished trial's parts into its result.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <vector>
 
@@ -23,20 +22,56 @@ struct LoopStall {
 
 // The parts of a trial, and the counters read before and after it.
 struct TrialParts {
-    PerDirection<std::vector<std::unique_ptr<Sender>>> senders;  // in the order of their queues
-    PerDirection<std::vector<std::unique_ptr<Receiver>>> receivers;
+    TrialParts(std::size_t paths, std::size_t ports)
+        : senders(paths),
+          delay_files(paths),
+          groups(paths),
+          lengths(paths),
+          idle_senders(ports),
+          receivers(ports),
+          rate_limits(ports),
+          before(ports),
+          after(ports),
+          answered_before(ports),
+          answered_after(ports),
+          media_mbps(ports) {}
+
+    // of each path
+    PerDirection<std::vector<std::unique_ptr<Sender>>> senders;  // in the order of their queues; none: it does not send
     PerDirection<std::unique_ptr<DelayFile>> delay_files;
-    PerDirection<std::optional<FrameGroups>> groups;   // of directions with described frames
-    PerDirection<std::unique_ptr<LengthLog>> lengths;  // of directions with frames without a tag
-    PerDirection<std::uint32_t> rate_limits{};         // Mbit/s of each queue; 0: none
-    std::array<PortCounters, 2> before{}, after{};
-    std::array<std::uint64_t, 2> answered_before{}, answered_after{};  // frames that the neighbour responders sent
-    std::array<std::uint32_t, 2> media_mbps{};                         // of the ports' links; 0: unknown, or not a card
-    std::vector<LoopStall> stalls;                                     // of each loop
-    Ticks start = 0;                                                   // of sending
+    PerDirection<std::optional<FrameGroups>> groups;   // of those with described frames
+    PerDirection<std::unique_ptr<LengthLog>> lengths;  // of those with frames without a tag
+    // of each port
+    std::vector<std::unique_ptr<Sender>> idle_senders;  // of those where no path begins
+    std::vector<std::vector<std::unique_ptr<Receiver>>> receivers;
+    std::vector<std::uint32_t> rate_limits;  // Mbit/s of each queue; 0: none
+    std::vector<PortCounters> before, after;
+    std::vector<std::uint64_t> answered_before, answered_after;  // frames that the neighbour responders sent
+    std::vector<std::uint32_t> media_mbps;                       // of the ports' links; 0: unknown, or not a card
+
+    std::vector<LoopStall> stalls;  // of each loop
+    Ticks start = 0;                // of sending
 };
 
-// Call this once for each direction that sends: it merges the receivers' statistics and closes the delay files.
-DirectionResult collect(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts, Direction direction);
+// The counts of each path that sends. Call this once: it merges the receivers' statistics and closes the delay files.
+PerDirection<std::optional<DirectionResult>> collect(const TestBed& bed, const TrialSpec& spec,
+                                                     const TrialParts& parts);
+
+// The active paths into a port and from it, in their order.
+std::vector<Direction> paths_into(const TestBed& bed, const TrialSpec& spec, std::size_t port);
+std::vector<Direction> paths_from(const TestBed& bed, const TrialSpec& spec, std::size_t port);
+
+// What the receivers of a port recognise: additional frames of the paths into it that the DUT forwards, then replies to
+// those of the paths from it; then fillers of the paths into it, and of those from it that the DUT sent back.
+struct PortMark {
+    enum class Of : std::uint8_t { forwarded, reply, filler };
+
+    Of of;
+    Direction path;
+    std::size_t kind;  // of additional frames, or of the marks of fillers
+
+    bool operator==(const PortMark&) const = default;
+};
+std::vector<PortMark> marks_at(const TestBed& bed, const TrialSpec& spec, std::size_t port);
 
 }  // namespace dutperf

@@ -11,15 +11,16 @@ namespace {
 
 // Fillers before the first test frame; less than the time between RunningTrial::begin() and its start.
 constexpr double kLeadS = 0.0015;
-// IEEE 802's EtherType for local experiments, then a text, then the direction.
+// IEEE 802's EtherType for local experiments, then a text, then the path.
 constexpr std::array<std::uint8_t, 2> kEtherType{0x88, 0xB5};
 constexpr std::string_view kText = "dutperf filler ";
 constexpr std::size_t kTypeAt = 12, kVlanTag = 4;
 
-std::vector<std::uint8_t> mark(bool reverse) {
-    std::vector<std::uint8_t> bytes(kEtherType.size() + kText.size() + 1);
+std::vector<std::uint8_t> mark(std::size_t path) {
+    std::vector<std::uint8_t> bytes(kEtherType.size() + kText.size() + 2);
     const auto text = std::ranges::copy(kEtherType, bytes.begin()).out;
-    *std::ranges::copy(kText, text).out = reverse ? 'r' : 'f';
+    *std::ranges::copy(kText, text).out = path % 2 != 0 ? 'r' : 'f';
+    bytes.back() = static_cast<std::uint8_t>(path / 2);
     return bytes;
 }
 
@@ -27,7 +28,7 @@ FrameImage image_of(std::array<std::uint8_t, kLongestFiller>& bytes, const LineF
     bytes.fill(0);
     std::ranges::copy(parts.destination, bytes.begin());
     std::ranges::copy(parts.source, bytes.begin() + parts.destination.size());
-    std::ranges::copy(mark(parts.reverse), bytes.begin() + kTypeAt);
+    std::ranges::copy(mark(parts.path), bytes.begin() + kTypeAt);
     return {.data = bytes.data(),
             .length = static_cast<std::uint16_t>(parts.longest_length),
             .generation = parts.generation,
@@ -36,9 +37,9 @@ FrameImage image_of(std::array<std::uint8_t, kLongestFiller>& bytes, const LineF
 
 }  // namespace
 
-std::array<Marks, 2> filler_marks(bool reverse) {
+std::array<Marks, 2> filler_marks(std::size_t path) {
     const auto at = [&](std::size_t place) {
-        return Marks{BytesAt{.at = static_cast<std::uint16_t>(place), .bytes = mark(reverse)}};
+        return Marks{BytesAt{.at = static_cast<std::uint16_t>(place), .bytes = mark(path)}};
     };
     return {at(kTypeAt), at(kTypeAt + kVlanTag)};
 }

@@ -27,7 +27,7 @@ inline constexpr std::size_t kLongestFiller = 1518 - kFcsSize;
 struct LineFillerParts {
     rte_mempool* pool;  // of this sender alone
     Mac source{}, destination{};
-    bool reverse = false;              // direction
+    std::size_t path = 0;              // its number
     std::uint32_t longest_length = 0;  // of a filler, in bytes without FCS
     std::uint32_t generation = 0;      // of the fillers' template
     std::uint32_t ring = 0;            // of the driver, in frames
@@ -42,8 +42,8 @@ inline std::uint32_t longest_filler(rte_mempool* pool) {
     return static_cast<std::uint32_t>(std::min(room, kLongestFiller));
 }
 
-// What the receivers recognise fillers of a direction by: plain ones, and ones with a VLAN tag that a DUT added.
-std::array<Marks, 2> filler_marks(bool reverse);
+// What the receivers recognise fillers of a path by: plain ones, and ones with a VLAN tag that a DUT added.
+std::array<Marks, 2> filler_marks(std::size_t path);
 
 class LineFiller {
 public:

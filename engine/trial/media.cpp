@@ -29,9 +29,9 @@ double line_rate_fps(const StreamSpec& stream, std::uint32_t mbps) {
     return 1 / each_s;
 }
 
-std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction, std::uint32_t mbps) {
+std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction, std::uint32_t mbps, double others) {
     const StreamSpec& stream = *spec.streams[index_of(direction)];
-    const double line_rate = mbps == 0 ? 0 : line_rate_fps(stream, mbps);
+    const double line_rate = mbps == 0 ? 0 : line_rate_fps(stream, mbps) * (1 - others);
     if (spec.fill && mbps != 0)
         return MediaLimit{.line_rate_fps = line_rate, .tolerance_ns = tolerance_ns(spec.duration_ns, 1)};
     if (mbps == 0 || !stream.is_paced()) return std::nullopt;
@@ -41,6 +41,16 @@ std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction
     const auto* profile = std::get_if<Profile>(&stream.pattern);
     const double share = profile == nullptr ? 1 : profile->share_from(line_rate * (1 - kMaxClockDifference));
     return MediaLimit{.line_rate_fps = line_rate, .tolerance_ns = tolerance_ns(spec.duration_ns, share)};
+}
+
+double share_of_others(const TestBed& bed, const TrialSpec& spec, Direction direction, std::uint32_t mbps) {
+    double share = 0;
+    for (const Direction other : spec.active()) {
+        if (mbps == 0 || other == direction || bed.sending_port(other) != bed.sending_port(direction)) continue;
+        const StreamSpec& stream = *spec.streams[index_of(other)];
+        share += static_cast<double>(stream.highest_rate_fps()) / line_rate_fps(stream, mbps);
+    }
+    return std::min(share, 1.0);
 }
 
 TransmitWait transmit_wait(const StreamSpec& stream, std::uint64_t frames, std::uint32_t mbps) {

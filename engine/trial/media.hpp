@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "trial/test_bed.hpp"
 #include "trial/trial.hpp"
 
 namespace dutperf {
@@ -19,8 +20,13 @@ inline constexpr double kMaxClockDifference = 200e-6;
 double line_rate_fps(const StreamSpec& stream, std::uint32_t mbps);
 
 // Nothing if the media's speed is unknown (`mbps` 0), or if the stream's rate differs from the line rate by more than
-// the clocks may differ. Patterns have no rate to compare. A line that is filled is always at its rate.
-std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction, std::uint32_t mbps);
+// the clocks may differ. Patterns have no rate to compare. A line that is filled is always at its rate. `others`: the
+// share of the medium that the port's other paths need.
+std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction, std::uint32_t mbps,
+                                      double others = 0);
+
+// The share of a medium of `mbps` that the frames of the other paths from the same port need.
+double share_of_others(const TestBed& bed, const TrialSpec& spec, Direction direction, std::uint32_t mbps);
 
 // The frames that may wait unseen before a card that sends at `mbps`. `frames`: the size of its rings plus one burst
 // that is stamped but not accepted yet.

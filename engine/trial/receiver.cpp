@@ -9,10 +9,31 @@
 namespace dutperf {
 
 const std::uint8_t* Receiver::look_closer(const std::uint8_t* frame, std::size_t length, bool& intact) const {
-    const Dissected dissected = dissect(frame, length, statistics_.tags_from_end());
+    const Dissected dissected = dissect(frame, length, paths_.front()->statistics.tags_from_end());
     if (dissected.tag == nullptr) return nullptr;
-    intact = dissected.intact || statistics_.is_unchecked(read_tag(dissected.tag));
+    const Tag tag = read_tag(dissected.tag);
+    const OfPath* of = of_path(tag.path());
+    intact = dissected.intact || (of != nullptr && of->statistics.is_unchecked(tag));
     return dissected.tag;
+}
+
+void Receiver::take_other_run(const Tag& first, std::span<const std::uint64_t> run, RxStatistics::Burst& taken) {
+    OfPath* const of = of_path(first.path());
+    if (first.trial != trial_) {
+        (of != nullptr ? *of : *paths_.front()).statistics.take_stale(run.size());
+    } else if (of == nullptr) {
+        misdelivered_[first.path()] += run.size();
+        statistics().take_other(OtherKind::wrong_direction, run.size());
+    } else {
+        turn_to(*of, taken);
+        of->statistics.take(first, run, taken);
+    }
+}
+
+// By a tag that may itself be corrupted.
+void Receiver::take_corrupted(const Tag& tag) {
+    OfPath* const of = tag.trial == trial_ ? of_path(tag.path()) : nullptr;
+    (of != nullptr ? *of : *paths_.front()).statistics.take_corrupted();
 }
 
 bool Receiver::take_recognised(const std::uint8_t* frame, std::size_t length) {
@@ -30,9 +51,11 @@ bool Receiver::take_recognised(const std::uint8_t* frame, std::size_t length) {
 void Receiver::take_other(const std::uint8_t* frame, std::size_t length, RxStatistics::Burst& taken) {
     if (take_recognised(frame, length)) return;
     const std::vector<FrameBytes> replies = answers(host_, frame, length);
-    if (replies.empty() && statistics_.may_be_untagged(frame, length))
-        return statistics_.take_untagged(frame, length, taken);
-    statistics_.take_other(kind_of(frame, length));
+    if (replies.empty() && statistics().may_be_untagged(frame, length)) {
+        turn_to(*paths_.front(), taken);
+        return statistics().take_untagged(frame, length, taken);
+    }
+    statistics().take_other(kind_of(frame, length));
     for (const FrameBytes& reply : replies) {
         rte_mbuf* buffer = make_frame(control_pool_, reply);
         if (buffer != nullptr && rte_ring_enqueue(control_, buffer) != 0) rte_pktmbuf_free(buffer);

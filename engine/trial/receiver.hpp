@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body of the receiving hot loop: poll, classify, count. It tells test frames of this trial from stale ones of
-// earlier trials, duplicates from originals, foreground from background, and finds corrupted frames. It answers ARP and
-// NDP and counts all other frames by kind.
+// The body of the receiving hot loop: poll, classify, count. It takes the frames of all paths that end at the port, and
+// tells frames of other paths, which the DUT should have sent elsewhere. It tells test frames of this trial from stale
+// ones of earlier trials, duplicates from originals, foreground from background, and finds corrupted frames. It answers
+// ARP and NDP and counts all other frames by kind.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <vector>
@@ -29,10 +31,19 @@ namespace dutperf {
 class Receiver {
 public:
     Receiver(PortQueue queue, const Host& host, const Expected& expected, rte_mempool* control_pool, rte_ring* control)
-        : queue_(queue), host_(host), control_pool_(control_pool), control_(control), statistics_(expected) {}
+        : queue_(queue), host_(host), control_pool_(control_pool), control_(control), trial_(expected.trial) {
+        expect(expected);
+        current_ = paths_.front().get();
+    }
 
     Receiver(const Receiver&) = delete;
     Receiver& operator=(const Receiver&) = delete;
+
+    // Takes the frames of one more path. To be called before the trial.
+    void expect(const Expected& expected) {
+        paths_.push_back(std::make_unique<OfPath>(expected));
+        if (expected.direction != Direction::none) by_number_[index_of(expected.direction)] = paths_.back().get();
+    }
 
     // Takes arrival times from the NIC's time stamps instead of the poll. To be called before the trial.
     void stamp_by(const NicStamps& nic) { nic_ = nic; }
@@ -78,7 +89,7 @@ public:
             take_stamped(frames, count, taken);
         } else if (capture_ != nullptr) [[unlikely]] {
             for (std::uint16_t i = 0; i < count; ++i) take_one(*frames[i], taken);
-        } else if (statistics_.has_only_untagged()) [[unlikely]] {
+        } else if (statistics().has_only_untagged()) [[unlikely]] {
             for (std::uint16_t i = 0; i < count; ++i)
                 take_other(begin_of(*frames[i]), rte_pktmbuf_data_len(frames[i]), taken);
         } else if (count < kMinBatch) {
@@ -89,14 +100,20 @@ public:
             : is_ipv6(*frames[0]) ? take_many(match6_, frames, count, taken)
                                   : take_many(match4_, frames, count, taken);
         }
-        statistics_.add(taken);
+        current_->statistics.add(taken);
     }
 
     // The trial has ended. `stalled`: the loop stalled until now, so the backlog is unknown.
     void end(bool stalled) { saw_all_ = !stalled && carried_ == 0; }
 
-    [[nodiscard]] RxStatistics& statistics() { return statistics_; }
-    [[nodiscard]] const ReceiverCounts& counts() const { return statistics_.counts(); }
+    // Of the first path, with which frames of no path are counted, and those without a tag.
+    [[nodiscard]] RxStatistics& statistics() { return paths_.front()->statistics; }
+    [[nodiscard]] const ReceiverCounts& counts() const { return paths_.front()->statistics.counts(); }
+    // Of a path that was expected.
+    [[nodiscard]] RxStatistics& statistics(Direction path) { return of_path(index_of(path))->statistics; }
+    [[nodiscard]] const StampCounts& stamp_counts(Direction path) const { return of_path(index_of(path))->stamps; }
+    // Frames of this trial that arrived here, of a path that does not end at this port.
+    [[nodiscard]] std::uint64_t misdelivered(Direction path) const { return misdelivered_[index_of(path)]; }
     // Frames recognised by one of the marks, and the first bytes of the last one.
     struct Recognised {
         std::uint64_t frames = 0;
@@ -104,7 +121,6 @@ public:
         std::array<std::uint8_t, 512> last{};
     };
     [[nodiscard]] const Recognised& recognised(std::size_t mark) const { return recognised_[mark]; }
-    [[nodiscard]] const StampCounts& stamp_counts() const { return stamp_counts_; }
     // The size of a watched queue, and the largest backlog seen in it. The backlog is never underestimated.
     [[nodiscard]] std::uint32_t room() const { return room_ != 0 ? room_ : ring_; }
     [[nodiscard]] bool counts_overruns() const { return room_ == 0; }
@@ -113,6 +129,14 @@ public:
     [[nodiscard]] std::uint32_t most_waiting() const { return most_waiting_; }
 
 private:
+    // What is counted of one path.
+    struct OfPath {
+        explicit OfPath(const Expected& expected) : statistics(expected) {}
+
+        RxStatistics statistics;
+        StampCounts stamps;
+    };
+
     static constexpr std::uint16_t kBurst = 64;
     // a driver may leave some frames to stay aligned to cache lines
     static constexpr std::uint16_t kNearlyBurst = kBurst - 8;
@@ -170,7 +194,7 @@ private:
         for (std::size_t i = 0; i < count;) {
             const std::span<const std::uint64_t> run = batch.run_from(i, count);
             if (!run.empty()) [[likely]] {
-                statistics_.take(batch.tag(i), run, taken);
+                take_run(batch.tag(i), run, taken);
                 if (learner_) [[unlikely]]
                     learn_run<Batch>(frames + i, batch.tag(i), run);
                 i += run.size();
@@ -204,7 +228,7 @@ private:
         const std::uint8_t* frame = begin_of(one);
         const std::size_t length = rte_pktmbuf_data_len(&one);
         const bool captured = capture_ != nullptr && capture_->take_first(frame, length, taken.arrival);
-        const bool untagged = statistics_.has_only_untagged();
+        const bool untagged = statistics().has_only_untagged();
         const std::uint8_t* payload = untagged ? nullptr : find_tag(frame, length);
         const bool plain = payload != nullptr && is_intact(frame, length);
         bool intact = plain;
@@ -215,7 +239,7 @@ private:
         if (payload == nullptr) [[unlikely]] {
             take_other(frame, length, taken);
         } else if (!intact) [[unlikely]] {
-            statistics_.take_corrupted();
+            take_corrupted(read_tag(payload));
         } else {
             const Tag tag = read_tag(payload);
             if (learner_) [[unlikely]]
@@ -223,11 +247,32 @@ private:
             if (arrivals != nullptr) [[unlikely]] {
                 take_arrived(one, tag, taken, *arrivals);
             } else {
-                statistics_.take(tag, taken);
+                take_run(tag, {&tag.sequence, 1}, taken);
             }
         }
         return plain ? Intact::plain : payload != nullptr && intact ? Intact::described : Intact::no;
     }
+
+    // Counts a run of frames that differ only in their numbers; `first` is the tag of the first.
+    void take_run(const Tag& first, std::span<const std::uint64_t> run, RxStatistics::Burst& taken) {
+        if (!current_->statistics.take(first, run, taken)) [[unlikely]]
+            take_other_run(first, run, taken);
+    }
+    // The same of frames that are not of the path of the frame before.
+    void take_other_run(const Tag& first, std::span<const std::uint64_t> run, RxStatistics::Burst& taken);
+    // Counts what was taken of the path so far: the burst's next frames are of `path`.
+    void turn_to(OfPath& path, RxStatistics::Burst& taken) {
+        if (&path == current_) return;
+        current_->statistics.add(taken);
+        taken = {.arrival = taken.arrival};
+        current_ = &path;
+    }
+    // nullptr: the path does not end at this port.
+    [[nodiscard]] OfPath* of_path(std::size_t path) const { return by_number_[path]; }
+    [[nodiscard]] bool is_expected(const Tag& tag) const {
+        return tag.trial == trial_ && of_path(tag.path()) != nullptr;
+    }
+    void take_corrupted(const Tag& tag);
 
     // The tag of a frame that is no intact plain one: behind any headers, or of a kind that may be wrong.
     const std::uint8_t* look_closer(const std::uint8_t* frame, std::size_t length, bool& intact) const;
@@ -237,18 +282,19 @@ private:
                                  bool intact, Ticks arrival) {
         if (payload != nullptr && !intact) {
             capture_->take(CapturedAs::damaged, frame, length, arrival);
-        } else if (payload == nullptr ? !statistics_.may_be_untagged(frame, length)
-                                      : !statistics_.is_expected(read_tag(payload))) {
+        } else if (payload == nullptr ? !statistics().may_be_untagged(frame, length)
+                                      : !is_expected(read_tag(payload))) {
             capture_->take(CapturedAs::unexpected, frame, length, arrival);
         }
     }
 
     // Only frames with a delay count as stamped: neither stale frames nor duplicates.
     void take_arrived(const rte_mbuf& one, const Tag& tag, RxStatistics::Burst& taken, BurstArrivals& arrivals) {
+        if (is_expected(tag)) turn_to(*of_path(tag.path()), taken);
         const std::uint64_t before = taken.stamped;
         taken.arrival = arrivals.of(one, tag);
-        statistics_.take(tag, taken);
-        if (taken.stamped != before) stamp_counts_.add(arrivals.last());
+        take_run(tag, {&tag.sequence, 1}, taken);
+        if (taken.stamped != before) current_->stamps.add(arrivals.last());
     }
 
     // Frames of a mixed batch have no common layout: a receiver that learns uses none.
@@ -260,7 +306,7 @@ private:
     // Makes a mismatch the reference for the next batches. `plain`: the last plain one, or nullptr.
     void set_reference(const rte_mbuf* plain, const rte_mbuf& frame) {
         if (mixed_)
-            match_mixed_.set_reference(begin_of(frame), rte_pktmbuf_data_len(&frame), statistics_.tags_from_end());
+            match_mixed_.set_reference(begin_of(frame), rte_pktmbuf_data_len(&frame), statistics().tags_from_end());
         else if (plain != nullptr)
             set_plain_reference(*plain);
     }
@@ -276,14 +322,17 @@ private:
     Host host_;
     rte_mempool* control_pool_;
     rte_ring* control_;
-    RxStatistics statistics_;
+    std::uint16_t trial_;
+    std::vector<std::unique_ptr<OfPath>> paths_;
+    std::array<OfPath*, kMostPaths> by_number_{};
+    OfPath* current_ = nullptr;  // of the last frame
+    std::array<std::uint64_t, kMostPaths> misdelivered_{};
     BatchMatch<kIpv4Layout> match4_;
     BatchMatch<kIpv6Layout> match6_;
     MixedMatch match_mixed_;
     bool mixed_ = false;            // match_mixed_ is used
     std::uint32_t mismatches_ = 0;  // intact ones of the last bursts without a burst that had none
     NicStamps nic_;
-    StampCounts stamp_counts_;
     CaptureBuffer* capture_ = nullptr;
     std::optional<ConnectionLearner> learner_;
     std::vector<Marks> marks_;

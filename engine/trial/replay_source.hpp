@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "flow/frame_list.hpp"
+#include "frame/tag.hpp"
 #include "pace/share.hpp"
 #include "trial/frame_source.hpp"
 
@@ -22,7 +23,7 @@ struct ReplayParts {
     Mac source;
     std::array<Mac, 3> destination;  // by NextHop
     std::uint16_t trial;
-    std::uint8_t stream;       // in the tags
+    PathMark path;             // in the tags
     std::uint32_t generation;  // so that nobody takes a buffer for one with a template
     NicSending nic = {};
     Share share = {};
@@ -66,7 +67,7 @@ private:
 
     // Writes a tag and, behind it, what keeps the sum over both (RFC 1624).
     void number(std::uint8_t* tag, std::uint64_t sequence, std::uint16_t balance) const {
-        write_tag(tag, parts_.trial, parts_.stream);
+        write_tag(tag, parts_.trial, parts_.path.stream, parts_.path.pair);
         store(tag + tag::kHighAt, tag_high(sequence, std::uint64_t{0}));
         const auto removed = static_cast<std::uint16_t>(~checksum_fold(checksum_add(tag, kTagSize)));
         store(tag + kTagSize, checksum_fold(std::uint64_t{balance} + removed));

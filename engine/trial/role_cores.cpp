@@ -43,8 +43,9 @@ void check_exist(const std::vector<unsigned>& cores, const std::vector<unsigned>
 
 std::vector<unsigned> RoleCores::distinct() const {
     std::vector<unsigned> cores;
-    for (const auto* roles : {&send[0], &send[1], &receive[0], &receive[1]})
-        cores.insert(cores.end(), roles->begin(), roles->end());
+    for (const auto* roles : {&send, &receive}) {
+        for (const std::vector<unsigned>& of_port : *roles) cores.insert(cores.end(), of_port.begin(), of_port.end());
+    }
     std::ranges::sort(cores);
     cores.erase(std::unique(cores.begin(), cores.end()), cores.end());
     return cores;
@@ -58,20 +59,21 @@ OtherCores other_cores(const std::vector<unsigned>& allowed, const std::vector<u
 RoleCores place_roles(const std::vector<unsigned>& allowed, const CoreWishes& wishes) {
     if (wishes.cores) check_exist(*wishes.cores, allowed);
     const std::vector<unsigned> cores = wishes.cores ? *wishes.cores : choose_cores(allowed, wishes);
-    const std::size_t queues = wishes.queues;
-    const bool one_each = cores.size() >= 4 * queues,
-               one_of_both_ports = cores.size() < 2 * queues && queues % cores.size() == 0;
-    RoleCores placed;
+    const std::size_t queues = wishes.queues, ports = wishes.ports;
+    const bool one_each = cores.size() >= 2 * ports * queues,
+               one_of_all_ports = cores.size() < ports * queues && queues % cores.size() == 0;
+    RoleCores placed{.send = std::vector<std::vector<unsigned>>(ports),
+                     .receive = std::vector<std::vector<unsigned>>(ports)};
     for (std::size_t queue = 0; queue < queues; ++queue) {
-        for (std::size_t direction = 0; direction < 2; ++direction) {
-            // too few cores: one for each queue of a port, both ways, as far as they go; or one for each queue of both
+        for (std::size_t port = 0; port < ports; ++port) {
+            // too few cores: one for each queue of a port, both ways, as far as they go; or one for each queue of all
             // ports, if that is as even
-            const std::size_t sender = one_each            ? 4 * queue + 2 * direction
-                                       : one_of_both_ports ? queue
-                                                           : 2 * queue + direction;
-            const std::size_t receiver = one_each ? sender + 1 : one_of_both_ports ? queue : 2 * queue + 1 - direction;
-            placed.send[direction].push_back(cores[sender % cores.size()]);
-            placed.receive[direction].push_back(cores[receiver % cores.size()]);
+            const std::size_t of_both = one_of_all_ports ? queue : ports * queue + port;
+            const std::size_t sender = one_each ? 2 * (ports * queue + port) : of_both;
+            // beside the sender of the port before, whose frames it receives if there are two
+            const std::size_t receiver = one_each ? 2 * (ports * queue + (port + ports - 1) % ports) + 1 : of_both;
+            placed.send[port].push_back(cores[sender % cores.size()]);
+            placed.receive[port].push_back(cores[receiver % cores.size()]);
         }
     }
     return placed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places the roles on cores: sending and receiving for each queue in each direction. Each role gets its own core if the
+// Places the roles on cores: sending and receiving for each queue of each port. Each role gets its own core if the
 // machine has enough. Otherwise one core runs several roles in turn, which loses less than threads that compete for a
 // core.
 #pragma once
@@ -12,7 +12,7 @@
 namespace dutperf {
 
 struct RoleCores {
-    PerDirection<std::vector<unsigned>> send, receive;  // for each direction, in the order of its queues
+    std::vector<std::vector<unsigned>> send, receive;  // of each port, in the order of its queues
 
     [[nodiscard]] std::vector<unsigned> distinct() const;
 };
@@ -23,6 +23,7 @@ struct CoreWishes {
     std::size_t queues = 1;
     bool kernel_ports = false;  // choose a core for each queue instead of each role: much of the work is the kernel's,
                                 // and the DUT's work may run in the same calls
+    std::size_t ports = 2;
 };
 
 // Places the roles on `allowed` cores. With two or more cores it never chooses all of them: the DUT, the system and

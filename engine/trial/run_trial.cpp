@@ -127,9 +127,7 @@ std::vector<std::uint16_t> tags_from_end(const TrialSpec& spec) {
 // The parts of the sending time over which losses are counted, in frame numbers.
 MissingFrames::Bounds loss_bounds(const TrialSpec& spec, Direction direction) {
     MissingFrames::Bounds bounds{};
-    const auto numbered = [&](std::uint64_t frames) {
-        return spec.streams[index_of(direction)] ? spec.numbered_among(direction, frames) : frames;
-    };
+    const auto numbered = [&](std::uint64_t frames) { return spec.numbered_among(direction, frames); };
     std::ranges::transform(spec.ends_of_parts(direction, bounds.size()), bounds.begin(), numbered);
     return bounds;
 }
@@ -202,23 +200,58 @@ struct RunningTrial::Loop {
 };
 
 RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
-    : bed_(bed), spec_(spec), sending_(0), caretaker_(gettid()) {
+    : bed_(bed),
+      spec_(spec),
+      described_(bed.paths.size()),
+      parts_(bed.paths.size(), bed.ports.size()),
+      lost_(bed.paths.size()),
+      sending_(0),
+      caretaker_(gettid()) {
     if (spec_.frame_timeout_ns && bed_.offloads.contains(Offload::rate_limit)) {
         throw Error("bad_request",
                     "with rate_limit frames wait in the tester's own port, which must not count as lateness of the "
                     "DUT's: leave out one of the two",
                     "params.frame_timeout_ns");
     }
+    for (std::size_t port = 0; port < bed_.ports.size() && bed_.offloads.contains(Offload::send_at); ++port) {
+        if (paths_from(bed_, spec_, port).size() > 1) {
+            throw Error("bad_request",
+                        "several paths begin at the port " + bed_.ports[port]->side() +
+                            ", whose NIC sends the frames of a queue in their order: leave out the offload send_at",
+                        "params.paths");
+        }
+    }
     if (spec_.fill) require_fill_possible();
-    for (std::size_t side = 0; side < 2; ++side) answered_[side] = bed_.responders[side]->resolve(kAnswerTimeout);
+    for (NeighbourResponder* responder : bed_.responders) answered_.push_back(responder->resolve(kAnswerTimeout));
+    if (bed_.ports.size() > 2) announce_ports();
     prepare_connections();
-    for (const Direction direction : kDirections) {
+    for (const Direction direction : spec_.active()) {
         make_senders(direction);
-        make_receivers(direction);
+        prepare_to_receive(direction);
+    }
+    for (std::size_t port = 0; port < bed_.ports.size(); ++port) {
+        if (paths_from(bed_, spec_, port).empty())
+            parts_.idle_senders[port] = make_idle_sender(bed_.ports[port]->queue(0), bed_.control_rings[port]);
+        make_receivers(port);
     }
     limit_rates();
     make_loops();
     start();
+}
+
+// Learning frames (RFC 2544 section 23) for a switch with more than two ports: it floods the frames to a port that has
+// never sent any. ARP and NDP did it where there are gateways.
+void RunningTrial::announce_ports() {
+    constexpr std::chrono::milliseconds kArrival{20};
+    const auto is_direct = [](const NeighbourResponder* one) {
+        return !one->gateway().ipv4 && !one->gateway().ipv6 && !one->gateway().mac;
+    };
+    if (std::ranges::none_of(bed_.responders, is_direct)) return;
+    for (NeighbourResponder* responder : bed_.responders) responder->announce();
+    const auto end = std::chrono::steady_clock::now() + kArrival;
+    while (std::chrono::steady_clock::now() < end) {
+        for (NeighbourResponder* responder : bed_.responders) responder->serve();
+    }
 }
 
 RunningTrial::~RunningTrial() {
@@ -228,26 +261,32 @@ RunningTrial::~RunningTrial() {
     }
 }
 
+// Where a path's frames go: to the DUT, or without one to the port at the path's end.
+Mac RunningTrial::dut_mac(Direction direction, bool ipv6, std::uint16_t vlan) const {
+    const Mac& direct = bed_.ports[bed_.receiving_port(direction)]->mac();
+    return bed_.responders[bed_.sending_port(direction)]->dut_mac(ipv6, direct, vlan);
+}
+
 DescribedParts RunningTrial::described_parts(Direction direction) {
     if (bed_.offloads.contains(Offload::checksums)) {
         throw Error("bad_request", "the offload checksums is for UDP directly over IP: described frames go without it",
-                    "params." + std::string(name_of(direction)) + ".frames");
+                    "params." + bed_.name_of(direction) + ".frames");
     }
-    const std::size_t side = sending_port(direction);
+    const std::size_t side = bed_.sending_port(direction);
+    const PathMark path = mark_of_path(index_of(direction));
     const DescribedStream& stream = *spec_.streams[index_of(direction)]->described;
     std::vector<DescribedKind> kinds;
     for (const DescribedFrame& frame : stream.kinds) {
-        const auto stream_byte = static_cast<std::uint8_t>((direction == Direction::reverse ? kStreamReverse : 0) |
-                                                           (spec_.stamping != Stamping::none ? kStreamStamped : 0) |
-                                                           kinds.size() << kStreamKindShift);
-        const Mac destination =
-            bed_.responders[side]->dut_mac(frame.destination == NextHop::ipv6, bed_.ports[1 - side]->mac(),
-                                           vlan_of(frame.head.data(), frame.head.size()));
+        const auto stream_byte = static_cast<std::uint8_t>(
+            path.stream | (spec_.stamping != Stamping::none ? kStreamStamped : 0) | kinds.size() << kStreamKindShift);
+        const std::uint16_t vlan = vlan_of(frame.head.data(), frame.head.size());
+        const Mac destination = dut_mac(direction, frame.destination == NextHop::ipv6, vlan);
         kinds.emplace_back(DescribedTemplate(frame, {.source = bed_.ports[side]->mac(),
                                                      .destination = destination,
                                                      .trial = spec_.number,
                                                      .stream = stream_byte,
-                                                     .seed = spec_.kind_seed(direction, kinds.size())}),
+                                                     .seed = spec_.kind_seed(direction, kinds.size()),
+                                                     .pair = path.pair}),
                            next_generation());
     }
     described_[index_of(direction)] =
@@ -258,40 +297,52 @@ DescribedParts RunningTrial::described_parts(Direction direction) {
             .nic = nic_sending(direction)};
 }
 
+// Whether another path sends from the same port, or to the same one.
+bool RunningTrial::shares_port(Direction direction) const {
+    return paths_from(bed_, spec_, bed_.sending_port(direction)).size() > 1 ||
+           paths_into(bed_, spec_, bed_.receiving_port(direction)).size() > 1;
+}
+
 ReplayParts RunningTrial::replay_parts(Direction direction) {
-    const std::string field = "params." + std::string(name_of(direction)) + ".replay";
-    const std::size_t side = sending_port(direction);
+    const std::string field = "params." + bed_.name_of(direction) + ".replay";
+    const PathMark path = mark_of_path(index_of(direction));
     const ReplayedStream& stream = *spec_.streams[index_of(direction)]->replayed;
     if (bed_.queues > 1) throw Error("bad_request", "needs ports with one queue: several have no common order", field);
     if (bed_.offloads.contains(Offload::checksums))
         throw Error("bad_request", "goes without the offload checksums: the frames have theirs", field);
-    if (stream.untagged_among(spec_.intended(direction)) > LengthLog::kMostFrames) {
+    const std::uint64_t untagged = stream.untagged_among(spec_.intended(direction));
+    if (untagged != 0 && shares_port(direction)) {
+        throw Error("bad_request",
+                    "has frames without a tag, whose path nothing tells: they need ports that no other path uses in "
+                    "the same direction",
+                    field);
+    }
+    if (untagged > LengthLog::kMostFrames) {
         throw Error("no_memory",
                     "has more than " + std::to_string(LengthLog::kMostFrames) +
                         " frames without a tag: every arrival is noted until the end of the trial",
                     field);
     }
-    const auto dut_mac = [&](bool ipv6) { return bed_.responders[side]->dut_mac(ipv6, bed_.ports[1 - side]->mac()); };
     return {.pool = bed_.frame_pools[2 * index_of(direction)],
             .list = stream.list,
-            .source = bed_.ports[side]->mac(),
-            .destination = {Mac{}, dut_mac(false), dut_mac(true)},
+            .source = bed_.ports[bed_.sending_port(direction)]->mac(),
+            .destination = {Mac{}, dut_mac(direction, false), dut_mac(direction, true)},
             .trial = spec_.number,
-            .stream = direction == Direction::reverse ? kStreamReverse : std::uint8_t{0},
+            .path = path,
             .generation = next_generation(),
             .nic = nic_sending(direction)};
 }
 
 FramePool* RunningTrial::make_pool_of(Direction direction, const FrameSpec& frame, bool foreground,
                                       bool ports_of_stream) {
-    const std::size_t side = sending_port(direction);
+    const std::size_t side = bed_.sending_port(direction);
     const StreamSpec& stream = *spec_.streams[index_of(direction)];
-    const auto stream_byte = static_cast<std::uint8_t>((direction == Direction::reverse ? kStreamReverse : 0) |
-                                                       (foreground ? 0 : kStreamBackground) |
+    const PathMark path = mark_of_path(index_of(direction));
+    const auto stream_byte = static_cast<std::uint8_t>(path.stream | (foreground ? 0 : kStreamBackground) |
                                                        (spec_.stamping != Stamping::none ? kStreamStamped : 0));
     const FrameIdentity identity{spec_.number, stream_byte, ports_of_stream ? stream.source_port.min : std::uint16_t{0},
-                                 ports_of_stream ? stream.destination_port.min : std::uint16_t{0}};
-    const Mac destination = bed_.responders[side]->dut_mac(frame.is_ipv6(), bed_.ports[1 - side]->mac());
+                                 ports_of_stream ? stream.destination_port.min : std::uint16_t{0}, path.pair};
+    const Mac destination = dut_mac(direction, frame.is_ipv6());
     FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity,
                        variations(stream, frame.is_ipv6(), foreground && ports_of_stream));
     if (bed_.offloads.contains(Offload::checksums)) made.leave_checksums_to_hardware();
@@ -346,6 +397,14 @@ void RunningTrial::prepare_connections() {
         throw Error("connections", "no connection lost a frame in the trial before", "params.connections.use");
 }
 
+// The Initiator's path, if it sends and ends at the port.
+std::optional<Direction> RunningTrial::initiator_into(std::size_t port) const {
+    if (!spec_.connections) return std::nullopt;
+    const Direction initiator = spec_.connections->initiator;
+    const bool ends_here = bed_.receiving_port(initiator) == port && spec_.streams[index_of(initiator)];
+    return ends_here ? std::optional(initiator) : std::nullopt;
+}
+
 bool RunningTrial::replies(Direction direction) const {
     return spec_.connections && !spec_.connections->is_initiator(direction);
 }
@@ -387,15 +446,20 @@ void RunningTrial::watch_connections(Direction direction, Expected& expected) co
 // With limits, a sender catches up after a stall a little above the rate, not in a burst.
 void RunningTrial::limit_rates() {
     if (!bed_.offloads.contains(Offload::rate_limit)) return;
-    for (const Direction direction : kDirections) {
-        parts_.rate_limits[index_of(direction)] =
-            bed_.ports[sending_port(direction)]->limit_rate(spec_.rate_ceiling_mbps(direction, bed_.queues));
+    for (std::size_t port = 0; port < bed_.ports.size(); ++port) {
+        std::uint32_t ceiling_mbps = 0;
+        for (const Direction path : paths_from(bed_, spec_, port)) {
+            const std::uint32_t of_path = spec_.rate_ceiling_mbps(path, bed_.queues);
+            ceiling_mbps = of_path == 0 ? 0 : ceiling_mbps + of_path;
+            if (of_path == 0) break;
+        }
+        parts_.rate_limits[port] = bed_.ports[port]->limit_rate(ceiling_mbps);
     }
 }
 
 NicSending RunningTrial::nic_sending(Direction direction) const {
     if (!bed_.offloads.contains(Offload::send_at)) return {};
-    const std::size_t side = sending_port(direction);
+    const std::size_t side = bed_.sending_port(direction);
     const std::uint64_t rate_fps = spec_.streams[index_of(direction)]->highest_rate_fps() / bed_.queues + 1;
     return {.clock = bed_.clocks[side],
             .field = send_time_field(),
@@ -403,14 +467,10 @@ NicSending RunningTrial::nic_sending(Direction direction) const {
 }
 
 void RunningTrial::make_senders(Direction direction) {
-    const std::size_t side = sending_port(direction);
+    const std::size_t side = bed_.sending_port(direction);
     const Port& port = *bed_.ports[side];
     auto& senders = parts_.senders[index_of(direction)];
     const auto& stream = spec_.streams[index_of(direction)];
-    if (!stream) {
-        senders.push_back(make_idle_sender(port.queue(0), bed_.control_rings[side]));
-        return;
-    }
     const bool stamps = spec_.stamping != Stamping::none;
     using AnyParts = std::variant<FrameSourceParts, DescribedParts, ReplayParts, ResponderParts>;
     AnyParts parts = stream->described    ? AnyParts(described_parts(direction))
@@ -448,13 +508,14 @@ void RunningTrial::require_fill_possible() const {
         refuse(
             "fill does not go with delays or a frame timeout: frames wait in the tester's own transmit ring, and "
             "their delays would include that");
-    for (const Direction direction : kDirections) {
-        const auto& stream = spec_.streams[index_of(direction)];
-        if (!stream) continue;
-        if (!stream->additional.empty())
+    for (const Direction direction : spec_.active()) {
+        if (shares_port(direction))
+            refuse("fill needs ports with one path each way, and the path " + bed_.name_of(direction) +
+                   " shares its ports with others: its fillers take all of the line");
+        if (!spec_.streams[index_of(direction)]->additional.empty())
             refuse("fill does not go with modifiers that send frames beside the test frames");
-        const Port& port = *bed_.ports[sending_port(direction)];
-        if (!port.is_card() || bed_.filler_pools[sending_port(direction)] == nullptr)
+        const Port& port = *bed_.ports[bed_.sending_port(direction)];
+        if (!port.is_card() || bed_.filler_pools[bed_.sending_port(direction)] == nullptr)
             refuse("fill needs a card: the " + port.side() +
                    " port is a software device, which takes frames at any time, so there is no line to fill");
         if (port.link().mbps == 0)
@@ -463,31 +524,30 @@ void RunningTrial::require_fill_possible() const {
         if (mode == FlowControl::receive || mode == FlowControl::full)
             refuse("fill needs a line that only the sender controls, and flow control lets the other end of the " +
                    port.side() + " port's cable stop it: leave engine.flow_control off");
-        require_nobody(sending_port(direction));
+        require_nobody(direction);
     }
 }
 
 // Nobody may have the fillers' address: neither a port of the tester nor the DUT.
-void RunningTrial::require_nobody(std::size_t side) const {
+void RunningTrial::require_nobody(Direction direction) const {
     const Mac& nobody = spec_.fill->destination;
-    const NeighbourResponder& responder = *bed_.responders[side];
-    const Mac &own = bed_.ports[side]->mac(), &opposite = bed_.ports[1 - side]->mac();
-    for (const Mac& one : {own, opposite, responder.dut_mac(false, opposite), responder.dut_mac(true, opposite)}) {
-        if (one == nobody)
-            throw Error("bad_request",
-                        "the fillers' address " + to_string(nobody) +
-                            " is that of a port or of the DUT: choose one that nobody has",
-                        "params.pacing");
+    const auto has_it = [&](const Port* port) { return port->mac() == nobody; };
+    if (std::ranges::any_of(bed_.ports, has_it) || dut_mac(direction, false) == nobody ||
+        dut_mac(direction, true) == nobody) {
+        throw Error("bad_request",
+                    "the fillers' address " + to_string(nobody) +
+                        " is that of a port or of the DUT: choose one that nobody has",
+                    "params.pacing");
     }
 }
 
 std::unique_ptr<LineFiller> RunningTrial::make_line_filler(Direction direction) const {
-    const std::size_t side = sending_port(direction);
+    const std::size_t side = bed_.sending_port(direction);
     const Port& port = *bed_.ports[side];
     return std::make_unique<LineFiller>(LineFillerParts{.pool = bed_.filler_pools[side],
                                                         .source = port.mac(),
                                                         .destination = spec_.fill->destination,
-                                                        .reverse = direction == Direction::reverse,
+                                                        .path = index_of(direction),
                                                         .longest_length = longest_filler(bed_.filler_pools[side]),
                                                         .generation = next_generation(),
                                                         .ring = port.transmit_ring(),
@@ -498,7 +558,7 @@ std::unique_ptr<LineFiller> RunningTrial::make_line_filler(Direction direction) 
 }
 
 std::unique_ptr<AdditionalSender> RunningTrial::make_additional(Direction direction, const Share& share) const {
-    const std::size_t side = sending_port(direction);
+    const std::size_t side = bed_.sending_port(direction);
     const Mac source = bed_.ports[side]->mac();
     std::vector<AdditionalSender::Kind> kinds;
     for (const AdditionalFrames& one : spec_.streams[index_of(direction)]->additional) {
@@ -509,8 +569,7 @@ std::unique_ptr<AdditionalSender> RunningTrial::make_additional(Direction direct
                                    .every_ns = one.every_ns});
         for (FrameBytes& frame : kind.frames) {
             if (one.destination != NextHop::given) {
-                const Mac destination =
-                    bed_.responders[side]->dut_mac(one.destination == NextHop::ipv6, bed_.ports[1 - side]->mac());
+                const Mac destination = dut_mac(direction, one.destination == NextHop::ipv6);
                 std::ranges::copy(destination, frame.begin());
             }
             std::ranges::copy(source, frame.begin() + source.size());
@@ -519,83 +578,98 @@ std::unique_ptr<AdditionalSender> RunningTrial::make_additional(Direction direct
     return std::make_unique<AdditionalSender>(bed_.control_pool, std::move(kinds), share, bed_.clock_hz);
 }
 
-// What the receivers of a direction recognise: additional frames of their own direction that the DUT forwards, then
-// replies to those of the other direction, which that one's sending port receives; then fillers of their own direction,
-// and of the other one.
-std::vector<Marks> RunningTrial::marks(Direction direction) const {
+std::vector<Marks> RunningTrial::marks(std::size_t port) const {
     std::vector<Marks> marks;
-    if (const auto& stream = spec_.streams[index_of(direction)]) {
-        for (const AdditionalFrames& one : stream->additional) marks.push_back(one.forwarded);
-    }
-    if (const auto& opposite = spec_.streams[1 - index_of(direction)]) {
-        for (const AdditionalFrames& one : opposite->additional) marks.push_back(one.replies);
-    }
-    if (spec_.fill) {
-        for (const Direction sent : {direction, opposite_of(direction)})
-            std::ranges::copy(filler_marks(sent == Direction::reverse), std::back_inserter(marks));
+    for (const PortMark& mark : marks_at(bed_, spec_, port)) {
+        if (mark.of == PortMark::Of::filler) {
+            marks.push_back(filler_marks(index_of(mark.path))[mark.kind]);
+            continue;
+        }
+        const AdditionalFrames& frames = spec_.streams[index_of(mark.path)]->additional[mark.kind];
+        marks.push_back(mark.of == PortMark::Of::reply ? frames.replies : frames.forwarded);
     }
     return marks;
 }
 
-void RunningTrial::make_receivers(Direction direction) {
-    const std::size_t side = receiving_port(direction);
-    const Ticks timeout = ticks_of(spec_.frame_timeout_ns.value_or(0), bed_.clock_hz);
+// What all receivers of an active path share.
+void RunningTrial::prepare_to_receive(Direction direction) {
     const std::string& path = spec_.delays_files[index_of(direction)];
     auto& delays = parts_.delay_files[index_of(direction)];
     if (!path.empty()) {
-        const std::string field = "params.delays_files." + std::string(name_of(direction));
+        const std::string field = "params.delays_files." + bed_.name_of(direction);
         delays = std::make_unique<DelayFile>(path, field, bed_.clock_hz, bed_.queues, DelayFile::kRingRecords,
                                              bed_.other_cores);
     }
-    const Host& host = bed_.responders[side]->host();
-    const bool shared = bed_.queues > 1;
-    const bool stamped_by_nic = bed_.offloads.contains(Offload::receive_timestamps) && spec_.stamping != Stamping::none;
-    if (shared && spec_.intended(direction) > kMostSharedFrames) {
+    if (bed_.queues > 1 && spec_.intended(direction) > kMostSharedFrames) {
         throw Error(
             "no_memory",
             "with several queues a direction has at most " + std::to_string(kMostSharedFrames) +
                 " frames a trial: every receiver keeps a bit for each, to know duplicates of what another one took");
     }
-    if (const auto& stream = spec_.streams[index_of(direction)]; stream && stream->described)
+    if (spec_.streams[index_of(direction)]->described)
         parts_.groups[index_of(direction)].emplace(spec_.groups(direction));
     note_lengths(direction);
-    const std::uint64_t numbered =
-        spec_.streams[index_of(direction)] ? spec_.numbered_among(direction, spec_.intended(direction)) : 0;
-    if (spec_.capture && spec_.capture->of(CapturedAs::lost) != 0 && numbered != 0)
+    const bool has_numbers = spec_.numbered_among(direction, spec_.intended(direction)) != 0;
+    if (spec_.capture && spec_.capture->of(CapturedAs::lost) != 0 && has_numbers)
         lost_[index_of(direction)].emplace(LostNumbers{.most = spec_.capture->of(CapturedAs::lost)});
+}
+
+Expected RunningTrial::expected(Direction direction, std::uint16_t queue) const {
+    Expected expected{.trial = spec_.number,
+                      .direction = direction,
+                      .frames = 0,
+                      .bounds = {},
+                      .stamping = spec_.stamping,
+                      .frame_timeout = ticks_of(spec_.frame_timeout_ns.value_or(0), bed_.clock_hz),
+                      .delays = nullptr,
+                      .shared = bed_.queues > 1,
+                      .tags_from_end = tags_from_end(spec_)};
+    if (!bed_.offloads.contains(Offload::send_at)) expected.max_tsc_skew = ticks_of(kMaxTscSkewNs, bed_.clock_hz);
+    if (direction == Direction::none) return expected;
+    const std::size_t path = index_of(direction);
+    expected.frames = spec_.numbered_among(direction, spec_.intended(direction));
+    expected.bounds = loss_bounds(spec_, direction);
+    expected.ends_of_parts = spec_.ends_of_parts(direction, spec_.delay_parts);
+    if (parts_.delay_files[path]) expected.delays = &parts_.delay_files[path]->ring(queue);
+    if (parts_.groups[path]) {
+        expected.groups = &*parts_.groups[path];
+        expected.unchecked_kinds = unchecked(spec_.streams[path]->described->kinds);
+    }
+    expected.untagged = parts_.lengths[path].get();
+    return expected;
+}
+
+void RunningTrial::make_receivers(std::size_t port) {
+    const std::vector<Direction> paths = paths_into(bed_, spec_, port);
+    const bool stamped_by_nic = bed_.offloads.contains(Offload::receive_timestamps) && spec_.stamping != Stamping::none;
+    const Port& open = *bed_.ports[port];
     for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
-        DelayRing* const ring = delays ? &delays->ring(queue) : nullptr;
-        Expected expected{spec_.number,   direction, numbered, loss_bounds(spec_, direction),
-                          spec_.stamping, timeout,   ring,     shared};
-        if (!bed_.offloads.contains(Offload::send_at)) expected.max_tsc_skew = ticks_of(kMaxTscSkewNs, bed_.clock_hz);
-        if (spec_.streams[index_of(direction)])
-            expected.ends_of_parts = spec_.ends_of_parts(direction, spec_.delay_parts);
-        if (parts_.groups[index_of(direction)]) {
-            expected.groups = &*parts_.groups[index_of(direction)];
-            expected.unchecked_kinds = unchecked(spec_.streams[index_of(direction)]->described->kinds);
-        }
-        expected.tags_from_end = tags_from_end(spec_);
-        if (lost_[index_of(direction)]) expected.lost = &*lost_[index_of(direction)];
-        watch_connections(direction, expected);
-        expected.untagged = parts_.lengths[index_of(direction)].get();
-        parts_.receivers[index_of(direction)].push_back(std::make_unique<Receiver>(
-            bed_.ports[side]->queue(queue), host, expected, bed_.control_pool, bed_.control_rings[side]));
-        parts_.receivers[index_of(direction)].back()->watch_room(bed_.ports[side]->peer_queue_size());
-        parts_.receivers[index_of(direction)].back()->watch_ring(bed_.ports[side]->kernel_queue_size());
-        watch_for_capture(*parts_.receivers[index_of(direction)].back());
-        parts_.receivers[index_of(direction)].back()->recognise(marks(direction));
-        if (spec_.connections && spec_.connections->is_initiator(direction) && spec_.streams[index_of(direction)])
-            parts_.receivers[index_of(direction)].back()->learn(
-                {**bed_.state, connection_choice(direction), spec_.number, direction, spec_.intended(direction)});
-        if (stamped_by_nic)
-            parts_.receivers[index_of(direction)].back()->stamp_by({bed_.clocks[side], receive_time_field()});
+        const auto expect = [&](Direction path) {
+            Expected expected = this->expected(path, queue);
+            if (path == Direction::none) return expected;
+            if (lost_[index_of(path)]) expected.lost = &*lost_[index_of(path)];
+            watch_connections(path, expected);
+            return expected;
+        };
+        auto& receiver = parts_.receivers[port].emplace_back(std::make_unique<Receiver>(
+            open.queue(queue), bed_.responders[port]->host(), expect(paths.empty() ? Direction::none : paths.front()),
+            bed_.control_pool, bed_.control_rings[port]));
+        for (std::size_t path = 1; path < paths.size(); ++path) receiver->expect(expect(paths[path]));
+        receiver->watch_room(open.peer_queue_size());
+        receiver->watch_ring(open.kernel_queue_size());
+        watch_for_capture(*receiver);
+        receiver->recognise(marks(port));
+        if (const auto initiator = initiator_into(port))
+            receiver->learn(
+                {**bed_.state, connection_choice(*initiator), spec_.number, *initiator, spec_.intended(*initiator)});
+        if (stamped_by_nic) receiver->stamp_by({bed_.clocks[port], receive_time_field()});
     }
 }
 
 // Arrivals without a tag are noted if the list has frames without one.
 void RunningTrial::note_lengths(Direction direction) {
     const auto& stream = spec_.streams[index_of(direction)];
-    if (!stream || !stream->replayed) return;
+    if (!stream->replayed) return;
     const FrameList& list = *stream->replayed->list;
     const std::uint64_t untagged = stream->replayed->untagged_among(spec_.intended(direction));
     if (untagged == 0) return;
@@ -619,13 +693,12 @@ CaptureWritten RunningTrial::write_captured() {
     std::vector<CapturedFrame> frames;
     std::vector<std::vector<std::uint8_t>> made;
     for (std::size_t i = 0; i < captures_.size(); ++i) {
-        const Direction direction = kDirections[i / bed_.queues];
         for (const CaptureBuffer::Kept& kept : captures_[i]->kept()) {
             const auto after = static_cast<std::int64_t>(kept.at - parts_.start);
             const double after_ns = static_cast<double>(after) * 1e9 / static_cast<double>(bed_.clock_hz);
             frames.push_back({.time_ns = began_ns_ + static_cast<std::uint64_t>(static_cast<std::int64_t>(after_ns)),
                               .kind = kept.kind,
-                              .side = static_cast<std::uint8_t>(receiving_port(direction)),
+                              .side = static_cast<std::uint8_t>(i / bed_.queues),
                               .comment = kCaptureNames[static_cast<std::size_t>(kept.kind)],
                               .bytes = captures_[i]->bytes_of(kept),
                               .size = kept.size});
@@ -633,13 +706,15 @@ CaptureWritten RunningTrial::write_captured() {
         for (std::size_t kind = 0; kind < kCaptureKinds; ++kind)
             counts.left_out[kind] += captures_[i]->left_out()[kind];
     }
-    for (const Direction direction : kDirections) {
+    for (const Direction direction : spec_.active()) {
         if (!lost_[index_of(direction)]) continue;
         add_lost(direction, made, frames);
         counts.left_out[static_cast<std::size_t>(CapturedAs::lost)] += lost_[index_of(direction)]->left_out;
     }
     for (const CapturedFrame& frame : frames) ++counts.written[static_cast<std::size_t>(frame.kind)];
-    counts.error = write_capture(spec_.capture->path, std::move(frames));
+    std::vector<std::string> names;
+    for (const Port* port : bed_.ports) names.push_back(port->side());
+    counts.error = write_capture(spec_.capture->path, names, std::move(frames));
     if (!counts.error.empty()) counts.written = {};
     return counts;
 }
@@ -659,8 +734,8 @@ void RunningTrial::add_lost(Direction direction, std::vector<std::vector<std::ui
         rte_pktmbuf_free(frame);
         frames.push_back({.time_ns = began_ns_ + spec_.due_ns(direction, number),
                           .kind = CapturedAs::lost,
-                          .side = static_cast<std::uint8_t>(sending_port(direction)),
-                          .comment = "lost: frame " + std::to_string(number) + " of " + name_of(direction),
+                          .side = static_cast<std::uint8_t>(bed_.sending_port(direction)),
+                          .comment = "lost: frame " + std::to_string(number) + " of " + bed_.name_of(direction),
                           .bytes = made.back().data(),
                           .size = static_cast<std::uint16_t>(made.back().size())});
     }
@@ -670,14 +745,19 @@ void RunningTrial::make_loops() {
     for (const unsigned core : bed_.cores.distinct()) {
         auto loop = std::make_unique<Loop>();
         loop->stall.core = core;
-        for (std::size_t direction = 0; direction < 2; ++direction) {
-            for (std::size_t queue = 0; queue < parts_.senders[direction].size(); ++queue) {
-                if (bed_.cores.send[direction][queue] == core)
-                    loop->senders.push_back(parts_.senders[direction][queue].get());
+        for (const Direction direction : spec_.active()) {
+            const auto& senders = parts_.senders[index_of(direction)];
+            for (std::size_t queue = 0; queue < senders.size(); ++queue) {
+                if (bed_.cores.send[bed_.sending_port(direction)][queue] == core)
+                    loop->senders.push_back(senders[queue].get());
             }
-            for (std::size_t queue = 0; queue < parts_.receivers[direction].size(); ++queue) {
-                if (bed_.cores.receive[direction][queue] == core)
-                    loop->receivers.push_back(parts_.receivers[direction][queue].get());
+        }
+        for (std::size_t port = 0; port < bed_.ports.size(); ++port) {
+            if (parts_.idle_senders[port] && bed_.cores.send[port][0] == core)
+                loop->senders.push_back(parts_.idle_senders[port].get());
+            for (std::size_t queue = 0; queue < parts_.receivers[port].size(); ++queue) {
+                if (bed_.cores.receive[port][queue] == core)
+                    loop->receivers.push_back(parts_.receivers[port][queue].get());
             }
         }
         loops_.push_back(std::move(loop));
@@ -685,7 +765,7 @@ void RunningTrial::make_loops() {
 }
 
 void RunningTrial::start() {
-    for (std::size_t side = 0; side < 2; ++side) {
+    for (std::size_t side = 0; side < bed_.ports.size(); ++side) {
         parts_.before[side] = bed_.ports[side]->counters();
         parts_.answered_before[side] = bed_.responders[side]->sent();
         parts_.media_mbps[side] = bed_.ports[side]->link().mbps;
@@ -724,11 +804,10 @@ void RunningTrial::begin() {
     const Ticks end = parts_.start + ticks_of(spec_.duration_ns, bed_.clock_hz);
     if (sending_.load() == 0) end_.set_after_drain(end + ticks_of(spec_.drain_ns, bed_.clock_hz));
     const Ticks deadline = parts_.start + ticks(duration_s + std::max(kSendingGraceS, kSendingGraceShare * duration_s));
-    for (const Direction direction : kDirections) {
+    for (const Direction direction : spec_.active()) {
         // at the media's rate frames are late by its clock, and none can leave in a burst
-        const auto media = spec_.streams[index_of(direction)]
-                               ? media_limit(spec_, direction, parts_.media_mbps[sending_port(direction)])
-                               : std::nullopt;
+        const std::uint32_t mbps = parts_.media_mbps[bed_.sending_port(direction)];
+        const auto media = media_limit(spec_, direction, mbps, share_of_others(bed_, spec_, direction, mbps));
         const std::uint64_t tolerance_ns = media ? media->tolerance_ns : 0;
         const Ticks punctual = ticks_of(LateBursts::kBurstThresholdNs + tolerance_ns, bed_.clock_hz);
         for (const auto& sender : parts_.senders[index_of(direction)]) {
@@ -761,12 +840,11 @@ void RunningTrial::look_after() {
 
 // 32-bit counters must be read before they wrap twice, and many cards' counters stop at their maximum.
 void RunningTrial::read_counters_in_time() {
-    for (const Direction direction : kDirections) {
-        std::uint64_t& read_at = sent_at_reading_[index_of(direction)];
-        if (sent(direction) - read_at < kFramesBetweenReadings) continue;
-        read_at = sent(direction);
-        for (Port* port : bed_.ports) port->counters();
-    }
+    std::uint64_t sent_so_far = 0;
+    for (const Direction direction : spec_.active()) sent_so_far += sent(direction);
+    if (sent_so_far - sent_at_reading_ < kFramesBetweenReadings) return;
+    sent_at_reading_ = sent_so_far;
+    for (Port* port : bed_.ports) port->counters();
 }
 
 bool RunningTrial::done() {
@@ -774,7 +852,7 @@ bool RunningTrial::done() {
     const bool waited =
         now_ticks() - last_sent() > static_cast<Ticks>(kCountsLateS * static_cast<double>(bed_.clock_hz));
     if (!drains_ || waited ||
-        std::ranges::all_of(kDirections, [this](Direction direction) { return is_counted(direction); }))
+        std::ranges::all_of(spec_.active(), [this](Direction direction) { return is_counted(direction); }))
         return true;
     for (NeighbourResponder* responder : bed_.responders) responder->serve();
     return false;
@@ -786,7 +864,7 @@ bool RunningTrial::done() {
 bool RunningTrial::is_counted(Direction direction) const {
     // of arrivals without a tag it is not known yet whether they are frames of the trial
     const bool all_came = received(direction) >= sent(direction) && !parts_.lengths[index_of(direction)];
-    if (!spec_.streams[index_of(direction)] || all_came || may_keep_frames(bed_.offloads)) return true;
+    if (all_came || may_keep_frames(bed_.offloads)) return true;
     return std::ranges::none_of(bed_.ports, &Port::is_card);
 }
 
@@ -812,21 +890,23 @@ std::uint64_t RunningTrial::sent(Direction direction) const {
 
 std::uint64_t RunningTrial::received(Direction direction) const {
     std::uint64_t received = 0;
-    for (const auto& receiver : parts_.receivers[index_of(direction)])
-        received += receiver->counts().received.load(std::memory_order_relaxed);
+    for (const auto& receiver : parts_.receivers[bed_.receiving_port(direction)])
+        received += receiver->statistics(direction).counts().received.load(std::memory_order_relaxed);
     return received;
 }
 
-std::array<PortCounters, 2> RunningTrial::read_counters() {
-    return {bed_.ports[0]->counters(), bed_.ports[1]->counters()};
+std::vector<PortCounters> RunningTrial::read_counters() {
+    std::vector<PortCounters> now;
+    for (Port* port : bed_.ports) now.push_back(port->counters());
+    return now;
 }
 
-SoFar RunningTrial::so_far(Direction direction, const std::array<PortCounters, 2>& now) const {
+SoFar RunningTrial::so_far(Direction direction, const std::vector<PortCounters>& now) const {
     SoFar so_far{.sent = sent(direction), .received = received(direction)};
     for (const auto& sender : parts_.senders[index_of(direction)])
         so_far.max_lateness =
             std::max(so_far.max_lateness, sender->counts().max_lateness.load(std::memory_order_relaxed));
-    const std::size_t out = sending_port(direction), in = receiving_port(direction);
+    const std::size_t out = bed_.sending_port(direction), in = bed_.receiving_port(direction);
     const PortCounters &out1 = now[out], &in1 = now[in], &out0 = parts_.before[out], &in0 = parts_.before[in];
     so_far.tester_drops = (in1.nic_missed - in0.nic_missed) + (in1.no_buffer - in0.no_buffer) +
                           (in1.receive_errors - in0.receive_errors) + (in1.kernel_socket - in0.kernel_socket) +
@@ -839,12 +919,12 @@ SoFar RunningTrial::so_far(Direction direction, const std::array<PortCounters, 2
     return so_far;
 }
 
-std::array<bool, 2> RunningTrial::links_down(const std::array<PortCounters, 2>& now) const {
-    std::array<bool, 2> down{};
-    for (std::size_t side = 0; side < 2; ++side) {
+std::vector<bool> RunningTrial::links_down(const std::vector<PortCounters>& now) const {
+    std::vector<bool> down;
+    for (std::size_t side = 0; side < bed_.ports.size(); ++side) {
         const Port& port = *bed_.ports[side];
-        down[side] =
-            port.owns_link() && (!port.link().up || now[side].carrier_changes != parts_.before[side].carrier_changes);
+        down.push_back(port.owns_link() &&
+                       (!port.link().up || now[side].carrier_changes != parts_.before[side].carrier_changes));
     }
     return down;
 }
@@ -858,20 +938,17 @@ TrialResult RunningTrial::finish() {
     result.number = spec_.number;
     result.stopped = stopped_;
     result.began_s = began_s_;
-    for (std::size_t side = 0; side < 2; ++side) {
+    for (std::size_t side = 0; side < bed_.ports.size(); ++side) {
         parts_.after[side] = bed_.ports[side]->counters();
         parts_.answered_after[side] = bed_.responders[side]->sent();
-        result.link_changes[side] = parts_.after[side].carrier_changes - parts_.before[side].carrier_changes;
-        result.link_up[side] = bed_.ports[side]->link().up;
-        result.link_down[side] =
-            bed_.ports[side]->owns_link() && (result.link_changes[side] != 0 || !result.link_up[side]);
+        PortResult& port = result.ports.emplace_back();
+        port.link_changes = parts_.after[side].carrier_changes - parts_.before[side].carrier_changes;
+        port.link_up = bed_.ports[side]->link().up;
+        port.link_down = bed_.ports[side]->owns_link() && (port.link_changes != 0 || !port.link_up);
+        port.dut_answered = answered_[side];
     }
-    result.dut_answered = answered_;
     for (const auto& loop : loops_) parts_.stalls.push_back(loop->stall);
-    for (const Direction direction : kDirections) {
-        if (spec_.streams[index_of(direction)])
-            result.directions[index_of(direction)] = collect(bed_, spec_, parts_, direction);
-    }
+    result.directions = collect(bed_, spec_, parts_);
     if (spec_.capture) result.capture = write_captured();
     if (spec_.connections) {
         const StateTable& table = **bed_.state;

@@ -46,13 +46,14 @@ public:
     // Counts so far. A frame that reached several receivers counts for each.
     [[nodiscard]] std::uint64_t sent(Direction direction) const;
     [[nodiscard]] std::uint64_t received(Direction direction) const;
-    // Current counters of the ports: left, right.
-    [[nodiscard]] std::array<PortCounters, 2> read_counters();
+    // Current counters of the ports.
+    [[nodiscard]] std::vector<PortCounters> read_counters();
     // Counts so far, with these port counters.
-    [[nodiscard]] SoFar so_far(Direction direction, const std::array<PortCounters, 2>& now) const;
-    // Whether the tester's own links were down, by these counters: left, right.
-    [[nodiscard]] std::array<bool, 2> links_down(const std::array<PortCounters, 2>& now) const;
+    [[nodiscard]] SoFar so_far(Direction direction, const std::vector<PortCounters>& now) const;
+    // Whether the tester's own links were down, by these counters.
+    [[nodiscard]] std::vector<bool> links_down(const std::vector<PortCounters>& now) const;
     [[nodiscard]] const TrialSpec& spec() const { return spec_; }
+    [[nodiscard]] const TestBed& bed() const { return bed_; }
 
     // Waits for the loops to end and collects their counts.
     TrialResult finish();
@@ -60,10 +61,14 @@ public:
 private:
     struct Loop;  // one thread with its roles
 
+    void announce_ports();
     void make_senders(Direction direction);
-    void make_receivers(Direction direction);
+    void make_receivers(std::size_t port);
+    void prepare_to_receive(Direction direction);
+    [[nodiscard]] Expected expected(Direction direction, std::uint16_t queue) const;
     [[nodiscard]] std::unique_ptr<AdditionalSender> make_additional(Direction direction, const Share& share) const;
-    [[nodiscard]] std::vector<Marks> marks(Direction direction) const;
+    [[nodiscard]] std::vector<Marks> marks(std::size_t port) const;
+    [[nodiscard]] std::optional<Direction> initiator_into(std::size_t port) const;
     void prepare_connections();
     [[nodiscard]] ConnectionChoice connection_choice(Direction direction) const;
     [[nodiscard]] bool replies(Direction direction) const;
@@ -90,8 +95,10 @@ private:
                   std::vector<CapturedFrame>& frames);
     [[nodiscard]] NicSending nic_sending(Direction direction) const;
     void require_fill_possible() const;
-    void require_nobody(std::size_t side) const;
+    void require_nobody(Direction direction) const;
+    [[nodiscard]] bool shares_port(Direction direction) const;
     [[nodiscard]] std::unique_ptr<LineFiller> make_line_filler(Direction direction) const;
+    [[nodiscard]] Mac dut_mac(Direction direction, bool ipv6, std::uint16_t vlan = 0) const;
 
     TestBed bed_;
     TrialSpec spec_;
@@ -99,9 +106,9 @@ private:
     PerDirection<std::unique_ptr<DescribedFrames>> described_;
     TrialParts parts_;
     std::vector<std::unique_ptr<Loop>> loops_;
-    std::array<bool, 2> answered_{};
-    std::array<std::uint64_t, 2> sent_at_reading_{};  // frames that a port had sent at the last reading of its counters
-    std::vector<std::unique_ptr<CaptureBuffer>> captures_;  // of each receiver, forward ones first
+    std::vector<bool> answered_;                            // of each port
+    std::uint64_t sent_at_reading_ = 0;                     // frames of all paths, at the last reading of the counters
+    std::vector<std::unique_ptr<CaptureBuffer>> captures_;  // of each receiver, in the order of ports and queues
     PerDirection<std::optional<LostNumbers>> lost_;
     std::vector<std::uint32_t> lost_connections_;       // that lost frames in the trial before
     std::uint64_t began_ns_ = 0;                        // when the first frame is due, since 1970

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RX statistics: a receiver's counts of test frames. They tell frames of this trial from stale ones, find duplicates,
-// reordered and late frames and frames in the wrong direction, and record delays. If the port has several queues,
-// several receivers share a direction, and their statistics are merged after the trial (merge.hpp).
+// RX statistics: a receiver's counts of the test frames of one path. They find duplicates, reordered and late frames,
+// and record delays. If the port has several queues, several receivers share a path, and their statistics are merged
+// after the trial (merge.hpp).
 #pragma once
 
 #include <algorithm>
@@ -52,7 +52,7 @@ struct LostNumbers {
 
 struct Expected {
     std::uint16_t trial;
-    Direction direction;
+    Direction direction;           // none: no frame is expected
     std::uint64_t frames;          // sequence numbers are below this
     MissingFrames::Bounds bounds;  // of the parts of the sending time, as sequence numbers
     Stamping stamping;
@@ -110,19 +110,15 @@ public:
         arrival_gaps_.note(taken.arrival);
     }
 
-    // Takes an intact test frame.
-    void take(const Tag& tag, Burst& taken) { take(tag, Numbers{&tag.sequence, 1}, taken); }
+    // Takes an intact test frame, if it is one of this trial and path. Returns whether it was.
+    bool take(const Tag& tag, Burst& taken) { return take(tag, Numbers{&tag.sequence, 1}, taken); }
 
     // Takes a run of intact test frames that differ only in their increasing numbers; `first` is the tag of the first.
-    void take(const Tag& first, std::span<const std::uint64_t> run, Burst& taken) {
-        if (first.trial != expected_.trial) [[unlikely]] {
-            counts_.stale += run.size();
-        } else if ((first.stream & kStreamReverse) != (expected_.direction == Direction::reverse ? kStreamReverse : 0))
-            [[unlikely]] {
-            counts_.other[static_cast<std::size_t>(OtherKind::wrong_direction)] += run.size();
-        } else {
-            take_expected(first, valid_numbers(run), taken);
-        }
+    bool take(const Tag& first, std::span<const std::uint64_t> run, Burst& taken) {
+        if (!is_expected(first)) [[unlikely]]
+            return false;
+        take_expected(first, valid_numbers(run), taken);
+        return true;
     }
 
     [[nodiscard]] const std::vector<std::uint16_t>& tags_from_end() const { return expected_.tags_from_end; }
@@ -131,10 +127,9 @@ public:
         return (expected_.unchecked_kinds >> (tag.stream >> kStreamKindShift) & 1U) != 0 &&
                tag.trial == expected_.trial;
     }
-    // Whether a frame with this tag is one of this trial and direction.
+    // Whether a frame with this tag is one of this trial and path.
     [[nodiscard]] bool is_expected(const Tag& tag) const {
-        return tag.trial == expected_.trial &&
-               ((tag.stream & kStreamReverse) != 0) == (expected_.direction == Direction::reverse);
+        return tag.trial == expected_.trial && tag.pair == mark_.pair && (tag.stream & kStreamReverse) == mark_.stream;
     }
     // Whether no frame of this trial has a tag.
     [[nodiscard]] bool has_only_untagged() const {
@@ -149,8 +144,11 @@ public:
         expected_.untagged->note(frame, length);
         ++taken.received;
     }
+    void take_stale(std::uint64_t frames) { counts_.stale += frames; }
     void take_corrupted() { ++counts_.corrupted; }
-    void take_other(OtherKind kind) { ++counts_.other[static_cast<std::size_t>(kind)]; }
+    void take_other(OtherKind kind, std::uint64_t frames = 1) {
+        counts_.other[static_cast<std::size_t>(kind)] += frames;
+    }
 
     [[nodiscard]] const ReceiverCounts& counts() const { return counts_; }
     [[nodiscard]] const ArrivalGaps& arrival_gaps() const {
@@ -280,6 +278,7 @@ private:
     }
 
     Expected expected_;
+    PathMark mark_ = mark_of_path(index_of(expected_.direction));
     SequenceWindow window_;
     std::optional<SequenceWindow> in_time_;
     ArrivalGaps arrival_gaps_;

@@ -58,6 +58,14 @@ double StreamSpec::mean_frame_size() const {
     return share * foreground.size + (1 - share) * (background ? background->size : 0);
 }
 
+std::vector<Direction> TrialSpec::active() const {
+    std::vector<Direction> active;
+    for (std::size_t path = 0; path < streams.size(); ++path) {
+        if (streams[path]) active.push_back(direction_at(path));
+    }
+    return active;
+}
+
 ConnectionSpace ConnectionSpec::space(const StreamSpec& stream) const {
     const auto field = [](const std::optional<AddressField>& address) {
         return address ? address->field : FieldSpec{};

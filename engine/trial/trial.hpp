@@ -32,16 +32,38 @@
 
 namespace dutperf {
 
-enum class Direction : std::uint8_t { forward, reverse };  // forward: from the left port to the right one
-inline constexpr std::array<Direction, 2> kDirections{Direction::forward, Direction::reverse};
+// A path from one port to another one, by their places among the ports.
+struct Path {
+    std::string name;
+    std::size_t from = 0, to = 1;
+};
 
-inline const char* name_of(Direction direction) { return direction == Direction::forward ? "forward" : "reverse"; }
-inline Direction opposite_of(Direction direction) {
-    return direction == Direction::forward ? Direction::reverse : Direction::forward;
-}
+// The paths of two ports, left and right.
+inline std::vector<Path> left_and_right() { return {{"forward", 0, 1}, {"reverse", 1, 0}}; }
+
+// The number of a path among those of the ports. With more than two ports there are more than these.
+enum class Direction : std::uint8_t { forward, reverse, none = 0xFF };
+
 inline std::size_t index_of(Direction direction) { return static_cast<std::size_t>(direction); }
+inline Direction direction_at(std::size_t path) { return static_cast<Direction>(path); }
+
+// A value for each path.
 template <class T>
-using PerDirection = std::array<T, 2>;
+class PerDirection {
+public:
+    explicit PerDirection(std::size_t paths = 2) : of_(paths) {}
+
+    [[nodiscard]] std::size_t size() const { return of_.size(); }
+    T& operator[](std::size_t path) { return of_[path]; }
+    const T& operator[](std::size_t path) const { return of_[path]; }
+    auto begin() { return of_.begin(); }
+    auto end() { return of_.end(); }
+    [[nodiscard]] auto begin() const { return of_.begin(); }
+    [[nodiscard]] auto end() const { return of_.end(); }
+
+private:
+    std::vector<T> of_;
+};
 
 struct AddressField {
     FieldSpec field;
@@ -118,10 +140,12 @@ struct StreamSpec {
     [[nodiscard]] bool varies_addresses() const { return networks > 1 || source_address || destination_address; }
 };
 
-// Everything random in a direction has its own generator.
+// Everything random on a path has its own generator.
 enum class Generator : std::uint8_t { ports, addresses, tags, due_times, kinds, fields, connections };
 inline std::uint64_t generator_seed(std::uint64_t seed, Direction direction, Generator generator) {
-    return random_bits(seed, 4 * static_cast<std::uint64_t>(generator) + index_of(direction));
+    constexpr std::uint64_t kGenerators = 32;  // of each path after the first two
+    const std::uint64_t path = index_of(direction), number = static_cast<std::uint64_t>(generator);
+    return random_bits(seed, path < 2 ? 4 * number + path : kGenerators * path + number);
 }
 
 // What a trial does with connections (RFC 9693 sections 4.2, 4.4 to 4.7).
@@ -183,6 +207,9 @@ struct TrialSpec {
     std::optional<ConnectionSpec> connections;
     std::optional<FillSpec> fill;  // absent: each frame is handed over when it is due
     PerDirection<std::optional<StreamSpec>> streams;
+
+    // Those that send.
+    [[nodiscard]] std::vector<Direction> active() const;
 
     // Frames due before the end of the sending time.
     [[nodiscard]] std::uint64_t intended(Direction direction) const;
@@ -333,6 +360,15 @@ struct DirectionResult {
     std::optional<MatchedByLength> matched;         // if frames have no tag
     std::optional<LineResult> line;                 // if the line was filled
     std::map<std::string, std::uint64_t> tester_drops, other_received;
+    std::map<std::string, std::uint64_t> misdelivered;  // frames that arrived at another port than the path's
+};
+
+// Of one port.
+struct PortResult {
+    std::uint64_t link_changes = 0;
+    bool link_up = false;       // at the end
+    bool link_down = false;     // at any time, if the link is the port's own
+    bool dut_answered = false;  // before the trial
 };
 
 struct TrialResult {
@@ -342,9 +378,7 @@ struct TrialResult {
     PerDirection<std::optional<DirectionResult>> directions;
     std::optional<CaptureWritten> capture;
     std::optional<StateCounts> connections;
-    std::array<std::uint64_t, 2> link_changes{};  // left, right
-    std::array<bool, 2> link_up{}, link_down{},
-        dut_answered{};  // at the end; at any time, if the link is the port's own; before the trial
+    std::vector<PortResult> ports;
 };
 
 }  // namespace dutperf

@@ -14,6 +14,7 @@ from dutperf.journal import JOURNAL, PlanEvent, ResumedJournal
 from dutperf.model import (
     FRAME_SIZE,
     FRAME_SIZE_IPV4,
+    LEFT_AND_RIGHT,
     Case,
     Direction,
     DirectionCounts,
@@ -135,7 +136,7 @@ def plan(media_fps: int | None = None, **conditions: Any) -> Plan[Everything]:
         made = trial(
             load.value, number=number, size=case[FRAME_SIZE], seed=chosen.seed, **times, **traffic.stamps(chosen)
         )
-        idle = {direction.value: None for direction in set(Direction) - set(chosen.active())}
+        idle = {direction.value: None for direction in set(LEFT_AND_RIGHT) - set(chosen.active())}
         return made.model_copy(update=idle)
 
     return Plan(

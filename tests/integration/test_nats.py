@@ -21,7 +21,7 @@ from scapy.all import IP, UDP, Ether, IPv6, Packet, Raw
 from dutperf import lab
 from dutperf.lab.conntrack import statistics
 from dutperf.lab.refdut import ConnectionsTruth, RefDut
-from dutperf.model import Direction
+from dutperf.model import LEFT_AND_RIGHT
 from dutperf.setup import configuration, dut
 
 from .stations import Stations, in_namespace, mac_of, stations_of
@@ -108,7 +108,7 @@ class Nat:
         assert losses is not None
         return {
             cause: number
-            for direction in Direction
+            for direction in LEFT_AND_RIGHT
             for cause, number in losses[direction].items()
             if number and cause != "unresolved"
         }

@@ -25,7 +25,7 @@ import documents
 import dutperf
 from dutperf.cli import app
 from dutperf.frames import additional
-from dutperf.model import AdditionalCounts, AdditionalFrames, Direction, Stream, Trial
+from dutperf.model import LEFT_AND_RIGHT, AdditionalCounts, AdditionalFrames, Direction, Stream, Trial
 from dutperf.procedures.recovery import RecoveryConditions, change_rate
 from dutperf.results.comparability import Weight, mismatches
 from dutperf.setup import traffic
@@ -193,7 +193,7 @@ def test_through_a_translator_only_the_ipv4_side_sends_broadcasts() -> None:
 @pytest.mark.parametrize(("setup", "next_hop"), [(IPV4, "next_hop4"), (IPV6, "next_hop6")])
 def test_one_query_a_second_goes_to_the_dut(setup: Setup, next_hop: str) -> None:
     trial = planned(setup, "management", duration_s=60)
-    assert [trial.additional(direction) for direction in Direction] == [(60,), ()]
+    assert [trial.additional(direction) for direction in LEFT_AND_RIGHT] == [(60,), ()]
     query = kinds(trial.streams()[Direction.FORWARD])["management"]
     assert (query.destination_mac, len(query.frames)) == (next_hop, 1)
     assert trial.streams()[Direction.FORWARD].rate_fps == 1000
@@ -213,7 +213,7 @@ def test_the_dut_that_is_asked_needs_an_address() -> None:
 
 def test_updates_alternate_between_two_states() -> None:
     trial = planned(IPV4, "routing-updates", duration_s=60)
-    assert [trial.additional(direction) for direction in Direction] == [(2,), (2,)]
+    assert [trial.additional(direction) for direction in LEFT_AND_RIGHT] == [(2,), (2,)]
     for direction, network in ((Direction.FORWARD, 18), (Direction.REVERSE, 19)):
         first, second = (bytes.fromhex(one) for one in kinds(trial.streams()[direction])["routing-updates"].frames)
         read = [Ether(frame)[RIP].payload for frame in (first, second)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dutperf import procedures
-from dutperf.model import Direction
+from dutperf.model import LEFT_AND_RIGHT, Direction
 from dutperf.procedures.back_to_back import BackToBackConditions
 from dutperf.procedures.frame_loss import FrameLossConditions
 from dutperf.procedures.latency import LatencyConditions
@@ -142,7 +142,7 @@ def test_a_list_of_rates_is_not_empty() -> None:
 
 @pytest.mark.parametrize(
     ("directions", "active"),
-    [("both", tuple(Direction)), ("forward", (Direction.FORWARD,)), ("reverse", (Direction.REVERSE,))],
+    [("both", LEFT_AND_RIGHT), ("forward", (Direction.FORWARD,)), ("reverse", (Direction.REVERSE,))],
 )
 def test_active_directions(directions: Any, active: tuple[Direction, ...]) -> None:
     assert Conditions(directions=directions).active() == active

@@ -60,7 +60,7 @@ def test_the_example_is_read() -> None:
     assert setup.left.ipv6 == IPv6Interface("2001:2::2/64")
     assert setup.left.seen_as == IPv4Address("198.18.0.2")
     assert setup.engine.cores is None
-    assert setup.translates
+    assert [side.version for side in setup.sides().values()] == [6, 4]
 
 
 ACCEPTED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]]]] = [
@@ -279,7 +279,7 @@ YAML_REFUSED = [
     (
         "empty",
         "",
-        "f.yaml: a configuration is a mapping with the keys engine, left, right, streams, stateful, dut, media_mbps",
+        "f.yaml: a configuration is a mapping with the keys engine, left, right, ports, paths, streams, stateful",
     ),
     ("a list", "- 1\n", "f.yaml: a configuration is a mapping"),
     ("a text", "hello", "f.yaml: a configuration is a mapping"),

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 import frame_bytes
 from dutperf.frames import Endpoints, FrameError, Stack, Varying, build
-from dutperf.model import Checksum, DescribedField, DescribedFrame, Direction, to_json
+from dutperf.model import LEFT_AND_RIGHT, Checksum, DescribedField, DescribedFrame, to_json
 from frame_rows import ENDPOINTS, ROUTED
 from frame_stacks import stacks
 
@@ -117,14 +117,14 @@ def test_a_missing_address_is_an_error_unless_both_are_given() -> None:
 
 def test_addresses_inside_tunnels_follow_the_direction() -> None:
     inner4, inner6 = (
-        [made(f"ipv4/{name}/udp", direction=direction) for direction in Direction] for name in ("ipv4", "ipv6")
+        [made(f"ipv4/{name}/udp", direction=direction) for direction in LEFT_AND_RIGHT] for name in ("ipv4", "ipv6")
     )
     assert [frame.bytes[92:108] for frame in inner4] == ["c6120002c6130002", "c6130002c6120002"]
     first, second = (IPv6Address(address).packed.hex() for address in ("2001:2::2", "2001:2:0:1::2"))
     assert [frame.bytes[84:148] for frame in inner6] == [first + second, second + first]
-    macs = [made("ipv4/gre/eth", direction=direction).bytes[76:100] for direction in Direction]
+    macs = [made("ipv4/gre/eth", direction=direction).bytes[76:100] for direction in LEFT_AND_RIGHT]
     assert macs == ["020000000002020000000001", "020000000001020000000002"]
-    outer = [made("ipv4/udp", direction=direction).bytes for direction in Direction]
+    outer = [made("ipv4/udp", direction=direction).bytes for direction in LEFT_AND_RIGHT]
     assert outer[0] == outer[1]
 
 

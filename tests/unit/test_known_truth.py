@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dutperf.model import Direction, LimitedBy
+from dutperf.model import LEFT_AND_RIGHT, Direction, LimitedBy
 from dutperf.results.points import Point
 from dutperf.setup.conditions import Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
@@ -55,8 +55,8 @@ class World:
 def world(seed: int) -> World:
     random = np.random.default_rng([2026, seed])
     directions = ("both", "both", "forward", "reverse")[seed % 4]
-    active = list(Direction) if directions == "both" else [Direction(directions)]
-    capacities = {direction: float(np.exp(random.uniform(log(2_000), log(500_000)))) for direction in Direction}
+    active = list(LEFT_AND_RIGHT) if directions == "both" else [Direction(directions)]
+    capacities = {direction: float(np.exp(random.uniform(log(2_000), log(500_000)))) for direction in LEFT_AND_RIGHT}
     shared = seed % 3 == 0
     total = capacities[Direction.FORWARD]
     worst = total / len(active) if shared else min(capacities[direction] for direction in active)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
-from dutperf.model import Direction, Trial, Verdict, to_json
+from dutperf.model import LEFT_AND_RIGHT, Trial, Verdict, to_json
 from dutperf.tester.engine import EngineCommand, EngineTester, Patience
 from dutperf.tester.process import EngineProcess
 from fakes import fake_engine, transcript
@@ -33,7 +33,7 @@ TRANSCRIPTS = transcript.names()
 
 
 def test_there_are_transcripts() -> None:
-    assert {"start_up", "trial_null", "trial_ring", "refusals", "open_fails", "busy"} <= set(TRANSCRIPTS)
+    assert {"start_up", "trial_null", "trial_ring", "paths", "refusals", "open_fails", "busy"} <= set(TRANSCRIPTS)
 
 
 @pytest.mark.parametrize("name", TRANSCRIPTS)
@@ -84,13 +84,13 @@ def test_every_error_code_that_a_request_alone_can_cause_is_shown() -> None:
     assert {"bad_json", "bad_request", "not_open", "already_open", "busy", "port_unavailable"} <= shown
 
 
-@pytest.mark.parametrize("name", ["trial_null", "trial_ring", "patterns"])
+@pytest.mark.parametrize("name", ["trial_null", "trial_ring", "paths", "patterns"])
 def test_the_client_says_what_the_transcript_says(name: str) -> None:
     exchanges = transcript.read(name)
     command = EngineCommand(f"replay:{name}", prefix=(sys.executable, fake_engine.__file__))
     with EngineTester(command, request_of(exchanges, "open")["params"], Patience(answer_s=20)) as tester:
         for exchange in exchanges:
-            if exchange.request is not None and exchange.request["method"] == "run":
+            if exchange.request is not None and exchange.request["method"] == "run" and is_run(exchange):
                 planned = trial_of(exchange.request["params"])
                 asked = {one: stream.get("streams") for one, stream in streams_of(exchange.request["params"]).items()}
                 assert asked == {one: stream.get("streams") for one, stream in streams_of(planned.request()).items()}
@@ -109,18 +109,21 @@ def trial_of(request: dict[str, Any]) -> Trial:
 
 
 def streams_of(params: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The active directions of a request."""
-    return {direction.value: params[direction] for direction in Direction if direction in params}
+    """The streams of the active paths of a request."""
+    return params.get("paths") or {one: params[one] for one in LEFT_AND_RIGHT if one in params}
+
+
+def is_run(exchange: transcript.Exchange) -> bool:
+    return bool(exchange.events[-1]["event"] == "result")
 
 
 def to_counts(result: Any) -> dict[str, Any]:
-    """Sent and received frames of each direction, of a result or of a result event."""
+    """Sent and received frames of each path, of a result or of a result event."""
+    by_path = result.get("paths", result)
     counts = {
-        direction: transcript.example(
-            to_json(result[direction]) if not isinstance(result[direction], dict) else result[direction]
-        )
-        for direction in Direction
-        if direction in result
+        name: transcript.example(one if isinstance(one, dict) else to_json(one))
+        for name, one in by_path.items()
+        if name in LEFT_AND_RIGHT or "->" in name
     }
     return {
         direction: (one["intended"], one["sent"], one["received"], one["foreground_received"])

@@ -66,7 +66,7 @@ def test_a_trial_opens_all_connections_and_then_uses_them() -> None:
     assert opening.reverse is None
     assert (opening.trial, trial.trial, trial.numbers) == (5, 6, 3)
     assert trial.connections == Connections(use=ConnectionUse.TRAFFIC, initiator=Direction.FORWARD, count=5000)
-    assert set(trial.streams()) == set(Direction)
+    assert tuple(trial.streams()) == LEFT_AND_RIGHT
 
 
 LARGEST = 64_512

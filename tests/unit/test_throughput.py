@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dutperf import journal
-from dutperf.model import Direction, LimitedBy, LinkState, Trial, TrialResult, Verdict
+from dutperf.model import LEFT_AND_RIGHT, Direction, LimitedBy, LinkState, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
 from dutperf.procedures.evidence import outcome_of
 from dutperf.procedures.searches import bounds
@@ -131,7 +131,7 @@ def test_below_the_minimum_rate(tmp_path: Path) -> None:
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(dies_after=st.integers(0, 40), silent=st.sets(st.sampled_from(Direction)))
+@given(dies_after=st.integers(0, 40), silent=st.sets(st.sampled_from(LEFT_AND_RIGHT)))
 def test_a_dut_that_forwards_nothing_ends_the_run(
     tmp_path_factory: pytest.TempPathFactory, dies_after: int, silent: set[Direction]
 ) -> None:

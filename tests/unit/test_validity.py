@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dutperf.model import (
+    LEFT_AND_RIGHT,
     LOSS_BINS,
     PUNCTUAL_US,
     Delays,
@@ -231,10 +232,10 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize("direction", Direction)
+@pytest.mark.parametrize("direction", LEFT_AND_RIGHT)
 @pytest.mark.parametrize(("members", "codes"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_judge(direction: Direction, members: dict[str, Any], codes: set[str]) -> None:
-    both = dict.fromkeys(Direction, counts()) | {direction: counts(**members)}
+    both = dict.fromkeys(LEFT_AND_RIGHT, counts()) | {direction: counts(**members)}
     verdict, causes = validity.judge(trial(), both)
     assert {cause.code for cause in causes} == codes
     assert verdict is (Verdict.INVALID if codes else Verdict.VALID)
@@ -343,7 +344,7 @@ LINKS = [
 @pytest.mark.parametrize(("down", "may_fall", "codes"), [row[1:] for row in LINKS], ids=[row[0] for row in LINKS])
 def test_a_link_of_the_testers_own_must_stay_up(down: LinkState, may_fall: bool, codes: set[str]) -> None:
     asked = trial().model_copy(update={"question": Question(links_may_fall=may_fall)})
-    verdict, causes = validity.judge(asked, dict.fromkeys(Direction, counts()), link_down=down)
+    verdict, causes = validity.judge(asked, dict.fromkeys(LEFT_AND_RIGHT, counts()), link_down=down)
     assert {cause.code for cause in causes} == codes
     assert verdict is (Verdict.INVALID if codes else Verdict.VALID)
     assert len(causes) == (sum((down.left, down.right)) if codes else 0)

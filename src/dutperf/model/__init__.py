@@ -52,6 +52,7 @@ from dutperf.model.result import (
     DirectionCounts,
     FlowCounts,
     IdleTimes,
+    InSum,
     KindCounts,
     LateBursts,
     LimitedBy,
@@ -73,6 +74,7 @@ from dutperf.model.result import (
     TransmitWait,
     TrialResult,
     Verdict,
+    members_of,
 )
 from dutperf.model.stream import (
     Bursts,
@@ -89,13 +91,26 @@ from dutperf.model.stream import (
     VaryingField,
 )
 from dutperf.model.trial import ANY_LOSS, TRIAL_NUMBERS, DelaysFiles, Fill, Phase, Question, Stamping, Tagged, Trial
-from dutperf.model.value import Count, Direction, Fps, Port16, Value, to_json
+from dutperf.model.value import (
+    LEFT_AND_RIGHT,
+    PORT_NAME,
+    Count,
+    Direction,
+    Fps,
+    Port16,
+    Value,
+    ports_of,
+    shown_directions,
+    to_json,
+    without_none,
+)
 
 __all__ = [
     "ANY_LOSS",
     "FRAME_SIZE",
     "FRAME_SIZE_IPV4",
     "IPV6_HEADER_EXCESS",
+    "LEFT_AND_RIGHT",
     "LOSS_BINS",
     "MAX_FRAME_SIZE",
     "MIN_FRAME_SIZE",
@@ -104,6 +119,7 @@ __all__ = [
     "MOST_CAPTURED",
     "MOST_CONNECTIONS",
     "MOST_FRAMES",
+    "PORT_NAME",
     "PREAMBLE_AND_GAP",
     "PUNCTUAL_US",
     "SIZE_MIX",
@@ -141,6 +157,7 @@ __all__ = [
     "Fps",
     "FrameSpec",
     "IdleTimes",
+    "InSum",
     "KindCounts",
     "LateBursts",
     "LengthChanges",
@@ -189,6 +206,10 @@ __all__ = [
     "axes_of",
     "axes_of_json",
     "is_load",
+    "members_of",
     "of_test_frames",
+    "ports_of",
+    "shown_directions",
     "to_json",
+    "without_none",
 ]

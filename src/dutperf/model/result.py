@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, computed_field, model_serializer, model_validator
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, computed_field, model_serializer, model_validator
 
 from dutperf.model.capture import CaptureWritten
 from dutperf.model.connections import ConnectionCounts
@@ -83,7 +84,7 @@ class Transmitted(Value):
     """Frames handed over to the sending port, and frames that left it."""
 
     handed_over: Count
-    """Frames of the direction, and answers to ARP and NDP."""
+    """Frames of all paths from the port, and answers to ARP and NDP."""
     counted: Count
     """Frames that left, as counted by the kernel or the driver."""
     by: Literal["kernel", "driver", "nobody"]
@@ -332,6 +333,9 @@ class DirectionCounts(Value):
     tester_drops: dict[str, Count]
     dut_input_drops: Count
     other_received: dict[str, Count]
+    """Other frames than test frames of the trial. With several paths into a port, the first one has them."""
+    misdelivered: dict[str, Count] | None = None
+    """Of named ports: test frames of this path that arrived at other ports than its last one, by port."""
     delay_us: Delays | None = None
     """If frames were stamped; a lost frame counts as the trial's ``lost_delay_ns``."""
     delay_parts_us: tuple[PartDelay | None, ...] | None = None
@@ -423,6 +427,13 @@ class DirectionCounts(Value):
         return self.lost / self.sent if self.sent else 0.0
 
 
+class InSum(Value):
+    """What the paths of named ports have together, beside sums of their counts."""
+
+    delay_us: Delays
+    """Over the delays of all frames."""
+
+
 class SoFar(Value):
     """Counts of a direction while its trial runs (event.schema.json, ``so_far``)."""
 
@@ -455,20 +466,32 @@ class Cause(Value):
 
 
 class PortState(Value):
-    """One figure for each port of the tester."""
+    """One figure for each port of the tester: ``left`` and ``right``, or ports by their names."""
 
-    left: int
-    right: int
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, int]
+
+    left: int | None = None
+    right: int | None = None
 
 
 class LinkState(Value):
-    left: bool
-    right: bool
+    """Whether something is so at each port: ``left`` and ``right``, or ports by their names."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, bool]
+
+    left: bool | None = None
+    right: bool | None = None
+
+    def ports(self) -> dict[str, bool]:
+        """The state of each port."""
+        return {name: bool(state) for name, state in self.model_dump(exclude_none=True).items()}
 
 
 class PhaseResult(Value):
     """The result of one phase of a trial. ``forward`` and ``reverse`` are absent if the direction
-    was not active or nothing was counted."""
+    was not active or nothing was counted; of named ports, ``paths`` has the counts instead."""
 
     trial: Count
     """The phase's number."""
@@ -476,6 +499,9 @@ class PhaseResult(Value):
     causes: tuple[Cause, ...] = ()
     forward: DirectionCounts | None = None
     reverse: DirectionCounts | None = None
+    paths: dict[Direction, DirectionCounts] | None = None
+    in_sum: InSum | None = None
+    """None also of left and right, and without stamped frames."""
     link_changes: PortState = PortState(left=0, right=0)
     link_up: LinkState = LinkState(left=True, right=True)
     """At the end of the trial."""
@@ -498,15 +524,29 @@ class PhaseResult(Value):
     """None: no stateful test."""
 
     def directions(self) -> dict[Direction, DirectionCounts]:
-        """The counted directions, forward first."""
+        """The counted paths: forward first, or in the order of the configuration."""
+        if self.paths is not None:
+            return dict(self.paths)
         both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
         return {direction: counts for direction, counts in both.items() if counts is not None}
 
     @property
     def worst_loss_ratio(self) -> float:
-        """The loss ratio of the worse direction; a procedure's loss tolerance applies to each
-        direction by itself."""
+        """The loss ratio of the worst path; a procedure's loss tolerance applies to each path by
+        itself."""
         return max((counts.loss_ratio for counts in self.directions().values()), default=0.0)
+
+    @property
+    def loss_ratio_in_sum(self) -> float:
+        """The lost frames of all paths as a share of those sent."""
+        sent = sum(counts.sent for counts in self.directions().values())
+        return sum(counts.lost for counts in self.directions().values()) / sent if sent else 0.0
+
+
+def members_of(counts: Mapping[Direction, DirectionCounts]) -> dict[str, Any]:
+    """The counts of paths as members of a result."""
+    two = all(direction.is_of_two for direction in counts)
+    return {str(direction): one for direction, one in counts.items()} if two else {"paths": dict(counts)}
 
 
 class TrialResult(PhaseResult):

@@ -7,18 +7,19 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from dutperf.model.capture import Capture
 from dutperf.model.connections import Connections, ConnectionUse
 from dutperf.model.pattern import Times, random_bits
 from dutperf.model.result import LOSS_BINS
 from dutperf.model.stream import Stream
-from dutperf.model.value import Direction, Value, to_json, without_empty
+from dutperf.model.value import LEFT_AND_RIGHT, Direction, Value, to_json, without_empty
 
-_DUE_TIMES = 4 * 3
-"""Number of the forward direction's generator of due times (``Generator`` in
-``engine/trial/trial.hpp``)."""
+_DUE_TIMES = 3
+"""Number of a path's generator of due times (``Generator`` in ``engine/trial/trial.hpp``)."""
+_GENERATORS = 32
+"""Of each path after the first two."""
 
 TRIAL_NUMBERS = 65536
 """A test frame carries 16 bits of the trial's number. No frames of a trial are left this many trials
@@ -46,8 +47,11 @@ class Tagged(Value):
 
 
 class DelaysFiles(Value):
-    """Files for all delays of each direction, on the tester's machine, in NumPy's format
-    (protocol/README.md)."""
+    """Files for all delays of each direction, or of paths by their names, on the tester's machine, in
+    NumPy's format (protocol/README.md)."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, str]
 
     forward: Annotated[str, Field(min_length=1)] | None = None
     reverse: Annotated[str, Field(min_length=1)] | None = None
@@ -121,11 +125,16 @@ class Phase(Value):
     """None: each frame is handed over when it is due."""
     forward: Stream | None = None
     reverse: Stream | None = None
+    paths: dict[Direction, Stream] | None = None
+    """Of named ports: the stream of every path, in the order of the configuration; None: of left and
+    right."""
 
     @model_validator(mode="after")
     def _some_direction(self) -> Self:
-        if self.forward is None and self.reverse is None and self.capture is None:
+        if self.forward is None and self.reverse is None and not self.paths and self.capture is None:
             raise ValueError("a trial needs a direction, or a capture")
+        if self.paths is not None and (self.forward is not None or self.reverse is not None):
+            raise ValueError("a trial has either paths, or forward and reverse")
         return self
 
     @model_validator(mode="after")
@@ -187,19 +196,22 @@ class Phase(Value):
     def request(self) -> dict[str, Any]:
         """The ``params`` of the engine's ``run`` (protocol/request.schema.json)."""
         members = to_json(self)
+        streams = members if self.paths is None else members["paths"]
         for direction, stream in self.streams().items():
-            for frame in members[direction].get("frames", ()):
+            for frame in streams[direction].get("frames", ()):
                 frame.pop("name", None)
                 frame.pop("stream", None)
             if stream.streams and self.stamping is not Stamping.NONE:
                 numbers = {name: number for number, name in enumerate(stream.streams)}
-                members[direction]["streams"] = [numbers[frame.stream or ""] for frame in stream.frames]
+                streams[direction]["streams"] = [numbers[frame.stream or ""] for frame in stream.frames]
             if stream.replay is not None:
-                members[direction]["replay"] = stream.replay.request()
+                streams[direction]["replay"] = stream.replay.request()
         return {name: value for name, value in members.items() if name not in ("question", "preliminary")}
 
     def streams(self) -> dict[Direction, Stream]:
-        """The active directions' streams, forward first."""
+        """The streams of the active paths: forward first, or in the order of the configuration."""
+        if self.paths is not None:
+            return dict(self.paths)
         both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
         return {direction: stream for direction, stream in both.items() if stream is not None}
 
@@ -220,9 +232,16 @@ class Phase(Value):
 
     def times(self, direction: Direction) -> Times:
         """Due times of the frames of an active direction (protocol/README.md)."""
-        return self.streams()[direction].times(
-            self.duration_ns, random_bits(self.seed, _DUE_TIMES + list(Direction).index(direction))
-        )
+        return self.streams()[direction].times(self.duration_ns, random_bits(self.seed, self._generator(direction)))
+
+    def number_of(self, direction: Direction) -> int:
+        """The number of a path among those of the ports."""
+        return LEFT_AND_RIGHT.index(direction) if self.paths is None else list(self.paths).index(direction)
+
+    def _generator(self, direction: Direction) -> int:
+        """Number of the path's generator of due times (``generator_seed`` in ``engine/trial/trial.hpp``)."""
+        number = self.number_of(direction)
+        return 4 * _DUE_TIMES + number if number < 2 else _GENERATORS * number + _DUE_TIMES
 
 
 class Trial(Phase):

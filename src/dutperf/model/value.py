@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated, Any
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 Count = Annotated[int, Field(ge=0)]
 Port16 = Annotated[int, Field(ge=0, le=65535)]
@@ -19,11 +21,63 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Direction(StrEnum):
-    """Forward is from the tester's left port to its right one."""
+PORT_NAME = r"[A-Za-z][A-Za-z0-9_]{0,11}"
+"""Of a port of more than two; pools and rings of the engine have it in their names."""
 
-    FORWARD = "forward"
-    REVERSE = "reverse"
+
+class Direction(str):
+    """The name of a path from one port to another. Forward is from the tester's left port to its right
+    one; paths of named ports are called as ``a->b``."""
+
+    __slots__ = ()
+    FORWARD: ClassVar[Direction]
+    REVERSE: ClassVar[Direction]
+    _known: ClassVar[dict[str, Direction]] = {}
+    """Each path is one object, to be compared with ``is``."""
+
+    def __new__(cls, name: str) -> Direction:
+        known = cls._known.get(name)
+        if known is not None:
+            return known
+        if name not in ("forward", "reverse") and not re.fullmatch(f"{PORT_NAME}->{PORT_NAME}", name):
+            raise ValueError(f"{name!r} is neither forward, reverse nor a path from a port to another one, as a->b")
+        return cls._known.setdefault(name, super().__new__(cls, name))
+
+    @property
+    def value(self) -> str:
+        """The name."""
+        return str(self)
+
+    @property
+    def is_of_two(self) -> bool:
+        """Whether it is of the ports left and right."""
+        return self in LEFT_AND_RIGHT
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            cls, core_schema.str_schema(), serialization=core_schema.to_string_ser_schema()
+        )
+
+
+Direction.FORWARD, Direction.REVERSE = LEFT_AND_RIGHT = (Direction("forward"), Direction("reverse"))
+
+
+def ports_of(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """The ports of a tester's environment, by name."""
+    named = environment.get("ports")
+    return dict(named) if named else {name: environment[name] for name in ("left", "right") if name in environment}
+
+
+def shown_directions(used: Iterable[Direction]) -> tuple[Direction, ...]:
+    """The paths of a table or chart: those ``used``, in order; of left and right always both."""
+    several = tuple(dict.fromkeys(used))
+    return LEFT_AND_RIGHT if all(one.is_of_two for one in several) else several
+
+
+def without_none(members: dict[str, Any], *names: str) -> dict[str, Any]:
+    """``members`` without those of ``names`` that are None."""
+    return {key: value for key, value in members.items() if key not in names or value is not None}
 
 
 def to_json(value: Value) -> dict[str, Any]:

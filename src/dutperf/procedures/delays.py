@@ -20,8 +20,11 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, ClassVar, Literal, Self
 
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+
 from dutperf.journal import RepetitionFinding, ResultEvent, TrialEvent
 from dutperf.model import (
+    LEFT_AND_RIGHT,
     Case,
     DelaysFiles,
     Direction,
@@ -33,7 +36,9 @@ from dutperf.model import (
     TrialResult,
     Value,
     Verdict,
+    shown_directions,
     to_json,
+    without_none,
 )
 from dutperf.procedures import evidence
 from dutperf.procedures.base import Prior, Procedure
@@ -79,6 +84,12 @@ class DelaysFinding(RepetitionFinding):
     figures_ms: dict[Direction, dict[str, float] | None]
     """By direction and name; None: no frame of the direction had a delay."""
     stamped_lost: int
+    in_sum_ms: dict[str, float] | None = None
+    """Over the delays of all paths of named ports together; None also where the figures are no delays."""
+
+    @model_serializer(mode="wrap")
+    def _of_two_ports(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_none(members(self), "in_sum_ms")
 
 
 class Delays(Procedure[DelayFiles]):
@@ -89,6 +100,7 @@ class Delays(Procedure[DelayFiles]):
     """
 
     has_single_figure = True
+    by_path = True
 
     def __init__(self, kind: Kind, plan: Plan[Any]) -> None:
         super().__init__(plan)
@@ -113,7 +125,7 @@ class Delays(Procedure[DelayFiles]):
         if self.conditions.delays_to is None:
             return stamped
         stem = f"{self.conditions.delays_to}/{self.name}{self.conditions.mix}/trial-{stamped.trial:05}"
-        files = {direction.value: f"{stem}-{direction}.npy" for direction in stamped.streams()}
+        files = {direction.value: f"{stem}-{direction.replace('->', '-to-')}.npy" for direction in stamped.streams()}
         return stamped.model_copy(update={"delays_files": DelaysFiles(**files)})
 
     def stopped(self, prior: Prior) -> Stopped | None:
@@ -136,7 +148,15 @@ class Delays(Procedure[DelayFiles]):
             message=dead or (evidence.losses(result) if usable else evidence.invalidity(result)),
             figures_ms={direction: self._kind.figures(counts) for direction, counts in directions.items()},
             stamped_lost=sum(counts.stamped_sent - counts.stamped_received for counts in directions.values()),
+            in_sum_ms=self._in_sum(result) if usable else None,
         )
+
+    def _in_sum(self, result: TrialResult) -> dict[str, float] | None:
+        """The figures over the frames of all paths, of figures that delays have without an order."""
+        if result.in_sum is None:
+            return None
+        of_all = {"delay_us": result.in_sum.delay_us, "ipdv_us": None}
+        return self._kind.figures(next(iter(result.directions().values())).model_copy(update=of_all))
 
     def _subtracted(self, case: Case) -> dict[str, Any]:
         """The delay to subtract from this case's latencies, where the conditions ask for it."""
@@ -220,6 +240,10 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     """None: latencies are as measured."""
     forward: dict[str, Figures] | None = None
     reverse: dict[str, Figures] | None = None
+    paths: dict[Direction, dict[str, Figures]] | None = None
+    """Of each path of named ports."""
+    in_sum: dict[str, Figures] | None = None
+    """Over the delays of all paths together."""
     limited_by: LimitedBy | None
     """``tester`` where it could not measure at this rate."""
     headline: str
@@ -237,6 +261,18 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     delays_files: tuple[TrialsFiles, ...]
     """Of the trials behind the figures, where every delay was to be written."""
     trials: Trials
+
+    @model_serializer(mode="wrap")
+    def _of_two_ports(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_none(members(self), "paths", "in_sum")
+
+    def of_paths(self) -> dict[Direction, dict[str, Figures]] | None:
+        """See :class:`dutperf.results.points.DirectionsPoint`."""
+        return self.paths
+
+    def of_all_paths(self) -> dict[str, Figures] | None:
+        """See :class:`dutperf.results.points.DirectionsPoint`."""
+        return self.in_sum
 
     def remarks(self) -> Iterator[str]:
         """See :class:`dutperf.results.points.Point`: the number of repetitions, why they ended, the
@@ -279,7 +315,8 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         """The figures over the cases, and each repetition's headline figure, by direction."""
         del limits
-        active = [direction for direction in Direction if any(direction in point.directions() for point in points)]
+        used = [direction for point in points for direction in point.directions()]
+        active = [direction for direction in shown_directions(used) if direction in used]
         figures = [
             (f"{direction}, {name}", point.case, (of.typical, of.p1, of.p99))
             for direction in active
@@ -328,14 +365,7 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
             case=recorded.case,
             rate_fps=recorded.limits["rate_fps"],
             subtracted=subtracted,
-            **(
-                {}
-                if beyond
-                else {
-                    direction.value: _over_repetitions(usable, direction, kind, recorded.conditions.repetitions)
-                    for direction in Direction
-                }
-            ),
+            **({} if beyond else _by_direction(usable, kind, recorded.conditions.repetitions)),
             limited_by=LimitedBy.TESTER if beyond else None,
             headline=kind.headline,
             repetitions=Repetitions(finished=len(events), stopped=stopped),
@@ -350,6 +380,16 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
     return build
 
 
+def _by_direction(events: Sequence[DelaysFinding], kind: Kind, rule: Rule) -> dict[str, Any]:
+    """The figures as members of the point."""
+    directions = shown_directions(direction for event in events for direction in event.figures_ms)
+    each = {direction: _over_repetitions(events, direction, kind, rule) for direction in directions}
+    if directions == LEFT_AND_RIGHT:
+        return {direction.value: figures for direction, figures in each.items()}
+    in_sum = _named([event.in_sum_ms for event in events], kind, rule)
+    return {"paths": {direction: figures for direction, figures in each.items() if figures}, "in_sum": in_sum}
+
+
 def _subtracted(recorded: Recorded) -> Subtracted | None:
     member = recorded.limits.get("subtracted")
     return None if member is None else Subtracted.model_validate(member)
@@ -362,7 +402,8 @@ def _subtract(event: DelaysFinding, subtracted: Subtracted | None, kind: Kind) -
         direction: figures and _without_own(figures, subtracted, kind)
         for direction, figures in event.figures_ms.items()
     }
-    return event.model_copy(update={"figures_ms": figures_ms})
+    in_sum_ms = event.in_sum_ms and _without_own(event.in_sum_ms, subtracted, kind)
+    return event.model_copy(update={"figures_ms": figures_ms, "in_sum_ms": in_sum_ms})
 
 
 def _without_own(figures: dict[str, float], subtracted: Subtracted | None, kind: Kind) -> dict[str, float]:
@@ -439,7 +480,8 @@ def _stopped(conditions: Conditions, kind: Kind, events: Sequence[DelaysFinding]
         return None
     if any(not event.valid for event in events):
         return Stopped.VOID
-    figures = [[event.figures_ms.get(direction) for event in events] for direction in conditions.active()]
+    named = [direction for direction in (events[0].figures_ms if events else ()) if not direction.is_of_two]
+    figures = [[event.figures_ms.get(direction) for event in events] for direction in named or conditions.active()]
     return repetition.stopped(
         conditions.repetitions, *([None if one is None else one[kind.headline] for one in each] for each in figures)
     )
@@ -459,8 +501,12 @@ def _over_repetitions(
 ) -> dict[str, Figures] | None:
     """A direction's figures; None where it was not active, or in some repetition no frame had a
     delay."""
-    each = [named for event in events if (named := event.figures_ms.get(direction)) is not None]
-    if not each or len(each) < len(events):
+    return _named([event.figures_ms.get(direction) for event in events], kind, rule)
+
+
+def _named(of_events: Sequence[dict[str, float] | None], kind: Kind, rule: Rule) -> dict[str, Figures] | None:
+    each = [named for named in of_events if named is not None]
+    if not each or len(each) < len(of_events):
         return None
     figures = {name: _figures([one[name] for one in each], rule) for name in each[0]}
     return (

@@ -24,9 +24,15 @@ def outcome_of(result: TrialResult, conditions: Conditions) -> Outcome:
 def losses(result: TrialResult, frame_timeout_ms: float | None = None) -> str:
     """``forward lost 12 of 30,000 frames (0.04 %), reverse lost none``; with a frame timeout also
     how many of them came later than that."""
-    return ", ".join(
-        f"{direction} {_loss(counts, frame_timeout_ms)}" for direction, counts in result.directions().items()
-    )
+    directions = result.directions()
+    if result.paths is not None:  # there may be many: those that lost none are counted
+        lossless = sum(not counts.lost for counts in directions.values())
+        directions = {direction: counts for direction, counts in directions.items() if counts.lost}
+        others = [f"{lossless} paths lost none"] if lossless else []
+    else:
+        others = []
+    lossy = [f"{direction} {_loss(counts, frame_timeout_ms)}" for direction, counts in directions.items()]
+    return ", ".join(lossy + others)
 
 
 def dead_directions(result: TrialResult) -> tuple[Direction, ...]:
@@ -38,8 +44,19 @@ def no_forwarding(result: TrialResult) -> str:
     """Evidence of a DUT that forwards nothing: ``the DUT forwards nothing in the forward direction:
     …``."""
     directions = dead_directions(result)
-    seen = [*_received(result, directions), *_links(result), *_input_drops(result), *_others(result)]
-    return f"the DUT forwards nothing in the {' and the '.join(directions)} direction: " + "; ".join(seen)
+    seen = [
+        *_received(result, directions),
+        *_links(result),
+        *_input_drops(result),
+        *misdelivered(result),
+        *_others(result),
+    ]
+    where = (
+        f"in the {' and the '.join(directions)} direction"
+        if result.paths is None
+        else f"on {'the path' if len(directions) == 1 else 'the paths'} {', '.join(directions)}"
+    )
+    return f"the DUT forwards nothing {where}: " + "; ".join(seen)
 
 
 def invalidity(result: TrialResult) -> str:
@@ -60,7 +77,7 @@ def _received(result: TrialResult, directions: tuple[Direction, ...]) -> list[st
 
 
 def _links(result: TrialResult) -> list[str]:
-    down = [side for side, up in (("left", result.link_up.left), ("right", result.link_up.right)) if not up]
+    down = [port for port, up in result.link_up.ports().items() if not up]
     return [f"the link of the {side} port is down" for side in down]
 
 
@@ -72,12 +89,21 @@ def _input_drops(result: TrialResult) -> list[str]:
     ]
 
 
+def misdelivered(result: TrialResult) -> list[str]:
+    """Frames that the DUT sent out of other ports than the one at their path's end."""
+    return [
+        f"{count:,} frames of {direction} arrived at the {port} port"
+        for direction, counts in result.directions().items()
+        for port, count in (counts.misdelivered or {}).items()
+    ]
+
+
 def _others(result: TrialResult) -> list[str]:
     """Other frames by the port where they arrived. A DUT's ICMP errors return to the sender, which
     is the receiver of the other direction."""
     ports = {Direction.FORWARD: "right", Direction.REVERSE: "left"}
     return [
-        f"{count:,} × {kind} arrived at the {ports[direction]} port"
+        f"{count:,} × {kind} arrived at the {ports.get(direction) or direction.partition('->')[2]} port"
         for direction, counts in result.directions().items()
         for kind, count in counts.other_received.items()
         if count

@@ -17,16 +17,16 @@ has a ratio lower by b / n under overload.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 
 from dutperf.journal import Finding, RepetitionFinding, ResultEvent
-from dutperf.model import Case, LimitedBy, Load, TrialResult, Value
+from dutperf.model import Case, Direction, LimitedBy, Load, TrialResult, Value, without_none
 from dutperf.procedures import evidence, rates
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
@@ -46,6 +46,8 @@ from dutperf.setup.option import Option
 
 WIDEST_STEP = Rate(value=10, unit="percent")
 """RFC 2544 26.3: the maximum granularity."""
+IN_SUM = "in_sum"
+"""Of the lost frames of all paths, as a share of those sent."""
 MOST_RATES = 10_000
 """Of a series; a step that makes more of them is a typing error."""
 
@@ -59,7 +61,7 @@ class RateFinding(Finding):
     load: Load
     outcome: Outcome
     loss_ratio: dict[str, float] | None
-    """By direction, and ``worst``; None: no trial was valid."""
+    """By direction, and ``worst``; of named ports by path, and ``in_sum``; None: no trial was valid."""
 
 
 class SeriesFinding(RepetitionFinding):
@@ -103,6 +105,7 @@ class FrameLoss(Procedure[FrameLossConditions]):
     """
 
     event = "series"
+    by_path = True
 
     def __init__(self, plan: Plan[FrameLossConditions]) -> None:
         super().__init__(plan)
@@ -206,6 +209,8 @@ def _measured(load: Load, outcome: Outcome, result: TrialResult) -> RateFinding:
     ratios = {direction.value: counts.loss_ratio for direction, counts in result.directions().items()} | {
         "worst": result.worst_loss_ratio
     }
+    if result.paths is not None:
+        ratios[IN_SUM] = result.loss_ratio_in_sum
     return RateFinding(load=load, outcome=outcome, loss_ratio=None if outcome is Outcome.UNMEASURABLE else ratios)
 
 
@@ -237,7 +242,15 @@ class LossRatio(Value):
     forward: Figures | None = None
     reverse: Figures | None = None
     worst: Figures
-    """The worse direction of each repetition."""
+    """The worst direction or path of each repetition."""
+    in_sum: Figures | None = None
+    """Of all paths of named ports together."""
+    paths: dict[Direction, Figures] | None = None
+    """Of each path of named ports."""
+
+    @model_serializer(mode="wrap")
+    def _of_two_ports(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_none(members(self), "in_sum", "paths")
 
 
 class RateLoss(Value):
@@ -259,7 +272,7 @@ class FrameLossPoint(points.Point):
     columns: ClassVar[Row] = ("rate", "of maximum", "worst: median", "p1", "p99", "forward", "reverse", "limited by")
 
     series: ClassVar[str | None] = "rates"
-    implied: ClassVar[Sequence[str]] = ("*.forward", "*.reverse")
+    implied: ClassVar[Sequence[str]] = ("*.forward", "*.reverse", "*.in_sum", "*.paths.*")
 
     rates: tuple[RateLoss, ...]
     first_lossless_fps: int | None
@@ -282,6 +295,13 @@ class FrameLossPoint(points.Point):
     def rows(self) -> list[Row]:
         """See :class:`dutperf.results.points.Point`."""
         return [_row(rate) for rate in self.rates]
+
+    def remarks(self) -> Iterator[str]:
+        """See :class:`dutperf.results.points.Point`: at each rate the loss in sum and of the paths that
+        lost any."""
+        for rate in self.rates:
+            if rate.loss_ratio.paths is not None:
+                yield f" at {rate.load}: {_by_path(rate.loss_ratio, rate.loss_ratio.paths)}"
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
@@ -306,6 +326,12 @@ class FrameLossPoint(points.Point):
                 y_range=(0, 100),
             ),
         )
+
+
+def _by_path(ratio: LossRatio, paths: Mapping[Direction, Figures]) -> str:
+    total = cell(None if ratio.in_sum is None else ratio.in_sum.median, ".4%")
+    lossy = [f"{path} {figures.median:.4%}" for path, figures in paths.items() if figures.median]
+    return f"{total} lost in sum of {len(paths)} paths" + (f"; {', '.join(lossy)}" if lossy else "")
 
 
 def _losses(point: FrameLossPoint, shares: bool) -> list[tuple[float, charts.Figure]]:
@@ -367,10 +393,15 @@ def _rate(
 
 
 def _loss_ratio(ratios: list[dict[str, float] | None], conditions: FrameLossConditions) -> LossRatio:
+    def figures(name: str) -> Figures:
+        return _figures(tuple(None if ratio is None else ratio[name] for ratio in ratios))
+
+    known: dict[str, float] = next((ratio for ratio in ratios if ratio is not None), {})
+    if IN_SUM in known:
+        paths = {Direction(name): figures(name) for name in known if name not in (IN_SUM, "worst")}
+        return LossRatio(worst=figures("worst"), in_sum=figures(IN_SUM), paths=paths)
     names = ("worst", *(direction.value for direction in conditions.active()))
-    return LossRatio(
-        **{name: _figures(tuple(None if ratio is None else ratio[name] for ratio in ratios)) for name in names}
-    )
+    return LossRatio(**{name: figures(name) for name in names})
 
 
 def _figures(values: tuple[float | None, ...]) -> Figures:

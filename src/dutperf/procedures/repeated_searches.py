@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+
 from dutperf.journal import RepetitionFinding, ResultEvent
-from dutperf.model import Case, LimitedBy, Load, TrialResult, Unit, Value, Verdict
+from dutperf.model import Case, Direction, LimitedBy, Load, TrialResult, Unit, Value, Verdict, without_none
 from dutperf.procedures import evidence, searches
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan
@@ -180,14 +182,17 @@ class UpperBound(Value):
     load: Load
     forward: Loss | None = None
     reverse: Loss | None = None
+    paths: dict[Direction, Loss] | None = None
+    """Of each path of named ports."""
+
+    @model_serializer(mode="wrap")
+    def _of_two_ports(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_none(members(self), "paths")
 
     def sentence(self) -> str:
         """When and where frames were lost; empty where none was."""
-        texts = [
-            f"{name} lost {one.sentence()}"
-            for name, one in (("forward", self.forward), ("reverse", self.reverse))
-            if one is not None and one.sentence()
-        ]
+        by_path = [("forward", self.forward), ("reverse", self.reverse), *(self.paths or {}).items()]
+        texts = [f"{name} lost {one.sentence()}" for name, one in by_path if one is not None and one.sentence()]
         return f"at the upper bound, {self.load}: {'. '.join(texts)}" if texts else ""
 
 
@@ -241,7 +246,8 @@ def upper_bound(searches: Sequence[SearchFinding], results: Sequence[ResultEvent
     if not failed:
         return None
     load, result = min(failed, key=lambda trial: (trial[0], -trial[1].worst_loss_ratio))
-    return UpperBound(load=load, **points.losses(result))
+    lost = points.losses(result)
+    return UpperBound(load=load, **(lost if result.paths is None else {"paths": lost}))
 
 
 def _not_passed(value: int, offered: Sequence[Offered]) -> TrialResult:

@@ -20,11 +20,13 @@ frames make the value of trials of T seconds b / T frames/s higher than the DUT'
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, ClassVar, Self
 
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+
 from dutperf.journal import ResultEvent, TrialEvent, WaitEvent
-from dutperf.model import Case, LimitedBy, Load, Trial, Unit, Value
+from dutperf.model import Case, Direction, LimitedBy, Load, Trial, Unit, Value, Verdict, without_none
 from dutperf.procedures import repeated_searches, searches
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan
@@ -69,6 +71,7 @@ class Throughput(RepeatedSearches[ThroughputConditions]):
         PlanError: rates that contradict each other, or percentages of an unknown maximum.
     """
 
+    by_path = True
     nothing_passed = "nothing passed, down to the minimum rate"
 
     def __init__(self, plan: Plan[ThroughputConditions]) -> None:
@@ -164,6 +167,13 @@ class Goal(Value):
     inconsistent: tuple[Contradiction, ...]
 
 
+class PathRate(Value):
+    """What the DUT forwarded on one path at the throughput: the median over the repetitions."""
+
+    forwarded_fps: float
+    loss_ratio: float
+
+
 class ThroughputPoint(points.Point):
     """A case and its throughput."""
 
@@ -189,6 +199,14 @@ class ThroughputPoint(points.Point):
     """Where the search had loss goals: each goal's figures; ``throughput_fps`` and the others are
     the first goal's."""
     trials: Trials
+    paths: dict[Direction, PathRate] | None = None
+    """Of each path of named ports."""
+    in_sum_fps: float | None = None
+    """Frames/s that the DUT forwarded on all paths of named ports together, at the throughput."""
+
+    @model_serializer(mode="wrap")
+    def _of_two_ports(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_none(members(self), "paths", "in_sum_fps")
 
     def rows(self) -> list[Row]:
         """See :class:`dutperf.results.points.Point`."""
@@ -210,6 +228,11 @@ class ThroughputPoint(points.Point):
             )
             if text
         )
+        if self.paths:
+            yield f": {self.in_sum_fps:,.0f} frames/s forwarded in sum of {len(self.paths)} paths"
+            for path, rate in self.paths.items():
+                lost = f"{rate.loss_ratio:.4%} lost" if rate.loss_ratio else "nothing lost"
+                yield f", {path}: {rate.forwarded_fps:,.0f} frames/s forwarded, {lost}"
         for goal in self.goals:
             figures, of = goal.throughput_fps, f", at most {goal.loss_ratio * 100:g} % lost: "
             median = "no throughput" if figures.median is None else f"{figures.median:,.0f} frames/s{figures.within()}"
@@ -291,7 +314,35 @@ def point(recorded: Recorded) -> ThroughputPoint:
         repetitions=Repetitions(finished=len(found), stopped=stopped),
         goals=tuple(_goal(one, steady, rule) for one in goals),
         trials=points.trials(results),
+        **_paths(found, results),
     )
+
+
+def _paths(found: Sequence[SearchFinding], results: Sequence[ResultEvent]) -> dict[str, Any]:
+    """Members of the point for named ports: what each path forwarded in the last valid trial at each
+    repetition's throughput."""
+    at_throughput = {
+        (event.repetition, event.load.value): event.result.paths
+        for event in results
+        if event.result.paths is not None and event.result.verdict is Verdict.VALID
+    }
+    counted = [
+        (one.lower_bound, paths)
+        for one in found
+        if one.lower_bound is not None and (paths := at_throughput.get((one.repetition, one.lower_bound)))
+    ]
+    if not counted:
+        return {}
+
+    def rates(path: Direction) -> PathRate:
+        ratios = [(offered_fps, paths[path].loss_ratio) for offered_fps, paths in counted]
+        return PathRate(
+            forwarded_fps=median(offered_fps * (1 - ratio) for offered_fps, ratio in ratios),
+            loss_ratio=median(ratio for _, ratio in ratios),
+        )
+
+    rated = {path: rates(path) for path in counted[0][1]}
+    return {"paths": rated, "in_sum_fps": sum(rate.forwarded_fps for rate in rated.values())}
 
 
 def _statistics(found: Sequence[SearchFinding], values: Sequence[float | None], rule: Rule) -> Statistics:

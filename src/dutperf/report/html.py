@@ -19,7 +19,7 @@ from typing import Any
 from dutperf import __version__
 from dutperf.errors import MissingLibrary
 from dutperf.journal import PlanEvent
-from dutperf.model import Axis, Unit, axes_of
+from dutperf.model import Axis, Unit, axes_of, shown_directions
 from dutperf.report import drawing
 from dutperf.results import environments, labels, tables
 from dutperf.results.charts import Chart
@@ -153,11 +153,8 @@ def _plot(name: str, chart: Chart) -> dict[str, str]:
 
 def _trials(done: Sequence[FinishedTrial]) -> dict[str, Any]:
     """Every trial in a row: its place in the run, each direction's counts, and its outcome."""
-    directions = [
-        direction
-        for direction in ("forward", "reverse")
-        if any(getattr(one.result, direction) is not None for one in done)
-    ]
+    counted = [direction for one in done for direction in one.result.directions()]
+    directions = [direction for direction in shown_directions(counted) if direction in counted]
     columns = ("sent", "lost", "lost, %", "lateness p99.9, µs", "max lateness, µs")
     axes = [axis for axis in axes_of(one.case for one in done) if not axis.derived]
     units = " or ".join(dict.fromkeys(one.load.unit.value for one in done)) or Unit.FRAMES_PER_SECOND.value

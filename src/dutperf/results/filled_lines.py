@@ -21,7 +21,7 @@ def of_run(results: Iterable[TrialResult]) -> tuple[str, ...]:
     valid = [result for result in results if result.verdict is Verdict.VALID]
     lines = {
         direction: [counts.line for result in valid if (counts := result.directions().get(direction)) and counts.line]
-        for direction in Direction
+        for direction in dict.fromkeys(direction for result in valid for direction in result.directions())
     }
     return tuple(_text(direction, of) for direction, of in lines.items() if of)
 

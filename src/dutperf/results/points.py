@@ -182,16 +182,29 @@ class DirectionsPoint(Point, Generic[FiguresT]):
         ]
 
     def directions(self) -> dict[Direction, dict[str, FiguresT]]:
-        """The figures of each direction that has any."""
+        """The figures of each direction or path that has any."""
+        if (paths := self.of_paths()) is not None:
+            return {path: figures for path, figures in paths.items() if figures}
         both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
         return {direction: figures for direction, figures in both.items() if figures}
 
+    def of_paths(self) -> dict[Direction, dict[str, FiguresT]] | None:
+        """The figures of each path of named ports; None: of left and right."""
+        return None
+
+    def of_all_paths(self) -> dict[str, FiguresT] | None:
+        """The figures over the frames of all paths of named ports together, if there are any."""
+        return None
+
     def named(self) -> dict[str, FiguresT]:
-        """The figures of both directions, by direction and name together."""
+        """The figures of all directions, and in sum of all paths, by direction and name together."""
+        each = {direction.value: figures for direction, figures in self.directions().items()}
+        if (in_sum := self.of_all_paths()) is not None:
+            each |= {f"{len(each)} paths in sum": in_sum}
         return {
             f"{direction} {name.replace('_', ' ')}": figures
-            for direction, each in self.directions().items()
-            for name, figures in each.items()
+            for direction, named in each.items()
+            for name, figures in named.items()
         }
 
 

@@ -72,7 +72,7 @@ def of_case(recorded: Recorded, point: Point, of_trial: Delays) -> list[StreamRe
     return [
         _result(recorded, key, trials, of_trial)
         for load in loads
-        for direction in Direction
+        for direction in dict.fromkeys(direction for _, direction, _ in counted)
         for key, trials in counted.items()
         if key[:2] == (load, direction)
     ]

@@ -17,7 +17,17 @@ import numpy as np
 
 from dutperf import journal
 from dutperf.journal import Event, ResultEvent, of_kind
-from dutperf.model import Case, Delays, Direction, DirectionCounts, Load, TrialResult, Verdict, axes_of_json
+from dutperf.model import (
+    Case,
+    Delays,
+    Direction,
+    DirectionCounts,
+    Load,
+    TrialResult,
+    Verdict,
+    axes_of_json,
+    shown_directions,
+)
 from dutperf.results.charts import Chart, Curve, Mark, scale_of
 from dutperf.setup.conditions import Conditions
 
@@ -161,7 +171,7 @@ def _lateness(done: Sequence[FinishedTrial]) -> Chart:
     }
     curves = [
         _over_trials(f"{direction}, {name}", done, direction, of)
-        for direction in Direction
+        for direction in shown_directions(one for each in done for one in each.result.directions())
         for name, of in quantiles.items()
     ]
     return Chart(
@@ -257,7 +267,7 @@ def _histogram(case: Case, done: Sequence[FinishedTrial]) -> Chart:
     stamped = [(direction, delays) for direction, delays in _stamped(done) if delays.buckets and delays.min > 0]
     curves = [
         curve
-        for one in Direction
+        for one in shown_directions(direction for direction, _ in stamped)
         if (curve := _binned(one, [delays for direction, delays in stamped if direction is one])).x
     ]
     return _over_delays(

@@ -141,7 +141,7 @@ class Attempts:
         is_conclusive = result.verdict is Verdict.VALID or result.proven_failed is not None
         self._sent_s[is_conclusive] += trial.duration_s if result.ended_early_s is None else result.ended_early_s
         self._valid += result.verdict is Verdict.VALID
-        bursts = [one.late_bursts for one in (result.forward, result.reverse) if one is not None]
+        bursts = [one.late_bursts for one in result.directions().values()]
         self._calm[result.verdict is Verdict.VALID and not any(bursts)] += 1
         if not is_first:
             self._in_vain = 0 if is_conclusive else self._in_vain + 1

@@ -35,7 +35,7 @@ def is_dut_down(result: TrialResult) -> bool:
     """Whether the DUT was down in a trial: it forwarded nothing in some direction and did not answer
     ARP or NDP. The trial has to be valid, or invalid only because a link was down: a DUT that
     restarts takes the link down."""
-    reachable = result.dut_answered.left and result.dut_answered.right
+    reachable = all(result.dut_answered.ports().values())
     trusted = result.verdict is Verdict.VALID or {cause.code for cause in result.causes} == {LINK_DOWN}
     return trusted and bool(evidence.dead_directions(result)) and not reachable
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Network
 
 from dutperf.frames import additional
-from dutperf.model import AdditionalFrames, BytesAt, Direction
+from dutperf.model import LEFT_AND_RIGHT, AdditionalFrames, BytesAt, Direction
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import ParameterError, Setup, Side
 
@@ -45,25 +45,25 @@ def _frames_of(
 ) -> Iterator[AdditionalFrames]:
     chosen, sender = conditions.modified_by, _sender(setup, direction)
     if chosen.broadcast:
-        if all(_sender(setup, one).version == 6 for one in conditions.active()):
+        if all(_sender(setup, one).version == 6 for one in setup.active(conditions.active())):
             raise ParameterError(
                 "broadcast is for IPv4: IPv6 has no broadcast frames (RFC 5180 section 6)", "modifiers"
             )
         if sender.version == 4:
             yield _broadcast(sender, direction, frame_size)
-    if chosen.management and direction is conditions.active()[0]:
+    if chosen.management and direction is setup.active(conditions.active())[0]:
         yield _management(sender)
     if chosen.routing_updates:
         yield _routing_updates(sender, direction)
 
 
 def _sender(setup: Setup, direction: Direction) -> Side:
-    return setup.left if direction is Direction.FORWARD else setup.right
+    return setup.ends(direction)[0]
 
 
 def _broadcast(sender: Side, direction: Direction, frame_size: int) -> AdditionalFrames:
     assert sender.ipv4 is not None, "the configuration is checked"
-    number = list(Direction).index(direction)
+    number = LEFT_AND_RIGHT.index(direction)
     return AdditionalFrames(
         name="broadcast",
         frames=(additional.broadcast(sender.ipv4.ip, number, frame_size).hex(),),

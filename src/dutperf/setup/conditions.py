@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 
 from dutperf import errors
 from dutperf.model import (
+    LEFT_AND_RIGHT,
     MAX_FRAME_SIZE,
     MIN_FRAME_SIZE,
     MOST_CONNECTIONS,
@@ -512,7 +513,7 @@ class Conditions(Value):
 
     def active(self) -> tuple[Direction, ...]:
         """The directions that send, forward first."""
-        return tuple(Direction) if self.directions == "both" else (Direction(self.directions),)
+        return LEFT_AND_RIGHT if self.directions == "both" else (Direction(self.directions),)
 
 
 # --- groups of members for the procedures' models -------------------------------------------------

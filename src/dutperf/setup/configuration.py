@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -35,6 +35,7 @@ from dutperf.errors import DutperfError
 from dutperf.model import (
     MAX_FRAME_SIZE,
     MIN_FRAME_SIZE,
+    PORT_NAME,
     ConnectionOrder,
     Direction,
     ResponderOrder,
@@ -44,7 +45,7 @@ from dutperf.model import (
     to_json,
 )
 from dutperf.model.value import Port16
-from dutperf.setup import frame_file, yaml_text
+from dutperf.setup import frame_file, path_texts, yaml_text
 from dutperf.setup.size_mix import SizeMix
 from dutperf.setup.yaml_text import Location, YamlError, path_of
 
@@ -167,8 +168,8 @@ class EngineSettings(Value):
 
 
 class Side(Value):
-    """One of the tester's two ports: its addresses and where its frames go. Without gateways a cable
-    connects the two ports directly."""
+    """One of the tester's ports: its addresses and where its frames go. Without gateways a cable, or a
+    DUT without addresses of its own, connects the ports directly."""
 
     port: PortSpec
     version: Literal[4, 6]
@@ -184,7 +185,7 @@ class Side(Value):
     address in each of them (IEEE 802.1Q). None: without a tag."""
     mac: Mac | None = None
     seen_as: Annotated[Address, BeforeValidator(lambda text: ip_address(text))] | None = None
-    """How the other side addresses this one through the translator."""
+    """How the other sides address this one through the translator."""
     receive_ring: Annotated[int, Field(ge=8, le=65536)] | None = None
     """Size of the receive ring, in frames."""
     frame: Annotated[str, Field(min_length=1)] | None = None
@@ -358,14 +359,23 @@ class Stateful(Value):
         return Direction.FORWARD if self.initiator == "left" else Direction.REVERSE
 
 
+def _one_or_several(texts: object) -> object:
+    return (texts,) if isinstance(texts, str) else texts
+
+
+PortName = Annotated[str, StringConstraints(pattern=f"^{PORT_NAME}$")]
+
+
 class Setup(Value):
     """A checked configuration."""
 
-    ORDER: ClassVar[tuple[str, str]] = ("left", "right")
-
     engine: EngineSettings = EngineSettings()
-    left: Side
-    right: Side
+    left: Side | None = None
+    right: Side | None = None
+    ports: Annotated[dict[PortName, Side], Field(min_length=2, max_length=path_texts.MOST_PORTS)] | None = None
+    """More ports than two, by their names, instead of left and right."""
+    paths: Annotated[tuple[str, ...], BeforeValidator(_one_or_several), Field(min_length=1)] | None = None
+    """Which ports send to which others (:mod:`dutperf.setup.path_texts`)."""
     streams: Annotated[tuple[PlannedStream, ...], Field(max_length=32)] = ()
     """Streams that share each direction's rate; empty: one, from the conditions."""
     stateful: Stateful = Stateful()
@@ -375,13 +385,31 @@ class Setup(Value):
     """Speed of the links in Mbit/s, for the maximum frame rates of RFC 8219 appendix A."""
 
     def sides(self) -> dict[str, Side]:
-        """Both sides by name, left first."""
+        """The ports by name: left first, or in the order of the configuration."""
+        if self.ports is not None:
+            return dict(self.ports)
+        assert self.left is not None, "the configuration is checked"
+        assert self.right is not None, "the configuration is checked"
         return {"left": self.left, "right": self.right}
 
-    @property
-    def translates(self) -> bool:
-        """Whether the DUT translates between IP versions."""
-        return self.left.version != self.right.version
+    def path_ends(self) -> dict[Direction, tuple[str, str]]:
+        """The sending and the receiving port of each path, by their names."""
+        if self.ports is not None:
+            return path_texts.parse(self.paths or (), tuple(self.ports))
+        return {Direction.FORWARD: ("left", "right"), Direction.REVERSE: ("right", "left")}
+
+    def ends(self, direction: Direction) -> tuple[Side, Side]:
+        """The sending and the receiving side of a path."""
+        sides, (sender, receiver) = self.sides(), self.path_ends()[direction]
+        return sides[sender], sides[receiver]
+
+    def active(self, chosen: tuple[Direction, ...]) -> tuple[Direction, ...]:
+        """The paths that send: those ``chosen`` of left and right, all of named ports."""
+        return chosen if self.ports is None else tuple(self.path_ends())
+
+    def key_of(self, name: str) -> str:
+        """The key of a port in the configuration."""
+        return name if self.ports is None else f"ports.{name}"
 
 
 def load(path: Path) -> Setup:
@@ -500,29 +528,37 @@ def _unknown_key(location: Location) -> str:
 def _keys_at(location: Location) -> Iterator[str]:
     """The keys that are allowed in the mapping at ``location``."""
     model: type[BaseModel] = Setup
+    named = False
     for part in location:
-        if isinstance(part, int):
-            continue  # an entry of a list, whose model is known
+        if isinstance(part, int) or named:
+            named = False
+            continue  # an entry of a list or of the ports, whose model is known
         annotation = model.model_fields[str(part)].annotation
-        model = next(
-            kind
-            for kind in (annotation, *get_args(annotation))
-            if isinstance(kind, type) and issubclass(kind, BaseModel)
-        )
+        model = next(kind for kind in _parts_of(annotation) if isinstance(kind, type) and issubclass(kind, BaseModel))
+        named = part == "ports"
     yield from model.model_fields
+
+
+def _parts_of(annotation: Any) -> Iterator[Any]:
+    """A type, and those that it consists of."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from _parts_of(part)
 
 
 # --- checks of several keys -----------------------------------------------------------------------
 
 
 def _check(setup: Setup) -> None:
+    _check_paths(setup)
+    within = () if setup.ports is None else ("ports",)
     for name, side in setup.sides().items():
-        _check_addresses(name, side)
-        _check_gateways(name, side)
-    _check_ports(setup)
-    _check_between(setup)
-    for name, other in (("left", setup.right), ("right", setup.left)):
-        _check_seen_as(name, setup.sides()[name], other)
+        _check_addresses((*within, name), side)
+        _check_gateways((*within, name), side)
+    _check_ports(setup, within)
+    _check_between(setup, within)
+    for name, side in setup.sides().items():
+        _check_seen_as((*within, name), side, path_texts.senders_to(name, setup.path_ends(), setup.sides()))
     commands = setup.dut.commands
     if commands is not None and not commands.names():
         raise _Invalid(
@@ -530,16 +566,42 @@ def _check(setup: Setup) -> None:
         )
 
 
-def _check_addresses(name: str, side: Side) -> None:
+def _check_paths(setup: Setup) -> None:
+    """Ports are left and right, or have names and paths."""
+    sides = {"left": setup.left, "right": setup.right}
+    if setup.ports is not None:
+        if given := [name for name, side in sides.items() if side is not None]:
+            raise _Invalid((given[0],), "does not go with ports, which have names of their own")
+        return _check_named(setup, tuple(setup.ports))
+    if missing := [name for name, side in sides.items() if side is None]:
+        raise _Invalid((missing[0],), "is missing")
+    if setup.paths is not None:
+        raise _Invalid(("paths",), "is for named ports: left and right have the paths forward and reverse")
+    return None
+
+
+def _check_named(setup: Setup, names: tuple[str, ...]) -> None:
+    if setup.paths is None:
+        raise _Invalid(("paths",), "is missing: say which ports send to which others, as in [a->b, b<->c] or mesh")
+    try:
+        ends = path_texts.parse(setup.paths, names)
+    except ValueError as error:
+        raise _Invalid(("paths",), str(error)) from None
+    used = {name for both in ends.values() for name in both}
+    if idle := [name for name in names if name not in used]:
+        raise _Invalid(("ports", idle[0]), "is on no path: leave it out, or name a path from or to it")
+
+
+def _check_addresses(location: Location, side: Side) -> None:
     if side.address(side.version) is None:
         raise _Invalid(
-            (name, f"ipv{side.version}"),
-            f"is missing: {name} has version {side.version} and needs an IPv{side.version} address",
+            (*location, f"ipv{side.version}"),
+            f"is missing: {location[-1]} has version {side.version} and needs an IPv{side.version} address",
         )
     for version in (4, 6):
         own = side.address(version)
         if own is not None and not _names_a_host(own):
-            raise _Invalid((name, f"ipv{version}"), f"{own.ip} is not a valid host address")
+            raise _Invalid((*location, f"ipv{version}"), f"{own.ip} is not a valid host address")
 
 
 def _names_a_host(own: Interface) -> bool:
@@ -551,58 +613,68 @@ def _names_a_host(own: Interface) -> bool:
     return not special and not reserved
 
 
-def _check_gateways(name: str, side: Side) -> None:
+def _check_gateways(location: Location, side: Side) -> None:
     for version in (4, 6):
         gateway = side.gateway(version)
         if gateway is not None:
-            _check_gateway((name, f"gateway{version}"), gateway, side.address(version))
+            _check_gateway((*location, f"gateway{version}"), gateway, side.address(version))
     if side.has_gateway and side.gateway_mac is None and side.gateway(side.version) is None:
         raise _Invalid(
-            (name, f"gateway{side.version}"),
-            f"is missing: the foreground of {name} is IPv{side.version}; give it, or gateway_mac",
+            (*location, f"gateway{side.version}"),
+            f"is missing: the foreground of {location[-1]} is IPv{side.version}; give it, or gateway_mac",
         )
     if side.vlans is not None and (side.gateway_mac is not None or not side.has_gateway):
         text = "has no effect: nobody is asked for a MAC address"
-        raise _Invalid((name, "vlans"), f"{text} {'beside gateway_mac' if side.gateway_mac else 'without a gateway'}")
+        raise _Invalid(
+            (*location, "vlans"), f"{text} {'beside gateway_mac' if side.gateway_mac else 'without a gateway'}"
+        )
 
 
 def _check_gateway(location: Location, gateway: Address, own: Interface | None) -> None:
     family = f"ipv{gateway.version}"
     if own is None:
-        raise _Invalid(location, f"has no effect without {location[0]}.{family}")
+        raise _Invalid(location, f"has no effect without {path_of((*location[:-1], family))}")
     if gateway == own.ip:
         raise _Invalid(location, f"{gateway} is the tester's own address ({family}); the gateway is the DUT's")
     if gateway not in own.network and not gateway.is_link_local:
         raise _Invalid(location, f"{gateway} is not in {own.network}, the network of {family}")
 
 
-def _check_ports(setup: Setup) -> None:
-    left, right = setup.left.port, setup.right.port
+def _check_ports(setup: Setup, within: Location) -> None:
+    sides = setup.sides()
+    all_sides = "both sides" if setup.ports is None else "all ports"
     for kind in MEMORY_PORTS:
-        if (left == kind) != (right == kind):
-            name = "right" if left == kind else "left"
-            raise _Invalid((name, "port"), f"is {setup.sides()[name].port}, but {kind} must be the port of both sides")
-    if left == right and left not in MEMORY_PORTS:
-        raise _Invalid(("right", "port"), f"{right} is already the port of left")
-    for name, side in setup.sides().items():
-        if left in MEMORY_PORTS and (gateway := side.gateway(4) or side.gateway(6)):
+        others = [name for name, side in sides.items() if side.port != kind]
+        if others and len(others) < len(sides):
             raise _Invalid(
-                (name, f"gateway{gateway.version}"),
-                f"has no effect: nothing answers for {gateway} where the port is {left}; leave it out",
+                (*within, others[0], "port"), f"is {sides[others[0]].port}, but {kind} must be the port of {all_sides}"
             )
+    seen: dict[str, str] = {}
+    for name, side in sides.items():
+        if side.port in MEMORY_PORTS:
+            if gateway := side.gateway(4) or side.gateway(6):
+                raise _Invalid(
+                    (*within, name, f"gateway{gateway.version}"),
+                    f"has no effect: nothing answers for {gateway} where the port is {side.port}; leave it out",
+                )
+        elif (other := seen.setdefault(side.port, name)) != name:
+            raise _Invalid((*within, name, "port"), f"{side.port} is already the port of {other}")
 
 
-def _check_between(setup: Setup) -> None:
+def _check_between(setup: Setup, within: Location) -> None:
+    sides = setup.sides()
     for version in (4, 6):
-        left, right = setup.left.address(version), setup.right.address(version)
-        if left is not None and right is not None and left.ip == right.ip:
-            raise _Invalid(("right", f"ipv{version}"), f"{right.ip} is already the address of left")
-    with_gateway = [name for name, side in setup.sides().items() if side.has_gateway]
-    if len(with_gateway) == 1:
-        name = "left" if with_gateway == ["right"] else "right"
-        version = setup.sides()[name].version
+        seen: dict[Address, str] = {}
+        for name, side in sides.items():
+            own = side.address(version)
+            if own is not None and (other := seen.setdefault(own.ip, name)) != name:
+                raise _Invalid((*within, name, f"ipv{version}"), f"{own.ip} is already the address of {other}")
+    with_gateway = [name for name, side in sides.items() if side.has_gateway]
+    without = [name for name in sides if name not in with_gateway]
+    if with_gateway and without:
+        version = sides[without[0]].version
         raise _Invalid(
-            (name, f"gateway{version}"),
+            (*within, without[0], f"gateway{version}"),
             f"is missing: {with_gateway[0]} has a gateway, so the sides have a DUT between them, not a cable",
         )
 
@@ -612,9 +684,10 @@ def missing_seen_as(other: Side) -> str:
     return f"is missing: the other side needs an IPv{other.version} address for this one, as the translator maps it"
 
 
-def _check_seen_as(name: str, side: Side, other: Side) -> None:
-    location = (name, "seen_as")
-    if side.version == other.version:
+def _check_seen_as(port: Location, side: Side, senders: Iterable[Side]) -> None:
+    location = (*port, "seen_as")
+    other = next((one for one in senders if one.version != side.version), None)
+    if other is None:
         if side.seen_as is not None:
             raise _Invalid(location, f"has no effect where both sides have IPv{side.version}; leave it out")
     elif side.seen_as is None and other.seen_as is None:

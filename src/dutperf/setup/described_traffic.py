@@ -58,7 +58,7 @@ def parts_of(setup: Setup, conditions: Conditions, direction: Direction, frame_s
         ConfigError: the configuration has streams, but none in this direction.
     """
     plain = SizeMix.single(frame_size) if conditions.size_mix is None else SizeMix.parse(conditions.size_mix)
-    sender = setup.left if direction is Direction.FORWARD else setup.right
+    sender, _ = setup.ends(direction)
     if not setup.streams:
         return _extended((Part("", sender.frame or conditions.frame, plain, conditions.flows),), sender, conditions)
     planned = [one for one in setup.streams if one.directions in ("both", direction.value)]

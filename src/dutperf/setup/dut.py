@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from dutperf.lab.signals import defer_signals
-from dutperf.model import Direction, TrialResult
+from dutperf.model import Direction, TrialResult, shown_directions
 from dutperf.setup.configuration import Command, ConfigError, Dut, DutCommands
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def losses_during(count: CountLosses | None, run: Callable[[], TrialResult]) -> 
     if before is None or after is None:
         return result
     lost = {
-        way: {cause: number - before[way].get(cause, 0) for cause, number in causes.items()}
+        way: {cause: number - before.get(way, {}).get(cause, 0) for cause, number in causes.items()}
         for way, causes in after.items()
     }
     return result.model_copy(
@@ -253,16 +253,24 @@ class _Counter:
 
 
 def _losses_in(output: str) -> ByCause:
-    losses: ByCause = {direction: {} for direction in Direction}
+    losses: ByCause = {}
     for line in output.splitlines():
         match line.split():
-            case [direction, cause, number] if direction in losses and number.isdecimal():
-                losses[Direction(direction)][cause] = int(number)
+            case [direction, cause, number] if _is_direction(direction) and number.isdecimal():
+                losses.setdefault(Direction(direction), {})[cause] = int(number)
             case []:
                 pass
             case _:
                 raise ConfigError(f"'{line}' is not a direction, a cause and a number", "dut.commands.losses")
-    return losses
+    return {direction: losses.get(direction, {}) for direction in shown_directions(losses)}
+
+
+def _is_direction(text: str) -> bool:
+    try:
+        Direction(text)
+    except ValueError:
+        return False
+    return True
 
 
 def run(command: Command, name: str, time_limit_s: float, variables: Mapping[str, str] | None = None) -> str:

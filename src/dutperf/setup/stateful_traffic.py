@@ -108,6 +108,8 @@ def check(setup: Setup, conditions: Conditions) -> None:
     """
     if conditions.connections is None:
         return
+    if setup.ports is not None:
+        raise ParameterError("need left and right, not ports", "connections")
     ports(setup, conditions.connections)
     if is_described(conditions, setup):
         raise ParameterError("go with UDP directly over IP in frames of one size", "connections")

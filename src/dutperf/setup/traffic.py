@@ -19,6 +19,7 @@ from dutperf.model import (
     FRAME_SIZE,
     FRAME_SIZE_IPV4,
     IPV6_HEADER_EXCESS,
+    LEFT_AND_RIGHT,
     MAX_FRAME_SIZE,
     MIN_FRAME_SIZE,
     MIN_FRAME_SIZE_IPV6,
@@ -41,6 +42,7 @@ from dutperf.model import (
     Trial,
     VaryingField,
     of_test_frames,
+    ports_of,
 )
 from dutperf.setup import additional_traffic, described_traffic, stateful_traffic
 from dutperf.setup.changing_rate import ChangingRate, is_changing
@@ -78,13 +80,15 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
     _check_modifiers(setup, conditions)
     _check_pacing(setup, conditions)
     _check_numbers(conditions, rate_fps)
+    _check_directions(setup, conditions)
     stateful_traffic.check(setup, conditions)
     streams = {
-        direction.value: _stream(setup, conditions, direction, frame_size, rate_fps)
-        for direction in conditions.active()
+        direction: _stream(setup, conditions, direction, frame_size, rate_fps)
+        for direction in setup.active(conditions.active())
     }
+    by_path = {"paths": streams} if setup.ports is not None else {one.value: each for one, each in streams.items()}
     pacing = fill_of(conditions.pacing)
-    traffic: dict[str, Any] = {"seed": conditions.seed, "burst": conditions.tx_burst, "pacing": pacing, **streams}
+    traffic: dict[str, Any] = {"seed": conditions.seed, "burst": conditions.tx_burst, "pacing": pacing, **by_path}
     rest_ns = round(conditions.learning_rest_s * 1e9) or None
     if conditions.connections is None:
         preliminary = _warm_up(conditions, traffic, number, rest_ns)
@@ -123,7 +127,7 @@ def replies(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int
     """A phase in which the Responder sends one frame in each connection, ``rate_fps`` in a second (RFC 9693 section
     4.6)."""
     assert conditions.connections is not None
-    direction = next(one for one in Direction if stateful_traffic.replies(one, setup))
+    direction = next(one for one in LEFT_AND_RIGHT if stateful_traffic.replies(one, setup))
     return Phase(
         trial=number % TRIAL_NUMBERS,
         seed=conditions.seed,
@@ -208,7 +212,7 @@ def check(setup: Setup, conditions: Conditions) -> None:
 
 def has_ipv6(setup: Setup, conditions: Conditions) -> bool:
     """Whether either side of the DUT has IPv6 frames, so that frame sizes are those of IPv6 frames."""
-    return conditions.foreground.native_percent > 0 or 6 in (setup.left.version, setup.right.version)
+    return conditions.foreground.native_percent > 0 or any(side.version == 6 for side in setup.sides().values())
 
 
 def frame_size_ipv4(setup: Setup, conditions: Conditions, frame_size: int) -> int:
@@ -225,7 +229,7 @@ def smallest_frame_size(setup: Setup, conditions: Conditions) -> int:
     excess = IPV6_HEADER_EXCESS if has_ipv6(setup, conditions) else 0
     sizes = [MIN_FRAME_SIZE + excess]
     if described_traffic.is_described(conditions, setup):
-        for direction in conditions.active():
+        for direction in setup.active(conditions.active()):
             parts = described_traffic.parts_of(setup, conditions, direction, MAX_FRAME_SIZE)
             stacks = zip(parts, _stacks(setup, conditions, direction, parts), strict=True)
             sizes += [
@@ -245,10 +249,10 @@ def maximum_fps(setup: Setup, frame_size: int) -> int | None:
 def with_media(setup: Setup, environment: dict[str, Any]) -> Setup:
     """``setup`` with the speed of the slower link as the tester reports it, if the configuration has
     none and both links have one."""
-    speeds = [environment.get(name, {}).get("link_mbps", 0) for name in Setup.ORDER]
+    speeds = [port.get("link_mbps", 0) for port in ports_of(environment).values()]
     return (
         setup
-        if setup.media_mbps is not None or not all(speeds)
+        if setup.media_mbps is not None or not speeds or not all(speeds)
         else setup.model_copy(update={"media_mbps": min(speeds)})
     )
 
@@ -257,6 +261,12 @@ def open_request(setup: Setup, max_frame_size: int, dut_cores: Sequence[int] = (
     """Parameters of the engine's ``open`` (protocol/request.schema.json); ``max_frame_size`` in bytes.
     The engine does not use ``dut_cores``."""
     request: dict[str, Any] = {name: _port(side) for name, side in setup.sides().items()}
+    if setup.ports is not None:
+        ends = setup.path_ends().values()
+        request = {
+            "ports": [{"name": name, **port} for name, port in request.items()],
+            "paths": [{"from": sender, "to": receiver} for sender, receiver in ends],
+        }
     request |= {"memory": setup.engine.memory, "max_frame_size": max_frame_size}
     if setup.engine.cores is not None:
         request["cores"] = list(setup.engine.cores)
@@ -292,7 +302,7 @@ def _stacks(
     setup: Setup, conditions: Conditions, direction: Direction, parts: Sequence[described_traffic.Part]
 ) -> tuple[Stack | Template, ...]:
     """The headers of each part's frames."""
-    sender, _ = _ends(setup, direction)
+    sender, _ = setup.ends(direction)
     ports = (
         sender.source_port or source_ports(conditions.ports),
         sender.destination_port or destination_ports(conditions.ports),
@@ -321,7 +331,7 @@ def _described_stream(
     setup: Setup, conditions: Conditions, direction: Direction, frame_size: int, rate_fps: int
 ) -> Stream:
     parts, stacks = _parts(setup, conditions, direction, frame_size)
-    sender, receiver = _ends(setup, direction)
+    sender, receiver = setup.ends(direction)
     endpoints = Endpoints(ipv4=_endpoints(sender, receiver, 4), ipv6=_endpoints(sender, receiver, 6))
     try:
         members = described_traffic.members(
@@ -351,7 +361,7 @@ def _refused(setup: Setup, sender: Side, error: FrameError) -> ParameterError | 
     """An error in the headers, of the option or of the configuration."""
     if setup.streams:
         return ConfigError(str(error), "streams")
-    return described_traffic.refused(error, None if sender.frame is None else _name_of(setup, sender))
+    return described_traffic.refused(error, None if sender.frame is None else _key_of(setup, sender))
 
 
 def _endpoints(sender: Side, receiver: Side, version: int) -> tuple[Any, Any] | None:
@@ -366,7 +376,7 @@ def _endpoints(sender: Side, receiver: Side, version: int) -> tuple[Any, Any] | 
 def _stream(setup: Setup, conditions: Conditions, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
     if described_traffic.is_described(conditions, setup):
         return _described_stream(setup, conditions, direction, frame_size, rate_fps)
-    sender, receiver = _ends(setup, direction)
+    sender, receiver = setup.ends(direction)
     if conditions.connections is not None:
         return _stateful_stream(setup, conditions, direction, frame_size, rate_fps)
     return Stream(
@@ -388,7 +398,7 @@ def _stateful_stream(
 ) -> Stream:
     """The Initiator's frames, or the Responder's, whose destinations the tester learns."""
     assert conditions.connections is not None
-    sender, receiver = _ends(setup, direction)
+    sender, receiver = setup.ends(direction)
     size_ipv4 = frame_size_ipv4(setup, conditions, frame_size)
     if stateful_traffic.replies(direction, setup):
         own = _own(sender, sender.version)
@@ -439,11 +449,6 @@ def _pattern(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: in
             "burst_rate",
         )
     return Bursts(frames=burst, within_fps=within_fps)
-
-
-def _ends(setup: Setup, direction: Direction) -> tuple[Side, Side]:
-    """The sending and the receiving side."""
-    return (setup.left, setup.right) if direction is Direction.FORWARD else (setup.right, setup.left)
 
 
 def _foreground(sender: Side, receiver: Side, size: int, size_ipv4: int) -> FrameSpec:
@@ -510,23 +515,34 @@ def _check_numbers(conditions: Conditions, rate_fps: int) -> None:
 
 
 def _check_translated(setup: Setup, conditions: Conditions) -> None:
-    """Each direction through a translator needs a destination address; the Responder learns its own."""
-    for direction in conditions.active():
-        sender, receiver = _ends(setup, direction)
+    """Each path through a translator needs a destination address; the Responder learns its own."""
+    for direction in setup.active(conditions.active()):
+        sender, receiver = setup.ends(direction)
         if conditions.connections is not None and stateful_traffic.replies(direction, setup):
             continue
-        if setup.translates and receiver.seen_as is None:
-            raise ConfigError(missing_seen_as(sender), f"{_name_of(setup, receiver)}.seen_as")
+        if sender.version != receiver.version and receiver.seen_as is None:
+            raise ConfigError(missing_seen_as(sender), f"{_key_of(setup, receiver)}.seen_as")
 
 
-def _name_of(setup: Setup, side: Side) -> str:
-    return next(name for name, one in setup.sides().items() if one is side)
+def _key_of(setup: Setup, side: Side) -> str:
+    return next(setup.key_of(name) for name, one in setup.sides().items() if one is side)
+
+
+def _check_directions(setup: Setup, conditions: Conditions) -> None:
+    """Named ports have paths in the configuration, and frames of their own only."""
+    if setup.ports is None:
+        return
+    if conditions.directions != "both":
+        raise ParameterError("is for left and right: name the paths in the configuration", "directions")
+    chosen = conditions.modified_by
+    if chosen.broadcast or chosen.management or chosen.routing_updates:
+        raise ParameterError("broadcasts, queries and routing updates need left and right, not ports", "modifiers")
 
 
 def _check_ports(setup: Setup, conditions: Conditions) -> None:
     """Ports in the configuration take precedence: a condition that chose others would have no effect."""
     in_configuration = [
-        f"{name}.{field}"
+        f"{setup.key_of(name)}.{field}"
         for name, side in setup.sides().items()
         for field in ("source_port", "destination_port")
         if getattr(side, field) is not None
@@ -549,7 +565,7 @@ def _check_described(setup: Setup, conditions: Conditions) -> None:
         if _networks(side, conditions) > 1:
             raise ParameterError(f"several networks do not go with {kind}", "networks")
         if side.varying_address is not None:
-            raise ConfigError(f"does not go with {kind}", f"{name}.varying_address")
+            raise ConfigError(f"does not go with {kind}", f"{setup.key_of(name)}.varying_address")
     if "checksums" in setup.engine.offloads:
         raise ConfigError(f"the offload checksums does not go with {kind}", "engine.offloads")
 
@@ -560,14 +576,14 @@ def _check_headers_once(setup: Setup, conditions: Conditions) -> None:
         raise ParameterError("the configuration has streams, each with its own", member)
     for name, side in setup.sides().items():
         if side.frame is not None and setup.streams:
-            raise ConfigError("does not go with streams, each with its own", f"{name}.frame")
+            raise ConfigError("does not go with streams, each with its own", f"{setup.key_of(name)}.frame")
         if side.frame is not None and conditions.frame is not None:
-            raise ParameterError(f"the configuration has headers in {name}.frame already", "frame")
+            raise ParameterError(f"the configuration has headers in {setup.key_of(name)}.frame already", "frame")
 
 
 def _check_modifiers(setup: Setup, conditions: Conditions) -> None:
     """Extension headers need frames of IPv6."""
-    senders = [_ends(setup, direction)[0] for direction in conditions.active()]
+    senders = [setup.ends(direction)[0] for direction in setup.active(conditions.active())]
     if conditions.modified_by.extension_headers is not None and all(sender.version == 4 for sender in senders):
         raise ParameterError("extension-header is for IPv6 frames, but no side sends any", "modifiers")
 
@@ -590,15 +606,16 @@ def _check_networks(setup: Setup, conditions: Conditions) -> None:
     for name, side in setup.sides().items():
         if conditions.networks > 1 and side.networks is not None:
             raise ParameterError(
-                f"{conditions.networks} networks are not possible: the configuration sets them in {name}.networks",
+                f"{conditions.networks} networks are not possible: the configuration sets them in"
+                f" {setup.key_of(name)}.networks",
                 "networks",
             )
         if (networks := _networks(side, conditions)) > 1 and side.varying_address is not None:
-            message = f"{networks} networks and {name}.varying_address exclude each other"
+            message = f"{networks} networks and {setup.key_of(name)}.varying_address exclude each other"
             raise (
                 ParameterError(message, "networks")
                 if side.networks is None
-                else ConfigError(message, f"{name}.networks")
+                else ConfigError(message, f"{setup.key_of(name)}.networks")
             )
 
 
@@ -609,6 +626,6 @@ def _check_background(setup: Setup, conditions: Conditions) -> None:
     need = f"`foreground` {conditions.foreground.text()} sends native IPv6 in the background"
     for name, side in setup.sides().items():
         if side.ipv6 is None:
-            raise ConfigError(f"is missing: {need}", f"{name}.ipv6")
+            raise ConfigError(f"is missing: {need}", f"{setup.key_of(name)}.ipv6")
         if side.has_gateway and side.gateway_mac is None and side.gateway6 is None:
-            raise ConfigError(f"is missing: {need}", f"{name}.gateway6")
+            raise ConfigError(f"is missing: {need}", f"{setup.key_of(name)}.gateway6")

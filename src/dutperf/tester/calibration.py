@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dutperf.journal import write_whole
-from dutperf.model import Value
+from dutperf.model import Value, ports_of
 from dutperf.tester import host
 
 FORMAT = 1
@@ -48,7 +48,7 @@ class Key(Value):
     """Members that have to match for a calibration to apply."""
 
     host: str
-    drivers: tuple[str, str]
+    drivers: tuple[str, ...]
     """Drivers of the left and the right port."""
     engine: str
     queues: int = 1
@@ -60,7 +60,7 @@ class Calibration(Value):
 
     key: Key
     date: str
-    ports: tuple[str, str]
+    ports: tuple[str, ...]
     dpdk: str
     kernel: str
     floors: tuple[Floor, ...]
@@ -86,8 +86,7 @@ def path() -> Path:
 
 def made(environment: Mapping[str, Any], floors: Sequence[Floor], date: str) -> Calibration:
     """A calibration of the tester with this :meth:`~dutperf.tester.Tester.environment`."""
-    sides = (environment["left"], environment["right"])
-    ports = (str(sides[0]["port"]), str(sides[1]["port"]))
+    ports = tuple(str(port["port"]) for port in ports_of(environment).values())
     about = host.environment()
     return Calibration(
         key=key_of(environment),
@@ -101,7 +100,9 @@ def made(environment: Mapping[str, Any], floors: Sequence[Floor], date: str) -> 
 
 def key_of(environment: Mapping[str, Any]) -> Key:
     """The key of a tester. Raises KeyError where its environment has no ports."""
-    drivers = (str(environment["left"]["driver"]), str(environment["right"]["driver"]))
+    drivers = tuple(str(port["driver"]) for port in ports_of(environment).values())
+    if not drivers:
+        raise KeyError("ports")
     used = {"queues": environment.get("queues", 1), "offloads": tuple(environment.get("offloads", ()))}
     return Key(host=str(host.environment()["name"]), drivers=drivers, engine=str(environment["engine"]), **used)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dutperf.model import ports_of
 from dutperf.tester import namespace_probe, socket_peers
 from dutperf.tester.cpu_sets import Cores, as_list
 from dutperf.tester.dut_core import DutCores
@@ -48,7 +49,7 @@ class CoreChoice:
         if discovery is None:
             if self.configured is None:
                 return None
-            switches = socket_peers.pids(environment.get(side, {}).get("port", "") for side in ("left", "right"))
+            switches = socket_peers.pids(port.get("port", "") for port in ports_of(environment).values())
             return replace(self.configured, pids=(*self.configured.pids, *switches))
         anywhere = Cores().union(*(work.cores for work in discovery.floating)) - _loops(environment)
         cores = tuple(sorted(discovery.cores - _loops(environment))) or (tuple(anywhere) if len(anywhere) == 1 else ())

@@ -24,11 +24,13 @@ from pydantic import ValidationError
 
 from dutperf.machine.programs import INSTALL, find_program
 from dutperf.model import (
+    LEFT_AND_RIGHT,
     CaptureWritten,
     Cause,
     ConnectionCounts,
     Direction,
     DirectionCounts,
+    InSum,
     LinkState,
     PortState,
     SoFar,
@@ -36,6 +38,7 @@ from dutperf.model import (
     Trial,
     TrialResult,
     Verdict,
+    members_of,
 )
 from dutperf.setup.configuration import LINK_TIMEOUT_S
 from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError, neighbours
@@ -427,14 +430,18 @@ def _tester_error(event: dict[str, Any]) -> TesterError:
 
 def _progress(event: dict[str, Any]) -> Progress:
     try:
-        directions = {
-            direction: SoFar.model_validate(event[direction]) for direction in Direction if direction in event
-        }
+        directions = {direction: SoFar.model_validate(one) for direction, one in _by_path(event).items()}
         down = LinkState.model_validate(event.get("link_down", {"left": False, "right": False}))
     except ValidationError as error:
         raise TesterError(f"the engine's progress event violates the protocol: {error}") from None
     sent, received = (sum(getattr(one, name) for one in directions.values()) for name in ("sent", "received"))
     return Progress(event["elapsed_s"], sent, received, directions, down)
+
+
+def _by_path(event: dict[str, Any]) -> dict[Direction, Any]:
+    """The members of an event that are of paths: those of left and right, or in ``paths``."""
+    members = event.get("paths", {name: event[name] for name in LEFT_AND_RIGHT if name in event})
+    return {Direction(name): one for name, one in members.items()}
 
 
 def _began_s(event: dict[str, Any]) -> float:
@@ -453,19 +460,22 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
     """
     trial = watch.trial
     try:
+        by_path = _by_path(event)
+        if set(by_path) != set(trial.streams()):
+            raise ValueError("it is of another trial")
         counts = {
-            direction: _with_names(DirectionCounts.model_validate(event[direction]), trial.streams().get(direction))
-            for direction in Direction
-            if direction in event
+            direction: _with_names(DirectionCounts.model_validate(by_path[direction]), stream)
+            for direction, stream in trial.streams().items()
         }
         changes = PortState.model_validate(event["link_changes"])
         links = {name: LinkState.model_validate(event[name]) for name in ("link_up", "link_down", "dut_answered")}
         completed = {"completed": True, "stopped": False}[event["outcome"]]
         if watch.wanted_s is not None and not completed:
             trial, counts, completed = _until_its_end(trial, counts)
+        in_sum = None if "in_sum" not in event else InSum.model_validate(event["in_sum"])
         capture = None if "capture" not in event else CaptureWritten.model_validate(event["capture"])
         connections = None if "connections" not in event else ConnectionCounts.model_validate(event["connections"])
-        if event["trial"] != trial.trial or set(counts) != set(trial.streams()):
+        if event["trial"] != trial.trial:
             raise ValueError("it is of another trial")
     except (KeyError, ValueError, ValidationError) as error:
         raise TesterError(f"the engine's result event violates the protocol: {error}") from None
@@ -481,7 +491,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
         trial=trial.trial,
         verdict=verdict,
         causes=causes,
-        **{str(name): one for name, one in counts.items()},
+        **members_of(counts),
         link_changes=changes,
         **links,
         dut_core_taken=missed.share,
@@ -491,12 +501,13 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
         ended_early_s=ended_s,
         capture=capture,
         connections=connections,
+        in_sum=in_sum,
     )
 
 
-def _with_names(counts: DirectionCounts, stream: Stream | None) -> DirectionCounts:
+def _with_names(counts: DirectionCounts, stream: Stream) -> DirectionCounts:
     """The counts of each kind of frames with its name and that of its stream."""
-    if counts.kinds is None or stream is None:
+    if counts.kinds is None:
         return counts
     kinds = tuple(
         kind.model_copy(update={"name": frame.name, "stream": frame.stream})

@@ -28,6 +28,7 @@ from dutperf.model import (
     Direction,
     DirectionCounts,
     IdleTimes,
+    InSum,
     LineCounts,
     LoopStall,
     Quantiles,
@@ -35,6 +36,7 @@ from dutperf.model import (
     Stream,
     Trial,
     TrialResult,
+    members_of,
 )
 from dutperf.tester import EndTrial, Progress, ProgressCallback, truth, validity
 from dutperf.tester.truth import NO_LIMIT, Lost
@@ -137,11 +139,14 @@ class SimulatedTester:
     seed: int = 0
     trials: list[Trial] = field(default_factory=list)
     """The trials so far."""
+    _delays: list[np.ndarray[Any, np.dtype[np.float64]]] = field(default_factory=list, repr=False)
+    """Of the last trial's paths, in microseconds."""
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
         """See :meth:`dutperf.tester.Tester.run`."""
         random = np.random.default_rng([self.seed, len(self.trials)])
         stall_s = random.uniform(*DISTURBANCE_S) if random.random() < self.limits.disturbed_ratio else 0.0
+        self._delays.clear()
         counts = {direction: self._count(trial, direction, stall_s, random) for direction in trial.streams()}
         self.trials.append(trial)
         if on_progress is not None:
@@ -153,8 +158,8 @@ class SimulatedTester:
             verdict=verdict,
             causes=causes,
             proven_failed=validity.proven_failed(trial, counts, causes),
-            forward=counts.get(Direction.FORWARD),
-            reverse=counts.get(Direction.REVERSE),
+            **members_of(counts),
+            in_sum=None if trial.paths is None else self._in_sum(),
             connections=_connections(trial, counts),
         )
 
@@ -199,6 +204,7 @@ class SimulatedTester:
             if trial.lost_delay_ns is None
             else np.append(delays_us, np.full(stamped - arrived, trial.lost_delay_ns / 1000))
         )
+        self._delays.append(with_lost)
         neighbours = trial.stamping is Stamping.EVERY and arrived > 1
         received = counts.received - late
         foreground = min(counts.foreground_received, received)
@@ -217,6 +223,10 @@ class SimulatedTester:
         others = {"delay_parts_us": self._of_parts(trial, direction, stamped, random)}
         files = {"delays_file": _write(trial, direction, numbers, delays_us)}
         return counts.model_copy(update=update | stamps | others | files)
+
+    def _in_sum(self) -> InSum | None:
+        delays = _delays(np.concatenate(self._delays)) if self._delays else None
+        return None if delays is None else InSum(delay_us=delays)
 
     def _of_parts(
         self, trial: Trial, direction: Direction, stamped: int, random: np.random.Generator
@@ -368,7 +378,7 @@ def _stamped_numbers(trial: Trial, direction: Direction, stamped: int) -> Number
         return index
     first = trial.times(direction).frames_before(trial.tagged.after_ns)
     begin, end = ((index + one) * (trial.intended(direction) - first) // trial.tagged.count for one in (0, 1))
-    random = np.random.default_rng([trial.seed, list(Direction).index(direction)])
+    random = np.random.default_rng([trial.seed, trial.number_of(direction)])
     return first + np.where(index == 0, 0, random.integers(begin, end))
 
 

@@ -196,8 +196,8 @@ def _hopeless(trial: Trial, direction: Direction, so_far: SoFar, lost: int) -> I
 def _links(down: LinkState) -> Iterator[Cause]:
     """Both ports had a link throughout. The tester cannot tell an unplugged cable from a DUT that
     restarts."""
-    for side in ("left", "right"):
-        if getattr(down, side):
+    for side, is_down in down.ports().items():
+        if is_down:
             yield Cause(code=LINK_DOWN, text=f"the link of the {side} port was down during the trial")
 
 

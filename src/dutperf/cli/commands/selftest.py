@@ -132,11 +132,11 @@ def _ports_to_calibrate(
 
 def _calibrate(source: Source, directory: Path, *, quick: bool) -> Calibration | None:
     with bench(source, floors.search_conditions(quick=quick)) as ready:
-        gateways = [
-            name
-            for name in ("left", "right")
-            if getattr(ready.setup, name).gateway4 or getattr(ready.setup, name).gateway6
-        ]
+        if ready.setup.ports is not None:
+            raise ConfigError(
+                "cannot be calibrated: a calibration is of left and right, two ports and a cable", "ports"
+            )
+        gateways = [name for name, side in ready.setup.sides().items() if side.gateway4 or side.gateway6]
         if gateways:
             raise ConfigError(
                 "cannot be calibrated with a gateway: connect the ports by a cable and remove the gateways",

@@ -27,6 +27,7 @@ from dutperf.model import (
     Verdict,
     to_json,
 )
+from dutperf.procedures import evidence
 from dutperf.results import filled_lines, idle_offloads, loss, modifier_frames, tables
 from dutperf.run.campaign import Summary
 from dutperf.run.suite import SuiteSummary
@@ -100,7 +101,8 @@ def output() -> Console:
 def trial(report: dict[str, Any], result: TrialResult) -> None:
     """One trial: counts of each direction, the verdict and its causes."""
     console = output()
-    title = f"{_title(report)}: {_on_the_wire(Trial.model_validate(report['trial']))} in each direction"
+    each = "in each direction" if result.paths is None else "on each path"
+    title = f"{_title(report)}: {_on_the_wire(Trial.model_validate(report['trial']))} {each}"
     if result.directions():
         console.print(_counts(title, result))
         if any(counts.kinds for counts in result.directions().values()):
@@ -184,13 +186,15 @@ def _on_the_wire(trial: Trial) -> str:
 def _remarks(result: TrialResult) -> Iterator[str]:
     yield from idle_offloads.of_trial(result)
     yield from filled_lines.of_trial(result)
-    for name in ("left", "right"):
-        if not getattr(result.link_up, name):
+    answered = result.dut_answered.ports()
+    for name, up in result.link_up.ports().items():
+        if not up:
             yield f"the link of port {name} was down at the end of the trial"
-        if not getattr(result.dut_answered, name):
+        if not answered.get(name, True):
             yield f"the DUT did not answer ARP or NDP on port {name} before the trial"
     if result.capture is not None:
         yield captured(result.capture)
+    yield from evidence.misdelivered(result)
     for direction, causes in (result.dut_losses or {}).items():
         yield f"the DUT's own counters, {direction}: {_by_kind(causes) or 'nothing'} lost"
 
@@ -206,6 +210,8 @@ def captured(capture: CaptureWritten) -> str:
 
 def _counts(title: str, result: TrialResult) -> Table:
     directions = result.directions()
+    if result.paths is not None:
+        return _paths(title, result)
     table = Table(title=title, title_justify="left")
     table.add_column("")
     for direction in directions:
@@ -221,6 +227,46 @@ def _counts(title: str, result: TrialResult) -> Table:
     ]
     if any(places):
         table.add_row("lost where", *places)
+    return table
+
+
+_OF_PATHS: tuple[Row, ...] = (
+    ("sent", lambda counts: f"{counts.sent:,}"),
+    ("received", lambda counts: f"{counts.received:,}"),
+    ("lost", lambda counts: f"{counts.lost:,}"),
+    ("loss ratio", lambda counts: f"{counts.loss_ratio:.6%}"),
+    ("duplicates", lambda counts: _number(counts.duplicates)),
+    ("reordered", lambda counts: _number(counts.out_of_order)),
+    ("corrupted", lambda counts: _number(counts.corrupted)),
+    ("at another port", lambda counts: _by_kind(counts.misdelivered or {})),
+    ("median delay, µs", lambda counts: "" if counts.delay_us is None else f"{counts.delay_us.p50:,.1f}"),
+    ("largest delay, µs", lambda counts: "" if counts.delay_us is None else f"{counts.delay_us.max:,.1f}"),
+    ("dropped by the tester", lambda counts: _by_kind(counts.tester_drops)),
+    ("other frames received", lambda counts: _by_kind(counts.other_received)),
+)
+
+
+def _paths(title: str, result: TrialResult) -> Table:
+    """A line for each path, and all of them in sum."""
+    directions = result.directions()
+    shown = [row for number, row in enumerate(_OF_PATHS) if number < 4 or any(map(row[1], directions.values()))]
+    table = Table(title=title, title_justify="left")
+    for name in ("path", *(name for name, _ in shown)):
+        table.add_column(name, justify="left" if name == "path" else "right")
+    for direction, counts in directions.items():
+        table.add_row(direction.value, *(cell(counts) for _, cell in shown))
+    sent, received = (sum(getattr(one, name) for one in directions.values()) for name in ("sent", "received"))
+    total = {
+        "sent": f"{sent:,}",
+        "received": f"{received:,}",
+        "lost": f"{sent - received:,}",
+        "loss ratio": f"{result.loss_ratio_in_sum:.6%}",
+    }
+    if result.in_sum is not None:
+        delays = result.in_sum.delay_us
+        total |= {"median delay, µs": f"{delays.p50:,.1f}", "largest delay, µs": f"{delays.max:,.1f}"}
+    table.add_section()
+    table.add_row(f"{len(directions)} paths in sum", *(total.get(name, "") for name, _ in shown))
     return table
 
 
